@@ -1,0 +1,2 @@
+//! `gestalt`, the one binary.
+fn main() {}

@@ -1,0 +1,149 @@
+//! Profiles: named protections such as `rs(3+2)`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A protection scheme: `k` data roles, `m` parity roles. Storage costs `(k+m)/k`, any `m` losses are survived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Profile {
+    k: u8,
+    m: u8,
+}
+
+/// Why a profile was refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ProfileError {
+    /// Not one of the accepted spellings.
+    #[error("profile '{0}' is not understood: write 'rs(3+2)', '3+2', 'EC_3P2' or 'k=3,m=2'")]
+    Syntax(String),
+    /// A scheme that this version does not have.
+    #[error("profile '{0}' is not available: this version codes with rs(k+m) and none")]
+    Unavailable(String),
+    /// Out of bounds.
+    #[error("profile rs({k}+{m}) is out of bounds: k is 1..={max_k}, m is 0..={max_m}", max_k = Profile::MAX_K, max_m = Profile::MAX_M)]
+    Bounds {
+        /// Data roles asked for.
+        k: u32,
+        /// Parity roles asked for.
+        m: u32,
+    },
+}
+
+impl Profile {
+    /// Most data roles of a group.
+    pub const MAX_K: u8 = 32;
+    /// Most parity roles of a group.
+    pub const MAX_M: u8 = 8;
+
+    /// Reed-Solomon with `k` data and `m` parity roles.
+    ///
+    /// # Errors
+    /// `Bounds` unless `1 <= k <= 32` and `m <= 8`.
+    pub fn rs(k: u32, m: u32) -> Result<Self, ProfileError> {
+        if k == 0 || k > u32::from(Self::MAX_K) || m > u32::from(Self::MAX_M) {
+            return Err(ProfileError::Bounds { k, m });
+        }
+        Ok(Self { k: k as u8, m: m as u8 })
+    }
+
+    /// Data roles.
+    #[must_use]
+    pub fn k(self) -> usize {
+        usize::from(self.k)
+    }
+
+    /// Parity roles: how many losses are survived.
+    #[must_use]
+    pub fn m(self) -> usize {
+        usize::from(self.m)
+    }
+
+    /// All roles.
+    #[must_use]
+    pub fn n(self) -> usize {
+        self.k() + self.m()
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.m == 0 && self.k == 1 { f.write_str("none") } else { write!(f, "rs({}+{})", self.k, self.m) }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = ProfileError;
+
+    fn from_str(text: &str) -> Result<Self, ProfileError> {
+        let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
+        if compact == "none" {
+            return Self::rs(1, 0);
+        }
+        if compact.starts_with("lrc(") || compact.starts_with("rep(") || compact.starts_with("xor(") {
+            return Err(ProfileError::Unavailable(text.to_owned()));
+        }
+        let syntax = || ProfileError::Syntax(text.to_owned());
+        let (k, m) = split_km(&compact).ok_or_else(syntax)?;
+        let number = |s: &str| -> Result<u32, ProfileError> {
+            if s.is_empty() || s.len() > 9 || !s.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(syntax());
+            }
+            s.parse().map_err(|_| syntax())
+        };
+        Self::rs(number(k)?, number(m)?)
+    }
+}
+
+/// `k` and `m` as written in any of the accepted spellings.
+fn split_km(text: &str) -> Option<(&str, &str)> {
+    if let Some(inner) = text.strip_prefix("rs(").and_then(|t| t.strip_suffix(')')) {
+        return inner.split_once(['+', ',']);
+    }
+    if let Some(inner) = text.strip_prefix("ec_") {
+        return inner.split_once('p');
+    }
+    if let Some(inner) = text.strip_prefix("k=") {
+        return inner.split_once(",m=");
+    }
+    text.split_once('+')
+}
+
+impl Serialize for Profile {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_spellings_name_the_same_profile() {
+        let expected = Profile::rs(3, 2).unwrap();
+        for text in ["rs(3+2)", "3+2", "EC_3P2", "k=3,m=2", "RS( 3 + 2 )"] {
+            assert_eq!(text.parse::<Profile>().unwrap(), expected, "{text}");
+        }
+        assert_eq!(expected.to_string(), "rs(3+2)");
+        assert_eq!("none".parse::<Profile>().unwrap().to_string(), "none");
+    }
+
+    #[test]
+    fn bad_profiles_are_refused_with_the_reason() {
+        assert_eq!("rs(0+2)".parse::<Profile>(), Err(ProfileError::Bounds { k: 0, m: 2 }));
+        assert_eq!("99+2".parse::<Profile>(), Err(ProfileError::Bounds { k: 99, m: 2 }));
+        assert!(matches!("lrc(12,2,2)".parse::<Profile>(), Err(ProfileError::Unavailable(_))));
+        for text in ["", "rs", "rs(3)", "rs(3+-1)", "3+2+1", "k=3", "ec_3", "rs(99999999999+1)"] {
+            assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Syntax(_))), "{text}");
+        }
+    }
+}

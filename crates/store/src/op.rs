@@ -1,0 +1,67 @@
+//! Index operations: what a record does to the index of its role, on the primary and on every replica alike.
+
+use cluster::UnixSeconds;
+
+use crate::Addr;
+
+/// The 40 bits of a key's hash that an index keeps (`KeyHash::index_bits`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexHash(pub u64);
+
+impl From<cluster::KeyHash> for IndexHash {
+    fn from(hash: cluster::KeyHash) -> Self {
+        Self(hash.index_bits())
+    }
+}
+
+/// One change of an index or of its run table. Applied in record order; the sender has checked that it fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexOp {
+    /// The 64 KiB run number `run` now holds slots of size class `class`, or starts / continues a large item.
+    Assign {
+        /// Number of the run in the area.
+        run: u32,
+        /// Its class.
+        class: RunClass,
+    },
+    /// A key that was not there now lies at `addr`.
+    Insert {
+        /// Bits of the key's hash.
+        hash: IndexHash,
+        /// Its slot.
+        addr: Addr,
+    },
+    /// The key at `old` now lies at `new`; `old` is free.
+    Replace {
+        /// Bits of the key's hash.
+        hash: IndexHash,
+        /// The slot that becomes free.
+        old: Addr,
+        /// The slot that holds the item.
+        new: Addr,
+    },
+    /// The key at `addr` is gone; `addr` is free.
+    Remove {
+        /// Bits of the key's hash.
+        hash: IndexHash,
+        /// The slot that becomes free.
+        addr: Addr,
+    },
+    /// All keys are gone (`flush_all`).
+    Clear,
+    /// All keys will be gone at this time (`flush_all` with a delay); 0 calls a scheduled flush off.
+    FlushAt(UnixSeconds),
+}
+
+/// What a run holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunClass(pub u8);
+
+impl RunClass {
+    /// Nothing yet.
+    pub const FREE: Self = Self(0);
+    /// The first run of an item that spans several runs.
+    pub const LARGE: Self = Self(254);
+    /// A further run of such an item.
+    pub const LARGE_CONTINUED: Self = Self(255);
+}

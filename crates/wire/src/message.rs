@@ -1,0 +1,403 @@
+//! Messages between nodes and with the coordinator, as plain data. Their bytes are in `frame`; their meaning is the
+//! group protocol (docs/protocol.md has the table: name, from, to, when).
+
+use bytes::Bytes;
+use cluster::{
+    ClusterMap, GroupId, GroupView, HostId, NodeInfo, RoleIndex, Seq, Term, Time, ViewVersion,
+};
+use smallvec::SmallVec;
+use store::{Addr, IndexOp, PageRange};
+
+use crate::op::{Outcome, Request};
+
+/// Whatever one node sends to another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PeerMessage {
+    /// Between members of one group.
+    Group(GroupMessage),
+    /// A client's request, for the primary that the sender believes in.
+    Forward(Forward),
+    /// The answer to a `Forward`.
+    Answer(Answer),
+}
+
+/// A request on its way to the primary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forward {
+    /// The sender's number for it.
+    pub id: u64,
+    /// The group of the key.
+    pub group: GroupId,
+    /// The data role of the key.
+    pub role: RoleIndex,
+    /// The operation.
+    pub request: Request,
+}
+
+/// The answer to a [`Forward`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The number in the request.
+    pub id: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A message of the group protocol. Every one carries the group and the sender's view version; whoever sees a newer
+/// version fetches the view before going on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupMessage {
+    /// The group.
+    pub group: GroupId,
+    /// The sender's version of its view.
+    pub view: ViewVersion,
+    /// The rest.
+    pub body: GroupBody,
+}
+
+/// The kinds of group message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GroupBody {
+    /// Primary to parity, on every new connection and by every new primary.
+    Hello(Hello),
+    /// Parity to primary: go on after this record.
+    Welcome(Welcome),
+    /// Primary to parity: records and the commit index.
+    Frame(Frame),
+    /// Parity to primary.
+    Ack(Ack),
+    /// Parity to a primary whose term is fenced.
+    Reject(Reject),
+    /// Primary to parity: may I use this extent?
+    Reserve(Reserve),
+    /// Parity to primary.
+    Reserved(Reserved),
+    /// Stand-in to an in-sync parity: send me the index replica of my role.
+    FetchIndex(FetchIndex),
+    /// Parity to stand-in: part of the replica.
+    IndexPart(IndexPart),
+    /// Stand-in to parity: begin a repair session.
+    Open(Open),
+    /// Parity to stand-in: the snapshot is taken.
+    Opened(Opened),
+    /// Stand-in to primary: put these pages into your FIFO to the parities.
+    Read(Read),
+    /// Primary to parity, in the FIFO of its records.
+    Page(Page),
+    /// Parity to stand-in: what is left of the parity pages.
+    Residual(Residual),
+    /// Parity to stand-in: no such session (other view, no memory, a gap): try again.
+    Abort(Abort),
+}
+
+/// See [`GroupBody::Hello`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hello {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// Its term.
+    pub term: Term,
+    /// Its newest committed record.
+    pub committed: Seq,
+}
+
+/// See [`GroupBody::Welcome`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Welcome {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// The term of the Hello.
+    pub term: Term,
+    /// Newest record of the contiguous prefix that the parity holds.
+    pub received: Seq,
+}
+
+/// See [`GroupBody::Frame`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// Its term.
+    pub term: Term,
+    /// The primary's clock at sending; comes back in the Ack and dates the lease.
+    pub sent_at: Time,
+    /// Newest committed record.
+    pub committed: Seq,
+    /// Consecutive records; may be empty (heartbeat).
+    pub records: Vec<Record>,
+}
+
+/// One numbered entry of a data role's stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its number.
+    pub seq: Seq,
+    /// Bytes that change: deltas against what lies there.
+    pub writes: SmallVec<[Write; 1]>,
+    /// What happens to the index.
+    pub ops: SmallVec<[IndexOp; 2]>,
+}
+
+/// Bytes to XOR into an area.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// Where.
+    pub addr: Addr,
+    /// New bytes XOR the bytes that lie there.
+    pub delta: Bytes,
+}
+
+/// See [`GroupBody::Ack`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ack {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// The term of the Frame.
+    pub term: Term,
+    /// Newest record of the contiguous prefix that the parity holds.
+    pub received: Seq,
+    /// `sent_at` of the Frame that is acknowledged.
+    pub echo: Time,
+}
+
+/// See [`GroupBody::Reject`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reject {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// Lowest term that the parity accepts.
+    pub fence: Term,
+}
+
+/// See [`GroupBody::Reserve`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reserve {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// Its term.
+    pub term: Term,
+    /// Number of the extent in the area.
+    pub extent: u32,
+}
+
+/// See [`GroupBody::Reserved`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reserved {
+    /// The primary's role.
+    pub role: RoleIndex,
+    /// The term of the Reserve.
+    pub term: Term,
+    /// Number of the extent.
+    pub extent: u32,
+    /// Whether the parity has the memory.
+    pub granted: bool,
+}
+
+/// See [`GroupBody::FetchIndex`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchIndex {
+    /// The role that is taken over.
+    pub role: RoleIndex,
+    /// The stand-in's term.
+    pub term: Term,
+    /// First part wanted (parts are numbered from 0).
+    pub part: u32,
+}
+
+/// See [`GroupBody::IndexPart`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexPart {
+    /// The role that is taken over.
+    pub role: RoleIndex,
+    /// The stand-in's term.
+    pub term: Term,
+    /// Number of this part.
+    pub part: u32,
+    /// Whether it is the last one.
+    pub last: bool,
+    /// The replica's encoding of this part (`store::Replica`).
+    pub bytes: Bytes,
+}
+
+/// A repair session: unique by the stand-in's role, term and its own count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId {
+    /// The stand-in's role.
+    pub role: RoleIndex,
+    /// Its term.
+    pub term: Term,
+    /// Its count.
+    pub number: u64,
+}
+
+/// See [`GroupBody::Open`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// The session.
+    pub session: SessionId,
+    /// The pages, at most 16 and within one run.
+    pub pages: PageRange,
+    /// The stand-in's newest committed record: applied before the snapshot is taken.
+    pub committed: Seq,
+}
+
+/// See [`GroupBody::Opened`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// The session.
+    pub session: SessionId,
+    /// The parity that answers.
+    pub parity: RoleIndex,
+}
+
+/// See [`GroupBody::Read`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    /// The session.
+    pub session: SessionId,
+    /// The primary that is asked.
+    pub role: RoleIndex,
+    /// The pages.
+    pub pages: PageRange,
+    /// The parities that take part.
+    pub parities: SmallVec<[RoleIndex; 4]>,
+}
+
+/// See [`GroupBody::Page`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The session.
+    pub session: SessionId,
+    /// The primary that sends.
+    pub role: RoleIndex,
+    /// Its term.
+    pub term: Term,
+    /// Its newest committed record: the bytes are those after it.
+    pub committed: Seq,
+    /// The pages' bytes; none if one of them is absent there too.
+    pub bytes: Option<Bytes>,
+}
+
+/// See [`GroupBody::Residual`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residual {
+    /// The session.
+    pub session: SessionId,
+    /// The parity that sends.
+    pub parity: RoleIndex,
+    /// The data roles that are left in the sum, ascending.
+    pub lost: SmallVec<[RoleIndex; 4]>,
+    /// Their weighted sum, page by page.
+    pub bytes: Bytes,
+}
+
+/// See [`GroupBody::Abort`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Abort {
+    /// The session.
+    pub session: SessionId,
+}
+
+/// What a node tells the coordinator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToCoordinator {
+    /// The first message on a connection.
+    Register(NodeInfo),
+    /// Keeps the node's lease; names the map version that the node has, so that the coordinator sends what is newer.
+    Heartbeat {
+        /// The process.
+        host: HostId,
+        /// Version of its map.
+        map: u64,
+    },
+    /// Send me the newest view of this group.
+    FetchView {
+        /// The group.
+        group: GroupId,
+    },
+    /// These parities have not acknowledged for a stall time-out: may I go on without them?
+    Stalled {
+        /// The group.
+        group: GroupId,
+        /// The complaining primary's role.
+        role: RoleIndex,
+        /// Its term.
+        term: Term,
+        /// The version of its view.
+        view: ViewVersion,
+        /// The silent parities.
+        parities: SmallVec<[RoleIndex; 4]>,
+    },
+    /// All pages of a stand-in are present.
+    Repaired {
+        /// The group.
+        group: GroupId,
+        /// The stand-in's role.
+        role: RoleIndex,
+        /// Its term.
+        term: Term,
+    },
+    /// Answer to [`FromCoordinator::Fence`].
+    Fenced {
+        /// The group.
+        group: GroupId,
+        /// The fenced data role.
+        role: RoleIndex,
+        /// The new term.
+        term: Term,
+        /// The parity that answers.
+        parity: RoleIndex,
+        /// Newest record of the contiguous prefix that it holds.
+        received: Seq,
+        /// Newest record that it has applied.
+        applied: Seq,
+    },
+    /// Answer to [`FromCoordinator::Settle`].
+    Settled {
+        /// The group.
+        group: GroupId,
+        /// The fenced data role.
+        role: RoleIndex,
+        /// The new term.
+        term: Term,
+        /// The parity that answers.
+        parity: RoleIndex,
+    },
+}
+
+/// What the coordinator tells a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FromCoordinator {
+    /// The whole map; the answer to `Register` once the cluster is complete, and after any change of nodes.
+    Map(ClusterMap),
+    /// A group's newest view.
+    View(GroupView),
+    /// Registration is refused; the node exits with this message.
+    Refused(String),
+    /// Recovery: accept nothing below `term` from `role` any more, and say what you have.
+    Fence {
+        /// The group.
+        group: GroupId,
+        /// The data role whose primary is lost.
+        role: RoleIndex,
+        /// The new term.
+        term: Term,
+        /// The parity role that is asked.
+        parity: RoleIndex,
+    },
+    /// Recovery: apply records up to `upto`, drop the rest.
+    Settle {
+        /// The group.
+        group: GroupId,
+        /// The data role whose primary is lost.
+        role: RoleIndex,
+        /// The new term.
+        term: Term,
+        /// The parity role that is asked.
+        parity: RoleIndex,
+        /// Where the old stream ends.
+        upto: Seq,
+    },
+    /// A heartbeat was heard.
+    Alive,
+}

@@ -1,0 +1,261 @@
+//! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
+//! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
+
+use bytes::Bytes;
+use cluster::UnixSeconds;
+
+/// Longest key.
+pub const MAX_KEY_BYTES: usize = 250;
+/// Longest value, as in stock memcached (its `-I 1m` counts the whole item; ours bounds header + key + value).
+pub const MAX_VALUE_BYTES: usize = 1024 * 1024 - 512;
+
+/// An operation on one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The key, 1..=250 bytes, already decoded if it came as base64.
+    pub key: Bytes,
+    /// What to do with it.
+    pub op: Op,
+}
+
+/// What to do with a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// get gets gat gats mg.
+    Get(Get),
+    /// set add replace append prepend cas ms.
+    Store(Store),
+    /// delete md.
+    Delete(Delete),
+    /// incr decr ma.
+    Arith(Arith),
+    /// touch.
+    Touch(Expiry),
+    /// me: a line of debug data about the item.
+    Debug,
+    /// flush_all on the data role that holds nothing but this request's group and role; the key is empty.
+    Flush(FlushAt),
+}
+
+/// Absolute time of expiry. The face turns memcached's relative times into absolute ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expiry {
+    /// Never.
+    #[default]
+    Never,
+    /// Not readable from this second on.
+    At(UnixSeconds),
+}
+
+impl Expiry {
+    /// As stored in an item's header: 0 = never.
+    #[must_use]
+    pub fn to_stored(self) -> u32 {
+        match self {
+            Self::Never => 0,
+            Self::At(at) => at.0.max(1),
+        }
+    }
+}
+
+/// When to flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushAt {
+    /// At once.
+    Now,
+    /// At this time.
+    At(UnixSeconds),
+}
+
+/// A read, which may also touch, claim or create the item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Get {
+    /// gat, mg T: set this expiry on a hit.
+    pub touch: Option<Expiry>,
+    /// mg N: on a miss create an empty item with this expiry and hand the win to this client.
+    pub vivify: Option<Expiry>,
+    /// mg R: hand out the win if the time to live left is below this many seconds.
+    pub recache_below_seconds: Option<u32>,
+    /// mg without `k`-like return of value: whether the value is wanted in the outcome.
+    pub value: Want,
+    /// mg E: version to use if this request creates an item.
+    pub version: Option<u64>,
+    /// Whether the access counts for the LRU and the fetched bit (mg `u` says no).
+    pub bump: Bump,
+}
+
+/// Whether the value travels back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Want {
+    /// The value is needed.
+    #[default]
+    Value,
+    /// Only what is known about it.
+    NoValue,
+}
+
+/// Whether an access counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bump {
+    /// It does.
+    #[default]
+    Count,
+    /// It leaves no trace.
+    Silent,
+}
+
+/// A write of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Under which condition, and how.
+    pub mode: StoreMode,
+    /// The bytes.
+    pub value: Bytes,
+    /// Opaque client flags.
+    pub flags: u32,
+    /// Expiry of the new item.
+    pub expiry: Expiry,
+    /// cas, ms C: only if the item's version is this.
+    pub compare: Option<u64>,
+    /// ms E: the version to give.
+    pub version: Option<u64>,
+    /// ms I: with `compare` lower than the item's version... (memcached: mark stale instead of refusing).
+    pub invalidate: bool,
+    /// ms N in append/prepend mode: create the item with this expiry if it is missing.
+    pub vivify: Option<Expiry>,
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreMode {
+    /// Always.
+    Set,
+    /// Only if missing.
+    Add,
+    /// Only if present.
+    Replace,
+    /// After the present bytes.
+    Append,
+    /// Before the present bytes.
+    Prepend,
+}
+
+/// A removal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delete {
+    /// md C: only if the item's version is this.
+    pub compare: Option<u64>,
+    /// md E: the version to give where the item stays.
+    pub version: Option<u64>,
+    /// md I: mark stale instead of removing.
+    pub invalidate: bool,
+    /// md T: with `invalidate`, the new expiry.
+    pub touch: Option<Expiry>,
+    /// md x: remove the value and keep the item (flags 0, empty value).
+    pub drop_value: bool,
+}
+
+/// An increment or decrement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arith {
+    /// Which way.
+    pub direction: Direction,
+    /// By how much.
+    pub delta: u64,
+    /// ma N: create with `initial` and this expiry if missing.
+    pub vivify: Option<Expiry>,
+    /// ma J: the value to create.
+    pub initial: u64,
+    /// ma T: set this expiry too.
+    pub touch: Option<Expiry>,
+    /// ma C: only if the item's version is this.
+    pub compare: Option<u64>,
+    /// ma E: the version to give.
+    pub version: Option<u64>,
+}
+
+/// Up or down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Wraps at 2^64.
+    Increment,
+    /// Stops at 0.
+    Decrement,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A read found the item (or created it: see `ItemView::win`).
+    Hit(ItemView),
+    /// A read found nothing.
+    Miss,
+    /// The write took place; what `c`-like return flags need to know of the new item.
+    Stored(ItemView),
+    /// Refused: the condition of add, replace, append or prepend did not hold.
+    NotStored,
+    /// Refused: another version is there.
+    Exists,
+    /// Refused: the key is not there (cas, delete, incr, touch).
+    NotFound,
+    /// Removed, or marked stale.
+    Deleted,
+    /// Touched.
+    Touched(ItemView),
+    /// The new number, and the item that now holds it.
+    Number(u64, ItemView),
+    /// flush_all is done or scheduled.
+    Flushed,
+    /// Nothing was changed, for this reason.
+    Failed(Failure),
+}
+
+/// Why a request changed nothing, or why nobody knows whether it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// incr on a value that is no number.
+    NotANumber,
+    /// Longer than an item may be.
+    TooLarge,
+    /// No memory, and nothing may be evicted.
+    OutOfMemory,
+    /// The queue of waiting requests is full, or the deadline passed before the request began.
+    Busy,
+    /// No primary could be reached in time; nothing was done.
+    Unavailable,
+    /// More members were lost than the code can make up for.
+    Lost,
+    /// The primary was lost or deposed with the request in flight: it may or may not have been done.
+    Unknown,
+    /// The bytes decoded to something whose checksum is wrong; nothing is returned.
+    Corrupt,
+    /// Not the primary (any more); the sender's view is old. Never printed to a client.
+    WrongPrimary,
+}
+
+/// What is known of an item.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemView {
+    /// The bytes; empty if not wanted.
+    pub value: Bytes,
+    /// Length of the value, wanted or not.
+    pub value_len: u32,
+    /// Opaque client flags.
+    pub flags: u32,
+    /// The cas unique.
+    pub version: u64,
+    /// Seconds to live; none = for ever.
+    pub ttl_seconds: Option<u32>,
+    /// Whether it had been fetched before this request.
+    pub fetched: bool,
+    /// Seconds since the last access before this request.
+    pub idle_seconds: u32,
+    /// Bytes that the item takes in its slot.
+    pub size_bytes: u32,
+    /// This client is to recompute the value (mg W).
+    pub win: bool,
+    /// The item is marked stale (mg X).
+    pub stale: bool,
+    /// Another client has the win already (mg Z).
+    pub win_sent: bool,
+}
