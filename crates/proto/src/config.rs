@@ -1,0 +1,98 @@
+//! Time-outs and bounds of the protocol, in one place.
+
+use cluster::{Time, UnixSeconds};
+
+/// Both clocks, as the driver reads them once per event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic.
+    pub time: Time,
+    /// Wall time, for expiry only.
+    pub unix: UnixSeconds,
+}
+
+/// Time-outs, in microseconds. All nodes of a cluster use the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long an Ack lets a primary read (group protocol, "Leases").
+    pub read_lease_us: u64,
+    /// How long the coordinator waits for a node's heartbeat before it calls the node lost.
+    pub node_lease_us: u64,
+    /// How long a parity may leave records unacknowledged before the primary asks for its removal.
+    pub stall_us: u64,
+    /// How often an idle primary sends an empty Frame, and a node its heartbeat.
+    pub heartbeat_us: u64,
+    /// Silence after which a commit index travels in a Frame of its own.
+    pub commit_delay_us: u64,
+    /// How long a repair session or a recovery step may take before it is tried again.
+    pub retry_us: u64,
+    /// How long a client's request may wait in all.
+    pub request_deadline_us: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::from_lease(1_000_000)
+    }
+}
+
+impl Timing {
+    /// All time-outs from one: the time after which a silent node counts as lost.
+    #[must_use]
+    pub const fn from_lease(node_lease_us: u64) -> Self {
+        Self {
+            read_lease_us: node_lease_us,
+            node_lease_us,
+            stall_us: node_lease_us,
+            heartbeat_us: node_lease_us / 5,
+            commit_delay_us: 1_000,
+            retry_us: node_lease_us / 2,
+            request_deadline_us: node_lease_us * 5,
+        }
+    }
+
+    /// The read lease as its holder counts it: shorter by 2 %, so that clocks may drift by 1 % against each other.
+    #[must_use]
+    pub const fn held_lease_us(&self) -> u64 {
+        self.read_lease_us - self.read_lease_us / 50
+    }
+}
+
+/// Bounds of queues and batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of deltas in one Frame, unless a single record is larger.
+    pub frame_bytes: usize,
+    /// Records in one Frame.
+    pub frame_records: usize,
+    /// Bytes of uncommitted records of one primary; beyond it requests wait.
+    pub log_bytes: usize,
+    /// Uncommitted records of one primary; beyond it requests wait.
+    pub log_records: usize,
+    /// Requests that wait in one member or for a route; beyond it they are refused as busy.
+    pub parked_requests: usize,
+    /// Repair sessions that one stand-in keeps open for requests.
+    pub demand_sessions: usize,
+    /// Repair sessions that one stand-in keeps open for its background sweep.
+    pub sweep_sessions: usize,
+    /// Sessions that one parity keeps open for others.
+    pub parity_sessions: usize,
+    /// Bytes of an index replica in one message.
+    pub index_part_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_bytes: 64 * 1024,
+            frame_records: 128,
+            log_bytes: 8 << 20,
+            log_records: 16_384,
+            parked_requests: 65_536,
+            demand_sessions: 64,
+            sweep_sessions: 4,
+            parity_sessions: 1024,
+            index_part_bytes: 256 * 1024,
+        }
+    }
+}
