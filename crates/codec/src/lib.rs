@@ -1,1 +1,47 @@
-//! To be written.
+//! Linear codes over GF(2^8): encode, apply deltas, reconstruct, and the kernels that do the arithmetic.
+//!
+//! Three layers, each using only the one below:
+//! - [`Code`] is a matrix: `k` data roles (the identity) and `m` parity roles. It answers *which* linear
+//!   combination is wanted, as a [`Plan`], and can run it.
+//! - [`Kernel`] computes linear combinations of byte strings with one instruction set. All kernels give
+//!   bit-identical results; each is tested against the scalar one before it may be used.
+//! - [`gf`] is the field.
+//!
+//! The crate knows nothing of keys, groups, nodes or time. A delta needs no operation of its own: parity `j`
+//! absorbs a change of data role `i` by `mul_add(parity, code.coefficient(j, i), old ^ new)`.
+
+mod code;
+mod error;
+pub mod gf;
+mod kernel;
+mod plan;
+mod solve;
+
+pub use code::Code;
+pub use error::CodeError;
+pub use kernel::{Kernel, SelectError, kernel, kernels, select};
+pub use plan::Plan;
+
+/// `dst ^= src` with the chosen kernel.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn xor(dst: &mut [u8], src: &[u8]) {
+    kernel().xor(dst, src);
+}
+
+/// `dst ^= coefficient * src`, byte by byte in GF(2^8), with the chosen kernel.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn mul_add(dst: &mut [u8], coefficient: u8, src: &[u8]) {
+    kernel().mul_add(dst, coefficient, src);
+}
+
+/// `dst = coefficient * src`, byte by byte in GF(2^8), with the chosen kernel.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) {
+    kernel().mul(dst, coefficient, src);
+}

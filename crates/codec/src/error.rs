@@ -1,0 +1,63 @@
+//! Why an operation of a code was refused. All of these are the caller's mistakes, or more losses than the code
+//! bears; nothing was written to the outputs.
+
+use thiserror::Error;
+
+/// Why an operation of a [`Code`](crate::Code) was refused.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum CodeError {
+    /// No such code.
+    #[error("a code needs k >= 1 and k + m <= 256, not k = {k}, m = {m}")]
+    Bounds {
+        /// Data roles asked for.
+        k: usize,
+        /// Parity roles asked for.
+        m: usize,
+    },
+    /// A list has the wrong number of entries.
+    #[error("{found} {what} where {expected} were expected")]
+    Count {
+        /// What was counted.
+        what: &'static str,
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// Byte strings that are combined have equal lengths.
+    #[error("a chunk of {found} bytes among chunks of {expected} bytes")]
+    Length {
+        /// Length of the first one.
+        expected: usize,
+        /// The other length.
+        found: usize,
+    },
+    /// The code has no such role (or, where a data or parity index is meant, no such index).
+    #[error("role {role} is not below {limit}")]
+    NoSuchRole {
+        /// The role asked for.
+        role: usize,
+        /// The first that does not exist.
+        limit: usize,
+    },
+    /// A role is listed twice.
+    #[error("role {role} is listed twice")]
+    Duplicate {
+        /// The role.
+        role: usize,
+    },
+    /// The role that is wanted is not among those called lost.
+    #[error("role {role} is wanted but not listed as lost")]
+    NotLost {
+        /// The role.
+        role: usize,
+    },
+    /// What is at hand does not determine the role: more was lost than the code bears.
+    #[error("role {role} cannot be computed from the {present} chunks at hand")]
+    Undetermined {
+        /// The role.
+        role: usize,
+        /// How many chunks (or residuals) are at hand.
+        present: usize,
+    },
+}

@@ -1,0 +1,202 @@
+//! Kernels: linear combinations of byte strings, one back end per instruction set, chosen once.
+//!
+//! Whoever holds a [`Kernel`] may run it: the only source of kernels is [`kernels`], which lists the back ends whose
+//! instructions this processor has and which agreed with the scalar back end in a self-test. A compiler that gets an
+//! instruction wrong costs speed here, never parity.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod gfni;
+mod scalar;
+mod selftest;
+mod tile;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+use tile::Tile;
+
+/// What a back end implements. Lengths were checked by [`Kernel`]; coefficients 0 and 1 of `scale` were taken care of.
+trait Backend: Sync {
+    /// As users write it.
+    fn name(&self) -> &'static str;
+
+    /// `dst ^= src`, of equal lengths.
+    fn xor(&self, dst: &mut [u8], src: &[u8]);
+
+    /// `dst = c * src`, of equal lengths.
+    fn mul(&self, dst: &mut [u8], c: u8, src: &[u8]);
+
+    /// `dst ^= c * src`, of equal lengths.
+    fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]);
+
+    /// A few linear combinations of a few sources.
+    fn combine(&self, tile: Tile<'_, '_>);
+}
+
+/// One way to compute in GF(2^8) on this machine.
+#[derive(Clone, Copy)]
+pub struct Kernel(&'static dyn Backend);
+
+impl Kernel {
+    /// As users write it: `scalar`, `avx2`, `gfni`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// `dst ^= src`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn xor(self, dst: &mut [u8], src: &[u8]) {
+        assert_eq!(dst.len(), src.len(), "byte strings of different lengths");
+        self.0.xor(dst, src);
+    }
+
+    /// `dst = coefficient * src`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn mul(self, dst: &mut [u8], coefficient: u8, src: &[u8]) {
+        assert_eq!(dst.len(), src.len(), "byte strings of different lengths");
+        match coefficient {
+            0 => dst.fill(0),
+            1 => dst.copy_from_slice(src),
+            c => self.0.mul(dst, c, src),
+        }
+    }
+
+    /// `dst ^= coefficient * src`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn mul_add(self, dst: &mut [u8], coefficient: u8, src: &[u8]) {
+        assert_eq!(dst.len(), src.len(), "byte strings of different lengths");
+        match coefficient {
+            0 => {}
+            1 => self.0.xor(dst, src),
+            c => self.0.mul_add(dst, c, src),
+        }
+    }
+
+    /// `outputs[o] = sum_s coefficients[o * sources.len() + s] * sources[s]`. What the outputs held is overwritten.
+    ///
+    /// # Panics
+    /// Unless there is one coefficient for each pair and all byte strings are of one length.
+    pub fn combine(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        assert_eq!(
+            coefficients.len(),
+            sources.len() * outputs.len(),
+            "one coefficient for each source and output"
+        );
+        tile::for_each(coefficients, sources, outputs, |tile| self.0.combine(tile));
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+/// Why a kernel was not selected.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SelectError {
+    /// Unknown, or not usable here.
+    #[error("no kernel '{name}' on this machine: it has {usable}")]
+    Unusable {
+        /// The name asked for.
+        name: String,
+        /// The names that would do.
+        usable: String,
+    },
+    /// Another kernel is in use already.
+    #[error(
+        "kernel '{name}' asked for after '{current}' was put to use: select one before the first operation"
+    )]
+    Late {
+        /// The name asked for.
+        name: String,
+        /// The kernel in use.
+        current: &'static str,
+    },
+}
+
+static CHOSEN: OnceLock<Kernel> = OnceLock::new();
+
+/// The kernels that this machine can run and that passed their self-test, fastest first. The scalar one is always
+/// the last. The first call takes about a millisecond.
+#[must_use]
+pub fn kernels() -> &'static [Kernel] {
+    static USABLE: OnceLock<Vec<Kernel>> = OnceLock::new();
+    USABLE.get_or_init(|| candidates().into_iter().filter(|kernel| selftest::passes(*kernel)).collect())
+}
+
+/// The chosen kernel: the one of [`select`], else the fastest, from the first use on.
+#[must_use]
+pub fn kernel() -> Kernel {
+    *CHOSEN.get_or_init(|| kernels()[0])
+}
+
+/// Chooses the kernel called `name` for this process. To be called once, at start, by whoever reads the settings.
+///
+/// # Errors
+/// `Unusable` if there is no such kernel here, `Late` if a different one is already in use.
+pub fn select(name: &str) -> Result<(), SelectError> {
+    let unusable = || SelectError::Unusable {
+        name: name.to_owned(),
+        usable: kernels().iter().map(|kernel| kernel.name()).collect::<Vec<_>>().join(", "),
+    };
+    let wanted = *kernels().iter().find(|kernel| kernel.name() == name).ok_or_else(unusable)?;
+    let current = *CHOSEN.get_or_init(|| wanted);
+    if current == wanted {
+        return Ok(());
+    }
+    Err(SelectError::Late { name: name.to_owned(), current: current.name() })
+}
+
+/// The back ends whose instructions this processor has, fastest first.
+fn candidates() -> Vec<Kernel> {
+    #[cfg(target_arch = "x86_64")]
+    let vector = [gfni::Gfni::detect().map(Kernel), avx2::Avx2::detect().map(Kernel)];
+    #[cfg(not(target_arch = "x86_64"))]
+    let vector: [Option<Kernel>; 0] = [];
+    vector.into_iter().flatten().chain([Kernel(&scalar::Scalar)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_kernel_of_this_machine_fails_its_self_test() {
+        assert_eq!(kernels(), candidates());
+        assert_eq!(kernels().last().unwrap().name(), "scalar");
+    }
+
+    #[test]
+    fn an_unknown_kernel_is_refused_with_the_usable_names() {
+        let error = select("abacus").unwrap_err();
+        assert!(error.to_string().contains("scalar"), "{error}");
+    }
+
+    #[test]
+    fn a_kernel_in_use_can_be_selected_again_but_not_exchanged() {
+        let current = kernel();
+        assert_eq!(select(current.name()), Ok(()));
+        for other in kernels().iter().filter(|other| **other != current) {
+            let late = SelectError::Late { name: other.name().to_owned(), current: current.name() };
+            assert_eq!(select(other.name()), Err(late));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The test that every kernel passes before it is used: the same answers as the scalar one.
+
+use super::Kernel;
+use super::scalar::Scalar;
+
+/// Longer than two vectors of the widest back end, with a tail.
+const LEN: usize = 3 * 64 + 13;
+
+/// Whether `kernel` agrees with the scalar one: every coefficient, whole vectors and tails, one and many outputs.
+pub(super) fn passes(kernel: Kernel) -> bool {
+    let scalar = Kernel(&Scalar);
+    kernel == scalar || (scales_alike(kernel, scalar) && combines_alike(kernel, scalar))
+}
+
+/// Bytes without structure, different for each `salt`.
+fn noise(salt: u64, len: usize) -> Vec<u8> {
+    let mut state = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let step = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    (0..len).map(step).collect()
+}
+
+fn scales_alike(kernel: Kernel, scalar: Kernel) -> bool {
+    let (src, dst) = (noise(1, LEN), noise(2, LEN));
+    let run = |kernel: Kernel, c: u8| {
+        let (mut sum, mut product) = (dst.clone(), dst.clone());
+        kernel.mul_add(&mut sum, c, &src);
+        kernel.mul(&mut product, c, &src);
+        (sum, product)
+    };
+    (0..=255).all(|c| run(kernel, c) == run(scalar, c))
+}
+
+fn combines_alike(kernel: Kernel, scalar: Kernel) -> bool {
+    let source_count = 35;
+    let sources: Vec<Vec<u8>> = (0..source_count).map(|s| noise(3 + s, LEN)).collect();
+    let run = |kernel: Kernel, sources: &[&[u8]], output_count: usize| {
+        let coefficients = noise(99, sources.len() * output_count);
+        let mut outputs = vec![vec![0xa5; LEN]; output_count];
+        let mut borrowed: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        kernel.combine(&coefficients, sources, &mut borrowed);
+        outputs
+    };
+    [(1, 1), (3, 2), (5, 3), (10, 4), (35, 6)].into_iter().all(|(source_count, output_count)| {
+        let sources: Vec<&[u8]> = sources[..source_count].iter().map(Vec::as_slice).collect();
+        run(kernel, &sources, output_count) == run(scalar, &sources, output_count)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Backend;
+    use crate::kernel::tile::Tile;
+
+    /// Right but for one product.
+    struct Broken;
+
+    impl Backend for Broken {
+        fn name(&self) -> &'static str {
+            "broken"
+        }
+
+        fn xor(&self, dst: &mut [u8], src: &[u8]) {
+            Scalar.xor(dst, src);
+        }
+
+        fn mul(&self, dst: &mut [u8], c: u8, src: &[u8]) {
+            Scalar.mul(dst, c, src);
+        }
+
+        fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]) {
+            Scalar.mul_add(dst, if c == 0x8e { 0x8f } else { c }, src);
+        }
+
+        fn combine(&self, tile: Tile<'_, '_>) {
+            Scalar.combine(tile);
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_gets_one_product_wrong_does_not_pass() {
+        assert!(!passes(Kernel(&Broken)));
+    }
+}

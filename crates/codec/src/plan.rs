@@ -1,0 +1,151 @@
+//! Plans: a linear combination that was worked out once and can be run many times, or piecewise on many nodes.
+
+use crate::solve::solve;
+use crate::{Code, CodeError, Kernel};
+
+/// How to compute some roles from others: `output = sum over sources of coefficient * source`.
+///
+/// Sources that no output needs are left out. A graph of nodes runs the same sums in pieces: it needs nothing but
+/// [`Plan::coefficient`].
+#[derive(Clone, Debug)]
+pub struct Plan {
+    sources: Vec<usize>,
+    outputs: Vec<usize>,
+    /// Row-major, one row per output.
+    coefficients: Vec<u8>,
+    kernel: Kernel,
+}
+
+impl Plan {
+    /// The roles whose bytes are needed, in the order in which [`Plan::run`] takes them.
+    #[must_use]
+    pub fn sources(&self) -> &[usize] {
+        &self.sources
+    }
+
+    /// The roles that are computed, in the order in which [`Plan::run`] takes their buffers.
+    #[must_use]
+    pub fn outputs(&self) -> &[usize] {
+        &self.outputs
+    }
+
+    /// By what output number `output` multiplies source number `source` (positions in the two lists).
+    ///
+    /// # Panics
+    /// If there is no such output or source.
+    #[must_use]
+    pub fn coefficient(&self, output: usize, source: usize) -> u8 {
+        assert!(
+            output < self.outputs.len() && source < self.sources.len(),
+            "no coefficient ({output}, {source})"
+        );
+        self.coefficients[output * self.sources.len() + source]
+    }
+
+    /// Computes the outputs, overwriting them. All byte strings are of one length.
+    ///
+    /// # Errors
+    /// `Count` unless there is one byte string for each source and each output, `Length` unless all are of one
+    /// length.
+    pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
+        check_count("sources", self.sources.len(), sources.len())?;
+        check_count("outputs", self.outputs.len(), outputs.len())?;
+        check_lengths(sources, outputs)?;
+        self.kernel.combine(&self.coefficients, sources, outputs);
+        Ok(())
+    }
+
+    /// See [`Code::plan`]. A wanted row `t` of the generator is written as present data, plus present parities with
+    /// factors `y` such that on every lost data role `b` the parities alone give `t[b]`: `sum_q y_q c[q][b] = t[b]`.
+    pub(crate) fn reconstruct(code: &Code, present: &[usize], wanted: &[usize]) -> Result<Self, CodeError> {
+        check_roles(present, code.n())?;
+        check_roles(wanted, code.n())?;
+        let (data, parities): (Vec<usize>, Vec<usize>) = present.iter().partition(|role| **role < code.k());
+        let lost: Vec<usize> = (0..code.k()).filter(|role| !data.contains(role)).collect();
+        let target = |w: usize, b: usize| code.generator(w, b);
+        let factors = parity_factors(code, &parities, &lost, wanted.len(), |w, b| target(wanted[w], b))
+            .map_err(|w| CodeError::Undetermined { role: wanted[w], present: present.len() })?;
+        let data_coefficient = |w: usize, i: usize| {
+            let parity_share = |(q, y): (&usize, &Vec<u8>)| crate::gf::mul(y[w], code.generator(*q, i));
+            parities
+                .iter()
+                .zip(&factors)
+                .map(parity_share)
+                .fold(target(wanted[w], i), |sum, share| sum ^ share)
+        };
+        let columns = data.iter().map(|i| (*i, (0..wanted.len()).map(|w| data_coefficient(w, *i)).collect()));
+        let columns = columns.chain(parities.iter().copied().zip(factors.iter().cloned())).collect();
+        Ok(Self::from_columns(columns, wanted.to_vec(), code.kernel()))
+    }
+
+    /// See [`Code::recovery_plan`]: the same system, with a single wanted data role and nothing but residuals.
+    pub(crate) fn recover(
+        code: &Code,
+        parities: &[usize],
+        lost: &[usize],
+        wanted: usize,
+    ) -> Result<Self, CodeError> {
+        check_roles(parities, code.m())?;
+        check_roles(lost, code.k())?;
+        if !lost.contains(&wanted) {
+            return Err(CodeError::NotLost { role: wanted });
+        }
+        let roles: Vec<usize> = parities.iter().map(|row| row + code.k()).collect();
+        let factors = parity_factors(code, &roles, lost, 1, |_, b| u8::from(b == wanted))
+            .map_err(|_| CodeError::Undetermined { role: wanted, present: parities.len() })?;
+        Ok(Self::from_columns(roles.into_iter().zip(factors).collect(), vec![wanted], code.kernel()))
+    }
+
+    /// A plan from one column (role, coefficient in each output) per source; columns of zeros are dropped.
+    fn from_columns(mut columns: Vec<(usize, Vec<u8>)>, outputs: Vec<usize>, kernel: Kernel) -> Self {
+        columns.retain(|(_, column)| column.iter().any(|coefficient| *coefficient != 0));
+        let coefficients = (0..outputs.len()).flat_map(|o| columns.iter().map(move |(_, column)| column[o]));
+        Self {
+            coefficients: coefficients.collect(),
+            sources: columns.iter().map(|(role, _)| *role).collect(),
+            outputs,
+            kernel,
+        }
+    }
+}
+
+/// For each parity role its factor in each of `targets` sums, such that the sum restricted to the data roles `lost` is
+/// `target(index, role)`. `Err` is the index of a target that cannot be reached.
+fn parity_factors(
+    code: &Code,
+    parities: &[usize],
+    lost: &[usize],
+    targets: usize,
+    target: impl Fn(usize, usize) -> u8,
+) -> Result<Vec<Vec<u8>>, usize> {
+    let equation = |b: usize| {
+        let left = parities.iter().map(|q| code.generator(*q, b));
+        left.chain((0..targets).map(|t| target(t, b))).collect()
+    };
+    solve(lost.iter().map(|b| equation(*b)).collect(), parities.len(), targets)
+}
+
+/// Refuses roles at or beyond `limit`, and roles that are listed twice.
+fn check_roles(roles: &[usize], limit: usize) -> Result<(), CodeError> {
+    for (index, role) in roles.iter().enumerate() {
+        if *role >= limit {
+            return Err(CodeError::NoSuchRole { role: *role, limit });
+        }
+        if roles[..index].contains(role) {
+            return Err(CodeError::Duplicate { role: *role });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a list of the wrong size.
+pub(crate) fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), CodeError> {
+    if found == expected { Ok(()) } else { Err(CodeError::Count { what, expected, found }) }
+}
+
+/// Refuses byte strings of different lengths.
+pub(crate) fn check_lengths(sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<(), CodeError> {
+    let mut lengths = sources.iter().map(|s| s.len()).chain(outputs.iter().map(|o| o.len()));
+    let Some(expected) = lengths.next() else { return Ok(()) };
+    lengths.find(|len| *len != expected).map_or(Ok(()), |found| Err(CodeError::Length { expected, found }))
+}
