@@ -76,12 +76,24 @@ pub struct Get {
     pub vivify: Option<Expiry>,
     /// mg R: hand out the win if the time to live left is below this many seconds.
     pub recache_below_seconds: Option<u32>,
-    /// mg without `k`-like return of value: whether the value is wanted in the outcome.
+    /// Whether the value is wanted in the outcome (mg without `v` does not).
     pub value: Want,
+    /// Whether this client may be handed the win of a stale or expiring item (mg does, get does not).
+    pub claim: Claim,
     /// mg E: version to use if this request creates an item.
     pub version: Option<u64>,
     /// Whether the access counts for the LRU and the fetched bit (mg `u` says no).
     pub bump: Bump,
+}
+
+/// Whether a client takes part in the hand-out of wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// It only reads.
+    #[default]
+    Never,
+    /// It recomputes the value if it is the first to see the item stale or expiring.
+    IfDue,
 }
 
 /// Whether the value travels back.
@@ -119,7 +131,8 @@ pub struct Store {
     pub compare: Option<u64>,
     /// ms E: the version to give.
     pub version: Option<u64>,
-    /// ms I: with `compare` lower than the item's version... (memcached: mark stale instead of refusing).
+    /// ms I: a `compare` older than the item's version stores the value marked stale, under the old expiry, instead
+    /// of being refused.
     pub invalidate: bool,
     /// ms N in append/prepend mode: create the item with this expiry if it is missing.
     pub vivify: Option<Expiry>,
