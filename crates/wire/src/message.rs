@@ -51,6 +51,10 @@ pub struct GroupMessage {
     pub group: GroupId,
     /// The sender's version of its view.
     pub view: ViewVersion,
+    /// The role that sends.
+    pub from: RoleIndex,
+    /// The role that is meant.
+    pub to: RoleIndex,
     /// The rest.
     pub body: GroupBody,
 }
@@ -93,9 +97,7 @@ pub enum GroupBody {
 /// See [`GroupBody::Hello`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello {
-    /// The primary's role.
-    pub role: RoleIndex,
-    /// Its term.
+    /// The primary's term.
     pub term: Term,
     /// Its newest committed record.
     pub committed: Seq,
@@ -104,8 +106,6 @@ pub struct Hello {
 /// See [`GroupBody::Welcome`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Welcome {
-    /// The primary's role.
-    pub role: RoleIndex,
     /// The term of the Hello.
     pub term: Term,
     /// Newest record of the contiguous prefix that the parity holds.
@@ -115,9 +115,7 @@ pub struct Welcome {
 /// See [`GroupBody::Frame`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The primary's role.
-    pub role: RoleIndex,
-    /// Its term.
+    /// The primary's term.
     pub term: Term,
     /// The primary's clock at sending; comes back in the Ack and dates the lease.
     pub sent_at: Time,
@@ -150,8 +148,6 @@ pub struct Write {
 /// See [`GroupBody::Ack`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ack {
-    /// The primary's role.
-    pub role: RoleIndex,
     /// The term of the Frame.
     pub term: Term,
     /// Newest record of the contiguous prefix that the parity holds.
@@ -163,8 +159,6 @@ pub struct Ack {
 /// See [`GroupBody::Reject`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reject {
-    /// The primary's role.
-    pub role: RoleIndex,
     /// Lowest term that the parity accepts.
     pub fence: Term,
 }
@@ -172,9 +166,7 @@ pub struct Reject {
 /// See [`GroupBody::Reserve`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserve {
-    /// The primary's role.
-    pub role: RoleIndex,
-    /// Its term.
+    /// The primary's term.
     pub term: Term,
     /// Number of the extent in the area.
     pub extent: u32,
@@ -183,8 +175,6 @@ pub struct Reserve {
 /// See [`GroupBody::Reserved`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {
-    /// The primary's role.
-    pub role: RoleIndex,
     /// The term of the Reserve.
     pub term: Term,
     /// Number of the extent.
@@ -196,8 +186,6 @@ pub struct Reserved {
 /// See [`GroupBody::FetchIndex`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchIndex {
-    /// The role that is taken over.
-    pub role: RoleIndex,
     /// The stand-in's term.
     pub term: Term,
     /// First part wanted (parts are numbered from 0).
@@ -207,8 +195,6 @@ pub struct FetchIndex {
 /// See [`GroupBody::IndexPart`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexPart {
-    /// The role that is taken over.
-    pub role: RoleIndex,
     /// The stand-in's term.
     pub term: Term,
     /// Number of this part.
@@ -246,8 +232,6 @@ pub struct Open {
 pub struct Opened {
     /// The session.
     pub session: SessionId,
-    /// The parity that answers.
-    pub parity: RoleIndex,
 }
 
 /// See [`GroupBody::Read`].
@@ -255,8 +239,6 @@ pub struct Opened {
 pub struct Read {
     /// The session.
     pub session: SessionId,
-    /// The primary that is asked.
-    pub role: RoleIndex,
     /// The pages.
     pub pages: PageRange,
     /// The parities that take part.
@@ -268,9 +250,7 @@ pub struct Read {
 pub struct Page {
     /// The session.
     pub session: SessionId,
-    /// The primary that sends.
-    pub role: RoleIndex,
-    /// Its term.
+    /// The sending primary's term.
     pub term: Term,
     /// Its newest committed record: the bytes are those after it.
     pub committed: Seq,
@@ -283,8 +263,6 @@ pub struct Page {
 pub struct Residual {
     /// The session.
     pub session: SessionId,
-    /// The parity that sends.
-    pub parity: RoleIndex,
     /// The data roles that are left in the sum, ascending.
     pub lost: SmallVec<[RoleIndex; 4]>,
     /// Their weighted sum, page by page.
