@@ -1,0 +1,226 @@
+//! The smart client: one operation at a time, straight to the node that serves the key.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::reply::Reply;
+use crate::{ClientError, Connection, HttpError, Router, request};
+
+/// Time-outs of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientConfig {
+    /// For a whole operation with all its attempts.
+    pub deadline: Duration,
+    /// For one attempt at one node.
+    pub attempt: Duration,
+    /// Between attempts, after every node was tried.
+    pub pause: Duration,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(10),
+            attempt: Duration::from_secs(5),
+            pause: Duration::from_millis(20),
+        }
+    }
+}
+
+/// A value as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Client flags.
+    pub flags: u32,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// What a delete found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// The key was there.
+    Removed,
+    /// It was not.
+    NotFound,
+}
+
+/// A client with its map and one connection per node. For more at once, make more of them.
+#[derive(Debug)]
+pub struct Client {
+    config: ClientConfig,
+    router: Router,
+    connections: BTreeMap<SocketAddr, Connection>,
+}
+
+/// An owned reply, so that the connection may be given up while it is looked at.
+#[derive(Debug)]
+enum Answer {
+    Value(Value),
+    Miss,
+    Stored,
+    Deleted,
+    NotFound,
+}
+
+/// What to send, and whether it may be sent twice.
+struct Attempt<'a> {
+    key: &'a [u8],
+    bytes: Vec<u8>,
+    repeat: Repeat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Harmless,
+    Harmful,
+}
+
+impl Client {
+    /// Fetches the map from one of `sources`, the HTTP addresses of nodes or of the coordinator.
+    ///
+    /// # Errors
+    /// `Map` if none of them has one.
+    pub async fn connect(sources: &[SocketAddr], config: ClientConfig) -> Result<Self, ClientError> {
+        let router = Router::fetch(sources, config.attempt).await?;
+        Ok(Self { config, router, connections: BTreeMap::new() })
+    }
+
+    /// The map and what follows from it.
+    #[must_use]
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// Reads `key`.
+    ///
+    /// # Errors
+    /// `Unreachable` if no node answers in time, `Server` if the data is lost, `Request` for a bad key.
+    pub async fn get(&mut self, key: &[u8]) -> Result<Option<Value>, ClientError> {
+        let mut bytes = Vec::with_capacity(key.len() + 8);
+        request::get(&mut bytes, key);
+        match self.run(Attempt { key, bytes, repeat: Repeat::Harmless }).await? {
+            Answer::Value(value) => Ok(Some(value)),
+            Answer::Miss => Ok(None),
+            _ => Err(ClientError::Protocol("not an answer to get")),
+        }
+    }
+
+    /// Writes `key`; once this returns, the write survives what the profile promises.
+    ///
+    /// # Errors
+    /// `Unknown` if the connection broke with the write in flight, otherwise as for `get`.
+    pub async fn set(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        flags: u32,
+        exptime: i64,
+    ) -> Result<(), ClientError> {
+        let mut bytes = Vec::with_capacity(key.len() + value.len() + 40);
+        request::set(&mut bytes, key, value, flags, exptime);
+        match self.run(Attempt { key, bytes, repeat: Repeat::Harmful }).await? {
+            Answer::Stored => Ok(()),
+            _ => Err(ClientError::Protocol("not an answer to set")),
+        }
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// As for `set`.
+    pub async fn delete(&mut self, key: &[u8]) -> Result<Deleted, ClientError> {
+        let mut bytes = Vec::with_capacity(key.len() + 10);
+        request::delete(&mut bytes, key);
+        match self.run(Attempt { key, bytes, repeat: Repeat::Harmful }).await? {
+            Answer::Deleted => Ok(Deleted::Removed),
+            Answer::NotFound => Ok(Deleted::NotFound),
+            _ => Err(ClientError::Protocol("not an answer to delete")),
+        }
+    }
+
+    /// Tries node after node, the primary first, refreshing the map in between, until the deadline.
+    async fn run(&mut self, attempt: Attempt<'_>) -> Result<Answer, ClientError> {
+        if !request::is_valid_key(attempt.key) {
+            return Err(ClientError::Request(
+                "a key is 1 to 250 bytes without blanks or control characters".into(),
+            ));
+        }
+        let deadline = Instant::now() + self.config.deadline;
+        let mut last = ClientError::Map(HttpError::NoSource);
+        loop {
+            for address in self.router.candidates(attempt.key) {
+                match self.try_at(address, &attempt, deadline).await {
+                    Err(error @ (ClientError::Unreachable { .. } | ClientError::Io(_))) => last = error,
+                    settled => return settled,
+                }
+                if Instant::now() >= deadline {
+                    return Err(last);
+                }
+            }
+            sleep(self.config.pause).await;
+            let _ = self.router.refresh(self.config.attempt).await;
+            if Instant::now() >= deadline {
+                return Err(last);
+            }
+        }
+    }
+
+    /// One attempt at one node. `Unreachable` and `Io` mean that nothing was done or that doing it again is harmless.
+    async fn try_at(
+        &mut self,
+        address: SocketAddr,
+        attempt: &Attempt<'_>,
+        deadline: Instant,
+    ) -> Result<Answer, ClientError> {
+        let limit = self.config.attempt.min(deadline.saturating_duration_since(Instant::now()));
+        let unreachable = |reason: String| ClientError::Unreachable { last: address, reason };
+        let mut connection = match self.connections.remove(&address) {
+            Some(connection) => connection,
+            None => match timeout(limit, Connection::open(address)).await {
+                Ok(opened) => opened.map_err(|error| unreachable(error.to_string()))?,
+                Err(_) => return Err(unreachable(format!("no connection in {limit:?}"))),
+            },
+        };
+        let result = timeout(limit, exchange(&mut connection, &attempt.bytes)).await;
+        let broken = match result {
+            Ok(Ok(answer)) => {
+                self.connections.insert(address, connection);
+                return Ok(answer);
+            }
+            Ok(Err(error @ (ClientError::Server(_) | ClientError::Request(_)))) => {
+                self.connections.insert(address, connection);
+                return Err(error);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer in {limit:?}"),
+        };
+        match attempt.repeat {
+            Repeat::Harmless => Err(unreachable(broken)),
+            Repeat::Harmful => Err(ClientError::Unknown(format!("{address}: {broken}"))),
+        }
+    }
+}
+
+async fn exchange(connection: &mut Connection, bytes: &[u8]) -> Result<Answer, ClientError> {
+    connection.requests().extend_from_slice(bytes);
+    connection.flush().await?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match connection.reply().await? {
+        Reply::Value { flags, value, .. } => {
+            Ok(Answer::Value(Value { flags, bytes: Bytes::copy_from_slice(value) }))
+        }
+        Reply::Miss => Ok(Answer::Miss),
+        Reply::Stored => Ok(Answer::Stored),
+        Reply::Deleted => Ok(Answer::Deleted),
+        Reply::NotFound => Ok(Answer::NotFound),
+        Reply::ServerError(reason) => Err(ClientError::Server(text(reason))),
+        Reply::ClientError(reason) => Err(ClientError::Request(text(reason))),
+        Reply::Error => Err(ClientError::Request("the server did not understand it".into())),
+        _ => Err(ClientError::Protocol("an answer to another request")),
+    }
+}
