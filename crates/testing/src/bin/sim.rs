@@ -1,0 +1,2 @@
+//! Simulator (to be written).
+fn main() {}
