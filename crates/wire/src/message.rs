@@ -2,9 +2,7 @@
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
 use bytes::Bytes;
-use cluster::{
-    ClusterMap, GroupId, GroupView, HostId, NodeInfo, RoleIndex, Seq, Term, Time, ViewVersion,
-};
+use cluster::{ClusterMap, GroupId, GroupView, HostId, NodeInfo, RoleIndex, Seq, Term, Time, ViewVersion};
 use smallvec::SmallVec;
 use store::{Addr, IndexOp, PageRange};
 

@@ -169,7 +169,7 @@ pub struct Delete {
 }
 
 /// An increment or decrement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arith {
     /// Which way.
     pub direction: Direction,
@@ -188,9 +188,10 @@ pub struct Arith {
 }
 
 /// Up or down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// Wraps at 2^64.
+    #[default]
     Increment,
     /// Stops at 0.
     Decrement,

@@ -1,0 +1,158 @@
+//! Messages to and from the coordinator, with views and the map.
+
+use std::net::{IpAddr, SocketAddr};
+
+use cluster::{
+    ClusterId, ClusterMap, DataRole, GroupView, Handover, HostId, Incarnation, NodeId, NodeInfo, ParityRole,
+    ParityState, Profile, RoleStatus,
+};
+
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
+use crate::message::{FromCoordinator, ToCoordinator};
+
+wire_newtypes!(ClusterId, NodeId, Incarnation);
+wire_struct!(HostId { node, incarnation });
+
+/// Most nodes of a map: as many as there are node ids.
+const MAX_NODES: u32 = 1 << 16;
+/// Most groups of a map; the frame's length bounds them sooner.
+const MAX_GROUPS: u32 = 1 << 20;
+
+wire_choice!(ToCoordinator {
+    0 => Register { 0: node },
+    1 => Heartbeat { host: host, map: map },
+    2 => FetchView { group: group },
+    3 => Stalled { group: group, role: role, term: term, view: view, parities: parities },
+    4 => Repaired { group: group, role: role, term: term },
+    5 => Fenced { group: group, role: role, term: term, parity: parity, received: received, applied: applied },
+    6 => Settled { group: group, role: role, term: term, parity: parity },
+});
+wire_choice!(FromCoordinator {
+    0 => Map { 0: map },
+    1 => View { 0: view },
+    2 => Refused { 0: reason },
+    3 => Fence { group: group, role: role, term: term, parity: parity },
+    4 => Settle { group: group, role: role, term: term, parity: parity, upto: upto },
+    5 => Alive {},
+});
+
+wire_struct!(ClusterMap { cluster, version, profile, shards, nodes, groups });
+wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
+wire_struct!(GroupView { group, version, data, parity });
+wire_struct!(DataRole { primary, term, status });
+wire_struct!(ParityRole { host, state });
+
+impl Entry for NodeInfo {
+    const MAX_COUNT: u32 = MAX_NODES;
+}
+
+impl Entry for GroupView {
+    const MAX_COUNT: u32 = MAX_GROUPS;
+}
+
+impl Entry for DataRole {
+    const MAX_COUNT: u32 = Profile::MAX_K as u32;
+}
+
+impl Entry for ParityRole {
+    const MAX_COUNT: u32 = Profile::MAX_M as u32;
+}
+
+impl Wire for RoleStatus {
+    fn put(&self, out: &mut Writer<'_>) {
+        match *self {
+            Self::Full => 0u8.put(out),
+            Self::Fenced => 1u8.put(out),
+            Self::Orphan(end) => {
+                2u8.put(out);
+                end.put(out);
+            }
+            Self::Rebuilding { start, handover } => {
+                3u8.put(out);
+                start.put(out);
+                handover.put(out);
+            }
+            Self::Lost => 4u8.put(out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::Full,
+            1 => Self::Fenced,
+            2 => Self::Orphan(Wire::take(from)?),
+            3 => Self::Rebuilding { start: Wire::take(from)?, handover: Wire::take(from)? },
+            4 => Self::Lost,
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}
+
+impl Wire for Handover {
+    fn put(&self, out: &mut Writer<'_>) {
+        matches!(self, Self::AfterLease).put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(if bool::take(from)? { Self::AfterLease } else { Self::Immediate })
+    }
+}
+
+impl Wire for ParityState {
+    fn put(&self, out: &mut Writer<'_>) {
+        let tag: u8 = match self {
+            Self::InSync => 0,
+            Self::Learner => 1,
+            Self::Absent => 2,
+        };
+        tag.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::InSync,
+            1 => Self::Learner,
+            2 => Self::Absent,
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}
+
+impl Wire for Profile {
+    fn put(&self, out: &mut Writer<'_>) {
+        for count in [self.k(), self.m()] {
+            u8::try_from(count).expect("MAX_K and MAX_M are bytes").put(out);
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let (k, m) = (u8::take(from)?, u8::take(from)?);
+        Self::rs(k.into(), m.into()).map_err(|_| BadBody::Profile)
+    }
+}
+
+/// Flow label and scope of an IPv6 address mean nothing on another machine and are not sent.
+impl Wire for SocketAddr {
+    fn put(&self, out: &mut Writer<'_>) {
+        match self.ip() {
+            IpAddr::V4(ip) => {
+                4u8.put(out);
+                out.bytes(&ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                6u8.put(out);
+                out.bytes(&ip.octets());
+            }
+        }
+        self.port().put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let ip: IpAddr = match u8::take(from)? {
+            4 => from.array::<4>()?.into(),
+            6 => from.array::<16>()?.into(),
+            tag => return Err(BadBody::Tag(tag)),
+        };
+        Ok(Self::new(ip, Wire::take(from)?))
+    }
+}

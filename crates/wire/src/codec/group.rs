@@ -1,0 +1,121 @@
+//! Messages between members of a group.
+
+use cluster::{GroupId, Profile, RoleIndex, Seq, Term, Time, ViewVersion};
+use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
+
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
+use crate::message::{
+    Abort, Ack, Answer, FetchIndex, Forward, Frame, GroupBody, Hello, IndexPart, Open, Opened, Page, Read,
+    Record, Reject, Reserve, Reserved, Residual, SessionId, Welcome, Write,
+};
+
+wire_newtypes!(GroupId, RoleIndex, Seq, Term, Time, ViewVersion, Addr, IndexHash, RunClass);
+
+/// Most records of one Frame.
+const MAX_RECORDS: u32 = 4096;
+/// Most slots that one record writes.
+const MAX_WRITES: u32 = 1024;
+/// Most index operations of one record: a full run of the smallest items may go at once.
+const MAX_INDEX_OPS: u32 = 8192;
+
+impl Entry for RoleIndex {
+    const MAX_COUNT: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
+}
+
+impl Entry for Record {
+    const MAX_COUNT: u32 = MAX_RECORDS;
+}
+
+impl Entry for Write {
+    const MAX_COUNT: u32 = MAX_WRITES;
+}
+
+impl Entry for IndexOp {
+    const MAX_COUNT: u32 = MAX_INDEX_OPS;
+}
+
+wire_struct!(Forward { id, group, role, request });
+wire_struct!(Answer { id, outcome });
+
+wire_choice!(GroupBody {
+    0 => Hello { 0: body },
+    1 => Welcome { 0: body },
+    2 => Frame { 0: body },
+    3 => Ack { 0: body },
+    4 => Reject { 0: body },
+    5 => Reserve { 0: body },
+    6 => Reserved { 0: body },
+    7 => FetchIndex { 0: body },
+    8 => IndexPart { 0: body },
+    9 => Open { 0: body },
+    10 => Opened { 0: body },
+    11 => Read { 0: body },
+    12 => Page { 0: body },
+    13 => Residual { 0: body },
+    14 => Abort { 0: body },
+});
+wire_struct!(Hello { term, committed });
+wire_struct!(Welcome { term, received });
+wire_struct!(Frame { term, sent_at, committed, records });
+wire_struct!(Record { seq, writes, ops });
+wire_struct!(Write { addr, delta });
+wire_struct!(Ack { term, received, echo });
+wire_struct!(Reject { fence });
+wire_struct!(Reserve { term, extent });
+wire_struct!(Reserved { term, extent, granted });
+wire_struct!(FetchIndex { term, part });
+wire_struct!(IndexPart { term, part, last, bytes });
+wire_struct!(SessionId { role, term, number });
+wire_struct!(PageRange { first, count });
+wire_struct!(Open { session, pages, committed });
+wire_struct!(Opened { session });
+wire_struct!(Read { session, pages, parities });
+wire_struct!(Page { session, term, committed, bytes });
+wire_struct!(Residual { session, lost, bytes });
+wire_struct!(Abort { session });
+
+// A type of another crate cannot have the macro's inherent functions.
+impl Wire for IndexOp {
+    fn put(&self, out: &mut Writer<'_>) {
+        match *self {
+            Self::Assign { run, class } => {
+                0u8.put(out);
+                run.put(out);
+                class.put(out);
+            }
+            Self::Insert { hash, addr } => {
+                1u8.put(out);
+                hash.put(out);
+                addr.put(out);
+            }
+            Self::Replace { hash, old, new } => {
+                2u8.put(out);
+                hash.put(out);
+                old.put(out);
+                new.put(out);
+            }
+            Self::Remove { hash, addr } => {
+                3u8.put(out);
+                hash.put(out);
+                addr.put(out);
+            }
+            Self::Clear => 4u8.put(out),
+            Self::FlushAt(at) => {
+                5u8.put(out);
+                at.put(out);
+            }
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::Assign { run: Wire::take(from)?, class: Wire::take(from)? },
+            1 => Self::Insert { hash: Wire::take(from)?, addr: Wire::take(from)? },
+            2 => Self::Replace { hash: Wire::take(from)?, old: Wire::take(from)?, new: Wire::take(from)? },
+            3 => Self::Remove { hash: Wire::take(from)?, addr: Wire::take(from)? },
+            4 => Self::Clear,
+            5 => Self::FlushAt(Wire::take(from)?),
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}

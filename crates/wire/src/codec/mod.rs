@@ -1,0 +1,299 @@
+//! Message bodies as bytes: fixed-width little-endian numbers, one tag byte per choice, a count before every list.
+//!
+//! Every value has exactly one encoding; a body must be used up to its last byte. Nothing is reserved by a declared
+//! count or length: a list grows as its entries are read, and bytes are slices of the frame that was received.
+//! The layout of each type is one `wire_*!` line, which serves both directions.
+
+use bytes::{Buf, Bytes};
+use smallvec::{Array, SmallVec};
+use thiserror::Error;
+
+mod coordinator;
+mod group;
+mod link;
+mod op;
+
+/// Why a body is no message.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum BadBody {
+    /// It ends before the message does.
+    #[error("the body ends too early")]
+    Truncated,
+    /// It goes on after the message.
+    #[error("the body goes on after its message")]
+    Trailing,
+    /// A choice that does not exist.
+    #[error("tag {0} is none of the choices")]
+    Tag(u8),
+    /// A list with more entries than this protocol allows.
+    #[error("a list of {0} entries is too long")]
+    TooMany(u32),
+    /// Text that is not UTF-8.
+    #[error("a text is not UTF-8")]
+    Text,
+    /// A profile outside its bounds.
+    #[error("a profile is out of bounds")]
+    Profile,
+}
+
+/// Where a body is written to.
+pub struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    /// A list or a text is longer than the reader will accept.
+    pub(crate) overflow: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out, overflow: false }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// The count of a list of at most `max` entries.
+    fn count(&mut self, count: usize, max: u32) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.overflow |= count > max;
+        count.put(self);
+    }
+}
+
+/// What is left of a body.
+pub(crate) struct Reader {
+    rest: Bytes,
+}
+
+impl Reader {
+    pub fn new(body: Bytes) -> Self {
+        Self { rest: body }
+    }
+
+    /// The body must be used up.
+    pub fn end(self) -> Result<(), BadBody> {
+        if self.rest.is_empty() { Ok(()) } else { Err(BadBody::Trailing) }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], BadBody> {
+        let array = *self.rest.first_chunk::<N>().ok_or(BadBody::Truncated)?;
+        self.rest.advance(N);
+        Ok(array)
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<Bytes, BadBody> {
+        if len > self.rest.len() {
+            return Err(BadBody::Truncated);
+        }
+        Ok(self.rest.split_to(len))
+    }
+
+    fn count(&mut self, max: u32) -> Result<u32, BadBody> {
+        let count = u32::take(self)?;
+        if count > max { Err(BadBody::TooMany(count)) } else { Ok(count) }
+    }
+}
+
+/// Something that has an encoding.
+pub(crate) trait Wire: Sized {
+    fn put(&self, out: &mut Writer<'_>);
+    fn take(from: &mut Reader) -> Result<Self, BadBody>;
+}
+
+macro_rules! wire_integers {
+    ($($type:ty),*) => { $(
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                out.bytes(&self.to_le_bytes());
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                Ok(Self::from_le_bytes(from.array()?))
+            }
+        }
+    )* };
+}
+
+/// Types around one value.
+macro_rules! wire_newtypes {
+    ($($type:ident),* $(,)?) => { $(
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                self.0.put(out);
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                Ok(Self(Wire::take(from)?))
+            }
+        }
+    )* };
+}
+
+/// Structs: their fields in this order.
+macro_rules! wire_struct {
+    ($type:ident { $($field:ident),* $(,)? }) => {
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                let Self { $($field),* } = self;
+                $( $field.put(out); )*
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                $( let $field = Wire::take(from)?; )*
+                Ok(Self { $($field),* })
+            }
+        }
+    };
+}
+
+/// Choices: a tag, and the fields of the variant in this order. Tuple variants name their fields `0`, `1`, ...
+macro_rules! wire_choice {
+    ($type:ident { $($tag:literal => $variant:ident { $($field:tt: $name:ident),* $(,)? }),* $(,)? }) => {
+        impl $type {
+            /// The number of the variant.
+            #[allow(dead_code, unused_variables, reason = "not every choice is told apart by the frame's kind")]
+            pub(crate) fn tag(&self) -> u8 {
+                match self { $( Self::$variant { $($field: $name),* } => $tag, )* }
+            }
+
+            #[allow(unused_variables, reason = "a choice without any fields")]
+            pub(crate) fn put_fields(&self, out: &mut Writer<'_>) {
+                match self { $( Self::$variant { $($field: $name),* } => { $( $name.put(out); )* } )* }
+            }
+
+            #[allow(unused_variables, reason = "a choice without any fields")]
+            pub(crate) fn take_fields(tag: u8, from: &mut Reader) -> Result<Self, BadBody> {
+                match tag {
+                    $( $tag => {
+                        $( let $name = Wire::take(from)?; )*
+                        Ok(Self::$variant { $($field: $name),* })
+                    } )*
+                    _ => Err(BadBody::Tag(tag)),
+                }
+            }
+        }
+    };
+}
+
+/// Choices inside a body: the tag goes first.
+macro_rules! wire_enum {
+    ($type:ident { $($body:tt)* }) => {
+        wire_choice!($type { $($body)* });
+
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                self.tag().put(out);
+                self.put_fields(out);
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                let tag = u8::take(from)?;
+                Self::take_fields(tag, from)
+            }
+        }
+    };
+}
+
+pub(crate) use {wire_choice, wire_enum, wire_newtypes, wire_struct};
+
+wire_integers!(u8, u16, u32, u64);
+
+impl Wire for bool {
+    fn put(&self, out: &mut Writer<'_>) {
+        u8::from(*self).put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        match u8::take(from)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            tag => Err(BadBody::Tag(tag)),
+        }
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(if bool::take(from)? { Some(T::take(from)?) } else { None })
+    }
+}
+
+/// The length of bytes is bounded by the frame.
+impl Wire for Bytes {
+    fn put(&self, out: &mut Writer<'_>) {
+        out.count(self.len(), u32::MAX);
+        out.bytes(self);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let len = u32::take(from)?;
+        from.bytes(usize::try_from(len).map_err(|_| BadBody::Truncated)?)
+    }
+}
+
+/// Longest text: a zone, a reason.
+const MAX_TEXT_BYTES: u32 = 4096;
+
+impl Wire for String {
+    fn put(&self, out: &mut Writer<'_>) {
+        out.count(self.len(), MAX_TEXT_BYTES);
+        out.bytes(self.as_bytes());
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let len = from.count(MAX_TEXT_BYTES)?;
+        let bytes = from.bytes(usize::try_from(len).map_err(|_| BadBody::Truncated)?)?;
+        std::str::from_utf8(&bytes).map(Self::from).map_err(|_| BadBody::Text)
+    }
+}
+
+/// Something that stands in lists.
+pub(crate) trait Entry: Wire {
+    /// Most entries of one list.
+    const MAX_COUNT: u32;
+}
+
+impl<T: Entry> Wire for Vec<T> {
+    fn put(&self, out: &mut Writer<'_>) {
+        put_list(self, out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        take_list(from)
+    }
+}
+
+impl<A: Array> Wire for SmallVec<A>
+where
+    A::Item: Entry,
+{
+    fn put(&self, out: &mut Writer<'_>) {
+        put_list(self, out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        take_list(from)
+    }
+}
+
+fn put_list<T: Entry>(list: &[T], out: &mut Writer<'_>) {
+    out.count(list.len(), T::MAX_COUNT);
+    for entry in list {
+        entry.put(out);
+    }
+}
+
+fn take_list<T: Entry, L: Default + Extend<T>>(from: &mut Reader) -> Result<L, BadBody> {
+    let mut list = L::default();
+    for _ in 0..from.count(T::MAX_COUNT)? {
+        list.extend(Some(T::take(from)?));
+    }
+    Ok(list)
+}

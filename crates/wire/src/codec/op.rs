@@ -1,0 +1,71 @@
+//! Requests and outcomes.
+
+use cluster::UnixSeconds;
+
+use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
+use crate::op::{
+    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Op, Outcome, Request,
+    Store, StoreMode, Want,
+};
+
+wire_newtypes!(UnixSeconds);
+
+wire_struct!(Request { key, op });
+wire_enum!(Op {
+    0 => Get { 0: get },
+    1 => Store { 0: store },
+    2 => Delete { 0: delete },
+    3 => Arith { 0: arith },
+    4 => Touch { 0: expiry },
+    5 => Debug {},
+    6 => Flush { 0: at },
+});
+wire_enum!(Expiry { 0 => Never {}, 1 => At { 0: at } });
+wire_enum!(FlushAt { 0 => Now {}, 1 => At { 0: at } });
+wire_struct!(Get { touch, vivify, recache_below_seconds, value, claim, version, bump });
+wire_enum!(Claim { 0 => Never {}, 1 => IfDue {} });
+wire_enum!(Want { 0 => Value {}, 1 => NoValue {} });
+wire_enum!(Bump { 0 => Count {}, 1 => Silent {} });
+wire_struct!(Store { mode, value, flags, expiry, compare, version, invalidate, vivify });
+wire_enum!(StoreMode { 0 => Set {}, 1 => Add {}, 2 => Replace {}, 3 => Append {}, 4 => Prepend {} });
+wire_struct!(Delete { compare, version, invalidate, touch, drop_value });
+wire_struct!(Arith { direction, delta, vivify, initial, touch, compare, version });
+wire_enum!(Direction { 0 => Increment {}, 1 => Decrement {} });
+
+wire_enum!(Outcome {
+    0 => Hit { 0: item },
+    1 => Miss {},
+    2 => Stored { 0: item },
+    3 => NotStored {},
+    4 => Exists {},
+    5 => NotFound {},
+    6 => Deleted {},
+    7 => Touched { 0: item },
+    8 => Number { 0: number, 1: item },
+    9 => Flushed {},
+    10 => Failed { 0: failure },
+});
+wire_enum!(Failure {
+    0 => NotANumber {},
+    1 => TooLarge {},
+    2 => OutOfMemory {},
+    3 => Busy {},
+    4 => Unavailable {},
+    5 => Lost {},
+    6 => Unknown {},
+    7 => Corrupt {},
+    8 => WrongPrimary {},
+});
+wire_struct!(ItemView {
+    value,
+    value_len,
+    flags,
+    version,
+    ttl_seconds,
+    fetched,
+    idle_seconds,
+    size_bytes,
+    win,
+    stale,
+    win_sent,
+});

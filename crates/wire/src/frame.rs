@@ -1,0 +1,507 @@
+//! Frames: how messages between nodes, and with the coordinator, lie in a byte stream (docs/format.md, "Frames").
+//!
+//! A frame is a header of 48 bytes with its own checksum, and a body with another. The header says whose it is before
+//! a byte of the body is believed: cluster, format, source and its incarnation, and the frame's number on this link,
+//! which starts at 0 and never skips. Numbers are little-endian.
+//!
+//! What fails here is sorted by what to do about it: a malformed stream is closed and counted, a peer of another
+//! cluster or of another format is told so and closed.
+
+use bytes::{Buf, BytesMut};
+use cluster::{ClusterId, HostId, Incarnation, NodeId};
+use thiserror::Error;
+
+pub use crate::codec::BadBody;
+use crate::codec::{Reader, Wire, Writer};
+use crate::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
+use crate::op::MAX_VALUE_BYTES;
+
+/// First bytes of every frame.
+pub const MAGIC: [u8; 4] = *b"GSTL";
+/// Version of the format: header and bodies.
+pub const FORMAT_VERSION: u8 = 1;
+/// Length of a header.
+pub const HEADER_BYTES: usize = 48;
+/// Longest body.
+pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
+
+const _: () =
+    assert!(MAX_FRAME_BYTES >= 2 * MAX_VALUE_BYTES, "a value and its neighbours fit into one frame");
+
+/// Whose frame it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The cluster of both ends.
+    pub cluster: ClusterId,
+    /// The process that sends.
+    pub source: HostId,
+    /// Number of the frame on its link, from 0.
+    pub sequence: u64,
+}
+
+/// Anything that travels in a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// The handshake of a link.
+    Link(LinkMessage),
+    /// Between nodes.
+    Peer(PeerMessage),
+    /// From a node to the coordinator.
+    ToCoordinator(ToCoordinator),
+    /// From the coordinator to a node.
+    FromCoordinator(FromCoordinator),
+}
+
+/// The handshake: the side that connects sends `Hello` as frame 0, the other answers with `Welcome` or `Refused` as
+/// its frame 0; nothing else is sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkMessage {
+    /// Who connects, and to whom.
+    Hello(LinkHello),
+    /// The link is open.
+    Welcome(LinkWelcome),
+    /// It is not; the link closes.
+    Refused(Refusal),
+}
+
+/// See [`LinkMessage::Hello`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkHello {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Who connects.
+    pub from: HostId,
+    /// Who is meant.
+    pub to: NodeId,
+    /// Which of its workers.
+    pub shard: u16,
+}
+
+/// See [`LinkMessage::Welcome`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkWelcome {
+    /// Who answers.
+    pub from: HostId,
+}
+
+/// Why a link is refused.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    /// The address belongs to another node.
+    #[error("this address belongs to another node")]
+    WrongNode,
+    /// The node has fewer workers.
+    #[error("no such shard: all nodes of a cluster need the same number of workers")]
+    WrongShard,
+    /// The map does not have the node that connects.
+    #[error("the connecting node is not in the map")]
+    UnknownNode,
+    /// A newer incarnation of the node that connects is known.
+    #[error("a newer incarnation of the connecting node is known")]
+    StaleIncarnation,
+    /// Too many links.
+    #[error("too many links")]
+    Busy,
+}
+
+/// Why a stream cannot go on, sorted by what to do.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum FrameError {
+    /// Not a stream of frames, or a damaged one: close and count.
+    #[error("malformed frame: {0}")]
+    Malformed(Malformed),
+    /// A peer of another cluster: close and tell the operator.
+    #[error("peer belongs to {theirs}")]
+    WrongCluster {
+        /// Its cluster.
+        theirs: ClusterId,
+    },
+    /// A peer that speaks another format: close and tell the operator.
+    #[error("peer speaks frame format {theirs}, this node speaks {FORMAT_VERSION}")]
+    WrongVersion {
+        /// Its format.
+        theirs: u8,
+    },
+}
+
+/// What is wrong with a frame.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Malformed {
+    /// The stream does not begin like a frame.
+    #[error("wrong magic")]
+    Magic,
+    /// The header does not match its checksum.
+    #[error("header checksum")]
+    HeaderChecksum,
+    /// The body is declared longer than any may be.
+    #[error("body of {0} bytes is too long")]
+    TooLong(u32),
+    /// A frame is missing or came twice.
+    #[error("frame number {got} instead of {expected}")]
+    Sequence {
+        /// The number that is due.
+        expected: u64,
+        /// The number that came.
+        got: u64,
+    },
+    /// The body does not match its checksum.
+    #[error("body checksum")]
+    BodyChecksum,
+    /// No such kind of message.
+    #[error("unknown kind {0:#04x}")]
+    Kind(u8),
+    /// The body is no message of its kind.
+    #[error("kind {kind:#04x}: {error}")]
+    Body {
+        /// The kind.
+        kind: u8,
+        /// What is wrong with it.
+        error: BadBody,
+    },
+}
+
+/// A message that no receiver would accept: a body longer than [`MAX_FRAME_BYTES`], or too long a list in it.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("message of {body_bytes} bytes does not fit into a frame")]
+pub struct DoesNotFit {
+    /// Length of the body.
+    pub body_bytes: usize,
+}
+
+/// A message that can be put into a frame.
+pub trait Encode: sealed::Body {}
+
+mod sealed {
+    use crate::codec::Writer;
+
+    /// The kind of a message and its body.
+    pub trait Body {
+        fn kind(&self) -> u8;
+        fn put_body(&self, out: &mut Writer<'_>);
+    }
+}
+
+/// First kinds of the families of messages; the rest of the byte is the message's tag.
+mod kind {
+    pub const LINK: u8 = 0x00;
+    pub const FORWARD: u8 = 0x10;
+    pub const ANSWER: u8 = 0x11;
+    pub const GROUP: u8 = 0x20;
+    pub const TO_COORDINATOR: u8 = 0x40;
+    pub const FROM_COORDINATOR: u8 = 0x50;
+}
+
+/// Appends a frame to `out`.
+///
+/// # Errors
+/// `DoesNotFit`; `out` is as it was.
+pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
+    let start = out.len();
+    out.resize(start + HEADER_BYTES, 0);
+    let mut writer = Writer::new(out);
+    message.put_body(&mut writer);
+    let overflow = writer.overflow;
+    let body = out.get(start + HEADER_BYTES..).unwrap_or_default();
+    let body_bytes = body.len();
+    if overflow || body_bytes > MAX_FRAME_BYTES {
+        out.truncate(start);
+        return Err(DoesNotFit { body_bytes });
+    }
+    let raw = RawHeader {
+        version: FORMAT_VERSION,
+        kind: message.kind(),
+        header: *header,
+        body_len: u32::try_from(body_bytes).map_err(|_| DoesNotFit { body_bytes })?,
+        body_crc: crc32c::crc32c(body),
+    };
+    if let Some(room) = out.get_mut(start..start + HEADER_BYTES) {
+        room.copy_from_slice(&raw.to_bytes());
+    }
+    Ok(())
+}
+
+/// The sending side of a link: numbers its frames.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    next: Header,
+}
+
+impl Encoder {
+    /// Of a new link.
+    #[must_use]
+    pub fn new(cluster: ClusterId, source: HostId) -> Self {
+        Self { next: Header { cluster, source, sequence: 0 } }
+    }
+
+    /// Appends the next frame to `out`.
+    ///
+    /// # Errors
+    /// `DoesNotFit`; `out` is as it was and the number is not used up.
+    pub fn encode<M: Encode>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
+        encode(&self.next, message, out)?;
+        self.next.sequence += 1;
+        Ok(())
+    }
+}
+
+/// The receiving side of a link.
+#[derive(Debug)]
+pub struct Decoder {
+    cluster: ClusterId,
+    next_sequence: u64,
+    /// The header whose body is still to come.
+    waiting: Option<RawHeader>,
+}
+
+impl Decoder {
+    /// Of a new link in this cluster.
+    #[must_use]
+    pub fn new(cluster: ClusterId) -> Self {
+        Self { cluster, next_sequence: 0, waiting: None }
+    }
+
+    /// How many bytes more make the next message possible, at least 1: a hint for the size of the next read, at most
+    /// [`MAX_FRAME_BYTES`].
+    #[must_use]
+    pub fn wanted(&self, buffer: &BytesMut) -> usize {
+        let whole = self.waiting.as_ref().map_or(HEADER_BYTES, RawHeader::body_bytes);
+        whole.saturating_sub(buffer.len()).max(1)
+    }
+
+    /// Takes the next message off the front of `buffer`; none if more bytes are needed. Bytes in the message are
+    /// slices of the buffer.
+    ///
+    /// # Errors
+    /// The stream cannot go on.
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<(Header, Message)>, FrameError> {
+        let Some(raw) = self.header(buffer)? else { return Ok(None) };
+        if buffer.len() < raw.body_bytes() {
+            self.waiting = Some(raw);
+            return Ok(None);
+        }
+        let body = buffer.split_to(raw.body_bytes()).freeze();
+        if crc32c::crc32c(&body) != raw.body_crc {
+            return Err(FrameError::Malformed(Malformed::BodyChecksum));
+        }
+        let mut reader = Reader::new(body);
+        let message = take_message(raw.kind, &mut reader)?;
+        reader.end().map_err(|error| bad_body(raw.kind, error))?;
+        self.next_sequence += 1;
+        Ok(Some((raw.header, message)))
+    }
+
+    /// The header of the next frame, if it has arrived and is acceptable.
+    fn header(&mut self, buffer: &mut BytesMut) -> Result<Option<RawHeader>, FrameError> {
+        if let Some(raw) = self.waiting.take() {
+            return Ok(Some(raw));
+        }
+        if !MAGIC.starts_with(buffer.get(..4.min(buffer.len())).unwrap_or_default()) {
+            return Err(FrameError::Malformed(Malformed::Magic));
+        }
+        let Some(bytes) = buffer.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let raw = RawHeader::from_bytes(bytes).ok_or(FrameError::Malformed(Malformed::HeaderChecksum))?;
+        self.check(&raw)?;
+        buffer.advance(HEADER_BYTES);
+        Ok(Some(raw))
+    }
+
+    /// Whether a frame with this header may come next.
+    fn check(&self, raw: &RawHeader) -> Result<(), FrameError> {
+        let Header { cluster, sequence, .. } = raw.header;
+        if raw.version != FORMAT_VERSION {
+            return Err(FrameError::WrongVersion { theirs: raw.version });
+        }
+        if cluster != self.cluster {
+            return Err(FrameError::WrongCluster { theirs: cluster });
+        }
+        if raw.body_bytes() > MAX_FRAME_BYTES {
+            return Err(FrameError::Malformed(Malformed::TooLong(raw.body_len)));
+        }
+        if sequence != self.next_sequence {
+            let expected = self.next_sequence;
+            return Err(FrameError::Malformed(Malformed::Sequence { expected, got: sequence }));
+        }
+        Ok(())
+    }
+}
+
+/// All of a header but the magic and its checksum.
+#[derive(Clone, Copy, Debug)]
+struct RawHeader {
+    version: u8,
+    kind: u8,
+    header: Header,
+    body_len: u32,
+    body_crc: u32,
+}
+
+impl RawHeader {
+    fn body_bytes(&self) -> usize {
+        usize::try_from(self.body_len).unwrap_or(usize::MAX)
+    }
+
+    fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let Header { cluster, source, sequence } = self.header;
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&MAGIC);
+        bytes[4] = self.version;
+        bytes[5] = self.kind;
+        bytes[6..8].copy_from_slice(&source.node.0.to_le_bytes());
+        bytes[8..16].copy_from_slice(&cluster.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&source.incarnation.0.to_le_bytes());
+        bytes[24..32].copy_from_slice(&sequence.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.body_len.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.body_crc.to_le_bytes());
+        // 40..44 is reserved and zero.
+        let crc = crc32c::crc32c(&bytes[..44]);
+        bytes[44..48].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// None if the checksum is wrong.
+    fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        if crc32c::crc32c(&bytes[..44]) != u32_at(bytes, 44) {
+            return None;
+        }
+        let source = HostId {
+            node: NodeId(u16::from_le_bytes([bytes[6], bytes[7]])),
+            incarnation: Incarnation(u64_at(bytes, 16)),
+        };
+        Some(Self {
+            version: bytes[4],
+            kind: bytes[5],
+            header: Header { cluster: ClusterId(u64_at(bytes, 8)), source, sequence: u64_at(bytes, 24) },
+            body_len: u32_at(bytes, 32),
+            body_crc: u32_at(bytes, 36),
+        })
+    }
+}
+
+fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    bytes[at..].first_chunk().copied().map_or(0, u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    bytes[at..].first_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+/// The message of this kind.
+fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
+    let (family, tag) = (kind & 0xf0, kind & 0x0f);
+    let message = match (kind, family) {
+        (kind::FORWARD, _) => Wire::take(from).map(PeerMessage::Forward).map(Message::Peer),
+        (kind::ANSWER, _) => Wire::take(from).map(PeerMessage::Answer).map(Message::Peer),
+        (_, kind::LINK) => LinkMessage::take_fields(tag, from).map(Message::Link),
+        (_, kind::GROUP) => take_group(tag, from).map(PeerMessage::Group).map(Message::Peer),
+        (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::ToCoordinator),
+        (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::FromCoordinator),
+        _ => return Err(FrameError::Malformed(Malformed::Kind(kind))),
+    };
+    message.map_err(|error| bad_body(kind, error))
+}
+
+fn take_group(tag: u8, from: &mut Reader) -> Result<GroupMessage, BadBody> {
+    Ok(GroupMessage {
+        group: Wire::take(from)?,
+        view: Wire::take(from)?,
+        from: Wire::take(from)?,
+        to: Wire::take(from)?,
+        body: GroupBody::take_fields(tag, from)?,
+    })
+}
+
+fn bad_body(kind: u8, error: BadBody) -> FrameError {
+    FrameError::Malformed(Malformed::Body { kind, error })
+}
+
+impl sealed::Body for GroupMessage {
+    fn kind(&self) -> u8 {
+        kind::GROUP + self.body.tag()
+    }
+
+    fn put_body(&self, out: &mut Writer<'_>) {
+        let Self { group, view, from, to, body } = self;
+        group.put(out);
+        view.put(out);
+        from.put(out);
+        to.put(out);
+        body.put_fields(out);
+    }
+}
+
+impl sealed::Body for PeerMessage {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Group(group) => group.kind(),
+            Self::Forward(_) => kind::FORWARD,
+            Self::Answer(_) => kind::ANSWER,
+        }
+    }
+
+    fn put_body(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Group(group) => group.put_body(out),
+            Self::Forward(forward) => forward.put(out),
+            Self::Answer(answer) => answer.put(out),
+        }
+    }
+}
+
+macro_rules! family {
+    ($type:ident, $first:expr) => {
+        impl sealed::Body for $type {
+            fn kind(&self) -> u8 {
+                $first + self.tag()
+            }
+
+            fn put_body(&self, out: &mut Writer<'_>) {
+                self.put_fields(out);
+            }
+        }
+
+        impl Encode for $type {}
+
+        impl From<$type> for Message {
+            fn from(message: $type) -> Self {
+                family!(@wrap $type, message)
+            }
+        }
+    };
+    (@wrap LinkMessage, $message:ident) => { Self::Link($message) };
+    (@wrap ToCoordinator, $message:ident) => { Self::ToCoordinator($message) };
+    (@wrap FromCoordinator, $message:ident) => { Self::FromCoordinator($message) };
+}
+
+family!(LinkMessage, kind::LINK);
+family!(ToCoordinator, kind::TO_COORDINATOR);
+family!(FromCoordinator, kind::FROM_COORDINATOR);
+
+impl Encode for GroupMessage {}
+impl Encode for PeerMessage {}
+impl Encode for Message {}
+
+impl From<PeerMessage> for Message {
+    fn from(message: PeerMessage) -> Self {
+        Self::Peer(message)
+    }
+}
+
+impl sealed::Body for Message {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Link(message) => message.kind(),
+            Self::Peer(message) => message.kind(),
+            Self::ToCoordinator(message) => message.kind(),
+            Self::FromCoordinator(message) => message.kind(),
+        }
+    }
+
+    fn put_body(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Link(message) => message.put_body(out),
+            Self::Peer(message) => message.put_body(out),
+            Self::ToCoordinator(message) => message.put_body(out),
+            Self::FromCoordinator(message) => message.put_body(out),
+        }
+    }
+}

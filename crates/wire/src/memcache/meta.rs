@@ -1,0 +1,285 @@
+//! The lines of the meta protocol: mg ms md ma mn me.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use cluster::UnixSeconds;
+
+use super::command::{Command, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
+use super::lines::{self, Line};
+use super::parser::{Parsed, Pending, PendingKind};
+use super::text::{check_key, swallow, too_large};
+use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
+use super::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
+use crate::op::{
+    Arith, Bump, Claim, Delete, Direction, Expiry, Get, MAX_VALUE_BYTES, Op, Request, Store, StoreMode, Want,
+};
+
+type MetaTokens<'a> = Tokens<'a, MAX_META_TOKENS>;
+
+/// What `line` amounts to; it begins with a token of two letters, the first of them `m`.
+pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
+    let tokens = MetaTokens::of(line);
+    let parsed = match tokens.get(0) {
+        b"mg" => get(line, &tokens, now),
+        b"ms" => return set(line, &tokens, now),
+        b"md" => delete(line, &tokens, now),
+        b"ma" => arith(line, &tokens, now),
+        b"me" => debug(line, &tokens),
+        b"mn" => return Parsed::Done(Command::MetaNoop),
+        _ => return Parsed::Say(lines::ERROR),
+    };
+    match parsed {
+        Ok((request, style)) => Parsed::Done(Command::One { request, reply: ReplyStyle::Meta(style) }),
+        Err(error) => Parsed::Say(error),
+    }
+}
+
+type Checked = Result<(Request, MetaStyle), Line>;
+
+/// mg key flags*.
+fn get(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
+    check_shape(tokens, lines::META_TOO_MANY_FLAGS_GET)?;
+    let flags = Flags::parse(line, tokens.from(2), now)?;
+    let key = flags.key(line, tokens.get(1))?;
+    let op = Op::Get(Get {
+        touch: flags.touch,
+        vivify: flags.vivify,
+        recache_below_seconds: flags.recache,
+        value: if flags.value { Want::Value } else { Want::NoValue },
+        claim: Claim::IfDue,
+        version: flags.version,
+        bump: if flags.silent { Bump::Silent } else { Bump::Count },
+    });
+    Ok((Request { key, op }, flags.style(MetaVerb::Get)?))
+}
+
+/// ms key length flags*, and a data block.
+fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Parsed {
+    if tokens.count < 2 {
+        return Parsed::SayAndClose(lines::ERROR);
+    }
+    let Some(len) = data_len(tokens.get(2)) else {
+        // Nobody knows where the data block ends: to go on would mean to execute it.
+        return Parsed::SayAndClose(lines::BAD_FORMAT);
+    };
+    match checked_set(line, tokens, now, len) {
+        Err(error) => swallow(len, Parsed::Say(error)),
+        Ok((key, store, style)) => {
+            let reply = ReplyStyle::Meta(style);
+            if len > MAX_VALUE_BYTES {
+                return too_large(key, &store, len, reply);
+            }
+            let request = Request { key, op: Op::Store(store) };
+            Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
+        }
+    }
+}
+
+/// ms without its value.
+fn checked_set(
+    line: &Bytes,
+    tokens: &MetaTokens<'_>,
+    now: UnixSeconds,
+    len: usize,
+) -> Result<(Bytes, Store, MetaStyle), Line> {
+    check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
+    let flags = Flags::parse(line, tokens.from(3), now)?;
+    let key = flags.key(line, tokens.get(1))?;
+    let mode = match flags.mode {
+        None | Some(b'S') => StoreMode::Set,
+        Some(b'E') => StoreMode::Add,
+        Some(b'A') => StoreMode::Append,
+        Some(b'P') => StoreMode::Prepend,
+        Some(b'R') => StoreMode::Replace,
+        Some(_) => return Err(lines::META_MODE_SET),
+    };
+    // As in memcached: with a version to compare, set and replace are cas, and add does not look at it.
+    let (mode, compare) = match (mode, flags.compare) {
+        (StoreMode::Set | StoreMode::Replace, Some(version)) => (StoreMode::Set, Some(version)),
+        (StoreMode::Add, _) => (StoreMode::Add, None),
+        other => other,
+    };
+    let appends = matches!(mode, StoreMode::Append | StoreMode::Prepend);
+    let store = Store {
+        mode,
+        value: Bytes::new(),
+        flags: flags.client_flags,
+        expiry: flags.touch.unwrap_or_default(),
+        compare,
+        version: flags.version,
+        invalidate: flags.invalidate && mode == StoreMode::Set && compare.is_some(),
+        vivify: flags.vivify.filter(|_| appends),
+    };
+    let mut style = flags.style(MetaVerb::Set)?;
+    style.sent_len = u32::try_from(len).unwrap_or(u32::MAX);
+    Ok((key, store, style))
+}
+
+/// md key flags*.
+fn delete(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
+    check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
+    let flags = Flags::parse(line, tokens.from(2), now).map_err(|_| lines::META_INVALID_OR_DUPLICATE)?;
+    let key = flags.key(line, tokens.get(1))?;
+    let op = Op::Delete(Delete {
+        compare: flags.compare,
+        version: flags.version,
+        invalidate: flags.invalidate,
+        touch: flags.touch,
+        drop_value: flags.drop_value,
+    });
+    Ok((Request { key, op }, flags.style(MetaVerb::Delete)?))
+}
+
+/// ma key flags*.
+fn arith(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
+    check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
+    let flags = Flags::parse(line, tokens.from(2), now).map_err(|_| lines::META_INVALID_OR_DUPLICATE)?;
+    let key = flags.key(line, tokens.get(1))?;
+    let direction = match flags.mode {
+        None | Some(b'I' | b'i' | b'+') => Direction::Increment,
+        Some(b'D' | b'd' | b'-') => Direction::Decrement,
+        Some(_) => return Err(lines::META_MODE_ARITH),
+    };
+    let op = Op::Arith(Arith {
+        direction,
+        delta: flags.delta.unwrap_or(1),
+        vivify: flags.vivify,
+        initial: flags.initial,
+        touch: flags.touch,
+        compare: flags.compare,
+        version: flags.version,
+    });
+    Ok((Request { key, op }, flags.style(MetaVerb::Arith)?))
+}
+
+/// me key [b].
+fn debug(line: &Bytes, tokens: &MetaTokens<'_>) -> Checked {
+    if tokens.count < 2 {
+        return Err(lines::BAD_FORMAT);
+    }
+    check_key(tokens.get(1))?;
+    let flags = Flags { base64: tokens.get(2) == b"b", ..Flags::default() };
+    let key = flags.key(line, tokens.get(1)).map_err(|_| lines::BAD_FORMAT)?;
+    Ok((Request { key, op: Op::Debug }, flags.style(MetaVerb::Debug)?))
+}
+
+/// What all meta commands with flags have in common: a key of a lawful length and not too many flags.
+fn check_shape(tokens: &MetaTokens<'_>, too_many: Line) -> Result<(), Line> {
+    if tokens.count < 2 {
+        return Err(lines::ERROR);
+    }
+    check_key(tokens.get(1))?;
+    if tokens.count > MAX_META_TOKENS { Err(too_many) } else { Ok(()) }
+}
+
+/// All flags of all commands: each command uses its own and ignores the rest, as memcached does.
+#[derive(Default)]
+struct Flags {
+    base64: bool,
+    quiet: bool,
+    value: bool,
+    silent: bool,
+    invalidate: bool,
+    drop_value: bool,
+    touch: Option<Expiry>,
+    vivify: Option<Expiry>,
+    recache: Option<u32>,
+    compare: Option<u64>,
+    version: Option<u64>,
+    client_flags: u32,
+    mode: Option<u8>,
+    delta: Option<u64>,
+    initial: u64,
+    returns: ReturnFlags,
+    opaque: Bytes,
+    opaque_is_too_long: bool,
+}
+
+impl Flags {
+    /// Of the tokens after the key (and the length). A duplicate or unknown flag is reported at once, otherwise the
+    /// last bad argument is.
+    fn parse(line: &Bytes, tokens: &[&[u8]], now: UnixSeconds) -> Result<Self, Line> {
+        let mut flags = Self::default();
+        let mut seen = 0u128;
+        let mut bad = None;
+        for token in tokens {
+            let Some((&letter, argument)) = token.split_first() else { continue };
+            let bit = 1u128.checked_shl(u32::from(letter)).unwrap_or(0);
+            if letter >= 127 || seen & bit != 0 {
+                return Err(lines::META_DUPLICATE);
+            }
+            seen |= bit;
+            match flags.set(line, letter, argument, now) {
+                Ok(()) => flags.returns.push(letter),
+                Err(lines::META_INVALID) => return Err(lines::META_INVALID),
+                Err(error) => bad = Some(error),
+            }
+        }
+        bad.map_or(Ok(flags), Err)
+    }
+
+    /// One flag.
+    fn set(&mut self, line: &Bytes, letter: u8, argument: &[u8], now: UnixSeconds) -> Result<(), Line> {
+        let time = || seconds(argument).ok_or(lines::META_BAD_TOKEN);
+        let number = || number(argument).ok_or(lines::META_BAD_TOKEN);
+        match letter {
+            b'b' => self.base64 = true,
+            b'q' => self.quiet = true,
+            b'v' => self.value = true,
+            b'u' => self.silent = true,
+            b'I' => self.invalidate = true,
+            b'x' => self.drop_value = true,
+            b'T' => self.touch = Some(expiry(time()?, now)),
+            b'N' => self.vivify = Some(expiry(time()?, now)),
+            b'R' => self.recache = Some(seconds_ahead(time()?, now)),
+            b'C' => self.compare = Some(number()?),
+            b'E' => self.version = Some(number()?),
+            b'F' => self.client_flags = number32(argument).ok_or(lines::BAD_FORMAT)?,
+            b'J' => self.initial = number().map_err(|_| lines::META_BAD_INITIAL)?,
+            b'D' => self.delta = Some(number().map_err(|_| lines::META_BAD_DELTA)?),
+            b'M' => self.mode = Some(mode(argument)?),
+            b'O' if argument.len() > MAX_OPAQUE_BYTES => self.opaque_is_too_long = true,
+            b'O' => self.opaque = line.slice_ref(argument),
+            // Printed if asked for, or (P, L) meant for a proxy on the way.
+            b'c' | b'f' | b'h' | b'k' | b'l' | b's' | b't' | b'P' | b'L' => (),
+            _ => return Err(lines::META_INVALID),
+        }
+        Ok(())
+    }
+
+    /// The key, decoded.
+    fn key(&self, line: &Bytes, token: &[u8]) -> Result<Bytes, Line> {
+        if !self.base64 {
+            return Ok(line.slice_ref(token));
+        }
+        match STANDARD.decode(token) {
+            Ok(key) if !key.is_empty() => Ok(Bytes::from(key)),
+            _ => Err(lines::META_BAD_KEY),
+        }
+    }
+
+    /// How the outcome is printed.
+    fn style(self, verb: MetaVerb) -> Result<MetaStyle, Line> {
+        if self.opaque_is_too_long {
+            return Err(lines::META_OPAQUE);
+        }
+        Ok(MetaStyle {
+            verb,
+            quiet: self.quiet,
+            base64: self.base64,
+            value: self.value,
+            flags: self.returns,
+            opaque: self.opaque,
+            sent_len: 0,
+        })
+    }
+}
+
+/// The argument of `M`.
+fn mode(argument: &[u8]) -> Result<u8, Line> {
+    match argument {
+        [mode] => Ok(*mode),
+        _ => Err(lines::META_MODE_LENGTH),
+    }
+}

@@ -1,0 +1,281 @@
+//! The bytes of one connection, cut into commands: an incremental parser over a buffer that the connection owns.
+//!
+//! Between calls the parser remembers how far it has looked for a newline, which storage command waits for its data
+//! block, and how much of a refused block is still to be thrown away; so no byte is looked at twice, and where the
+//! network cuts the stream makes no difference. Keys and values are slices of the buffer.
+
+use bytes::{Buf, Bytes, BytesMut};
+use cluster::UnixSeconds;
+use memchr::memchr;
+
+use super::command::{Command, ReplyStyle};
+use super::lines::{self, Line};
+use super::tokens::split;
+use super::{MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, meta, text};
+use crate::op::{Op, Request};
+
+/// What comes next on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// More bytes are needed; see [`Parser::wanted`].
+    Incomplete,
+    /// A command.
+    Command(Command),
+    /// A line to send in the place of an answer.
+    Reply(Line),
+    /// A line to send before closing.
+    ReplyAndClose(Line),
+    /// Close without an answer.
+    Close,
+}
+
+/// Who may use the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Everyone.
+    #[default]
+    Open,
+    /// Nobody before [`Parser::unlock`]: the only command is a `set` whose data block is `user password`.
+    Locked,
+}
+
+/// Parser of one connection.
+#[derive(Debug, Default)]
+pub struct Parser {
+    state: State,
+    access: Access,
+}
+
+#[derive(Debug)]
+enum State {
+    /// At the start of a line, of which the first `scanned` bytes hold no newline.
+    Line { scanned: usize },
+    /// A storage command whose data block has not arrived in full.
+    Data(Pending),
+    /// So many bytes of a refused data block are still to come.
+    Swallow { left: usize },
+    /// Closed: whatever else arrives is not looked at.
+    Closed,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Line { scanned: 0 }
+    }
+}
+
+/// A storage command that waits for its data block.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub what: PendingKind,
+    /// Length of the block without its end of line.
+    pub len: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum PendingKind {
+    /// A storage command, its value still empty.
+    Store(Request, ReplyStyle),
+    /// Credentials.
+    Credentials,
+}
+
+/// What one line amounts to.
+#[derive(Debug)]
+pub(super) enum Parsed {
+    Done(Command),
+    Say(Line),
+    /// An error that the client asked not to hear of.
+    Hush,
+    Await(Pending),
+    /// Refused or done, and so many bytes of a data block follow.
+    Swallow {
+        then: Box<Parsed>,
+        bytes: usize,
+    },
+    SayAndClose(Line),
+    Close,
+}
+
+impl Parser {
+    /// Of a new connection.
+    #[must_use]
+    pub fn new(access: Access) -> Self {
+        Self { state: State::default(), access }
+    }
+
+    /// The client has authenticated itself.
+    pub fn unlock(&mut self) {
+        self.access = Access::Open;
+    }
+
+    /// How many bytes more make the next step possible, at least 1: a hint for the size of the next read. It follows
+    /// a length that the client declared, so bound what you reserve by it.
+    #[must_use]
+    pub fn wanted(&self, buffer: &BytesMut) -> usize {
+        match &self.state {
+            State::Data(pending) => (pending.len + 2).saturating_sub(buffer.len()).max(1),
+            State::Swallow { left } => (*left).max(1),
+            State::Line { .. } | State::Closed => 1,
+        }
+    }
+
+    /// Whether the connection is between two commands: nothing was half received.
+    #[must_use]
+    pub fn is_idle(&self, buffer: &BytesMut) -> bool {
+        matches!(self.state, State::Line { .. }) && buffer.is_empty()
+    }
+
+    /// Takes the next command off the front of `buffer`. `now` turns relative times into absolute ones.
+    pub fn next(&mut self, buffer: &mut BytesMut, now: UnixSeconds) -> Step {
+        loop {
+            let step = match &mut self.state {
+                State::Line { scanned } => match take_line(buffer, scanned) {
+                    Cut::Incomplete => return Step::Incomplete,
+                    Cut::Refused => self.act(Parsed::Close),
+                    Cut::Line(line) => {
+                        let parsed = self.parse(&line, now);
+                        self.act(parsed)
+                    }
+                },
+                State::Data(pending) => {
+                    let Some(data) = take_data(buffer, pending.len) else { return Step::Incomplete };
+                    self.complete(data)
+                }
+                State::Swallow { left } => {
+                    let gone = buffer.len().min(*left);
+                    buffer.advance(gone);
+                    *left -= gone;
+                    if *left > 0 {
+                        return Step::Incomplete;
+                    }
+                    self.state = State::default();
+                    None
+                }
+                State::Closed => return Step::Close,
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    /// What `line` amounts to.
+    fn parse(&self, line: &Bytes, now: UnixSeconds) -> Parsed {
+        match self.access {
+            Access::Open if line.len() >= 2 && is_meta(line) => meta::parse(line, now),
+            Access::Open => text::parse(line, now),
+            Access::Locked => text::parse_locked(line),
+        }
+    }
+
+    /// Moves to the state after `parsed`; none if there is nothing to tell.
+    fn act(&mut self, parsed: Parsed) -> Option<Step> {
+        self.state = State::default();
+        match parsed {
+            Parsed::Done(command) => Some(Step::Command(command)),
+            Parsed::Say(line) => Some(Step::Reply(line)),
+            Parsed::Hush => None,
+            Parsed::Await(pending) => {
+                self.state = State::Data(pending);
+                None
+            }
+            Parsed::Swallow { then, bytes } => {
+                let step = self.act(*then);
+                self.state = State::Swallow { left: bytes };
+                step
+            }
+            Parsed::SayAndClose(line) => {
+                self.state = State::Closed;
+                Some(Step::ReplyAndClose(line))
+            }
+            Parsed::Close => {
+                self.state = State::Closed;
+                Some(Step::Close)
+            }
+        }
+    }
+
+    /// The waiting command with its data block; none if it is refused in silence.
+    fn complete(&mut self, data: Result<Bytes, BadChunk>) -> Option<Step> {
+        let State::Data(pending) = std::mem::take(&mut self.state) else { return None };
+        match (pending.what, data) {
+            (PendingKind::Store(mut request, reply), Ok(value)) => {
+                if let Op::Store(store) = &mut request.op {
+                    store.value = value;
+                }
+                Some(Step::Command(Command::One { request, reply }))
+            }
+            (PendingKind::Store(_, ReplyStyle::Silent), Err(BadChunk)) => None,
+            (PendingKind::Credentials, Ok(data)) => Some(Step::Command(Command::Authenticate(data))),
+            (_, Err(BadChunk)) => Some(Step::Reply(lines::BAD_CHUNK)),
+        }
+    }
+}
+
+/// What the front of the buffer holds.
+enum Cut {
+    Incomplete,
+    /// Too long, or no memcached text at all.
+    Refused,
+    /// A line without its end.
+    Line(Bytes),
+}
+
+/// A data block that does not end where its length says.
+struct BadChunk;
+
+/// Takes a line off the buffer. `scanned` bytes are known to hold no newline.
+fn take_line(buffer: &mut BytesMut, scanned: &mut usize) -> Cut {
+    match buffer.first() {
+        None => return Cut::Incomplete,
+        // The binary protocol's magic, and a TLS handshake: neither begins any text command.
+        Some(0x80 | 0x16) => return Cut::Refused,
+        Some(_) => (),
+    }
+    let Some(at) = memchr(b'\n', buffer.get(*scanned..).unwrap_or_default()).map(|at| at + *scanned) else {
+        *scanned = buffer.len();
+        return if may_grow(buffer, buffer.len() + 1) { Cut::Incomplete } else { Cut::Refused };
+    };
+    if !may_grow(buffer, at + 1) {
+        return Cut::Refused;
+    }
+    *scanned = 0;
+    let mut line = buffer.split_to(at + 1).freeze();
+    // A line that is nothing but "\r\n" keeps its "\r" in memcached; either way it is no command.
+    let end = if at > 0 && line.get(at - 1) == Some(&b'\r') { at - 1 } else { at };
+    line.truncate(end);
+    Cut::Line(line)
+}
+
+/// Whether a line that begins like `buffer` may be `len` bytes long, newline included.
+fn may_grow(buffer: &[u8], len: usize) -> bool {
+    len <= MAX_LINE_BYTES || (len <= MAX_KEYS_LINE_BYTES && begins_with_keys(buffer))
+}
+
+/// Whether a line is one of many keys.
+fn begins_with_keys(line: &[u8]) -> bool {
+    let spaces = line.iter().take_while(|&&byte| byte == b' ').count();
+    let command = line.get(spaces..).unwrap_or_default();
+    spaces <= MAX_LEADING_SPACES
+        && [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|name| command.starts_with(name))
+}
+
+/// Whether a line is a meta command.
+fn is_meta(line: &[u8]) -> bool {
+    let name = if line.first() == Some(&b' ') { split(line).next().unwrap_or_default() } else { line };
+    name.first() == Some(&b'm') && matches!(name.get(2), None | Some(b' ')) && name.len() >= 2
+}
+
+/// Takes a data block of `len` bytes and its end of line off the buffer; none if it has not arrived in full.
+fn take_data(buffer: &mut BytesMut, len: usize) -> Option<Result<Bytes, BadChunk>> {
+    if buffer.len() < len + 2 {
+        return None;
+    }
+    let mut block = buffer.split_to(len + 2).freeze();
+    if !block.ends_with(b"\r\n") {
+        return Some(Err(BadChunk));
+    }
+    block.truncate(len);
+    Some(Ok(block))
+}

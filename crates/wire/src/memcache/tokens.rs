@@ -1,0 +1,165 @@
+//! Cutting a line into tokens, and numbers and times out of tokens. Spaces separate, nothing else does.
+
+use cluster::UnixSeconds;
+
+use crate::op::{Expiry, FlushAt};
+
+/// Times up to 30 days are relative, later ones are seconds since 1970.
+pub(super) const MAX_RELATIVE_SECONDS: i64 = 60 * 60 * 24 * 30;
+
+/// The first `N` tokens of a line and how many it has in all.
+pub(super) struct Tokens<'a, const N: usize> {
+    tokens: [&'a [u8]; N],
+    /// All tokens of the line, also those beyond the `N`th.
+    pub count: usize,
+    last: &'a [u8],
+}
+
+impl<'a, const N: usize> Tokens<'a, N> {
+    /// Cuts `line` at its spaces.
+    pub fn of(line: &'a [u8]) -> Self {
+        let mut this = Self { tokens: [&[]; N], count: 0, last: &[] };
+        for token in split(line) {
+            if let Some(place) = this.tokens.get_mut(this.count) {
+                *place = token;
+            }
+            this.last = token;
+            this.count += 1;
+        }
+        this
+    }
+
+    /// Token `index`, empty if there is none.
+    pub fn get(&self, index: usize) -> &'a [u8] {
+        self.tokens.get(index).copied().unwrap_or_default()
+    }
+
+    /// The last token, empty if there is none.
+    pub fn last(&self) -> &'a [u8] {
+        self.last
+    }
+
+    /// Tokens `first..`, as many of them as were kept.
+    pub fn from(&self, first: usize) -> &[&'a [u8]] {
+        self.tokens.get(first..self.count.min(N)).unwrap_or_default()
+    }
+}
+
+/// The tokens of a line.
+pub(super) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let start = rest.iter().position(|&byte| byte != b' ')?;
+        let token = rest.get(start..)?;
+        let end = memchr::memchr(b' ', token).unwrap_or(token.len());
+        let (token, after) = token.split_at(end);
+        rest = after;
+        Some(token)
+    })
+}
+
+/// An unsigned decimal number, with an optional `+` as `strtoull` has it; never wraps.
+pub(super) fn number(token: &[u8]) -> Option<u64> {
+    let digits = token.strip_prefix(b"+").unwrap_or(token);
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, &byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        sum.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// A number of 32 bits.
+pub(super) fn number32(token: &[u8]) -> Option<u32> {
+    u32::try_from(number(token)?).ok()
+}
+
+/// The length of a data block: what memcached accepts, without its wrapping.
+pub(super) fn data_len(token: &[u8]) -> Option<usize> {
+    const LONGEST: u64 = i32::MAX as u64 - 2;
+    let len = number(token).filter(|&len| len <= LONGEST)?;
+    usize::try_from(len).ok()
+}
+
+/// A time: seconds from now, seconds since 1970, or any negative number for the past.
+pub(super) fn seconds(token: &[u8]) -> Option<i64> {
+    match token.strip_prefix(b"-") {
+        Some(digits) if digits.first() != Some(&b'+') => {
+            number(digits).and_then(|n| i64::try_from(n).ok()).map(|n| -n)
+        }
+        Some(_) => None,
+        None => number32(token).map(i64::from),
+    }
+}
+
+/// When something that is stored with this time expires.
+pub(super) fn expiry(seconds: i64, now: UnixSeconds) -> Expiry {
+    match seconds {
+        0 => Expiry::Never,
+        // Long ago on every clock of the cluster, also on one that is behind ours.
+        ..0 => Expiry::At(UnixSeconds(1)),
+        _ => Expiry::At(instant(seconds, now)),
+    }
+}
+
+/// When a flush with this delay takes place.
+pub(super) fn flush_at(seconds: i64, now: UnixSeconds) -> FlushAt {
+    if seconds <= 0 { FlushAt::Now } else { FlushAt::At(instant(seconds, now)) }
+}
+
+/// Seconds from now until this time, 0 if it is past.
+pub(super) fn seconds_ahead(seconds: i64, now: UnixSeconds) -> u32 {
+    if seconds <= 0 { 0 } else { instant(seconds, now).0.saturating_sub(now.0) }
+}
+
+/// A positive time as an instant.
+fn instant(seconds: i64, now: UnixSeconds) -> UnixSeconds {
+    let at = u32::try_from(seconds).unwrap_or(u32::MAX);
+    UnixSeconds(if seconds <= MAX_RELATIVE_SECONDS { now.0.saturating_add(at) } else { at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_spaces_separate() {
+        let tokens = Tokens::<3>::of(b"  set a\tb   0 1 ");
+        assert_eq!((tokens.get(0), tokens.get(1), tokens.get(2)), (&b"set"[..], &b"a\tb"[..], &b"0"[..]));
+        assert_eq!((tokens.count, tokens.last(), tokens.get(3)), (4, &b"1"[..], &b""[..]));
+        assert_eq!(Tokens::<3>::of(b"   ").count, 0);
+    }
+
+    #[test]
+    fn numbers_never_wrap() {
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number(b"+01"), Some(1));
+        for bad in [&b""[..], b"+", b"-1", b"1x", b"0x1", b"1e1", b" 1", b"++1", b"18446744073709551616"] {
+            assert_eq!(number(bad), None, "{bad:?}");
+        }
+        assert_eq!(data_len(b"2147483645"), Some(2_147_483_645));
+        for bad in [&b"2147483646"[..], b"4294967296", b"-1", b"99999999999999999999999"] {
+            assert_eq!(data_len(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn times_are_relative_up_to_thirty_days() {
+        let now = UnixSeconds(1_000_000_000);
+        let at = |text: &[u8]| expiry(seconds(text).unwrap(), now);
+        assert_eq!(at(b"0"), Expiry::Never);
+        assert_eq!(at(b"60"), Expiry::At(UnixSeconds(1_000_000_060)));
+        assert_eq!(at(b"2592000"), Expiry::At(UnixSeconds(1_002_592_000)));
+        assert_eq!(at(b"2592001"), Expiry::At(UnixSeconds(2_592_001)));
+        assert_eq!(at(b"2147483648"), Expiry::At(UnixSeconds(2_147_483_648)));
+        assert_eq!(at(b"-1"), Expiry::At(UnixSeconds(1)));
+        for bad in [&b""[..], b"-", b"-+1", b"--1", b"abc", b"4294967296", b"9223372036854775808"] {
+            assert_eq!(seconds(bad), None, "{bad:?}");
+        }
+        assert_eq!(expiry(60, UnixSeconds(u32::MAX)), Expiry::At(UnixSeconds(u32::MAX)));
+    }
+}
