@@ -1,0 +1,436 @@
+//! The primary's slot allocator: which slot of which run is free, handed out, or in the index.
+//!
+//! Allocation and commit are two steps. A slot is *pending* from `take` to `commit`; only then may it be freed by a
+//! later record. A run whose last slot is freed returns to the pool of free runs and may get another class. Runs of
+//! extents that are not committed here (a stand-in's) are known, but *dormant*: in no list and not in the pool.
+//!
+//! Invariants: a run is in a fullness list if and only if it is active, not held, and partly used; it is in the pool if
+//! and only if it is active, not held for a window, and free.
+
+mod lists;
+mod run;
+
+pub(crate) use lists::Lists;
+pub(crate) use run::{Hold, Run, Slot, SlotState};
+
+use cluster::UnixSeconds;
+
+use crate::class::{is_slotted, slot_bytes};
+use crate::{Addr, Budget, Category, Charge, EXTENT_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass};
+
+/// Runs in an extent.
+pub(crate) const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
+/// Runs that a search for a slot on present pages looks at.
+const MAX_PRESENT_SEARCH: usize = 64;
+
+/// A slot: its run, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotAt {
+    pub(crate) run: u32,
+    pub(crate) slot: u16,
+}
+
+/// Sums over all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Live slots, claimed ones included.
+    pub(crate) live: usize,
+    /// Handed out and not yet in the index.
+    pub(crate) pending: usize,
+    /// Live slots that are handed out to be removed or moved.
+    pub(crate) claimed: usize,
+    /// Bytes of slots that are not free.
+    pub(crate) slot_bytes: usize,
+    /// Bytes of live items.
+    pub(crate) item_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Allocator {
+    runs: Vec<Run>,
+    lists: Lists,
+    pool: PageSet,
+    /// Extents whose runs may be used.
+    active: PageSet,
+    totals: Totals,
+    slot_words_bytes: usize,
+    charge: Charge,
+}
+
+impl Allocator {
+    pub(crate) fn new(budget: Budget) -> Self {
+        let mut allocator = Self {
+            runs: Vec::new(),
+            lists: Lists::new(),
+            pool: PageSet::new(),
+            active: PageSet::new(),
+            totals: Totals::default(),
+            slot_words_bytes: 0,
+            charge: Charge::empty(budget, Category::Index),
+        };
+        allocator.recharge();
+        allocator
+    }
+
+    /// The allocator of a stand-in: slots in the index are live, all others are free; all runs are dormant. None if the
+    /// index and the run table contradict each other.
+    pub(crate) fn from_replica(replica: &Replica, budget: Budget) -> Option<Self> {
+        let mut allocator = Self::new(budget);
+        for (_, addr) in replica.index().iter() {
+            allocator.occupy(replica, addr)?;
+        }
+        for run in &mut allocator.runs {
+            run.thread_free_slots();
+        }
+        allocator.recharge();
+        Some(allocator)
+    }
+
+    /// Marks the slot at `addr` as live.
+    fn occupy(&mut self, replica: &Replica, addr: Addr) -> Option<()> {
+        let (at, offset) = split(addr);
+        self.grow(at + 1);
+        let class = replica.class(at);
+        if self.runs[at as usize].class == RunClass::FREE {
+            match class {
+                RunClass::LARGE => self.start_large(at, large_span(replica, at))?,
+                class if is_slotted(class) => self.start_run(at, Run::of_class(class)),
+                _ => return None,
+            }
+        }
+        let slot = slot_number(class, offset)?;
+        self.runs[at as usize].occupy(slot).then_some(())?;
+        self.runs[at as usize].min_expiry = 0;
+        let bytes = self.slot_bytes(at);
+        // The true length lies in a slot that may be absent: counted in full until the run has been read.
+        self.runs[at as usize].item_bytes += bytes as u32;
+        self.totals.live += 1;
+        self.totals.slot_bytes += bytes;
+        self.totals.item_bytes += bytes;
+        Some(())
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    pub(crate) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    pub(crate) fn run(&self, at: u32) -> Option<&Run> {
+        self.runs.get(at as usize)
+    }
+
+    pub(crate) fn lists(&self) -> &Lists {
+        &self.lists
+    }
+
+    pub(crate) fn pool(&self) -> &PageSet {
+        &self.pool
+    }
+
+    pub(crate) fn is_active(&self, run: u32) -> bool {
+        self.active.contains(run / RUNS_PER_EXTENT)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
+    /// Makes the runs of `extent` usable.
+    pub(crate) fn activate(&mut self, extent: u32) {
+        if !self.active.insert(extent) {
+            return;
+        }
+        let first = extent * RUNS_PER_EXTENT;
+        self.grow(first + RUNS_PER_EXTENT);
+        for at in first..first + RUNS_PER_EXTENT {
+            if self.runs[at as usize].class == RunClass::FREE {
+                self.pool.insert(at);
+            } else {
+                self.lists.link(&mut self.runs, at);
+            }
+        }
+        self.recharge();
+    }
+
+    /// A free slot of `class` in a run that is in use already.
+    pub(crate) fn take(&mut self, class: RunClass) -> Option<SlotAt> {
+        let run = self.lists.fullest_first(&self.runs, class).next()?;
+        self.take_in(run, Run::take)
+    }
+
+    /// As [`Self::take`], only slots none of whose pages is in `absent`. Looks at a bounded number of runs.
+    pub(crate) fn take_present(&mut self, class: RunClass, absent: &PageSet) -> Option<SlotAt> {
+        let candidates: Vec<u32> =
+            self.lists.fullest_first(&self.runs, class).take(MAX_PRESENT_SEARCH).collect();
+        let bytes = slot_bytes(class);
+        candidates.into_iter().find_map(|run| {
+            let present = |slot: u16| !absent.contains_any(slot_pages(run, slot, bytes));
+            self.take_in(run, |taken| taken.take_where(present))
+        })
+    }
+
+    /// Pages of a free slot of `class` in a run that is in use.
+    pub(crate) fn free_slot_pages(&self, class: RunClass) -> Option<PageRange> {
+        let run = self.lists.fullest_first(&self.runs, class).next()?;
+        let slot = self.runs[run as usize].peek()?;
+        Some(slot_pages(run, slot, slot_bytes(class)))
+    }
+
+    /// Cuts the free run `at` into slots of `class` and takes the first one.
+    pub(crate) fn open(&mut self, at: u32, class: RunClass) -> Option<SlotAt> {
+        self.pool.remove(at);
+        self.start_run(at, Run::of_class(class));
+        self.recharge();
+        self.take_in(at, Run::take)
+    }
+
+    /// Takes `span` runs from `first` on for a large item. They are free: in the pool, or held for a window.
+    pub(crate) fn open_large(&mut self, first: u32, span: u32) -> Option<SlotAt> {
+        for at in first..first + span {
+            self.pool.remove(at);
+        }
+        self.start_large(first, span)?;
+        self.recharge();
+        self.take_in(first, Run::take)
+    }
+
+    /// The pending slot at `addr` is in the index now and holds an item of `len_bytes`.
+    pub(crate) fn commit(&mut self, addr: Addr, len_bytes: usize, expiry: u32, now: UnixSeconds) {
+        let Some(SlotAt { run: at, slot }) = self.locate(addr) else { return };
+        let run = &mut self.runs[at as usize];
+        let word = &mut run.slots[usize::from(slot)];
+        debug_assert_eq!(word.state(), SlotState::Pending, "{addr} was never allocated");
+        if word.state() != SlotState::Pending {
+            return;
+        }
+        *word = word.with_state(SlotState::Live).written_at(now);
+        run.pending -= 1;
+        run.item_bytes += len_bytes as u32;
+        if expiry != 0 {
+            run.min_expiry = run.min_expiry.min(expiry);
+        }
+        self.totals.pending -= 1;
+        self.totals.live += 1;
+        self.totals.item_bytes += len_bytes;
+    }
+
+    /// Frees the slot at `addr`, live or pending; `len_bytes` of the item if known. A run without used slots becomes
+    /// free.
+    pub(crate) fn free(&mut self, addr: Addr, len_bytes: Option<usize>) {
+        let Some(SlotAt { run: at, slot }) = self.locate(addr) else { return };
+        let bytes = self.slot_bytes(at);
+        let state = self.runs[at as usize].slots[usize::from(slot)].state();
+        self.lists.unlink(&mut self.runs, at);
+        let run = &mut self.runs[at as usize];
+        match state {
+            SlotState::Free => debug_assert!(false, "{addr} is freed twice"),
+            SlotState::Pending => self.totals.pending -= 1,
+            SlotState::Live => self.totals.live -= 1,
+            SlotState::Claimed => {
+                self.totals.live -= 1;
+                self.totals.claimed -= 1;
+            }
+        }
+        if state == SlotState::Free {
+            self.link(at);
+            return;
+        }
+        run.release(slot);
+        self.totals.slot_bytes -= bytes;
+        if state != SlotState::Pending {
+            // Where the length is not known (absent), the average of the run keeps the sum plausible.
+            let average = run.item_bytes as usize / (run.live() + 1);
+            let len = len_bytes.unwrap_or(average).min(run.item_bytes as usize);
+            let len = if run.live() == 0 { run.item_bytes as usize } else { len };
+            run.item_bytes -= len as u32;
+            self.totals.item_bytes -= len;
+        }
+        if run.used == 0 { self.retire(at) } else { self.link(at) }
+    }
+
+    /// Frees all slots that are in the index.
+    pub(crate) fn clear(&mut self) {
+        for at in 0..self.runs.len() as u32 {
+            for slot in 0..self.runs[at as usize].slots.len() {
+                let Some(word) = self.runs[at as usize].slots.get(slot) else { break };
+                if word.is_live() {
+                    self.free(addr_of(at, slot, self.slot_bytes(at)), None);
+                }
+            }
+        }
+    }
+
+    /// State and access bits of the slot at `addr`.
+    pub(crate) fn slot(&self, addr: Addr) -> Option<Slot> {
+        let SlotAt { run, slot } = self.locate(addr)?;
+        Some(self.runs[run as usize].slots[usize::from(slot)])
+    }
+
+    pub(crate) fn slot_mut(&mut self, addr: Addr) -> Option<&mut Slot> {
+        let SlotAt { run, slot } = self.locate(addr)?;
+        Some(&mut self.runs[run as usize].slots[usize::from(slot)])
+    }
+
+    pub(crate) fn run_mut(&mut self, at: u32) -> &mut Run {
+        &mut self.runs[at as usize]
+    }
+
+    /// Hands a live slot out to be removed or moved; whether it was live and not yet handed out.
+    pub(crate) fn claim(&mut self, addr: Addr) -> bool {
+        let free_to_claim = self.slot(addr).is_some_and(|word| word.state() == SlotState::Live);
+        if free_to_claim && let Some(word) = self.slot_mut(addr) {
+            *word = word.with_state(SlotState::Claimed);
+            self.totals.claimed += 1;
+        }
+        free_to_claim
+    }
+
+    /// Takes [`Self::claim`] back.
+    pub(crate) fn unclaim(&mut self, addr: Addr) {
+        let Some(SlotAt { run, slot }) = self.locate(addr) else { return };
+        let run = &mut self.runs[run as usize];
+        let word = &mut run.slots[usize::from(slot)];
+        if word.state() == SlotState::Claimed {
+            *word = word.with_state(SlotState::Live);
+            run.min_expiry = 0;
+            self.totals.claimed -= 1;
+        }
+    }
+
+    /// Keeps run `at` out of allocation, or lets it in again.
+    pub(crate) fn set_hold(&mut self, at: u32, hold: Hold) {
+        self.lists.unlink(&mut self.runs, at);
+        self.runs[at as usize].hold = hold;
+        if self.runs[at as usize].class != RunClass::FREE {
+            self.link(at);
+        } else if hold == Hold::Window {
+            self.pool.remove(at);
+        } else if self.is_active(at) {
+            self.pool.insert(at);
+        }
+    }
+
+    /// Sets the sum of item lengths of a run once all of it can be read.
+    pub(crate) fn set_item_bytes(&mut self, at: u32, item_bytes: u32) {
+        let run = &mut self.runs[at as usize];
+        self.totals.item_bytes = self.totals.item_bytes - run.item_bytes as usize + item_bytes as usize;
+        run.item_bytes = item_bytes;
+    }
+
+    /// Address of a slot.
+    pub(crate) fn addr(&self, at: SlotAt) -> Addr {
+        addr_of(at.run, usize::from(at.slot), self.slot_bytes(at.run))
+    }
+
+    /// Bytes of the slot that begins at `addr`; none if there is no slot.
+    pub(crate) fn slot_len(&self, addr: Addr) -> Option<usize> {
+        self.locate(addr).map(|at| self.slot_bytes(at.run))
+    }
+
+    /// Bytes of each slot in run `at`.
+    pub(crate) fn slot_bytes(&self, at: u32) -> usize {
+        let run = &self.runs[at as usize];
+        if run.class == RunClass::LARGE { usize::from(run.span) * RUN_BYTES } else { slot_bytes(run.class) }
+    }
+
+    fn locate(&self, addr: Addr) -> Option<SlotAt> {
+        let (at, offset) = split(addr);
+        let slot = slot_number(self.run(at)?.class, offset)?;
+        (slot < self.runs[at as usize].slots.len()).then_some(SlotAt { run: at, slot: slot as u16 })
+    }
+
+    fn take_in(&mut self, at: u32, take: impl FnOnce(&mut Run) -> Option<u16>) -> Option<SlotAt> {
+        self.lists.unlink(&mut self.runs, at);
+        let slot = take(&mut self.runs[at as usize]);
+        self.link(at);
+        let slot = slot?;
+        self.totals.pending += 1;
+        self.totals.slot_bytes += self.slot_bytes(at);
+        Some(SlotAt { run: at, slot })
+    }
+
+    fn link(&mut self, at: u32) {
+        if self.is_active(at) {
+            self.lists.link(&mut self.runs, at);
+        }
+    }
+
+    fn start_run(&mut self, at: u32, run: Run) {
+        self.slot_words_bytes += run.heap_bytes();
+        self.runs[at as usize] = run;
+    }
+
+    /// None if a continuation run is not free.
+    fn start_large(&mut self, first: u32, span: u32) -> Option<()> {
+        self.grow(first + span);
+        for at in first + 1..first + span {
+            let run = &mut self.runs[at as usize];
+            if run.class != RunClass::FREE {
+                return None;
+            }
+            *run = Run::continuing_large();
+        }
+        self.start_run(first, Run::of_large(u16::try_from(span).ok()?));
+        Some(())
+    }
+
+    /// Returns run `at`, and those that continue it, to the pool.
+    fn retire(&mut self, at: u32) {
+        let run = &self.runs[at as usize];
+        self.slot_words_bytes -= run.heap_bytes();
+        let span = u32::from(run.span.max(1));
+        for at in at..at + span {
+            let hold = self.runs[at as usize].hold;
+            self.runs[at as usize] = Run::default();
+            if hold == Hold::Window {
+                self.runs[at as usize].hold = hold;
+            } else if self.is_active(at) {
+                self.pool.insert(at);
+            }
+        }
+        self.recharge();
+    }
+
+    fn grow(&mut self, runs: u32) {
+        if runs as usize > self.runs.len() {
+            let runs = (runs as usize).next_multiple_of(RUNS_PER_EXTENT as usize);
+            self.runs.resize_with(runs, Run::default);
+        }
+    }
+
+    fn recharge(&mut self) {
+        let bitmaps = self.pool.memory_bytes() + self.active.memory_bytes();
+        let runs = self.runs.capacity() * size_of::<Run>() + self.slot_words_bytes;
+        self.charge.set(bitmaps + runs + self.lists.heap_bytes());
+    }
+}
+
+/// Run of an address, and the offset in it.
+pub(crate) fn split(addr: Addr) -> (u32, usize) {
+    ((addr.byte() / RUN_BYTES) as u32, addr.byte() % RUN_BYTES)
+}
+
+/// Number of the slot that begins at `offset` of a run of `class`.
+fn slot_number(class: RunClass, offset: usize) -> Option<usize> {
+    match slot_bytes(class) {
+        0 => (class == RunClass::LARGE && offset == 0).then_some(0),
+        bytes => offset.is_multiple_of(bytes).then_some(offset / bytes),
+    }
+}
+
+fn addr_of(run: u32, slot: usize, slot_bytes: usize) -> Addr {
+    Addr::from_byte(run as usize * RUN_BYTES + slot * slot_bytes)
+}
+
+fn slot_pages(run: u32, slot: u16, slot_bytes: usize) -> PageRange {
+    PageRange::covering(addr_of(run, usize::from(slot), slot_bytes).byte(), slot_bytes)
+}
+
+/// Runs of the large item that starts at run `first`.
+fn large_span(replica: &Replica, first: u32) -> u32 {
+    let rest = replica.classes().iter().skip(first as usize + 1);
+    1 + rest.take_while(|class| **class == RunClass::LARGE_CONTINUED).count() as u32
+}

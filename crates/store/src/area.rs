@@ -1,0 +1,199 @@
+//! An area: the address space of a data role, or the parity of one, used extent by extent within the budget.
+
+use crate::arena::{self, Arena};
+use crate::{ADDR_UNIT_BYTES, Budget, Category, Charge, EXTENT_BYTES, OutOfMemory};
+
+/// Largest area: what an `Addr` can name.
+pub const MAX_AREA_BYTES: usize = (1 << 32) * ADDR_UNIT_BYTES;
+
+/// Why no area could be reserved.
+#[derive(Debug, thiserror::Error)]
+pub enum AreaError {
+    /// Longer than an address can name.
+    #[error("an area of {0} bytes is longer than {MAX_AREA_BYTES}")]
+    TooLarge(usize),
+    /// The system gives no address space.
+    #[error("cannot reserve address space")]
+    Map(#[source] std::io::Error),
+}
+
+/// Reserved address space whose extents are committed one by one. Fresh bytes are zero. Dropping it returns all
+/// memory to the system and to the budget.
+#[derive(Debug)]
+pub struct Area {
+    arena: Arena,
+    charge: Charge,
+    category: Category,
+}
+
+impl Area {
+    /// Reserves `limit_bytes`, rounded up to whole extents (at least one), of address space. Costs no memory.
+    ///
+    /// # Errors
+    /// If that is more than [`MAX_AREA_BYTES`], or more than the system has.
+    pub fn reserve(limit_bytes: usize, budget: Budget, category: Category) -> Result<Self, AreaError> {
+        if limit_bytes > MAX_AREA_BYTES {
+            return Err(AreaError::TooLarge(limit_bytes));
+        }
+        let len = limit_bytes.max(1).next_multiple_of(EXTENT_BYTES);
+        let arena = Arena::reserve(len).map_err(AreaError::Map)?;
+        Ok(Self { arena, charge: Charge::empty(budget, category), category })
+    }
+
+    /// Length of the address space in bytes; a multiple of [`EXTENT_BYTES`].
+    #[must_use]
+    pub fn limit_bytes(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// Makes an extent usable; nothing happens if it is already.
+    ///
+    /// # Errors
+    /// If the budget or the system has no memory for it.
+    ///
+    /// # Panics
+    /// If the extent lies outside of the area.
+    pub fn commit(&mut self, extent: u32) -> Result<(), OutOfMemory> {
+        if self.arena.is_committed(extent) {
+            return Ok(());
+        }
+        let budget = self.charge.budget().clone();
+        budget.try_reserve_extent(self.category, EXTENT_BYTES)?;
+        if self.arena.commit(extent).is_err() {
+            budget.release(self.category, EXTENT_BYTES);
+            return Err(self.out_of_memory());
+        }
+        self.charge.adopt(EXTENT_BYTES);
+        Ok(())
+    }
+
+    /// Whether `extent` is usable.
+    #[must_use]
+    pub fn is_committed(&self, extent: u32) -> bool {
+        self.arena.is_committed(extent)
+    }
+
+    /// Whether all of the `len` bytes at `start` are usable.
+    #[must_use]
+    pub fn covers(&self, start: usize, len: usize) -> bool {
+        self.arena.covers(start, len)
+    }
+
+    /// The `len` bytes at `start`.
+    ///
+    /// # Panics
+    /// If the area does not cover them.
+    #[must_use]
+    pub fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        self.arena.bytes(start, len)
+    }
+
+    /// The `len` bytes at `start`, to be written.
+    ///
+    /// # Panics
+    /// If the area does not cover them.
+    pub fn bytes_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
+        self.arena.bytes_mut(start, len)
+    }
+
+    /// XORs `delta` into the bytes at `start`.
+    ///
+    /// # Panics
+    /// If the area does not cover them.
+    pub fn xor(&mut self, start: usize, delta: &[u8]) {
+        let target = self.arena.bytes_mut(start, delta.len());
+        for (byte, change) in target.iter_mut().zip(delta) {
+            *byte ^= change;
+        }
+    }
+
+    /// Hints that the bytes at `start` will be read soon. No effect where the area does not cover them.
+    pub fn prefetch(&self, start: usize) {
+        if self.arena.covers(start, 1) {
+            arena::prefetch(&self.arena.bytes(start, 1)[0]);
+        }
+    }
+
+    /// Bytes of usable extents, all charged to the budget.
+    #[must_use]
+    pub fn committed_bytes(&self) -> usize {
+        self.arena.committed_count() * EXTENT_BYTES
+    }
+
+    fn out_of_memory(&self) -> OutOfMemory {
+        let budget = self.charge.budget();
+        OutOfMemory {
+            category: self.category,
+            wanted: EXTENT_BYTES as u64,
+            used: budget.total_used(),
+            limit: budget.limit(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(limit: usize, budget: &Budget) -> Area {
+        Area::reserve(limit, budget.clone(), Category::Area).unwrap()
+    }
+
+    #[test]
+    fn fresh_bytes_are_zero_and_xor_twice_is_nothing() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(3 * EXTENT_BYTES, &budget);
+        area.commit(1).unwrap();
+        assert!(area.bytes(EXTENT_BYTES, EXTENT_BYTES).iter().all(|byte| *byte == 0));
+        area.xor(EXTENT_BYTES + 5, b"delta");
+        assert_eq!(area.bytes(EXTENT_BYTES + 4, 7), b"\0delta\0");
+        area.xor(EXTENT_BYTES + 5, b"delta");
+        assert_eq!(area.bytes(EXTENT_BYTES + 4, 7), [0; 7]);
+    }
+
+    #[test]
+    fn only_committed_extents_are_covered_and_charged() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(3 * EXTENT_BYTES - 1, &budget);
+        assert_eq!(area.limit_bytes(), 3 * EXTENT_BYTES);
+        area.commit(0).unwrap();
+        area.commit(0).unwrap();
+        area.commit(2).unwrap();
+        assert!(area.covers(0, EXTENT_BYTES) && !area.covers(1, EXTENT_BYTES));
+        assert!(!area.covers(2 * EXTENT_BYTES, EXTENT_BYTES + 1) && !area.covers(usize::MAX, 2));
+        assert_eq!(budget.used(Category::Area), 2 * EXTENT_BYTES as u64);
+        drop(area);
+        assert_eq!(budget.total_used(), 0);
+    }
+
+    #[test]
+    fn a_full_budget_refuses_the_extent_and_charges_nothing() {
+        let budget = Budget::new(3 << 20);
+        let mut area = area(8 << 20, &budget);
+        area.commit(0).unwrap();
+        area.commit(1).unwrap();
+        assert!(area.commit(2).is_err());
+        assert_eq!((area.committed_bytes(), area.is_committed(2)), (2 << 20, false));
+        assert_eq!(budget.total_used(), 2 << 20);
+    }
+
+    #[test]
+    #[should_panic(expected = "not committed")]
+    fn uncommitted_bytes_cannot_be_read() {
+        let budget = Budget::new(64 << 20);
+        let _ = area(EXTENT_BYTES, &budget).bytes(0, 1);
+    }
+
+    #[test]
+    fn an_area_is_as_long_as_an_address_reaches() {
+        let budget = Budget::new(64 << 20);
+        assert!(matches!(
+            Area::reserve(MAX_AREA_BYTES + 1, budget.clone(), Category::Area),
+            Err(AreaError::TooLarge(_))
+        ));
+        let mut largest = area(MAX_AREA_BYTES, &budget);
+        largest.commit((MAX_AREA_BYTES / EXTENT_BYTES - 1) as u32).unwrap();
+        largest.xor(MAX_AREA_BYTES - 1, &[7]);
+        assert_eq!(largest.bytes(MAX_AREA_BYTES - 1, 1), [7]);
+    }
+}

@@ -1,0 +1,112 @@
+//! Reserved address space: the one place of this crate with unsafe code.
+//!
+//! An arena maps its whole length without access rights, so it costs no memory; extents become readable and writable
+//! one by one and are zero until written. Soundness rests on one invariant: `committed` holds exactly the extents with
+//! read and write access, and every slice is checked against it.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::NonNull;
+
+use crate::{EXTENT_BYTES, PageSet};
+
+/// Address space of `len` bytes, partly committed.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    len: usize,
+    committed: PageSet,
+}
+
+// SAFETY: the mapping is private memory owned by this value alone, as in a Vec<u8>; all access goes through &self or
+// &mut self.
+unsafe impl Send for Arena {}
+// SAFETY: as above; &self gives only shared slices.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Reserves `len` bytes, a positive multiple of [`EXTENT_BYTES`].
+    pub(crate) fn reserve(len: usize) -> io::Result<Self> {
+        assert!(len > 0 && len.is_multiple_of(EXTENT_BYTES));
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Self { base, len, committed: PageSet::new() })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_committed(&self, extent: u32) -> bool {
+        self.committed.contains(extent)
+    }
+
+    pub(crate) fn committed_count(&self) -> usize {
+        self.committed.count() as usize
+    }
+
+    /// Makes an extent usable; it is all zero. Nothing happens if it is already.
+    pub(crate) fn commit(&mut self, extent: u32) -> io::Result<()> {
+        let start = extent as usize * EXTENT_BYTES;
+        assert!(start < self.len, "extent {extent} lies outside of the area");
+        if self.committed.contains(extent) {
+            return Ok(());
+        }
+        // SAFETY: start..start + EXTENT_BYTES lies inside of our own mapping (checked above, len is a multiple).
+        let done = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            libc::mprotect(at, EXTENT_BYTES, libc::PROT_READ | libc::PROT_WRITE)
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.committed.insert(extent);
+        Ok(())
+    }
+
+    /// Whether all of `start .. start + len` is usable.
+    pub(crate) fn covers(&self, start: usize, len: usize) -> bool {
+        let Some(end) = start.checked_add(len).filter(|end| *end <= self.len) else { return false };
+        let extents = start / EXTENT_BYTES..end.div_ceil(EXTENT_BYTES);
+        len == 0 || extents.into_iter().all(|extent| self.committed.contains(extent as u32))
+    }
+
+    pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        assert!(self.covers(start, len), "{len} bytes at {start} are not committed");
+        // SAFETY: covers() says that the range lies in the mapping and is readable; anonymous memory is initialised
+        // (zero); the lifetime is that of &self, so nobody writes meanwhile.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
+        assert!(self.covers(start, len), "{len} bytes at {start} are not committed");
+        // SAFETY: as in bytes(), writable as well, and &mut self makes this the only slice.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), len) }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: base and len are those of the mapping, which nothing borrows any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Asks the processor to fetch the cache line of `target`; no effect on any result.
+#[inline]
+pub(crate) fn prefetch<T>(target: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is a hint without effect on memory.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(target).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = target;
+}

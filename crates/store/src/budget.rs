@@ -1,0 +1,264 @@
+//! The hard cap on what a node keeps in memory, shared by all its workers.
+//!
+//! Every byte that grows with data is charged here before it is touched. Two ways to pay:
+//! [`Budget::try_reserve`] may refuse; [`Budget::charge`] may not, and can take the total over the limit. Only the
+//! index uses the second one, because a committed record must never fail to apply: its overdraft is bounded by the
+//! growth of one step (an eighth of the segments that grow), since `DataStore::allocate` hands out no slot for a
+//! further item while the limit is reached. Extents leave [`HEADROOM_SHARE`] of the limit to everything else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One part in this many of the limit is never given to extents: indexes, logs and buffers grow after them.
+pub const HEADROOM_SHARE: u64 = 32;
+
+/// What memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// Extents of data areas.
+    Area,
+    /// Extents of parity areas.
+    Parity,
+    /// Indexes, run tables, access words.
+    Index,
+    /// Records that are not yet committed everywhere.
+    Log,
+    /// Connections and messages.
+    Buffers,
+    /// Repair sessions.
+    Repair,
+}
+
+impl Category {
+    /// All of them, in declaration order.
+    pub const ALL: [Self; 6] =
+        [Self::Area, Self::Parity, Self::Index, Self::Log, Self::Buffers, Self::Repair];
+
+    /// The name that metrics use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Area => "area",
+            Self::Parity => "parity",
+            Self::Index => "index",
+            Self::Log => "log",
+            Self::Buffers => "buffers",
+            Self::Repair => "repair",
+        }
+    }
+}
+
+/// The limit would be passed, or the system has no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("out of memory: {wanted} bytes for {} do not fit into a limit of {limit} of which {used} are used", category.name())]
+pub struct OutOfMemory {
+    /// What it was for.
+    pub category: Category,
+    /// Bytes that were asked for.
+    pub wanted: u64,
+    /// Bytes in use by all categories.
+    pub used: u64,
+    /// The limit in bytes.
+    pub limit: u64,
+}
+
+/// A memory limit. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    limit: u64,
+    total: AtomicU64,
+    used: [AtomicU64; Category::ALL.len()],
+}
+
+impl Budget {
+    /// Nothing is used of `limit_bytes`.
+    #[must_use]
+    pub fn new(limit_bytes: u64) -> Self {
+        Self(Arc::new(Inner { limit: limit_bytes, total: AtomicU64::new(0), used: Default::default() }))
+    }
+
+    /// Takes `bytes`.
+    ///
+    /// # Errors
+    /// If that would pass the limit; nothing is taken then.
+    pub fn try_reserve(&self, category: Category, bytes: usize) -> Result<(), OutOfMemory> {
+        self.reserve_below(self.0.limit, category, bytes as u64)
+    }
+
+    /// As [`Self::try_reserve`], for extents: one part in [`HEADROOM_SHARE`] of the limit stays out of reach.
+    ///
+    /// # Errors
+    /// If that would eat into the headroom; nothing is taken then.
+    pub fn try_reserve_extent(&self, category: Category, bytes: usize) -> Result<(), OutOfMemory> {
+        self.reserve_below(self.extent_limit(), category, bytes as u64)
+    }
+
+    /// Whether [`Self::try_reserve_extent`] would give `bytes` now.
+    #[must_use]
+    pub fn has_room_for_extent(&self, bytes: usize) -> bool {
+        self.total_used().saturating_add(bytes as u64) <= self.extent_limit()
+    }
+
+    /// Whether [`Self::try_reserve`] would give `bytes` now.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.total_used().saturating_add(bytes as u64) <= self.0.limit
+    }
+
+    /// Takes `bytes` even if that passes the limit. For what must not fail and has its own bound.
+    pub fn charge(&self, category: Category, bytes: usize) {
+        self.0.total.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.0.used[category as usize].fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Gives `bytes` back.
+    pub fn release(&self, category: Category, bytes: usize) {
+        let before = self.0.used[category as usize].fetch_sub(bytes as u64, Ordering::Relaxed);
+        debug_assert!(
+            before >= bytes as u64,
+            "{} bytes of {} returned, {before} taken",
+            bytes,
+            category.name()
+        );
+        self.0.total.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes in use by `category`.
+    #[must_use]
+    pub fn used(&self, category: Category) -> u64 {
+        self.0.used[category as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub fn total_used(&self) -> u64 {
+        self.0.total.load(Ordering::Relaxed)
+    }
+
+    /// The limit in bytes.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    fn extent_limit(&self) -> u64 {
+        self.0.limit - self.0.limit / HEADROOM_SHARE
+    }
+
+    fn reserve_below(&self, limit: u64, category: Category, bytes: u64) -> Result<(), OutOfMemory> {
+        let fits = |total: u64| total.checked_add(bytes).filter(|sum| *sum <= limit);
+        self.0
+            .total
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .map_err(|used| OutOfMemory { category, wanted: bytes, used, limit: self.0.limit })?;
+        self.0.used[category as usize].fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Bytes taken from a budget for as long as this lives.
+#[derive(Debug)]
+pub struct Charge {
+    budget: Budget,
+    category: Category,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Nothing yet.
+    #[must_use]
+    pub fn empty(budget: Budget, category: Category) -> Self {
+        Self { budget, category, bytes: 0 }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where they come from.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Holds `bytes` from now on.
+    ///
+    /// # Errors
+    /// If the limit does not allow it; what was held stays held.
+    pub fn try_set(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        if bytes > self.bytes {
+            self.budget.try_reserve(self.category, bytes - self.bytes)?;
+        } else {
+            self.budget.release(self.category, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Holds also `bytes` that the caller has reserved from the same budget and category.
+    pub fn adopt(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
+    /// Holds `bytes` from now on, over the limit if need be.
+    pub fn set(&mut self, bytes: usize) {
+        if bytes > self.bytes {
+            self.budget.charge(self.category, bytes - self.bytes);
+        } else {
+            self.budget.release(self.category, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.release(self.category, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_reservation_takes_nothing() {
+        let budget = Budget::new(100);
+        budget.try_reserve(Category::Log, 60).unwrap();
+        let refused = budget.try_reserve(Category::Area, 41).unwrap_err();
+        assert_eq!((refused.wanted, refused.used, refused.limit), (41, 60, 100));
+        assert_eq!((budget.used(Category::Area), budget.total_used()), (0, 60));
+        budget.try_reserve(Category::Area, 40).unwrap();
+        budget.release(Category::Log, 60);
+        assert_eq!(budget.total_used(), 40);
+    }
+
+    #[test]
+    fn extents_leave_headroom_and_overdraft_is_accounted() {
+        let budget = Budget::new(3200);
+        assert!(budget.try_reserve_extent(Category::Parity, 3101).is_err());
+        budget.try_reserve_extent(Category::Parity, 3100).unwrap();
+        budget.charge(Category::Index, 200);
+        assert_eq!(budget.total_used(), 3300);
+        assert!(!budget.has_room(0));
+        assert!(budget.try_reserve(Category::Log, 1).is_err());
+    }
+
+    #[test]
+    fn a_charge_returns_what_it_holds() {
+        let budget = Budget::new(100);
+        let mut charge = Charge::empty(budget.clone(), Category::Buffers);
+        charge.try_set(80).unwrap();
+        assert!(charge.try_set(101).is_err());
+        charge.set(120);
+        charge.set(10);
+        assert_eq!(budget.used(Category::Buffers), 10);
+        drop(charge);
+        assert_eq!(budget.total_used(), 0);
+    }
+}

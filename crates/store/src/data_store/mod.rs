@@ -1,0 +1,455 @@
+//! What the primary of a data role keeps: area, allocator, index, and which pages are present.
+//!
+//! The committed part (index, run table, touched pages) is a [`Replica`], equal to that of every parity which has
+//! applied the same records. The allocator runs ahead of it: a slot is *pending* from [`DataStore::allocate`] until its
+//! record is applied or cancelled. Nothing is ever freed but by an applied record, reclaiming included: the store
+//! proposes, the protocol logs.
+//!
+//! A write, from the protocol's side: `allocate`, encode the item, `delta`, log `allocation.assign` + the index operation; when
+//! the record is committed: `apply_write`, then `apply_op` for each operation in order.
+
+mod access;
+mod presence;
+mod reclaim;
+mod stats;
+
+pub use access::Access;
+pub use reclaim::{CrawlCursor, Reclaim, Victim};
+pub use stats::{Memory, Stats};
+
+use bytes::Bytes;
+use cluster::{ClusterId, FastMap, KeyHash, UnixSeconds};
+use smallvec::SmallVec;
+
+use crate::alloc::{Allocator, SlotAt};
+use crate::class::{class_of, runs_of_large};
+use crate::item::Header;
+use crate::{
+    Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, ITEM_HEADER_BYTES, IndexOp, Item,
+    MAX_ITEM_BYTES, OutOfMemory, PageRange, PageSet, Replica, RunClass,
+};
+use reclaim::Reclaimer;
+
+/// How a data role is set up.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// The cluster: seed of the key hash, with which victims are named.
+    pub cluster: ClusterId,
+    /// Length of the area: at most this much is ever used. Rounded up to whole extents.
+    pub area_limit_bytes: usize,
+    /// What happens when the area or the budget is full.
+    pub eviction: Eviction,
+}
+
+/// What gives way to new items when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// Items that were not read lately (a cache).
+    Clock,
+    /// Nothing but expired items (a store).
+    None,
+}
+
+/// Why a replica could not be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// No address space.
+    #[error(transparent)]
+    Area(#[from] AreaError),
+    /// The replica is of an area of another length.
+    #[error("the replica belongs to an area of {0} bytes")]
+    OtherArea(usize),
+    /// Index and run table contradict each other: two items in one slot, or an item where no slot is.
+    #[error("the replica's index contradicts its run table")]
+    Contradiction,
+}
+
+/// What came of a look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The item lies here; all its pages are present.
+    Hit(Addr),
+    /// The key is not in this role.
+    Miss,
+    /// These pages must be repaired before the question can be answered: at most 16, within one run, all absent.
+    Absent(PageRange),
+    /// A slot with the hash of this key holds bytes that are no valid item: nobody knows whether it is this key.
+    Corrupt(Addr),
+}
+
+/// A slot for a new item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Where.
+    pub addr: Addr,
+    /// To be logged in the same record, before the index operation. Repeated until one of them has been applied.
+    pub assign: SmallVec<[IndexOp; 1]>,
+}
+
+/// Why there is no slot right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// This extent is needed: have it reserved at the parities, then [`DataStore::commit_extent`], then try again.
+    Extent(u32),
+    /// Something must give way: call [`DataStore::reclaim`].
+    Reclaim,
+    /// Free slots lie on absent pages only: repair these, then try again.
+    Absent(PageRange),
+    /// There is no room, and nothing that could give way.
+    Full,
+    /// No slot will ever be long enough.
+    TooLarge,
+}
+
+/// The memory of a data role at its primary.
+#[derive(Debug)]
+pub struct DataStore {
+    config: StoreConfig,
+    area: Area,
+    replica: Replica,
+    allocator: Allocator,
+    /// Pages of a stand-in that were written before its time and are not repaired yet.
+    absent: PageSet,
+    growth: Growth,
+    reclaimer: Reclaimer,
+    /// Slots that uncommitted records refer to, with the number of such records.
+    pins: FastMap<Addr, u32>,
+    newest: UnixSeconds,
+    charge: Charge,
+}
+
+/// Whether further extents may be asked for, and from where on.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    open: bool,
+    next: u32,
+}
+
+impl DataStore {
+    /// An empty store.
+    ///
+    /// # Errors
+    /// If there is no address space for the area.
+    pub fn new(config: StoreConfig, budget: Budget) -> Result<Self, AreaError> {
+        let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Area)?;
+        let replica = Replica::new(area.limit_bytes(), budget.clone());
+        let allocator = Allocator::new(budget.clone());
+        Ok(Self::assemble(config, budget, area, replica, allocator, PageSet::new()))
+    }
+
+    /// The store of a stand-in: touched pages are absent, all others are present and zero; slots that the index does not
+    /// name are free. No extent is committed yet: [`Self::fill`] and [`Self::commit_extent`] do that.
+    ///
+    /// # Errors
+    /// If there is no address space, or the replica cannot be that of this area.
+    pub fn from_replica(config: StoreConfig, budget: Budget, replica: Replica) -> Result<Self, AdoptError> {
+        let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Area)?;
+        if area.limit_bytes() != replica.area_limit_bytes() {
+            return Err(AdoptError::OtherArea(replica.area_limit_bytes()));
+        }
+        let allocator = Allocator::from_replica(&replica, budget.clone()).ok_or(AdoptError::Contradiction)?;
+        let absent = replica.touched().clone();
+        Ok(Self::assemble(config, budget, area, replica, allocator, absent))
+    }
+
+    fn assemble(
+        config: StoreConfig,
+        budget: Budget,
+        area: Area,
+        replica: Replica,
+        allocator: Allocator,
+        absent: PageSet,
+    ) -> Self {
+        let mut store = Self {
+            config,
+            area,
+            replica,
+            allocator,
+            absent,
+            growth: Growth { open: true, next: 0 },
+            reclaimer: Reclaimer::default(),
+            pins: FastMap::default(),
+            newest: UnixSeconds(0),
+            charge: Charge::empty(budget, Category::Index),
+        };
+        store.recharge();
+        store
+    }
+
+    /// The committed index, run table and touched pages: what the parities have, too.
+    #[must_use]
+    pub fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// Looks `key` up in the committed state.
+    #[must_use]
+    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Found {
+        let mut answer = Found::Miss;
+        for addr in self.replica.index().candidates(hash.into()) {
+            match self.compare(addr, key) {
+                Found::Miss => {}
+                hit @ Found::Hit(_) => return hit,
+                other => answer = other,
+            }
+        }
+        answer
+    }
+
+    /// Hints that `hash` will be looked up soon.
+    pub fn prefetch(&self, hash: KeyHash) {
+        self.replica.index().prefetch(hash.into());
+    }
+
+    /// The item in the slot at `addr`.
+    ///
+    /// # Panics
+    /// If no item lies there, or not all of its pages are present: [`Self::find`] and [`Self::reclaim`] say when they are.
+    #[must_use]
+    pub fn item(&self, addr: Addr) -> Item<'_> {
+        self.try_item(addr).expect("the caller knows that a present item lies there")
+    }
+
+    /// The item in the slot at `addr`; none if there is no slot, pages are absent, or the bytes are no item.
+    #[must_use]
+    pub fn try_item(&self, addr: Addr) -> Option<Item<'_>> {
+        let len = self.header(addr)?.len_bytes();
+        let start = addr.byte();
+        if len > self.allocator.slot_len(addr)? || !self.pages_present(PageRange::covering(start, len)) {
+            return None;
+        }
+        Item::parse(self.area.covers(start, len).then(|| self.area.bytes(start, len))?).ok()
+    }
+
+    /// All items that can be read, in the order of the index.
+    pub fn iter_items(&self) -> impl Iterator<Item = (Addr, Item<'_>)> {
+        self.replica.index().iter().filter_map(|(_, addr)| Some((addr, self.try_item(addr)?)))
+    }
+
+    /// A slot for an item of `len_bytes`. It stays handed out until its record is applied, or [`Self::cancel`].
+    ///
+    /// # Errors
+    /// A [`Shortage`] that says what to do.
+    pub fn allocate(&mut self, len_bytes: usize) -> Result<Allocation, Shortage> {
+        if len_bytes > MAX_ITEM_BYTES || len_bytes > self.area.limit_bytes() {
+            return Err(Shortage::TooLarge);
+        }
+        if !self.index_has_room() {
+            return Err(self.nothing_free());
+        }
+        let class = class_of(len_bytes);
+        let slot = if class == RunClass::LARGE {
+            self.take_large(runs_of_large(len_bytes))
+        } else {
+            self.take_slot(class)
+        };
+        match slot {
+            Some(slot) => Ok(self.allocation(slot)),
+            None => Err(self.shortage(class)),
+        }
+    }
+
+    /// Gives back a slot that was allocated for an item of `len` bytes and never logged.
+    pub fn cancel(&mut self, addr: Addr, len: usize) {
+        debug_assert!(self.allocator.slot_len(addr).is_some_and(|slot| len <= slot));
+        self.allocator.free(addr, None);
+    }
+
+    /// Whether `extent` is committed here.
+    #[must_use]
+    pub fn extent_committed(&self, extent: u32) -> bool {
+        self.area.is_committed(extent)
+    }
+
+    /// Uses `extent` from now on; every parity must have reserved it.
+    ///
+    /// # Errors
+    /// If this node has no memory for it; no further extent is asked for then until [`Self::allow_growth`].
+    pub fn commit_extent(&mut self, extent: u32) -> Result<(), OutOfMemory> {
+        let committed = self.area.commit(extent);
+        match committed {
+            Ok(()) => self.allocator.activate(extent),
+            Err(_) => self.growth.open = false,
+        }
+        committed
+    }
+
+    /// A parity has no memory for `extent`: no further one is asked for until [`Self::allow_growth`].
+    pub fn refuse_extent(&mut self, extent: u32) {
+        debug_assert!(!self.area.is_committed(extent));
+        self.growth.open = false;
+    }
+
+    /// Memory may have become free somewhere: extents may be asked for again.
+    pub fn allow_growth(&mut self) {
+        self.growth.open = true;
+    }
+
+    /// `image` XOR the bytes that lie at `addr`.
+    ///
+    /// # Panics
+    /// If the area does not cover them.
+    #[must_use]
+    pub fn delta(&self, addr: Addr, image: &[u8]) -> Bytes {
+        debug_assert!(self.pages_present(PageRange::covering(addr.byte(), image.len())));
+        let old = self.area.bytes(addr.byte(), image.len());
+        old.iter().zip(image).map(|(old, new)| old ^ new).collect::<Vec<u8>>().into()
+    }
+
+    /// A committed write: XORs `delta` into the area.
+    ///
+    /// # Panics
+    /// If the area does not cover it.
+    pub fn apply_write(&mut self, addr: Addr, delta: &[u8]) {
+        debug_assert!(self.pages_present(PageRange::covering(addr.byte(), delta.len())));
+        self.area.xor(addr.byte(), delta);
+        self.replica.touch(addr, delta.len());
+    }
+
+    /// A committed index operation, after the writes of its record: switches the index, frees old slots.
+    pub fn apply_op(&mut self, op: &IndexOp) {
+        match *op {
+            IndexOp::Insert { addr, .. } => self.settle(addr),
+            IndexOp::Replace { old, new, .. } if old != new => {
+                self.settle(new);
+                self.inherit_access(old, new);
+                self.release(old);
+            }
+            IndexOp::Remove { addr, .. } => self.release(addr),
+            IndexOp::Clear => self.allocator.clear(),
+            IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt(_) => {}
+        }
+        self.replica.apply(op);
+    }
+
+    /// Compares the key in a slot.
+    fn compare(&self, addr: Addr, key: &[u8]) -> Found {
+        let Some(slot_len) = self.allocator.slot_len(addr) else { return Found::Corrupt(addr) };
+        let start = addr.byte();
+        let head_len = (ITEM_HEADER_BYTES + key.len()).min(slot_len);
+        if let Some(pages) = self.absent_within(start, head_len) {
+            return Found::Absent(pages);
+        }
+        let Some(len) = self.header(addr).map(|header| header.len_bytes()).filter(|len| *len <= slot_len)
+        else {
+            return Found::Corrupt(addr);
+        };
+        if let Some(pages) = self.absent_within(start, len) {
+            return Found::Absent(pages);
+        }
+        match self.try_item(addr) {
+            Some(item) if item.key == key => Found::Hit(addr),
+            Some(item) if item.verify() => Found::Miss,
+            _ => Found::Corrupt(addr),
+        }
+    }
+
+    /// The header of the item at `addr`, if it is present.
+    fn header(&self, addr: Addr) -> Option<Header> {
+        let start = addr.byte();
+        let present = self.pages_present(PageRange::covering(start, ITEM_HEADER_BYTES));
+        if !present || !self.area.covers(start, ITEM_HEADER_BYTES) {
+            return None;
+        }
+        Header::parse(self.area.bytes(start, ITEM_HEADER_BYTES)).ok()
+    }
+
+    fn take_slot(&mut self, class: RunClass) -> Option<SlotAt> {
+        if self.absent.is_empty() {
+            let slot = self.allocator.take(class);
+            return slot.or_else(|| self.open_run(class)).or_else(|| self.take_held(class));
+        }
+        let slot = self.allocator.take_present(class, &self.absent);
+        slot.or_else(|| self.open_run(class))
+    }
+
+    /// Cuts a free run, whose pages are present, into slots of `class`.
+    fn open_run(&mut self, class: RunClass) -> Option<SlotAt> {
+        let run = self.present_free_run()?;
+        self.allocator.open(run, class)
+    }
+
+    /// Where nothing may be evicted, a run that is held for compaction is better used than left.
+    fn take_held(&mut self, class: RunClass) -> Option<SlotAt> {
+        if self.config.eviction == Eviction::Clock || self.next_extent().is_some() {
+            return None;
+        }
+        self.release_holds();
+        self.allocator.take(class).or_else(|| self.open_run(class))
+    }
+
+    fn take_large(&mut self, span: u32) -> Option<SlotAt> {
+        let first = match self.take_window(span) {
+            Some(first) => first,
+            None => self.free_stretch(span)?,
+        };
+        self.allocator.open_large(first, span)
+    }
+
+    /// The operations that tell the replicas about the run, unless they know.
+    fn allocation(&self, slot: SlotAt) -> Allocation {
+        let class = self.allocator.runs()[slot.run as usize].class;
+        let span = u32::from(self.allocator.runs()[slot.run as usize].span.max(1));
+        let mut assign = SmallVec::new();
+        if class == RunClass::LARGE || self.replica.class(slot.run) != class {
+            assign.push(IndexOp::Assign { run: slot.run, class });
+        }
+        let class = RunClass::LARGE_CONTINUED;
+        assign.extend((slot.run + 1..slot.run + span).map(|run| IndexOp::Assign { run, class }));
+        Allocation { addr: self.allocator.addr(slot), assign }
+    }
+
+    fn shortage(&mut self, class: RunClass) -> Shortage {
+        if let Some(extent) = self.next_extent() {
+            return Shortage::Extent(extent);
+        }
+        if let Some(pages) = self.absent_room(class) {
+            return Shortage::Absent(pages);
+        }
+        self.nothing_free()
+    }
+
+    fn nothing_free(&self) -> Shortage {
+        let totals = self.allocator.totals();
+        if totals.live == 0 && totals.pending == 0 { Shortage::Full } else { Shortage::Reclaim }
+    }
+
+    /// The lowest extent that is not committed, if the area may grow and the budget has room for one.
+    fn next_extent(&mut self) -> Option<u32> {
+        if !self.growth.open || !self.charge.budget().has_room_for_extent(EXTENT_BYTES) {
+            return None;
+        }
+        let end = (self.area.limit_bytes() / EXTENT_BYTES) as u32;
+        while self.growth.next < end && self.area.is_committed(self.growth.next) {
+            self.growth.next += 1;
+        }
+        (self.growth.next < end).then_some(self.growth.next)
+    }
+
+    /// Every slot that is handed out may become an entry.
+    fn index_has_room(&self) -> bool {
+        self.replica.index().has_room(self.allocator.totals().pending + 1)
+    }
+
+    /// The item at `addr` is committed.
+    fn settle(&mut self, addr: Addr) {
+        let header = self.header(addr);
+        let (len, expiry) = header.map_or((0, 0), |header| (header.len_bytes(), header.expiry));
+        let len = len.min(self.allocator.slot_len(addr).unwrap_or(0));
+        self.allocator.commit(addr, len, expiry, self.newest);
+    }
+
+    fn release(&mut self, addr: Addr) {
+        let slot_len = self.allocator.slot_len(addr).unwrap_or(0);
+        let len = self.header(addr).map(|header| header.len_bytes().min(slot_len));
+        self.allocator.free(addr, len);
+    }
+
+    fn recharge(&mut self) {
+        let pins = self.pins.capacity() * (size_of::<(Addr, u32)>() + 1);
+        self.charge.set(self.absent.memory_bytes() + pins);
+    }
+}
+
+#[cfg(test)]
+mod tests;

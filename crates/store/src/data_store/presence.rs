@@ -1,0 +1,147 @@
+//! Which pages are there. All, except at a stand-in: what was written before its time comes by repair, page by page.
+//!
+//! An absent page is never written: the allocator keeps away from it, and the protocol waits for its repair. So what a
+//! repair brings is still right when it arrives, and a page that is present stays.
+
+use super::DataStore;
+use crate::alloc::RUNS_PER_EXTENT;
+use crate::{Addr, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
+
+/// Longest range that a repair session covers.
+const MAX_REPAIR_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+const PAGES_PER_RUN: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+/// Free runs that are looked at for one without absent pages.
+const MAX_RUN_SEARCH: usize = 64;
+
+static ZEROS: [u8; RUN_BYTES] = [0; RUN_BYTES];
+
+impl DataStore {
+    /// Whether all of `pages` are present.
+    #[must_use]
+    pub fn pages_present(&self, pages: PageRange) -> bool {
+        self.absent.is_empty() || !self.absent.contains_any(pages)
+    }
+
+    /// The next pages from `from` on that must be repaired: at most 16, within one run.
+    #[must_use]
+    pub fn next_absent(&self, from: u32) -> Option<PageRange> {
+        let first = self.absent.first_present(from)?;
+        Some(self.absent_stretch(first, u32::MAX))
+    }
+
+    /// How many pages must be repaired.
+    #[must_use]
+    pub fn absent_count(&self) -> u32 {
+        self.absent.count()
+    }
+
+    /// Stores what a repair brought and marks the pages present. Pages that are present already keep their bytes.
+    ///
+    /// # Errors
+    /// If this node has no memory for them; nothing has changed then.
+    ///
+    /// # Panics
+    /// If `bytes` is not as long as `pages`, or they lie outside of the area.
+    pub fn fill(&mut self, pages: PageRange, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        assert_eq!(bytes.len(), pages.len_bytes(), "a page has {PAGE_BYTES} bytes");
+        for page in pages.iter() {
+            self.commit_extent(page / PAGES_PER_RUN / RUNS_PER_EXTENT)?;
+        }
+        for (page, bytes) in pages.iter().zip(bytes.chunks_exact(PAGE_BYTES)) {
+            if self.absent.remove(page) {
+                self.area.bytes_mut(page as usize * PAGE_BYTES, PAGE_BYTES).copy_from_slice(bytes);
+                self.refresh_run(page / PAGES_PER_RUN);
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of `pages`; zeros where nothing was ever written.
+    ///
+    /// # Panics
+    /// If they span more than a run.
+    #[must_use]
+    pub fn page_bytes(&self, pages: PageRange) -> &[u8] {
+        debug_assert!(self.pages_present(pages));
+        let (start, len) = (pages.start_byte(), pages.len_bytes());
+        if self.area.covers(start, len) { self.area.bytes(start, len) } else { &ZEROS[..len] }
+    }
+
+    /// The first absent pages of `len` bytes at `start`: at most 16, within one run.
+    pub(super) fn absent_within(&self, start: usize, len: usize) -> Option<PageRange> {
+        if self.absent.is_empty() {
+            return None;
+        }
+        let pages = PageRange::covering(start, len);
+        let end = pages.first + pages.count;
+        let first = self.absent.first_present(pages.first).filter(|first| *first < end)?;
+        Some(self.absent_stretch(first, end))
+    }
+
+    /// A free run of which no page is absent.
+    pub(super) fn present_free_run(&self) -> Option<u32> {
+        let mut free = self.allocator.pool().iter();
+        if self.absent.is_empty() {
+            return free.next();
+        }
+        free.take(MAX_RUN_SEARCH).find(|run| self.pages_present(pages_of_run(*run)))
+    }
+
+    /// `span` free runs in a row of which no page is absent.
+    pub(super) fn free_stretch(&self, span: u32) -> Option<u32> {
+        let first = self.allocator.pool().first_stretch(span)?;
+        if self.absent.is_empty() {
+            return Some(first);
+        }
+        let mut pool = self.allocator.pool().clone();
+        let absent: Vec<u32> = pool.iter().filter(|run| !self.pages_present(pages_of_run(*run))).collect();
+        for run in absent {
+            pool.remove(run);
+        }
+        pool.first_stretch(span)
+    }
+
+    /// Absent pages whose repair gives room for an item of `class`.
+    pub(super) fn absent_room(&self, class: RunClass) -> Option<PageRange> {
+        if self.absent.is_empty() {
+            return None;
+        }
+        let slot = if class == RunClass::LARGE { None } else { self.allocator.free_slot_pages(class) };
+        let in_slot = slot.and_then(|pages| self.absent_within(pages.start_byte(), pages.len_bytes()));
+        in_slot.or_else(|| {
+            let absent_in_run = |run| self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
+            self.allocator.pool().iter().find_map(absent_in_run)
+        })
+    }
+
+    fn absent_stretch(&self, first: u32, end: u32) -> PageRange {
+        let run_end = (first / PAGES_PER_RUN + 1) * PAGES_PER_RUN;
+        let end = end.min(run_end).min(first + MAX_REPAIR_PAGES);
+        let count = (first..end).take_while(|page| self.absent.contains(*page)).count();
+        PageRange { first, count: count as u32 }
+    }
+
+    /// Once all of a run is there, its items are counted by their true lengths.
+    fn refresh_run(&mut self, run: u32) {
+        let large = self.allocator.run(run).is_none_or(|run| run.class == RunClass::LARGE);
+        if large || !self.pages_present(pages_of_run(run)) {
+            return;
+        }
+        let lens = self.live_addrs(run).filter_map(|addr| Some(self.header(addr)?.len_bytes()));
+        let slot_bytes = self.allocator.slot_bytes(run);
+        let sum: usize = lens.map(|len| len.min(slot_bytes)).sum();
+        self.allocator.set_item_bytes(run, sum as u32);
+    }
+
+    /// Addresses of the live slots of run `at`.
+    pub(super) fn live_addrs(&self, at: u32) -> impl Iterator<Item = Addr> + '_ {
+        let slots = self.allocator.run(at).map_or(&[][..], |run| &run.slots);
+        let bytes = if slots.is_empty() { 0 } else { self.allocator.slot_bytes(at) };
+        let live = slots.iter().enumerate().filter(|(_, slot)| slot.is_live());
+        live.map(move |(slot, _)| Addr::from_byte(at as usize * RUN_BYTES + slot * bytes))
+    }
+}
+
+fn pages_of_run(run: u32) -> PageRange {
+    PageRange { first: run * PAGES_PER_RUN, count: PAGES_PER_RUN }
+}

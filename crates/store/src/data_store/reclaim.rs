@@ -1,0 +1,122 @@
+//! Making room: expired items, compaction, eviction.
+//!
+//! [`DataStore::reclaim`] proposes a bounded batch; the protocol logs it as ordinary records, and only when these are
+//! applied is anything free. What was proposed is *claimed* and not proposed again until applied or given back.
+//!
+//! In order of preference: items that have expired; moving the few items of a sparse run to other runs of its class, if these
+//! have room, so that the run becomes free for any class; evicting by CLOCK. The hand goes over all runs in
+//! the order of their addresses, whatever their class: items of a size that is no longer written are never read into
+//! safety, so their runs empty one after the other and change class. For a large item a window of neighbouring runs is
+//! chosen, kept out of allocation and emptied.
+
+mod clock;
+mod compact;
+mod expire;
+mod window;
+
+use cluster::{KeyHash, UnixSeconds};
+
+use super::{DataStore, Eviction};
+use crate::alloc::SlotState;
+use crate::class::{class_of, runs_of_large};
+use crate::{Addr, IndexHash, RunClass};
+use window::Window;
+
+/// Items in one batch.
+const MAX_BATCH: usize = 64;
+/// Items that are proposed and not yet applied, beyond which [`Reclaim::Pending`] is the answer.
+const MAX_CLAIMED: usize = 4 * MAX_BATCH;
+
+const _: () = assert!(MAX_BATCH <= MAX_CLAIMED);
+
+/// An item that is to be removed: the operands of an `IndexOp::Remove`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Bits of its key's hash.
+    pub hash: IndexHash,
+    /// Its slot.
+    pub addr: Addr,
+}
+
+/// What to do to make room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Remove these items (at most 64).
+    Remove(Vec<Victim>),
+    /// Write these items (at most 64) anew, unchanged, into slots from `allocate`, and replace the old by the new. An
+    /// item for which there is no slot after all: [`DataStore::unreclaim`].
+    Move(Vec<Addr>),
+    /// Enough is under way: try again when something of it has been applied.
+    Pending,
+    /// There is nothing to give way.
+    Nothing,
+}
+
+/// Where a [`DataStore::crawl`] goes on; the default is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CrawlCursor(u32);
+
+/// Where the search for room stands.
+#[derive(Debug, Default)]
+pub(super) struct Reclaimer {
+    clock: clock::Hand,
+    /// Next run to look at for expired items.
+    expiry_run: u32,
+    /// Runs that are being emptied by compaction.
+    compacting: Vec<u32>,
+    window: Option<Window>,
+}
+
+impl DataStore {
+    /// Makes room for an item of `len_bytes`, after `allocate` answered `Shortage::Reclaim`.
+    pub fn reclaim(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
+        self.set_now(now);
+        self.tend_holds();
+        if self.allocator.totals().claimed >= MAX_CLAIMED {
+            return Reclaim::Pending;
+        }
+        let proposal = match self.expired_batch(now) {
+            Some(expired) => Some(Reclaim::Remove(expired)),
+            None if !self.index_has_room() => self.evict(),
+            None if class_of(len_bytes) == RunClass::LARGE => self.empty_window(runs_of_large(len_bytes)),
+            None => self.compact().or_else(|| self.evict()),
+        };
+        match proposal {
+            Some(proposal) => proposal,
+            None if self.allocator.totals().claimed > 0 => Reclaim::Pending,
+            None => Reclaim::Nothing,
+        }
+    }
+
+    /// The protocol did not remove or move this item after all.
+    pub fn unreclaim(&mut self, addr: Addr) {
+        self.allocator.unclaim(addr);
+    }
+
+    fn evict(&mut self) -> Option<Reclaim> {
+        if self.config.eviction == Eviction::None {
+            return None;
+        }
+        let victims = self.clock_batch();
+        (!victims.is_empty()).then_some(Reclaim::Remove(victims))
+    }
+
+    /// Claims the item at `addr` for removal; none if it must stay for now.
+    fn claim_victim(&mut self, addr: Addr) -> Option<Victim> {
+        let hash = self.hash_of(addr)?;
+        (!self.is_pinned(addr) && self.allocator.claim(addr)).then_some(Victim { hash, addr })
+    }
+
+    /// Whether the item at `addr` can be claimed and read.
+    fn is_claimable(&self, addr: Addr) -> bool {
+        let live = self.allocator.slot(addr).is_some_and(|slot| slot.state() == SlotState::Live);
+        live && !self.is_pinned(addr)
+    }
+
+    /// The bits under which the index knows the item at `addr`. None if it cannot be read.
+    fn hash_of(&self, addr: Addr) -> Option<IndexHash> {
+        let item = self.try_item(addr)?;
+        let hash = IndexHash::from(KeyHash::of(self.config.cluster, item.key));
+        self.replica.index().contains(hash, addr).then_some(hash)
+    }
+}

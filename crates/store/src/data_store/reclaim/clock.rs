@@ -1,0 +1,73 @@
+//! Eviction by CLOCK: one hand over all slots in the order of their addresses, two bits of frequency each.
+
+use super::{MAX_BATCH, Victim};
+use crate::alloc::{Hold, SlotState};
+use crate::data_store::DataStore;
+use crate::{Addr, RUN_BYTES};
+
+/// Slots that are spared in one batch before the next item has to go whatever its frequency.
+const MAX_SPARED: usize = 16 * 1024;
+
+/// Where the hand stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hand {
+    run: u32,
+    slot: u16,
+}
+
+impl Hand {
+    pub(super) fn run(self) -> u32 {
+        self.run
+    }
+}
+
+impl DataStore {
+    /// Up to a batch of items that were not read since the hand last came by.
+    pub(super) fn clock_batch(&mut self) -> Vec<Victim> {
+        let mut victims = Vec::new();
+        let mut spared = 0;
+        // Two turns: the first may find only items that it cools.
+        for _ in 0..=2 * self.allocator.runs().len() {
+            if self.sweep_run(&mut victims, &mut spared) {
+                break;
+            }
+        }
+        victims
+    }
+
+    /// Goes on to the end of the hand's run; true once the batch is full, or the work is enough.
+    fn sweep_run(&mut self, victims: &mut Vec<Victim>, spared: &mut usize) -> bool {
+        let at = self.reclaimer.clock.run;
+        let Some(run) = self.allocator.run(at) else {
+            self.reclaimer.clock = Hand::default();
+            return false;
+        };
+        let skip = run.live() == 0 || run.hold != Hold::None;
+        let slots = if skip { 0 } else { run.slots.len() as u16 };
+        let bytes = if skip { 0 } else { self.allocator.slot_bytes(at) };
+        while self.reclaimer.clock.slot < slots {
+            let addr =
+                Addr::from_byte(at as usize * RUN_BYTES + usize::from(self.reclaimer.clock.slot) * bytes);
+            self.reclaimer.clock.slot += 1;
+            victims.extend(self.judge(addr, spared));
+            let weary = *spared > 2 * MAX_SPARED && !victims.is_empty();
+            if victims.len() == MAX_BATCH || weary {
+                return true;
+            }
+        }
+        self.reclaimer.clock = Hand { run: at + 1, slot: 0 };
+        false
+    }
+
+    /// The item at `addr` goes, or is spared and cooler.
+    fn judge(&mut self, addr: Addr, spared: &mut usize) -> Option<Victim> {
+        let slot = self.allocator.slot_mut(addr).filter(|slot| slot.state() == SlotState::Live)?;
+        if slot.frequency() > 0 && *spared < MAX_SPARED {
+            *slot = slot.cooled();
+            *spared += 1;
+            return None;
+        }
+        *spared += 1;
+        self.claim_victim(addr)
+    }
+}

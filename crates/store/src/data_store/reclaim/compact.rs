@@ -1,0 +1,80 @@
+//! Compaction: a sparse run's items move into the free slots of the other runs of its class.
+
+use super::{MAX_BATCH, Reclaim};
+use crate::Addr;
+use crate::RunClass;
+use crate::alloc::{Hold, Run};
+use crate::class::{CLASS_COUNT, slot_bytes, slots_in_run};
+use crate::data_store::{DataStore, Eviction};
+
+/// Runs that are emptied at a time.
+const MAX_COMPACTING: usize = 4;
+/// Runs of a class that are looked at for one that can be emptied.
+const MAX_SEARCH: usize = 16;
+
+impl DataStore {
+    /// Items of runs that are being emptied, or of a further run that is worth it.
+    pub(super) fn compact(&mut self) -> Option<Reclaim> {
+        for at in self.reclaimer.compacting.clone() {
+            if let Some(batch) = self.move_batch(at) {
+                return Some(batch);
+            }
+        }
+        if self.reclaimer.compacting.len() == MAX_COMPACTING {
+            return None;
+        }
+        let at = self.run_to_compact()?;
+        self.allocator.set_hold(at, Hold::Compacting);
+        self.reclaimer.compacting.push(at);
+        self.move_batch(at)
+    }
+
+    /// Forgets the runs that have become free; the others are still being emptied.
+    pub(super) fn tend_compacting(&mut self) {
+        let held = |at: &u32| self.allocator.run(*at).is_some_and(|run| run.hold == Hold::Compacting);
+        self.reclaimer.compacting.retain(held);
+    }
+
+    /// Lets the runs that are being emptied take items again.
+    pub(super) fn release_compacting(&mut self) {
+        for at in std::mem::take(&mut self.reclaimer.compacting) {
+            if self.allocator.run(at).is_some_and(|run| run.hold == Hold::Compacting) {
+                self.allocator.set_hold(at, Hold::None);
+            }
+        }
+    }
+
+    fn move_batch(&mut self, at: u32) -> Option<Reclaim> {
+        let claimable: Vec<Addr> =
+            self.live_addrs(at).filter(|addr| self.is_claimable(*addr)).take(MAX_BATCH).collect();
+        let readable = claimable.into_iter().filter(|addr| self.try_item(*addr).is_some());
+        let batch: Vec<Addr> = readable.collect();
+        for addr in &batch {
+            self.allocator.claim(*addr);
+        }
+        (!batch.is_empty()).then_some(Reclaim::Move(batch))
+    }
+
+    /// A run of the class with the most room to gain.
+    fn run_to_compact(&self) -> Option<u32> {
+        let classes = (1..=CLASS_COUNT as u8).map(RunClass);
+        let worth = classes.filter(|class| self.spare_slots(*class) >= slots_in_run(*class));
+        let best = worth.max_by_key(|class| self.spare_slots(*class) * slot_bytes(*class))?;
+        let sparse = self.allocator.lists().sparsest_first(self.allocator.runs(), best).take(MAX_SEARCH);
+        sparse.filter(|at| self.is_compactable(*at)).min_by_key(|at| self.allocator.runs()[*at as usize].used)
+    }
+
+    /// Free slots of a class beyond what the runs being emptied will need.
+    fn spare_slots(&self, class: RunClass) -> usize {
+        let emptied = self.reclaimer.compacting.iter().filter_map(|at| self.allocator.run(*at));
+        let wanted: usize = emptied.filter(|run| run.class == class).map(Run::live).sum();
+        self.allocator.lists().free_slots(class).saturating_sub(wanted)
+    }
+
+    /// All its items can be moved now, and with eviction as the alternative: it is sparse enough.
+    fn is_compactable(&self, at: u32) -> bool {
+        let run = &self.allocator.runs()[at as usize];
+        let sparse = self.config.eviction == Eviction::None || run.live() * 4 <= run.slots.len() * 3;
+        sparse && run.pending == 0 && self.live_addrs(at).all(|addr| self.is_claimable(addr))
+    }
+}

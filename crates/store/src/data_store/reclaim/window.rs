@@ -1,0 +1,158 @@
+//! Room for large items: a window of neighbouring runs is emptied and kept for the next large item.
+
+use super::{MAX_BATCH, Reclaim, Victim};
+use crate::alloc::{Hold, SlotState};
+use crate::class::slot_bytes;
+use crate::data_store::{DataStore, Eviction};
+use crate::{Addr, RUN_BYTES, RunClass};
+
+/// Windows that are compared.
+const MAX_WINDOWS: usize = 32;
+/// Calls of `reclaim` after which a window is given up.
+const PATIENCE: u32 = 256;
+
+/// Runs `first .. first + count`, on their way to being free.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    first: u32,
+    count: u32,
+    patience: u32,
+}
+
+impl Window {
+    fn runs(self) -> std::ops::Range<u32> {
+        self.first..self.first + self.count
+    }
+}
+
+impl DataStore {
+    /// Items of the window that is being emptied, or of a new one of `span` runs.
+    pub(super) fn empty_window(&mut self, span: u32) -> Option<Reclaim> {
+        if self.reclaimer.window.is_some_and(|window| window.count < span) {
+            self.release_window();
+        }
+        if self.reclaimer.window.is_none() {
+            let first = self.cheapest_window(span)?;
+            for at in first..first + span {
+                self.allocator.set_hold(at, Hold::Window);
+            }
+            self.reclaimer.window = Some(Window { first, count: span, patience: PATIENCE });
+        }
+        match self.config.eviction {
+            Eviction::Clock => self.evict_from_window(),
+            Eviction::None => self.move_from_window(),
+        }
+    }
+
+    /// Takes the window for a large item of `span` runs if it is empty and long enough.
+    pub(in crate::data_store) fn take_window(&mut self, span: u32) -> Option<u32> {
+        let window = self.reclaimer.window.filter(|window| window.count >= span)?;
+        let free = |at: u32| self.allocator.run(at).is_some_and(|run| run.class == RunClass::FREE);
+        if !window.runs().all(free) {
+            return None;
+        }
+        self.release_window();
+        Some(window.first)
+    }
+
+    /// Lets held runs take items again.
+    pub(in crate::data_store) fn release_holds(&mut self) {
+        self.release_window();
+        self.release_compacting();
+    }
+
+    pub(super) fn tend_holds(&mut self) {
+        self.tend_compacting();
+        let Some(window) = &mut self.reclaimer.window else { return };
+        window.patience -= 1;
+        if window.patience == 0 {
+            self.release_window();
+        }
+    }
+
+    fn release_window(&mut self) {
+        let Some(window) = self.reclaimer.window.take() else { return };
+        for at in window.runs() {
+            self.allocator.set_hold(at, Hold::None);
+        }
+    }
+
+    fn evict_from_window(&mut self) -> Option<Reclaim> {
+        let window = self.reclaimer.window?;
+        let items: Vec<Addr> = window.runs().flat_map(|at| self.items_over(at)).collect();
+        let mut victims: Vec<Victim> = Vec::new();
+        for addr in items {
+            victims.extend(self.claim_victim(addr));
+            if victims.len() == MAX_BATCH {
+                break;
+            }
+        }
+        (!victims.is_empty()).then_some(Reclaim::Remove(victims))
+    }
+
+    fn move_from_window(&mut self) -> Option<Reclaim> {
+        let window = self.reclaimer.window?;
+        let items = window.runs().flat_map(|at| self.live_addrs(at));
+        let items = items.filter(|addr| self.is_claimable(*addr) && self.try_item(*addr).is_some());
+        let batch: Vec<Addr> = items.take(MAX_BATCH).collect();
+        for addr in &batch {
+            self.allocator.claim(*addr);
+        }
+        (!batch.is_empty()).then_some(Reclaim::Move(batch))
+    }
+
+    /// Live items that lie in run `at`, the large one that continues there included.
+    fn items_over(&self, at: u32) -> Vec<Addr> {
+        let mut head = at;
+        while head > 0 && self.allocator.run(head).is_some_and(|run| run.class == RunClass::LARGE_CONTINUED) {
+            head -= 1;
+        }
+        self.live_addrs(head).collect()
+    }
+
+    /// Start of the window of `span` runs whose items are the fewest and coldest, among the next ones from the hand.
+    fn cheapest_window(&self, span: u32) -> Option<u32> {
+        let runs = self.allocator.runs().len() as u32;
+        let starts = runs.checked_sub(span)? + 1;
+        let hand = self.reclaimer.clock.run() % starts;
+        let step = |i: u32| (hand + i) % starts;
+        let costs = (0..starts).map(step).filter_map(|first| Some((self.window_cost(first, span)?, first)));
+        costs.take(MAX_WINDOWS).min_by_key(|(cost, _)| *cost).map(|(_, first)| first)
+    }
+
+    /// Bytes to evict or move, hot ones counted more; none if the window cannot be emptied.
+    fn window_cost(&self, first: u32, span: u32) -> Option<usize> {
+        let mut cost = 0;
+        for at in first..first + span {
+            cost += self.run_cost(at)?;
+        }
+        let movable = self.config.eviction == Eviction::Clock || self.fits_elsewhere(first, span);
+        movable.then_some(cost)
+    }
+
+    fn run_cost(&self, at: u32) -> Option<usize> {
+        let run = self.allocator.run(at)?;
+        let usable = self.allocator.is_active(at) && run.hold == Hold::None && run.pending == 0;
+        let large = run.class == RunClass::LARGE || run.class == RunClass::LARGE_CONTINUED;
+        if !usable || large && self.config.eviction == Eviction::None {
+            return None;
+        }
+        if large {
+            return Some(RUN_BYTES);
+        }
+        let live = run.slots.iter().filter(|slot| slot.state() != SlotState::Free);
+        Some(live.map(|slot| (1 + slot.frequency() as usize) * slot_bytes(run.class)).sum())
+    }
+
+    /// Whether the other runs of the same classes have room for all items of the window.
+    fn fits_elsewhere(&self, first: u32, span: u32) -> bool {
+        let window = || (first..first + span).filter_map(|at| self.allocator.run(at));
+        window().all(|run| {
+            let same = || window().filter(|other| other.class == run.class);
+            let live: usize = same().map(|run| run.live()).sum();
+            let free_inside: usize =
+                same().filter(|run| run.list.is_some()).map(|run| run.free_slots()).sum();
+            run.class == RunClass::FREE || self.allocator.lists().free_slots(run.class) >= live + free_inside
+        })
+    }
+}

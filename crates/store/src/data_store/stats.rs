@@ -1,0 +1,101 @@
+//! Sums for metrics, status and tests.
+
+use super::DataStore;
+use crate::{EXTENT_BYTES, RUN_BYTES, RunClass};
+
+/// What a data role holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Items in the index.
+    pub items: usize,
+    /// Their bytes: header, key, value. An estimate while pages are absent.
+    pub item_bytes: usize,
+    /// Bytes of the slots that they and pending items occupy.
+    pub slot_bytes: usize,
+    /// Slots handed out whose records are not applied yet.
+    pub pending: usize,
+    /// Items handed out by `reclaim` or `crawl` that are still there.
+    pub claimed: usize,
+    /// Committed bytes that no slot occupies.
+    pub free_bytes: usize,
+    /// Committed runs that are free.
+    pub free_runs: usize,
+    /// Extents that are committed.
+    pub extents: usize,
+    /// Pages that must be repaired.
+    pub absent_pages: usize,
+    /// Number of runs by class, of the classes that have any; large items count all of their runs as `LARGE`.
+    pub runs: Vec<(RunClass, usize)>,
+    /// Memory by part.
+    pub memory: Memory,
+}
+
+/// Bytes that are charged to the budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Committed extents.
+    pub area: usize,
+    /// Index, run table and touched pages, as on every parity.
+    pub replica: usize,
+    /// Slot states and access words.
+    pub allocator: usize,
+    /// Absent pages and pins.
+    pub other: usize,
+}
+
+impl Memory {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.area + self.replica + self.allocator + self.other
+    }
+}
+
+impl DataStore {
+    /// The sums. Takes a pass over the run table.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let totals = self.allocator.totals();
+        let area = self.area.committed_bytes();
+        Stats {
+            items: self.replica.index().len(),
+            item_bytes: totals.item_bytes,
+            slot_bytes: totals.slot_bytes,
+            pending: totals.pending,
+            claimed: totals.claimed,
+            free_bytes: area.saturating_sub(totals.slot_bytes),
+            free_runs: self.allocator.pool().count() as usize,
+            extents: area / EXTENT_BYTES,
+            absent_pages: self.absent.count() as usize,
+            runs: self.runs_by_class(),
+            memory: self.memory(),
+        }
+    }
+
+    /// Memory by part, all of it charged to the budget.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        Memory {
+            area: self.area.committed_bytes(),
+            replica: self.replica.memory_bytes(),
+            allocator: self.allocator.memory_bytes(),
+            other: self.charge.bytes(),
+        }
+    }
+
+    /// Share of the committed area that can be had at once: free runs.
+    #[must_use]
+    pub fn free_run_bytes(&self) -> usize {
+        self.allocator.pool().count() as usize * RUN_BYTES
+    }
+
+    fn runs_by_class(&self) -> Vec<(RunClass, usize)> {
+        let mut counts = [0usize; 256];
+        for run in self.allocator.runs() {
+            let class = if run.class == RunClass::LARGE_CONTINUED { RunClass::LARGE } else { run.class };
+            counts[usize::from(class.0)] += 1;
+        }
+        let used = (1..=u8::MAX).map(|class| (RunClass(class), counts[usize::from(class)]));
+        used.filter(|(_, count)| *count > 0).collect()
+    }
+}

@@ -1,0 +1,130 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn index() -> (Index, Budget) {
+    let budget = Budget::new(1 << 40);
+    (Index::new(budget.clone()), budget)
+}
+
+/// Spreads `i` over the 40 bits (SplitMix64's finaliser).
+fn hash(i: u64) -> IndexHash {
+    let mut z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    IndexHash((z ^ z >> 31) & 0xff_ffff_ffff)
+}
+
+/// Fixed part: the segments' headers, and the entries of nearly empty segments.
+const FIXED_BYTES: usize = 10 * 1024;
+
+#[test]
+fn an_item_costs_at_most_twelve_bytes_at_every_size() {
+    let (mut index, budget) = index();
+    let mut worst = 0.0f64;
+    for i in 0..1_000_000u64 {
+        index.insert(hash(i), Addr(i as u32 * 6));
+        let len = index.len();
+        if len >= 1000 && len.is_multiple_of(500) {
+            let allowed = len * 12 + if len < 20_000 { FIXED_BYTES } else { 0 };
+            assert!(index.memory_bytes() <= allowed, "{} bytes for {len} items", index.memory_bytes());
+            assert_eq!(budget.used(Category::Index), index.memory_bytes() as u64);
+            if len > 20_000 {
+                worst = worst.max(index.memory_bytes() as f64 / len as f64);
+            }
+        }
+    }
+    assert!(worst < 10.5, "{worst} bytes an item");
+}
+
+#[test]
+fn a_shrinking_index_returns_its_memory() {
+    let (mut index, budget) = index();
+    for i in 0..100_000 {
+        index.insert(hash(i), Addr(i as u32));
+    }
+    for i in 0..99_000 {
+        assert!(index.remove(hash(i), Addr(i as u32)));
+        if index.len() > 20_000 && i.is_multiple_of(1000) {
+            assert!(index.memory_bytes() <= index.len() * 12, "{} for {}", index.memory_bytes(), index.len());
+        }
+    }
+    assert!(index.memory_bytes() <= 1000 * 12 + FIXED_BYTES);
+    assert_eq!(budget.total_used(), index.memory_bytes() as u64);
+    assert!((99_000..100_000).all(|i| index.candidates(hash(i)).eq([Addr(i as u32)])));
+    index.clear();
+    assert_eq!((index.len(), index.iter().count()), (0, 0));
+    drop(index);
+    assert_eq!(budget.total_used(), 0);
+}
+
+#[test]
+fn a_full_budget_is_told_before_and_never_fails_an_insert() {
+    let budget = Budget::new(100_000);
+    let mut index = Index::new(budget.clone());
+    let mut i = 0;
+    while index.has_room(1) {
+        index.insert(hash(i), Addr(i as u32));
+        i += 1;
+    }
+    assert!(budget.total_used() <= budget.limit(), "no overdraft up to here");
+    assert!(i * 12 > 80_000, "{i} items");
+    for more in i..i + 1000 {
+        index.insert(hash(more), Addr(more as u32));
+    }
+    assert_eq!(index.len() as u64, i + 1000);
+    assert_eq!(budget.total_used(), index.memory_bytes() as u64);
+}
+
+#[test]
+fn entries_come_in_the_same_order_whatever_the_history() {
+    let (mut one, _) = index();
+    let (mut other, _) = index();
+    for i in 0..5000 {
+        one.insert(hash(i), Addr(i as u32));
+        other.insert(hash(4999 - i), Addr((4999 - i) as u32));
+    }
+    for i in 5000..9000 {
+        other.insert(hash(i), Addr(1));
+    }
+    for i in 5000..9000 {
+        other.remove(hash(i), Addr(1));
+    }
+    assert!(one.iter().eq(other.iter()));
+    assert!(one.iter().is_sorted());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Few hashes and addresses, so that they collide.
+    #[test]
+    fn behaves_as_a_set_of_pairs(
+        steps in proptest::collection::vec((0u8..4, 0u64..6, 0u32..8, 0u32..8), 0..400)
+    ) {
+        let (mut index, _) = index();
+        let mut model = BTreeSet::new();
+        for (what, bits, addr, other) in steps {
+            let hash = IndexHash(bits % 2 * 0xffff_ffff + (bits / 2 << 38));
+            let (addr, other) = (Addr(addr), Addr(other));
+            match what {
+                0 if model.insert((hash, addr)) => index.insert(hash, addr),
+                1 => prop_assert_eq!(index.remove(hash, addr), model.remove(&(hash, addr))),
+                2 if !model.contains(&(hash, other)) => {
+                    let there = model.remove(&(hash, addr));
+                    if there {
+                        model.insert((hash, other));
+                    }
+                    prop_assert_eq!(index.replace(hash, addr, other), there);
+                }
+                _ => prop_assert_eq!(index.contains(hash, addr), model.contains(&(hash, addr))),
+            }
+            let found: Vec<Addr> = index.candidates(hash).collect();
+            let expected: Vec<Addr> = model.iter().filter(|pair| pair.0 == hash).map(|pair| pair.1).collect();
+            prop_assert_eq!(found, expected);
+        }
+        prop_assert!(index.iter().eq(model));
+    }
+}

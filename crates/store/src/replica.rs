@@ -1,0 +1,285 @@
+//! What a parity host keeps for one data role, and what a stand-in starts from: the index, the class of every run, the
+//! pages that were ever written, and a scheduled flush.
+//!
+//! It changes only by applied records, so two replicas that applied the same records are equal; the primary's own copy
+//! is one of them. A run's class stays in the table when its last slot is freed: only a further `Assign` changes it.
+//! Large items are the exception: their runs become free with them, so that `LARGE` followed by
+//! `LARGE_CONTINUED` always spells the length of a live item.
+
+use cluster::UnixSeconds;
+
+use crate::class::is_slotted;
+use crate::{
+    Addr, Budget, Category, Charge, EXTENT_BYTES, Index, IndexHash, IndexOp, PageRange, PageSet, RUN_BYTES,
+    RunClass,
+};
+
+const MAX_HASH: u64 = 0xff_ffff_ffff;
+
+/// Index, run table and touched pages of one data role.
+#[derive(Debug)]
+pub struct Replica {
+    area_limit_bytes: usize,
+    index: Index,
+    classes: Vec<RunClass>,
+    touched: PageSet,
+    flush_at: Option<UnixSeconds>,
+    charge: Charge,
+}
+
+impl Replica {
+    /// That of a role which has written nothing. `area_limit_bytes`, rounded up to whole extents as by
+    /// [`crate::Area::reserve`], bounds what operations may name.
+    #[must_use]
+    pub fn new(area_limit_bytes: usize, budget: Budget) -> Self {
+        Self {
+            area_limit_bytes: area_limit_bytes.max(1).next_multiple_of(EXTENT_BYTES),
+            index: Index::new(budget.clone()),
+            classes: Vec::new(),
+            touched: PageSet::new(),
+            flush_at: None,
+            charge: Charge::empty(budget, Category::Index),
+        }
+    }
+
+    /// Whether `op` names only what can exist in this area. A peer's operation that does not is an attack or a bug: check
+    /// it on arrival, since [`Self::apply`] cannot refuse.
+    #[must_use]
+    pub fn accepts(&self, op: &IndexOp) -> bool {
+        match *op {
+            IndexOp::Assign { run, class } => self.has_run(run) && is_run_class(class),
+            IndexOp::Insert { hash, addr } | IndexOp::Remove { hash, addr } => self.has(hash, addr),
+            IndexOp::Replace { hash, old, new } => self.has(hash, old) && self.has(hash, new),
+            IndexOp::Clear | IndexOp::FlushAt(_) => true,
+        }
+    }
+
+    /// Whether a write of `len` bytes at `addr` lies in this area.
+    #[must_use]
+    pub fn accepts_write(&self, addr: Addr, len: usize) -> bool {
+        addr.byte().checked_add(len).is_some_and(|end| end <= self.area_limit_bytes)
+    }
+
+    /// Applies one operation of a committed record. Never fails: index memory is charged past the limit if need be,
+    /// and what [`Self::accepts`] refuses has no effect.
+    pub fn apply(&mut self, op: &IndexOp) {
+        if !self.accepts(op) {
+            return;
+        }
+        match *op {
+            IndexOp::Assign { run, class } => self.assign(run, class),
+            IndexOp::Insert { hash, addr } => self.index.insert(hash, addr),
+            IndexOp::Replace { hash, old, new } => self.replace(hash, old, new),
+            IndexOp::Remove { hash, addr } => self.remove(hash, addr),
+            IndexOp::Clear => self.clear(),
+            IndexOp::FlushAt(at) => self.flush_at = (at.0 != 0).then_some(at),
+        }
+    }
+
+    /// Notes that `len` bytes at `addr` were written. Pages outside of the area are ignored.
+    pub fn touch(&mut self, addr: Addr, len: usize) {
+        if self.accepts_write(addr, len) {
+            self.touched.insert_range(PageRange::covering(addr.byte(), len));
+            self.recharge();
+        }
+    }
+
+    /// The index.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The pages that were ever written; all others are zero.
+    #[must_use]
+    pub fn touched(&self) -> &PageSet {
+        &self.touched
+    }
+
+    /// When all keys will be gone.
+    #[must_use]
+    pub fn flush_at(&self) -> Option<UnixSeconds> {
+        self.flush_at
+    }
+
+    /// Class of run `run`.
+    #[must_use]
+    pub fn class(&self, run: u32) -> RunClass {
+        self.classes.get(run as usize).copied().unwrap_or(RunClass::FREE)
+    }
+
+    /// The classes of all runs up to the last one that is not free.
+    #[must_use]
+    pub fn classes(&self) -> &[RunClass] {
+        let used = self.classes.iter().rposition(|class| *class != RunClass::FREE).map_or(0, |last| last + 1);
+        &self.classes[..used]
+    }
+
+    /// Length of the area in bytes.
+    #[must_use]
+    pub fn area_limit_bytes(&self) -> usize {
+        self.area_limit_bytes
+    }
+
+    /// Bytes in use, all charged to [`Category::Index`].
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes() + self.charge.bytes()
+    }
+
+    /// Sets 64 touched pages at once (a part of an encoding).
+    pub(crate) fn set_touched_word(&mut self, at: usize, bits: u64) {
+        self.touched.set_word(at, bits);
+        self.recharge();
+    }
+
+    fn has_run(&self, run: u32) -> bool {
+        (run as usize) < self.area_limit_bytes.div_ceil(RUN_BYTES)
+    }
+
+    fn has(&self, hash: IndexHash, addr: Addr) -> bool {
+        hash.0 <= MAX_HASH && self.accepts_write(addr, crate::class::MIN_SLOT_BYTES)
+    }
+
+    fn assign(&mut self, run: u32, class: RunClass) {
+        let run = run as usize;
+        if run >= self.classes.len() {
+            self.classes.resize(run + 1, RunClass::FREE);
+            self.recharge();
+        }
+        self.classes[run] = class;
+    }
+
+    fn replace(&mut self, hash: IndexHash, old: Addr, new: Addr) {
+        if self.index.replace(hash, old, new) && old != new {
+            self.free_large(old);
+        }
+    }
+
+    fn remove(&mut self, hash: IndexHash, addr: Addr) {
+        if self.index.remove(hash, addr) {
+            self.free_large(addr);
+        }
+    }
+
+    /// All slots are free: no item is large any more. Classes of slots stay, records under way may name them.
+    fn clear(&mut self) {
+        self.index.clear();
+        self.flush_at = None;
+        for class in self.classes.iter_mut().filter(|class| !is_slotted(**class)) {
+            *class = RunClass::FREE;
+        }
+    }
+
+    /// Frees the runs of the item at `addr` if it is a large one.
+    fn free_large(&mut self, addr: Addr) {
+        let first = addr.byte() / RUN_BYTES;
+        if self.class(first as u32) != RunClass::LARGE {
+            return;
+        }
+        self.classes[first] = RunClass::FREE;
+        let rest = self.classes[first + 1..].iter_mut();
+        rest.take_while(|class| **class == RunClass::LARGE_CONTINUED)
+            .for_each(|class| *class = RunClass::FREE);
+    }
+
+    fn recharge(&mut self) {
+        self.charge.set(self.classes.capacity() + self.touched.memory_bytes());
+    }
+}
+
+impl PartialEq for Replica {
+    fn eq(&self, other: &Self) -> bool {
+        self.flush_at == other.flush_at
+            && self.classes() == other.classes()
+            && self.touched == other.touched
+            && self.index.len() == other.index.len()
+            && self.index.iter().eq(other.index.iter())
+    }
+}
+
+fn is_run_class(class: RunClass) -> bool {
+    is_slotted(class) || [RunClass::FREE, RunClass::LARGE, RunClass::LARGE_CONTINUED].contains(&class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN_UNITS: u32 = (RUN_BYTES / 8) as u32;
+
+    fn replica() -> Replica {
+        Replica::new(1 << 20, Budget::new(1 << 30))
+    }
+
+    fn assign(replica: &mut Replica, first: u32, classes: &[RunClass]) {
+        for (run, class) in (first..).zip(classes) {
+            replica.apply(&IndexOp::Assign { run, class: *class });
+        }
+    }
+
+    #[test]
+    fn the_runs_of_a_large_item_are_free_with_it() {
+        let (large, more) = (RunClass::LARGE, RunClass::LARGE_CONTINUED);
+        let mut replica = replica();
+        assign(&mut replica, 0, &[large, more, more, large, more, RunClass(3)]);
+        let (hash, addr) = (IndexHash(1), Addr(0));
+        replica.apply(&IndexOp::Insert { hash, addr });
+        replica.apply(&IndexOp::Replace { hash, old: addr, new: addr });
+        assert_eq!(replica.class(2), more);
+        replica.apply(&IndexOp::Replace { hash, old: addr, new: Addr(3 * RUN_UNITS) });
+        let free = RunClass::FREE;
+        assert_eq!(replica.classes(), [free, free, free, large, more, RunClass(3)]);
+        replica.apply(&IndexOp::Clear);
+        assert_eq!(replica.classes(), [free, free, free, free, free, RunClass(3)]);
+    }
+
+    #[test]
+    fn a_flush_can_be_called_off_and_ends_with_the_clear() {
+        let mut replica = replica();
+        replica.apply(&IndexOp::FlushAt(UnixSeconds(9)));
+        assert_eq!(replica.flush_at(), Some(UnixSeconds(9)));
+        replica.apply(&IndexOp::FlushAt(UnixSeconds(0)));
+        assert_eq!(replica.flush_at(), None);
+        replica.apply(&IndexOp::FlushAt(UnixSeconds(9)));
+        replica.apply(&IndexOp::Clear);
+        assert_eq!(replica.flush_at(), None);
+    }
+
+    #[test]
+    fn what_lies_outside_of_the_area_has_no_effect() {
+        let mut replica = replica();
+        let far = Addr(1 << 20 >> 3);
+        let wild = [
+            IndexOp::Assign { run: 16, class: RunClass(1) },
+            IndexOp::Assign { run: u32::MAX, class: RunClass(1) },
+            IndexOp::Assign { run: 0, class: RunClass(200) },
+            IndexOp::Insert { hash: IndexHash(1), addr: far },
+            IndexOp::Insert { hash: IndexHash(1 << 40), addr: Addr(0) },
+            IndexOp::Insert { hash: IndexHash(MAX_HASH), addr: Addr(u32::MAX) },
+            IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: far },
+            IndexOp::Remove { hash: IndexHash(1), addr: Addr(0) },
+        ];
+        for op in wild {
+            replica.apply(&op);
+        }
+        replica.touch(far, 1);
+        replica.touch(Addr(u32::MAX), usize::MAX);
+        assert_eq!(replica, self::replica());
+    }
+
+    #[test]
+    fn all_memory_is_charged_and_returned() {
+        let budget = Budget::new(1 << 30);
+        let mut replica = Replica::new(1 << 30, budget.clone());
+        for i in 0..1000 {
+            replica.apply(&IndexOp::Assign { run: i, class: RunClass(1) });
+            replica
+                .apply(&IndexOp::Insert { hash: IndexHash(u64::from(i) << 30), addr: Addr(i * RUN_UNITS) });
+            replica.touch(Addr(i * RUN_UNITS), 100);
+        }
+        assert_eq!(budget.used(Category::Index), replica.memory_bytes() as u64);
+        drop(replica);
+        assert_eq!(budget.total_used(), 0);
+    }
+}

@@ -1,0 +1,431 @@
+//! A replica as bytes, in parts: how a parity hands it to a stand-in or to another parity (docs/format.md, "Index
+//! replica").
+//!
+//! The encoding is one stream: a header with counts, the run classes, the touched bitmap, the entries in
+//! ascending order. Part `p` is the stream's bytes from `p * max_bytes` on, so parts can be asked for in any order and
+//! asked for again; the replica must not change meanwhile (its role has no primary, or its stream is held).
+
+use bytes::Bytes;
+use cluster::UnixSeconds;
+
+use crate::{Addr, Budget, IndexHash, IndexOp, PAGE_BYTES, RUN_BYTES, Replica, RunClass};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"gri1");
+const HEADER_BYTES: usize = 32;
+const WORD_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 9;
+
+/// Why bytes are no replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplicaError {
+    /// Not the header of this version's encoding.
+    #[error("not an index replica of this version")]
+    NotAReplica,
+    /// Of an area of another length.
+    #[error("the replica belongs to an area of another length")]
+    OtherArea,
+    /// A run class, page, hash or address that cannot be.
+    #[error("the replica names what cannot be")]
+    Impossible,
+    /// Entries are not in strictly ascending order.
+    #[error("the replica's entries are out of order")]
+    OutOfOrder,
+    /// The last part is missing.
+    #[error("the replica ends too early")]
+    Incomplete,
+    /// Bytes after the end.
+    #[error("the replica has bytes after its end")]
+    TooLong,
+}
+
+/// The stream's header: lengths of its sections.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    area_limit_bytes: u64,
+    flush_at: u32,
+    classes: u32,
+    words: u32,
+    entries: u64,
+}
+
+impl Header {
+    fn of(replica: &Replica) -> Self {
+        Self {
+            area_limit_bytes: replica.area_limit_bytes() as u64,
+            flush_at: replica.flush_at().map_or(0, |at| at.0),
+            classes: replica.classes().len() as u32,
+            words: replica.touched().words().len() as u32,
+            entries: replica.index().len() as u64,
+        }
+    }
+
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.area_limit_bytes.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.flush_at.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.classes.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.words.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.entries.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        let header = Self {
+            area_limit_bytes: u64_at(4),
+            flush_at: u32_at(12),
+            classes: u32_at(16),
+            words: u32_at(20),
+            entries: u64_at(24),
+        };
+        (u32_at(0) == MAGIC).then_some(header)
+    }
+}
+
+impl Replica {
+    /// Part `part` of the encoding, of at most `max_bytes` bytes, and whether it is the last. Parts beyond the last are
+    /// empty. All parts must be asked for with the same `max_bytes`.
+    ///
+    /// # Panics
+    /// If `max_bytes` is 0.
+    #[must_use]
+    pub fn encode_part(&self, part: u32, max_bytes: usize) -> (Bytes, bool) {
+        assert!(max_bytes > 0, "a part has room for something");
+        let total = self.encoded_bytes();
+        let start = (part as usize).saturating_mul(max_bytes).min(total);
+        let end = start.saturating_add(max_bytes).min(total);
+        let mut window = Window { skip: start, left: end - start, out: Vec::with_capacity(end - start) };
+        self.encode_window(&mut window);
+        (window.out.into(), end == total)
+    }
+
+    /// A digest of all contents: equal for equal replicas.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mut digest = [0u32; 2];
+        let (mut part, mut last) = (0, false);
+        while !last {
+            let bytes;
+            (bytes, last) = self.encode_part(part, 1 << 20);
+            digest[0] = crc32c::crc32c_append(digest[0], &bytes);
+            digest[1] = digest[1].rotate_left(5) ^ crc32c::crc32c_append(u32::MAX - part, &bytes);
+            part += 1;
+        }
+        u64::from(digest[0]) << 32 | u64::from(digest[1])
+    }
+
+    fn encoded_bytes(&self) -> usize {
+        let words = self.touched().words().len() * WORD_BYTES;
+        HEADER_BYTES + self.classes().len() + words + self.index().len() * ENTRY_BYTES
+    }
+
+    fn encode_window(&self, window: &mut Window) {
+        window.put(&Header::of(self).encode());
+        for class in self.classes() {
+            window.put(&[class.0]);
+        }
+        for word in self.touched().words() {
+            window.put(&word.to_le_bytes());
+        }
+        for (segment, len) in self.index().segment_lens().enumerate() {
+            if window.skip_whole(len * ENTRY_BYTES) {
+                continue;
+            }
+            for (hash, addr) in self.index().segment_entries(segment) {
+                window.put(&encode_entry(hash, addr));
+            }
+        }
+    }
+}
+
+/// The bytes `skip .. skip + left` of a stream that is written into it.
+struct Window {
+    skip: usize,
+    left: usize,
+    out: Vec<u8>,
+}
+
+impl Window {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.skip_whole(bytes.len()) || self.left == 0 {
+            return;
+        }
+        let bytes = &bytes[self.skip..];
+        let bytes = &bytes[..bytes.len().min(self.left)];
+        self.skip = 0;
+        self.left -= bytes.len();
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Skips the next `len` bytes if none of them is wanted.
+    fn skip_whole(&mut self, len: usize) -> bool {
+        if self.left == 0 {
+            return true;
+        }
+        let outside = self.skip >= len;
+        if outside {
+            self.skip -= len;
+        }
+        outside
+    }
+}
+
+/// 40 bits of hash, then the address: 9 bytes that sort like the pair.
+fn encode_entry(hash: IndexHash, addr: Addr) -> [u8; ENTRY_BYTES] {
+    let [_, _, _, a, b, c, d, e] = hash.0.to_be_bytes();
+    let [f, g, h, i] = addr.0.to_be_bytes();
+    [a, b, c, d, e, f, g, h, i]
+}
+
+fn decode_entry(bytes: [u8; ENTRY_BYTES]) -> (IndexHash, Addr) {
+    let [a, b, c, d, e, f, g, h, i] = bytes;
+    (IndexHash(u64::from_be_bytes([0, 0, 0, a, b, c, d, e])), Addr(u32::from_be_bytes([f, g, h, i])))
+}
+
+/// Puts the parts of a replica together. Memory grows with what has arrived, never by a declared length.
+#[derive(Debug)]
+pub struct ReplicaBuilder {
+    replica: Replica,
+    /// Bytes that have arrived and are not read yet; less than one unit of the current section.
+    rest: Vec<u8>,
+    header: Option<Header>,
+    /// Units of the sections that were read so far: classes, words, entries.
+    read: [u64; 3],
+    last: Option<(IndexHash, Addr)>,
+}
+
+impl ReplicaBuilder {
+    /// For the replica of a role whose area has `area_limit_bytes`.
+    #[must_use]
+    pub fn new(area_limit_bytes: usize, budget: Budget) -> Self {
+        let replica = Replica::new(area_limit_bytes, budget);
+        Self { replica, rest: Vec::new(), header: None, read: [0; 3], last: None }
+    }
+
+    /// Adds the next part.
+    ///
+    /// # Errors
+    /// If the bytes are not those of a replica of this area. The builder is of no use then.
+    pub fn push(&mut self, part: &[u8]) -> Result<(), ReplicaError> {
+        let mut joined = std::mem::take(&mut self.rest);
+        joined.extend_from_slice(part);
+        let mut bytes = joined.as_slice();
+        while self.read_unit(&mut bytes)? {}
+        self.rest = bytes.to_vec();
+        Ok(())
+    }
+
+    /// The replica, once all parts have been added.
+    ///
+    /// # Errors
+    /// If something is missing.
+    pub fn finish(self) -> Result<Replica, ReplicaError> {
+        if self.section() == Some(Section::End) { Ok(self.replica) } else { Err(ReplicaError::Incomplete) }
+    }
+
+    fn section(&self) -> Option<Section> {
+        let header = self.header?;
+        let [classes, words, entries] = self.read;
+        Some(if classes < u64::from(header.classes) {
+            Section::Classes
+        } else if words < u64::from(header.words) {
+            Section::Words
+        } else if entries < header.entries {
+            Section::Entries
+        } else {
+            Section::End
+        })
+    }
+
+    /// Reads one unit of the current section; false if there are too few bytes.
+    fn read_unit(&mut self, bytes: &mut &[u8]) -> Result<bool, ReplicaError> {
+        match self.section() {
+            None => read(bytes, |unit| self.read_header(unit)),
+            Some(Section::Classes) => read(bytes, |unit| self.read_class(unit)),
+            Some(Section::Words) => read(bytes, |unit| self.read_word(unit)),
+            Some(Section::Entries) => read(bytes, |unit| self.read_entry(unit)),
+            Some(Section::End) if bytes.is_empty() => Ok(false),
+            Some(Section::End) => Err(ReplicaError::TooLong),
+        }
+    }
+
+    fn read_header(&mut self, unit: [u8; HEADER_BYTES]) -> Result<(), ReplicaError> {
+        let header = Header::decode(&unit).ok_or(ReplicaError::NotAReplica)?;
+        let limit = self.replica.area_limit_bytes();
+        if header.area_limit_bytes != limit as u64 {
+            return Err(ReplicaError::OtherArea);
+        }
+        let words = limit.div_ceil(PAGE_BYTES).div_ceil(64);
+        if header.classes as usize > limit.div_ceil(RUN_BYTES) || header.words as usize > words {
+            return Err(ReplicaError::Impossible);
+        }
+        if header.flush_at != 0 {
+            self.replica.apply(&IndexOp::FlushAt(UnixSeconds(header.flush_at)));
+        }
+        self.header = Some(header);
+        Ok(())
+    }
+
+    fn read_class(&mut self, [class]: [u8; 1]) -> Result<(), ReplicaError> {
+        let op = IndexOp::Assign { run: self.read[0] as u32, class: RunClass(class) };
+        self.read[0] += 1;
+        self.apply(op)
+    }
+
+    fn read_word(&mut self, unit: [u8; WORD_BYTES]) -> Result<(), ReplicaError> {
+        let (at, bits) = (self.read[1] as usize, u64::from_le_bytes(unit));
+        let pages = self.replica.area_limit_bytes().div_ceil(PAGE_BYTES);
+        if bits != 0 && at * 64 + bits.ilog2() as usize >= pages {
+            return Err(ReplicaError::Impossible);
+        }
+        self.replica.set_touched_word(at, bits);
+        self.read[1] += 1;
+        Ok(())
+    }
+
+    fn read_entry(&mut self, unit: [u8; ENTRY_BYTES]) -> Result<(), ReplicaError> {
+        let (hash, addr) = decode_entry(unit);
+        if self.last >= Some((hash, addr)) {
+            return Err(ReplicaError::OutOfOrder);
+        }
+        self.last = Some((hash, addr));
+        self.read[2] += 1;
+        self.apply(IndexOp::Insert { hash, addr })
+    }
+
+    fn apply(&mut self, op: IndexOp) -> Result<(), ReplicaError> {
+        if !self.replica.accepts(&op) {
+            return Err(ReplicaError::Impossible);
+        }
+        self.replica.apply(&op);
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Classes,
+    Words,
+    Entries,
+    End,
+}
+
+/// Hands the next `N` bytes to `take`; false if there are fewer.
+fn read<const N: usize>(
+    bytes: &mut &[u8],
+    take: impl FnOnce([u8; N]) -> Result<(), ReplicaError>,
+) -> Result<bool, ReplicaError> {
+    let Some((unit, rest)) = bytes.split_first_chunk::<N>() else { return Ok(false) };
+    take(*unit)?;
+    *bytes = rest;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const AREA: usize = 4 << 20;
+
+    fn sample() -> Replica {
+        let mut replica = Replica::new(AREA, Budget::new(1 << 30));
+        for run in 0..40u32 {
+            replica.apply(&IndexOp::Assign { run, class: RunClass(5) });
+        }
+        for i in 0..3000u64 {
+            let hash = IndexHash(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & 0xff_ffff_ffff);
+            replica.apply(&IndexOp::Insert { hash, addr: Addr(i as u32 * 10) });
+            replica.touch(Addr(i as u32 * 10), 80);
+        }
+        replica.apply(&IndexOp::FlushAt(UnixSeconds(77)));
+        replica
+    }
+
+    fn parts(replica: &Replica, max_bytes: usize) -> Vec<Bytes> {
+        let (mut parts, mut last) = (vec![], false);
+        while !last {
+            let bytes;
+            (bytes, last) = replica.encode_part(parts.len() as u32, max_bytes);
+            assert!(bytes.len() == max_bytes || last);
+            parts.push(bytes);
+        }
+        parts
+    }
+
+    fn rebuild(parts: &[Bytes]) -> Result<Replica, ReplicaError> {
+        let mut builder = ReplicaBuilder::new(AREA, Budget::new(1 << 30));
+        parts.iter().try_for_each(|part| builder.push(part))?;
+        builder.finish()
+    }
+
+    #[test]
+    fn parts_of_any_size_make_the_same_replica() {
+        let replica = sample();
+        for max_bytes in [1, 7, 100, 4096, 1 << 20] {
+            let copy = rebuild(&parts(&replica, max_bytes)).unwrap();
+            assert_eq!(copy, replica);
+            assert_eq!(copy.digest(), replica.digest());
+        }
+        let (beyond, last) = replica.encode_part(1000, 1 << 20);
+        assert!(beyond.is_empty() && last);
+    }
+
+    #[test]
+    fn an_empty_replica_is_one_part() {
+        let empty = Replica::new(AREA, Budget::new(1 << 30));
+        let parts = parts(&empty, 1000);
+        assert_eq!(parts.len(), 1);
+        assert_eq!(rebuild(&parts).unwrap(), empty);
+    }
+
+    #[test]
+    fn the_digest_sees_every_part_of_the_contents() {
+        let changes: [fn(&mut Replica); 4] = [
+            |replica| replica.touch(Addr(500_000), 1),
+            |replica| replica.apply(&IndexOp::FlushAt(UnixSeconds(78))),
+            |replica| replica.apply(&IndexOp::Assign { run: 3, class: RunClass(6) }),
+            |replica| replica.apply(&IndexOp::Insert { hash: IndexHash(5), addr: Addr(80) }),
+        ];
+        for change in changes {
+            let mut other = sample();
+            change(&mut other);
+            assert_ne!(other, sample());
+            assert_ne!(other.digest(), sample().digest());
+        }
+    }
+
+    #[test]
+    fn missing_extra_and_foreign_bytes_are_refused() {
+        let parts = parts(&sample(), 1 << 20);
+        assert_eq!(rebuild(&[parts[0].slice(..parts[0].len() - 1)]).unwrap_err(), ReplicaError::Incomplete);
+        assert_eq!(
+            rebuild(&[parts[0].clone(), Bytes::from_static(b"x")]).unwrap_err(),
+            ReplicaError::TooLong
+        );
+        let mut other = ReplicaBuilder::new(2 * AREA, Budget::new(1 << 30));
+        assert_eq!(other.push(&parts[0]), Err(ReplicaError::OtherArea));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn garbage_is_an_error_or_a_possible_replica(
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = parts(&sample(), 1 << 20)[0].to_vec();
+            for (at, byte) in changes {
+                let len = bytes.len();
+                bytes[at.index(len)] = byte;
+            }
+            let cut = cut.index(bytes.len());
+            let _ = rebuild(&[Bytes::copy_from_slice(&bytes[..cut]), Bytes::copy_from_slice(&bytes[cut..])]);
+            let _ = rebuild(&[Bytes::copy_from_slice(&bytes[cut..])]);
+        }
+    }
+}
