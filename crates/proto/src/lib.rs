@@ -5,10 +5,21 @@
 //! Nothing here reads a clock, draws a number, starts a thread or touches a socket.
 
 pub mod coordinator;
+pub mod host;
 
 mod config;
-mod host;
+mod outbox;
+mod parity;
+mod planted;
+mod primary;
+mod roles;
+mod size;
 
 pub use config::{Limits, Now, Timing};
 pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig};
-pub use host::{Action, Host, HostConfig, Read, Submitted, Token};
+pub use host::{Action, Host, HostConfig, HostStats, Read, Submitted, Token};
+pub use planted::Bug;
+#[cfg(feature = "planted-bugs")]
+pub use planted::plant;
+
+pub(crate) use planted::planted;

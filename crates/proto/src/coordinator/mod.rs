@@ -1,9 +1,21 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
+//!
+//! `membership` forms the cluster and notices who is lost, `recovery` walks a lost data role from fence to stand-in,
+//! `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
+//! nothing is reconfigured and everything else goes on.
 
-use cluster::{ClusterId, ClusterMap, HostId, NodeId, Profile};
+mod decide;
+mod membership;
+mod recovery;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cluster::{ClusterId, ClusterMap, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, Profile, Time};
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::{Now, Timing};
+use membership::NodeState;
+use recovery::Recovery;
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
@@ -37,33 +49,147 @@ pub enum CoordinatorAction {
 /// The embedded coordinator.
 pub struct Coordinator {
     config: CoordinatorConfig,
+    /// Processes that have registered, in their newest incarnation.
+    nodes: BTreeMap<NodeId, NodeState>,
+    /// None until the cluster has formed.
+    map: Option<ClusterMap>,
+    /// Lost data roles on their way to a stand-in.
+    recoveries: BTreeMap<MemberId, Recovery>,
+    actions: VecDeque<CoordinatorAction>,
+    last_tick: Option<Time>,
 }
 
 impl Coordinator {
     /// A coordinator that waits for its nodes.
     #[must_use]
-    pub fn new(config: CoordinatorConfig) -> Self { Self { config } }
+    pub fn new(config: CoordinatorConfig) -> Self {
+        Self {
+            config,
+            nodes: BTreeMap::new(),
+            map: None,
+            recoveries: BTreeMap::new(),
+            actions: VecDeque::new(),
+            last_tick: None,
+        }
+    }
 
     /// A message of `from`. `Register` names the process; later messages on the connection come from the same.
-    pub fn handle(&mut self, now: Now, from: HostId, message: ToCoordinator) { let _ = (now, from, message); }
-
-    /// The connection to `host` broke. Says nothing about the process.
-    pub fn connection_lost(&mut self, now: Now, host: HostId) { let _ = (now, host); }
-
-    /// The process is known to have ended (its parent saw it).
-    pub fn exited(&mut self, now: Now, node: NodeId) { let _ = (now, node); }
+    pub fn handle(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        if let ToCoordinator::Register(info) = message {
+            return self.register(now, info);
+        }
+        if !self.hear(now, from) {
+            return;
+        }
+        match message {
+            ToCoordinator::Register(_) => unreachable!("taken above"),
+            ToCoordinator::Heartbeat { map, .. } => self.handle_heartbeat(from, map),
+            ToCoordinator::FetchView { group } => self.send_view(from, group),
+            ToCoordinator::Stalled { group, role, term, view, parities } => {
+                self.handle_stalled(now, from, MemberId { group, role }, (term, view), &parities);
+            }
+            ToCoordinator::Repaired { group, role, term } => {
+                self.handle_repaired(from, MemberId { group, role }, term)
+            }
+            ToCoordinator::Fenced { group, role, term, parity, received, .. } => {
+                self.handle_fenced(now, from, MemberId { group, role }, term, (parity, received));
+            }
+            ToCoordinator::Settled { group, role, term, parity } => {
+                self.handle_settled(now, from, MemberId { group, role }, term, parity);
+            }
+        }
+    }
 
     /// Timers. To be called at `next_deadline`, or more often.
-    pub fn tick(&mut self, now: Now) { let _ = now; }
+    pub fn tick(&mut self, now: Now) {
+        self.forgive_own_absence(now.time);
+        self.expire_leases(now);
+        self.retry_recoveries(now);
+    }
 
     /// When `tick` has something to do, at the latest.
     #[must_use]
-    pub fn next_deadline(&self) -> cluster::Time { cluster::Time(u64::MAX) }
+    pub fn next_deadline(&self) -> Time {
+        self.last_tick.map_or(Time(0), |at| at + self.tick_us())
+    }
+
+    /// How often the coordinator looks at its leases.
+    fn tick_us(&self) -> u64 {
+        self.config.timing.heartbeat_us / 4
+    }
 
     /// The next thing to do, in order.
-    pub fn poll_action(&mut self) -> Option<CoordinatorAction> { let _ = &self.config; None }
+    pub fn poll_action(&mut self) -> Option<CoordinatorAction> {
+        self.actions.pop_front()
+    }
 
     /// The map, once the cluster has formed.
     #[must_use]
-    pub fn map(&self) -> Option<&ClusterMap> { None }
+    pub fn map(&self) -> Option<&ClusterMap> {
+        self.map.as_ref()
+    }
+
+    /// What is known of the nodes that have registered.
+    pub fn registered(&self) -> impl Iterator<Item = &NodeInfo> {
+        self.nodes.values().map(NodeState::info)
+    }
+
+    fn send(&mut self, to: HostId, message: FromCoordinator) {
+        self.actions.push_back(CoordinatorAction::Send { to, message });
+    }
+
+    fn broadcast(&mut self, message: &FromCoordinator) {
+        let hosts: Vec<HostId> = self.nodes.values().map(|node| node.info().host).collect();
+        for to in hosts {
+            self.send(to, message.clone());
+        }
+    }
+
+    fn send_view(&mut self, to: HostId, group: GroupId) {
+        if let Some(view) = self.view(group).cloned() {
+            self.send(to, FromCoordinator::View(view));
+        }
+    }
+
+    fn view(&self, group: GroupId) -> Option<&GroupView> {
+        self.map.as_ref()?.group(group)
+    }
+
+    /// Compare-and-swap of a group's view: `change` is made if the version is still `expected`; everyone is told.
+    fn swap_view(
+        &mut self,
+        group: GroupId,
+        expected: cluster::ViewVersion,
+        change: impl FnOnce(&mut GroupView),
+    ) -> bool {
+        let Some(map) = &mut self.map else { return false };
+        let Some(view) = map.groups.get_mut(group.0 as usize).filter(|view| view.version == expected) else {
+            return false;
+        };
+        change(view);
+        view.version = expected.next();
+        map.version += 1;
+        let view = view.clone();
+        self.broadcast(&FromCoordinator::View(view));
+        true
+    }
+
+    /// Swaps against whatever version is there: for changes that hold in any view.
+    fn change_view(&mut self, group: GroupId, change: impl FnOnce(&mut GroupView)) {
+        if let Some(version) = self.view(group).map(|view| view.version) {
+            self.swap_view(group, version, change);
+        }
+    }
+
+    /// A parity reported silent, or a stand-in whole.
+    fn handle_repaired(&mut self, from: HostId, member: MemberId, term: cluster::Term) {
+        let Some(view) = self.view(member.group) else { return };
+        let due = view.data_role(member.role).is_some_and(|role| decide::may_become_full(role, from, term));
+        if due {
+            tracing::info!(%member, %term, "all pages present");
+            self.change_view(member.group, |view| {
+                view.data[usize::from(member.role.0)].status = cluster::RoleStatus::Full;
+            });
+        }
+    }
 }

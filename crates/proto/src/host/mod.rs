@@ -1,11 +1,28 @@
 //! One worker's share of a node: its members, its routes, and the requests that pass through.
+//!
+//! `members` creates and ends members as views say, `dispatch` hands them their messages, `route` finds the primary of
+//! a request, `inspect` shows the inside to tests and to `status`.
 
-use cluster::{ClusterMap, HostId, MemberId, NodeId};
+mod dispatch;
+pub mod inspect;
+mod members;
+mod route;
+mod stats;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cluster::{ClusterMap, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
+use codec::Code;
 use store::{Budget, Item, StoreConfig};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
 use wire::op::{Outcome, Request};
 
+use crate::outbox::{Context, Outbox, ReplyTo};
+use crate::parity::Parity;
+use crate::primary::Primary;
 use crate::{Limits, Now, Timing};
+use route::Routes;
+pub use stats::HostStats;
 
 /// The driver's name for a request; comes back with the answer. Unique per host while the request is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,59 +89,228 @@ pub struct HostConfig {
 /// One worker's share of a node.
 pub struct Host {
     config: HostConfig,
+    map: Option<ClusterMap>,
+    code: Option<Code>,
+    members: Members,
+    links: BTreeMap<NodeId, HostId>,
+    routes: Routes,
+    outbox: Outbox,
+    /// Messages of this host to itself, in order.
+    loopback: VecDeque<PeerMessage>,
+    actions: VecDeque<Action>,
+    last_tick: Time,
+    /// When a group's view was last asked for.
+    view_asked: FastMap<GroupId, Time>,
+    stats: HostStats,
+}
+
+/// The members of this host, dense by (group, role).
+#[derive(Default)]
+struct Members {
+    primaries: BTreeMap<MemberId, Primary>,
+    parities: BTreeMap<MemberId, Parity>,
 }
 
 impl Host {
     /// A host without a map; it serves nothing yet.
     #[must_use]
     pub fn new(config: HostConfig) -> Self {
-        Self { config }
+        Self {
+            config,
+            map: None,
+            code: None,
+            members: Members::default(),
+            links: BTreeMap::new(),
+            routes: Routes::default(),
+            outbox: Outbox::default(),
+            loopback: VecDeque::new(),
+            actions: VecDeque::new(),
+            last_tick: Time(0),
+            view_asked: FastMap::default(),
+            stats: HostStats::default(),
+        }
     }
 
     /// The map, once the coordinator has sent one.
     #[must_use]
-    pub fn map(&self) -> Option<&ClusterMap> { None }
+    pub fn map(&self) -> Option<&ClusterMap> {
+        self.map.as_ref()
+    }
 
     /// A message from the coordinator (every shard gets every one of them).
-    pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) { let _ = (now, message); }
+    pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) {
+        match message {
+            FromCoordinator::Map(map) => self.adopt_map(now, map),
+            FromCoordinator::View(view) => self.adopt_view(now, view),
+            FromCoordinator::Fence { group, role, term, parity } => {
+                self.handle_fence(MemberId { group, role: parity }, role, term);
+            }
+            FromCoordinator::Settle { group, role, term, parity, upto } => {
+                self.handle_settle(now, MemberId { group, role: parity }, role, term, upto);
+            }
+            FromCoordinator::Alive | FromCoordinator::Refused(_) => {}
+        }
+        self.settle(now);
+    }
 
     /// A link to `peer` is up, in both directions; what was in flight on the one before is lost.
-    pub fn link_up(&mut self, now: Now, peer: HostId) { let _ = (now, peer); }
+    pub fn link_up(&mut self, now: Now, peer: HostId) {
+        self.links.insert(peer.node, peer);
+        self.for_each_primary(now, |primary, context| primary.link_up(context, peer));
+        self.reroute(now);
+        self.settle(now);
+    }
 
     /// The link to `peer` is down.
-    pub fn link_down(&mut self, now: Now, peer: HostId) { let _ = (now, peer); }
+    pub fn link_down(&mut self, now: Now, peer: HostId) {
+        if self.links.get(&peer.node) == Some(&peer) {
+            self.links.remove(&peer.node);
+        }
+        self.for_each_primary(now, |primary, context| primary.link_down(context, peer));
+        self.abandon_forwards(now, |forwarded| forwarded.to == peer);
+        self.settle(now);
+    }
 
     /// A message of `from`, in the order of sending on that link.
-    pub fn handle_peer(&mut self, now: Now, from: HostId, message: PeerMessage) { let _ = (now, from, message); }
+    pub fn handle_peer(&mut self, now: Now, from: HostId, message: PeerMessage) {
+        self.dispatch(now, from, message);
+        self.settle(now);
+    }
 
     /// Reads `key` if this host is its primary, holds a lease and has the item at hand: no allocation, no message.
     pub fn read(&mut self, now: Now, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
-        let _ = (now, key, found);
-        Read::Submit
+        let Some(map) = &self.map else { return Read::Submit };
+        let hash = KeyHash::of(map.cluster, key);
+        let Some(primary) = self.members.primaries.get_mut(&map.member_of(hash)) else { return Read::Submit };
+        let read = primary.read(now, &self.config.timing, hash, key, found);
+        self.stats.count_read(read);
+        read
     }
 
     /// A client's request on a key of this shard's groups; forwarded if the primary is elsewhere.
     pub fn submit(&mut self, now: Now, token: Token, request: Request) -> Submitted {
-        let _ = (now, token, request);
-        Submitted::Pending
+        let (hash, member) = match &self.map {
+            Some(map) => {
+                let hash = KeyHash::of(map.cluster, &request.key);
+                (hash, Some(map.member_of(hash)))
+            }
+            None => (KeyHash(0), None),
+        };
+        self.submit_routed(now, token, hash, member, request)
     }
 
     /// A request for one data role rather than a key (`flush_all`).
     pub fn submit_to(&mut self, now: Now, token: Token, member: MemberId, request: Request) -> Submitted {
-        let _ = (now, token, member, request);
-        Submitted::Pending
+        self.submit_routed(now, token, KeyHash(0), Some(member), request)
     }
 
     /// Timers. To be called at `next_deadline`, or more often.
-    pub fn tick(&mut self, now: Now) { let _ = now; }
+    pub fn tick(&mut self, now: Now) {
+        self.last_tick = now.time;
+        self.for_each_primary(now, Primary::tick);
+        let (parities, context) = self.parities_and_context(now);
+        for parity in parities.values_mut() {
+            parity.tick(&context);
+        }
+        self.expire_requests(now);
+        self.reroute(now);
+        self.settle(now);
+    }
 
     /// When `tick` has something to do, at the latest.
     #[must_use]
-    pub fn next_deadline(&self) -> cluster::Time { cluster::Time(u64::MAX) }
+    pub fn next_deadline(&self) -> Time {
+        let timing = &self.config.timing;
+        let members = self.members.primaries.values().map(|primary| primary.next_deadline(timing)).min();
+        let idle = self.last_tick + timing.heartbeat_us;
+        let routes = if self.routes.is_idle() { idle } else { self.last_tick + timing.heartbeat_us / 4 };
+        members.map_or(routes, |members| members.min(routes))
+    }
 
     /// Builds the Frames that the inputs since the last call made due. To be called once per batch of inputs.
-    pub fn flush(&mut self, now: Now) { let _ = now; }
+    pub fn flush(&mut self, now: Now) {
+        // A parity on this very node answers within the call, and its answer may make the next Frame due.
+        for _ in 0..MAX_FLUSH_ROUNDS {
+            self.for_each_primary(now, Primary::flush);
+            if !self.settle(now) {
+                return;
+            }
+        }
+    }
 
     /// The next thing to do, in order.
-    pub fn poll_action(&mut self) -> Option<Action> { let _ = &self.config; None }
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Counters since the start, and what is held now.
+    #[must_use]
+    pub fn stats(&self) -> HostStats {
+        self.stats.with_gauges(&self.members.primaries)
+    }
+
+    fn role_is_local(&self, member: MemberId) -> bool {
+        self.members.primaries.contains_key(&member)
+    }
+
+    fn for_each_primary(&mut self, now: Now, mut act: impl FnMut(&mut Primary, &mut Context<'_>)) {
+        let Some(code) = &self.code else { return };
+        let (timing, limits) = (&self.config.timing, &self.config.limits);
+        let mut context = Context { now, timing, limits, code, out: &mut self.outbox };
+        for primary in self.members.primaries.values_mut() {
+            act(primary, &mut context);
+        }
+    }
+
+    /// Carries out what members want until nothing is left that concerns this host; whether there was anything.
+    fn settle(&mut self, now: Now) -> bool {
+        let mut any = false;
+        loop {
+            while let Some((to, message)) = self.outbox.messages.pop_front() {
+                if to == self.config.host.node {
+                    self.loopback.push_back(message);
+                } else {
+                    self.actions.push_back(Action::Send { to, message });
+                }
+            }
+            while let Some(message) = self.outbox.coordinator.pop_front() {
+                self.actions.push_back(Action::Coordinator(message));
+            }
+            while let Some((to, outcome)) = self.outbox.replies.pop_front() {
+                self.answer(to, outcome);
+            }
+            let Some(message) = self.loopback.pop_front() else { return any };
+            any = true;
+            self.dispatch(now, self.config.host, message);
+        }
+    }
+
+    /// Passes an answer on to whoever asked.
+    fn answer(&mut self, to: ReplyTo, outcome: Outcome) {
+        match to {
+            ReplyTo::Local(token) => self.actions.push_back(Action::Reply { token, outcome }),
+            ReplyTo::Remote { host, id } => self.answer_remote(host, id, outcome),
+            ReplyTo::Nobody => {}
+        }
+    }
+
+    fn is_primary_role(&self, role: RoleIndex) -> bool {
+        self.map.as_ref().is_some_and(|map| usize::from(role.0) < map.profile.k())
+    }
+}
+
+/// Bounds the loop in `flush`; what is left is sent with the next batch.
+const MAX_FLUSH_ROUNDS: usize = 64;
+
+/// Split borrow: the parities, and a context that does not borrow them.
+impl Host {
+    fn parities_and_context(&mut self, now: Now) -> (&mut BTreeMap<MemberId, Parity>, Context<'_>) {
+        static NO_CODE: std::sync::OnceLock<Code> = std::sync::OnceLock::new();
+        let code = match &self.code {
+            Some(code) => code,
+            None => NO_CODE.get_or_init(|| Code::rs(1, 0).expect("1+0 is a code")),
+        };
+        let (timing, limits) = (&self.config.timing, &self.config.limits);
+        (&mut self.members.parities, Context { now, timing, limits, code, out: &mut self.outbox })
+    }
 }

@@ -1,0 +1,132 @@
+//! Choices that are pure functions of what is known.
+
+use std::collections::BTreeMap;
+
+use cluster::{DataRole, GroupView, HostId, NodeId, ParityState, RoleIndex, RoleStatus, Term};
+
+/// Whether the stand-in `from` of `term` may be called full.
+pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool {
+    matches!(role.status, RoleStatus::Rebuilding { .. }) && role.primary == Some(from) && role.term == term
+}
+
+/// Takes `lost` out of `view`: its parities leave, its data roles are fenced at a new term. The roles to recover.
+pub(super) fn remove_host(view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> {
+    for parity in view.parity.iter_mut().filter(|parity| parity.host == Some(lost)) {
+        parity.host = None;
+        parity.state = ParityState::Absent;
+    }
+    let mut fenced = Vec::new();
+    for (i, role) in view.data.iter_mut().enumerate() {
+        if role.primary == Some(lost) {
+            fence(role);
+            fenced.push(RoleIndex(i as u8));
+        }
+    }
+    fenced
+}
+
+/// F0: no primary, and a new term for the next one.
+pub(super) fn fence(role: &mut DataRole) {
+    role.primary = None;
+    role.term = role.term.next();
+    role.status = RoleStatus::Fenced;
+}
+
+/// Whether more is lost than the parities that are left can make up for.
+pub(super) fn is_beyond_repair(view: &GroupView) -> bool {
+    view.roles_in_play() > view.in_sync().count()
+}
+
+/// The data roles that are lost for good if the view is beyond repair.
+pub(super) fn declare_lost(view: &mut GroupView) {
+    for role in view.data.iter_mut().filter(|role| role.status != RoleStatus::Full) {
+        role.primary = None;
+        role.status = RoleStatus::Lost;
+    }
+}
+
+/// Where a stand-in goes: a living node without a role in the group if there is one, else the node of an in-sync
+/// parity; among these the one with the fewest members (`load`), then the lowest id.
+pub(super) fn choose_stand_in(
+    view: &GroupView,
+    living: &[HostId],
+    load: &BTreeMap<NodeId, usize>,
+) -> Option<HostId> {
+    let lightest = |hosts: &mut dyn Iterator<Item = HostId>| {
+        hosts.min_by_key(|host| (load.get(&host.node).copied().unwrap_or(0), host.node))
+    };
+    let spare = lightest(&mut living.iter().copied().filter(|host| view.roles_on(host.node) == 0));
+    spare.or_else(|| lightest(&mut view.in_sync().map(|(_, host)| host).filter(|host| living.contains(host))))
+}
+
+/// How many members each node hosts, over all groups.
+pub(super) fn member_counts(views: &[GroupView]) -> BTreeMap<NodeId, usize> {
+    let mut counts = BTreeMap::new();
+    for view in views {
+        let primaries = view.data.iter().filter_map(|role| role.primary);
+        let parities = view.parity.iter().filter_map(|role| role.host);
+        for host in primaries.chain(parities) {
+            *counts.entry(host.node).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{Handover, Incarnation, Profile, Seq, place};
+
+    use super::*;
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn view(nodes: u16) -> (GroupView, Vec<HostId>) {
+        let hosts: Vec<HostId> = (0..nodes).map(host).collect();
+        (place(Profile::rs(3, 2).unwrap(), &hosts, 1).unwrap().remove(0), hosts)
+    }
+
+    #[test]
+    fn losing_a_node_fences_its_roles_and_drops_its_parities() {
+        let (mut view, _) = view(5);
+        assert_eq!(remove_host(&mut view, host(1)), [RoleIndex(1)]);
+        assert_eq!(view.data[1].status, RoleStatus::Fenced);
+        assert_eq!((view.data[1].primary, view.data[1].term), (None, Term(2)));
+        assert_eq!(remove_host(&mut view, host(3)), []);
+        assert_eq!(view.in_sync().map(|(role, _)| role).collect::<Vec<_>>(), [RoleIndex(4)]);
+        assert!(!is_beyond_repair(&view), "one role lost, one parity left");
+    }
+
+    #[test]
+    fn one_loss_more_than_the_parities_left_is_beyond_repair() {
+        let (mut view, _) = view(5);
+        for node in [0, 1, 4] {
+            remove_host(&mut view, host(node));
+        }
+        assert!(is_beyond_repair(&view));
+        declare_lost(&mut view);
+        let statuses: Vec<_> = view.data.iter().map(|role| role.status).collect();
+        assert_eq!(statuses, [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]);
+    }
+
+    #[test]
+    fn a_spare_is_preferred_and_load_decides_among_parities() {
+        let (mut view6, mut living) = view(6);
+        remove_host(&mut view6, host(0));
+        living.remove(0);
+        assert_eq!(choose_stand_in(&view6, &living, &BTreeMap::new()), Some(host(5)));
+        let load = BTreeMap::from([(NodeId(3), 9), (NodeId(4), 2)]);
+        living.pop();
+        assert_eq!(choose_stand_in(&view6, &living, &load), Some(host(4)));
+    }
+
+    #[test]
+    fn only_the_stand_in_of_the_term_becomes_full() {
+        let status = RoleStatus::Rebuilding { start: Seq(7), handover: Handover::AfterLease };
+        let role = DataRole { primary: Some(host(2)), term: Term(3), status };
+        assert!(may_become_full(&role, host(2), Term(3)));
+        assert!(!may_become_full(&role, host(2), Term(2)));
+        assert!(!may_become_full(&role, host(1), Term(3)));
+    }
+}

@@ -1,0 +1,298 @@
+//! Who is there: registration, leases, losses, complaints.
+
+use cluster::{
+    ClusterMap, GroupId, Handover, HostId, MemberId, NodeId, NodeInfo, RoleIndex, Term, Time, ViewVersion,
+    place,
+};
+use wire::message::FromCoordinator;
+
+use super::{Coordinator, decide};
+use crate::Now;
+
+/// A process as the coordinator knows it.
+pub(super) struct NodeState {
+    info: NodeInfo,
+    last_heard: Time,
+    liveness: Liveness,
+}
+
+/// What is known of a process's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Liveness {
+    /// Its lease runs.
+    Leased,
+    /// Its lease has run out; it may live.
+    Suspected,
+    /// It has ended.
+    Dead,
+}
+
+impl NodeState {
+    pub(super) fn info(&self) -> &NodeInfo {
+        &self.info
+    }
+
+    fn is_leased(&self) -> bool {
+        self.liveness == Liveness::Leased
+    }
+}
+
+impl Coordinator {
+    /// A process introduces itself.
+    pub(super) fn register(&mut self, now: Now, info: NodeInfo) {
+        let host = info.host;
+        if let Some(reason) = self.refusal(now, &info) {
+            return self.send(host, FromCoordinator::Refused(reason));
+        }
+        if let Some(before) = self.nodes.get(&host.node).map(|node| node.info.host)
+            && before != host
+        {
+            // The name is used again: whoever had it before owns nothing any more.
+            self.lose(now, before);
+        }
+        let returning = self.nodes.get(&host.node).is_some_and(|node| node.info.host == host);
+        let state = NodeState { info, last_heard: now.time, liveness: Liveness::Leased };
+        self.nodes.insert(host.node, state);
+        match &self.map {
+            None if self.nodes.len() >= usize::from(self.config.nodes) => self.form(),
+            None => {}
+            Some(map) if returning && self.map_names(host) => {
+                let map = map.clone();
+                self.send(host, FromCoordinator::Map(map));
+            }
+            Some(_) => self.publish_nodes(),
+        }
+    }
+
+    fn map_names(&self, host: HostId) -> bool {
+        self.map
+            .as_ref()
+            .and_then(|map| map.node(host.node))
+            .is_some_and(|info| info.host == host && info.alive)
+    }
+
+    fn refusal(&self, now: Now, info: &NodeInfo) -> Option<String> {
+        let id = info.host.node;
+        match self.nodes.get(&id) {
+            Some(node) if node.info.host != info.host && node.is_leased() => {
+                let heard = now.time.since(node.last_heard);
+                (heard < self.config.timing.node_lease_us).then(|| {
+                    format!("{id} is already here as another process; stop it first, or wait until its lease has run out")
+                })
+            }
+            None if self.map.is_none() && self.nodes.len() >= usize::from(self.config.nodes) => {
+                Some(format!("the cluster is for {} nodes, and they are all here", self.config.nodes))
+            }
+            _ => None,
+        }
+    }
+
+    /// All nodes are here: place the groups.
+    fn form(&mut self) {
+        let hosts: Vec<HostId> = self.nodes.values().map(|node| node.info.host).collect();
+        match place(self.config.profile, &hosts, self.config.groups) {
+            Ok(groups) => {
+                let map = ClusterMap {
+                    cluster: self.config.cluster,
+                    version: 1,
+                    profile: self.config.profile,
+                    shards: self.config.shards,
+                    nodes: self.node_infos(),
+                    groups,
+                };
+                tracing::info!(nodes = hosts.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
+                self.map = Some(map.clone());
+                self.broadcast(&FromCoordinator::Map(map));
+            }
+            Err(error) => {
+                tracing::error!(%error, "no placement");
+                self.broadcast(&FromCoordinator::Refused(error.to_string()));
+            }
+        }
+    }
+
+    fn node_infos(&self) -> Vec<NodeInfo> {
+        self.nodes.values().map(|node| NodeInfo { alive: node.is_leased(), ..node.info.clone() }).collect()
+    }
+
+    /// Nodes have changed: a new map for all.
+    fn publish_nodes(&mut self) {
+        let nodes = self.node_infos();
+        let Some(map) = &mut self.map else { return };
+        map.nodes = nodes;
+        map.version += 1;
+        let map = map.clone();
+        self.broadcast(&FromCoordinator::Map(map));
+    }
+
+    /// Whether `from` is a process that counts; if so, its lease starts anew.
+    pub(super) fn hear(&mut self, now: Now, from: HostId) -> bool {
+        let Some(node) = self.nodes.get_mut(&from.node).filter(|node| node.info.host == from) else {
+            return false;
+        };
+        node.last_heard = now.time;
+        if node.liveness == Liveness::Suspected {
+            // It lives after all. What it served has been given away; it may forward, and later host something new.
+            node.liveness = Liveness::Leased;
+            self.publish_nodes();
+        }
+        true
+    }
+
+    pub(super) fn handle_heartbeat(&mut self, from: HostId, map_version: u64) {
+        self.send(from, FromCoordinator::Alive);
+        if let Some(map) = self.map.as_ref().filter(|map| map.version > map_version) {
+            let map = map.clone();
+            self.send(from, FromCoordinator::Map(map));
+        }
+    }
+
+    /// The connection to `host` broke. Says nothing about the process.
+    pub fn connection_lost(&mut self, now: Now, host: HostId) {
+        let _ = (now, host);
+    }
+
+    /// The process is known to have ended (its parent saw it).
+    pub fn exited(&mut self, now: Now, node: NodeId) {
+        let Some(state) = self.nodes.get_mut(&node) else { return };
+        state.liveness = Liveness::Dead;
+        let host = state.info.host;
+        self.lose(now, host);
+        if self.map.is_some() {
+            self.publish_nodes();
+        }
+    }
+
+    /// The coordinator itself was away for a while: then nobody's silence counts for that time.
+    pub(super) fn forgive_own_absence(&mut self, now: Time) {
+        let late = self.last_tick.map_or(0, |at| now.since(at).saturating_sub(self.tick_us()));
+        self.last_tick = Some(now);
+        if late > self.config.timing.node_lease_us / 4 {
+            for node in self.nodes.values_mut() {
+                node.last_heard = node.last_heard + late;
+            }
+        }
+    }
+
+    pub(super) fn expire_leases(&mut self, now: Now) {
+        let lease = self.config.timing.node_lease_us;
+        let expired: Vec<HostId> = self
+            .nodes
+            .values()
+            .filter(|node| node.is_leased() && now.time.since(node.last_heard) >= lease)
+            .map(|node| node.info.host)
+            .collect();
+        for host in expired {
+            if self.map.is_none() {
+                self.nodes.remove(&host.node);
+                continue;
+            }
+            tracing::info!(%host, "lease has run out");
+            self.nodes.get_mut(&host.node).expect("just listed").liveness = Liveness::Suspected;
+            self.lose(now, host);
+            self.publish_nodes();
+        }
+    }
+
+    /// Whether `host` is known to have ended, so that nothing of it can answer a client any more.
+    pub(super) fn is_dead(&self, host: HostId) -> bool {
+        self.nodes
+            .get(&host.node)
+            .is_some_and(|node| node.info.host == host && node.liveness == Liveness::Dead)
+    }
+
+    pub(super) fn living(&self) -> Vec<HostId> {
+        self.nodes.values().filter(|node| node.is_leased()).map(|node| node.info.host).collect()
+    }
+
+    /// F0 for everything that `host` was.
+    fn lose(&mut self, now: Now, host: HostId) {
+        let handover = if self.is_dead(host) { Handover::Immediate } else { Handover::AfterLease };
+        let affected: Vec<GroupId> = self
+            .map
+            .iter()
+            .flat_map(|map| &map.groups)
+            .filter(|view| {
+                view.data.iter().any(|r| r.primary == Some(host))
+                    || view.parity.iter().any(|r| r.host == Some(host))
+            })
+            .map(|view| view.group)
+            .collect();
+        for group in affected {
+            let mut fenced = Vec::new();
+            self.change_view(group, |view| fenced = decide::remove_host(view, host));
+            for role in fenced {
+                self.begin_recovery(MemberId { group, role }, handover, None);
+            }
+            self.after_loss(now, group);
+        }
+    }
+
+    /// The in-sync parities of `group`, or its roles, have become fewer: is it beyond repair; else recover.
+    pub(super) fn after_loss(&mut self, now: Now, group: GroupId) {
+        let Some(view) = self.view(group) else { return };
+        if decide::is_beyond_repair(view) {
+            let lost = view.roles_in_play();
+            tracing::error!(%group, lost, in_sync = view.in_sync().count(), "beyond repair: more members lost than the code can make up for");
+            self.recoveries.retain(|member, _| member.group != group);
+            return self.change_view(group, decide::declare_lost);
+        }
+        self.restart_recoveries(now, group);
+    }
+
+    /// A primary waits in vain for some of its parities.
+    pub(super) fn handle_stalled(
+        &mut self,
+        now: Now,
+        from: HostId,
+        member: MemberId,
+        (term, version): (Term, ViewVersion),
+        silent: &[RoleIndex],
+    ) {
+        let Some(view) = self.view(member.group) else { return };
+        let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
+        if !named || view.version != version {
+            return self.send_view(from, member.group);
+        }
+        let silent: Vec<RoleIndex> =
+            silent.iter().copied().filter(|r| view.in_sync().any(|(s, _)| s == *r)).collect();
+        let left = view.in_sync().count() - silent.len();
+        if silent.is_empty() {
+            return;
+        }
+        if left > 0 && left >= view.roles_in_play() {
+            tracing::info!(%member, ?silent, "silent parities removed");
+            self.change_view(member.group, |view| remove_parities(view, &silent));
+            return self.after_loss(now, member.group);
+        }
+        self.depose_if_parities_live(now, from, member, &silent);
+    }
+
+    /// All parities of one primary are silent to it. If they are alive to the coordinator, it is the primary that is
+    /// cut off: another takes over. If they are not, their leases will tell.
+    fn depose_if_parities_live(&mut self, now: Now, from: HostId, member: MemberId, silent: &[RoleIndex]) {
+        let recent = now.time - self.config.timing.node_lease_us / 2;
+        let heard = |host: HostId| {
+            self.nodes.get(&host.node).is_some_and(|n| n.info.host == host && n.last_heard >= recent)
+        };
+        let Some(view) = self.view(member.group) else { return };
+        let elsewhere = view.in_sync().all(|(_, host)| host.node != from.node);
+        let alive = view.in_sync().filter(|(role, _)| silent.contains(role)).all(|(_, host)| heard(host));
+        if !alive || !elsewhere || view.roles_in_play() + 1 > view.in_sync().count() {
+            return;
+        }
+        tracing::info!(%member, %from, "primary is cut off from its parities; deposing it");
+        self.change_view(member.group, |view| decide::fence(&mut view.data[usize::from(member.role.0)]));
+        self.begin_recovery(member, Handover::AfterLease, Some(from));
+        self.restart_recoveries(now, member.group);
+    }
+}
+
+fn remove_parities(view: &mut cluster::GroupView, roles: &[RoleIndex]) {
+    let k = view.k();
+    for role in roles {
+        let parity = &mut view.parity[usize::from(role.0) - k];
+        parity.host = None;
+        parity.state = cluster::ParityState::Absent;
+    }
+}

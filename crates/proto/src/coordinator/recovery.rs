@@ -1,0 +1,185 @@
+//! From a lost primary to a stand-in (group protocol, section 4, F1 to F5).
+//!
+//! Every step is idempotent and is repeated until all in-sync parities have answered. One that does not answer leaves
+//! in_sync when its node's lease runs out; then the recovery starts again at F1 with those that remain.
+
+use std::collections::BTreeMap;
+
+use cluster::{Handover, HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
+use wire::message::FromCoordinator;
+
+use super::{Coordinator, decide};
+use crate::Now;
+
+/// A lost data role on its way.
+pub(super) struct Recovery {
+    /// Whether the former primary's process has surely ended.
+    handover: Handover,
+    /// A living host that must not become the stand-in: it was deposed because it cannot reach the parities.
+    avoid: Option<HostId>,
+    step: Step,
+    asked_at: Option<Time>,
+}
+
+enum Step {
+    /// F1: what each in-sync parity has received.
+    Fencing(BTreeMap<RoleIndex, Seq>),
+    /// F3: the end of the old stream, and who has settled.
+    Settling(Seq, Vec<RoleIndex>),
+}
+
+impl Coordinator {
+    pub(super) fn begin_recovery(&mut self, member: MemberId, handover: Handover, avoid: Option<HostId>) {
+        tracing::info!(%member, ?handover, "primary lost");
+        let step = Step::Fencing(BTreeMap::new());
+        self.recoveries.insert(member, Recovery { handover, avoid, step, asked_at: None });
+    }
+
+    /// The set of in-sync parities has changed: all of a group's recoveries start again.
+    pub(super) fn restart_recoveries(&mut self, now: Now, group: cluster::GroupId) {
+        let members: Vec<MemberId> =
+            self.recoveries.keys().filter(|member| member.group == group).copied().collect();
+        for member in members {
+            let recovery = self.recoveries.get_mut(&member).expect("just listed");
+            // A settled end stays the end: parities that settled would not agree to another one.
+            if let Step::Settling(_, settled) = &mut recovery.step {
+                settled.clear();
+            }
+            recovery.asked_at = None;
+            self.proceed(now, member);
+        }
+    }
+
+    pub(super) fn retry_recoveries(&mut self, now: Now) {
+        let members: Vec<MemberId> = self.recoveries.keys().copied().collect();
+        for member in members {
+            self.proceed(now, member);
+        }
+    }
+
+    fn in_sync(&self, member: MemberId) -> Vec<(RoleIndex, HostId)> {
+        self.view(member.group).map(|view| view.in_sync().collect()).unwrap_or_default()
+    }
+
+    /// Takes the next step if all have answered, else asks those that have not, once per retry time-out.
+    fn proceed(&mut self, now: Now, member: MemberId) {
+        let in_sync = self.in_sync(member);
+        let Some(term) = self.fenced_term(member) else {
+            self.recoveries.remove(&member);
+            return;
+        };
+        let retry_us = self.config.timing.retry_us;
+        let Some(recovery) = self.recoveries.get_mut(&member) else { return };
+        if let Step::Fencing(received) = &recovery.step
+            && !in_sync.is_empty()
+            && in_sync.iter().all(|(role, _)| received.contains_key(role))
+        {
+            let answers = in_sync.iter().map(|(role, _)| received[role]);
+            // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
+            let end =
+                if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
+            recovery.step = Step::Settling(end.expect("in_sync is not empty"), Vec::new());
+            recovery.asked_at = None;
+        }
+        if let Step::Settling(end, settled) = &recovery.step
+            && in_sync.iter().all(|(role, _)| settled.contains(role))
+        {
+            let end = *end;
+            return self.appoint(member, end);
+        }
+        if recovery.asked_at.is_some_and(|at| now.time.since(at) < retry_us) {
+            return;
+        }
+        recovery.asked_at = Some(now.time);
+        let MemberId { group, role } = member;
+        let messages: Vec<(HostId, FromCoordinator)> = match &recovery.step {
+            Step::Fencing(received) => in_sync
+                .iter()
+                .filter(|(parity, _)| !received.contains_key(parity))
+                .map(|&(parity, host)| (host, FromCoordinator::Fence { group, role, term, parity }))
+                .collect(),
+            Step::Settling(upto, settled) => in_sync
+                .iter()
+                .filter(|(parity, _)| !settled.contains(parity))
+                .map(|&(parity, host)| {
+                    (host, FromCoordinator::Settle { group, role, term, parity, upto: *upto })
+                })
+                .collect(),
+        };
+        for (host, message) in messages {
+            self.send(host, message);
+        }
+    }
+
+    /// The term of a role that is being recovered; none if it is not, any more.
+    fn fenced_term(&self, member: MemberId) -> Option<Term> {
+        let role = self.view(member.group)?.data_role(member.role)?;
+        matches!(role.status, RoleStatus::Fenced | RoleStatus::Orphan(_)).then_some(role.term)
+    }
+
+    /// Whether an answer is of the present term and from the host that the view names.
+    fn is_current(&self, from: HostId, member: MemberId, term: Term, parity: RoleIndex) -> bool {
+        self.fenced_term(member) == Some(term) && self.in_sync(member).contains(&(parity, from))
+    }
+
+    pub(super) fn handle_fenced(
+        &mut self,
+        now: Now,
+        from: HostId,
+        member: MemberId,
+        term: Term,
+        (parity, received): (RoleIndex, Seq),
+    ) {
+        if !self.is_current(from, member, term, parity) {
+            return;
+        }
+        if let Some(Recovery { step: Step::Fencing(answers), .. }) = self.recoveries.get_mut(&member) {
+            answers.insert(parity, received);
+            self.proceed(now, member);
+        }
+    }
+
+    pub(super) fn handle_settled(
+        &mut self,
+        now: Now,
+        from: HostId,
+        member: MemberId,
+        term: Term,
+        parity: RoleIndex,
+    ) {
+        if !self.is_current(from, member, term, parity) {
+            return;
+        }
+        if let Some(Recovery { step: Step::Settling(_, settled), .. }) = self.recoveries.get_mut(&member)
+            && !settled.contains(&parity)
+        {
+            settled.push(parity);
+            self.proceed(now, member);
+        }
+    }
+
+    /// F4 and F5: the stream has its end, a stand-in goes on from there. Without a place for one the role is an orphan,
+    /// and the next tick looks again.
+    fn appoint(&mut self, member: MemberId, end: Seq) {
+        let Some(map) = &self.map else { return };
+        let Some(view) = map.group(member.group) else { return };
+        let load = decide::member_counts(&map.groups);
+        let avoid = self.recoveries.get(&member).and_then(|recovery| recovery.avoid);
+        let living: Vec<HostId> = self.living().into_iter().filter(|host| Some(*host) != avoid).collect();
+        let stand_in = decide::choose_stand_in(view, &living, &load);
+        let at = usize::from(member.role.0);
+        let Some(host) = stand_in else {
+            if view.data[at].status == RoleStatus::Fenced {
+                self.change_view(member.group, |view| view.data[at].status = RoleStatus::Orphan(end));
+            }
+            return;
+        };
+        let Some(recovery) = self.recoveries.remove(&member) else { return };
+        tracing::info!(%member, %host, end = %end, "stand-in appointed");
+        self.change_view(member.group, |view| {
+            let role = &mut view.data[at];
+            role.primary = Some(host);
+            role.status = RoleStatus::Rebuilding { start: end, handover: recovery.handover };
+        });
+    }
+}

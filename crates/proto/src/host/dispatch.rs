@@ -1,0 +1,84 @@
+//! Messages find their member.
+
+use cluster::{HostId, MemberId};
+use wire::message::{GroupBody, GroupMessage, PeerMessage};
+
+use super::Host;
+use crate::Now;
+
+impl Host {
+    pub(super) fn dispatch(&mut self, now: Now, from: HostId, message: PeerMessage) {
+        match message {
+            PeerMessage::Group(message) => self.dispatch_group(now, from, message),
+            PeerMessage::Forward(forward) => self.handle_forward(now, from, forward),
+            PeerMessage::Answer(answer) => self.handle_answer(now, from, answer),
+        }
+    }
+
+    fn dispatch_group(&mut self, now: Now, from: HostId, message: GroupMessage) {
+        let Some(known) = self.map.as_ref().and_then(|map| map.group(message.group)).map(|view| view.version)
+        else {
+            return;
+        };
+        if message.view > known {
+            self.fetch_view(now, message.group);
+        }
+        if is_of_session(&message.body) && message.view != known {
+            return;
+        }
+        if self.is_primary_role(message.to) {
+            self.dispatch_to_primary(now, from, message);
+        } else {
+            self.dispatch_to_parity(now, from, message);
+        }
+    }
+
+    fn dispatch_to_primary(&mut self, now: Now, from: HostId, message: GroupMessage) {
+        let id = MemberId { group: message.group, role: message.to };
+        let Some(mut primary) = self.members.primaries.remove(&id) else { return };
+        let role = message.from;
+        self.with_context(now, |context| match message.body {
+            GroupBody::Welcome(welcome) => primary.handle_welcome(context, from, role, &welcome),
+            GroupBody::Ack(ack) => primary.handle_ack(context, from, role, &ack),
+            GroupBody::Reject(reject) => primary.handle_reject(context, from, role, &reject),
+            GroupBody::Reserved(reserved) => primary.handle_reserved(context, role, &reserved),
+            GroupBody::IndexPart(part) => primary.handle_index_part(context, from, role, &part),
+            GroupBody::Opened(opened) => primary.handle_opened(context, role, opened.session),
+            GroupBody::Read(read) => primary.handle_read(context, &read),
+            GroupBody::Residual(residual) => primary.handle_residual(context, role, residual),
+            GroupBody::Abort(abort) => primary.handle_abort(abort.session),
+            body => tracing::warn!(%from, member = %id, ?body, "not for a primary"),
+        });
+        self.members.primaries.insert(id, primary);
+    }
+
+    fn dispatch_to_parity(&mut self, now: Now, from: HostId, message: GroupMessage) {
+        let id = MemberId { group: message.group, role: message.to };
+        let role = message.from;
+        let (parities, mut context) = self.parities_and_context(now);
+        let context = &mut context;
+        let Some(parity) = parities.get_mut(&id) else { return };
+        match message.body {
+            GroupBody::Hello(hello) => parity.handle_hello(context, from, role, hello.term, hello.committed),
+            GroupBody::Frame(frame) => parity.handle_frame(context, from, role, frame),
+            GroupBody::Reserve(reserve) => parity.handle_reserve(context, from, role, &reserve),
+            GroupBody::FetchIndex(fetch) => parity.handle_fetch_index(context, from, role, &fetch),
+            GroupBody::Open(open) => parity.handle_open(context, from, &open),
+            GroupBody::Page(page) => parity.handle_page(context, from, role, &page),
+            body => tracing::warn!(%from, member = %id, ?body, "not for a parity"),
+        }
+    }
+}
+
+/// Sessions live inside one view (I7).
+fn is_of_session(body: &GroupBody) -> bool {
+    matches!(
+        body,
+        GroupBody::Open(_)
+            | GroupBody::Opened(_)
+            | GroupBody::Read(_)
+            | GroupBody::Page(_)
+            | GroupBody::Residual(_)
+            | GroupBody::Abort(_)
+    )
+}

@@ -1,0 +1,89 @@
+//! The inside of a host, for tests, the simulator's invariants and `status`. Nothing here changes anything.
+
+use cluster::{MemberId, Seq, Term};
+use store::{Area, DataStore, Replica};
+use wire::message::Record;
+
+use super::Host;
+
+/// A primary, seen from outside.
+pub struct PrimaryInfo<'a> {
+    /// Which role.
+    pub member: MemberId,
+    /// Its term.
+    pub term: Term,
+    /// Newest committed record.
+    pub committed: Seq,
+    /// Newest record.
+    pub last: Seq,
+    /// The store; none while a stand-in fetches its index.
+    pub store: Option<&'a DataStore>,
+    /// Records `committed + 1 ..= last`.
+    pub uncommitted: Vec<&'a Record>,
+    /// Requests that wait.
+    pub waiting: usize,
+}
+
+/// A parity, seen from outside.
+pub struct ParityInfo<'a> {
+    /// Which role.
+    pub member: MemberId,
+    /// Its area.
+    pub area: &'a Area,
+    /// What it has of each data role, in role order.
+    pub streams: Vec<StreamInfo<'a>>,
+}
+
+/// A stream at a parity, seen from outside.
+pub struct StreamInfo<'a> {
+    /// Lowest term that is accepted.
+    pub fence: Term,
+    /// Newest record of the contiguous prefix.
+    pub received: Seq,
+    /// Newest record that the area contains.
+    pub applied: Seq,
+    /// Records `applied + 1 ..= received`.
+    pub kept: Vec<&'a Record>,
+    /// Replica of the index, as of `applied`.
+    pub replica: &'a Replica,
+}
+
+impl Host {
+    /// The primaries here, by member.
+    pub fn primaries(&self) -> impl Iterator<Item = PrimaryInfo<'_>> {
+        self.members.primaries.values().map(|primary| PrimaryInfo {
+            member: primary.member(),
+            term: primary.term(),
+            committed: primary.committed(),
+            last: primary.last(),
+            store: primary.store(),
+            uncommitted: primary.uncommitted().collect(),
+            waiting: primary.waiting_len(),
+        })
+    }
+
+    /// The parities here, by member.
+    pub fn parities(&self) -> impl Iterator<Item = ParityInfo<'_>> {
+        self.members.parities.values().map(|parity| ParityInfo {
+            member: parity.member(),
+            area: parity.area(),
+            streams: parity
+                .streams()
+                .iter()
+                .map(|stream| StreamInfo {
+                    fence: stream.fence(),
+                    received: stream.received(),
+                    applied: stream.applied(),
+                    kept: stream.kept().collect(),
+                    replica: stream.replica(),
+                })
+                .collect(),
+        })
+    }
+
+    /// Requests between their client and their primary.
+    #[must_use]
+    pub fn routed_requests(&self) -> usize {
+        self.routes.len()
+    }
+}

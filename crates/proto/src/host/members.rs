@@ -1,0 +1,190 @@
+//! Members come and go as views say.
+
+use cluster::{ClusterMap, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
+use codec::Code;
+use wire::message::ToCoordinator;
+
+use super::Host;
+use crate::Now;
+use crate::outbox::Context;
+use crate::parity::Parity;
+use crate::primary::{Pending, Primary};
+
+impl Host {
+    /// A map: the first one, or one in which nodes or views have changed.
+    pub(super) fn adopt_map(&mut self, now: Now, map: ClusterMap) {
+        let Some(known) = &mut self.map else {
+            match Code::rs(map.profile.k(), map.profile.m()) {
+                Ok(code) => self.code = Some(code),
+                Err(error) => {
+                    return tracing::error!(%error, profile = %map.profile, "the map's profile has no code");
+                }
+            }
+            self.config.store.cluster = map.cluster;
+            let groups = map.groups.clone();
+            self.map = Some(map);
+            for view in groups {
+                self.appoint(now, &view);
+            }
+            return self.reroute(now);
+        };
+        if map.version <= known.version || map.cluster != known.cluster {
+            return;
+        }
+        known.version = map.version;
+        known.nodes = map.nodes;
+        for view in map.groups {
+            self.adopt_view(now, view);
+        }
+        self.reroute(now);
+    }
+
+    /// A group's view, if it is newer than the one known.
+    pub(super) fn adopt_view(&mut self, now: Now, view: GroupView) {
+        let Some(map) = &mut self.map else { return };
+        if !map.adopt(view.clone()) {
+            return;
+        }
+        self.view_asked.remove(&view.group);
+        self.appoint(now, &view);
+        self.abandon_forwards_of(now, &view);
+        self.reroute(now);
+    }
+
+    fn is_of_this_shard(&self, view: &GroupView) -> bool {
+        let shards = self.map.as_ref().map_or(1, |map| map.shards.max(1));
+        view.group.0 % u32::from(shards) == u32::from(self.config.shard)
+    }
+
+    /// Makes this host's members of the group what the view says they are.
+    fn appoint(&mut self, now: Now, view: &GroupView) {
+        if !self.is_of_this_shard(view) {
+            return;
+        }
+        // Parities first: a stand-in on the same node talks to them at once.
+        for p in 0..view.m() {
+            self.appoint_parity(view, RoleIndex((view.k() + p) as u8));
+        }
+        for i in 0..view.k() {
+            self.appoint_primary(now, view, RoleIndex(i as u8));
+        }
+    }
+
+    fn appoint_parity(&mut self, view: &GroupView, role: RoleIndex) {
+        let id = MemberId { group: view.group, role };
+        let listed = view.in_sync().any(|(r, host)| r == role && host == self.config.host);
+        match (self.members.parities.get_mut(&id), listed) {
+            (Some(parity), true) => parity.adopt(view),
+            (Some(_), false) => {
+                tracing::info!(member = %id, view = %view.version, "parity left the view");
+                self.members.parities.remove(&id);
+            }
+            (None, true) if view.version == FIRST_VIEW => self.create_parity(id, view),
+            (None, _) => {}
+        }
+    }
+
+    fn create_parity(&mut self, id: MemberId, view: &GroupView) {
+        match Parity::new(id, view.clone(), &self.config.store, &self.config.budget) {
+            Ok(parity) => {
+                self.members.parities.insert(id, parity);
+            }
+            Err(error) => tracing::error!(member = %id, %error, "no address space for a parity area"),
+        }
+    }
+
+    fn appoint_primary(&mut self, now: Now, view: &GroupView, role: RoleIndex) {
+        let id = MemberId { group: view.group, role };
+        let Some(mut primary) = self.members.primaries.remove(&id) else {
+            return self.create_primary(now, id, view);
+        };
+        if primary.is_named_by(view) {
+            self.with_context(now, |context| primary.adopt(context, view));
+            self.members.primaries.insert(id, primary);
+            return;
+        }
+        tracing::info!(member = %id, term = %primary.term(), view = %view.version, "deposed");
+        let requests = self.with_context(now, |context| primary.step_down(context)).unwrap_or_default();
+        self.create_primary(now, id, view);
+        self.route_again(now, id, requests);
+    }
+
+    /// A primary that the view names and that is not here yet: the first of a new role, or a stand-in.
+    fn create_primary(&mut self, now: Now, id: MemberId, view: &GroupView) {
+        let Some(role) = view.data_role(id.role).filter(|role| role.primary == Some(self.config.host)) else {
+            return;
+        };
+        let (host, config, budget) =
+            (self.config.host, self.config.store.clone(), self.config.budget.clone());
+        let primary = match role.status {
+            RoleStatus::Full if view.version == FIRST_VIEW => self.with_context(now, |context| {
+                Primary::first(context, id, host, view, &config, &budget)
+                    .map_err(|error| tracing::error!(member = %id, %error, "no address space for an area"))
+                    .ok()
+            }),
+            RoleStatus::Rebuilding { .. } => {
+                tracing::info!(member = %id, term = %role.term, view = %view.version, "stand-in appointed");
+                self.with_context(now, |context| Primary::stand_in(context, id, host, view, &config, &budget))
+            }
+            _ => None,
+        };
+        if let Some(primary) = primary.flatten() {
+            self.members.primaries.insert(id, primary);
+        }
+    }
+
+    fn route_again(&mut self, now: Now, member: MemberId, requests: Vec<Pending>) {
+        for pending in requests {
+            self.route(now, member, pending);
+        }
+    }
+
+    /// Runs `act` with a context; none before there is a map.
+    pub(super) fn with_context<T>(&mut self, now: Now, act: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+        let code = self.code.as_ref()?;
+        let (timing, limits) = (&self.config.timing, &self.config.limits);
+        Some(act(&mut Context { now, timing, limits, code, out: &mut self.outbox }))
+    }
+
+    /// Recovery, F1.
+    pub(super) fn handle_fence(&mut self, parity: MemberId, role: RoleIndex, term: Term) {
+        let Some(member) = self.members.parities.get_mut(&parity) else { return };
+        let Some((received, applied)) = member.fence(role, term) else { return };
+        let group = parity.group;
+        let fenced = ToCoordinator::Fenced { group, role, term, parity: parity.role, received, applied };
+        self.outbox.coordinator.push_back(fenced);
+    }
+
+    /// Recovery, F3.
+    pub(super) fn handle_settle(
+        &mut self,
+        now: Now,
+        parity: MemberId,
+        role: RoleIndex,
+        term: Term,
+        upto: Seq,
+    ) {
+        let (parities, mut context) = self.parities_and_context(now);
+        let Some(member) = parities.get_mut(&parity) else { return };
+        if member.settle(&mut context, role, term, upto) {
+            context.coordinator(ToCoordinator::Settled {
+                group: parity.group,
+                role,
+                term,
+                parity: parity.role,
+            });
+        }
+    }
+
+    /// Asks for a group's view, once per retry time-out.
+    pub(super) fn fetch_view(&mut self, now: Now, group: cluster::GroupId) {
+        let asked: Option<Time> = self.view_asked.get(&group).copied();
+        if asked.is_none_or(|at| now.time.since(at) >= self.config.timing.heartbeat_us) {
+            self.view_asked.insert(group, now.time);
+            self.outbox.coordinator.push_back(ToCoordinator::FetchView { group });
+        }
+    }
+}
+
+/// The version of a group's view when the cluster forms: only then do members start from nothing.
+const FIRST_VIEW: cluster::ViewVersion = cluster::ViewVersion(1);

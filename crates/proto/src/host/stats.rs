@@ -1,0 +1,71 @@
+//! Counters of a host, by the names that memcached users know.
+
+use std::collections::BTreeMap;
+
+use cluster::MemberId;
+use wire::op::{Op, StoreMode};
+
+use crate::Read;
+use crate::primary::Primary;
+
+/// Counters since the start of the process, and gauges. All counts are of this host alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostStats {
+    /// Reads, local and forwarded.
+    pub reads: u64,
+    /// Reads answered on the quick path with a value.
+    pub quick_hits: u64,
+    /// Reads answered on the quick path without one.
+    pub quick_misses: u64,
+    /// Writes of values.
+    pub stores: u64,
+    /// Other changes.
+    pub changes: u64,
+    /// Requests sent on to another node.
+    pub forwarded: u64,
+    /// Requests of other nodes' clients.
+    pub received_forwards: u64,
+    /// Items in the stores of this host's primaries.
+    pub items: u64,
+    /// Bytes of these items.
+    pub item_bytes: u64,
+    /// Pages that stand-ins have not repaired yet.
+    pub absent_pages: u64,
+    /// Records that are not yet committed.
+    pub uncommitted_records: u64,
+    /// Requests that wait in primaries.
+    pub waiting_requests: u64,
+}
+
+impl HostStats {
+    pub(super) fn count_read(&mut self, read: Read) {
+        match read {
+            Read::Hit => self.quick_hits += 1,
+            Read::Miss => self.quick_misses += 1,
+            Read::Submit => return,
+        }
+        self.reads += 1;
+    }
+
+    pub(super) fn count_request(&mut self, op: &Op) {
+        match op {
+            Op::Get(_) | Op::Debug => self.reads += 1,
+            Op::Store(store) if store.mode == StoreMode::Set => self.stores += 1,
+            _ => self.changes += 1,
+        }
+    }
+
+    pub(super) fn with_gauges(mut self, primaries: &BTreeMap<MemberId, Primary>) -> Self {
+        for primary in primaries.values() {
+            self.uncommitted_records += primary.log_len() as u64;
+            self.waiting_requests += primary.waiting_len() as u64;
+            if let Some(store) = primary.store() {
+                let stats = store.stats();
+                self.items += stats.items as u64;
+                self.item_bytes += stats.item_bytes as u64;
+                self.absent_pages += store.absent_count() as u64;
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,72 @@
+//! What members want done, and what they need to know to want it.
+
+use std::collections::VecDeque;
+
+use cluster::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
+use codec::Code;
+use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
+use wire::op::Outcome;
+
+use crate::host::Token;
+use crate::{Limits, Now, Timing};
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ReplyTo {
+    /// A client of this host's driver.
+    Local(Token),
+    /// A host that forwarded the request.
+    Remote {
+        /// The process, as it was when it asked.
+        host: HostId,
+        /// Its number for the request.
+        id: u64,
+    },
+    /// Nobody: the protocol's own work.
+    Nobody,
+}
+
+/// What one host's members want done, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub messages: VecDeque<(NodeId, PeerMessage)>,
+    pub coordinator: VecDeque<ToCoordinator>,
+    pub replies: VecDeque<(ReplyTo, Outcome)>,
+}
+
+/// The surroundings of a member while it handles one event.
+pub(crate) struct Context<'a> {
+    pub now: Now,
+    pub timing: &'a Timing,
+    pub limits: &'a Limits,
+    pub code: &'a Code,
+    pub out: &'a mut Outbox,
+}
+
+impl Context<'_> {
+    pub(crate) fn reply(&mut self, to: ReplyTo, outcome: Outcome) {
+        if to != ReplyTo::Nobody {
+            self.out.replies.push_back((to, outcome));
+        }
+    }
+
+    pub(crate) fn coordinator(&mut self, message: ToCoordinator) {
+        self.out.coordinator.push_back(message);
+    }
+}
+
+/// The constant part of a member's messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender {
+    pub group: GroupId,
+    pub role: RoleIndex,
+    pub view: ViewVersion,
+}
+
+impl Sender {
+    /// Sends `body` to role `to`, which `host` hosts.
+    pub(crate) fn send(&self, context: &mut Context<'_>, host: HostId, to: RoleIndex, body: GroupBody) {
+        let message = GroupMessage { group: self.group, view: self.view, from: self.role, to, body };
+        context.out.messages.push_back((host.node, PeerMessage::Group(message)));
+    }
+}

@@ -1,0 +1,239 @@
+//! A parity member: keeps `A_j = sum of c[j][i] * D_i`, a log of each data role's stream, and a replica of each index.
+//!
+//! Invariants (group protocol, section 3): I1 the log of a stream is contiguous and `applied <= received`; I3 the area
+//! equals the weighted sum of the data areas at the applied records; I4 only committed records are applied, so nothing
+//! is ever undone; I7 sessions live inside one view.
+
+mod session;
+mod stream;
+
+use std::collections::BTreeMap;
+
+use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term};
+use store::{Area, Budget, Category, StoreConfig};
+use wire::message::{
+    Ack, FetchIndex, Frame, GroupBody, IndexPart, Reject, Reserve, Reserved, SessionId, Welcome,
+};
+
+use crate::outbox::{Context, Sender};
+use session::Session;
+pub(crate) use stream::Stream;
+
+/// See the module.
+pub(crate) struct Parity {
+    member: MemberId,
+    view: GroupView,
+    area: Area,
+    budget: Budget,
+    streams: Vec<Stream>,
+    sessions: BTreeMap<SessionId, Session>,
+}
+
+impl Parity {
+    /// The parity of a new group, before any record.
+    pub(crate) fn new(
+        member: MemberId,
+        view: GroupView,
+        config: &StoreConfig,
+        budget: &Budget,
+    ) -> Result<Self, store::AreaError> {
+        let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
+        let streams =
+            view.data.iter().map(|role| Stream::new(role.term, area.limit_bytes(), budget.clone())).collect();
+        Ok(Self { member, view, area, budget: budget.clone(), streams, sessions: BTreeMap::new() })
+    }
+
+    pub(crate) fn member(&self) -> MemberId {
+        self.member
+    }
+
+    pub(crate) fn area(&self) -> &Area {
+        &self.area
+    }
+
+    pub(crate) fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// Row of this role in the parity part of the code.
+    fn row(&self) -> usize {
+        usize::from(self.member.role.0) - self.streams.len()
+    }
+
+    fn sender(&self) -> Sender {
+        Sender { group: self.member.group, role: self.member.role, view: self.view.version }
+    }
+
+    fn stream(&mut self, role: RoleIndex) -> Option<&mut Stream> {
+        self.streams.get_mut(usize::from(role.0))
+    }
+
+    /// A newer view: sessions end (I7).
+    pub(crate) fn adopt(&mut self, view: &GroupView) {
+        debug_assert!(view.version > self.view.version, "views only grow");
+        self.view = view.clone();
+        self.drop_sessions();
+    }
+
+    /// Answers `Reject` and says no if `term` is fenced.
+    fn admits(&self, context: &mut Context<'_>, from: HostId, role: RoleIndex, term: Term) -> bool {
+        let Some(stream) = self.streams.get(usize::from(role.0)) else { return false };
+        if term >= stream.fence() || crate::planted(crate::Bug::StaleTermAccepted) {
+            return true;
+        }
+        let reject = Reject { fence: stream.fence() };
+        self.sender().send(context, from, role, GroupBody::Reject(reject));
+        false
+    }
+
+    /// A primary on a new connection, or a new primary: tells it where to go on.
+    pub(crate) fn handle_hello(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        term: Term,
+        committed: Seq,
+    ) {
+        if !self.admits(context, from, role, term) {
+            return;
+        }
+        self.apply_up_to(context, role, committed);
+        let received = self.streams[usize::from(role.0)].received();
+        let welcome = Welcome { term, received };
+        self.sender().send(context, from, role, GroupBody::Welcome(welcome));
+    }
+
+    /// Records: kept if they follow what is there, applied up to the commit index, acknowledged once.
+    pub(crate) fn handle_frame(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        frame: Frame,
+    ) {
+        if !self.admits(context, from, role, frame.term) {
+            return;
+        }
+        for record in frame.records {
+            let stream = &mut self.streams[usize::from(role.0)];
+            match stream.place(record.seq) {
+                stream::Place::Duplicate => {}
+                stream::Place::Gap => {
+                    // The sender believes in records that this parity does not have: make it start from what is there.
+                    let welcome = Welcome { term: frame.term, received: stream.received() };
+                    return self.sender().send(context, from, role, GroupBody::Welcome(welcome));
+                }
+                stream::Place::Next => {
+                    if stream.keep(record, &self.area).is_err() {
+                        break;
+                    }
+                    if crate::planted(crate::Bug::ApplyOnReceive) {
+                        let received = stream.received();
+                        self.apply_up_to(context, role, received);
+                    }
+                }
+            }
+        }
+        self.apply_up_to(context, role, frame.committed);
+        let received = self.streams[usize::from(role.0)].received();
+        let ack = Ack { term: frame.term, received, echo: frame.sent_at };
+        self.sender().send(context, from, role, GroupBody::Ack(ack));
+    }
+
+    /// Applies what is kept of `role`'s stream up to `upto`, to the area, the replica and the open sessions.
+    fn apply_up_to(&mut self, context: &mut Context<'_>, role: RoleIndex, upto: Seq) {
+        let row = self.row();
+        let mut coefficient = context.code.coefficient(row, usize::from(role.0));
+        if crate::planted(crate::Bug::WrongCoefficient) && row == 1 && role.0 == 1 {
+            coefficient ^= 1;
+        }
+        while let Some(record) = self.streams[usize::from(role.0)].pop_applicable(upto) {
+            for write in &record.writes {
+                let bytes = self.area.bytes_mut(write.addr.byte(), write.delta.len());
+                codec::mul_add(bytes, coefficient, &write.delta);
+                for session in self.sessions.values_mut() {
+                    session.apply(role, coefficient, write);
+                }
+            }
+            self.streams[usize::from(role.0)].finish(&record);
+        }
+    }
+
+    /// Recovery, F1: nothing below `term` any more. Answers what this parity has; none for a role that it does not know.
+    pub(crate) fn fence(&mut self, role: RoleIndex, term: Term) -> Option<(Seq, Seq)> {
+        let stream = self.stream(role)?;
+        stream.raise_fence(term);
+        (stream.fence() == term).then(|| (stream.received(), stream.applied()))
+    }
+
+    /// Recovery, F3: the old stream ends at `upto`. Whether this is done (also if it was before).
+    pub(crate) fn settle(
+        &mut self,
+        context: &mut Context<'_>,
+        role: RoleIndex,
+        term: Term,
+        upto: Seq,
+    ) -> bool {
+        let Some(stream) = self.stream(role) else { return false };
+        if stream.fence() != term {
+            return false;
+        }
+        if stream.settled() == Some(term) {
+            return true;
+        }
+        if upto > stream.received() && !crate::planted(crate::Bug::LostTailAfterTakeover) {
+            tracing::error!(member = %self.member, %role, %upto, "told to settle beyond what was received; refusing");
+            return false;
+        }
+        if !crate::planted(crate::Bug::NoSettle) {
+            self.apply_up_to(context, role, upto);
+        }
+        self.streams[usize::from(role.0)].settle(term, upto);
+        true
+    }
+
+    /// May a data role use this extent? Yes if there is memory for its parity.
+    pub(crate) fn handle_reserve(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        reserve: &Reserve,
+    ) {
+        if !self.admits(context, from, role, reserve.term) {
+            return;
+        }
+        let granted = self.area.commit(reserve.extent).is_ok();
+        let reserved = Reserved { term: reserve.term, extent: reserve.extent, granted };
+        self.sender().send(context, from, role, GroupBody::Reserved(reserved));
+    }
+
+    /// A stand-in wants the replica of its role. Only answered for the settled stream of its own term.
+    pub(crate) fn handle_fetch_index(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        fetch: &FetchIndex,
+    ) {
+        let sender = self.sender();
+        let Some(stream) = self.stream(role) else { return };
+        if stream.fence() != fetch.term || stream.settled() != Some(fetch.term) {
+            return;
+        }
+        let (bytes, last) = stream.replica().encode_part(fetch.part, context.limits.index_part_bytes);
+        let part = IndexPart { term: fetch.term, part: fetch.part, last, bytes };
+        sender.send(context, from, role, GroupBody::IndexPart(part));
+    }
+
+    /// Gives up sessions whose stand-in went silent.
+    pub(crate) fn tick(&mut self, context: &Context<'_>) {
+        let oldest = context.now.time - 4 * context.timing.retry_us;
+        let stale: Vec<_> =
+            self.sessions.iter().filter(|(_, s)| s.opened_at() < oldest).map(|(id, _)| *id).collect();
+        for id in stale {
+            self.remove_session(id);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Repair sessions at a parity (group protocol, section 5, R1, R4, R5).
+//!
+//! A session starts from a copy of the parity's pages and takes one data role after another out of the sum, each at one
+//! exact point of that role's stream. What is left is the weighted sum of the lost roles.
+
+use cluster::{HostId, RoleIndex, Time};
+use store::{Category, PAGE_BYTES, PageRange};
+use wire::message::{Abort, GroupBody, Open, Opened, Page, Residual, SessionId, Write};
+
+use super::Parity;
+use crate::outbox::Context;
+use crate::roles::RoleSet;
+
+/// Most pages of a session: a 64 KiB run.
+const MAX_PAGES: u32 = (store::RUN_BYTES / PAGE_BYTES) as u32;
+
+pub(super) struct Session {
+    pages: PageRange,
+    stand_in: HostId,
+    opened_at: Time,
+    /// The copy, less what has been taken out.
+    sum: Vec<u8>,
+    /// Roles whose later records no longer change the sum.
+    gone: RoleSet,
+    /// Roles of `gone` whose bytes are still in the sum.
+    lost: RoleSet,
+}
+
+impl Session {
+    pub(super) fn opened_at(&self) -> Time {
+        self.opened_at
+    }
+
+    /// A record of `role` was applied to the area: the copy follows, unless the role has left the sum.
+    pub(super) fn apply(&mut self, role: RoleIndex, coefficient: u8, write: &Write) {
+        if self.gone.contains(role) && !crate::planted(crate::Bug::NoFreeze) {
+            return;
+        }
+        let start = self.pages.start_byte();
+        let end = start + self.pages.len_bytes();
+        let from = write.addr.byte().max(start);
+        let to = (write.addr.byte() + write.delta.len()).min(end);
+        if from < to {
+            let delta = &write.delta[from - write.addr.byte()..to - write.addr.byte()];
+            codec::mul_add(&mut self.sum[from - start..to - start], coefficient, delta);
+        }
+    }
+}
+
+impl Parity {
+    /// R1: take the copy.
+    pub(crate) fn handle_open(&mut self, context: &mut Context<'_>, from: HostId, open: &Open) {
+        let id = open.session;
+        if !self.may_open(context, from, open) {
+            return self.abort(context, from, id);
+        }
+        self.remove_session(id);
+        if self.budget.try_reserve(Category::Repair, open.pages.len_bytes()).is_err() {
+            return self.abort(context, from, id);
+        }
+        self.apply_up_to(context, id.role, open.committed);
+        let mut gone = RoleSet::default();
+        gone.insert(id.role);
+        for (role, data) in self.view.data_roles() {
+            if data.primary.is_none() {
+                gone.insert(role);
+            }
+        }
+        let session = Session {
+            pages: open.pages,
+            stand_in: from,
+            opened_at: context.now.time,
+            sum: self.copy_pages(open.pages),
+            gone,
+            lost: gone,
+        };
+        self.sessions.insert(id, session);
+        self.sender().send(context, from, id.role, GroupBody::Opened(Opened { session: id }));
+        self.finish_if_complete(context, id);
+    }
+
+    fn may_open(&self, context: &Context<'_>, from: HostId, open: &Open) -> bool {
+        let pages = open.pages;
+        let in_bounds = pages.count >= 1
+            && pages.count <= MAX_PAGES
+            && pages.start_byte() + pages.len_bytes() <= self.area.limit_bytes();
+        let stand_in = self.view.data_role(open.session.role).and_then(|role| role.primary);
+        let received = self.streams.get(usize::from(open.session.role.0)).map(super::Stream::received);
+        in_bounds
+            && stand_in == Some(from)
+            && received.is_some_and(|received| open.committed <= received)
+            && self.sessions.len() < context.limits.parity_sessions
+    }
+
+    /// The pages' bytes; zero where nothing was ever reserved.
+    fn copy_pages(&self, pages: PageRange) -> Vec<u8> {
+        if self.area.covers(pages.start_byte(), pages.len_bytes()) {
+            self.area.bytes(pages.start_byte(), pages.len_bytes()).to_vec()
+        } else {
+            vec![0; pages.len_bytes()]
+        }
+    }
+
+    /// R4: `role`'s bytes as of `page.committed` leave the sum, or the role is lost here too; either way it is gone.
+    pub(crate) fn handle_page(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        page: &Page,
+    ) {
+        let id = page.session;
+        if !self.admits(context, from, role, page.term) {
+            return;
+        }
+        let Some(session) = self.sessions.get(&id) else { return };
+        if session.gone.contains(role) {
+            return;
+        }
+        let stand_in = session.stand_in;
+        let expected_len = session.pages.len_bytes();
+        let in_order = page.committed <= self.streams[usize::from(role.0)].received();
+        if !in_order || page.bytes.as_ref().is_some_and(|bytes| bytes.len() != expected_len) {
+            self.remove_session(id);
+            return self.abort(context, stand_in, id);
+        }
+        self.apply_up_to(context, role, page.committed);
+        let coefficient = context.code.coefficient(self.row(), usize::from(role.0));
+        let session = self.sessions.get_mut(&id).expect("looked up above; applying records ends no session");
+        match &page.bytes {
+            Some(bytes) => codec::mul_add(&mut session.sum, coefficient, bytes),
+            None => session.lost.insert(role),
+        }
+        session.gone.insert(role);
+        self.finish_if_complete(context, id);
+    }
+
+    /// R5: nobody is left to wait for.
+    fn finish_if_complete(&mut self, context: &mut Context<'_>, id: SessionId) {
+        let all = RoleSet::all(self.streams.len());
+        if self.sessions.get(&id).is_none_or(|session| session.gone != all) {
+            return;
+        }
+        let session = self.remove_session(id).expect("checked above");
+        let residual = Residual { session: id, lost: session.lost.list(), bytes: session.sum.into() };
+        self.sender().send(context, session.stand_in, id.role, GroupBody::Residual(residual));
+    }
+
+    fn abort(&self, context: &mut Context<'_>, stand_in: HostId, id: SessionId) {
+        self.sender().send(context, stand_in, id.role, GroupBody::Abort(Abort { session: id }));
+    }
+
+    pub(super) fn remove_session(&mut self, id: SessionId) -> Option<Session> {
+        let session = self.sessions.remove(&id)?;
+        self.budget.release(Category::Repair, session.pages.len_bytes());
+        Some(session)
+    }
+
+    pub(super) fn drop_sessions(&mut self) {
+        while let Some((&id, _)) = self.sessions.first_key_value() {
+            self.remove_session(id);
+        }
+    }
+}
+
+impl Drop for Parity {
+    fn drop(&mut self) {
+        self.drop_sessions();
+    }
+}

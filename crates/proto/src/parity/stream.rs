@@ -1,0 +1,150 @@
+//! What a parity keeps of one data role: its fence, its log and the replica of its index.
+
+use std::collections::VecDeque;
+
+use cluster::{Seq, Term};
+use store::{Area, Budget, Category, Replica};
+use wire::message::{Record, Write};
+
+use crate::size::record_bytes;
+
+/// Why a record could not be kept.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NoRoom;
+
+/// Where a record stands against what was received.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Duplicate,
+    Next,
+    Gap,
+}
+
+/// One data role's stream, as far as a parity has it.
+pub(crate) struct Stream {
+    fence: Term,
+    settled: Option<Term>,
+    received: Seq,
+    applied: Seq,
+    /// Records `applied + 1 ..= received`.
+    kept: VecDeque<Record>,
+    replica: Replica,
+    budget: Budget,
+}
+
+impl Stream {
+    pub(super) fn new(term: Term, area_limit_bytes: usize, budget: Budget) -> Self {
+        Self {
+            fence: term,
+            settled: None,
+            received: Seq(0),
+            applied: Seq(0),
+            kept: VecDeque::new(),
+            replica: Replica::new(area_limit_bytes, budget.clone()),
+            budget,
+        }
+    }
+
+    /// Lowest term that is accepted.
+    pub(crate) fn fence(&self) -> Term {
+        self.fence
+    }
+
+    /// The term whose predecessor's stream has been ended here.
+    pub(crate) fn settled(&self) -> Option<Term> {
+        self.settled
+    }
+
+    /// Newest record of the contiguous prefix.
+    pub(crate) fn received(&self) -> Seq {
+        self.received
+    }
+
+    /// Newest record that the area contains.
+    pub(crate) fn applied(&self) -> Seq {
+        self.applied
+    }
+
+    /// Records received and not yet applied.
+    pub(crate) fn kept(&self) -> impl ExactSizeIterator<Item = &Record> {
+        self.kept.iter()
+    }
+
+    pub(crate) fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    pub(super) fn raise_fence(&mut self, term: Term) {
+        self.fence = self.fence.max(term);
+    }
+
+    pub(super) fn place(&self, seq: Seq) -> Place {
+        if seq <= self.received {
+            Place::Duplicate
+        } else if seq == self.received.next() {
+            Place::Next
+        } else {
+            Place::Gap
+        }
+    }
+
+    /// Keeps the next record, unless it has no place in the area or there is no memory for it.
+    pub(super) fn keep(&mut self, record: Record, area: &Area) -> Result<(), NoRoom> {
+        debug_assert_eq!(record.seq, self.received.next());
+        let has_place = |write: &Write| {
+            self.replica.accepts_write(write.addr, write.delta.len())
+                && area.covers(write.addr.byte(), write.delta.len())
+        };
+        if !record.writes.iter().all(has_place) || !record.ops.iter().all(|op| self.replica.accepts(op)) {
+            tracing::error!(seq = %record.seq, "record names a place that was never reserved");
+            return Err(NoRoom);
+        }
+        self.budget.try_reserve(Category::Log, record_bytes(&record)).map_err(|_| NoRoom)?;
+        self.received = record.seq;
+        self.kept.push_back(record);
+        Ok(())
+    }
+
+    /// The next record to apply, if it is committed. `finish` must follow.
+    pub(super) fn pop_applicable(&mut self, committed: Seq) -> Option<Record> {
+        if self.applied >= committed {
+            return None;
+        }
+        self.kept.pop_front()
+    }
+
+    /// The record is in the area: now the index follows.
+    pub(super) fn finish(&mut self, record: &Record) {
+        debug_assert_eq!(record.seq, self.applied.next());
+        for write in &record.writes {
+            self.replica.touch(write.addr, write.delta.len());
+        }
+        for op in &record.ops {
+            self.replica.apply(op);
+        }
+        self.applied = record.seq;
+        self.budget.release(Category::Log, record_bytes(record));
+        debug_assert!(self.applied <= self.received, "I1");
+    }
+
+    /// The stream of the terms before `term` ends at `upto`; what came after is dropped.
+    pub(super) fn settle(&mut self, term: Term, upto: Seq) {
+        for record in self.kept.drain(..) {
+            self.budget.release(Category::Log, record_bytes(&record));
+        }
+        self.received = upto;
+        if crate::planted(crate::Bug::NoSettle) || crate::planted(crate::Bug::LostTailAfterTakeover) {
+            self.applied = upto;
+        }
+        debug_assert_eq!(self.applied, upto, "all up to the end was applied");
+        self.settled = Some(term);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        for record in &self.kept {
+            self.budget.release(Category::Log, record_bytes(record));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Deliberately broken rules, to prove that the simulator would see them. Without the feature `planted-bugs` every
+//! question is answered `false` at compile time.
+
+/// A rule that can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bug {
+    /// A primary answers its client before the parities have the record.
+    AckBeforeParity,
+    /// One coefficient of the code is wrong at one parity.
+    WrongCoefficient,
+    /// A parity accepts frames of a fenced term.
+    StaleTermAccepted,
+    /// A slot is free again when the record that frees it is written, not when it is committed.
+    SlotReusedBeforeCommit,
+    /// Takeover settles at the maximum of what the parities have instead of the minimum.
+    LostTailAfterTakeover,
+    /// A primary goes on without a silent parity before the coordinator has removed it.
+    UnilateralRemoval,
+    /// A primary's page for a repair session carries bytes of uncommitted records.
+    RepairOutsideFifo,
+    /// A parity applies records when they arrive.
+    ApplyOnReceive,
+    /// Takeover does not make the parities apply the tail of the old stream.
+    NoSettle,
+    /// Records of a role that has left a repair session still change its sum.
+    NoFreeze,
+    /// A primary reads without a lease.
+    ReadWithoutLease,
+    /// A primary shows a value before it is committed.
+    IndexSwitchBeforeCommit,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::AckBeforeParity,
+        Self::WrongCoefficient,
+        Self::StaleTermAccepted,
+        Self::SlotReusedBeforeCommit,
+        Self::LostTailAfterTakeover,
+        Self::UnilateralRemoval,
+        Self::RepairOutsideFifo,
+        Self::ApplyOnReceive,
+        Self::NoSettle,
+        Self::NoFreeze,
+        Self::ReadWithoutLease,
+        Self::IndexSwitchBeforeCommit,
+    ];
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+/// Breaks one rule for all state machines of this thread; `None` mends it.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.with(|planted| planted.set(bug));
+}
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn planted(bug: Bug) -> bool {
+    PLANTED.with(std::cell::Cell::get) == Some(bug)
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+#[inline(always)]
+pub(crate) const fn planted(_: Bug) -> bool {
+    false
+}

@@ -1,0 +1,62 @@
+//! Commit: a record that every required parity has becomes readable, and its client hears of it.
+
+use cluster::Seq;
+
+use super::Primary;
+use super::log::{Entry, Purpose};
+use crate::outbox::Context;
+
+impl Primary {
+    /// Commits what all parities of the view have acknowledged; everything if there are none.
+    pub(super) fn advance(&mut self, context: &mut Context<'_>) {
+        let target = self.committable(context);
+        if self.committed >= target {
+            return;
+        }
+        while self.committed < target {
+            let entry = self.log.pop().expect("the log holds what is not committed");
+            self.commit(context, entry);
+        }
+        self.dirty = true;
+        self.retry_waiting(context);
+    }
+
+    fn committable(&self, context: &Context<'_>) -> Seq {
+        let last = self.log.last();
+        let unilateral = crate::planted(crate::Bug::UnilateralRemoval);
+        let required =
+            self.parities.iter().filter(|p| !unilateral || !p.is_silent(context.now.time, context.timing));
+        // An ack beyond what this primary has sent is a peer's error; it counts for no more than there is.
+        required.map(|peer| peer.acked()).min().unwrap_or(last).min(last)
+    }
+
+    fn commit(&mut self, context: &mut Context<'_>, entry: Entry) {
+        let seq = entry.record.seq;
+        debug_assert_eq!(seq, self.committed.next(), "records commit in order");
+        self.committed = seq;
+        let store = self.store_mut().expect("a primary with a log serves");
+        for write in &entry.record.writes {
+            store.apply_write(write.addr, &write.delta);
+        }
+        for &addr in &entry.pinned {
+            store.unpin(addr);
+        }
+        for op in &entry.record.ops {
+            store.apply_op(op);
+        }
+        if entry.purpose == Purpose::Reclaim {
+            self.growth.reclaim_committed();
+        }
+        if self.cleared == Some(seq) {
+            self.cleared = None;
+        }
+        for key in &entry.keys {
+            if self.keys.get(key).is_some_and(|pending| pending.newest == seq) {
+                self.keys.remove(key);
+            }
+        }
+        for (reply, outcome) in entry.answers {
+            context.reply(reply, outcome);
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! What an operation does to an item: memcached's semantics as a function from (operation, item) to a decision.
+//!
+//! Nothing is changed here. The primary turns a decision into a record, or into an answer.
+
+use cluster::UnixSeconds;
+use store::{Access, Item, ItemSpec, ItemState, MAX_ITEM_BYTES, encoded_len};
+use wire::op::{
+    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Request, Store,
+    StoreMode, Want,
+};
+
+/// Longest decimal number that incr accepts.
+const MAX_NUMBER_DIGITS: usize = 20;
+
+/// The newest state of a key: pending if there is one, else committed. Expired items are not passed.
+#[derive(Clone, Copy)]
+pub(super) struct Current<'a> {
+    pub item: Item<'a>,
+    pub access: Access,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq)]
+pub(super) enum Decision {
+    /// Nothing changes.
+    Answer(Outcome),
+    /// A whole new item, to be put into a new slot.
+    Put { image: Vec<u8>, outcome: Outcome },
+    /// The same slot with another header.
+    Header { version: u64, expiry: u32, state: ItemState, outcome: Outcome },
+    /// The key goes.
+    Remove { outcome: Outcome },
+}
+
+/// What the decision may depend on, besides the item.
+#[derive(Clone, Copy)]
+pub(super) struct Context {
+    pub now: UnixSeconds,
+    /// The version that a new item gets unless the client chose one.
+    pub next_version: u64,
+}
+
+/// Decides `request` against the newest state of its key.
+pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: Context) -> Decision {
+    let key = &request.key;
+    match &request.op {
+        Op::Get(get) => decide_get(key, *get, current, context),
+        Op::Store(store) => decide_store(key, store, current, context),
+        Op::Delete(delete) => decide_delete(key, *delete, current, context),
+        Op::Arith(arith) => decide_arith(key, *arith, current, context),
+        Op::Touch(expiry) => decide_touch(*expiry, current, context),
+        Op::Debug => Decision::Answer(
+            current.map_or(Outcome::Miss, |c| Outcome::Hit(c.view(context.now, Want::NoValue))),
+        ),
+        Op::Flush(_) => unreachable!("a flush has no key and is taken before"),
+    }
+}
+
+/// Whether a read has no effect on the replicated state whatever it finds, so that it needs no record.
+pub(super) fn is_plain_read(op: &Op) -> bool {
+    match op {
+        Op::Get(get) => get.touch.is_none() && get.vivify.is_none() && get.claim == Claim::Never,
+        Op::Debug => true,
+        _ => false,
+    }
+}
+
+/// Whether a request that may have been lost on its way can be sent again without being done twice.
+pub(crate) fn is_repeatable(op: &Op) -> bool {
+    matches!(op, Op::Debug) || matches!(op, Op::Get(_) if is_plain_read(op))
+}
+
+impl Current<'_> {
+    pub(super) fn view(&self, now: UnixSeconds, want: Want) -> ItemView {
+        let value = match want {
+            Want::Value => bytes::Bytes::copy_from_slice(self.item.value),
+            Want::NoValue => bytes::Bytes::new(),
+        };
+        ItemView {
+            value,
+            value_len: self.item.value.len() as u32,
+            flags: self.item.client_flags,
+            version: self.item.version,
+            ttl_seconds: (self.item.expiry != 0).then(|| self.item.expiry.saturating_sub(now.0)),
+            fetched: self.access.fetched,
+            idle_seconds: now.0.saturating_sub(self.access.last_access.0),
+            size_bytes: self.item.len_bytes() as u32,
+            win: false,
+            stale: self.item.stale,
+            win_sent: self.item.win_sent,
+        }
+    }
+}
+
+fn decide_get(key: &[u8], get: Get, current: Option<Current<'_>>, context: Context) -> Decision {
+    let Some(current) = current else { return vivify(key, get, context) };
+    let mut view = current.view(context.now, get.value);
+    let expiring =
+        get.recache_below_seconds.is_some_and(|below| view.ttl_seconds.is_some_and(|ttl| ttl < below));
+    let due = get.claim == Claim::IfDue && (view.stale || expiring);
+    let wins = due && !view.win_sent;
+    if wins {
+        view.win = true;
+    }
+    let mut state = state_of(&current.item);
+    state.win_sent |= wins;
+    let expiry = get.touch.map_or(current.item.expiry, Expiry::to_stored);
+    if let Some(expiry) = get.touch {
+        view.ttl_seconds = ttl_of(expiry, context.now);
+    }
+    if state == state_of(&current.item) && expiry == current.item.expiry {
+        return Decision::Answer(Outcome::Hit(view));
+    }
+    Decision::Header { version: current.item.version, expiry, state, outcome: Outcome::Hit(view) }
+}
+
+/// mg with N on a miss: an empty item, and the win.
+fn vivify(key: &[u8], get: Get, context: Context) -> Decision {
+    let Some(expiry) = get.vivify else { return Decision::Answer(Outcome::Miss) };
+    let new = NewItem {
+        key,
+        value: [b"", b""],
+        flags: 0,
+        expiry: expiry.to_stored(),
+        version: get.version.unwrap_or(context.next_version),
+        state: ItemState { stale: false, win_sent: true },
+    };
+    let view = ItemView { win: true, win_sent: false, ..new.view(context.now) };
+    new.put(Outcome::Hit(view))
+}
+
+/// An item about to be written.
+struct NewItem<'a> {
+    key: &'a [u8],
+    value: [&'a [u8]; 2],
+    flags: u32,
+    expiry: u32,
+    version: u64,
+    state: ItemState,
+}
+
+impl NewItem<'_> {
+    fn len_bytes(&self) -> usize {
+        encoded_len(self.key.len(), self.value[0].len() + self.value[1].len())
+    }
+
+    fn view(&self, now: UnixSeconds) -> ItemView {
+        ItemView {
+            value_len: (self.value[0].len() + self.value[1].len()) as u32,
+            flags: self.flags,
+            version: self.version,
+            ttl_seconds: (self.expiry != 0).then(|| self.expiry.saturating_sub(now.0)),
+            size_bytes: self.len_bytes() as u32,
+            stale: self.state.stale,
+            win_sent: self.state.win_sent,
+            ..ItemView::default()
+        }
+    }
+
+    fn put(&self, outcome: Outcome) -> Decision {
+        if self.len_bytes() > MAX_ITEM_BYTES {
+            return Decision::Answer(Outcome::Failed(Failure::TooLarge));
+        }
+        let mut image = Vec::with_capacity(self.len_bytes());
+        ItemSpec {
+            key: self.key,
+            value: self.value,
+            client_flags: self.flags,
+            expiry: self.expiry,
+            version: self.version,
+            state: self.state,
+        }
+        .encode(&mut image);
+        Decision::Put { image, outcome }
+    }
+
+    fn stored(&self, now: UnixSeconds) -> Decision {
+        self.put(Outcome::Stored(self.view(now)))
+    }
+}
+
+fn decide_store(key: &[u8], store: &Store, current: Option<Current<'_>>, context: Context) -> Decision {
+    match (store.mode, store.compare, current) {
+        (StoreMode::Set, None, _) => whole(key, store, context),
+        (StoreMode::Set, Some(_), None) => Decision::Answer(Outcome::NotFound),
+        (StoreMode::Set, Some(compare), Some(current)) => {
+            compare_and_store(key, store, compare, &current, context)
+        }
+        (StoreMode::Add, _, None) => whole(key, store, context),
+        (StoreMode::Add, _, Some(_)) | (StoreMode::Replace, _, None) => Decision::Answer(Outcome::NotStored),
+        (StoreMode::Replace, _, Some(_)) => whole(key, store, context),
+        (StoreMode::Append | StoreMode::Prepend, _, None) => match store.vivify {
+            Some(expiry) => whole(key, &Store { expiry, ..store.clone() }, context),
+            None => Decision::Answer(Outcome::NotStored),
+        },
+        (StoreMode::Append | StoreMode::Prepend, compare, Some(current)) => {
+            extend(key, store, compare, &current, context)
+        }
+    }
+}
+
+/// The value as sent.
+fn whole(key: &[u8], store: &Store, context: Context) -> Decision {
+    NewItem {
+        key,
+        value: [&store.value, b""],
+        flags: store.flags,
+        expiry: store.expiry.to_stored(),
+        version: store.version.unwrap_or(context.next_version),
+        state: ItemState::default(),
+    }
+    .stored(context.now)
+}
+
+/// cas; with `invalidate` an older version is stored all the same, but marked stale (memcached's protocol.txt, "ms", I).
+fn compare_and_store(
+    key: &[u8],
+    store: &Store,
+    compare: u64,
+    current: &Current<'_>,
+    context: Context,
+) -> Decision {
+    if compare == current.item.version {
+        return whole(key, store, context);
+    }
+    if !(store.invalidate && compare < current.item.version) {
+        return Decision::Answer(Outcome::Exists);
+    }
+    NewItem {
+        key,
+        value: [&store.value, b""],
+        flags: store.flags,
+        expiry: current.item.expiry,
+        version: store.version.unwrap_or(context.next_version),
+        state: ItemState { stale: true, win_sent: current.item.win_sent },
+    }
+    .stored(context.now)
+}
+
+/// append and prepend keep flags and expiry of the item.
+fn extend(
+    key: &[u8],
+    store: &Store,
+    compare: Option<u64>,
+    current: &Current<'_>,
+    context: Context,
+) -> Decision {
+    if compare.is_some_and(|compare| compare != current.item.version) {
+        return Decision::Answer(Outcome::Exists);
+    }
+    let old = current.item.value;
+    let value: [&[u8]; 2] =
+        if store.mode == StoreMode::Append { [old, &store.value] } else { [&store.value, old] };
+    NewItem {
+        key,
+        value,
+        flags: current.item.client_flags,
+        expiry: current.item.expiry,
+        version: store.version.unwrap_or(context.next_version),
+        state: ItemState::default(),
+    }
+    .stored(context.now)
+}
+
+fn decide_delete(key: &[u8], delete: Delete, current: Option<Current<'_>>, context: Context) -> Decision {
+    let Some(current) = current else { return Decision::Answer(Outcome::NotFound) };
+    if delete.compare.is_some_and(|compare| compare != current.item.version) {
+        return Decision::Answer(Outcome::Exists);
+    }
+    let expiry = delete.touch.filter(|_| delete.invalidate).map_or(current.item.expiry, Expiry::to_stored);
+    let version = delete.version.unwrap_or(context.next_version);
+    if delete.drop_value {
+        let state = ItemState { stale: delete.invalidate, win_sent: false };
+        return NewItem { key, value: [b"", b""], flags: 0, expiry, version, state }.put(Outcome::Deleted);
+    }
+    if delete.invalidate {
+        let state = ItemState { stale: true, win_sent: false };
+        return Decision::Header { version, expiry, state, outcome: Outcome::Deleted };
+    }
+    Decision::Remove { outcome: Outcome::Deleted }
+}
+
+fn decide_touch(expiry: Expiry, current: Option<Current<'_>>, context: Context) -> Decision {
+    let Some(current) = current else { return Decision::Answer(Outcome::NotFound) };
+    let mut view = current.view(context.now, Want::NoValue);
+    view.ttl_seconds = ttl_of(expiry, context.now);
+    let outcome = Outcome::Touched(view);
+    if expiry.to_stored() == current.item.expiry {
+        return Decision::Answer(outcome);
+    }
+    let (version, state) = (current.item.version, state_of(&current.item));
+    Decision::Header { version, expiry: expiry.to_stored(), state, outcome }
+}
+
+fn decide_arith(key: &[u8], arith: Arith, current: Option<Current<'_>>, context: Context) -> Decision {
+    let version = arith.version.unwrap_or(context.next_version);
+    let Some(current) = current else {
+        let Some(expiry) = arith.vivify else { return Decision::Answer(Outcome::NotFound) };
+        return number(key, arith.initial, 0, (0, expiry.to_stored(), version), context);
+    };
+    if arith.compare.is_some_and(|compare| compare != current.item.version) {
+        return Decision::Answer(Outcome::Exists);
+    }
+    let Some(old) = parse_number(current.item.value) else {
+        return Decision::Answer(Outcome::Failed(Failure::NotANumber));
+    };
+    let new = match arith.direction {
+        Direction::Increment => old.wrapping_add(arith.delta),
+        Direction::Decrement => old.saturating_sub(arith.delta),
+    };
+    let expiry = arith.touch.map_or(current.item.expiry, Expiry::to_stored);
+    number(key, new, current.item.value.len(), (current.item.client_flags, expiry, version), context)
+}
+
+/// Stores `value` in decimal. A shorter number keeps the old length, padded with spaces, as memcached does.
+fn number(
+    key: &[u8],
+    value: u64,
+    old_len: usize,
+    (flags, expiry, version): (u32, u32, u64),
+    context: Context,
+) -> Decision {
+    let digits = format!("{value:<old_len$}");
+    let new =
+        NewItem { key, value: [digits.as_bytes(), b""], flags, expiry, version, state: ItemState::default() };
+    let view = ItemView { value: bytes::Bytes::copy_from_slice(digits.as_bytes()), ..new.view(context.now) };
+    new.put(Outcome::Number(value, view))
+}
+
+/// A decimal number, possibly followed by the spaces that `number` left.
+fn parse_number(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii_end();
+    if digits.is_empty() || digits.len() > MAX_NUMBER_DIGITS || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn ttl_of(expiry: Expiry, now: UnixSeconds) -> Option<u32> {
+    match expiry {
+        Expiry::Never => None,
+        Expiry::At(at) => Some(at.0.saturating_sub(now.0)),
+    }
+}
+
+fn state_of(item: &Item<'_>) -> ItemState {
+    ItemState { stale: item.stale, win_sent: item.win_sent }
+}
+
+/// Whether the access counts for the LRU.
+pub(super) fn counts(op: &Op) -> bool {
+    match op {
+        Op::Get(get) => get.bump == Bump::Count,
+        Op::Touch(_) => true,
+        _ => false,
+    }
+}

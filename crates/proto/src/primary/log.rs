@@ -1,0 +1,112 @@
+//! The send log: the records of a primary that are not yet committed, in order.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use cluster::Seq;
+use smallvec::SmallVec;
+use store::{Addr, Budget, Category};
+use wire::message::Record;
+use wire::op::Outcome;
+
+use crate::outbox::ReplyTo;
+use crate::size::record_bytes;
+
+/// A record on its way to being committed.
+pub(super) struct Entry {
+    pub record: Record,
+    /// Who is told what once it is committed.
+    pub answers: SmallVec<[(ReplyTo, Outcome); 1]>,
+    /// Whose newest state this record may be.
+    pub keys: SmallVec<[Bytes; 1]>,
+    /// Slots that may not be reclaimed meanwhile.
+    pub pinned: SmallVec<[Addr; 1]>,
+    /// Why the record exists.
+    pub purpose: Purpose,
+}
+
+/// Why a record exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A client asked.
+    Request,
+    /// Space is being made.
+    Reclaim,
+}
+
+/// Records `committed + 1 ..= last`.
+pub(super) struct Log {
+    entries: VecDeque<Entry>,
+    last: Seq,
+    bytes: usize,
+    budget: Budget,
+}
+
+impl Log {
+    pub(super) fn starting_after(last: Seq, budget: Budget) -> Self {
+        Self { entries: VecDeque::new(), last, bytes: 0, budget }
+    }
+
+    /// Number of the newest record.
+    pub(super) fn last(&self) -> Seq {
+        self.last
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of deltas and structure held.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Appends the record that follows `last`.
+    pub(super) fn push(&mut self, entry: Entry) {
+        assert_eq!(entry.record.seq, self.last.next(), "records are consecutive");
+        let bytes = record_bytes(&entry.record);
+        // The log is bounded by `Limits::log_bytes`; a record of the largest size always fits the node's reserve.
+        self.budget.charge(Category::Log, bytes);
+        self.bytes += bytes;
+        self.last = entry.record.seq;
+        self.entries.push_back(entry);
+    }
+
+    /// Takes the oldest record.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        let bytes = record_bytes(&entry.record);
+        self.budget.release(Category::Log, bytes);
+        self.bytes -= bytes;
+        Some(entry)
+    }
+
+    pub(super) fn entry_mut(&mut self, seq: Seq) -> Option<&mut Entry> {
+        let first = self.entries.front()?.record.seq;
+        let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
+        self.entries.get_mut(at)
+    }
+
+    pub(super) fn record(&self, seq: Seq) -> Option<&Record> {
+        let first = self.entries.front()?.record.seq;
+        let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
+        self.entries.get(at).map(|entry| &entry.record)
+    }
+
+    /// Records after `after`, in order.
+    pub(super) fn records_after(&self, after: Seq) -> impl Iterator<Item = &Record> {
+        let first = self.entries.front().map_or(self.last.next(), |entry| entry.record.seq);
+        let skip = (after.0 + 1).saturating_sub(first.0);
+        self.entries.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).map(|entry| &entry.record)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.budget.release(Category::Log, self.bytes);
+    }
+}

@@ -1,0 +1,219 @@
+//! A primary: the member that serves a data role (group protocol, sections 2 to 5).
+//!
+//! The area and the index hold *committed* state only. What is decided and not yet committed lives in the log, with
+//! the newest such state of each key in `keys`. Reads see the area; writes are decided against the newest state.
+//!
+//! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
+//! (sending, acks, leases, stalls), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins).
+
+mod commit;
+mod execute;
+mod log;
+mod parities;
+mod repair;
+mod request;
+mod space;
+mod takeover;
+mod write;
+
+use bytes::Bytes;
+use cluster::{FastMap, GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time};
+use store::{Budget, DataStore, StoreConfig};
+use wire::op::{Failure, Outcome};
+
+pub(crate) use execute::is_repeatable;
+pub(crate) use request::Pending;
+
+use crate::outbox::{Context, Sender};
+use log::Log;
+use parities::ParityPeer;
+use repair::Repair;
+use request::Waiting;
+use space::Growth;
+use takeover::Taking;
+use write::PendingKey;
+
+/// See the module.
+pub(crate) struct Primary {
+    member: MemberId,
+    term: Term,
+    host: HostId,
+    view: GroupView,
+    phase: Phase,
+    /// Not before this the former primary's lease has surely ended.
+    serve_from: Time,
+    log: Log,
+    /// Newest committed record (ST).
+    committed: Seq,
+    parities: Vec<ParityPeer>,
+    keys: FastMap<Bytes, PendingKey>,
+    /// Newest uncommitted `Clear`.
+    cleared: Option<Seq>,
+    waiting: Waiting,
+    growth: Growth,
+    repair: Repair,
+    /// Whether `flush` has something to look at.
+    dirty: bool,
+    config: StoreConfig,
+    budget: Budget,
+}
+
+/// What a primary has.
+enum Phase {
+    /// A stand-in that is still fetching its index.
+    Taking(Box<Taking>),
+    /// Everything but, on a stand-in, some pages.
+    Serving(Box<DataStore>),
+}
+
+impl Primary {
+    /// The first primary of a new role: an empty area.
+    pub(crate) fn first(
+        context: &mut Context<'_>,
+        member: MemberId,
+        host: HostId,
+        view: &GroupView,
+        config: &StoreConfig,
+        budget: &Budget,
+    ) -> Result<Self, store::AreaError> {
+        let store = DataStore::new(config.clone(), budget.clone())?;
+        let phase = Phase::Serving(Box::new(store));
+        Ok(Self::assemble(context, member, host, view, (phase, Seq(0), Time(0)), (config, budget)))
+    }
+
+    fn assemble(
+        context: &mut Context<'_>,
+        member: MemberId,
+        host: HostId,
+        view: &GroupView,
+        (phase, start, serve_from): (Phase, Seq, Time),
+        (config, budget): (&StoreConfig, &Budget),
+    ) -> Self {
+        let role = view.data_role(member.role).expect("the caller found itself in this view");
+        let mut primary = Self {
+            member,
+            term: role.term,
+            host,
+            view: view.clone(),
+            phase,
+            serve_from,
+            log: Log::starting_after(start, budget.clone()),
+            committed: start,
+            parities: Vec::new(),
+            keys: FastMap::default(),
+            cleared: None,
+            waiting: Waiting::default(),
+            growth: Growth::default(),
+            repair: Repair::default(),
+            dirty: false,
+            config: config.clone(),
+            budget: budget.clone(),
+        };
+        primary.parities =
+            view.in_sync().map(|(role, host)| ParityPeer::new(role, host, start, context.now.time)).collect();
+        primary.greet_all(context);
+        primary
+    }
+
+    pub(crate) fn member(&self) -> MemberId {
+        self.member
+    }
+
+    pub(crate) fn term(&self) -> Term {
+        self.term
+    }
+
+    pub(crate) fn committed(&self) -> Seq {
+        self.committed
+    }
+
+    pub(crate) fn last(&self) -> Seq {
+        self.log.last()
+    }
+
+    /// The store, once there is one.
+    pub(crate) fn store(&self) -> Option<&DataStore> {
+        match &self.phase {
+            Phase::Serving(store) => Some(store),
+            Phase::Taking(_) => None,
+        }
+    }
+
+    fn store_mut(&mut self) -> Option<&mut DataStore> {
+        match &mut self.phase {
+            Phase::Serving(store) => Some(store),
+            Phase::Taking(_) => None,
+        }
+    }
+
+    /// Records not yet committed, oldest first.
+    pub(crate) fn uncommitted(&self) -> impl Iterator<Item = &wire::message::Record> {
+        self.log.records_after(self.committed)
+    }
+
+    pub(crate) fn log_len(&self) -> usize {
+        self.log.len()
+    }
+
+    pub(crate) fn waiting_len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn sender(&self) -> Sender {
+        Sender { group: self.member.group, role: self.member.role, view: self.view.version }
+    }
+
+    fn is_rebuilding(&self) -> bool {
+        matches!(self.view.data_role(self.member.role).map(|r| r.status), Some(RoleStatus::Rebuilding { .. }))
+    }
+
+    /// Whether `view` still has this member as the primary of this term.
+    pub(crate) fn is_named_by(&self, view: &GroupView) -> bool {
+        view.data_role(self.member.role)
+            .is_some_and(|role| role.primary == Some(self.host) && role.term == self.term)
+    }
+
+    /// A newer view that still names this member: parities that left are no longer waited for, sessions start anew.
+    pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
+        debug_assert!(self.is_named_by(view) && view.version > self.view.version);
+        self.view = view.clone();
+        self.parities
+            .retain(|peer| view.in_sync().any(|(role, host)| (role, host) == (peer.role, peer.host)));
+        self.repair.forget_sessions();
+        self.advance(context);
+        self.settle_growth(context);
+        self.retry_takeover(context);
+        self.retry_waiting(context);
+        self.sweep(context);
+    }
+
+    /// Deposed: open writes have an unknown outcome; requests that have not begun go back to be routed anew.
+    pub(crate) fn step_down(mut self, context: &mut Context<'_>) -> Vec<Pending> {
+        while let Some(entry) = self.log.pop() {
+            for (reply, _) in entry.answers {
+                context.reply(reply, Outcome::Failed(Failure::Unknown));
+            }
+        }
+        self.waiting.take_all()
+    }
+
+    /// Timers.
+    pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
+        self.tick_parities(context);
+        self.tick_space(context);
+        self.retry_takeover(context);
+        self.tick_repair(context);
+        self.expire_waiting(context);
+        self.retry_waiting(context);
+        self.tick_flush(context);
+    }
+
+    /// When `tick` has something to do, at the latest.
+    pub(crate) fn next_deadline(&self, timing: &crate::Timing) -> Time {
+        let mut next = self.parities_deadline(timing);
+        if !self.waiting.is_empty() || self.repair.is_active() || self.is_rebuilding() {
+            next = next.min(self.repair.last_tick() + timing.retry_us / 8);
+        }
+        next
+    }
+}

@@ -1,0 +1,286 @@
+//! A primary and its parities: sending records, acknowledgements, leases and stalls (group protocol, section 3).
+//!
+//! Batching without a timer: while a Frame is unacknowledged on a link, records gather; its Ack sends them on. One
+//! Frame carries at most `Limits::frame_records` records or `Limits::frame_bytes` bytes of deltas.
+
+use cluster::{HostId, RoleIndex, Seq, Time};
+use smallvec::SmallVec;
+use wire::message::{Ack, Frame, GroupBody, Hello, Reject, ToCoordinator, Welcome};
+
+use super::Primary;
+use crate::Timing;
+use crate::outbox::Context;
+use crate::size::record_bytes;
+
+/// What a primary knows of one parity whose acks it needs.
+pub(super) struct ParityPeer {
+    pub role: RoleIndex,
+    pub host: HostId,
+    /// Whether it has answered the Hello on this connection.
+    welcomed: bool,
+    /// Newest record sent on this connection.
+    sent: Seq,
+    acked: Seq,
+    /// Commit index of the newest Frame.
+    committed_sent: Seq,
+    /// The Frame that is not yet acknowledged, by its time of sending.
+    outstanding: Option<Time>,
+    last_sent: Time,
+    /// Since when nothing has been heard though something was due; reset by every answer.
+    silent_since: Option<Time>,
+    /// Time of sending of the newest acknowledged Frame: the lease counts from here.
+    lease_base: Option<Time>,
+    /// When the coordinator was last asked to remove it.
+    complained: Option<Time>,
+}
+
+impl ParityPeer {
+    pub(super) fn new(role: RoleIndex, host: HostId, start: Seq, now: Time) -> Self {
+        Self {
+            role,
+            host,
+            welcomed: false,
+            sent: start,
+            acked: start,
+            committed_sent: start,
+            outstanding: None,
+            last_sent: now,
+            silent_since: Some(now),
+            lease_base: None,
+            complained: None,
+        }
+    }
+
+    pub(super) fn acked(&self) -> Seq {
+        self.acked
+    }
+
+    /// Whether it has left something unanswered for a stall time-out.
+    pub(super) fn is_silent(&self, now: Time, timing: &Timing) -> bool {
+        self.silent_since.is_some_and(|since| now.since(since) >= timing.stall_us)
+    }
+
+    fn heard(&mut self) {
+        self.silent_since = None;
+        self.complained = None;
+    }
+
+    /// When a Frame without records is due.
+    fn idle_frame_due(&self, committed: Seq, timing: &Timing) -> Time {
+        let delay =
+            if committed > self.committed_sent { timing.commit_delay_us } else { timing.heartbeat_us };
+        self.last_sent + delay
+    }
+}
+
+impl Primary {
+    /// Until when the parities' acks allow reads; for ever if there is no parity that could serve another primary.
+    pub(super) fn leased_until(&self, timing: &Timing) -> Time {
+        let lease = |peer: &ParityPeer| peer.lease_base.map_or(Time(0), |base| base + timing.held_lease_us());
+        self.parities.iter().map(lease).min().unwrap_or(Time(u64::MAX))
+    }
+
+    /// Says Hello to every parity: a new primary, or a new view.
+    pub(super) fn greet_all(&mut self, context: &mut Context<'_>) {
+        for at in 0..self.parities.len() {
+            self.greet(context, at);
+        }
+    }
+
+    fn greet(&mut self, context: &mut Context<'_>, at: usize) {
+        let hello = Hello { term: self.term, committed: self.committed };
+        let sender = self.sender();
+        let peer = &mut self.parities[at];
+        peer.welcomed = false;
+        peer.outstanding = None;
+        peer.last_sent = context.now.time;
+        peer.silent_since.get_or_insert(context.now.time);
+        sender.send(context, peer.host, peer.role, GroupBody::Hello(hello));
+    }
+
+    /// A new connection to `host`: what was in flight on the old one is lost.
+    pub(crate) fn link_up(&mut self, context: &mut Context<'_>, host: HostId) {
+        for at in 0..self.parities.len() {
+            if self.parities[at].host == host {
+                self.greet(context, at);
+            }
+        }
+        self.retry_growth(context);
+        self.retry_takeover(context);
+    }
+
+    /// The connection to `host` is gone: nothing can be sent until the next one.
+    pub(crate) fn link_down(&mut self, context: &Context<'_>, host: HostId) {
+        for peer in self.parities.iter_mut().filter(|peer| peer.host == host) {
+            peer.welcomed = false;
+            peer.outstanding = None;
+            peer.silent_since.get_or_insert(context.now.time);
+        }
+    }
+
+    fn peer_mut(&mut self, from: HostId, role: RoleIndex) -> Option<&mut ParityPeer> {
+        self.parities.iter_mut().find(|peer| peer.host == from && peer.role == role)
+    }
+
+    /// The parity has everything up to `received`: go on from there.
+    pub(crate) fn handle_welcome(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        welcome: &Welcome,
+    ) {
+        if welcome.term != self.term {
+            return;
+        }
+        let last = self.log.last();
+        let committed = self.committed;
+        let Some(peer) = self.peer_mut(from, role) else { return };
+        if welcome.received > last || welcome.received < committed {
+            // Not a state that this stream can have: a parity that lost its memory under the same name, or worse.
+            tracing::error!(%from, received = %welcome.received, %committed, %last, "parity welcomes from an impossible record");
+            return;
+        }
+        peer.welcomed = true;
+        peer.outstanding = None;
+        peer.sent = welcome.received;
+        peer.acked = peer.acked.max(welcome.received);
+        peer.heard();
+        // A Frame at once, even an empty one: its Ack is the lease.
+        peer.last_sent = Time(0);
+        self.dirty = true;
+        self.advance(context);
+    }
+
+    /// Cumulative acknowledgement.
+    pub(crate) fn handle_ack(&mut self, context: &mut Context<'_>, from: HostId, role: RoleIndex, ack: &Ack) {
+        if ack.term != self.term {
+            return;
+        }
+        let now = context.now.time;
+        let Some(peer) = self.peer_mut(from, role) else { return };
+        peer.acked = peer.acked.max(ack.received);
+        // A time of sending in the future would be a peer's invention.
+        peer.lease_base = peer.lease_base.max(Some(ack.echo.min(now)));
+        peer.heard();
+        if peer.outstanding == Some(ack.echo) {
+            peer.outstanding = None;
+        }
+        self.dirty = true;
+        self.advance(context);
+        self.retry_waiting(context);
+    }
+
+    /// A parity refuses this term. The view will say why; until then nothing is acknowledged or read.
+    pub(crate) fn handle_reject(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        reject: &Reject,
+    ) {
+        if reject.fence <= self.term {
+            return;
+        }
+        let group = self.member.group;
+        if let Some(peer) = self.peer_mut(from, role) {
+            peer.lease_base = None;
+            peer.outstanding = None;
+            peer.welcomed = false;
+        }
+        context.coordinator(ToCoordinator::FetchView { group });
+    }
+
+    /// Sends what is due. Called once per batch of events.
+    pub(crate) fn flush(&mut self, context: &mut Context<'_>) {
+        if !std::mem::take(&mut self.dirty) {
+            return;
+        }
+        for at in 0..self.parities.len() {
+            let peer = &self.parities[at];
+            if peer.welcomed && peer.outstanding.is_none() {
+                let idle_due = peer.idle_frame_due(self.committed, context.timing) <= context.now.time;
+                if peer.sent < self.log.last() || idle_due {
+                    self.send_frame(context, at);
+                }
+            }
+        }
+    }
+
+    fn send_frame(&mut self, context: &mut Context<'_>, at: usize) {
+        let now = context.now.time;
+        let sender = self.sender();
+        let peer = &self.parities[at];
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        for record in self.log.records_after(peer.sent) {
+            bytes += record_bytes(record);
+            if !records.is_empty()
+                && (bytes > context.limits.frame_bytes || records.len() >= context.limits.frame_records)
+            {
+                break;
+            }
+            records.push(record.clone());
+        }
+        let peer = &mut self.parities[at];
+        if let Some(last) = records.last() {
+            peer.sent = last.seq;
+        }
+        peer.committed_sent = self.committed;
+        peer.outstanding = Some(now);
+        peer.last_sent = now;
+        peer.silent_since.get_or_insert(now);
+        let frame = Frame { term: self.term, sent_at: now, committed: self.committed, records };
+        sender.send(context, peer.host, peer.role, GroupBody::Frame(frame));
+    }
+
+    /// Heartbeats, unanswered Hellos, stalls.
+    pub(super) fn tick_parities(&mut self, context: &mut Context<'_>) {
+        let now = context.now.time;
+        for at in 0..self.parities.len() {
+            let peer = &self.parities[at];
+            if !peer.welcomed && now.since(peer.last_sent) >= context.timing.heartbeat_us {
+                self.greet(context, at);
+            }
+        }
+        self.dirty = true;
+        self.complain(context);
+    }
+
+    /// Asks the coordinator to remove parities that have been silent for too long; never removes one itself.
+    fn complain(&mut self, context: &mut Context<'_>) {
+        let now = context.now.time;
+        let timing = context.timing;
+        let due = |peer: &ParityPeer| {
+            peer.is_silent(now, timing) && peer.complained.is_none_or(|at| now.since(at) >= timing.retry_us)
+        };
+        if !self.parities.iter().any(due) {
+            return;
+        }
+        let silent: SmallVec<[RoleIndex; 4]> =
+            self.parities.iter().filter(|peer| peer.is_silent(now, timing)).map(|peer| peer.role).collect();
+        for peer in self.parities.iter_mut().filter(|peer| peer.is_silent(now, timing)) {
+            peer.complained = Some(now);
+        }
+        context.coordinator(ToCoordinator::Stalled {
+            group: self.member.group,
+            role: self.member.role,
+            term: self.term,
+            view: self.view.version,
+            parities: silent,
+        });
+    }
+
+    pub(super) fn parities_deadline(&self, timing: &Timing) -> Time {
+        let of = |peer: &ParityPeer| {
+            if let Some(since) = peer.silent_since {
+                let stall = peer.complained.map_or(since + timing.stall_us, |at| at + timing.retry_us);
+                return if peer.welcomed { stall } else { stall.min(peer.last_sent + timing.heartbeat_us) };
+            }
+            peer.idle_frame_due(self.committed, timing)
+        };
+        let start = if matches!(self.phase, super::Phase::Serving(_)) { self.serve_from } else { Time(0) };
+        let next = self.parities.iter().map(of).min().unwrap_or(Time(u64::MAX));
+        if self.waiting.is_empty() || start.0 == 0 { next } else { next.min(start) }
+    }
+}

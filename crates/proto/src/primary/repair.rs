@@ -1,0 +1,308 @@
+//! Page repair: at a stand-in (R1, R2, R6) and at the other primaries (R3). Group protocol, section 5.
+
+use std::collections::BTreeMap;
+
+use cluster::{HostId, RoleIndex, RoleStatus, Time};
+use smallvec::SmallVec;
+use store::{PAGE_BYTES, PageRange, RUN_BYTES};
+use wire::message::{GroupBody, Open, Page, Read, Residual, SessionId, ToCoordinator};
+
+use super::{Phase, Primary};
+use crate::outbox::Context;
+
+/// Pages of a 64 KiB run: the most that one session repairs.
+const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+
+/// A stand-in's sessions.
+#[derive(Default)]
+pub(super) struct Repair {
+    sessions: BTreeMap<u64, Session>,
+    count: u64,
+    last_tick: Time,
+    /// When the coordinator was last told that all pages are here.
+    reported: Option<Time>,
+}
+
+struct Session {
+    pages: PageRange,
+    parities: SmallVec<[RoleIndex; 4]>,
+    opened: SmallVec<[RoleIndex; 4]>,
+    residuals: Vec<(RoleIndex, Residual)>,
+    started: Time,
+    cause: Cause,
+}
+
+/// Why a session was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// A request waits for the pages.
+    Demand,
+    /// The background sweep.
+    Sweep,
+}
+
+impl Repair {
+    /// A new view ends all sessions (I7); the pages that are here stay.
+    pub(super) fn forget_sessions(&mut self) {
+        self.sessions.clear();
+        self.reported = None;
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        !self.sessions.is_empty()
+    }
+
+    pub(super) fn last_tick(&self) -> Time {
+        self.last_tick
+    }
+
+    fn covers(&self, page: u32) -> bool {
+        self.sessions.values().any(|s| page >= s.pages.first && page < s.pages.first + s.pages.count)
+    }
+
+    fn count_of(&self, cause: Cause) -> usize {
+        self.sessions.values().filter(|session| session.cause == cause).count()
+    }
+}
+
+impl Primary {
+    /// Whether sessions can succeed now: every lost role's stream has one settled end, so that all parities hold the
+    /// same bytes of it in their sums.
+    fn may_repair(&self) -> bool {
+        let settled = self.view.data.iter().all(|role| role.status != RoleStatus::Fenced);
+        settled && !self.parities.is_empty() && matches!(self.phase, Phase::Serving(_))
+    }
+
+    /// Opens sessions for those of `pages` that are absent and not under repair, run by run.
+    pub(super) fn demand_pages(&mut self, context: &mut Context<'_>, pages: PageRange) {
+        if !self.may_repair() {
+            return;
+        }
+        for piece in split_by_run(pages) {
+            if self.repair.count_of(Cause::Demand) >= context.limits.demand_sessions {
+                return;
+            }
+            if let Some(absent) = self.absent_part(piece) {
+                self.open_session(context, absent, Cause::Demand);
+            }
+        }
+    }
+
+    /// The smallest range within `piece` that covers its absent pages; none if all are here or being repaired.
+    fn absent_part(&self, piece: PageRange) -> Option<PageRange> {
+        let store = self.store()?;
+        let wanted = |page: &u32| {
+            !store.pages_present(PageRange { first: *page, count: 1 }) && !self.repair.covers(*page)
+        };
+        let first = piece.iter().find(wanted)?;
+        let last = piece.iter().filter(wanted).last()?;
+        Some(PageRange { first, count: last - first + 1 })
+    }
+
+    /// The background sweep: keeps a few sessions open until no page is absent, then reports.
+    pub(super) fn sweep(&mut self, context: &mut Context<'_>) {
+        if !self.is_rebuilding() || !self.may_repair() {
+            return;
+        }
+        let mut from = 0;
+        while self.repair.count_of(Cause::Sweep) < context.limits.sweep_sessions {
+            let Some(pages) = self.store().and_then(|store| store.next_absent(from)) else { break };
+            from = pages.first + pages.count;
+            if let Some(absent) = self.absent_part(pages) {
+                self.open_session(context, absent, Cause::Sweep);
+            }
+        }
+        self.report_if_whole(context);
+    }
+
+    fn report_if_whole(&mut self, context: &mut Context<'_>) {
+        let whole = self.store().is_some_and(|store| store.absent_count() == 0);
+        let now = context.now.time;
+        if whole && self.repair.reported.is_none_or(|at| now.since(at) >= context.timing.retry_us) {
+            self.repair.reported = Some(now);
+            let (group, role) = (self.member.group, self.member.role);
+            context.coordinator(ToCoordinator::Repaired { group, role, term: self.term });
+        }
+    }
+
+    /// R1, to as many parities as there are lost roles that may still be in their sums.
+    fn open_session(&mut self, context: &mut Context<'_>, pages: PageRange, cause: Cause) {
+        let unknowns = self.view.roles_in_play();
+        let parities: SmallVec<[RoleIndex; 4]> =
+            self.view.in_sync().map(|(role, _)| role).take(unknowns).collect();
+        self.repair.count += 1;
+        let number = self.repair.count;
+        let open = Open { session: self.session_id(number), pages, committed: self.committed };
+        for &(role, host) in &self.hosts_of(&parities) {
+            self.sender().send(context, host, role, GroupBody::Open(open.clone()));
+        }
+        let started = context.now.time;
+        let session =
+            Session { pages, parities, opened: SmallVec::new(), residuals: Vec::new(), started, cause };
+        self.repair.sessions.insert(number, session);
+    }
+
+    fn session_id(&self, number: u64) -> SessionId {
+        SessionId { role: self.member.role, term: self.term, number }
+    }
+
+    fn hosts_of(&self, parities: &[RoleIndex]) -> SmallVec<[(RoleIndex, HostId); 4]> {
+        self.view.in_sync().filter(|(role, _)| parities.contains(role)).collect()
+    }
+
+    /// The session, if it is one of this primary's.
+    fn session(&mut self, id: SessionId) -> Option<&mut Session> {
+        if id.role != self.member.role || id.term != self.term {
+            return None;
+        }
+        self.repair.sessions.get_mut(&id.number)
+    }
+
+    /// R2: after all snapshots are taken, every other primary is asked for its pages.
+    pub(crate) fn handle_opened(&mut self, context: &mut Context<'_>, parity: RoleIndex, id: SessionId) {
+        let Some(session) = self.session(id) else { return };
+        if !session.parities.contains(&parity) || session.opened.contains(&parity) {
+            return;
+        }
+        session.opened.push(parity);
+        if session.opened.len() < session.parities.len() {
+            return;
+        }
+        let read = Read { session: id, pages: session.pages, parities: session.parities.clone() };
+        let others: SmallVec<[(RoleIndex, HostId); 8]> = self
+            .view
+            .data_roles()
+            .filter(|(role, _)| *role != self.member.role)
+            .filter_map(|(role, data)| data.primary.map(|host| (role, host)))
+            .collect();
+        for (role, host) in others {
+            self.sender().send(context, host, role, GroupBody::Read(read.clone()));
+        }
+    }
+
+    /// R3: one snapshot of committed bytes, into the FIFO to each parity of the session.
+    pub(crate) fn handle_read(&mut self, context: &mut Context<'_>, read: &Read) {
+        if read.pages.count == 0 || read.pages.count > RUN_PAGES {
+            return;
+        }
+        let bytes = self.store().and_then(|store| {
+            store
+                .pages_present(read.pages)
+                .then(|| bytes::Bytes::copy_from_slice(store.page_bytes(read.pages)))
+        });
+        let mut committed = self.committed;
+        if crate::planted(crate::Bug::RepairOutsideFifo) {
+            committed = cluster::Seq(committed.0.saturating_sub(2));
+        }
+        let page = Page { session: read.session, term: self.term, committed, bytes };
+        for (role, host) in self.hosts_of(&read.parities) {
+            self.sender().send(context, host, role, GroupBody::Page(page.clone()));
+        }
+    }
+
+    /// R6: when all have answered, solve for this role's pages.
+    pub(crate) fn handle_residual(
+        &mut self,
+        context: &mut Context<'_>,
+        parity: RoleIndex,
+        residual: Residual,
+    ) {
+        let id = residual.session;
+        let Some(session) = self.session(id) else { return };
+        let known = session.residuals.iter().any(|(role, _)| *role == parity);
+        if known || !session.parities.contains(&parity) || residual.bytes.len() != session.pages.len_bytes() {
+            return;
+        }
+        session.residuals.push((parity, residual));
+        if session.residuals.len() < session.parities.len() {
+            return;
+        }
+        let session = self.repair.sessions.remove(&id.number).expect("looked up above");
+        match self.solve(context, &session) {
+            Some(pages) => self.fill(context, session.pages, &pages),
+            None => self.retry_smaller(context, &session),
+        }
+    }
+
+    /// This role's pages out of the residuals; none if the members answered differently or too much is lost.
+    fn solve(&self, context: &Context<'_>, session: &Session) -> Option<Vec<u8>> {
+        let lost = &session.residuals.first()?.1.lost;
+        if session.residuals.iter().any(|(_, r)| r.lost != *lost) || lost.len() > session.residuals.len() {
+            return None;
+        }
+        let rows: Vec<usize> =
+            session.residuals.iter().map(|(role, _)| usize::from(role.0) - self.view.k()).collect();
+        let lost: Vec<usize> = lost.iter().map(|role| usize::from(role.0)).collect();
+        let sums: Vec<&[u8]> = session.residuals.iter().map(|(_, r)| r.bytes.as_ref()).collect();
+        let mut out = vec![0; session.pages.len_bytes()];
+        let wanted = usize::from(self.member.role.0);
+        context.code.recover(&rows, &lost, wanted, &sums, &mut out).ok()?;
+        Some(out)
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pages: PageRange, bytes: &[u8]) {
+        let Some(store) = self.store_mut() else { return };
+        // Only what is absent: a page that came meanwhile may have been written since.
+        for (page, bytes) in pages.iter().zip(bytes.chunks_exact(PAGE_BYTES)) {
+            let page = PageRange { first: page, count: 1 };
+            if !store.pages_present(page) && store.fill(page, bytes).is_err() {
+                tracing::warn!(member = %self.member, "no memory for repaired pages; trying again later");
+                return;
+            }
+        }
+        self.retry_waiting(context);
+        self.demand_waiting(context);
+        self.sweep(context);
+    }
+
+    /// A run may be partly present elsewhere: single pages have fewer unknowns.
+    fn retry_smaller(&mut self, context: &mut Context<'_>, session: &Session) {
+        if session.pages.count > 1 {
+            for page in session.pages.iter() {
+                if let Some(absent) = self.absent_part(PageRange { first: page, count: 1 }) {
+                    self.open_session(context, absent, session.cause);
+                }
+            }
+        }
+    }
+
+    /// A parity could not take part: the timer opens the session anew.
+    pub(crate) fn handle_abort(&mut self, id: SessionId) {
+        if self.session(id).is_some() {
+            self.repair.sessions.remove(&id.number);
+        }
+    }
+
+    fn demand_waiting(&mut self, context: &mut Context<'_>) {
+        let wanted: Vec<PageRange> = self.waiting.wanted_pages().collect();
+        for pages in wanted {
+            self.demand_pages(context, pages);
+        }
+    }
+
+    /// Sessions that take too long are tried again; the sweep goes on.
+    pub(super) fn tick_repair(&mut self, context: &mut Context<'_>) {
+        let now = context.now.time;
+        self.repair.last_tick = now;
+        self.repair.sessions.retain(|_, session| now.since(session.started) < context.timing.retry_us);
+        if self.is_rebuilding() {
+            self.demand_waiting(context);
+            self.sweep(context);
+        }
+    }
+}
+
+/// Cuts a range at the boundaries of 64 KiB runs.
+fn split_by_run(pages: PageRange) -> impl Iterator<Item = PageRange> {
+    let end = pages.first + pages.count;
+    let mut next = pages.first;
+    std::iter::from_fn(move || {
+        if next >= end {
+            return None;
+        }
+        let stop = ((next / RUN_PAGES + 1) * RUN_PAGES).min(end);
+        let piece = PageRange { first: next, count: stop - next };
+        next = stop;
+        Some(piece)
+    })
+}

@@ -1,0 +1,202 @@
+//! Space in the area: extents that the parities must reserve first, eviction, compaction.
+
+use cluster::{KeyHash, RoleIndex, Time};
+use smallvec::{SmallVec, smallvec};
+use store::{Addr, Allocation, IndexOp, Reclaim, Shortage};
+use wire::message::{GroupBody, Reserve, Reserved};
+use wire::op::Failure;
+
+use super::Primary;
+use super::log::Purpose;
+use super::request::Wait;
+use super::write::Draft;
+use crate::outbox::Context;
+
+/// How long a refused extent is not asked for again, in microseconds.
+const REFUSAL_US: u64 = 1_000_000;
+
+/// Why there is no slot.
+pub(super) enum NoSlot {
+    /// Not now.
+    Wait(Wait),
+    /// Not at all.
+    Refuse(Failure),
+}
+
+/// The area on its way to being larger, or to having room again.
+#[derive(Default)]
+pub(super) struct Growth {
+    asking: Option<Asking>,
+    refused_at: Option<Time>,
+    /// Uncommitted records that make room.
+    reclaiming: u32,
+}
+
+/// An extent that parities are being asked for.
+struct Asking {
+    extent: u32,
+    granted: SmallVec<[RoleIndex; 4]>,
+}
+
+impl Growth {
+    pub(super) fn reclaim_committed(&mut self) {
+        self.reclaiming -= 1;
+    }
+}
+
+impl Primary {
+    /// A slot for `len_bytes`, or what to wait for.
+    pub(super) fn allocate(
+        &mut self,
+        context: &mut Context<'_>,
+        len_bytes: usize,
+    ) -> Result<Allocation, NoSlot> {
+        let store = self.store_mut().expect("only asked while serving");
+        match store.allocate(len_bytes) {
+            Ok(allocation) => Ok(allocation),
+            Err(Shortage::TooLarge) => Err(NoSlot::Refuse(Failure::TooLarge)),
+            Err(Shortage::Absent(pages)) => Err(NoSlot::Wait(Wait::Pages(pages))),
+            Err(Shortage::Extent(extent)) => {
+                self.ask_for(context, extent);
+                Err(NoSlot::Wait(Wait::Space))
+            }
+            Err(Shortage::Reclaim) => self.make_room(context, len_bytes),
+            Err(Shortage::Full) => self.wait_or_refuse(),
+        }
+    }
+
+    /// Full: but what is in flight may free something.
+    fn wait_or_refuse<T>(&self) -> Result<T, NoSlot> {
+        if self.log.is_empty() {
+            Err(NoSlot::Refuse(Failure::OutOfMemory))
+        } else {
+            Err(NoSlot::Wait(Wait::Space))
+        }
+    }
+
+    fn make_room(&mut self, context: &mut Context<'_>, len_bytes: usize) -> Result<Allocation, NoSlot> {
+        if self.growth.reclaiming > 0 {
+            return Err(NoSlot::Wait(Wait::Space));
+        }
+        let store = self.store_mut().expect("only asked while serving");
+        match store.reclaim(len_bytes, context.now.unix) {
+            Reclaim::Remove(victims) => self.log_victims(context, &victims),
+            Reclaim::Move(addrs) => {
+                for addr in addrs {
+                    self.log_move(context, addr);
+                }
+            }
+            Reclaim::Pending => return Err(NoSlot::Wait(Wait::Space)),
+            Reclaim::Nothing => {}
+        }
+        if self.growth.reclaiming > 0 { Err(NoSlot::Wait(Wait::Space)) } else { self.wait_or_refuse() }
+    }
+
+    /// One record removes a batch of items, evicted or expired.
+    fn log_victims(&mut self, context: &mut Context<'_>, victims: &[store::Victim]) {
+        let mut draft = Draft::default();
+        let mut keys = SmallVec::new();
+        for victim in victims {
+            let store = self.store_mut().expect("only asked while serving");
+            let key = bytes::Bytes::copy_from_slice(store.item(victim.addr).key);
+            if self.cleared.is_some() || self.keys.contains_key(&key) {
+                self.store_mut().expect("only asked while serving").unreclaim(victim.addr);
+                continue;
+            }
+            draft.ops.push(IndexOp::Remove { hash: victim.hash, addr: victim.addr });
+            draft.pinned.push(victim.addr);
+            keys.push((key, None));
+        }
+        if !draft.ops.is_empty() {
+            self.growth.reclaiming += 1;
+            self.append(context, draft, Purpose::Reclaim, keys, None);
+        }
+    }
+
+    /// Rewrites an item elsewhere, so that its run can be emptied.
+    fn log_move(&mut self, context: &mut Context<'_>, addr: Addr) {
+        let store = self.store_mut().expect("only asked while serving");
+        let item = store.item(addr);
+        let key = bytes::Bytes::copy_from_slice(item.key);
+        let image = item.bytes().to_vec();
+        let hash = KeyHash::of(self.config.cluster, &key).into();
+        let busy = self.cleared.is_some() || self.keys.contains_key(&key);
+        let store = self.store_mut().expect("only asked while serving");
+        let Some(allocation) = (if busy { None } else { store.allocate(image.len()).ok() }) else {
+            return store.unreclaim(addr);
+        };
+        self.growth.reclaiming += 1;
+        let place = (allocation, image.as_slice());
+        self.log_item(context, (key, hash), Some(addr), place, None, Purpose::Reclaim);
+    }
+
+    /// Begins to reserve `extent` at every parity.
+    fn ask_for(&mut self, context: &mut Context<'_>, extent: u32) {
+        if self.growth.asking.is_none() {
+            self.growth.asking = Some(Asking { extent, granted: smallvec![] });
+            self.retry_growth(context);
+            self.settle_growth(context);
+        }
+    }
+
+    /// Asks the parities that have not answered.
+    pub(super) fn retry_growth(&mut self, context: &mut Context<'_>) {
+        let Some(asking) = &self.growth.asking else { return };
+        let reserve = Reserve { term: self.term, extent: asking.extent };
+        for peer in self.parities.iter().filter(|peer| !asking.granted.contains(&peer.role)) {
+            self.sender().send(context, peer.host, peer.role, GroupBody::Reserve(reserve.clone()));
+        }
+    }
+
+    pub(crate) fn handle_reserved(
+        &mut self,
+        context: &mut Context<'_>,
+        role: RoleIndex,
+        reserved: &Reserved,
+    ) {
+        let Some(asking) = &mut self.growth.asking else { return };
+        if reserved.term != self.term || reserved.extent != asking.extent {
+            return;
+        }
+        if reserved.granted {
+            if !asking.granted.contains(&role) {
+                asking.granted.push(role);
+            }
+            self.settle_growth(context);
+        } else {
+            self.refuse_growth(context);
+        }
+    }
+
+    /// All parities have reserved it: the extent may be used, if there is memory here too.
+    pub(super) fn settle_growth(&mut self, context: &mut Context<'_>) {
+        let Some(asking) = &self.growth.asking else { return };
+        if !self.parities.iter().all(|peer| asking.granted.contains(&peer.role)) {
+            return;
+        }
+        let extent = asking.extent;
+        let store = self.store_mut().expect("only a primary that serves asks");
+        if store.commit_extent(extent).is_err() {
+            return self.refuse_growth(context);
+        }
+        self.growth.asking = None;
+        self.retry_waiting(context);
+    }
+
+    fn refuse_growth(&mut self, context: &mut Context<'_>) {
+        let Some(asking) = self.growth.asking.take() else { return };
+        self.growth.refused_at = Some(context.now.time);
+        self.store_mut().expect("only a primary that serves asks").refuse_extent(asking.extent);
+        self.retry_waiting(context);
+    }
+
+    /// Memory that was refused may be there by now.
+    pub(super) fn tick_space(&mut self, context: &mut Context<'_>) {
+        if self.growth.refused_at.is_some_and(|at| context.now.time.since(at) >= REFUSAL_US) {
+            self.growth.refused_at = None;
+            if let Some(store) = self.store_mut() {
+                store.allow_growth();
+            }
+        }
+    }
+}

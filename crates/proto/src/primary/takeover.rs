@@ -1,0 +1,140 @@
+//! A stand-in begins: it takes the index replica from an in-sync parity (group protocol, section 4, F6).
+
+use cluster::{GroupView, Handover, HostId, MemberId, RoleIndex, RoleStatus, Time};
+use store::{Budget, DataStore, ReplicaBuilder, StoreConfig};
+use wire::message::{FetchIndex, GroupBody, IndexPart};
+
+use super::{Phase, Primary};
+use crate::outbox::Context;
+
+/// An index on its way.
+pub(super) struct Taking {
+    builder: ReplicaBuilder,
+    next_part: u32,
+    /// The parity that was asked, and when.
+    asked: Option<(RoleIndex, HostId, Time)>,
+}
+
+impl Primary {
+    /// A stand-in for `member`, which `view` appoints.
+    pub(crate) fn stand_in(
+        context: &mut Context<'_>,
+        member: MemberId,
+        host: HostId,
+        view: &GroupView,
+        config: &StoreConfig,
+        budget: &Budget,
+    ) -> Option<Self> {
+        let RoleStatus::Rebuilding { start, handover } = view.data_role(member.role)?.status else {
+            return None;
+        };
+        let serve_from = match handover {
+            Handover::Immediate => Time(0),
+            Handover::AfterLease => {
+                context.now.time + context.timing.read_lease_us + context.timing.read_lease_us / 50
+            }
+        };
+        let phase = Phase::Taking(Box::new(Taking::new(config.area_limit_bytes, budget)));
+        let mut primary =
+            Self::assemble(context, member, host, view, (phase, start, serve_from), (config, budget));
+        primary.retry_takeover(context);
+        Some(primary)
+    }
+
+    /// Asks for the next part of the index, from another parity if the one asked has gone or is silent.
+    pub(super) fn retry_takeover(&mut self, context: &mut Context<'_>) {
+        let sender = self.sender();
+        let here = self.host.node;
+        let Phase::Taking(taking) = &mut self.phase else { return };
+        let now = context.now.time;
+        let listed = |role, host| self.parities.iter().any(|peer| (peer.role, peer.host) == (role, host));
+        if let Some((role, host, at)) = taking.asked
+            && listed(role, host)
+            && now.since(at) < context.timing.retry_us
+        {
+            return;
+        }
+        let before = taking.asked.map(|(role, host, _)| (role, host));
+        let Some((role, host)) = next_source(&self.parities, before, here) else { return };
+        if before != Some((role, host)) {
+            **taking = Taking::new(self.config.area_limit_bytes, &self.budget);
+        }
+        taking.asked = Some((role, host, now));
+        let fetch = FetchIndex { term: self.term, part: taking.next_part };
+        sender.send(context, host, role, GroupBody::FetchIndex(fetch));
+    }
+
+    pub(crate) fn handle_index_part(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        part: &IndexPart,
+    ) {
+        let sender = self.sender();
+        let term = self.term;
+        let Phase::Taking(taking) = &mut self.phase else { return };
+        let expected =
+            taking.asked.is_some_and(|(r, h, _)| (r, h) == (role, from)) && part.part == taking.next_part;
+        if part.term != term || !expected {
+            return;
+        }
+        if let Err(error) = taking.builder.push(&part.bytes) {
+            tracing::error!(%from, %error, "index part does not decode; asking another parity");
+            taking.asked = None;
+            return;
+        }
+        taking.next_part += 1;
+        if part.last {
+            return self.begin(context);
+        }
+        taking.asked = Some((role, from, context.now.time));
+        let fetch = FetchIndex { term, part: taking.next_part };
+        sender.send(context, from, role, GroupBody::FetchIndex(fetch));
+    }
+
+    /// The index is here: rebuild the allocator from it and start to serve.
+    fn begin(&mut self, context: &mut Context<'_>) {
+        let Phase::Taking(taking) = &mut self.phase else { return };
+        let builder = std::mem::replace(
+            &mut taking.builder,
+            ReplicaBuilder::new(self.config.area_limit_bytes, self.budget.clone()),
+        );
+        let store = builder.finish().map_err(|error| error.to_string()).and_then(|replica| {
+            DataStore::from_replica(self.config.clone(), self.budget.clone(), replica)
+                .map_err(|e| e.to_string())
+        });
+        match store {
+            Ok(store) => {
+                tracing::info!(member = %self.member, term = %self.term, absent = store.absent_count(), "stand-in has its index");
+                self.phase = Phase::Serving(Box::new(store));
+                self.sweep(context);
+                self.retry_waiting(context);
+            }
+            Err(error) => {
+                tracing::error!(member = %self.member, error, "stand-in cannot use the index; trying again");
+                **taking = Taking::new(self.config.area_limit_bytes, &self.budget);
+            }
+        }
+    }
+}
+
+impl Taking {
+    fn new(area_limit_bytes: usize, budget: &Budget) -> Self {
+        Self { builder: ReplicaBuilder::new(area_limit_bytes, budget.clone()), next_part: 0, asked: None }
+    }
+}
+
+/// The parity to ask: the one on this node first, and after a failure the next in the list.
+fn next_source(
+    parities: &[super::parities::ParityPeer],
+    before: Option<(RoleIndex, HostId)>,
+    here: cluster::NodeId,
+) -> Option<(RoleIndex, HostId)> {
+    let at = before.and_then(|b| parities.iter().position(|peer| (peer.role, peer.host) == b));
+    let peer = match at {
+        Some(at) => &parities[(at + 1) % parities.len()],
+        None => parities.iter().find(|peer| peer.host.node == here).or(parities.first())?,
+    };
+    Some((peer.role, peer.host))
+}

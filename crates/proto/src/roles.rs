@@ -1,0 +1,29 @@
+//! Sets of the data roles of one group.
+
+use cluster::RoleIndex;
+use smallvec::SmallVec;
+
+/// A set of data roles (`k <= 32`), ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoleSet(u32);
+
+const _: () = assert!(cluster::Profile::MAX_K <= 32);
+
+impl RoleSet {
+    /// The roles `0..k`.
+    pub(crate) fn all(k: usize) -> Self {
+        Self(if k >= 32 { u32::MAX } else { (1 << k) - 1 })
+    }
+
+    pub(crate) fn insert(&mut self, role: RoleIndex) {
+        self.0 |= 1 << role.0;
+    }
+
+    pub(crate) fn contains(self, role: RoleIndex) -> bool {
+        self.0 >> role.0 & 1 == 1
+    }
+
+    pub(crate) fn list(self) -> SmallVec<[RoleIndex; 4]> {
+        (0..32).filter(|&r| self.contains(RoleIndex(r))).map(RoleIndex).collect()
+    }
+}

@@ -1,0 +1,244 @@
+//! Stories of a small cluster without a network: messages are delivered at once, time moves when the story says so.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use cluster::{ClusterId, HostId, Incarnation, NodeId, NodeInfo, Profile, RoleStatus, Time, UnixSeconds};
+use proto::{
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Submitted,
+    Timing, Token,
+};
+use store::{Budget, Eviction, StoreConfig};
+use wire::message::ToCoordinator;
+use wire::op::{Expiry, Get, Op, Outcome, Request, Store, StoreMode};
+
+struct Cluster {
+    hosts: BTreeMap<NodeId, Host>,
+    coordinator: Coordinator,
+    now: Now,
+    answers: BTreeMap<Token, Outcome>,
+    next_token: u64,
+}
+
+fn host_id(node: u16) -> HostId {
+    HostId { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+impl Cluster {
+    fn new(nodes: u16, profile: &str) -> Self {
+        let profile: Profile = profile.parse().unwrap();
+        let config = CoordinatorConfig {
+            cluster: ClusterId(7),
+            profile,
+            nodes,
+            shards: 1,
+            groups: u32::from(nodes),
+            timing: Timing::default(),
+        };
+        let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
+        let mut cluster = Self {
+            hosts: BTreeMap::new(),
+            coordinator: Coordinator::new(config),
+            now,
+            answers: BTreeMap::new(),
+            next_token: 0,
+        };
+        for node in 0..nodes {
+            let config = HostConfig {
+                host: host_id(node),
+                shard: 0,
+                timing: Timing::default(),
+                limits: Limits::default(),
+                store: StoreConfig {
+                    cluster: ClusterId(7),
+                    area_limit_bytes: 8 << 20,
+                    eviction: Eviction::Clock,
+                },
+                budget: Budget::new(256 << 20),
+            };
+            cluster.hosts.insert(NodeId(node), Host::new(config));
+        }
+        for node in 0..nodes {
+            let address = "127.0.0.1:1".parse().unwrap();
+            let info = NodeInfo {
+                host: host_id(node),
+                peer: address,
+                memcached: address,
+                http: address,
+                zone: String::new(),
+                alive: true,
+            };
+            cluster.coordinator.handle(now, host_id(node), ToCoordinator::Register(info));
+        }
+        cluster.settle();
+        let nodes: Vec<NodeId> = cluster.hosts.keys().copied().collect();
+        for a in &nodes {
+            for b in nodes.iter().filter(|b| *b != a) {
+                cluster.hosts.get_mut(a).unwrap().link_up(now, host_id(b.0));
+            }
+        }
+        cluster.settle();
+        cluster
+    }
+
+    /// Delivers everything until nothing moves.
+    fn settle(&mut self) {
+        loop {
+            let mut moved = false;
+            while let Some(CoordinatorAction::Send { to, message }) = self.coordinator.poll_action() {
+                moved = true;
+                if let Some(host) = self.hosts.get_mut(&to.node) {
+                    host.handle_coordinator(self.now, message);
+                }
+            }
+            let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
+            let mut mail = VecDeque::new();
+            for node in nodes {
+                let host = self.hosts.get_mut(&node).unwrap();
+                host.flush(self.now);
+                while let Some(action) = host.poll_action() {
+                    mail.push_back((node, action));
+                }
+            }
+            for (node, action) in mail {
+                moved = true;
+                match action {
+                    Action::Send { to, message } => {
+                        if let Some(host) = self.hosts.get_mut(&to) {
+                            host.handle_peer(self.now, host_id(node.0), message);
+                        }
+                    }
+                    Action::Coordinator(message) => {
+                        self.coordinator.handle(self.now, host_id(node.0), message)
+                    }
+                    Action::Reply { token, outcome } => {
+                        self.answers.insert(token, outcome);
+                    }
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn advance(&mut self, ms: u64) {
+        for _ in 0..ms.div_ceil(10) {
+            self.now.time = self.now.time + 10_000;
+            for (node, host) in &mut self.hosts {
+                let map = host.map().map_or(0, |map| map.version);
+                self.coordinator.handle(
+                    self.now,
+                    host_id(node.0),
+                    ToCoordinator::Heartbeat { host: host_id(node.0), map },
+                );
+                host.tick(self.now);
+            }
+            self.coordinator.tick(self.now);
+            self.settle();
+        }
+    }
+
+    fn kill(&mut self, node: u16) {
+        self.hosts.remove(&NodeId(node));
+        for host in self.hosts.values_mut() {
+            host.link_down(self.now, host_id(node));
+        }
+        self.settle();
+    }
+
+    fn begin(&mut self, node: u16, request: Request) -> Token {
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        let host = self.hosts.get_mut(&NodeId(node)).unwrap();
+        if let Submitted::Done(outcome) = host.submit(self.now, token, request) {
+            self.answers.insert(token, outcome);
+        }
+        self.settle();
+        token
+    }
+
+    fn run(&mut self, node: u16, request: Request) -> Option<Outcome> {
+        let token = self.begin(node, request);
+        self.answers.get(&token).cloned()
+    }
+
+    fn set(&mut self, node: u16, key: &str, value: &[u8]) -> Option<Outcome> {
+        self.run(node, set(key, value))
+    }
+
+    fn get(&mut self, node: u16, key: &str) -> Option<Vec<u8>> {
+        match self.run(node, get(key)) {
+            Some(Outcome::Hit(view)) => Some(view.value.to_vec()),
+            Some(Outcome::Miss) => None,
+            other => panic!("get {key}: {other:?}"),
+        }
+    }
+}
+
+fn set(key: &str, value: &[u8]) -> Request {
+    Request {
+        key: Bytes::copy_from_slice(key.as_bytes()),
+        op: Op::Store(Store {
+            mode: StoreMode::Set,
+            value: Bytes::copy_from_slice(value),
+            flags: 0,
+            expiry: Expiry::Never,
+            compare: None,
+            version: None,
+            invalidate: false,
+            vivify: None,
+        }),
+    }
+}
+
+fn get(key: &str) -> Request {
+    Request { key: Bytes::copy_from_slice(key.as_bytes()), op: Op::Get(Get::default()) }
+}
+
+fn value_of(i: usize, round: usize) -> Vec<u8> {
+    let len = 1 + (i * 37 + round * 101) % 3000;
+    (0..len).map(|b| (b * 7 + i * 13 + round) as u8).collect()
+}
+
+fn load(cluster: &mut Cluster, keys: usize, round: usize, through: u16) {
+    for i in 0..keys {
+        let outcome = cluster.set(through, &format!("key-{i}"), &value_of(i, round));
+        assert!(matches!(outcome, Some(Outcome::Stored(_))), "key-{i}: {outcome:?}");
+    }
+}
+
+fn check(cluster: &mut Cluster, keys: usize, round: usize, through: u16) {
+    for i in 0..keys {
+        assert_eq!(cluster.get(through, &format!("key-{i}")), Some(value_of(i, round)), "key-{i}");
+    }
+}
+
+#[test]
+fn what_is_set_on_one_node_is_read_on_any() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    load(&mut cluster, 200, 0, 0);
+    load(&mut cluster, 100, 1, 3);
+    check(&mut cluster, 100, 1, 4);
+    assert_eq!(cluster.get(2, "key-150"), Some(value_of(150, 0)));
+    assert_eq!(cluster.get(2, "nobody"), None);
+}
+
+#[test]
+fn two_nodes_killed_at_once_lose_nothing() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    load(&mut cluster, 300, 0, 0);
+    cluster.kill(1);
+    cluster.kill(3);
+    cluster.advance(3500);
+    check(&mut cluster, 300, 0, 0);
+    load(&mut cluster, 300, 1, 2);
+    check(&mut cluster, 300, 1, 4);
+    cluster.advance(2000);
+    let map = cluster.coordinator.map().unwrap();
+    assert!(
+        map.groups.iter().flat_map(|view| &view.data).all(|role| role.status == RoleStatus::Full),
+        "{map:?}"
+    );
+    check(&mut cluster, 300, 1, 4);
+}
