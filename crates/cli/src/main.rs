@@ -1,2 +1,82 @@
 //! `gestalt`, the one binary.
-fn main() {}
+#![allow(clippy::disallowed_methods)]
+
+mod bench;
+mod config;
+mod exit;
+mod kv;
+mod machine;
+mod output;
+mod process;
+mod progress;
+mod status;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::exit::Exit;
+
+const EXAMPLE: &str = "\
+Example:
+  gestalt local &                        five nodes here, memcached on ports 11211-11215
+  gestalt kv set greeting hello && gestalt kv get greeting
+  gestalt status
+
+Exit codes: 0 ok, 1 wrong usage, 2 unreachable, 3 degraded, 4 data at risk or lost.";
+
+/// An erasure-coded, distributed in-memory key-value store that memcached clients can talk to.
+#[derive(Parser)]
+#[command(name = "gestalt", version, after_help = EXAMPLE, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Status(status::StatusArgs),
+    Kv(kv::KvArgs),
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_usage(&error),
+    };
+    match dispatch(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => {
+            eprintln!("gestalt: {exit}");
+            exit.code()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Exit> {
+    match command {
+        Command::Status(args) => on_runtime(status::run(&args)),
+        Command::Kv(args) => on_runtime(kv::run(&args)),
+        Command::Bench(args) => bench::run(&args),
+    }
+}
+
+/// Runs `work` on this thread.
+fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::usage)?.block_on(work)
+}
+
+/// Help and version are no errors. A bad value is one line; any other wrong usage is shown with the usage.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::ValueValidation {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        eprintln!("gestalt: {}", line.strip_prefix("error: ").unwrap_or(line));
+    } else {
+        let _ = error.print();
+    }
+    if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}

@@ -35,6 +35,8 @@ pub enum Reply<'a> {
     Number(u64),
     /// `VERSION …`.
     Version(&'a [u8]),
+    /// `HD …` of the meta protocol, with its return flags.
+    Header(&'a [u8]),
     /// `ERROR`: the request was not understood.
     Error,
     /// `CLIENT_ERROR …`.
@@ -85,7 +87,7 @@ pub fn parse(buffer: &[u8]) -> Parsed<'_> {
 fn parse_line(line: &[u8]) -> Option<Reply<'_>> {
     Some(match line {
         b"STORED" => Reply::Stored,
-        b"END" => Reply::Miss,
+        b"END" | b"EN" => Reply::Miss,
         b"NOT_STORED" => Reply::NotStored,
         b"EXISTS" => Reply::Exists,
         b"NOT_FOUND" => Reply::NotFound,
@@ -106,6 +108,9 @@ fn parse_worded_line(line: &[u8]) -> Option<Reply<'_>> {
     }
     if let Some(text) = line.strip_prefix(b"VERSION ") {
         return Some(Reply::Version(text));
+    }
+    if let Some(flags) = line.strip_prefix(b"HD") {
+        return Some(Reply::Header(flags.trim_ascii_start()));
     }
     // decr pads with blanks where a number gets shorter.
     decimal(line.trim_ascii_end()).map(Reply::Number)
@@ -173,6 +178,7 @@ mod tests {
             ("NOT_FOUND\r\n", Reply::NotFound),
             ("17  \r\n", Reply::Number(17)),
             ("SERVER_ERROR lost\r\n", Reply::ServerError(b"lost")),
+            ("HD s12 f0\r\n", Reply::Header(b"s12 f0")),
             ("VERSION 1.6\r\n", Reply::Version(b"1.6")),
         ] {
             assert_eq!(parse(text.as_bytes()), Parsed::Complete(reply, text.len()));

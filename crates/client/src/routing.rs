@@ -60,10 +60,16 @@ impl Router {
     /// Where `key` lies.
     #[must_use]
     pub fn locate(&self, key: &[u8]) -> Location {
-        let hash = KeyHash::of(self.map.cluster, key);
-        let member = self.map.member_of(hash);
-        let primary = self.map.primary_of(member);
-        let address = primary.and_then(|host| self.map.node(host.node)).map(|node| node.memcached);
+        Self::locate_in(&self.map, key)
+    }
+
+    /// Where `key` lies by `map`.
+    #[must_use]
+    pub fn locate_in(map: &ClusterMap, key: &[u8]) -> Location {
+        let hash = KeyHash::of(map.cluster, key);
+        let member = map.member_of(hash);
+        let primary = map.primary_of(member);
+        let address = primary.and_then(|host| map.node(host.node)).map(|node| node.memcached);
         Location { slot: hash.slot(), member, primary, address }
     }
 

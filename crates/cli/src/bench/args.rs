@@ -1,0 +1,132 @@
+//! The flags of `gestalt bench`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::output::Format;
+use crate::units::{Size, address, duration};
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt bench load a b c                                  the cluster that `gestalt local` started
+  gestalt bench load c --server 127.0.0.1:11211             a stock memcached
+  gestalt bench set --protocol redis --wait 2 --server 127.0.0.1:6379
+  gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json";
+
+/// Load in the style of YCSB: a closed loop of connections, operations a second and latency percentiles.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct BenchArgs {
+    /// What to run, one after another: load (each key once), a (50 % reads), b (95 %), c (reads only), set (writes only)
+    #[arg(value_enum, default_values_t = [Workload::Load, Workload::A])]
+    pub workloads: Vec<Workload>,
+    /// HTTP address of a node or of the coordinator: keys go straight to their primary by the cluster's map
+    #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address, conflicts_with = "server")]
+    pub http: SocketAddr,
+    /// Servers without a map (stock memcached, redis); several are sharded by key
+    #[arg(long, value_delimiter = ',', value_parser = address)]
+    pub server: Vec<SocketAddr>,
+    /// Spread requests over all nodes, whichever holds the key
+    #[arg(long)]
+    pub any_node: bool,
+    /// What the servers speak
+    #[arg(long, value_enum, default_value_t = Dialect::Memcached)]
+    pub protocol: Dialect,
+    /// With --protocol redis: follow each SET by WAIT N 0 and count it done once both are answered
+    #[arg(long, value_name = "N")]
+    pub wait: Option<u32>,
+    /// Keys in all
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
+    pub keys: u32,
+    /// Bytes of a key
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(11..=250))]
+    pub key_size: u16,
+    /// Bytes of a value
+    #[arg(long, default_value = "1KiB")]
+    pub value_size: Size,
+    /// Connections in all, dealt to the servers in turn
+    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub clients: u16,
+    /// Requests in flight on each connection
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub depth: u16,
+    /// Threads that share the connections
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Popularity of keys follows Zipf's law with this exponent (YCSB: 0.99)
+    #[arg(long, value_name = "THETA", conflicts_with = "uniform")]
+    pub zipf: Option<f64>,
+    /// All keys are equally popular (the default)
+    #[arg(long)]
+    pub uniform: bool,
+    /// How long each workload runs; load ends by itself
+    #[arg(long, default_value = "10s", value_parser = duration, conflicts_with = "ops")]
+    pub duration: Duration,
+    /// Run each workload for this many operations instead
+    #[arg(long)]
+    pub ops: Option<u64>,
+    /// Give up on a request after this long
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Check every byte of every value read; wrong ones and missing ones are counted, and wrong ones end in exit code 4
+    #[arg(long)]
+    pub verify: bool,
+    /// Seed of the choice of keys and operations
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Server processes whose CPU time is divided by the operations; found by their ports if not given
+    #[arg(long, value_delimiter = ',')]
+    pub pids: Vec<u32>,
+    /// How to print the results
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Each key is set once.
+    Load,
+    /// Half reads, half writes.
+    A,
+    /// 95 % reads.
+    B,
+    /// Reads only.
+    C,
+    /// Writes only.
+    Set,
+}
+
+impl Workload {
+    /// Writes in a thousand operations.
+    pub fn writes_per_mille(self) -> u32 {
+        match self {
+            Self::Load | Self::Set => 1000,
+            Self::A => 500,
+            Self::B => 50,
+            Self::C => 0,
+        }
+    }
+
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::A => "a",
+            Self::B => "b",
+            Self::C => "c",
+            Self::Set => "set",
+        }
+    }
+}
+
+/// What servers speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dialect {
+    /// memcached's text protocol.
+    Memcached,
+    /// RESP.
+    Redis,
+}

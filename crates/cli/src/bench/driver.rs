@@ -1,0 +1,330 @@
+//! The load generator's loop: one thread, many non-blocking connections, each closed-loop at a fixed depth.
+//!
+//! One read and one write per answer (or batch of answers) and an `epoll_wait` shared by all connections that are
+//! ready: the least that sockets cost. The clock is read once per batch; a request's time starts when it is handed to
+//! the kernel and ends when its answer has been read.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+
+use super::keys::KeyFormat;
+use super::protocol::{Answer, Decoded, Operation, Protocol};
+use super::socket::{Drained, Socket};
+use super::source::Source;
+use super::tally::Tally;
+use super::targets::{self, Targets};
+use super::values::{Values, Verdict};
+
+/// How long a broken connection waits before it is opened again.
+const RECONNECT_AFTER: Duration = Duration::from_millis(20);
+/// How often time-outs are looked for.
+const TICK: Duration = Duration::from_millis(20);
+/// How long answers are waited for after the end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What a thread needs to know.
+#[derive(Clone)]
+pub struct Plan {
+    /// What the servers speak.
+    pub protocol: Protocol,
+    /// The servers at the start.
+    pub targets: Targets,
+    /// Where to ask for them again.
+    pub source: targets::Source,
+    /// How keys are spelt.
+    pub format: KeyFormat,
+    /// How many there are.
+    pub keys: u32,
+    /// What is written, and checked if `checking` says so.
+    pub values: Values,
+    /// Whether values are checked.
+    pub checking: Checking,
+    /// Connections of this thread.
+    pub lanes: Vec<usize>,
+    /// Requests in flight on each.
+    pub depth: usize,
+    /// When to give up on a request.
+    pub timeout: Duration,
+    /// When to stop starting operations.
+    pub duration: Duration,
+    /// First version that this thread writes.
+    pub version: u64,
+}
+
+/// Whether values are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checking {
+    /// Every byte.
+    On,
+    /// Only that there is a value.
+    Off,
+}
+
+/// What a thread brings home.
+pub struct Outcome {
+    /// The counts.
+    pub tally: Tally,
+    /// From the start to the last answer that counts.
+    pub elapsed: Duration,
+}
+
+struct InFlight {
+    operation: Operation,
+    key: u32,
+    sent_ns: u64,
+}
+
+/// One connection and what it waits for.
+struct Lane {
+    target: usize,
+    socket: Option<Socket>,
+    in_flight: VecDeque<InFlight>,
+    reconnect_at: u64,
+}
+
+/// The loop's state.
+pub struct Driver<'a> {
+    plan: Plan,
+    source: Source,
+    poll: Poll,
+    lanes: Vec<Lane>,
+    tally: Tally,
+    started: Instant,
+    /// Of all threads, for the progress line.
+    done: &'a AtomicU64,
+    last_answer_ns: u64,
+    stopping: Stopping,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Answers are waited for, but no longer counted.
+    Since(u64),
+}
+
+impl<'a> Driver<'a> {
+    /// Opens the connections.
+    ///
+    /// # Errors
+    /// If the operating system has no more sockets.
+    pub fn new(plan: Plan, source: Source, done: &'a AtomicU64) -> io::Result<Self> {
+        let lane = |&number: &usize| Lane {
+            target: number % plan.targets.addresses.len(),
+            socket: None,
+            in_flight: VecDeque::with_capacity(plan.depth),
+            reconnect_at: 0,
+        };
+        let lanes = plan.lanes.iter().map(lane).collect();
+        let poll = Poll::new()?;
+        let (tally, started) = (Tally::new(), Instant::now());
+        Ok(Self {
+            plan,
+            source,
+            poll,
+            lanes,
+            tally,
+            started,
+            done,
+            last_answer_ns: 0,
+            stopping: Stopping::No,
+        })
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// If waiting for events fails.
+    pub fn run(mut self) -> io::Result<Outcome> {
+        self.started = Instant::now();
+        self.open_lanes(0);
+        let mut events = Events::with_capacity(1024);
+        let mut next_tick = 0;
+        while !self.is_finished() {
+            match self.poll.poll(&mut events, Some(TICK)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            for event in &events {
+                self.handle(event.token().0, event.is_readable() || event.is_error());
+            }
+            let now = self.now_ns();
+            if now >= next_tick {
+                next_tick = now + TICK.as_nanos() as u64 / 2;
+                self.tick(now);
+            }
+        }
+        let end_ns = match self.stopping {
+            Stopping::Since(at) => at,
+            Stopping::No => self.last_answer_ns,
+        };
+        Ok(Outcome { tally: self.tally, elapsed: Duration::from_nanos(end_ns) })
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.source.is_exhausted() && self.lanes.iter().all(|lane| lane.in_flight.is_empty())
+    }
+
+    /// A connection is ready.
+    fn handle(&mut self, index: usize, readable: bool) {
+        let result = if readable { self.receive(index) } else { Ok(self.now_ns()) };
+        match result.and_then(|now| self.send(index, now)) {
+            Ok(()) => {}
+            Err(error) => self.lose(index, &format!("connection: {}", error.kind())),
+        }
+    }
+
+    /// Reads all that is there. The time of the last read.
+    fn receive(&mut self, index: usize) -> io::Result<u64> {
+        let lane = &mut self.lanes[index];
+        let Some(socket) = lane.socket.as_mut() else { return Ok(0) };
+        loop {
+            let drained = socket.fill()?;
+            let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let mut settled = 0;
+            while let Some(first) = lane.in_flight.front() {
+                let len = match self.plan.protocol.decode(first.operation, socket.input()) {
+                    Decoded::More => break,
+                    Decoded::Malformed => return Err(io::ErrorKind::InvalidData.into()),
+                    Decoded::Done(answer, len) => {
+                        if self.stopping == Stopping::No {
+                            settle(&mut self.tally, &self.plan, first, answer, now);
+                            settled += 1;
+                        }
+                        len
+                    }
+                };
+                socket.take(len);
+                lane.in_flight.pop_front();
+            }
+            if settled > 0 {
+                self.last_answer_ns = now;
+                self.done.fetch_add(settled, Ordering::Relaxed);
+            }
+            if drained == Drained::Yes {
+                return Ok(now);
+            }
+        }
+    }
+
+    /// Fills the connection up to its depth.
+    fn send(&mut self, index: usize, now: u64) -> io::Result<()> {
+        let lane = &mut self.lanes[index];
+        let Some(socket) = lane.socket.as_mut() else { return Ok(()) };
+        while lane.in_flight.len() < self.plan.depth {
+            let Some((operation, number)) = self.source.next(&self.plan.targets, lane.target) else { break };
+            let key = self.plan.format.write(number);
+            match operation {
+                Operation::Get => self.plan.protocol.write_get(&mut socket.out, key),
+                Operation::Set => {
+                    self.plan.version += 1;
+                    let (values, version) = (&self.plan.values, self.plan.version);
+                    self.plan.protocol.write_set(&mut socket.out, key, values, number, version);
+                }
+            }
+            lane.in_flight.push_back(InFlight { operation, key: number, sent_ns: now });
+        }
+        socket.flush()
+    }
+
+    /// Gives a connection up; what it waited for has failed.
+    fn lose(&mut self, index: usize, why: &str) {
+        let lane = &mut self.lanes[index];
+        lane.socket = None;
+        lane.reconnect_at =
+            u64::try_from((self.started.elapsed() + RECONNECT_AFTER).as_nanos()).unwrap_or(u64::MAX);
+        if lane.in_flight.is_empty() && self.stopping == Stopping::No {
+            self.tally.failed(why);
+        }
+        for request in lane.in_flight.drain(..) {
+            if self.stopping == Stopping::No {
+                self.tally.failed(why);
+                self.source.give_back(lane.target, request.key);
+            }
+        }
+        if matches!(self.plan.source, targets::Source::Any(_)) {
+            lane.target = (lane.target + 1) % self.plan.targets.addresses.len();
+        }
+    }
+
+    fn tick(&mut self, now: u64) {
+        self.expire(now);
+        if self.lanes.iter().any(|lane| lane.socket.is_none()) {
+            self.refresh_targets();
+            self.open_lanes(now);
+        }
+        let silent = now.saturating_sub(self.last_answer_ns) > 2 * self.plan.timeout.as_nanos() as u64;
+        if self.stopping == Stopping::No && (silent || now >= self.plan.duration.as_nanos() as u64) {
+            self.stopping = Stopping::Since(now);
+            self.source.stop();
+        }
+        if let Stopping::Since(at) = self.stopping
+            && now > at + DRAIN.as_nanos() as u64
+        {
+            self.lanes.iter_mut().for_each(|lane| lane.in_flight.clear());
+        }
+    }
+
+    /// Gives up on connections whose oldest request is too old.
+    fn expire(&mut self, now: u64) {
+        let limit = self.plan.timeout.as_nanos() as u64;
+        let is_late = |lane: &Lane| lane.in_flight.front().is_some_and(|first| now > first.sent_ns + limit);
+        let late: Vec<usize> = (0..self.lanes.len()).filter(|&index| is_late(&self.lanes[index])).collect();
+        late.into_iter().for_each(|index| self.lose(index, "no answer in time"));
+    }
+
+    /// A connection is lost, so nodes may be: asks for the map again where there is one.
+    fn refresh_targets(&mut self) {
+        if !matches!(self.plan.source, targets::Source::Map(_) | targets::Source::AnyOfMap(_)) {
+            return;
+        }
+        let Ok(newer) = Targets::resolve(&self.plan.source, &mut self.plan.format, self.plan.keys) else {
+            return;
+        };
+        if newer.addresses != self.plan.targets.addresses {
+            for (index, lane) in self.lanes.iter_mut().enumerate() {
+                let address = self.plan.targets.addresses[lane.target];
+                let kept = newer.addresses.iter().position(|&other| other == address);
+                lane.target = kept.unwrap_or(index % newer.addresses.len());
+            }
+        }
+        self.plan.targets = newer;
+    }
+
+    /// Opens connections that are not open and may be.
+    fn open_lanes(&mut self, now: u64) {
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.socket.is_some() || lane.reconnect_at > now {
+                continue;
+            }
+            let address = self.plan.targets.addresses[lane.target];
+            match Socket::connect(address, self.poll.registry(), Token(index)) {
+                Ok(socket) => lane.socket = Some(socket),
+                Err(error) => self.tally.failed(&format!("connect: {}", error.kind())),
+            }
+        }
+    }
+}
+
+fn settle(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answer<'_>, now: u64) {
+    let latency_ns = now.saturating_sub(request.sent_ns);
+    match answer {
+        Answer::Refused(words) => return tally.failed(&String::from_utf8_lossy(words)),
+        Answer::Miss => tally.misses += 1,
+        Answer::Hit(value) => {
+            if plan.checking == Checking::On && plan.values.check(value, request.key) == Verdict::Wrong {
+                tally.wrong += 1;
+            }
+        }
+        Answer::Stored => {}
+    }
+    tally.answered(request.operation, latency_ns);
+}

@@ -1,0 +1,164 @@
+//! A workload's figures, as a table row and as JSON.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::args::{BenchArgs, Workload};
+use super::tally::Tally;
+use crate::output::Table;
+
+/// The figures of one workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Which workload.
+    pub workload: &'static str,
+    /// Keys in all.
+    pub keys: u32,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Connections.
+    pub clients: u16,
+    /// Requests in flight on each.
+    pub depth: u16,
+    /// How long it ran.
+    pub seconds: f64,
+    /// Answered operations.
+    pub operations: u64,
+    /// Of them, a second.
+    pub operations_per_second: f64,
+    /// Reads that found nothing.
+    pub misses: u64,
+    /// Reads whose bytes were wrong; 0 if they were not checked.
+    pub wrong_values: u64,
+    /// Failures by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Of all operations.
+    pub latency_us: Option<Latency>,
+    /// Of reads.
+    pub get_latency_us: Option<Latency>,
+    /// Of writes.
+    pub set_latency_us: Option<Latency>,
+    /// CPU time of all server processes per operation; none if they are unknown.
+    pub server_cpu_us_per_operation: Option<f64>,
+    /// CPU time of this process per operation.
+    pub client_cpu_us_per_operation: Option<f64>,
+}
+
+/// Latencies in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    /// Half are faster.
+    pub p50: f64,
+    /// 99 % are faster.
+    pub p99: f64,
+    /// 99.9 % are faster.
+    pub p999: f64,
+    /// The slowest.
+    pub max: f64,
+    /// Their mean.
+    pub mean: f64,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram<u64>) -> Option<Self> {
+        if histogram.is_empty() {
+            return None;
+        }
+        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        Some(Self {
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max() as f64 / 1000.0,
+            mean: histogram.mean() / 1000.0,
+        })
+    }
+}
+
+/// CPU time spent while a workload ran.
+pub struct Cpu {
+    /// By the servers, none if they are unknown.
+    pub servers: Option<Duration>,
+    /// By this process.
+    pub client: Duration,
+}
+
+impl Report {
+    /// From the counts.
+    pub fn new(args: &BenchArgs, workload: Workload, tally: &Tally, elapsed: Duration, cpu: &Cpu) -> Self {
+        let operations = tally.operations();
+        let per_operation =
+            |time: Duration| (operations > 0).then(|| time.as_secs_f64() * 1e6 / operations as f64);
+        let seconds = elapsed.as_secs_f64();
+        Self {
+            workload: workload.name(),
+            keys: args.keys,
+            value_bytes: args.value_size.0,
+            clients: args.clients,
+            depth: args.depth,
+            seconds,
+            operations,
+            operations_per_second: if seconds > 0.0 { operations as f64 / seconds } else { 0.0 },
+            misses: tally.misses,
+            wrong_values: tally.wrong,
+            errors: tally.errors.clone(),
+            latency_us: Latency::of(&tally.all()),
+            get_latency_us: Latency::of(&tally.gets),
+            set_latency_us: Latency::of(&tally.sets),
+            server_cpu_us_per_operation: cpu.servers.and_then(per_operation),
+            client_cpu_us_per_operation: per_operation(cpu.client),
+        }
+    }
+}
+
+/// All reports as a table, errors below it.
+pub fn render(reports: &[Report]) -> String {
+    let mut table = Table::new(&[
+        "workload",
+        "ops/s",
+        "operations",
+        "p50 µs",
+        "p99 µs",
+        "p999 µs",
+        "max ms",
+        "misses",
+        "wrong",
+        "errors",
+        "server CPU µs/op",
+        "client CPU µs/op",
+    ]);
+    for report in reports {
+        table.row(row(report));
+    }
+    let mut text = table.render();
+    for report in reports {
+        for (kind, count) in &report.errors {
+            text.push_str(&format!("{}: {count} x {kind}\n", report.workload));
+        }
+    }
+    text
+}
+
+fn row(report: &Report) -> Vec<String> {
+    let latency = |pick: fn(&Latency) -> f64, scale: f64| {
+        report.latency_us.as_ref().map_or_else(|| "-".to_owned(), |l| format!("{:.1}", pick(l) * scale))
+    };
+    let cpu = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"));
+    vec![
+        report.workload.to_owned(),
+        format!("{:.0}", report.operations_per_second),
+        report.operations.to_string(),
+        latency(|l| l.p50, 1.0),
+        latency(|l| l.p99, 1.0),
+        latency(|l| l.p999, 1.0),
+        latency(|l| l.max, 1e-3),
+        report.misses.to_string(),
+        report.wrong_values.to_string(),
+        report.errors.values().sum::<u64>().to_string(),
+        cpu(report.server_cpu_us_per_operation),
+        cpu(report.client_cpu_us_per_operation),
+    ]
+}

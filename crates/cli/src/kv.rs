@@ -1,0 +1,213 @@
+//! `gestalt kv`: one key at a time, for people and scripts.
+
+use std::io::{IsTerminal, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use client::reply::Reply;
+use client::{Client, ClientConfig, ClientError, Connection, Deleted, Location};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::output::{self, Format, Table};
+use crate::units::{address, duration};
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt kv set greeting 'hello there'
+  gestalt kv get greeting
+  gestalt kv set backup - < file
+  gestalt kv locate greeting -o json
+  gestalt kv del greeting";
+
+/// Read, write, remove or locate one key.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct KvArgs {
+    #[command(subcommand)]
+    action: Action,
+    /// HTTP address of the coordinator or of any node
+    #[arg(long, global = true, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
+    http: SocketAddr,
+    /// Give up after this long
+    #[arg(long, global = true, default_value = "10s", value_parser = duration)]
+    timeout: Duration,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// Print a key's value; exit code 1 if it is not there
+    #[command(after_help = "Example: gestalt kv get greeting > value")]
+    Get {
+        /// The key
+        key: String,
+    },
+    /// Write a key; returns once the write survives what the profile promises
+    #[command(after_help = "Example: gestalt kv set greeting hello --ttl 5min")]
+    Set {
+        /// The key
+        key: String,
+        /// The value; - reads it from standard input
+        value: String,
+        /// Client flags that memcached clients use for the value's type
+        #[arg(long, default_value_t = 0)]
+        flags: u32,
+        /// Time to live; for ever if not given
+        #[arg(long, value_parser = duration)]
+        ttl: Option<Duration>,
+    },
+    /// Remove a key; exit code 1 if it is not there
+    #[command(after_help = "Example: gestalt kv del greeting")]
+    Del {
+        /// The key
+        key: String,
+    },
+    /// Say where a key lies: slot, group, role, host, layout, bytes
+    #[command(after_help = "Example: gestalt kv locate greeting -o json")]
+    Locate {
+        /// The key
+        key: String,
+        /// How to print
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+/// Runs one of them.
+///
+/// # Errors
+/// `Usage` for a bad or a missing key, `Unreachable` if nobody answers, `AtRisk` if the server has lost the data.
+pub async fn run(args: &KvArgs) -> Result<(), Exit> {
+    let config = ClientConfig { deadline: args.timeout, attempt: args.timeout, ..ClientConfig::default() };
+    let mut client = Client::connect(&[args.http], config).await.map_err(exit_of)?;
+    match &args.action {
+        Action::Get { key } => get(&mut client, key).await,
+        Action::Set { key, value, flags, ttl } => {
+            let value = read_value(value)?;
+            client.set(key.as_bytes(), &value, *flags, exptime(*ttl)?).await.map_err(exit_of)
+        }
+        Action::Del { key } => match client.delete(key.as_bytes()).await.map_err(exit_of)? {
+            Deleted::Removed => Ok(()),
+            Deleted::NotFound => Err(not_found(key)),
+        },
+        Action::Locate { key, output } => locate(&mut client, key, *output, args.timeout).await,
+    }
+}
+
+async fn get(client: &mut Client, key: &str) -> Result<(), Exit> {
+    let Some(value) = client.get(key.as_bytes()).await.map_err(exit_of)? else { return Err(not_found(key)) };
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(&value.bytes);
+    if out.is_terminal() {
+        let _ = out.write_all(b"\n");
+    }
+    let _ = out.flush();
+    Ok(())
+}
+
+fn read_value(value: &str) -> Result<Vec<u8>, Exit> {
+    if value != "-" {
+        return Ok(value.as_bytes().to_vec());
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(Exit::usage)?;
+    Ok(bytes)
+}
+
+/// memcached takes up to thirty days as relative and anything above as an absolute time.
+fn exptime(ttl: Option<Duration>) -> Result<i64, Exit> {
+    const RELATIVE_UP_TO: u64 = 30 * 24 * 3600;
+    match ttl.map(|ttl| ttl.as_secs()) {
+        None => Ok(0),
+        Some(0) => Err(Exit::usage("--ttl is at least 1s")),
+        Some(seconds) if seconds > RELATIVE_UP_TO => Err(Exit::usage("--ttl is at most 30days")),
+        Some(seconds) => i64::try_from(seconds).map_err(Exit::usage),
+    }
+}
+
+fn not_found(key: &str) -> Exit {
+    Exit::Usage(format!("'{key}' is not there"))
+}
+
+fn exit_of(error: ClientError) -> Exit {
+    match error {
+        ClientError::Request(_) => Exit::usage(error),
+        ClientError::Server(reason) => {
+            Exit::AtRisk(format!("the server refused: {reason}: see `gestalt status`"))
+        }
+        ClientError::Map(error) => Exit::Unreachable(format!(
+            "{error}: start a cluster with `gestalt local`, or give another node's --http"
+        )),
+        other => Exit::Unreachable(format!("{other}: see `gestalt status`")),
+    }
+}
+
+/// Where a key lies.
+#[derive(Serialize)]
+struct Place {
+    key: String,
+    slot: u16,
+    group: u32,
+    role: u8,
+    node: Option<u16>,
+    address: Option<SocketAddr>,
+    layout: Option<&'static str>,
+    bytes: Option<u64>,
+}
+
+async fn locate(client: &mut Client, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
+    if !client::request::is_valid_key(key.as_bytes()) {
+        return Err(Exit::usage("a key is 1 to 250 bytes without blanks or control characters"));
+    }
+    let location = client.router().locate(key.as_bytes());
+    let bytes = match location.address {
+        Some(address) => tokio::time::timeout(limit, value_bytes(address, key)).await.ok().flatten(),
+        None => None,
+    };
+    let place = place(key, &location, bytes);
+    match format {
+        Format::Table => output::print(&table(&place)),
+        Format::Json => output::print_json(&place),
+    }
+    Ok(())
+}
+
+fn place(key: &str, location: &Location, bytes: Option<u64>) -> Place {
+    Place {
+        key: key.to_owned(),
+        slot: location.slot.0,
+        group: location.member.group.0,
+        role: location.member.role.0,
+        node: location.primary.map(|host| host.node.0),
+        address: location.address,
+        layout: bytes.map(|_| "packed"),
+        bytes,
+    }
+}
+
+/// Length of the value, by the meta protocol, so that looking leaves no trace; none if it is not there.
+async fn value_bytes(address: SocketAddr, key: &str) -> Option<u64> {
+    let mut connection = Connection::open(address).await.ok()?;
+    connection.requests().extend_from_slice(format!("mg {key} s u\r\n").as_bytes());
+    connection.flush().await.ok()?;
+    let Reply::Header(flags) = connection.reply().await.ok()? else { return None };
+    let sizes = flags.split(|&b| b == b' ').filter_map(|flag| flag.strip_prefix(b"s"));
+    sizes.filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).next()
+}
+
+fn table(place: &Place) -> String {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let mut table = Table::new(&["key", "slot", "group", "role", "node", "address", "layout", "bytes"]);
+    table.row(vec![
+        place.key.clone(),
+        place.slot.to_string(),
+        place.group.to_string(),
+        place.role.to_string(),
+        or_dash(place.node.map(|node| node.to_string())),
+        or_dash(place.address.map(|address| address.to_string())),
+        or_dash(place.layout.map(str::to_owned)),
+        or_dash(place.bytes.map(|bytes| bytes.to_string())),
+    ]);
+    table.render()
+}

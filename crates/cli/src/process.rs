@@ -1,0 +1,76 @@
+//! What the operating system knows of processes: their CPU time and who listens on a port.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that this runs on (`getconf CLK_TCK`).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// User and system time that all threads of `pid` have used; none if there is no such process.
+pub fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command name, in parentheses, may hold blanks: the fields after it are state (3) … utime (14), stime (15).
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+}
+
+/// CPU time of all `pids` together; those that have ended count nothing.
+pub fn cpu_time_of_all(pids: &[u32]) -> Duration {
+    pids.iter().filter_map(|&pid| cpu_time(pid)).sum()
+}
+
+/// The processes on this machine that listen on one of `addresses`, ascending.
+pub fn listening_on(addresses: &[SocketAddr]) -> Vec<u32> {
+    let ports: BTreeSet<u16> =
+        addresses.iter().filter(|a| a.ip().is_loopback()).map(SocketAddr::port).collect();
+    let inodes = listening_inodes(&ports);
+    if inodes.is_empty() {
+        return Vec::new();
+    }
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let found: BTreeSet<u32> = pids.filter(|&pid| holds_any(pid, &inodes)).collect();
+    found.into_iter().collect()
+}
+
+/// Inodes of the sockets that listen on `ports`.
+fn listening_inodes(ports: &BTreeSet<u16>) -> BTreeMap<String, u16> {
+    const LISTEN: &str = "0A";
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let lines = tables.iter().flat_map(|table| table.lines().skip(1));
+    let socket = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+        let listens = *fields.get(3)? == LISTEN && ports.contains(&port);
+        listens.then(|| Some((format!("socket:[{}]", fields.get(9)?), port)))?
+    };
+    lines.filter_map(socket).collect()
+}
+
+fn holds_any(pid: u32, inodes: &BTreeMap<String, u16>) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .any(|target| target.to_str().is_some_and(|target| inodes.contains_key(target)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_found_by_its_port() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(listening_on(&[listener.local_addr().unwrap()]), [std::process::id()]);
+    }
+
+    #[test]
+    fn processes_have_cpu_time_and_others_have_none() {
+        assert!(cpu_time(std::process::id()).is_some());
+        assert!(cpu_time(u32::MAX).is_none());
+    }
+}

@@ -1,0 +1,182 @@
+//! How well a cluster is, computed from its map alone.
+
+use cluster::{ClusterMap, GroupView, HostId, MemberId, ParityState, RoleIndex, RoleStatus, SlotRange};
+use serde::Serialize;
+
+/// The worst that is true of any group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// As well protected as was asked for.
+    Ok,
+    /// Less protected than was asked for; nothing is lost, and another loss would be survived.
+    Degraded,
+    /// The next loss of a node may cost data.
+    AtRisk,
+    /// Data is lost.
+    Lost,
+}
+
+/// How well, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Assessment {
+    /// The verdict.
+    pub health: Health,
+    /// Node losses that the profile is to survive.
+    pub protection_asked: usize,
+    /// Further node losses that every group would survive now.
+    pub protection_achieved: usize,
+    /// Hash slots whose data is lost, ascending.
+    pub lost_slots: Vec<SlotRange>,
+}
+
+impl Assessment {
+    /// Of the groups of `map`.
+    pub fn of(map: &ClusterMap) -> Self {
+        let asked = map.profile.m();
+        let achieved = map.groups.iter().map(losses_survived).min().unwrap_or(0).min(asked);
+        let lost_slots = lost_slots(map);
+        let all_full = map.groups.iter().all(|group| group.roles_in_play() == 0);
+        let health = if !lost_slots.is_empty() {
+            Health::Lost
+        } else if achieved == asked && all_full {
+            Health::Ok
+        } else if achieved == 0 {
+            Health::AtRisk
+        } else {
+            Health::Degraded
+        };
+        Self { health, protection_asked: asked, protection_achieved: achieved, lost_slots }
+    }
+}
+
+/// How many nodes may still be lost, whichever they are. A stand-in shares its node with a parity, so a node's loss
+/// may cost a group more than one member; the costliest nodes are counted first.
+pub fn losses_survived(group: &GroupView) -> usize {
+    let mut costs: Vec<(HostId, usize)> = Vec::new();
+    let full =
+        group.data.iter().filter(|role| role.status == RoleStatus::Full).filter_map(|role| role.primary);
+    for host in full.chain(group.in_sync().map(|(_, host)| host)) {
+        match costs.iter_mut().find(|(known, _)| known.node == host.node) {
+            Some((_, cost)) => *cost += 1,
+            None => costs.push((host, 1)),
+        }
+    }
+    costs.sort_by_key(|&(_, cost)| std::cmp::Reverse(cost));
+    let mut margin = group.margin();
+    costs.iter().take_while(|&&(_, cost)| take(&mut margin, cost)).count()
+}
+
+/// Takes `cost` from `margin` if it is there.
+fn take(margin: &mut usize, cost: usize) -> bool {
+    margin.checked_sub(cost).inspect(|&left| *margin = left).is_some()
+}
+
+fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
+    let lost_roles = |group: &GroupView| {
+        let id = group.group;
+        let lost = group.data_roles().filter(|(_, role)| role.status == RoleStatus::Lost);
+        lost.map(|(role, _)| MemberId { group: id, role }).collect::<Vec<_>>()
+    };
+    let mut ranges: Vec<SlotRange> =
+        map.groups.iter().flat_map(lost_roles).map(|member| map.slots_of(member)).collect();
+    ranges.sort_by_key(|range| range.first);
+    ranges
+}
+
+/// One role of a group, in words.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoleReport {
+    /// Its index.
+    pub role: RoleIndex,
+    /// `data` or `parity`.
+    pub kind: &'static str,
+    /// Who hosts it.
+    pub host: Option<HostId>,
+    /// Where it stands.
+    pub state: &'static str,
+}
+
+/// The roles of a group, data first.
+pub fn roles_of(group: &GroupView) -> Vec<RoleReport> {
+    let data = group.data_roles().map(|(role, known)| RoleReport {
+        role,
+        kind: "data",
+        host: known.primary,
+        state: match known.status {
+            RoleStatus::Full => "full",
+            RoleStatus::Fenced => "fenced",
+            RoleStatus::Orphan(_) => "orphan",
+            RoleStatus::Rebuilding { .. } => "rebuilding",
+            RoleStatus::Lost => "lost",
+        },
+    });
+    let k = group.k();
+    let parity = group.parity.iter().enumerate().map(|(index, known)| RoleReport {
+        role: RoleIndex((k + index) as u8),
+        kind: "parity",
+        host: known.host,
+        state: match known.state {
+            ParityState::InSync => "in_sync",
+            ParityState::Learner => "learner",
+            ParityState::Absent => "absent",
+        },
+    });
+    data.chain(parity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{ClusterId, Handover, Incarnation, NodeId, ParityRole, Profile, Seq, place};
+
+    use super::*;
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn map() -> ClusterMap {
+        let hosts: Vec<_> = (0..5).map(host).collect();
+        let profile = Profile::rs(3, 2).unwrap();
+        let groups = place(profile, &hosts, 5).unwrap();
+        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, nodes: vec![], groups }
+    }
+
+    #[test]
+    fn a_fresh_cluster_is_as_protected_as_asked() {
+        let found = Assessment::of(&map());
+        assert_eq!((found.health, found.protection_achieved), (Health::Ok, 2));
+    }
+
+    #[test]
+    fn a_missing_parity_degrades_and_two_put_data_at_risk() {
+        let mut map = map();
+        map.groups[2].parity[0] = ParityRole { host: None, state: ParityState::Absent };
+        let found = Assessment::of(&map);
+        assert_eq!((found.health, found.protection_achieved), (Health::Degraded, 1));
+        map.groups[2].parity[1] = ParityRole { host: None, state: ParityState::Absent };
+        assert_eq!(Assessment::of(&map).health, Health::AtRisk);
+    }
+
+    #[test]
+    fn a_stand_in_beside_a_parity_makes_its_node_count_twice() {
+        let mut map = map();
+        let parity_host = map.groups[0].parity[0].host;
+        map.groups[0].data[0].primary = parity_host;
+        assert_eq!(losses_survived(&map.groups[0]), 1);
+        let status = RoleStatus::Rebuilding { start: Seq(0), handover: Handover::Immediate };
+        map.groups[0].data[0].status = status;
+        let found = Assessment::of(&map);
+        assert_eq!((found.health, found.protection_achieved), (Health::Degraded, 1));
+    }
+
+    #[test]
+    fn lost_roles_are_named_by_their_slots() {
+        let mut map = map();
+        map.groups[1].data[2].status = RoleStatus::Lost;
+        let found = Assessment::of(&map);
+        assert_eq!(found.health, Health::Lost);
+        let member = MemberId { group: map.groups[1].group, role: RoleIndex(2) };
+        assert_eq!(found.lost_slots, [map.slots_of(member)]);
+    }
+}

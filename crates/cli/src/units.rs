@@ -1,0 +1,123 @@
+//! Sizes, durations and addresses as people write them: `64GiB`, `500ms`, `localhost:11211`.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+const UNITS: [(&str, u64); 10] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("", 1),
+];
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!("'{text}' is not a size: write a number and B, KiB, MiB, GiB or TiB, for example 512MiB")
+        };
+        let text = text.trim();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = (&text[..split], text[split..].trim());
+        let (_, factor) =
+            UNITS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(bad)?;
+        if let Ok(whole) = number.parse::<u64>() {
+            return whole.checked_mul(factor).map(Self).ok_or_else(bad);
+        }
+        let fraction: f64 = number.parse().map_err(|_| bad())?;
+        let bytes = fraction * factor as f64;
+        if bytes < 9e18 { Ok(Self(bytes as u64)) } else { Err(bad()) }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, factor) in UNITS[1..5].iter().rev() {
+            if self.0 >= *factor {
+                let whole = self.0 / factor;
+                return if self.0.is_multiple_of(*factor) {
+                    write!(f, "{whole}{name}")
+                } else {
+                    write!(f, "{:.1}{name}", self.0 as f64 / *factor as f64)
+                };
+            }
+        }
+        write!(f, "{}B", self.0)
+    }
+}
+
+/// A duration such as `500ms`, `2s`, `1min 30s`.
+///
+/// # Errors
+/// One line that says how to write one.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| {
+        format!("'{text}' is not a duration: write a number and ms, s, min or h, for example 500ms")
+    })
+}
+
+/// An address such as `127.0.0.1:9180`, `localhost:9180`, or `9180` for a port on this machine.
+///
+/// # Errors
+/// One line that says how to write one.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let bad = || format!("'{text}' is not an address: write HOST:PORT, for example 127.0.0.1:9180");
+    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| bad())?.collect();
+    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied().ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_written() {
+        for (text, bytes) in [
+            ("64GiB", 64 << 30),
+            ("1.5 KiB", 1536),
+            ("100", 100),
+            ("0B", 0),
+            ("2KB", 2000),
+            ("1gib", 1 << 30),
+        ] {
+            assert_eq!(text.parse::<Size>(), Ok(Size(bytes)), "{text}");
+        }
+        assert_eq!(Size(64 << 30).to_string(), "64GiB");
+        assert_eq!(Size(1536).to_string(), "1.5KiB");
+        assert_eq!(Size(7).to_string(), "7B");
+    }
+
+    #[test]
+    fn addresses_may_be_bare_ports_or_names() {
+        let expected = SocketAddr::from(([127, 0, 0, 1], 9180));
+        for text in ["9180", ":9180", "127.0.0.1:9180", "localhost:9180"] {
+            assert_eq!(address(text), Ok(expected), "{text}");
+        }
+        assert!(address("99999").unwrap_err().contains("for example"));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_an_example() {
+        for text in ["", "GiB", "-1GiB", "1 GiB extra", "1e99GiB", "99999999999TiB", "ten"] {
+            assert!(text.parse::<Size>().unwrap_err().contains("for example"), "{text}");
+        }
+        assert!(duration("5 parsecs").unwrap_err().contains("for example"));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+    }
+}
