@@ -49,15 +49,15 @@ impl Area {
     /// Makes an extent usable; nothing happens if it is already.
     ///
     /// # Errors
-    /// If the budget or the system has no memory for it.
-    ///
-    /// # Panics
-    /// If the extent lies outside of the area.
+    /// If the budget or the system has no memory for it, or it lies outside of the area.
     pub fn commit(&mut self, extent: u32) -> Result<(), OutOfMemory> {
         if self.arena.is_committed(extent) {
             return Ok(());
         }
         let budget = self.charge.budget().clone();
+        if extent as usize >= self.limit_bytes() / EXTENT_BYTES {
+            return Err(self.out_of_memory());
+        }
         budget.try_reserve_extent(self.category, EXTENT_BYTES)?;
         if self.arena.commit(extent).is_err() {
             budget.release(self.category, EXTENT_BYTES);
@@ -175,6 +175,14 @@ mod tests {
         assert!(area.commit(2).is_err());
         assert_eq!((area.committed_bytes(), area.is_committed(2)), (2 << 20, false));
         assert_eq!(budget.total_used(), 2 << 20);
+    }
+
+    #[test]
+    fn an_extent_beyond_the_area_is_refused() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(2 * EXTENT_BYTES, &budget);
+        assert!(area.commit(2).is_err() && area.commit(u32::MAX).is_err());
+        assert_eq!(budget.total_used(), 0);
     }
 
     #[test]

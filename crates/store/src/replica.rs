@@ -8,18 +8,19 @@
 
 use cluster::UnixSeconds;
 
-use crate::class::is_slotted;
+use crate::class::{MIN_SLOT_BYTES, is_slotted};
 use crate::{
-    Addr, Budget, Category, Charge, EXTENT_BYTES, Index, IndexHash, IndexOp, PageRange, PageSet, RUN_BYTES,
+    Addr, Budget, Category, Charge, Index, IndexHash, IndexOp, MAX_AREA_BYTES, PageRange, PageSet, RUN_BYTES,
     RunClass,
 };
 
 const MAX_HASH: u64 = 0xff_ffff_ffff;
+/// Runs of the longest area.
+pub(crate) const MAX_RUNS: usize = MAX_AREA_BYTES / RUN_BYTES;
 
 /// Index, run table and touched pages of one data role.
 #[derive(Debug)]
 pub struct Replica {
-    area_limit_bytes: usize,
     index: Index,
     classes: Vec<RunClass>,
     touched: PageSet,
@@ -28,12 +29,10 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// That of a role which has written nothing. `area_limit_bytes`, rounded up to whole extents as by
-    /// [`crate::Area::reserve`], bounds what operations may name.
+    /// That of a role which has written nothing.
     #[must_use]
-    pub fn new(area_limit_bytes: usize, budget: Budget) -> Self {
+    pub fn new(budget: Budget) -> Self {
         Self {
-            area_limit_bytes: area_limit_bytes.max(1).next_multiple_of(EXTENT_BYTES),
             index: Index::new(budget.clone()),
             classes: Vec::new(),
             touched: PageSet::new(),
@@ -42,28 +41,22 @@ impl Replica {
         }
     }
 
-    /// Whether `op` names only what can exist in this area. A peer's operation that does not is an attack or a bug: check
+    /// Whether `op` names only what can exist in some area. A peer's operation that does not is an attack or a bug: check
     /// it on arrival, since [`Self::apply`] cannot refuse.
     #[must_use]
-    pub fn accepts(&self, op: &IndexOp) -> bool {
+    pub fn accepts(op: &IndexOp) -> bool {
         match *op {
-            IndexOp::Assign { run, class } => self.has_run(run) && is_run_class(class),
-            IndexOp::Insert { hash, addr } | IndexOp::Remove { hash, addr } => self.has(hash, addr),
-            IndexOp::Replace { hash, old, new } => self.has(hash, old) && self.has(hash, new),
+            IndexOp::Assign { run, class } => (run as usize) < MAX_RUNS && is_run_class(class),
+            IndexOp::Insert { hash, addr } | IndexOp::Remove { hash, addr } => is_entry(hash, addr),
+            IndexOp::Replace { hash, old, new } => is_entry(hash, old) && is_entry(hash, new),
             IndexOp::Clear | IndexOp::FlushAt(_) => true,
         }
-    }
-
-    /// Whether a write of `len` bytes at `addr` lies in this area.
-    #[must_use]
-    pub fn accepts_write(&self, addr: Addr, len: usize) -> bool {
-        addr.byte().checked_add(len).is_some_and(|end| end <= self.area_limit_bytes)
     }
 
     /// Applies one operation of a committed record. Never fails: index memory is charged past the limit if need be,
     /// and what [`Self::accepts`] refuses has no effect.
     pub fn apply(&mut self, op: &IndexOp) {
-        if !self.accepts(op) {
+        if !Self::accepts(op) {
             return;
         }
         match *op {
@@ -76,9 +69,9 @@ impl Replica {
         }
     }
 
-    /// Notes that `len` bytes at `addr` were written. Pages outside of the area are ignored.
+    /// Notes that `len` bytes at `addr` were written. No effect beyond the longest area.
     pub fn touch(&mut self, addr: Addr, len: usize) {
-        if self.accepts_write(addr, len) {
+        if is_in_reach(addr, len) {
             self.touched.insert_range(PageRange::covering(addr.byte(), len));
             self.recharge();
         }
@@ -115,12 +108,6 @@ impl Replica {
         &self.classes[..used]
     }
 
-    /// Length of the area in bytes.
-    #[must_use]
-    pub fn area_limit_bytes(&self) -> usize {
-        self.area_limit_bytes
-    }
-
     /// Bytes in use, all charged to [`Category::Index`].
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -131,14 +118,6 @@ impl Replica {
     pub(crate) fn set_touched_word(&mut self, at: usize, bits: u64) {
         self.touched.set_word(at, bits);
         self.recharge();
-    }
-
-    fn has_run(&self, run: u32) -> bool {
-        (run as usize) < self.area_limit_bytes.div_ceil(RUN_BYTES)
-    }
-
-    fn has(&self, hash: IndexHash, addr: Addr) -> bool {
-        hash.0 <= MAX_HASH && self.accepts_write(addr, crate::class::MIN_SLOT_BYTES)
     }
 
     fn assign(&mut self, run: u32, class: RunClass) {
@@ -198,6 +177,14 @@ impl PartialEq for Replica {
     }
 }
 
+fn is_entry(hash: IndexHash, addr: Addr) -> bool {
+    hash.0 <= MAX_HASH && is_in_reach(addr, MIN_SLOT_BYTES)
+}
+
+fn is_in_reach(addr: Addr, len: usize) -> bool {
+    addr.byte().checked_add(len).is_some_and(|end| end <= MAX_AREA_BYTES)
+}
+
 fn is_run_class(class: RunClass) -> bool {
     is_slotted(class) || [RunClass::FREE, RunClass::LARGE, RunClass::LARGE_CONTINUED].contains(&class)
 }
@@ -209,7 +196,7 @@ mod tests {
     const RUN_UNITS: u32 = (RUN_BYTES / 8) as u32;
 
     fn replica() -> Replica {
-        Replica::new(1 << 20, Budget::new(1 << 30))
+        Replica::new(Budget::new(1 << 30))
     }
 
     fn assign(replica: &mut Replica, first: u32, classes: &[RunClass]) {
@@ -247,31 +234,32 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_the_area_has_no_effect() {
+    fn what_cannot_exist_has_no_effect() {
         let mut replica = replica();
-        let far = Addr(1 << 20 >> 3);
+        let end = Addr(u32::MAX);
         let wild = [
-            IndexOp::Assign { run: 16, class: RunClass(1) },
+            IndexOp::Assign { run: MAX_RUNS as u32, class: RunClass(1) },
             IndexOp::Assign { run: u32::MAX, class: RunClass(1) },
             IndexOp::Assign { run: 0, class: RunClass(200) },
-            IndexOp::Insert { hash: IndexHash(1), addr: far },
             IndexOp::Insert { hash: IndexHash(1 << 40), addr: Addr(0) },
-            IndexOp::Insert { hash: IndexHash(MAX_HASH), addr: Addr(u32::MAX) },
-            IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: far },
-            IndexOp::Remove { hash: IndexHash(1), addr: Addr(0) },
+            IndexOp::Insert { hash: IndexHash(MAX_HASH), addr: end },
+            IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: end },
         ];
         for op in wild {
+            assert!(!Replica::accepts(&op));
             replica.apply(&op);
         }
-        replica.touch(far, 1);
-        replica.touch(Addr(u32::MAX), usize::MAX);
+        replica.apply(&IndexOp::Remove { hash: IndexHash(1), addr: Addr(0) });
+        replica.apply(&IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: Addr(8) });
+        replica.touch(end, 9);
+        replica.touch(end, usize::MAX);
         assert_eq!(replica, self::replica());
     }
 
     #[test]
     fn all_memory_is_charged_and_returned() {
         let budget = Budget::new(1 << 30);
-        let mut replica = Replica::new(1 << 30, budget.clone());
+        let mut replica = Replica::new(budget.clone());
         for i in 0..1000 {
             replica.apply(&IndexOp::Assign { run: i, class: RunClass(1) });
             replica

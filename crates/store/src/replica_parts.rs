@@ -8,10 +8,13 @@
 use bytes::Bytes;
 use cluster::UnixSeconds;
 
-use crate::{Addr, Budget, IndexHash, IndexOp, PAGE_BYTES, RUN_BYTES, Replica, RunClass};
+use crate::replica::MAX_RUNS;
+use crate::{Addr, Budget, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, Replica, RunClass};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"gri1");
-const HEADER_BYTES: usize = 32;
+const HEADER_BYTES: usize = 24;
+/// 64-page words of the longest area's touched bitmap.
+const MAX_WORDS: usize = MAX_AREA_BYTES / PAGE_BYTES / 64;
 const WORD_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 9;
 
@@ -21,9 +24,6 @@ pub enum ReplicaError {
     /// Not the header of this version's encoding.
     #[error("not an index replica of this version")]
     NotAReplica,
-    /// Of an area of another length.
-    #[error("the replica belongs to an area of another length")]
-    OtherArea,
     /// A run class, page, hash or address that cannot be.
     #[error("the replica names what cannot be")]
     Impossible,
@@ -41,7 +41,6 @@ pub enum ReplicaError {
 /// The stream's header: lengths of its sections.
 #[derive(Clone, Copy, Debug)]
 struct Header {
-    area_limit_bytes: u64,
     flush_at: u32,
     classes: u32,
     words: u32,
@@ -51,7 +50,6 @@ struct Header {
 impl Header {
     fn of(replica: &Replica) -> Self {
         Self {
-            area_limit_bytes: replica.area_limit_bytes() as u64,
             flush_at: replica.flush_at().map_or(0, |at| at.0),
             classes: replica.classes().len() as u32,
             words: replica.touched().words().len() as u32,
@@ -62,24 +60,17 @@ impl Header {
     fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        bytes[4..12].copy_from_slice(&self.area_limit_bytes.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.flush_at.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.classes.to_le_bytes());
-        bytes[20..24].copy_from_slice(&self.words.to_le_bytes());
-        bytes[24..].copy_from_slice(&self.entries.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.flush_at.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.classes.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.words.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.entries.to_le_bytes());
         bytes
     }
 
     fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        let header = Self {
-            area_limit_bytes: u64_at(4),
-            flush_at: u32_at(12),
-            classes: u32_at(16),
-            words: u32_at(20),
-            entries: u64_at(24),
-        };
+        let header = Self { flush_at: u32_at(4), classes: u32_at(8), words: u32_at(12), entries: u64_at(16) };
         (u32_at(0) == MAGIC).then_some(header)
     }
 }
@@ -197,17 +188,17 @@ pub struct ReplicaBuilder {
 }
 
 impl ReplicaBuilder {
-    /// For the replica of a role whose area has `area_limit_bytes`.
+    /// Nothing has arrived.
     #[must_use]
-    pub fn new(area_limit_bytes: usize, budget: Budget) -> Self {
-        let replica = Replica::new(area_limit_bytes, budget);
+    pub fn new(budget: Budget) -> Self {
+        let replica = Replica::new(budget);
         Self { replica, rest: Vec::new(), header: None, read: [0; 3], last: None }
     }
 
     /// Adds the next part.
     ///
     /// # Errors
-    /// If the bytes are not those of a replica of this area. The builder is of no use then.
+    /// If the bytes are not those of a replica. The builder is of no use then.
     pub fn push(&mut self, part: &[u8]) -> Result<(), ReplicaError> {
         let mut joined = std::mem::take(&mut self.rest);
         joined.extend_from_slice(part);
@@ -253,12 +244,7 @@ impl ReplicaBuilder {
 
     fn read_header(&mut self, unit: [u8; HEADER_BYTES]) -> Result<(), ReplicaError> {
         let header = Header::decode(&unit).ok_or(ReplicaError::NotAReplica)?;
-        let limit = self.replica.area_limit_bytes();
-        if header.area_limit_bytes != limit as u64 {
-            return Err(ReplicaError::OtherArea);
-        }
-        let words = limit.div_ceil(PAGE_BYTES).div_ceil(64);
-        if header.classes as usize > limit.div_ceil(RUN_BYTES) || header.words as usize > words {
+        if header.classes as usize > MAX_RUNS || header.words as usize > MAX_WORDS {
             return Err(ReplicaError::Impossible);
         }
         if header.flush_at != 0 {
@@ -275,12 +261,7 @@ impl ReplicaBuilder {
     }
 
     fn read_word(&mut self, unit: [u8; WORD_BYTES]) -> Result<(), ReplicaError> {
-        let (at, bits) = (self.read[1] as usize, u64::from_le_bytes(unit));
-        let pages = self.replica.area_limit_bytes().div_ceil(PAGE_BYTES);
-        if bits != 0 && at * 64 + bits.ilog2() as usize >= pages {
-            return Err(ReplicaError::Impossible);
-        }
-        self.replica.set_touched_word(at, bits);
+        self.replica.set_touched_word(self.read[1] as usize, u64::from_le_bytes(unit));
         self.read[1] += 1;
         Ok(())
     }
@@ -296,7 +277,7 @@ impl ReplicaBuilder {
     }
 
     fn apply(&mut self, op: IndexOp) -> Result<(), ReplicaError> {
-        if !self.replica.accepts(&op) {
+        if !Replica::accepts(&op) {
             return Err(ReplicaError::Impossible);
         }
         self.replica.apply(&op);
@@ -329,10 +310,8 @@ mod tests {
 
     use super::*;
 
-    const AREA: usize = 4 << 20;
-
     fn sample() -> Replica {
-        let mut replica = Replica::new(AREA, Budget::new(1 << 30));
+        let mut replica = Replica::new(Budget::new(1 << 30));
         for run in 0..40u32 {
             replica.apply(&IndexOp::Assign { run, class: RunClass(5) });
         }
@@ -357,7 +336,7 @@ mod tests {
     }
 
     fn rebuild(parts: &[Bytes]) -> Result<Replica, ReplicaError> {
-        let mut builder = ReplicaBuilder::new(AREA, Budget::new(1 << 30));
+        let mut builder = ReplicaBuilder::new(Budget::new(1 << 30));
         parts.iter().try_for_each(|part| builder.push(part))?;
         builder.finish()
     }
@@ -376,7 +355,7 @@ mod tests {
 
     #[test]
     fn an_empty_replica_is_one_part() {
-        let empty = Replica::new(AREA, Budget::new(1 << 30));
+        let empty = Replica::new(Budget::new(1 << 30));
         let parts = parts(&empty, 1000);
         assert_eq!(parts.len(), 1);
         assert_eq!(rebuild(&parts).unwrap(), empty);
@@ -399,15 +378,15 @@ mod tests {
     }
 
     #[test]
-    fn missing_extra_and_foreign_bytes_are_refused() {
+    fn missing_further_and_foreign_bytes_are_refused() {
         let parts = parts(&sample(), 1 << 20);
         assert_eq!(rebuild(&[parts[0].slice(..parts[0].len() - 1)]).unwrap_err(), ReplicaError::Incomplete);
         assert_eq!(
             rebuild(&[parts[0].clone(), Bytes::from_static(b"x")]).unwrap_err(),
             ReplicaError::TooLong
         );
-        let mut other = ReplicaBuilder::new(2 * AREA, Budget::new(1 << 30));
-        assert_eq!(other.push(&parts[0]), Err(ReplicaError::OtherArea));
+        let other = Bytes::from_static(&[b'x'; HEADER_BYTES]);
+        assert_eq!(rebuild(&[other]).unwrap_err(), ReplicaError::NotAReplica);
     }
 
     proptest! {

@@ -217,6 +217,15 @@ impl Allocator {
         self.totals.item_bytes += len_bytes;
     }
 
+    /// An item in the run of `addr` expires at `expiry`; 0 = never.
+    pub(crate) fn note_expiry(&mut self, addr: Addr, expiry: u32) {
+        if expiry != 0
+            && let Some(run) = self.runs.get_mut(split(addr).0 as usize)
+        {
+            run.min_expiry = run.min_expiry.min(expiry);
+        }
+    }
+
     /// Frees the slot at `addr`, live or pending; `len_bytes` of the item if known. A run without used slots becomes
     /// free.
     pub(crate) fn free(&mut self, addr: Addr, len_bytes: Option<usize>) {

@@ -10,23 +10,24 @@
 
 mod access;
 mod presence;
+mod read;
 mod reclaim;
 mod stats;
 
 pub use access::Access;
+pub use read::Found;
 pub use reclaim::{CrawlCursor, Reclaim, Victim};
 pub use stats::{Memory, Stats};
 
 use bytes::Bytes;
-use cluster::{ClusterId, FastMap, KeyHash, UnixSeconds};
+use cluster::{ClusterId, FastMap, UnixSeconds};
 use smallvec::SmallVec;
 
 use crate::alloc::{Allocator, SlotAt};
 use crate::class::{class_of, runs_of_large};
-use crate::item::Header;
 use crate::{
-    Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, ITEM_HEADER_BYTES, IndexOp, Item,
-    MAX_ITEM_BYTES, OutOfMemory, PageRange, PageSet, Replica, RunClass,
+    Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, IndexOp, MAX_ITEM_BYTES, OutOfMemory,
+    PAGE_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass,
 };
 use reclaim::Reclaimer;
 
@@ -56,25 +57,12 @@ pub enum AdoptError {
     /// No address space.
     #[error(transparent)]
     Area(#[from] AreaError),
-    /// The replica is of an area of another length.
-    #[error("the replica belongs to an area of {0} bytes")]
-    OtherArea(usize),
+    /// The replica is of a longer area.
+    #[error("the replica belongs to a longer area")]
+    LongerArea,
     /// Index and run table contradict each other: two items in one slot, or an item where no slot is.
     #[error("the replica's index contradicts its run table")]
     Contradiction,
-}
-
-/// What came of a look-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The item lies here; all its pages are present.
-    Hit(Addr),
-    /// The key is not in this role.
-    Miss,
-    /// These pages must be repaired before the question can be answered: at most 16, within one run, all absent.
-    Absent(PageRange),
-    /// A slot with the hash of this key holds bytes that are no valid item: nobody knows whether it is this key.
-    Corrupt(Addr),
 }
 
 /// A slot for a new item.
@@ -132,7 +120,7 @@ impl DataStore {
     /// If there is no address space for the area.
     pub fn new(config: StoreConfig, budget: Budget) -> Result<Self, AreaError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Area)?;
-        let replica = Replica::new(area.limit_bytes(), budget.clone());
+        let replica = Replica::new(budget.clone());
         let allocator = Allocator::new(budget.clone());
         Ok(Self::assemble(config, budget, area, replica, allocator, PageSet::new()))
     }
@@ -144,8 +132,10 @@ impl DataStore {
     /// If there is no address space, or the replica cannot be that of this area.
     pub fn from_replica(config: StoreConfig, budget: Budget, replica: Replica) -> Result<Self, AdoptError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Area)?;
-        if area.limit_bytes() != replica.area_limit_bytes() {
-            return Err(AdoptError::OtherArea(replica.area_limit_bytes()));
+        let runs = area.limit_bytes() / RUN_BYTES;
+        let pages = (area.limit_bytes() / PAGE_BYTES) as u32;
+        if replica.classes().len() > runs || replica.touched().first_present(pages).is_some() {
+            return Err(AdoptError::LongerArea);
         }
         let allocator = Allocator::from_replica(&replica, budget.clone()).ok_or(AdoptError::Contradiction)?;
         let absent = replica.touched().clone();
@@ -176,54 +166,16 @@ impl DataStore {
         store
     }
 
+    /// When all keys will be gone (`IndexOp::FlushAt`).
+    #[must_use]
+    pub fn flush_at(&self) -> Option<UnixSeconds> {
+        self.replica.flush_at()
+    }
+
     /// The committed index, run table and touched pages: what the parities have, too.
     #[must_use]
     pub fn replica(&self) -> &Replica {
         &self.replica
-    }
-
-    /// Looks `key` up in the committed state.
-    #[must_use]
-    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Found {
-        let mut answer = Found::Miss;
-        for addr in self.replica.index().candidates(hash.into()) {
-            match self.compare(addr, key) {
-                Found::Miss => {}
-                hit @ Found::Hit(_) => return hit,
-                other => answer = other,
-            }
-        }
-        answer
-    }
-
-    /// Hints that `hash` will be looked up soon.
-    pub fn prefetch(&self, hash: KeyHash) {
-        self.replica.index().prefetch(hash.into());
-    }
-
-    /// The item in the slot at `addr`.
-    ///
-    /// # Panics
-    /// If no item lies there, or not all of its pages are present: [`Self::find`] and [`Self::reclaim`] say when they are.
-    #[must_use]
-    pub fn item(&self, addr: Addr) -> Item<'_> {
-        self.try_item(addr).expect("the caller knows that a present item lies there")
-    }
-
-    /// The item in the slot at `addr`; none if there is no slot, pages are absent, or the bytes are no item.
-    #[must_use]
-    pub fn try_item(&self, addr: Addr) -> Option<Item<'_>> {
-        let len = self.header(addr)?.len_bytes();
-        let start = addr.byte();
-        if len > self.allocator.slot_len(addr)? || !self.pages_present(PageRange::covering(start, len)) {
-            return None;
-        }
-        Item::parse(self.area.covers(start, len).then(|| self.area.bytes(start, len))?).ok()
-    }
-
-    /// All items that can be read, in the order of the index.
-    pub fn iter_items(&self) -> impl Iterator<Item = (Addr, Item<'_>)> {
-        self.replica.index().iter().filter_map(|(_, addr)| Some((addr, self.try_item(addr)?)))
     }
 
     /// A slot for an item of `len_bytes`. It stays handed out until its record is applied, or [`Self::cancel`].
@@ -285,14 +237,23 @@ impl DataStore {
         self.growth.open = true;
     }
 
+    /// The `len` bytes at `addr`.
+    ///
+    /// # Panics
+    /// If the area does not cover them.
+    #[must_use]
+    pub fn bytes(&self, addr: Addr, len: usize) -> &[u8] {
+        debug_assert!(self.pages_present(PageRange::covering(addr.byte(), len)));
+        self.area.bytes(addr.byte(), len)
+    }
+
     /// `image` XOR the bytes that lie at `addr`.
     ///
     /// # Panics
     /// If the area does not cover them.
     #[must_use]
     pub fn delta(&self, addr: Addr, image: &[u8]) -> Bytes {
-        debug_assert!(self.pages_present(PageRange::covering(addr.byte(), image.len())));
-        let old = self.area.bytes(addr.byte(), image.len());
+        let old = self.bytes(addr, image.len());
         old.iter().zip(image).map(|(old, new)| old ^ new).collect::<Vec<u8>>().into()
     }
 
@@ -304,6 +265,7 @@ impl DataStore {
         debug_assert!(self.pages_present(PageRange::covering(addr.byte(), delta.len())));
         self.area.xor(addr.byte(), delta);
         self.replica.touch(addr, delta.len());
+        self.note_expiry(addr);
     }
 
     /// A committed index operation, after the writes of its record: switches the index, frees old slots.
@@ -322,38 +284,6 @@ impl DataStore {
         self.replica.apply(op);
     }
 
-    /// Compares the key in a slot.
-    fn compare(&self, addr: Addr, key: &[u8]) -> Found {
-        let Some(slot_len) = self.allocator.slot_len(addr) else { return Found::Corrupt(addr) };
-        let start = addr.byte();
-        let head_len = (ITEM_HEADER_BYTES + key.len()).min(slot_len);
-        if let Some(pages) = self.absent_within(start, head_len) {
-            return Found::Absent(pages);
-        }
-        let Some(len) = self.header(addr).map(|header| header.len_bytes()).filter(|len| *len <= slot_len)
-        else {
-            return Found::Corrupt(addr);
-        };
-        if let Some(pages) = self.absent_within(start, len) {
-            return Found::Absent(pages);
-        }
-        match self.try_item(addr) {
-            Some(item) if item.key == key => Found::Hit(addr),
-            Some(item) if item.verify() => Found::Miss,
-            _ => Found::Corrupt(addr),
-        }
-    }
-
-    /// The header of the item at `addr`, if it is present.
-    fn header(&self, addr: Addr) -> Option<Header> {
-        let start = addr.byte();
-        let present = self.pages_present(PageRange::covering(start, ITEM_HEADER_BYTES));
-        if !present || !self.area.covers(start, ITEM_HEADER_BYTES) {
-            return None;
-        }
-        Header::parse(self.area.bytes(start, ITEM_HEADER_BYTES)).ok()
-    }
-
     fn take_slot(&mut self, class: RunClass) -> Option<SlotAt> {
         if self.absent.is_empty() {
             let slot = self.allocator.take(class);
@@ -369,12 +299,14 @@ impl DataStore {
         self.allocator.open(run, class)
     }
 
-    /// Where nothing may be evicted, a run that is held for compaction is better used than left.
+    /// Where nothing may be evicted, a run that is held is better used than left.
     fn take_held(&mut self, class: RunClass) -> Option<SlotAt> {
-        if self.config.eviction == Eviction::Clock || self.next_extent().is_some() {
+        if self.config.eviction == Eviction::Clock
+            || self.next_extent().is_some()
+            || !self.release_hold_for(class)
+        {
             return None;
         }
-        self.release_holds();
         self.allocator.take(class).or_else(|| self.open_run(class))
     }
 
@@ -439,6 +371,15 @@ impl DataStore {
         self.allocator.commit(addr, len, expiry, self.newest);
     }
 
+    /// A header in place may bring an item's expiry nearer.
+    fn note_expiry(&mut self, addr: Addr) {
+        if self.allocator.slot(addr).is_some_and(|slot| slot.is_live())
+            && let Some(header) = self.header(addr)
+        {
+            self.allocator.note_expiry(addr, header.expiry);
+        }
+    }
+
     fn release(&mut self, addr: Addr) {
         let slot_len = self.allocator.slot_len(addr).unwrap_or(0);
         let len = self.header(addr).map(|header| header.len_bytes().min(slot_len));
@@ -450,6 +391,3 @@ impl DataStore {
         self.charge.set(self.absent.memory_bytes() + pins);
     }
 }
-
-#[cfg(test)]
-mod tests;

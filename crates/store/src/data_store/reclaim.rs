@@ -24,12 +24,12 @@ use window::Window;
 
 /// Items in one batch.
 const MAX_BATCH: usize = 64;
-/// Items that are proposed and not yet applied, beyond which [`Reclaim::Pending`] is the answer.
+/// Items that are proposed and not yet applied, beyond which nothing more is.
 const MAX_CLAIMED: usize = 4 * MAX_BATCH;
 
 const _: () = assert!(MAX_BATCH <= MAX_CLAIMED);
 
-/// An item that is to be removed: the operands of an `IndexOp::Remove`.
+/// An item that is to be removed or moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// Bits of its key's hash.
@@ -45,10 +45,8 @@ pub enum Reclaim {
     Remove(Vec<Victim>),
     /// Write these items (at most 64) anew, unchanged, into slots from `allocate`, and replace the old by the new. An
     /// item for which there is no slot after all: [`DataStore::unreclaim`].
-    Move(Vec<Addr>),
-    /// Enough is under way: try again when something of it has been applied.
-    Pending,
-    /// There is nothing to give way.
+    Move(Vec<Victim>),
+    /// There is nothing (more) to give way now; what was proposed before may still make room.
     Nothing,
 }
 
@@ -73,7 +71,7 @@ impl DataStore {
         self.set_now(now);
         self.tend_holds();
         if self.allocator.totals().claimed >= MAX_CLAIMED {
-            return Reclaim::Pending;
+            return Reclaim::Nothing;
         }
         let proposal = match self.expired_batch(now) {
             Some(expired) => Some(Reclaim::Remove(expired)),
@@ -81,11 +79,7 @@ impl DataStore {
             None if class_of(len_bytes) == RunClass::LARGE => self.empty_window(runs_of_large(len_bytes)),
             None => self.compact().or_else(|| self.evict()),
         };
-        match proposal {
-            Some(proposal) => proposal,
-            None if self.allocator.totals().claimed > 0 => Reclaim::Pending,
-            None => Reclaim::Nothing,
-        }
+        proposal.unwrap_or(Reclaim::Nothing)
     }
 
     /// The protocol did not remove or move this item after all.
@@ -101,13 +95,24 @@ impl DataStore {
         (!victims.is_empty()).then_some(Reclaim::Remove(victims))
     }
 
-    /// Claims the item at `addr` for removal; none if it must stay for now.
-    fn claim_victim(&mut self, addr: Addr) -> Option<Victim> {
-        let hash = self.hash_of(addr)?;
-        (!self.is_pinned(addr) && self.allocator.claim(addr)).then_some(Victim { hash, addr })
+    /// Claims the item at `addr`; none if it must stay for now.
+    fn claim(&mut self, addr: Addr) -> Option<Victim> {
+        if !self.is_claimable(addr) {
+            return None;
+        }
+        let victim = Victim { hash: self.hash_of(addr)?, addr };
+        self.allocator.claim(addr);
+        Some(victim)
     }
 
-    /// Whether the item at `addr` can be claimed and read.
+    /// Claims up to a batch of `items`.
+    fn claim_batch(&mut self, items: Vec<Addr>) -> Option<Vec<Victim>> {
+        let victims: Vec<Victim> =
+            items.into_iter().filter_map(|addr| self.claim(addr)).take(MAX_BATCH).collect();
+        (!victims.is_empty()).then_some(victims)
+    }
+
+    /// Whether the item at `addr` is neither claimed nor pinned.
     fn is_claimable(&self, addr: Addr) -> bool {
         let live = self.allocator.slot(addr).is_some_and(|slot| slot.state() == SlotState::Live);
         live && !self.is_pinned(addr)

@@ -68,6 +68,6 @@ impl DataStore {
             return None;
         }
         *spared += 1;
-        self.claim_victim(addr)
+        self.claim(addr)
     }
 }

@@ -1,7 +1,6 @@
 //! Compaction: a sparse run's items move into the free slots of the other runs of its class.
 
-use super::{MAX_BATCH, Reclaim};
-use crate::Addr;
+use super::Reclaim;
 use crate::RunClass;
 use crate::alloc::{Hold, Run};
 use crate::class::{CLASS_COUNT, slot_bytes, slots_in_run};
@@ -35,24 +34,20 @@ impl DataStore {
         self.reclaimer.compacting.retain(held);
     }
 
-    /// Lets the runs that are being emptied take items again.
-    pub(super) fn release_compacting(&mut self) {
-        for at in std::mem::take(&mut self.reclaimer.compacting) {
-            if self.allocator.run(at).is_some_and(|run| run.hold == Hold::Compacting) {
-                self.allocator.set_hold(at, Hold::None);
-            }
+    /// Lets a run of `class` that is being emptied take items again; whether there was one with free slots.
+    pub(super) fn release_compacting(&mut self, class: RunClass) -> bool {
+        let useful = |run: &Run| run.class == class && run.free_slots() > 0;
+        let found =
+            self.reclaimer.compacting.iter().position(|at| self.allocator.run(*at).is_some_and(useful));
+        if let Some(at) = found.map(|at| self.reclaimer.compacting.swap_remove(at)) {
+            self.allocator.set_hold(at, Hold::None);
         }
+        found.is_some()
     }
 
     fn move_batch(&mut self, at: u32) -> Option<Reclaim> {
-        let claimable: Vec<Addr> =
-            self.live_addrs(at).filter(|addr| self.is_claimable(*addr)).take(MAX_BATCH).collect();
-        let readable = claimable.into_iter().filter(|addr| self.try_item(*addr).is_some());
-        let batch: Vec<Addr> = readable.collect();
-        for addr in &batch {
-            self.allocator.claim(*addr);
-        }
-        (!batch.is_empty()).then_some(Reclaim::Move(batch))
+        let items = self.live_addrs(at).collect();
+        self.claim_batch(items).map(Reclaim::Move)
     }
 
     /// A run of the class with the most room to gain.

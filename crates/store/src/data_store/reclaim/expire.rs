@@ -54,6 +54,6 @@ impl DataStore {
 
     fn claim_expired(&mut self, addr: Addr, now: UnixSeconds) -> Option<Victim> {
         let expired = self.try_item(addr).is_some_and(|item| item.is_expired(now));
-        if expired { self.claim_victim(addr) } else { None }
+        if expired { self.claim(addr) } else { None }
     }
 }

@@ -1,7 +1,7 @@
 //! Room for large items: a window of neighbouring runs is emptied and kept for the next large item.
 
-use super::{MAX_BATCH, Reclaim, Victim};
-use crate::alloc::{Hold, SlotState};
+use super::Reclaim;
+use crate::alloc::{Hold, Run, SlotState};
 use crate::class::slot_bytes;
 use crate::data_store::{DataStore, Eviction};
 use crate::{Addr, RUN_BYTES, RunClass};
@@ -38,10 +38,12 @@ impl DataStore {
             }
             self.reclaimer.window = Some(Window { first, count: span, patience: PATIENCE });
         }
-        match self.config.eviction {
-            Eviction::Clock => self.evict_from_window(),
-            Eviction::None => self.move_from_window(),
-        }
+        let runs = self.reclaimer.window.into_iter().flat_map(Window::runs);
+        let victims = self.claim_batch(runs.flat_map(|at| self.items_over(at)).collect())?;
+        Some(match self.config.eviction {
+            Eviction::Clock => Reclaim::Remove(victims),
+            Eviction::None => Reclaim::Move(victims),
+        })
     }
 
     /// Takes the window for a large item of `span` runs if it is empty and long enough.
@@ -55,10 +57,19 @@ impl DataStore {
         Some(window.first)
     }
 
-    /// Lets held runs take items again.
-    pub(in crate::data_store) fn release_holds(&mut self) {
-        self.release_window();
-        self.release_compacting();
+    /// Lets held runs that have room for an item of `class` take items again; whether there were any.
+    pub(in crate::data_store) fn release_hold_for(&mut self, class: RunClass) -> bool {
+        self.tend_compacting();
+        if self.release_compacting(class) {
+            return true;
+        }
+        let useful = |run: &Run| run.class == RunClass::FREE || run.class == class && run.free_slots() > 0;
+        let runs = self.reclaimer.window.into_iter().flat_map(Window::runs);
+        let found = runs.filter_map(|at| self.allocator.run(at)).any(useful);
+        if found {
+            self.release_window();
+        }
+        found
     }
 
     pub(super) fn tend_holds(&mut self) {
@@ -75,30 +86,6 @@ impl DataStore {
         for at in window.runs() {
             self.allocator.set_hold(at, Hold::None);
         }
-    }
-
-    fn evict_from_window(&mut self) -> Option<Reclaim> {
-        let window = self.reclaimer.window?;
-        let items: Vec<Addr> = window.runs().flat_map(|at| self.items_over(at)).collect();
-        let mut victims: Vec<Victim> = Vec::new();
-        for addr in items {
-            victims.extend(self.claim_victim(addr));
-            if victims.len() == MAX_BATCH {
-                break;
-            }
-        }
-        (!victims.is_empty()).then_some(Reclaim::Remove(victims))
-    }
-
-    fn move_from_window(&mut self) -> Option<Reclaim> {
-        let window = self.reclaimer.window?;
-        let items = window.runs().flat_map(|at| self.live_addrs(at));
-        let items = items.filter(|addr| self.is_claimable(*addr) && self.try_item(*addr).is_some());
-        let batch: Vec<Addr> = items.take(MAX_BATCH).collect();
-        for addr in &batch {
-            self.allocator.claim(*addr);
-        }
-        (!batch.is_empty()).then_some(Reclaim::Move(batch))
     }
 
     /// Live items that lie in run `at`, the large one that continues there included.

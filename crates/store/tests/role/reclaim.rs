@@ -1,0 +1,206 @@
+//! What gives way, and what does not.
+
+use cluster::UnixSeconds;
+use store::{CrawlCursor, Eviction, Found, IndexOp, Reclaim, Shortage};
+
+use crate::driver::{NoRoom, Role, hash};
+
+const EXTENTS: usize = 2;
+
+fn role(eviction: Eviction) -> Role {
+    Role::new(EXTENTS, eviction, 64 << 20)
+}
+
+fn fill(role: &mut Role, count: u32) {
+    for i in 0..count {
+        role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();
+    }
+    role.commit_all();
+}
+
+/// Items of 1030 bytes that fit into the area.
+const CAPACITY: u32 = (EXTENTS * 16 * 63) as u32;
+
+#[test]
+fn without_eviction_a_full_store_refuses() {
+    let mut role = role(Eviction::None);
+    let count = (0..).position(|i: u32| role.set(&i.to_le_bytes(), &[1; 1000]) == Err(NoRoom)).unwrap();
+    assert!(count as u32 <= CAPACITY && count as u32 > CAPACITY * 9 / 10, "{count}");
+    role.check();
+    assert!(role.delete(&5u32.to_le_bytes()));
+    role.set(b"once more", &[2; 995]).unwrap();
+    role.check();
+    assert_eq!((role.evicted, role.model.len()), (0, count));
+}
+
+#[test]
+fn items_that_are_read_outlive_the_others() {
+    let mut role = role(Eviction::Clock);
+    fill(&mut role, 1000);
+    for i in 0..10_000u32 {
+        role.set(&(i + 1000).to_le_bytes(), &[2; 1000]).unwrap();
+        role.get(&(i % 200).to_le_bytes());
+    }
+    role.check();
+    assert!((0..200u32).all(|i| role.model.contains_key(&i.to_le_bytes()[..])));
+}
+
+#[test]
+fn when_all_are_hot_the_oldest_go() {
+    let mut role = role(Eviction::Clock);
+    fill(&mut role, 1500);
+    for i in 1500..6000u32 {
+        role.set(&i.to_le_bytes(), &[2; 1000]).unwrap();
+        role.commit_all();
+        (0..4).for_each(|_| assert!(role.get(&i.to_le_bytes()).is_some()));
+    }
+    role.check();
+    assert!(role.model.len() > 1500);
+}
+
+#[test]
+fn expired_items_go_before_live_ones() {
+    for eviction in [Eviction::Clock, Eviction::None] {
+        let mut role = role(eviction);
+        for i in 0..1800u32 {
+            let expiry = if i.is_multiple_of(3) { 2000 } else { 0 };
+            role.set_with_expiry(&i.to_le_bytes(), &[1; 1000], expiry).unwrap();
+        }
+        role.now = UnixSeconds(2000);
+        for i in 2000..2500u32 {
+            role.set(&i.to_le_bytes(), &[2; 1000]).unwrap();
+        }
+        role.check();
+        assert!((0..1800u32).all(|i| i.is_multiple_of(3) || role.model.contains_key(&i.to_le_bytes()[..])));
+    }
+}
+
+#[test]
+fn the_crawl_finds_all_expired_items_once() {
+    let mut role = role(Eviction::None);
+    for i in 0..1500u32 {
+        role.set_with_expiry(&i.to_le_bytes(), &vec![1; i as usize], 2000 + i % 4).unwrap();
+    }
+    role.commit_all();
+    let crawl = |role: &mut Role, now: u32| {
+        let mut cursor = CrawlCursor::default();
+        let mut found = 0;
+        loop {
+            let (victims, next) = role.store.crawl(cursor, 4, UnixSeconds(now));
+            found += victims.len();
+            victims.chunks(64).for_each(|victims| role.log_victims(victims));
+            cursor = next;
+            if cursor == CrawlCursor::default() {
+                return found;
+            }
+        }
+    };
+    assert_eq!(crawl(&mut role, 1999), 0);
+    assert_eq!(crawl(&mut role, 2001), 750);
+    assert_eq!(crawl(&mut role, 2001), 0);
+    assert_eq!(crawl(&mut role, 2002), 375);
+    role.check();
+    assert_eq!(role.model.len(), 375);
+}
+
+#[test]
+fn an_expiry_that_is_changed_in_place_is_seen() {
+    let mut role = role(Eviction::None);
+    role.set(b"key", b"value").unwrap();
+    role.commit_all();
+    let Found::Hit(addr) = role.store.find(hash(b"key"), b"key") else { panic!() };
+    let old = role.store.item(addr).bytes().to_vec();
+    let new = crate::driver::encode(b"key", b"value", 50);
+    let delta: Vec<u8> = old.iter().zip(&new).map(|(old, new)| old ^ new).collect();
+    role.store.apply_write(addr, &delta[..26]);
+    assert!(role.store.item(addr).verify());
+    let (victims, _) = role.store.crawl(CrawlCursor::default(), 100, UnixSeconds(50));
+    assert_eq!(victims.len(), 1);
+}
+
+#[test]
+fn pinned_and_proposed_items_are_not_proposed() {
+    let mut role = role(Eviction::Clock);
+    let mut count = 0u32;
+    while role.evicted == 0 {
+        role.set(&count.to_le_bytes(), &[1; 1000]).unwrap();
+        count += 1;
+    }
+    role.commit_all();
+    let addrs: Vec<_> = role.store.iter_items().map(|(addr, _)| addr).collect();
+    addrs[10..].iter().for_each(|addr| role.store.pin(*addr));
+    let Reclaim::Remove(victims) = role.store.reclaim(1030, role.now) else { panic!() };
+    assert_eq!(victims.len(), 10);
+    assert!(victims.iter().all(|victim| addrs[..10].contains(&victim.addr)));
+    assert_eq!(role.store.reclaim(1030, role.now), Reclaim::Nothing);
+    victims.iter().for_each(|victim| role.store.unreclaim(victim.addr));
+    let Reclaim::Remove(again) = role.store.reclaim(1030, role.now) else { panic!() };
+    assert_eq!(again.len(), 10);
+    again.iter().for_each(|victim| role.store.unreclaim(victim.addr));
+    addrs[10..].iter().for_each(|addr| role.store.unpin(*addr));
+    role.check();
+}
+
+#[test]
+fn a_refused_extent_is_not_asked_for_again_until_growth_is_allowed() {
+    let mut role = role(Eviction::Clock);
+    assert_eq!(role.store.allocate(100), Err(Shortage::Extent(0)));
+    role.store.refuse_extent(0);
+    assert_eq!(role.store.allocate(100), Err(Shortage::Full));
+    role.store.allow_growth();
+    assert_eq!(role.store.allocate(100), Err(Shortage::Extent(0)));
+    role.store.commit_extent(0).unwrap();
+    assert!(role.store.extent_committed(0) && role.store.allocate(100).is_ok());
+}
+
+#[test]
+fn a_budget_without_room_is_not_asked_for_extents() {
+    let mut role = Role::new(8, Eviction::Clock, 5 << 19);
+    fill(&mut role, 4000);
+    role.check();
+    assert_eq!(role.store.stats().extents, 2);
+    assert!(role.evicted > 0 && role.budget.total_used() <= role.budget.limit());
+}
+
+#[test]
+fn many_small_items_stay_within_the_limit() {
+    let mut role = Role::new(8, Eviction::Clock, 4 << 20);
+    role.window = 32;
+    for i in 0..120_000u32 {
+        role.set(&i.to_le_bytes(), b"tiny").unwrap();
+        if i.is_multiple_of(1000) {
+            let used = role.budget.total_used();
+            assert!(used <= role.budget.limit() * 101 / 100, "{used} used after {i} items");
+        }
+    }
+    role.check();
+}
+
+#[test]
+fn the_class_is_repeated_until_a_record_with_it_is_applied() {
+    let mut role = role(Eviction::None);
+    role.store.commit_extent(0).unwrap();
+    let first = role.store.allocate(100).unwrap();
+    let second = role.store.allocate(100).unwrap();
+    assert_eq!((first.assign.len(), &second.assign), (1, &first.assign));
+    role.store.cancel(first.addr, 100);
+    role.store.apply_op(&second.assign[0]);
+    role.store.apply_op(&IndexOp::Insert { hash: hash(b"k").into(), addr: second.addr });
+    assert!(role.store.allocate(100).unwrap().assign.is_empty());
+}
+
+#[test]
+fn an_access_is_remembered_through_a_move() {
+    let mut role = role(Eviction::None);
+    fill(&mut role, 20);
+    role.now = UnixSeconds(5000);
+    let key = 3u32.to_le_bytes();
+    role.get(&key);
+    let Found::Hit(addr) = role.store.find(hash(&key), &key) else { panic!() };
+    let access = role.store.access(addr);
+    assert_eq!((access.fetched, access.last_access), (true, UnixSeconds(5000)));
+    role.set(&key, &[2; 1000]).unwrap();
+    role.commit_all();
+    let Found::Hit(addr) = role.store.find(hash(&key), &key) else { panic!() };
+    assert!(!role.store.access(addr).fetched, "a new value was never fetched");
+}
