@@ -10,8 +10,8 @@ pub enum Bug {
     WrongCoefficient,
     /// A parity accepts frames of a fenced term.
     StaleTermAccepted,
-    /// A slot is free again when the record that frees it is written, not when it is committed.
-    SlotReusedBeforeCommit,
+    /// A parity applies a record again that a reconnected primary has sent twice.
+    DuplicateApplied,
     /// Takeover settles at the maximum of what the parities have instead of the minimum.
     LostTailAfterTakeover,
     /// A primary goes on without a silent parity before the coordinator has removed it.
@@ -28,15 +28,21 @@ pub enum Bug {
     ReadWithoutLease,
     /// A primary shows a value before it is committed.
     IndexSwitchBeforeCommit,
+    /// A stand-in opens sessions while another role's stream is not settled.
+    SessionWhileFenced,
+    /// A parity obeys a Settle that it has obeyed before, and forgets what the stand-in has sent since.
+    SettleRepeated,
+    /// Repaired pages replace pages that are present already.
+    RepairOverwritesPresent,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
-        Self::SlotReusedBeforeCommit,
+        Self::DuplicateApplied,
         Self::LostTailAfterTakeover,
         Self::UnilateralRemoval,
         Self::RepairOutsideFifo,
@@ -45,6 +51,9 @@ impl Bug {
         Self::NoFreeze,
         Self::ReadWithoutLease,
         Self::IndexSwitchBeforeCommit,
+        Self::SessionWhileFenced,
+        Self::SettleRepeated,
+        Self::RepairOverwritesPresent,
     ];
 }
 

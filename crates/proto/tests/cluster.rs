@@ -1,5 +1,7 @@
 //! Stories of a small cluster without a network: messages are delivered at once, time moves when the story says so.
 
+#![allow(clippy::unwrap_used)] // a panic is how a test reports
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;

@@ -9,6 +9,9 @@ use wire::message::FromCoordinator;
 use super::{Coordinator, decide};
 use crate::Now;
 
+/// After how many leases of silence a host is given up whose loss means the loss of data.
+const GRACE_LEASES: u64 = 5;
+
 /// A process as the coordinator knows it.
 pub(super) struct NodeState {
     info: NodeInfo,
@@ -21,8 +24,10 @@ pub(super) struct NodeState {
 enum Liveness {
     /// Its lease runs.
     Leased,
-    /// Its lease has run out; it may live.
+    /// Its lease has run out; it may live. Where losing it would lose data, its roles wait for it.
     Suspected,
+    /// It may live, but nobody waits for it any more.
+    GivenUp,
     /// It has ended.
     Dead,
 }
@@ -131,7 +136,7 @@ impl Coordinator {
             return false;
         };
         node.last_heard = now.time;
-        if node.liveness == Liveness::Suspected {
+        if matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp) {
             // It lives after all. What it served has been given away; it may forward, and later host something new.
             node.liveness = Liveness::Leased;
             self.publish_nodes();
@@ -192,6 +197,22 @@ impl Coordinator {
             self.lose(now, host);
             self.publish_nodes();
         }
+        self.lose_the_long_gone(now);
+    }
+
+    /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end.
+    fn lose_the_long_gone(&mut self, now: Now) {
+        let grace = self.config.timing.node_lease_us * GRACE_LEASES;
+        let gone: Vec<HostId> = self
+            .nodes
+            .values()
+            .filter(|node| node.liveness == Liveness::Suspected && now.time.since(node.last_heard) >= grace)
+            .map(|node| node.info.host)
+            .collect();
+        for host in gone {
+            self.nodes.get_mut(&host.node).expect("just listed").liveness = Liveness::GivenUp;
+            self.lose(now, host);
+        }
     }
 
     /// Whether `host` is known to have ended, so that nothing of it can answer a client any more.
@@ -219,6 +240,10 @@ impl Coordinator {
             .map(|view| view.group)
             .collect();
         for group in affected {
+            if self.is_worth_waiting_for(host, group) {
+                tracing::error!(%group, %host, "losing this host would lose data; waiting for it to come back");
+                continue;
+            }
             let mut fenced = Vec::new();
             self.change_view(group, |view| fenced = decide::remove_host(view, host));
             for role in fenced {
@@ -226,6 +251,17 @@ impl Coordinator {
             }
             self.after_loss(now, group);
         }
+    }
+
+    /// Whether `group` is better off waiting for a suspected host than going on without it.
+    fn is_worth_waiting_for(&self, host: HostId, group: GroupId) -> bool {
+        let suspected = self
+            .nodes
+            .get(&host.node)
+            .is_some_and(|n| n.info.host == host && n.liveness == Liveness::Suspected);
+        let Some(mut without) = self.view(group).cloned() else { return false };
+        decide::remove_host(&mut without, host);
+        suspected && decide::is_beyond_repair(&without)
     }
 
     /// The in-sync parities of `group`, or its roles, have become fewer: is it beyond repair; else recover.

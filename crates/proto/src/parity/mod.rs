@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term};
 use store::{Area, Budget, Category, StoreConfig};
 use wire::message::{
-    Ack, FetchIndex, Frame, GroupBody, IndexPart, Reject, Reserve, Reserved, SessionId, Welcome,
+    Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId, Welcome,
 };
 
 use crate::outbox::{Context, Sender};
@@ -38,8 +38,7 @@ impl Parity {
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
-        let streams =
-            view.data.iter().map(|role| Stream::new(role.term, area.limit_bytes(), budget.clone())).collect();
+        let streams = view.data.iter().map(|role| Stream::new(role.term, budget.clone())).collect();
         Ok(Self { member, view, area, budget: budget.clone(), streams, sessions: BTreeMap::new() })
     }
 
@@ -118,7 +117,7 @@ impl Parity {
         for record in frame.records {
             let stream = &mut self.streams[usize::from(role.0)];
             match stream.place(record.seq) {
-                stream::Place::Duplicate => {}
+                stream::Place::Duplicate => self.apply_again_if_planted(context, role, &record),
                 stream::Place::Gap => {
                     // The sender believes in records that this parity does not have: make it start from what is there.
                     let welcome = Welcome { term: frame.term, received: stream.received() };
@@ -160,6 +159,19 @@ impl Parity {
         }
     }
 
+    fn apply_again_if_planted(&mut self, context: &Context<'_>, role: RoleIndex, record: &Record) {
+        if crate::planted(crate::Bug::DuplicateApplied) {
+            let coefficient = context.code.coefficient(self.row(), usize::from(role.0));
+            for write in &record.writes {
+                codec::mul_add(
+                    self.area.bytes_mut(write.addr.byte(), write.delta.len()),
+                    coefficient,
+                    &write.delta,
+                );
+            }
+        }
+    }
+
     /// Recovery, F1: nothing below `term` any more. Answers what this parity has; none for a role that it does not know.
     pub(crate) fn fence(&mut self, role: RoleIndex, term: Term) -> Option<(Seq, Seq)> {
         let stream = self.stream(role)?;
@@ -179,7 +191,7 @@ impl Parity {
         if stream.fence() != term {
             return false;
         }
-        if stream.settled() == Some(term) {
+        if stream.settled() == Some(term) && !crate::planted(crate::Bug::SettleRepeated) {
             return true;
         }
         if upto > stream.received() && !crate::planted(crate::Bug::LostTailAfterTakeover) {

@@ -8,9 +8,9 @@ use wire::message::{Record, Write};
 
 use crate::size::record_bytes;
 
-/// Why a record could not be kept.
+/// A record names a place that was never reserved.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NoRoom;
+pub(super) struct NoPlace;
 
 /// Where a record stands against what was received.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,14 +33,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(term: Term, area_limit_bytes: usize, budget: Budget) -> Self {
+    pub(super) fn new(term: Term, budget: Budget) -> Self {
         Self {
             fence: term,
             settled: None,
             received: Seq(0),
             applied: Seq(0),
             kept: VecDeque::new(),
-            replica: Replica::new(area_limit_bytes, budget.clone()),
+            replica: Replica::new(budget.clone()),
             budget,
         }
     }
@@ -88,18 +88,16 @@ impl Stream {
         }
     }
 
-    /// Keeps the next record, unless it has no place in the area or there is no memory for it.
-    pub(super) fn keep(&mut self, record: Record, area: &Area) -> Result<(), NoRoom> {
+    /// Keeps the next record, unless it has no place in the area.
+    pub(super) fn keep(&mut self, record: Record, area: &Area) -> Result<(), NoPlace> {
         debug_assert_eq!(record.seq, self.received.next());
-        let has_place = |write: &Write| {
-            self.replica.accepts_write(write.addr, write.delta.len())
-                && area.covers(write.addr.byte(), write.delta.len())
-        };
-        if !record.writes.iter().all(has_place) || !record.ops.iter().all(|op| self.replica.accepts(op)) {
+        let has_place = |write: &Write| area.covers(write.addr.byte(), write.delta.len());
+        if !record.writes.iter().all(has_place) || !record.ops.iter().all(Replica::accepts) {
             tracing::error!(seq = %record.seq, "record names a place that was never reserved");
-            return Err(NoRoom);
+            return Err(NoPlace);
         }
-        self.budget.try_reserve(Category::Log, record_bytes(&record)).map_err(|_| NoRoom)?;
+        // Bounded by the primary's log, whose records these are.
+        self.budget.charge(Category::Log, record_bytes(&record));
         self.received = record.seq;
         self.kept.push_back(record);
         Ok(())

@@ -1,6 +1,8 @@
 //! Commit: a record that every required parity has becomes readable, and its client hears of it.
 
 use cluster::Seq;
+use store::DataStore;
+use wire::message::Record;
 
 use super::Primary;
 use super::log::{Entry, Purpose};
@@ -35,14 +37,11 @@ impl Primary {
         debug_assert_eq!(seq, self.committed.next(), "records commit in order");
         self.committed = seq;
         let store = self.store_mut().expect("a primary with a log serves");
-        for write in &entry.record.writes {
-            store.apply_write(write.addr, &write.delta);
-        }
         for &addr in &entry.pinned {
             store.unpin(addr);
         }
-        for op in &entry.record.ops {
-            store.apply_op(op);
+        if !crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
+            apply_record(store, &entry.record);
         }
         if entry.purpose == Purpose::Reclaim {
             self.growth.reclaim_committed();
@@ -58,5 +57,15 @@ impl Primary {
         for (reply, outcome) in entry.answers {
             context.reply(reply, outcome);
         }
+    }
+}
+
+/// The bytes first, then the index: nobody finds an item before it is there.
+pub(super) fn apply_record(store: &mut DataStore, record: &Record) {
+    for write in &record.writes {
+        store.apply_write(write.addr, &write.delta);
+    }
+    for op in &record.ops {
+        store.apply_op(op);
     }
 }

@@ -60,9 +60,16 @@ impl ParityPeer {
         self.silent_since.is_some_and(|since| now.since(since) >= timing.stall_us)
     }
 
-    fn heard(&mut self) {
-        self.silent_since = None;
-        self.complained = None;
+    /// An answer: silence ends if nothing is owed, and starts anew if at least something came.
+    fn heard(&mut self, received: Seq, now: Time) {
+        let progress = received > self.acked;
+        self.acked = self.acked.max(received);
+        if self.acked >= self.sent {
+            self.silent_since = None;
+            self.complained = None;
+        } else if progress {
+            self.silent_since = Some(now);
+        }
     }
 
     /// When a Frame without records is due.
@@ -133,6 +140,7 @@ impl Primary {
         if welcome.term != self.term {
             return;
         }
+        let now = context.now.time;
         let last = self.log.last();
         let committed = self.committed;
         let Some(peer) = self.peer_mut(from, role) else { return };
@@ -144,8 +152,7 @@ impl Primary {
         peer.welcomed = true;
         peer.outstanding = None;
         peer.sent = welcome.received;
-        peer.acked = peer.acked.max(welcome.received);
-        peer.heard();
+        peer.heard(welcome.received, now);
         // A Frame at once, even an empty one: its Ack is the lease.
         peer.last_sent = Time(0);
         self.dirty = true;
@@ -159,10 +166,9 @@ impl Primary {
         }
         let now = context.now.time;
         let Some(peer) = self.peer_mut(from, role) else { return };
-        peer.acked = peer.acked.max(ack.received);
+        peer.heard(ack.received, now);
         // A time of sending in the future would be a peer's invention.
         peer.lease_base = peer.lease_base.max(Some(ack.echo.min(now)));
-        peer.heard();
         if peer.outstanding == Some(ack.echo) {
             peer.outstanding = None;
         }

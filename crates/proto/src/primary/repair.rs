@@ -69,7 +69,8 @@ impl Primary {
     /// Whether sessions can succeed now: every lost role's stream has one settled end, so that all parities hold the
     /// same bytes of it in their sums.
     fn may_repair(&self) -> bool {
-        let settled = self.view.data.iter().all(|role| role.status != RoleStatus::Fenced);
+        let settled = self.view.data.iter().all(|role| role.status != RoleStatus::Fenced)
+            || crate::planted(crate::Bug::SessionWhileFenced);
         settled && !self.parities.is_empty() && matches!(self.phase, Phase::Serving(_))
     }
 
@@ -245,7 +246,8 @@ impl Primary {
         // Only what is absent: a page that came meanwhile may have been written since.
         for (page, bytes) in pages.iter().zip(bytes.chunks_exact(PAGE_BYTES)) {
             let page = PageRange { first: page, count: 1 };
-            if !store.pages_present(page) && store.fill(page, bytes).is_err() {
+            let wanted = !store.pages_present(page) || crate::planted(crate::Bug::RepairOverwritesPresent);
+            if wanted && store.fill(page, bytes).is_err() {
                 tracing::warn!(member = %self.member, "no memory for repaired pages; trying again later");
                 return;
             }

@@ -1,8 +1,8 @@
 //! Space in the area: extents that the parities must reserve first, eviction, compaction.
 
-use cluster::{KeyHash, RoleIndex, Time};
+use cluster::{RoleIndex, Time};
 use smallvec::{SmallVec, smallvec};
-use store::{Addr, Allocation, IndexOp, Reclaim, Shortage};
+use store::{Allocation, IndexOp, Reclaim, Shortage};
 use wire::message::{GroupBody, Reserve, Reserved};
 use wire::op::Failure;
 
@@ -81,12 +81,11 @@ impl Primary {
         let store = self.store_mut().expect("only asked while serving");
         match store.reclaim(len_bytes, context.now.unix) {
             Reclaim::Remove(victims) => self.log_victims(context, &victims),
-            Reclaim::Move(addrs) => {
-                for addr in addrs {
-                    self.log_move(context, addr);
+            Reclaim::Move(victims) => {
+                for victim in victims {
+                    self.log_move(context, victim);
                 }
             }
-            Reclaim::Pending => return Err(NoSlot::Wait(Wait::Space)),
             Reclaim::Nothing => {}
         }
         if self.growth.reclaiming > 0 { Err(NoSlot::Wait(Wait::Space)) } else { self.wait_or_refuse() }
@@ -114,20 +113,19 @@ impl Primary {
     }
 
     /// Rewrites an item elsewhere, so that its run can be emptied.
-    fn log_move(&mut self, context: &mut Context<'_>, addr: Addr) {
+    fn log_move(&mut self, context: &mut Context<'_>, victim: store::Victim) {
         let store = self.store_mut().expect("only asked while serving");
-        let item = store.item(addr);
+        let item = store.item(victim.addr);
         let key = bytes::Bytes::copy_from_slice(item.key);
         let image = item.bytes().to_vec();
-        let hash = KeyHash::of(self.config.cluster, &key).into();
         let busy = self.cleared.is_some() || self.keys.contains_key(&key);
         let store = self.store_mut().expect("only asked while serving");
         let Some(allocation) = (if busy { None } else { store.allocate(image.len()).ok() }) else {
-            return store.unreclaim(addr);
+            return store.unreclaim(victim.addr);
         };
         self.growth.reclaiming += 1;
         let place = (allocation, image.as_slice());
-        self.log_item(context, (key, hash), Some(addr), place, None, Purpose::Reclaim);
+        self.log_item(context, (key, victim.hash), Some(victim.addr), place, None, Purpose::Reclaim);
     }
 
     /// Begins to reserve `extent` at every parity.

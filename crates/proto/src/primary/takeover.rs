@@ -34,7 +34,7 @@ impl Primary {
                 context.now.time + context.timing.read_lease_us + context.timing.read_lease_us / 50
             }
         };
-        let phase = Phase::Taking(Box::new(Taking::new(config.area_limit_bytes, budget)));
+        let phase = Phase::Taking(Box::new(Taking::new(budget)));
         let mut primary =
             Self::assemble(context, member, host, view, (phase, start, serve_from), (config, budget));
         primary.retry_takeover(context);
@@ -57,7 +57,7 @@ impl Primary {
         let before = taking.asked.map(|(role, host, _)| (role, host));
         let Some((role, host)) = next_source(&self.parities, before, here) else { return };
         if before != Some((role, host)) {
-            **taking = Taking::new(self.config.area_limit_bytes, &self.budget);
+            **taking = Taking::new(&self.budget);
         }
         taking.asked = Some((role, host, now));
         let fetch = FetchIndex { term: self.term, part: taking.next_part };
@@ -96,10 +96,7 @@ impl Primary {
     /// The index is here: rebuild the allocator from it and start to serve.
     fn begin(&mut self, context: &mut Context<'_>) {
         let Phase::Taking(taking) = &mut self.phase else { return };
-        let builder = std::mem::replace(
-            &mut taking.builder,
-            ReplicaBuilder::new(self.config.area_limit_bytes, self.budget.clone()),
-        );
+        let builder = std::mem::replace(&mut taking.builder, ReplicaBuilder::new(self.budget.clone()));
         let store = builder.finish().map_err(|error| error.to_string()).and_then(|replica| {
             DataStore::from_replica(self.config.clone(), self.budget.clone(), replica)
                 .map_err(|e| e.to_string())
@@ -113,15 +110,15 @@ impl Primary {
             }
             Err(error) => {
                 tracing::error!(member = %self.member, error, "stand-in cannot use the index; trying again");
-                **taking = Taking::new(self.config.area_limit_bytes, &self.budget);
+                **taking = Taking::new(&self.budget);
             }
         }
     }
 }
 
 impl Taking {
-    fn new(area_limit_bytes: usize, budget: &Budget) -> Self {
-        Self { builder: ReplicaBuilder::new(area_limit_bytes, budget.clone()), next_part: 0, asked: None }
+    fn new(budget: &Budget) -> Self {
+        Self { builder: ReplicaBuilder::new(budget.clone()), next_part: 0, asked: None }
     }
 }
 

@@ -58,6 +58,9 @@ impl Primary {
             store.pin(addr);
         }
         let record = Record { seq, writes: draft.writes, ops: draft.ops };
+        if crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
+            super::commit::apply_record(store, &record);
+        }
         let answers = answer.into_iter().collect();
         self.log.push(Entry { record, answers, keys: names, pinned: draft.pinned, purpose });
         self.dirty = true;
