@@ -52,7 +52,8 @@ impl Coordinator {
         if let Some(before) = self.nodes.get(&host.node).map(|node| node.info.host)
             && before != host
         {
-            // The name is used again: whoever had it before owns nothing any more.
+            // The name is used again: whoever had it before cannot come back under it, and owns nothing any more.
+            self.nodes.get_mut(&host.node).expect("just looked up").liveness = Liveness::GivenUp;
             self.lose(now, before);
         }
         let returning = self.nodes.get(&host.node).is_some_and(|node| node.info.host == host);

@@ -355,3 +355,7 @@ pub(super) fn counts(op: &Op) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+#[path = "execute_tests.rs"]
+mod tests;
