@@ -1,2 +1,78 @@
-//! Project tasks.
-fn main() {}
+//! `cargo xtask`: what CI runs, and what a newcomer runs to see that all is well.
+//!
+//! No dependencies, so that it builds in a second even while the workspace does not.
+#![allow(clippy::disallowed_methods)]
+
+mod measure;
+mod run;
+mod steps;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use steps::{STEPS, Step};
+
+const USAGE: &str = "\
+usage:
+  cargo xtask test [STEP…]     run all steps, or these (--list names them)
+  cargo xtask test --list
+  cargo xtask measure [ARG…]   figures beside stock memcached and redis; ARGs go to the measuring program (--help)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let result = match args.as_slice() {
+        ["test", "--list"] => list(),
+        ["test", names @ ..] => test(names),
+        ["measure", rest @ ..] => measure::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() -> Result<(), String> {
+    for step in STEPS {
+        println!("{:<12} {}", step.name, step.about);
+    }
+    Ok(())
+}
+
+fn test(names: &[&str]) -> Result<(), String> {
+    let chosen = choose(names)?;
+    let mut failed = Vec::new();
+    for step in &chosen {
+        if let Err(reason) = run_step(step) {
+            failed.push(format!("{}: {reason}", step.name));
+        }
+    }
+    println!("\nsteps: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// All steps, or the named ones in the order of the list.
+fn choose(names: &[&str]) -> Result<Vec<&'static Step>, String> {
+    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("no step is called '{unknown}': there are {}", known.join(", ")));
+    }
+    Ok(STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)).collect())
+}
+
+fn run_step(step: &Step) -> Result<(), String> {
+    println!("\n=== {}: {}", step.name, step.about);
+    let started = Instant::now();
+    let result = (step.run)();
+    let word = if result.is_ok() { "ok" } else { "FAILED" };
+    println!("=== {}: {word} in {:.1} s", step.name, started.elapsed().as_secs_f64());
+    result
+}

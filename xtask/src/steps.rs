@@ -1,0 +1,115 @@
+//! The steps of `cargo xtask test`, in order: the quick ones first.
+
+use crate::run::Run;
+
+/// A named part of the tests.
+pub struct Step {
+    /// As given on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Does it.
+    pub run: fn() -> Result<(), String>,
+}
+
+/// All of them.
+pub const STEPS: &[Step] = &[
+    Step { name: "format", about: "the code is formatted", run: format },
+    Step { name: "clippy", about: "no warnings anywhere", run: clippy },
+    Step { name: "docs", about: "the documentation builds without warnings", run: docs },
+    Step { name: "unit", about: "unit, property and scenario tests of all crates", run: unit },
+    Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
+    Step { name: "planted", about: "the simulator finds every planted bug within its budget", run: planted },
+    Step {
+        name: "conformance",
+        about: "clients and suites that others wrote, against a real cluster",
+        run: conformance,
+    },
+    Step {
+        name: "chaos",
+        about: "real processes killed, stopped and restarted under recorded load",
+        run: chaos,
+    },
+];
+
+fn format() -> Result<(), String> {
+    Run::cargo(&["fmt", "--all", "--check"]).show()
+}
+
+fn clippy() -> Result<(), String> {
+    Run::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]).show()
+}
+
+fn docs() -> Result<(), String> {
+    Run::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings").show()
+}
+
+fn unit() -> Result<(), String> {
+    Run::cargo(&["test", "--workspace", "--quiet"]).show()
+}
+
+fn sim() -> Result<(), String> {
+    let seed = commit_seed().to_string();
+    Run::cargo(&[
+        "run",
+        "--release",
+        "--quiet",
+        "-p",
+        "testing",
+        "--bin",
+        "sim",
+        "--",
+        "--seed",
+        &seed,
+        "--count",
+        "2000",
+    ])
+    .show()
+}
+
+/// A number that changes with every commit and is the same for everyone who has it.
+fn commit_seed() -> u32 {
+    let hash = Run::new("git", &["rev-parse", "HEAD"]).read().unwrap_or_default();
+    hash.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(1)
+}
+
+fn planted() -> Result<(), String> {
+    Run::cargo(&[
+        "test",
+        "--release",
+        "--quiet",
+        "-p",
+        "testing",
+        "--features",
+        "planted-bugs",
+        "--test",
+        "planted",
+    ])
+    .show()
+}
+
+fn conformance() -> Result<(), String> {
+    with_processes("conformance")
+}
+
+fn chaos() -> Result<(), String> {
+    with_processes("chaos")
+}
+
+/// A test that starts `gestalt local`, so the binary has to be there first. One at a time: they share two cores.
+fn with_processes(test: &str) -> Result<(), String> {
+    Run::cargo(&["build", "--quiet", "-p", "cli"]).show()?;
+    let args = [
+        "test",
+        "-p",
+        "testing",
+        "--features",
+        "processes",
+        "--test",
+        test,
+        "--",
+        "--nocapture",
+        "--test-threads=1",
+    ];
+    Run::cargo(&args).show()
+}
