@@ -1,6 +1,6 @@
 //! Frames: how messages between nodes, and with the coordinator, lie in a byte stream (docs/format.md, "Frames").
 //!
-//! A frame is a header of 48 bytes with its own checksum, and a body with another. The header says whose it is before
+//! A frame is a header of 44 bytes with its own checksum, and a body with another. The header says whose it is before
 //! a byte of the body is believed: cluster, format, source and its incarnation, and the frame's number on this link,
 //! which starts at 0 and never skips. Numbers are little-endian.
 //!
@@ -21,7 +21,7 @@ pub const MAGIC: [u8; 4] = *b"GSTL";
 /// Version of the format: header and bodies.
 pub const FORMAT_VERSION: u8 = 1;
 /// Length of a header.
-pub const HEADER_BYTES: usize = 48;
+pub const HEADER_BYTES: usize = 44;
 /// Longest body.
 pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
 
@@ -352,15 +352,14 @@ impl RawHeader {
         bytes[24..32].copy_from_slice(&sequence.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.body_len.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.body_crc.to_le_bytes());
-        // 40..44 is reserved and zero.
-        let crc = crc32c::crc32c(&bytes[..44]);
-        bytes[44..48].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..40]);
+        bytes[40..44].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
     /// None if the checksum is wrong.
     fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
-        if crc32c::crc32c(&bytes[..44]) != u32_at(bytes, 44) {
+        if crc32c::crc32c(&bytes[..40]) != u32_at(bytes, 40) {
             return None;
         }
         let source = HostId {

@@ -174,6 +174,16 @@ impl ReturnFlags {
     const ALL: &'static [u8; Self::MAX] = b"cfhklOst";
     const MAX: usize = 8;
 
+    /// Of some letters; those that are never printed are left out.
+    #[must_use]
+    pub fn of(letters: &[u8]) -> Self {
+        let mut flags = Self::default();
+        for &letter in letters {
+            flags.push(letter);
+        }
+        flags
+    }
+
     /// Adds a letter if it is one that is ever printed.
     pub(super) fn push(&mut self, letter: u8) {
         if Self::ALL.contains(&letter)

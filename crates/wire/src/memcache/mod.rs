@@ -25,7 +25,7 @@ pub use command::{Command, Keys, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, S
 pub use lines::Line;
 pub use parser::{Access, Parser, Step};
 
-/// Longest command line, newline included, except for a line of many keys.
+/// Longest command line, newline included, except for a line of many keys once the client may read.
 pub const MAX_LINE_BYTES: usize = 2049;
 /// Longest `get`, `gets`, `gat` or `gats` line, newline included. It bounds the keys of one command too: at most half
 /// as many as it has bytes, each at most [`crate::op::MAX_KEY_BYTES`] long. They are kept as the line itself.
@@ -35,6 +35,6 @@ pub const MAX_LEADING_SPACES: usize = 100;
 /// Longest opaque token of a meta command, without its `O`.
 pub const MAX_OPAQUE_BYTES: usize = 31;
 /// Most tokens of a meta command: its name, key, length and flags.
-pub const MAX_META_TOKENS: usize = 18;
+pub const MAX_META_TOKENS: usize = 19;
 /// Longest data block of the `set` that carries a user name and a password.
 pub const MAX_CREDENTIALS_BYTES: usize = 1024;

@@ -130,18 +130,15 @@ impl Parser {
     pub fn next(&mut self, buffer: &mut BytesMut, now: UnixSeconds) -> Step {
         loop {
             let step = match &mut self.state {
-                State::Line { scanned } => match take_line(buffer, scanned) {
+                State::Line { scanned } => match take_line(buffer, scanned, self.access) {
                     Cut::Incomplete => return Step::Incomplete,
-                    Cut::Refused => self.act(Parsed::Close),
+                    Cut::Refused => self.close(Step::Close),
                     Cut::Line(line) => {
                         let parsed = self.parse(&line, now);
-                        self.act(parsed)
+                        self.act(parsed, buffer)
                     }
                 },
-                State::Data(pending) => {
-                    let Some(data) = take_data(buffer, pending.len) else { return Step::Incomplete };
-                    self.complete(data)
-                }
+                State::Data(_) => self.resume(buffer),
                 State::Swallow { left } => {
                     let gone = buffer.len().min(*left);
                     buffer.advance(gone);
@@ -161,55 +158,75 @@ impl Parser {
     }
 
     /// What `line` amounts to.
+    #[inline]
     fn parse(&self, line: &Bytes, now: UnixSeconds) -> Parsed {
         match self.access {
-            Access::Open if line.len() >= 2 && is_meta(line) => meta::parse(line, now),
+            Access::Open if is_meta(line) => meta::parse(line, now),
             Access::Open => text::parse(line, now),
             Access::Locked => text::parse_locked(line),
         }
     }
 
     /// Moves to the state after `parsed`; none if there is nothing to tell.
-    fn act(&mut self, parsed: Parsed) -> Option<Step> {
-        self.state = State::default();
+    #[inline]
+    fn act(&mut self, parsed: Parsed, buffer: &mut BytesMut) -> Option<Step> {
         match parsed {
             Parsed::Done(command) => Some(Step::Command(command)),
             Parsed::Say(line) => Some(Step::Reply(line)),
             Parsed::Hush => None,
-            Parsed::Await(pending) => {
-                self.state = State::Data(pending);
-                None
-            }
+            Parsed::Await(pending) => self.wait(pending, buffer),
             Parsed::Swallow { then, bytes } => {
-                let step = self.act(*then);
+                let step = self.act(*then, buffer);
                 self.state = State::Swallow { left: bytes };
                 step
             }
-            Parsed::SayAndClose(line) => {
-                self.state = State::Closed;
-                Some(Step::ReplyAndClose(line))
-            }
-            Parsed::Close => {
-                self.state = State::Closed;
-                Some(Step::Close)
+            Parsed::SayAndClose(line) => self.close(Step::ReplyAndClose(line)),
+            Parsed::Close => self.close(Step::Close),
+        }
+    }
+
+    /// Goes on with the command that waits for its data block.
+    fn resume(&mut self, buffer: &mut BytesMut) -> Option<Step> {
+        match std::mem::take(&mut self.state) {
+            State::Data(pending) => self.wait(pending, buffer),
+            other => {
+                self.state = other;
+                None
             }
         }
     }
 
-    /// The waiting command with its data block; none if it is refused in silence.
-    fn complete(&mut self, data: Result<Bytes, BadChunk>) -> Option<Step> {
-        let State::Data(pending) = std::mem::take(&mut self.state) else { return None };
-        match (pending.what, data) {
-            (PendingKind::Store(mut request, reply), Ok(value)) => {
-                if let Op::Store(store) = &mut request.op {
-                    store.value = value;
-                }
-                Some(Step::Command(Command::One { request, reply }))
+    /// Completes a storage command, or waits for the rest of its data block.
+    #[inline]
+    fn wait(&mut self, pending: Pending, buffer: &mut BytesMut) -> Option<Step> {
+        match take_data(buffer, pending.len) {
+            Some(data) => complete(pending, data),
+            None => {
+                self.state = State::Data(pending);
+                Some(Step::Incomplete)
             }
-            (PendingKind::Store(_, ReplyStyle::Silent), Err(BadChunk)) => None,
-            (PendingKind::Credentials, Ok(data)) => Some(Step::Command(Command::Authenticate(data))),
-            (_, Err(BadChunk)) => Some(Step::Reply(lines::BAD_CHUNK)),
         }
+    }
+
+    fn close(&mut self, step: Step) -> Option<Step> {
+        self.state = State::Closed;
+        Some(step)
+    }
+}
+
+/// A command with its data block; none if it is refused in silence.
+#[inline]
+fn complete(pending: Pending, data: Result<Bytes, BadChunk>) -> Option<Step> {
+    match (pending.what, data) {
+        (PendingKind::Store(mut request, reply), Ok(value)) => {
+            if let Op::Store(store) = &mut request.op {
+                store.value = value;
+            }
+            Some(Step::Command(Command::One { request, reply }))
+        }
+        (PendingKind::Store(_, ReplyStyle::Silent), Err(BadChunk)) => None,
+        (PendingKind::Credentials, Ok(data)) => Some(Step::Command(Command::Authenticate(data))),
+        (_, Err(BadChunk)) => Some(Step::Reply(lines::BAD_CHUNK)),
     }
 }
 
@@ -226,7 +243,7 @@ enum Cut {
 struct BadChunk;
 
 /// Takes a line off the buffer. `scanned` bytes are known to hold no newline.
-fn take_line(buffer: &mut BytesMut, scanned: &mut usize) -> Cut {
+fn take_line(buffer: &mut BytesMut, scanned: &mut usize, access: Access) -> Cut {
     match buffer.first() {
         None => return Cut::Incomplete,
         // The binary protocol's magic, and a TLS handshake: neither begins any text command.
@@ -235,9 +252,9 @@ fn take_line(buffer: &mut BytesMut, scanned: &mut usize) -> Cut {
     }
     let Some(at) = memchr(b'\n', buffer.get(*scanned..).unwrap_or_default()).map(|at| at + *scanned) else {
         *scanned = buffer.len();
-        return if may_grow(buffer, buffer.len() + 1) { Cut::Incomplete } else { Cut::Refused };
+        return if may_grow(buffer, buffer.len() + 1, access) { Cut::Incomplete } else { Cut::Refused };
     };
-    if !may_grow(buffer, at + 1) {
+    if !may_grow(buffer, at + 1, access) {
         return Cut::Refused;
     }
     *scanned = 0;
@@ -249,8 +266,9 @@ fn take_line(buffer: &mut BytesMut, scanned: &mut usize) -> Cut {
 }
 
 /// Whether a line that begins like `buffer` may be `len` bytes long, newline included.
-fn may_grow(buffer: &[u8], len: usize) -> bool {
-    len <= MAX_LINE_BYTES || (len <= MAX_KEYS_LINE_BYTES && begins_with_keys(buffer))
+fn may_grow(buffer: &[u8], len: usize, access: Access) -> bool {
+    len <= MAX_LINE_BYTES
+        || (access == Access::Open && len <= MAX_KEYS_LINE_BYTES && begins_with_keys(buffer))
 }
 
 /// Whether a line is one of many keys.
@@ -264,7 +282,7 @@ fn begins_with_keys(line: &[u8]) -> bool {
 /// Whether a line is a meta command.
 fn is_meta(line: &[u8]) -> bool {
     let name = if line.first() == Some(&b' ') { split(line).next().unwrap_or_default() } else { line };
-    name.first() == Some(&b'm') && matches!(name.get(2), None | Some(b' ')) && name.len() >= 2
+    matches!(name, [b'm', _] | [b'm', _, b' ', ..])
 }
 
 /// Takes a data block of `len` bytes and its end of line off the buffer; none if it has not arrived in full.

@@ -63,7 +63,7 @@ pub(super) fn parse_locked(line: &[u8]) -> Parsed {
 pub(super) fn check_key(key: &[u8]) -> Result<(), Line> {
     match key {
         _ if key.len() > MAX_KEY_BYTES => Err(lines::BAD_FORMAT),
-        _ if memchr::memchr(0, key).is_some() => Err(lines::ERROR),
+        _ if key.contains(&0) => Err(lines::ERROR),
         _ => Ok(()),
     }
 }

@@ -1,0 +1,312 @@
+//! Frames between nodes.
+
+use std::collections::BTreeSet;
+
+use bytes::{Bytes, BytesMut};
+use cluster::{ClusterId, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion};
+use proptest::prelude::*;
+use smallvec::smallvec;
+use store::Addr;
+use wire::frame::{
+    BadBody, Decoder, Encoder, FORMAT_VERSION, FrameError, HEADER_BYTES, Header, LinkHello, LinkMessage,
+    MAGIC, MAX_FRAME_BYTES, Malformed, Message, encode,
+};
+use wire::message::{
+    Ack, Frame, FromCoordinator, GroupBody, GroupMessage, IndexPart, PeerMessage, Record, Write,
+};
+
+use crate::samples::Gen;
+
+const CLUSTER: ClusterId = ClusterId(0x1122_3344_5566_7788);
+const SOURCE: HostId = HostId { node: NodeId(3), incarnation: Incarnation(0x99) };
+/// Kinds that exist: link, forward and answer, group, to and from the coordinator.
+const KINDS: [std::ops::RangeInclusive<u8>; 5] =
+    [0x00..=0x02, 0x10..=0x11, 0x20..=0x2e, 0x40..=0x46, 0x50..=0x55];
+
+fn kinds() -> impl Iterator<Item = u8> {
+    KINDS.into_iter().flatten()
+}
+
+fn header(sequence: u64) -> Header {
+    Header { cluster: CLUSTER, source: SOURCE, sequence }
+}
+
+fn framed(sequence: u64, message: &Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(&header(sequence), message, &mut out).expect("samples fit");
+    out
+}
+
+/// A frame with valid checksums around any body.
+fn raw_frame(version: u8, kind: u8, cluster: ClusterId, sequence: u64, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[version, kind]);
+    out.extend_from_slice(&SOURCE.node.0.to_le_bytes());
+    out.extend_from_slice(&cluster.0.to_le_bytes());
+    out.extend_from_slice(&SOURCE.incarnation.0.to_le_bytes());
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    out.extend_from_slice(&crc32c::crc32c(&out).to_le_bytes());
+    out.extend_from_slice(body);
+    out
+}
+
+fn raw(kind: u8, body: &[u8]) -> Vec<u8> {
+    raw_frame(FORMAT_VERSION, kind, CLUSTER, 0, body)
+}
+
+/// What a new link makes of these bytes.
+fn decode(bytes: &[u8]) -> Result<Option<(Header, Message)>, FrameError> {
+    Decoder::new(CLUSTER).next(&mut BytesMut::from(bytes))
+}
+
+fn malformed(bytes: &[u8]) -> Malformed {
+    match decode(bytes) {
+        Err(FrameError::Malformed(malformed)) => malformed,
+        other => panic!("not malformed but {other:?}"),
+    }
+}
+
+fn ack() -> Message {
+    Message::Peer(PeerMessage::Group(GroupMessage {
+        group: GroupId(7),
+        view: ViewVersion(2),
+        from: RoleIndex(4),
+        to: RoleIndex(1),
+        body: GroupBody::Ack(Ack { term: Term(5), received: Seq(600), echo: Time(1_000_000) }),
+    }))
+}
+
+#[test]
+fn the_layout_is_the_one_in_the_format_document() {
+    let mut expected = Vec::new();
+    expected.extend_from_slice(b"GSTL\x01\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
+    let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
+    expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    expected.extend_from_slice(&crc32c::crc32c(&expected).to_le_bytes());
+    assert_eq!(expected.len(), HEADER_BYTES);
+    expected.extend_from_slice(body);
+    assert_eq!(framed(42, &ack()), expected);
+}
+
+#[test]
+fn every_kind_of_message_survives_the_wire() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..4000 {
+        let message: Message = Gen::new(seed).of();
+        let bytes = framed(0, &message);
+        seen.insert(bytes[5]);
+        assert_eq!(decode(&bytes), Ok(Some((header(0), message))));
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), kinds().collect::<Vec<_>>());
+}
+
+proptest! {
+    #[test]
+    fn where_the_network_cuts_makes_no_difference(
+        seeds in prop::collection::vec(any::<u64>(), 1..8),
+        cuts in prop::collection::vec(1usize..3000, 1..20),
+    ) {
+        let messages: Vec<Message> = seeds.iter().map(|&seed| Gen::new(seed).of()).collect();
+        let mut encoder = Encoder::new(CLUSTER, SOURCE);
+        let mut stream = Vec::new();
+        for message in &messages {
+            encoder.encode(message, &mut stream).unwrap();
+        }
+        let (mut decoder, mut buffer, mut decoded) = (Decoder::new(CLUSTER), BytesMut::new(), Vec::new());
+        let (mut rest, mut cuts) = (&stream[..], cuts.iter().cycle());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+            buffer.extend_from_slice(piece);
+            rest = after;
+            while let Some((header, message)) = decoder.next(&mut buffer).unwrap() {
+                prop_assert_eq!(header.sequence, decoded.len() as u64);
+                decoded.push(message);
+            }
+            prop_assert!(decoder.wanted(&buffer) >= 1);
+        }
+        prop_assert_eq!(decoded, messages);
+        prop_assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn a_changed_byte_never_passes(seed: u64, at: prop::sample::Index, change in 1u8..) {
+        let mut bytes = framed(0, &Gen::new(seed).of());
+        let at = at.index(bytes.len());
+        bytes[at] ^= change;
+        prop_assert!(decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn garbage_is_refused_at_its_first_four_bytes(bytes in prop::collection::vec(any::<u8>(), 4..200)) {
+        prop_assume!(!bytes.starts_with(&MAGIC));
+        prop_assert_eq!(malformed(&bytes), Malformed::Magic);
+    }
+
+    /// Whatever body passes is the one encoding of its message, so nothing is misread in silence.
+    #[test]
+    fn bodies_of_garbage_are_refused_or_canonical(
+        kind in prop::sample::select(kinds().collect::<Vec<_>>()),
+        body in prop::collection::vec(prop_oneof![3 => Just(0u8), 1 => 0u8..6, 1 => any::<u8>()], 0..200),
+    ) {
+        let bytes = raw(kind, &body);
+        if let Ok(decoded) = decode(&bytes) {
+            let (_, message) = decoded.expect("the frame is whole");
+            prop_assert_eq!(framed(0, &message), bytes);
+        }
+    }
+
+    #[test]
+    fn damaged_bodies_with_valid_checksums_are_refused_or_canonical(
+        seed: u64,
+        at: prop::sample::Index,
+        change in 1u8..,
+        cut: prop::sample::Index,
+    ) {
+        let whole = framed(0, &Gen::new(seed).of());
+        let mut body = whole[HEADER_BYTES..].to_vec();
+        if !body.is_empty() {
+            let at = at.index(body.len());
+            body[at] ^= change;
+        }
+        for len in [body.len(), cut.index(body.len() + 1)] {
+            let bytes = raw(whole[5], &body[..len]);
+            if let Ok(Some((_, message))) = decode(&bytes) {
+                prop_assert_eq!(framed(0, &message), bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_detected() {
+    let bytes = framed(0, &ack());
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode(&flipped).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn a_truncated_frame_waits() {
+    let bytes = framed(0, &ack());
+    for len in 0..bytes.len() {
+        assert_eq!(decode(&bytes[..len]), Ok(None), "{len} bytes");
+    }
+}
+
+#[test]
+fn a_foreign_cluster_and_a_foreign_format_are_named() {
+    let foreign = raw_frame(FORMAT_VERSION, 0x23, ClusterId(9), 0, b"");
+    assert_eq!(decode(&foreign), Err(FrameError::WrongCluster { theirs: ClusterId(9) }));
+    let newer = raw_frame(FORMAT_VERSION + 1, 0x23, CLUSTER, 0, b"");
+    assert_eq!(decode(&newer), Err(FrameError::WrongVersion { theirs: FORMAT_VERSION + 1 }));
+}
+
+#[test]
+fn a_missing_or_repeated_frame_is_malformed() {
+    for sequence in [0, 2, u64::MAX] {
+        let mut decoder = Decoder::new(CLUSTER);
+        let mut buffer = BytesMut::from(&framed(0, &ack())[..]);
+        buffer.extend_from_slice(&framed(sequence, &ack()));
+        assert!(decoder.next(&mut buffer).unwrap().is_some());
+        let expected = Malformed::Sequence { expected: 1, got: sequence };
+        assert_eq!(decoder.next(&mut buffer), Err(FrameError::Malformed(expected)));
+    }
+}
+
+#[test]
+fn a_declared_length_reserves_nothing() {
+    let mut long = raw(0x23, b"");
+    long[32..36].copy_from_slice(&(MAX_FRAME_BYTES as u32).to_le_bytes());
+    let crc = crc32c::crc32c(&long[..40]);
+    long[40..44].copy_from_slice(&crc.to_le_bytes());
+    let (mut decoder, mut buffer) = (Decoder::new(CLUSTER), BytesMut::from(&long[..]));
+    assert_eq!(decoder.next(&mut buffer), Ok(None));
+    assert!(buffer.capacity() < 1024);
+    assert_eq!(decoder.wanted(&buffer), MAX_FRAME_BYTES);
+
+    long[32..36].copy_from_slice(&(MAX_FRAME_BYTES as u32 + 1).to_le_bytes());
+    let crc = crc32c::crc32c(&long[..40]);
+    long[40..44].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(malformed(&long), Malformed::TooLong(MAX_FRAME_BYTES as u32 + 1));
+}
+
+#[test]
+fn declared_counts_are_bounded() {
+    let mut body = [0u8; 14 + 20].to_vec();
+    body.extend_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(
+        malformed(&raw(0x22, &body)),
+        Malformed::Body { kind: 0x22, error: BadBody::TooMany(u32::MAX) }
+    );
+    body.truncate(34);
+    body.extend_from_slice(&4096u32.to_le_bytes());
+    assert_eq!(malformed(&raw(0x22, &body)), Malformed::Body { kind: 0x22, error: BadBody::Truncated });
+}
+
+#[test]
+fn choices_that_do_not_exist_are_refused() {
+    // A Frame of one record without writes and with one index operation.
+    let mut body = [0u8; 14 + 20].to_vec();
+    for part in [&b"\x01\0\0\0"[..], b"\x09\0\0\0\0\0\0\0", b"\0\0\0\0", b"\x01\0\0\0"] {
+        body.extend_from_slice(part);
+    }
+    for tag in 6..=u8::MAX {
+        let bytes = raw(0x22, &[&body[..], &[tag], &[0; 16]].concat());
+        assert_eq!(malformed(&bytes), Malformed::Body { kind: 0x22, error: BadBody::Tag(tag) });
+    }
+}
+
+#[test]
+fn bodies_must_be_used_up_and_kinds_must_exist() {
+    assert_eq!(malformed(&raw(0x55, b"x")), Malformed::Body { kind: 0x55, error: BadBody::Trailing });
+    for kind in (0..=u8::MAX).filter(|kind| !kinds().any(|known| known == *kind)) {
+        let refused = malformed(&raw(kind, &[0; 64]));
+        assert!(
+            matches!(refused, Malformed::Kind(_) | Malformed::Body { error: BadBody::Tag(_), .. }),
+            "{kind:#x}"
+        );
+    }
+}
+
+#[test]
+fn what_no_receiver_would_accept_is_not_sent() {
+    let mut encoder = Encoder::new(CLUSTER, SOURCE);
+    let mut out = b"before".to_vec();
+    let part = IndexPart { term: Term(1), part: 0, last: true, bytes: Bytes::from(vec![0; MAX_FRAME_BYTES]) };
+    let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
+    message.body = GroupBody::IndexPart(part);
+    assert!(encoder.encode(&message, &mut out).is_err());
+    let record = |_| Record { seq: Seq(1), writes: smallvec![], ops: smallvec![] };
+    let records = (0..4097).map(record).collect();
+    message.body = GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(0), records });
+    assert!(encoder.encode(&message, &mut out).is_err());
+    assert!(encoder.encode(&FromCoordinator::Refused("x".repeat(5000)), &mut out).is_err());
+    assert_eq!(out, b"before");
+
+    let hello = LinkHello { cluster: CLUSTER, from: SOURCE, to: NodeId(1), shard: 0 };
+    encoder.encode(&LinkMessage::Hello(hello), &mut out).unwrap();
+    assert_eq!(decode(&out[6..]).unwrap().unwrap().0.sequence, 0, "a refused message uses up no number");
+}
+
+#[test]
+fn deltas_are_slices_of_what_was_received() {
+    let delta = Bytes::from(vec![7; 1000]);
+    let record = Record { seq: Seq(9), writes: smallvec![Write { addr: Addr(1), delta }], ops: smallvec![] };
+    let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
+    message.body =
+        GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(8), records: vec![record] });
+    let mut buffer = BytesMut::from(&framed(0, &PeerMessage::Group(message).into())[..]);
+    let range = buffer.as_ptr_range();
+    let (_, decoded) = Decoder::new(CLUSTER).next(&mut buffer).unwrap().unwrap();
+    let Message::Peer(PeerMessage::Group(GroupMessage { body: GroupBody::Frame(frame), .. })) = decoded
+    else {
+        panic!("not a Frame")
+    };
+    assert!(range.contains(&frame.records[0].writes[0].delta.as_ptr()));
+}

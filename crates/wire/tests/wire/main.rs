@@ -1,0 +1,11 @@
+//! Tests of everything that is parsed or printed, without a socket.
+
+mod bad_input;
+mod corpus;
+mod frames;
+mod garbage;
+mod refusals;
+mod replies;
+mod roundtrip;
+mod samples;
+mod store;

@@ -1,0 +1,166 @@
+//! Lines that are refused, and what is said about them, beyond the recorded cases of `bad_input`.
+
+use bytes::BytesMut;
+use wire::memcache::{Access, Command, Parser, Step};
+use wire::op::{Op, StoreMode};
+
+use crate::roundtrip::steps;
+use crate::store::NOW;
+
+/// What one line is answered without a store; `-` for a command that needs one, empty for silence.
+fn answer(line: &str) -> String {
+    let show = |line: &[u8]| String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
+    match steps(Access::Open, [format!("{line}\r\n").as_bytes()]).first() {
+        None => String::new(),
+        Some(Step::Command(_)) => "-".into(),
+        Some(Step::Reply(line)) => show(line),
+        Some(Step::ReplyAndClose(line)) => format!("{} (closed)", show(line)),
+        Some(Step::Close) => "(closed)".into(),
+        Some(Step::Incomplete) => unreachable!("not a step"),
+    }
+}
+
+const ERROR: &str = "ERROR";
+const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
+const BAD_TOKEN: &str = "CLIENT_ERROR bad token in command line format";
+const DUPLICATE: &str = "CLIENT_ERROR duplicate flag";
+const INVALID: &str = "CLIENT_ERROR invalid flag";
+const INVALID_OR_DUPLICATE: &str = "CLIENT_ERROR invalid or duplicate flag";
+const EXPTIME: &str = "CLIENT_ERROR invalid exptime argument";
+const DELTA: &str = "CLIENT_ERROR invalid numeric delta argument";
+const USAGE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
+
+#[test]
+fn text_lines() {
+    let table = [
+        ("set", "ERROR (closed)"),
+        ("set a", "ERROR (closed)"),
+        ("set a 0 0 x", "CLIENT_ERROR bad command line format (closed)"),
+        ("cas a 0 0 x 1 noreply", "CLIENT_ERROR bad command line format (closed)"),
+        ("set a 0 0 1 noreply x", ERROR),
+        ("set a x 0 1", BAD_FORMAT),
+        ("set a x 0 1 noreply", ""),
+        ("set a 0 x 1 noreply", ""),
+        ("cas a 0 0 1 x noreply", ""),
+        ("cas a 0 0 1 5 no", BAD_FORMAT),
+        ("gat", ERROR),
+        ("gat 0", "END"),
+        ("gats x a", EXPTIME),
+        ("incr a", ERROR),
+        ("incr a 1 noreply x", ERROR),
+        ("incr a 1 norepl", BAD_FORMAT),
+        ("incr a x", DELTA),
+        ("incr a x noreply", ""),
+        ("touch a x", EXPTIME),
+        ("touch a x noreply", ""),
+        ("touch a", ERROR),
+        ("delete", ERROR),
+        ("delete a 0", "-"),
+        ("delete a 0 noreply", "-"),
+        ("delete a 5 noreply", ""),
+        ("delete a 0 x", USAGE),
+        ("delete a noreply x", USAGE),
+        ("delete a 0 noreply x", ERROR),
+        ("flush_all x", EXPTIME),
+        ("flush_all x noreply", ""),
+        ("flush_all 1 x", BAD_FORMAT),
+        ("flush_all 1 noreply x", ERROR),
+        ("verbosity x", BAD_FORMAT),
+        ("verbosity x noreply", ""),
+        ("verbosity 1 x", BAD_FORMAT),
+        ("version x", "-"),
+        ("stats bogus", ERROR),
+        ("stats detail dump", "CLIENT_ERROR stats detail not allowed"),
+        ("watch", "CLIENT_ERROR watch commands not allowed"),
+        ("lru_crawler enable", ERROR),
+        ("cache_memlimit 100", ERROR),
+        ("GET / HTTP/1.1", "(closed)"),
+        ("get / HTTP/1.1", "-"),
+        ("\u{1}", ERROR),
+    ];
+    for (line, expected) in table {
+        assert_eq!(answer(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn meta_lines() {
+    let table = [
+        ("mg", ERROR),
+        ("ms", "ERROR (closed)"),
+        ("md", ERROR),
+        ("ma", ERROR),
+        ("mz a", ERROR),
+        ("mg a \u{7f}", DUPLICATE),
+        ("mg a é", DUPLICATE),
+        ("mg a t t", DUPLICATE),
+        ("mg a S1", INVALID),
+        ("mg a Tx t t", DUPLICATE),
+        ("mg a Tx !", INVALID),
+        ("mg a Tx", BAD_TOKEN),
+        ("mg a N", BAD_TOKEN),
+        ("mg a Rx", BAD_TOKEN),
+        ("mg a Ex", BAD_TOKEN),
+        ("mg a Cx Fx", BAD_FORMAT),
+        ("mg a Jx", "CLIENT_ERROR invalid numeric initial value"),
+        ("mg a Dx", "CLIENT_ERROR invalid numeric delta value"),
+        ("mg a MXX", "CLIENT_ERROR incorrect length for M token"),
+        ("mg a M", "CLIENT_ERROR incorrect length for M token"),
+        ("mg a P1 L2 F5 J1 D1 MQ C1 I x", "-"),
+        ("mg YQ b", "CLIENT_ERROR error decoding key"),
+        ("md a Cx", INVALID_OR_DUPLICATE),
+        ("md a q q", INVALID_OR_DUPLICATE),
+        ("ma a Nx", INVALID_OR_DUPLICATE),
+        ("ma a MX", "CLIENT_ERROR invalid mode for ma M token"),
+        ("ms a 1 MX", "CLIENT_ERROR invalid mode for ms M token"),
+        ("ms a 1 t t q", DUPLICATE),
+        ("me a !", "-"),
+        ("me ! b", BAD_FORMAT),
+        ("mn a b c", "-"),
+    ];
+    for (line, expected) in table {
+        assert_eq!(answer(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn meta_commands_have_at_most_nineteen_tokens() {
+    const FLAGS: [&str; 18] =
+        ["b", "c", "f", "h", "k", "l", "q", "s", "t", "u", "v", "I", "x", "P", "L", "O1", "E1", "T1"];
+    let with = |start: &str, count: usize| answer(&format!("{start} {}", FLAGS[..count].join(" ")));
+    assert_eq!(with("mg YQ==", 17), "-");
+    assert_eq!(with("mg YQ==", 18), "CLIENT_ERROR options flags are too long");
+    assert_eq!(with("md YQ==", 18), "CLIENT_ERROR options flags too long");
+    assert_eq!(with("ms YQ== 0", 16), "");
+    assert_eq!(with("ms YQ== 0", 17), "CLIENT_ERROR options flags too long");
+}
+
+#[test]
+fn a_version_to_compare_makes_set_and_replace_cas_and_means_nothing_to_add() {
+    let stored =
+        |flags: &str| match steps(Access::Open, [format!("ms a 1 {flags}\r\nx\r\n").as_bytes()]).remove(0) {
+            Step::Command(Command::One { request, .. }) => match request.op {
+                Op::Store(store) => (store.mode, store.compare, store.invalidate),
+                op => panic!("{op:?}"),
+            },
+            step => panic!("{step:?}"),
+        };
+    assert_eq!(stored("C7"), (StoreMode::Set, Some(7), false));
+    assert_eq!(stored("C7 MR I"), (StoreMode::Set, Some(7), true));
+    assert_eq!(stored("C7 ME I"), (StoreMode::Add, None, false));
+    assert_eq!(stored("C7 MA I"), (StoreMode::Append, Some(7), false));
+    assert_eq!(stored("I"), (StoreMode::Set, None, false));
+}
+
+#[test]
+fn keys_and_values_are_slices_of_what_was_received() {
+    let mut buffer = BytesMut::from(&b"get one two\r\nset key 0 0 5\r\nvalue\r\n"[..]);
+    let range = buffer.as_ptr_range();
+    let mut parser = Parser::default();
+    let Step::Command(Command::Get { keys, .. }) = parser.next(&mut buffer, NOW) else { panic!("no keys") };
+    assert!(keys.handles().all(|key| range.contains(&key.as_ptr())));
+    let Step::Command(Command::One { request, .. }) = parser.next(&mut buffer, NOW) else { panic!("no set") };
+    assert!(range.contains(&request.key.as_ptr()));
+    let Op::Store(store) = request.op else { panic!("no store") };
+    assert!(range.contains(&store.value.as_ptr()));
+}

@@ -1,0 +1,261 @@
+//! Arbitrary values of every type that travels, drawn from a seed.
+
+use bytes::Bytes;
+use cluster::{
+    ClusterId, ClusterMap, DataRole, GroupId, GroupView, Handover, HostId, Incarnation, NodeId, NodeInfo,
+    ParityRole, ParityState, Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
+};
+use smallvec::{Array, SmallVec};
+use std::net::SocketAddr;
+use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
+use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
+use wire::message::*;
+use wire::op::*;
+
+/// A small generator of numbers (xorshift64*).
+pub struct Gen(u64);
+
+impl Gen {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 11) % end
+    }
+
+    /// A length below `end`.
+    pub fn len(&mut self, end: usize) -> usize {
+        self.below(end as u64) as usize
+    }
+
+    /// One time in `n`.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.len(from.len())]
+    }
+
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+
+    pub fn of<T: Sample>(&mut self) -> T {
+        T::sample(self)
+    }
+}
+
+pub trait Sample {
+    fn sample(from: &mut Gen) -> Self;
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => { $(
+        impl Sample for $type {
+            fn sample(from: &mut Gen) -> Self {
+                // Often an edge, often small.
+                match from.below(4) {
+                    0 => from.pick(&[0, 1, <$type>::MAX, <$type>::MAX - 1]),
+                    1 => from.below(100) as $type,
+                    _ => from.next() as $type,
+                }
+            }
+        }
+    )* };
+}
+
+macro_rules! newtypes {
+    ($($type:ident),*) => { $(
+        impl Sample for $type {
+            fn sample(from: &mut Gen) -> Self {
+                Self(from.of())
+            }
+        }
+    )* };
+}
+
+macro_rules! structs {
+    ($($type:ident { $($field:ident),* })*) => { $(
+        impl Sample for $type {
+            fn sample(from: &mut Gen) -> Self {
+                Self { $($field: from.of()),* }
+            }
+        }
+    )* };
+}
+
+macro_rules! choices {
+    ($($type:ident { $($tag:literal $variant:ident { $($field:tt),* })* })*) => { $(
+        impl Sample for $type {
+            fn sample(from: &mut Gen) -> Self {
+                const COUNT: u64 = [$($tag),*].len() as u64;
+                match from.below(COUNT) {
+                    $( $tag => Self::$variant { $($field: from.of()),* }, )*
+                    _ => unreachable!("tags count from 0"),
+                }
+            }
+        }
+    )* };
+}
+
+numbers!(u8, u16, u32, u64);
+newtypes!(ClusterId, NodeId, Incarnation, GroupId, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion);
+newtypes!(Addr, IndexHash, RunClass);
+
+impl Sample for bool {
+    fn sample(from: &mut Gen) -> Self {
+        from.one_in(2)
+    }
+}
+
+impl Sample for Bytes {
+    fn sample(from: &mut Gen) -> Self {
+        let len = from.pick(&[0, 1, 5, 100, 5000]);
+        from.bytes(len).into()
+    }
+}
+
+impl Sample for String {
+    fn sample(from: &mut Gen) -> Self {
+        from.pick(&[
+            "",
+            "zone-a",
+            "größer",
+            "a much longer text that says what went wrong and what to do next",
+        ])
+        .into()
+    }
+}
+
+impl<T: Sample> Sample for Option<T> {
+    fn sample(from: &mut Gen) -> Self {
+        if from.one_in(3) { None } else { Some(from.of()) }
+    }
+}
+
+impl<T: Sample> Sample for Vec<T> {
+    fn sample(from: &mut Gen) -> Self {
+        (0..from.len(6)).map(|_| from.of()).collect()
+    }
+}
+
+impl<A: Array> Sample for SmallVec<A>
+where
+    A::Item: Sample,
+{
+    fn sample(from: &mut Gen) -> Self {
+        (0..from.len(6)).map(|_| from.of()).collect()
+    }
+}
+
+impl Sample for Profile {
+    fn sample(from: &mut Gen) -> Self {
+        Self::rs(1 + from.below(32) as u32, from.below(9) as u32).expect("within bounds")
+    }
+}
+
+impl Sample for SocketAddr {
+    fn sample(from: &mut Gen) -> Self {
+        let port = from.of();
+        if from.one_in(2) {
+            (from.of::<u32>().to_be_bytes(), port).into()
+        } else {
+            ([(); 8].map(|()| from.of::<u16>()), port).into()
+        }
+    }
+}
+
+structs! {
+    HostId { node, incarnation }
+    NodeInfo { host, peer, memcached, http, zone, alive }
+    ClusterMap { cluster, version, profile, shards, nodes, groups }
+    GroupView { group, version, data, parity }
+    DataRole { primary, term, status }
+    ParityRole { host, state }
+    LinkHello { cluster, from, to, shard }
+    LinkWelcome { from }
+    Forward { id, group, role, request }
+    Answer { id, outcome }
+    GroupMessage { group, view, from, to, body }
+    Hello { term, committed }
+    Welcome { term, received }
+    Frame { term, sent_at, committed, records }
+    Record { seq, writes, ops }
+    Write { addr, delta }
+    Ack { term, received, echo }
+    Reject { fence }
+    Reserve { term, extent }
+    Reserved { term, extent, granted }
+    FetchIndex { term, part }
+    IndexPart { term, part, last, bytes }
+    SessionId { role, term, number }
+    PageRange { first, count }
+    Open { session, pages, committed }
+    Opened { session }
+    Read { session, pages, parities }
+    Page { session, term, committed, bytes }
+    Residual { session, lost, bytes }
+    Abort { session }
+    Request { key, op }
+    Get { touch, vivify, recache_below_seconds, value, claim, version, bump }
+    Store { mode, value, flags, expiry, compare, version, invalidate, vivify }
+    Delete { compare, version, invalidate, touch, drop_value }
+    Arith { direction, delta, vivify, initial, touch, compare, version }
+    ItemView {
+        value, value_len, flags, version, ttl_seconds, fetched, idle_seconds, size_bytes, win, stale, win_sent
+    }
+}
+
+choices! {
+    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, handover } 4 Lost {} }
+    Handover { 0 Immediate {} 1 AfterLease {} }
+    ParityState { 0 InSync {} 1 Learner {} 2 Absent {} }
+    Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
+    LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
+    IndexOp {
+        0 Assign { run, class } 1 Insert { hash, addr } 2 Replace { hash, old, new } 3 Remove { hash, addr }
+        4 Clear {} 5 FlushAt { 0 }
+    }
+    GroupBody {
+        0 Hello { 0 } 1 Welcome { 0 } 2 Frame { 0 } 3 Ack { 0 } 4 Reject { 0 } 5 Reserve { 0 } 6 Reserved { 0 }
+        7 FetchIndex { 0 } 8 IndexPart { 0 } 9 Open { 0 } 10 Opened { 0 } 11 Read { 0 } 12 Page { 0 }
+        13 Residual { 0 } 14 Abort { 0 }
+    }
+    PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } }
+    ToCoordinator {
+        0 Register { 0 } 1 Heartbeat { host, map } 2 FetchView { group }
+        3 Stalled { group, role, term, view, parities } 4 Repaired { group, role, term }
+        5 Fenced { group, role, term, parity, received, applied } 6 Settled { group, role, term, parity }
+    }
+    FromCoordinator {
+        0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }
+        4 Settle { group, role, term, parity, upto } 5 Alive {}
+    }
+    Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
+    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } }
+    Expiry { 0 Never {} 1 At { 0 } }
+    FlushAt { 0 Now {} 1 At { 0 } }
+    Claim { 0 Never {} 1 IfDue {} }
+    Want { 0 Value {} 1 NoValue {} }
+    Bump { 0 Count {} 1 Silent {} }
+    StoreMode { 0 Set {} 1 Add {} 2 Replace {} 3 Append {} 4 Prepend {} }
+    Direction { 0 Increment {} 1 Decrement {} }
+    Outcome {
+        0 Hit { 0 } 1 Miss {} 2 Stored { 0 } 3 NotStored {} 4 Exists {} 5 NotFound {} 6 Deleted {} 7 Touched { 0 }
+        8 Number { 0, 1 } 9 Flushed {} 10 Failed { 0 }
+    }
+    Failure {
+        0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
+        7 Corrupt {} 8 WrongPrimary {}
+    }
+}
