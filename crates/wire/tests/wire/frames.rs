@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use cluster::{ClusterId, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion};
 use proptest::prelude::*;
 use smallvec::smallvec;
-use store::Addr;
+use store::{Addr, IndexHash, IndexOp};
 use wire::frame::{
     BadBody, Decoder, Encoder, FORMAT_VERSION, FrameError, HEADER_BYTES, Header, LinkHello, LinkMessage,
     MAGIC, MAX_FRAME_BYTES, Malformed, Message, encode,
@@ -90,6 +90,17 @@ fn the_layout_is_the_one_in_the_format_document() {
     assert_eq!(expected.len(), HEADER_BYTES);
     expected.extend_from_slice(body);
     assert_eq!(framed(42, &ack()), expected);
+}
+
+#[test]
+fn a_frame_of_one_small_record_is_as_long_as_the_format_document_says() {
+    let op = IndexOp::Insert { hash: IndexHash(1), addr: Addr(1) };
+    let write = Write { addr: Addr(1), delta: Bytes::from(vec![7; 100]) };
+    let record = Record { seq: Seq(9), writes: smallvec![write], ops: smallvec![op] };
+    let frame = Frame { term: Term(1), sent_at: Time(0), committed: Seq(8), records: vec![record] };
+    let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
+    message.body = GroupBody::Frame(frame);
+    assert_eq!(framed(0, &PeerMessage::Group(message).into()).len(), 219);
 }
 
 #[test]
