@@ -1,6 +1,6 @@
 //! What a client asks for, and how it wants to be answered.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::op::{Expiry, FlushAt, Request};
 
@@ -98,6 +98,15 @@ impl Keys {
     /// The keys, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         super::tokens::split(&self.list)
+    }
+
+    /// Takes the first key off, for work that goes on where it stopped.
+    pub fn pop(&mut self) -> Option<Bytes> {
+        let key = self.handles().next()?;
+        let spaces = self.list.iter().take_while(|&&byte| byte == b' ').count();
+        self.list.advance(spaces + key.len());
+        self.count = self.count.saturating_sub(1);
+        Some(key)
     }
 
     /// The keys as cheap handles, for requests that outlive the command.

@@ -103,9 +103,14 @@ fn after_token<'a>(args: &'a [u8], token: &[u8]) -> &'a [u8] {
 
 /// A list of keys, all of which may be used.
 fn checked_keys(list: Bytes) -> Result<Keys, Line> {
+    if memchr::memchr(0, &list).is_some() {
+        return Err(lines::ERROR);
+    }
     let mut count = 0;
     for key in split(&list) {
-        check_key(key)?;
+        if key.len() > MAX_KEY_BYTES {
+            return Err(lines::BAD_FORMAT);
+        }
         count += 1;
     }
     Ok(Keys::new(list, count))

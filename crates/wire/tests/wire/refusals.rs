@@ -164,3 +164,16 @@ fn keys_and_values_are_slices_of_what_was_received() {
     let Op::Store(store) = request.op else { panic!("no store") };
     assert!(range.contains(&store.value.as_ptr()));
 }
+
+#[test]
+fn keys_can_be_taken_off_one_by_one() {
+    let mut steps = steps(Access::Open, [&b"  get  one   two three  \r\n"[..]]);
+    let Step::Command(Command::Get { mut keys, .. }) = steps.remove(0) else { panic!("no keys") };
+    let mut popped = Vec::new();
+    for left in (0..3).rev() {
+        popped.push(keys.pop().expect("three keys"));
+        assert_eq!((keys.count(), keys.iter().count()), (left, left));
+    }
+    assert_eq!(popped, ["one", "two", "three"]);
+    assert_eq!((keys.pop(), keys.count()), (None, 0));
+}
