@@ -50,9 +50,10 @@ impl DataStore {
         for (page, bytes) in pages.iter().zip(bytes.chunks_exact(PAGE_BYTES)) {
             if self.absent.remove(page) {
                 self.area.bytes_mut(page as usize * PAGE_BYTES, PAGE_BYTES).copy_from_slice(bytes);
-                self.refresh_run(page / PAGES_PER_RUN);
             }
         }
+        let end = (pages.first + pages.count).div_ceil(PAGES_PER_RUN);
+        (pages.first / PAGES_PER_RUN..end).for_each(|run| self.refresh_run(run));
         Ok(())
     }
 
@@ -101,16 +102,37 @@ impl DataStore {
         pool.first_stretch(span)
     }
 
-    /// Absent pages whose repair gives room for an item of `class`.
+    /// Absent pages whose repair gives room for an item of `class`, at once or by letting something be reclaimed.
     pub(super) fn absent_room(&self, class: RunClass) -> Option<PageRange> {
         if self.absent.is_empty() {
             return None;
         }
-        let slot = if class == RunClass::LARGE { None } else { self.allocator.free_slot_pages(class) };
-        let in_slot = slot.and_then(|pages| self.absent_within(pages.start_byte(), pages.len_bytes()));
-        in_slot.or_else(|| {
-            let absent_in_run = |run| self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
-            self.allocator.pool().iter().find_map(absent_in_run)
+        self.absent_free_slot(class).or_else(|| self.absent_free_run()).or_else(|| {
+            let reclaimable = class != RunClass::LARGE && self.has_readable_item();
+            if reclaimable { None } else { self.next_absent(0) }
+        })
+    }
+
+    fn absent_free_slot(&self, class: RunClass) -> Option<PageRange> {
+        if class == RunClass::LARGE {
+            return None;
+        }
+        let pages = self.allocator.free_slot_pages(class)?;
+        self.absent_within(pages.start_byte(), pages.len_bytes())
+    }
+
+    fn absent_free_run(&self) -> Option<PageRange> {
+        let absent_in_run = |run| self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
+        self.allocator.pool().iter().find_map(absent_in_run)
+    }
+
+    /// Whether there is an item that could be evicted or moved before anything more is repaired.
+    fn has_readable_item(&self) -> bool {
+        (0..self.allocator.runs().len() as u32).any(|run| {
+            let absent = self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
+            let all_absent = absent.is_some_and(|pages| pages.count == PAGES_PER_RUN);
+            !all_absent
+                && self.live_addrs(run).any(|addr| self.is_claimable(addr) && self.try_item(addr).is_some())
         })
     }
 
@@ -121,16 +143,16 @@ impl DataStore {
         PageRange { first, count: count as u32 }
     }
 
-    /// Once all of a run is there, its items are counted by their true lengths.
+    /// Once all items of a run can be read, they are counted by their true lengths.
     fn refresh_run(&mut self, run: u32) {
-        let large = self.allocator.run(run).is_none_or(|run| run.class == RunClass::LARGE);
-        if large || !self.pages_present(pages_of_run(run)) {
+        if self.allocator.run(run).is_none_or(|run| run.live() == 0) {
             return;
         }
-        let lens = self.live_addrs(run).filter_map(|addr| Some(self.header(addr)?.len_bytes()));
         let slot_bytes = self.allocator.slot_bytes(run);
-        let sum: usize = lens.map(|len| len.min(slot_bytes)).sum();
-        self.allocator.set_item_bytes(run, sum as u32);
+        let len = |addr| Some(self.header(addr)?.len_bytes().min(slot_bytes));
+        if let Some(sum) = self.live_addrs(run).map(len).sum::<Option<usize>>() {
+            self.allocator.set_item_bytes(run, sum as u32);
+        }
     }
 
     /// Addresses of the live slots of run `at`.

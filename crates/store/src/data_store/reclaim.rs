@@ -113,7 +113,7 @@ impl DataStore {
     }
 
     /// Whether the item at `addr` is neither claimed nor pinned.
-    fn is_claimable(&self, addr: Addr) -> bool {
+    pub(super) fn is_claimable(&self, addr: Addr) -> bool {
         let live = self.allocator.slot(addr).is_some_and(|slot| slot.state() == SlotState::Live);
         live && !self.is_pinned(addr)
     }

@@ -22,6 +22,8 @@ pub struct Index {
     len: usize,
     /// Entries that all segments together hold without growing.
     comfortable_len: usize,
+    /// As `comfortable_len`, without what was granted past the limit: an overdraft earns no further entries.
+    paid_len: usize,
     heap_bytes: usize,
     charge: Charge,
 }
@@ -32,7 +34,7 @@ impl Index {
     pub fn new(budget: Budget) -> Self {
         let segments = vec![Segment::default(); SEGMENTS].into_boxed_slice();
         let charge = Charge::empty(budget, Category::Index);
-        let mut index = Self { segments, len: 0, comfortable_len: 0, heap_bytes: 0, charge };
+        let mut index = Self { segments, len: 0, comfortable_len: 0, paid_len: 0, heap_bytes: 0, charge };
         index.charge.set(index.memory_bytes());
         index
     }
@@ -104,13 +106,13 @@ impl Index {
     /// Whether `further` more entries fit into the memory that is held or still to be had from the budget.
     #[must_use]
     pub fn has_room(&self, further: usize) -> bool {
-        self.len + further <= self.comfortable_len || self.charge.budget().has_room(self.growth_bytes())
+        self.len + further <= self.paid_len || self.charge.budget().has_room(self.growth_bytes())
     }
 
     /// Takes all entries out and returns their memory.
     pub fn clear(&mut self) {
         self.segments.fill_with(Segment::default);
-        (self.len, self.comfortable_len, self.heap_bytes) = (0, 0, 0);
+        (self.len, self.comfortable_len, self.paid_len, self.heap_bytes) = (0, 0, 0, 0);
         self.charge.set(self.memory_bytes());
     }
 
@@ -144,6 +146,8 @@ impl Index {
         self.heap_bytes = self.heap_bytes - before.bytes + now.bytes;
         self.comfortable_len = self.comfortable_len - before.comfortable_len + now.comfortable_len;
         self.charge.set(self.memory_bytes());
+        let paid = self.charge.budget().has_room(0);
+        self.paid_len = if paid { self.comfortable_len } else { self.paid_len.min(self.comfortable_len) };
     }
 }
 

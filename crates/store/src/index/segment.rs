@@ -105,7 +105,7 @@ impl Segment {
 
     fn is_sparse(&self) -> bool {
         let len = self.len();
-        if self.is_dense() { len + 4 <= self.slots.len() } else { len * 10 < self.capacity as usize * 7 }
+        if self.is_dense() { len + 4 <= self.slots.len() } else { len * 4 < self.capacity as usize * 3 }
     }
 
     fn home(&self, entry: u64) -> usize {

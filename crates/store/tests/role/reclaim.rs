@@ -77,7 +77,7 @@ fn expired_items_go_before_live_ones() {
 
 #[test]
 fn the_crawl_finds_all_expired_items_once() {
-    let mut role = role(Eviction::None);
+    let mut role = Role::new(8, Eviction::None, 64 << 20);
     for i in 0..1500u32 {
         role.set_with_expiry(&i.to_le_bytes(), &vec![1; i as usize], 2000 + i % 4).unwrap();
     }
@@ -88,7 +88,7 @@ fn the_crawl_finds_all_expired_items_once() {
         loop {
             let (victims, next) = role.store.crawl(cursor, 4, UnixSeconds(now));
             found += victims.len();
-            victims.chunks(64).for_each(|victims| role.log_victims(victims));
+            role.log_victims(&victims);
             cursor = next;
             if cursor == CrawlCursor::default() {
                 return found;

@@ -54,12 +54,10 @@ fn from_16_kib_to_100_bytes_with_eviction() {
     write(&mut role, 'b', 100, 14 << 20);
     role.check();
     assert!(role.budget.total_used() <= LIMIT + LIMIT / 100, "{} used", role.budget.total_used());
-    // Items, index and slot words together fill what there is.
+    // Extents are not given back, so the index of so many more items ends before the area does.
     let stats = role.store.stats();
-    assert!(
-        stats.item_bytes + stats.memory.total() - stats.memory.area > LIMIT as usize * 8 / 10,
-        "{stats:?}"
-    );
+    let useful = stats.item_bytes + stats.memory.total() - stats.memory.area;
+    assert!(useful > LIMIT as usize * 7 / 10, "{stats:?}");
 }
 
 /// Hot items of the old size survive, and do not keep their runs from changing class.

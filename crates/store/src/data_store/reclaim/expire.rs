@@ -10,19 +10,21 @@ use crate::data_store::DataStore;
 const MAX_RUNS: u32 = 256;
 
 impl DataStore {
-    /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them (those of the last run may pass
-    /// `limit`'s share: a run is done whole). The next cursor is the beginning again after the last run.
+    /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them, at most 64. The next
+    /// cursor is the beginning again after the last run.
     pub fn crawl(&mut self, cursor: CrawlCursor, limit: u32, now: UnixSeconds) -> (Vec<Victim>, CrawlCursor) {
         self.set_now(now);
         let mut victims = Vec::new();
         let runs = self.allocator.runs().len() as u32;
         let end = cursor.0.saturating_add(limit.max(1)).min(runs);
-        let mut run = cursor.0;
-        while run < end && victims.len() < MAX_BATCH {
+        for run in cursor.0..end {
             self.expire_run(run, now, &mut victims);
-            run += 1;
+            if victims.len() == MAX_BATCH {
+                // There may be more in this run.
+                return (victims, CrawlCursor(run));
+            }
         }
-        (victims, CrawlCursor(if run < runs { run } else { 0 }))
+        (victims, CrawlCursor(if end < runs { end } else { 0 }))
     }
 
     /// Expired items among the next runs, if there are any.
@@ -39,14 +41,16 @@ impl DataStore {
         let addrs: Vec<Addr> = self.live_addrs(at).collect();
         let mut min_expiry = u32::MAX;
         for addr in addrs {
-            match self.header(addr).map(|header| header.expiry) {
+            let expiry = self.header(addr).map(|header| header.expiry);
+            match expiry {
                 Some(0) => {}
+                // What cannot be read, or has no place in the batch, is for the next pass.
+                None => min_expiry = 0,
+                Some(_) if victims.len() == MAX_BATCH => min_expiry = 0,
                 Some(expiry) => match self.claim_expired(addr, now) {
                     Some(victim) => victims.push(victim),
                     None => min_expiry = min_expiry.min(expiry),
                 },
-                // It cannot be read yet: the next pass looks again.
-                None => min_expiry = 0,
             }
         }
         self.allocator.run_mut(at).min_expiry = min_expiry;

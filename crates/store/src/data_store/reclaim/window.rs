@@ -2,7 +2,7 @@
 
 use super::Reclaim;
 use crate::alloc::{Hold, Run, SlotState};
-use crate::class::slot_bytes;
+use crate::class::{slot_bytes, slots_in_run};
 use crate::data_store::{DataStore, Eviction};
 use crate::{Addr, RUN_BYTES, RunClass};
 
@@ -120,6 +120,7 @@ impl DataStore {
     fn run_cost(&self, at: u32) -> Option<usize> {
         let run = self.allocator.run(at)?;
         let usable = self.allocator.is_active(at) && run.hold == Hold::None && run.pending == 0;
+        let usable = usable && self.absent_within(at as usize * RUN_BYTES, RUN_BYTES).is_none();
         let large = run.class == RunClass::LARGE || run.class == RunClass::LARGE_CONTINUED;
         if !usable || large && self.config.eviction == Eviction::None {
             return None;
@@ -131,15 +132,23 @@ impl DataStore {
         Some(live.map(|slot| (1 + slot.frequency() as usize) * slot_bytes(run.class)).sum())
     }
 
-    /// Whether the other runs of the same classes have room for all items of the window.
+    /// Whether the other runs of the same classes, and free runs, have room for all items of the window.
     fn fits_elsewhere(&self, first: u32, span: u32) -> bool {
-        let window = || (first..first + span).filter_map(|at| self.allocator.run(at));
-        window().all(|run| {
-            let same = || window().filter(|other| other.class == run.class);
-            let live: usize = same().map(|run| run.live()).sum();
-            let free_inside: usize =
-                same().filter(|run| run.list.is_some()).map(|run| run.free_slots()).sum();
-            run.class == RunClass::FREE || self.allocator.lists().free_slots(run.class) >= live + free_inside
-        })
+        let window: Vec<&Run> = (first..first + span).filter_map(|at| self.allocator.run(at)).collect();
+        let free_runs = window.iter().filter(|run| run.class == RunClass::FREE).count();
+        let mut classes: Vec<RunClass> = window.iter().map(|run| run.class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let wanted: usize = classes.iter().map(|class| self.further_runs(*class, &window)).sum();
+        wanted + free_runs <= self.allocator.pool().count() as usize
+    }
+
+    /// Runs of `class` that must be opened outside of the window to hold its items of this class.
+    fn further_runs(&self, class: RunClass, window: &[&Run]) -> usize {
+        let inside = || window.iter().filter(|run| run.class == class && class != RunClass::FREE);
+        let live: usize = inside().map(|run| run.live()).sum();
+        let free_inside: usize = inside().filter(|run| run.list.is_some()).map(|run| run.free_slots()).sum();
+        let free = self.allocator.lists().free_slots(class) - free_inside;
+        live.saturating_sub(free).div_ceil(slots_in_run(class).max(1))
     }
 }
