@@ -109,7 +109,7 @@ impl Segment {
     }
 
     fn home(&self, entry: u64) -> usize {
-        ((entry >> 32) * u64::from(self.capacity) >> 32) as usize
+        (((entry >> 32) * u64::from(self.capacity)) >> 32) as usize
     }
 
     /// Position of the first entry from its home on that is not below `entry`, or of the gap before it.

@@ -118,7 +118,7 @@ proptest! {
         let (mut index, _) = index();
         let mut model = BTreeSet::new();
         for (what, bits, addr, other) in steps {
-            let hash = IndexHash(bits % 2 * 0xffff_ffff + (bits / 2 << 38));
+            let hash = IndexHash(bits % 2 * 0xffff_ffff + ((bits / 2) << 38));
             let (addr, other) = (Addr(addr), Addr(other));
             match what {
                 0 if model.insert((hash, addr)) => index.insert(hash, addr),

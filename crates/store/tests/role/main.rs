@@ -1,5 +1,7 @@
 //! A data role's store, driven as the protocol drives it: records are logged, and applied some time later.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests count as tests.
+
 mod driver;
 mod large;
 mod model;
