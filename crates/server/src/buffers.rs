@@ -1,0 +1,96 @@
+//! Buffers that a worker's connections share: an idle connection holds none.
+
+use std::cell::RefCell;
+
+use bytes::BytesMut;
+
+use crate::limits::{BUFFERS_POOLED, CLIENT_BUFFER_KEPT_BYTES};
+
+/// Buffers that nobody uses at the moment.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    input: RefCell<Vec<BytesMut>>,
+    output: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Pool {
+    /// Gives `input` a buffer if it is empty.
+    pub(crate) fn lend_input(&self, input: &mut BytesMut) {
+        if input.is_empty()
+            && let Some(buffer) = self.input.borrow_mut().pop()
+        {
+            *input = buffer;
+        }
+    }
+
+    /// Takes `input`'s buffer back if it is empty.
+    pub(crate) fn return_input(&self, input: &mut BytesMut) {
+        if !input.is_empty() {
+            return;
+        }
+        let buffer = std::mem::take(input);
+        let mut pool = self.input.borrow_mut();
+        if pool.len() < BUFFERS_POOLED && buffer.capacity() <= CLIENT_BUFFER_KEPT_BYTES {
+            pool.push(buffer);
+        }
+    }
+
+    /// Gives `output` a buffer if it has none.
+    pub(crate) fn lend_output(&self, output: &mut Vec<u8>) {
+        if output.capacity() == 0
+            && let Some(buffer) = self.output.borrow_mut().pop()
+        {
+            *output = buffer;
+        }
+    }
+
+    /// Takes `output`'s buffer back if it is empty.
+    pub(crate) fn return_output(&self, output: &mut Vec<u8>) {
+        if !output.is_empty() || output.capacity() == 0 {
+            return;
+        }
+        let buffer = std::mem::take(output);
+        let mut pool = self.output.borrow_mut();
+        if pool.len() < BUFFERS_POOLED && buffer.capacity() <= CLIENT_BUFFER_KEPT_BYTES {
+            pool.push(buffer);
+        }
+    }
+}
+
+/// Makes room for a read: about `chunk` bytes, or more if `wanted` are known to come, but never more than has come
+/// already: memory is not reserved on somebody's word.
+pub(crate) fn make_room(buffer: &mut BytesMut, wanted: usize, chunk: usize) {
+    let bounded = wanted.clamp(chunk / 4, chunk.max(buffer.len()));
+    if buffer.capacity() - buffer.len() < bounded {
+        buffer.reserve(bounded.max(chunk));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declared_length_reserves_no_more_than_has_come() {
+        let mut buffer = BytesMut::new();
+        make_room(&mut buffer, 1 << 30, 1024);
+        assert!((1024..10_000).contains(&buffer.capacity()));
+        buffer.extend_from_slice(&[0; 5000]);
+        make_room(&mut buffer, 1 << 30, 1024);
+        assert!((10_000..20_000).contains(&buffer.capacity()), "{}", buffer.capacity());
+    }
+
+    #[test]
+    fn buffers_go_round() {
+        let pool = Pool::default();
+        let mut input = BytesMut::with_capacity(100);
+        input.extend_from_slice(b"x");
+        pool.return_input(&mut input);
+        assert_eq!(&input[..], b"x");
+        input.clear();
+        pool.return_input(&mut input);
+        assert_eq!(input.capacity(), 0);
+        pool.lend_input(&mut input);
+        assert!(input.capacity() >= 100);
+    }
+}

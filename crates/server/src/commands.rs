@@ -1,0 +1,325 @@
+//! What a connection does with its commands: answer at once, submit, or wait for its turn.
+//!
+//! Rules: replies keep the order of commands; a command on a key with an unanswered command of the same connection
+//! waits if either of them writes; everything else goes on side by side up to the connection's window.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use proto::{Now, Read};
+use wire::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
+use wire::op::{Expiry, Failure, FlushAt, Get, Op, Outcome, Request};
+
+use crate::connection::{Connection, Phase, State};
+use crate::counters::Verb;
+use crate::key_uses::{Access, KeyUse, hash_of};
+use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
+use crate::replies::{Expected, Print};
+use crate::stats;
+use crate::worker::{Waiter, Worker};
+
+/// The version that clients are told: memcached's, whose answers these are, and ours.
+pub(crate) const VERSION: &str = concat!("1.6.18-gestalt-", env!("CARGO_PKG_VERSION"));
+
+/// A command that has been read and not yet been carried out.
+pub(crate) enum Work {
+    /// An operation on one key.
+    One(Request, ReplyStyle),
+    /// get gets gat gats.
+    Get(Cursor),
+    /// flush_all.
+    Flush(FlushAt, ReplyStyle),
+}
+
+/// A get on its way through its keys.
+pub(crate) struct Cursor {
+    keys: Keys,
+    /// So many keys have been asked for.
+    done: usize,
+    with_cas: WithCas,
+    touch: Option<Expiry>,
+}
+
+impl Work {
+    /// Bytes that it holds.
+    pub(crate) fn weight(&self) -> usize {
+        REQUEST_OVERHEAD_BYTES
+            + match self {
+                Self::One(request, _) => value_len(request),
+                Self::Get(_) | Self::Flush(..) => 0,
+            }
+    }
+}
+
+/// What became of a command.
+enum Turn {
+    Done,
+    /// It has to wait.
+    Wait(Work),
+}
+
+impl Connection {
+    /// Carries out every command that has arrived in full, as far as that is possible now.
+    pub(crate) fn execute(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) {
+        state.stalled = false;
+        worker.pool.lend_output(&mut state.output);
+        while state.phase == Phase::Open || state.work.is_some() {
+            if self.must_wait(worker, state) {
+                return self.stall(worker, state);
+            }
+            let work = match state.work.take() {
+                Some(work) => work,
+                None => match state.parser.next(&mut state.input, now.unix) {
+                    Step::Incomplete => break,
+                    step => match self.take_step(worker, state, step) {
+                        Some(work) => work,
+                        None => continue,
+                    },
+                },
+            };
+            if let Turn::Wait(work) = self.run(worker, state, now, work) {
+                state.work = Some(work);
+                return self.stall(worker, state);
+            }
+            state.times.half_sent = None;
+        }
+        self.note_half_sent(worker, state, now);
+    }
+
+    /// Whether nothing more may be started now.
+    fn must_wait(&self, worker: &Worker, state: &State) -> bool {
+        let limits = &worker.shared.config.limits;
+        // A get of very many keys goes on when half the window is free: to find its place costs a look at the keys
+        // before it.
+        let resuming = matches!(&state.work, Some(Work::Get(cursor)) if cursor.done > 0);
+        let window = if resuming { limits.outstanding_requests / 2 } else { limits.outstanding_requests };
+        let full = state.replies.waiting() >= window.max(1)
+            || state.replies.len() >= limits.outstanding_requests * 2
+            || state.replies.weight() >= limits.outstanding_bytes
+            || state.output_len() >= CLIENT_OUT_HIGH_BYTES;
+        full || !worker.gate.admits(self.id, !state.parser.is_idle(&state.input))
+    }
+
+    /// Remembers to go on when something has changed.
+    fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State) {
+        worker.counters.client_stalls.inc();
+        state.stalled = true;
+        if !worker.gate.is_open() {
+            worker.gate.wait(Rc::clone(self));
+        }
+    }
+
+    fn note_half_sent(&self, worker: &Worker, state: &mut State, now: Now) {
+        if state.parser.is_idle(&state.input) {
+            state.times.half_sent = None;
+            worker.gate.finished(self.id);
+        } else {
+            state.times.half_sent.get_or_insert(now.time);
+        }
+    }
+
+    /// Deals with what the parser has found; the command, if it takes more than printing.
+    fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
+        match step {
+            Step::Command(command) => return self.take_command(worker, state, command),
+            Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
+            Step::ReplyAndClose(line) => {
+                state.print(|out| out.extend_from_slice(line));
+                state.phase = Phase::Closing;
+            }
+            Step::Close => state.phase = Phase::Closing,
+            Step::Incomplete => (),
+        }
+        None
+    }
+
+    fn take_command(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, command: Command) -> Option<Work> {
+        match command {
+            Command::Get { keys, with_cas, touch } => return Some(Work::Get(Cursor { keys, done: 0, with_cas, touch })),
+            Command::One { request, reply } => return Some(Work::One(request, reply)),
+            Command::FlushAll { at, reply } => return Some(Work::Flush(at, reply)),
+            Command::Version => state.print(|out| reply::write_version(VERSION, out)),
+            Command::Verbosity { reply: style } => state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out)),
+            Command::MetaNoop => state.print(|out| out.extend_from_slice(reply::META_NOOP)),
+            Command::Stats(Stats::Reset) => {
+                worker.shared.reset_counters();
+                state.print(|out| out.extend_from_slice(reply::RESET));
+            }
+            Command::Stats(which) => self.tell_stats(worker, state, which),
+            Command::Quit => state.phase = Phase::Closing,
+            Command::Authenticate(_) => {
+                // No access control is configured, so nobody is asked for a password.
+                state.parser.unlock();
+                state.print(|out| out.extend_from_slice(reply::STORED));
+            }
+        }
+        None
+    }
+
+    /// Statistics need the other workers' figures, so a task of its own gathers them.
+    fn tell_stats(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, which: Stats) {
+        let slot = state.replies.expect(Expected { print: Print::Lines, verb: Verb::Other, used: None, len_bytes: 0 });
+        let (worker, connection) = (Rc::clone(worker), Rc::clone(self));
+        tokio::task::spawn_local(async move {
+            let lines = stats::lines(&worker.shared, which).await;
+            connection.state.borrow_mut().replies.answer_lines(slot, lines);
+            connection.deliver(&worker);
+        });
+    }
+
+    fn run(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, work: Work) -> Turn {
+        match work {
+            Work::One(request, style) => self.run_one(worker, state, now, request, style),
+            Work::Get(cursor) if cursor.keys.count() == 1 => self.run_single(worker, state, now, cursor),
+            Work::Get(cursor) => self.run_multi(worker, state, now, cursor),
+            Work::Flush(at, style) => self.run_flush(worker, state, now, at, style),
+        }
+    }
+
+    fn run_one(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        request: Request,
+        style: ReplyStyle,
+    ) -> Turn {
+        let used = KeyUse { hash: hash_of(&request.key), access: access_of(&request.op) };
+        if state.replies.uses().conflicts(used) {
+            return Turn::Wait(Work::One(request, style));
+        }
+        if matches!(style, ReplyStyle::Meta(_)) {
+            worker.counters.cmd_meta.inc();
+        }
+        let key = if matches!(style, ReplyStyle::Meta(_)) { request.key.clone() } else { Bytes::new() };
+        self.submit(worker, state, now, Print::Styled(style, key), used, request);
+        Turn::Done
+    }
+
+    fn run_single(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, cursor: Cursor) -> Turn {
+        let Some(key) = cursor.keys.handles().next() else { return Turn::Done };
+        let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
+        if state.replies.uses().conflicts(used) {
+            return Turn::Wait(Work::Get(cursor));
+        }
+        match cursor.read(worker, state, now, &key) {
+            Read::Hit | Read::Miss => state.print(|out| out.extend_from_slice(reply::END)),
+            Read::Submit => {
+                let used = KeyUse { hash: hash_of(&key), ..used };
+                let print = Print::Get(key.clone(), cursor.with_cas);
+                self.submit(worker, state, now, print, used, cursor.request(key));
+            }
+        }
+        Turn::Done
+    }
+
+    fn run_multi(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, mut cursor: Cursor) -> Turn {
+        if cursor.done == 0 {
+            state.replies.begin_get(&state.output);
+        }
+        let keys = cursor.keys.clone();
+        for key in keys.handles().skip(cursor.done) {
+            let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
+            if state.replies.uses().conflicts(used) || (cursor.done > 0 && self.must_wait(worker, state)) {
+                return Turn::Wait(Work::Get(cursor));
+            }
+            if cursor.read(worker, state, now, &key) == Read::Submit {
+                let used = KeyUse { hash: hash_of(&key), ..used };
+                let print = Print::Value(key.clone(), cursor.with_cas);
+                self.submit(worker, state, now, print, used, cursor.request(key));
+            }
+            cursor.done += 1;
+        }
+        state.replies.end_get(&mut state.output);
+        Turn::Done
+    }
+
+    /// flush_all goes to every data role, and is answered when all have answered.
+    fn run_flush(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, at: FlushAt, style: ReplyStyle) -> Turn {
+        let used = KeyUse { hash: 0, access: Access::WriteAll };
+        if state.replies.uses().conflicts(used) {
+            return Turn::Wait(Work::Flush(at, style));
+        }
+        worker.counters.count_command(Verb::Flush);
+        let members = worker.data_roles();
+        if members.is_empty() {
+            let outcome = Outcome::Failed(Failure::Unavailable);
+            state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
+            return Turn::Done;
+        }
+        let print = Print::Gathered { style, left: members.len(), failure: None };
+        let slot = state.replies.expect(Expected { print, verb: Verb::Flush, used: Some(used), len_bytes: 0 });
+        for member in members {
+            let request = Request { key: Bytes::new(), op: Op::Flush(at) };
+            let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
+            if let Some(outcome) = worker.submit_to(now, waiter, member, request) {
+                state.replies.answer(slot, outcome, &worker.counters);
+            }
+        }
+        Turn::Done
+    }
+
+    /// Submits a request whose reply comes next.
+    fn submit(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, print: Print, used: KeyUse, request: Request) {
+        let verb = Verb::of(&request.op);
+        worker.counters.count_command(verb);
+        let expected = Expected { print, verb, used: Some(used), len_bytes: value_len(&request) };
+        let slot = state.replies.expect(expected);
+        let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
+        if let Some(outcome) = worker.submit(now, waiter, request) {
+            state.replies.answer(slot, worker.spare_memory(outcome), &worker.counters);
+            state.replies.drain(&mut state.output);
+        }
+    }
+}
+
+impl State {
+    /// The next reply, known already.
+    fn print(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.replies.say(&mut self.output, write);
+    }
+
+    /// The key's hash, or anything if no command is open that it could meet.
+    fn hash(&self, key: &[u8]) -> u64 {
+        if self.replies.uses().is_empty() { 0 } else { hash_of(key) }
+    }
+}
+
+impl Cursor {
+    /// Tries to answer `key` here and now.
+    fn read(&self, worker: &Worker, state: &mut State, now: Now, key: &[u8]) -> Read {
+        if self.touch.is_some() {
+            return Read::Submit;
+        }
+        let State { replies, output, .. } = state;
+        let read = worker.host.borrow_mut().read(now, key, |item| {
+            let version = (self.with_cas == WithCas::Yes).then_some(item.version);
+            replies.say(output, |out| reply::write_value(key, item.client_flags, version, item.value, out));
+        });
+        worker.counters.count_read(read);
+        read
+    }
+
+    fn access(&self) -> Access {
+        if self.touch.is_some() { Access::Write } else { Access::Read }
+    }
+
+    fn request(&self, key: Bytes) -> Request {
+        Request { key, op: Op::Get(Get { touch: self.touch, ..Get::default() }) }
+    }
+}
+
+fn access_of(op: &Op) -> Access {
+    match op {
+        Op::Get(get) if get.touch.is_none() && get.vivify.is_none() && get.recache_below_seconds.is_none() => Access::Read,
+        Op::Debug => Access::Read,
+        _ => Access::Write,
+    }
+}
+
+fn value_len(request: &Request) -> usize {
+    match &request.op {
+        Op::Store(store) => store.value.len(),
+        _ => 0,
+    }
+}

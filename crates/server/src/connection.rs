@@ -1,0 +1,354 @@
+//! One memcached connection: a task that reads and executes, and replies that whoever has them writes.
+//!
+//! The task reads what is there, executes all complete commands (`commands`), and writes all replies that are due with
+//! one system call. Answers that come later are printed and written by the pump, straight to the socket; the task is
+//! woken only if it has more to do: input that had to wait, a socket that is full, the end.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use cluster::Time;
+use proto::Now;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+use wire::memcache::Parser;
+use wire::op::Outcome;
+
+use crate::buffers;
+use crate::commands::Work;
+use crate::limits::{CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES};
+use crate::replies::ReplyQueue;
+use crate::waker::WakerCell;
+use crate::worker::Worker;
+
+/// See the module.
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    /// Whether the gate knows that this connection waits.
+    pub(crate) at_gate: Cell<bool>,
+    /// Whether the worker knows that this connection has answers to print.
+    pub(crate) answered: Cell<bool>,
+    waker: WakerCell,
+    pub(crate) state: RefCell<State>,
+}
+
+/// What a connection holds.
+pub(crate) struct State {
+    /// None once the connection has ended.
+    socket: Option<OwnedWriteHalf>,
+    pub input: BytesMut,
+    pub parser: Parser,
+    pub output: Vec<u8>,
+    sent: usize,
+    pub replies: ReplyQueue,
+    /// A command that had to wait.
+    pub work: Option<Work>,
+    pub phase: Phase,
+    /// Whether something must happen elsewhere before more can be executed.
+    pub stalled: bool,
+    /// What the gate believes that this connection weighs.
+    weight: usize,
+    pub times: Times,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Commands are read.
+    Open,
+    /// What is due is answered, then the connection is closed.
+    Closing,
+    /// Nothing can be sent any more.
+    Broken,
+}
+
+/// When what happened, for the deadlines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Bytes came.
+    pub read: Time,
+    /// The command that has come in part began.
+    pub half_sent: Option<Time>,
+    /// The socket was full, and how much was sent since.
+    pub unread: Option<(Time, usize)>,
+}
+
+impl Connection {
+    fn new(id: u64, socket: OwnedWriteHalf, now: Time) -> Self {
+        let state = State {
+            socket: Some(socket),
+            input: BytesMut::new(),
+            parser: Parser::default(),
+            output: Vec::new(),
+            sent: 0,
+            replies: ReplyQueue::default(),
+            work: None,
+            phase: Phase::Open,
+            stalled: false,
+            weight: 0,
+            times: Times { read: now, half_sent: None, unread: None },
+        };
+        Self {
+            id,
+            at_gate: Cell::new(false),
+            answered: Cell::new(false),
+            waker: WakerCell::default(),
+            state: RefCell::new(state),
+        }
+    }
+
+    /// Lets the task look again.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// The answer to the request of slot `slot`. Printed by the `deliver` that must follow.
+    pub(crate) fn answer(&self, worker: &Worker, slot: u64, outcome: Outcome) {
+        let state = &mut *self.state.borrow_mut();
+        state.replies.answer(slot, worker.spare_memory(outcome), &worker.counters);
+    }
+
+    /// Prints and sends what has been answered since the last time.
+    pub(crate) fn deliver(&self, worker: &Worker) {
+        let state = &mut *self.state.borrow_mut();
+        self.send(worker, state);
+        if state.stalled || state.unsent() > 0 || state.is_finished() {
+            self.wake();
+        }
+    }
+
+    /// Closes at once.
+    pub(crate) fn abort(&self) {
+        self.state.borrow_mut().phase = Phase::Broken;
+        self.wake();
+    }
+
+    /// Everything that can be done now; ready at the end of the connection.
+    fn poll_turn(self: &Rc<Self>, worker: &Rc<Worker>, reader: &mut OwnedReadHalf, cx: &mut Context<'_>) -> Poll<()> {
+        self.waker.register(cx);
+        let now = worker.clock.now();
+        let state = &mut *self.state.borrow_mut();
+        for _ in 0..CLIENT_READS_PER_TURN {
+            self.execute(worker, state, now);
+            self.send(worker, state);
+            if state.is_finished() {
+                return Poll::Ready(());
+            }
+            if state.unsent() > 0 && state.poll_write_ready(cx).is_ready() {
+                continue;
+            }
+            if state.phase != Phase::Open || state.stalled {
+                worker.pool.return_input(&mut state.input);
+                return Poll::Pending;
+            }
+            match state.poll_read(worker, reader, cx) {
+                Poll::Ready(Ok(len)) => state.note_read(worker, len, now.time),
+                Poll::Ready(Err(_)) => state.phase = Phase::Broken,
+                Poll::Pending => {
+                    worker.pool.return_input(&mut state.input);
+                    return Poll::Pending;
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Prints what is due and gives it to the socket.
+    fn send(&self, worker: &Worker, state: &mut State) {
+        worker.pool.lend_output(&mut state.output);
+        state.replies.drain(&mut state.output);
+        let end = state.replies.sendable(&state.output);
+        if state.sent < end && state.phase != Phase::Broken {
+            state.write(worker, end);
+        }
+        state.tidy_output(worker);
+        state.weigh(worker);
+    }
+}
+
+impl State {
+    /// Bytes of replies that may be sent and have not been.
+    fn unsent(&mut self) -> usize {
+        self.replies.sendable(&self.output) - self.sent
+    }
+
+    /// Printed bytes that have not been sent.
+    pub(crate) fn output_len(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    fn is_finished(&mut self) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Closing => self.replies.is_empty() && self.work.is_none() && self.output_len() == 0,
+            Phase::Broken => true,
+        }
+    }
+
+    /// Gives the socket the output up to `end`, as far as it takes it.
+    fn write(&mut self, worker: &Worker, end: usize) {
+        let Some(socket) = &self.socket else { return };
+        let before = self.sent;
+        while self.sent < end {
+            worker.counters.client_writes.inc();
+            match socket.try_write(&self.output[self.sent..end]) {
+                Ok(len) => self.sent += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.phase = Phase::Broken;
+                    break;
+                }
+            }
+        }
+        let len = self.sent - before;
+        worker.counters.bytes_written.add(len);
+        self.times.unread = match self.times.unread {
+            _ if self.sent == end => None,
+            Some((since, sent)) => Some((since, sent + len)),
+            None => Some((worker.clock.time(), 0)),
+        };
+    }
+
+    fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.socket {
+            Some(socket) => socket.as_ref().poll_write_ready(cx),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_read(
+        &mut self,
+        worker: &Worker,
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        worker.pool.lend_input(&mut self.input);
+        let wanted = self.parser.wanted(&self.input);
+        buffers::make_room(&mut self.input, wanted, CLIENT_READ_BYTES);
+        pin!(reader.read_buf(&mut self.input)).poll(cx)
+    }
+
+    fn note_read(&mut self, worker: &Worker, len: usize, now: Time) {
+        if len == 0 {
+            self.phase = Phase::Closing;
+            return;
+        }
+        worker.counters.client_reads.inc();
+        worker.counters.bytes_read.add(len);
+        self.times.read = now;
+    }
+
+    /// Gives back the output that has been sent.
+    fn tidy_output(&mut self, worker: &Worker) {
+        let unsent = self.output_len();
+        if unsent == 0 || self.sent > unsent {
+            self.replies.sent(self.sent);
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+        worker.pool.return_output(&mut self.output);
+    }
+
+    /// Tells the gate what this connection holds.
+    fn weigh(&mut self, worker: &Worker) {
+        let weight = self.input.len() + self.output_len() + self.replies.weight() + self.work.as_ref().map_or(0, Work::weight);
+        if weight != self.weight {
+            worker.gate.shift(self.weight, weight);
+            self.weight = weight;
+        }
+    }
+}
+
+/// Serves a client until either side has had enough.
+pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream) {
+    let (mut reader, writer) = stream.into_split();
+    let now = worker.clock.time();
+    let id = worker.next_connection_id();
+    let connection = Rc::new(Connection::new(id, writer, now));
+    let place = worker.connections.borrow_mut().insert(Rc::clone(&connection));
+    worker.counters.total_connections.inc();
+    worker.counters.curr_connections.inc();
+    poll_fn(|cx| connection.poll_turn(&worker, &mut reader, cx)).await;
+    worker.counters.curr_connections.dec();
+    worker.connections.borrow_mut().take(place);
+    connection.end(&worker);
+    if connection.state.borrow().phase == Phase::Closing {
+        farewell(reader).await;
+    }
+}
+
+impl Connection {
+    /// Lets go of everything; answers that still come find nobody.
+    fn end(&self, worker: &Worker) {
+        let mut state = self.state.borrow_mut();
+        // Who still waits for answers keeps this connection, but not its socket.
+        state.socket = None;
+        worker.gate.finished(self.id);
+        worker.gate.shift(state.weight, 0);
+        state.weight = 0;
+        state.replies = ReplyQueue::default();
+        state.work = None;
+        state.input = BytesMut::new();
+        state.output = Vec::new();
+    }
+}
+
+/// Reads and forgets what the client still sends, for a while: to close with unread input would destroy the last
+/// replies on their way.
+async fn farewell(mut reader: OwnedReadHalf) {
+    let mut scratch = [0; 1024];
+    let mut left = FAREWELL_BYTES;
+    let reading = async {
+        while let Ok(len @ 1..) = reader.read(&mut scratch).await {
+            left = left.saturating_sub(len);
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    let _: Result<(), _> = timeout(FAREWELL, reading).await;
+}
+
+/// Why a connection is closed by the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// Silent for too long.
+    Idle,
+    /// A command did not arrive in full.
+    HalfSent,
+    /// Replies were not read.
+    Unread,
+}
+
+impl Connection {
+    /// Whether a deadline has passed at `now`. `pressed` if memory is short: then nobody may dawdle.
+    pub(crate) fn overdue(&self, worker: &Worker, now: Now, pressed: bool) -> Option<Overdue> {
+        let limits = &worker.shared.config.limits;
+        let state = &mut *self.state.borrow_mut();
+        let passed = |since: Time, deadline: Duration| u128::from(now.time.since(since)) >= deadline.as_micros();
+        let unread = if pressed { limits.unread / 10 } else { limits.unread };
+        if let Some((since, sent)) = state.times.unread
+            && passed(since, unread)
+        {
+            if sent < crate::limits::CLIENT_OUT_HIGH_BYTES {
+                return Some(Overdue::Unread);
+            }
+            state.times.unread = Some((now.time, 0));
+        }
+        if state.times.half_sent.is_some_and(|since| !state.stalled && passed(since, limits.half_sent)) {
+            return Some(Overdue::HalfSent);
+        }
+        let quiet = state.replies.is_empty() && state.output_len() == 0;
+        let idle = limits.idle.is_some_and(|idle| quiet && passed(state.times.read, idle));
+        idle.then_some(Overdue::Idle)
+    }
+}

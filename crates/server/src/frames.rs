@@ -1,0 +1,84 @@
+//! A stream of frames to or from the coordinator, on either side: few messages, so plain asynchronous calls.
+
+use std::io;
+
+use bytes::BytesMut;
+use cluster::{ClusterId, HostId};
+use thiserror::Error;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
+use wire::frame::{Decoder, Encode, Encoder, FrameError, Message};
+
+/// The cluster that frames to and from the coordinator name: a node does not know its own before the coordinator has
+/// told it, so both sides check the identity in the messages instead.
+const COORDINATOR_CLUSTER: ClusterId = ClusterId(0);
+
+/// Why a stream has ended.
+#[derive(Debug, Error)]
+pub(crate) enum StreamError {
+    /// The socket failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The other side closed it.
+    #[error("closed")]
+    Closed,
+    /// What came is no frame.
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    /// What came is a message of another conversation.
+    #[error("message of another conversation")]
+    Unexpected,
+    /// The other side is silent.
+    #[error("silent for too long")]
+    Silent,
+    /// The other side does not read.
+    #[error("does not read")]
+    Stalled,
+    /// A worker of this node does not take what it is sent.
+    #[error("a worker is stuck")]
+    StuckWorker,
+}
+
+/// The receiving side.
+pub(crate) struct FrameReader {
+    socket: OwnedReadHalf,
+    decoder: Decoder,
+    bytes: BytesMut,
+}
+
+impl FrameReader {
+    pub(crate) fn new(socket: OwnedReadHalf) -> Self {
+        Self { socket, decoder: Decoder::new(COORDINATOR_CLUSTER), bytes: BytesMut::new() }
+    }
+
+    /// The next message. Nothing is lost if the call is given up.
+    pub(crate) async fn next(&mut self) -> Result<Message, StreamError> {
+        loop {
+            if let Some((_, message)) = self.decoder.next(&mut self.bytes)? {
+                return Ok(message);
+            }
+            if self.socket.read_buf(&mut self.bytes).await? == 0 {
+                return Err(StreamError::Closed);
+            }
+        }
+    }
+}
+
+/// The sending side: frames in a buffer.
+pub(crate) struct FrameBuffer {
+    encoder: Encoder,
+    pub bytes: Vec<u8>,
+}
+
+impl FrameBuffer {
+    pub(crate) fn new(me: HostId) -> Self {
+        Self { encoder: Encoder::new(COORDINATOR_CLUSTER, me), bytes: Vec::new() }
+    }
+
+    /// Appends `message`; one that fits into no frame is dropped and reported.
+    pub(crate) fn push<M: Encode>(&mut self, message: &M) {
+        if let Err(error) = self.encoder.encode(message, &mut self.bytes) {
+            tracing::error!(%error, "message dropped");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The http face: `/metrics`, `/healthz`, `/readyz`, `/status`, `/map`. It runs beside the workers and asks them for
+//! snapshots; it never holds them up.
+
+use std::net::TcpListener as StdListener;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::shared::Shared;
+use crate::status::{CoordinatorReport, NodeStatus};
+use crate::{CoordinatorStatus, metrics};
+
+/// What Prometheus expects.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Serves a node's pages, for ever.
+pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
+    let pages = Router::new()
+        .route("/metrics", get(node_metrics))
+        .route("/healthz", get(alive))
+        .route("/readyz", get(node_ready))
+        .route("/status", get(node_status))
+        .route("/map", get(node_map))
+        .with_state(shared);
+    serve(listener, pages).await;
+}
+
+/// Serves a coordinator's pages, for ever.
+pub(crate) async fn serve_coordinator(
+    listener: StdListener,
+    status: watch::Receiver<CoordinatorStatus>,
+    clock: Clock,
+) {
+    let pages = Router::new()
+        .route("/metrics", get(coordinator_metrics))
+        .route("/healthz", get(alive))
+        .route("/readyz", get(coordinator_ready))
+        .route("/status", get(coordinator_status))
+        .route("/map", get(coordinator_map))
+        .with_state(CoordinatorPages { status, clock });
+    serve(listener, pages).await;
+}
+
+async fn serve(listener: StdListener, pages: Router) {
+    match TcpListener::from_std(listener) {
+        Ok(listener) => {
+            if let Err(error) = axum::serve(listener, pages).await {
+                tracing::error!(%error, "http has ended");
+            }
+        }
+        Err(error) => tracing::error!(%error, "http cannot listen"),
+    }
+}
+
+async fn alive() -> &'static str {
+    "ok\n"
+}
+
+async fn node_metrics(State(shared): State<Arc<Shared>>) -> Response {
+    let snapshots = shared.snapshots().await;
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], metrics::of_node(&shared, &snapshots)).into_response()
+}
+
+async fn node_ready(State(shared): State<Arc<Shared>>) -> Response {
+    let status = NodeStatus::of(&shared, &shared.snapshots().await);
+    if status.ready {
+        return "ready\n".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, status.not_ready.join("\n") + "\n").into_response()
+}
+
+async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {
+    let snapshots = shared.snapshots().await;
+    Json(NodeStatus::of(&shared, &snapshots))
+}
+
+async fn node_map(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.map() {
+        Some(map) => Json(&*map).into_response(),
+        None => no_map(),
+    }
+}
+
+fn no_map() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "no map yet: the cluster has not formed\n").into_response()
+}
+
+#[derive(Clone)]
+struct CoordinatorPages {
+    status: watch::Receiver<CoordinatorStatus>,
+    clock: Clock,
+}
+
+async fn coordinator_metrics(State(pages): State<CoordinatorPages>) -> Response {
+    let status = pages.status.borrow().clone();
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], metrics::of_coordinator(&status, &pages.clock)).into_response()
+}
+
+async fn coordinator_ready(State(pages): State<CoordinatorPages>) -> Response {
+    if pages.status.borrow().map.is_some() { "ready\n".into_response() } else { no_map() }
+}
+
+async fn coordinator_status(State(pages): State<CoordinatorPages>) -> Json<CoordinatorReport> {
+    Json(CoordinatorReport::of(&pages.status.borrow()))
+}
+
+async fn coordinator_map(State(pages): State<CoordinatorPages>) -> Response {
+    match pages.status.borrow().map.as_deref() {
+        Some(map) => Json(map).into_response(),
+        None => no_map(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Which keys a connection has unanswered commands on: the rule that a pipelined `set a`, `get a` sees the value.
+//!
+//! A command must not be submitted while an earlier one on the same key is unanswered and either of them writes.
+//! Commands on different keys go on side by side.
+
+use cluster::{ClusterId, FastMap, KeyHash};
+
+/// What a command does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Leaves it as it is.
+    Read,
+    /// May change it.
+    Write,
+    /// May change every key (`flush_all`).
+    WriteAll,
+}
+
+/// A command's use of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyUse {
+    /// See [`hash_of`].
+    pub hash: u64,
+    /// What is done to it.
+    pub access: Access,
+}
+
+/// The uses of all unanswered commands of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct KeyUses {
+    keys: FastMap<u64, Count>,
+    open: usize,
+    barriers: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    reads: u32,
+    writes: u32,
+}
+
+/// A key as this table knows it. Two keys with one hash only wait for each other without need.
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    const ANY_CLUSTER: ClusterId = ClusterId(0);
+    KeyHash::of(ANY_CLUSTER, key).0
+}
+
+impl KeyUses {
+    /// Whether nothing is open: no key needs to be hashed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Whether `wanted` has to wait.
+    pub(crate) fn conflicts(&self, wanted: KeyUse) -> bool {
+        if self.open == 0 {
+            return false;
+        }
+        let count = self.keys.get(&wanted.hash).copied().unwrap_or_default();
+        self.barriers > 0
+            || match wanted.access {
+                Access::Read => count.writes > 0,
+                Access::Write => count.reads + count.writes > 0,
+                Access::WriteAll => true,
+            }
+    }
+
+    /// A command was submitted.
+    pub(crate) fn open(&mut self, used: KeyUse) {
+        self.open += 1;
+        let count = match used.access {
+            Access::WriteAll => {
+                self.barriers += 1;
+                return;
+            }
+            _ => self.keys.entry(used.hash).or_default(),
+        };
+        match used.access {
+            Access::Read => count.reads += 1,
+            _ => count.writes += 1,
+        }
+    }
+
+    /// It was answered.
+    pub(crate) fn close(&mut self, used: KeyUse) {
+        self.open -= 1;
+        if used.access == Access::WriteAll {
+            self.barriers -= 1;
+            return;
+        }
+        let Some(count) = self.keys.get_mut(&used.hash) else { return };
+        match used.access {
+            Access::Read => count.reads -= 1,
+            _ => count.writes -= 1,
+        }
+        if count.reads + count.writes == 0 {
+            self.keys.remove(&used.hash);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn using(key: &str, access: Access) -> KeyUse {
+        KeyUse { hash: hash_of(key.as_bytes()), access }
+    }
+
+    #[test]
+    fn writes_exclude_and_reads_share() {
+        let mut uses = KeyUses::default();
+        uses.open(using("a", Access::Read));
+        assert!(!uses.conflicts(using("a", Access::Read)));
+        assert!(uses.conflicts(using("a", Access::Write)));
+        assert!(!uses.conflicts(using("b", Access::Write)));
+        uses.close(using("a", Access::Read));
+        uses.open(using("a", Access::Write));
+        assert!(uses.conflicts(using("a", Access::Read)));
+        uses.close(using("a", Access::Write));
+        assert!(uses.is_empty() && uses.keys.is_empty());
+    }
+
+    #[test]
+    fn a_flush_waits_for_everything_and_everything_for_it() {
+        let mut uses = KeyUses::default();
+        let flush = KeyUse { hash: 0, access: Access::WriteAll };
+        assert!(!uses.conflicts(flush));
+        uses.open(using("a", Access::Read));
+        assert!(uses.conflicts(flush));
+        uses.close(using("a", Access::Read));
+        uses.open(flush);
+        assert!(uses.conflicts(using("b", Access::Read)));
+        uses.close(flush);
+        assert!(!uses.conflicts(using("b", Access::Read)));
+    }
+}

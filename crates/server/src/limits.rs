@@ -1,0 +1,106 @@
+//! Every queue, window, buffer and deadline of the shell, in one place.
+//!
+//! What a user may tune is in [`ConnectionLimits`]; the rest are constants. The protocol's own bounds are
+//! `proto::Limits`.
+
+use std::time::Duration;
+
+/// What one node allows its memcached clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// Client connections of the node; one more is told so and closed.
+    pub max_connections: usize,
+    /// Unanswered commands (keys, for a multi-key get) of one connection; beyond it the connection is not read.
+    pub outstanding_requests: usize,
+    /// Bytes of unanswered commands and unsent replies of one connection; beyond it the connection is not read.
+    pub outstanding_bytes: usize,
+    /// How long a connection may be silent; none = for ever.
+    pub idle: Option<Duration>,
+    /// How long a command may take to arrive in full.
+    pub half_sent: Duration,
+    /// How long a connection may leave its replies unread once its buffers are full.
+    pub unread: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            max_connections: 4096,
+            outstanding_requests: 1024,
+            outstanding_bytes: 4 << 20,
+            idle: None,
+            half_sent: Duration::from_secs(60),
+            unread: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Bytes that one read of a client's socket asks for.
+pub(crate) const CLIENT_READ_BYTES: usize = 16 * 1024;
+/// A connection's input buffer larger than this is given back once it is empty.
+pub(crate) const CLIENT_BUFFER_KEPT_BYTES: usize = 64 * 1024;
+/// Buffers that a worker keeps for connections that have something to read or to write.
+pub(crate) const BUFFERS_POOLED: usize = 64;
+/// Unsent replies of one connection beyond which it executes nothing more.
+pub(crate) const CLIENT_OUT_HIGH_BYTES: usize = 256 * 1024;
+/// Reads of one connection in a row before others get their turn.
+pub(crate) const CLIENT_READS_PER_TURN: usize = 8;
+/// What a pending request is taken to weigh besides its value.
+pub(crate) const REQUEST_OVERHEAD_BYTES: usize = 256;
+/// Buffers of one worker are charged to the node's memory in steps of this size.
+pub(crate) const BUFFER_STEP_BYTES: usize = 1 << 20;
+/// Share of the node's memory that all workers' buffers may take, as a divisor.
+pub(crate) const BUFFER_SHARE_OF_MEMORY: usize = 8;
+/// What the buffers of one worker may always take, so that the largest item can pass.
+pub(crate) const BUFFER_FLOOR_BYTES: usize = 4 << 20;
+
+/// Bytes that one read of a peer's socket asks for.
+pub(crate) const LINK_READ_BYTES: usize = 64 * 1024;
+/// Reads of one link in a row before others get their turn.
+pub(crate) const LINK_READS_PER_TURN: usize = 16;
+/// Unsent bytes of one link beyond which it is dropped; the protocol resumes on the next one.
+pub(crate) const LINK_OUT_BYTES: usize = 32 << 20;
+/// A link's buffer larger than this is given back once it is empty.
+pub(crate) const LINK_BUFFER_KEPT_BYTES: usize = 256 * 1024;
+/// How long a peer may take to introduce itself.
+pub(crate) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(2);
+/// Connections of peers that may be introducing themselves at one time.
+pub(crate) const HANDSHAKES_AT_ONCE: usize = 64;
+/// First pause before a link or the coordinator is dialled again; doubles up to [`REDIAL_MAX`].
+pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(20);
+/// Longest pause before a link or the coordinator is dialled again.
+pub(crate) const REDIAL_MAX: Duration = Duration::from_millis(500);
+/// How long one attempt to connect may take.
+pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
+
+/// New connections and other errands that wait for one worker.
+pub(crate) const ERRAND_QUEUE: usize = 256;
+/// Messages of the coordinator that wait for one worker; a worker that lets more gather is stuck.
+pub(crate) const COORDINATOR_IN_QUEUE: usize = 4096;
+/// Messages of all workers that wait for the coordinator; what is beyond is dropped, and sent again by the protocol.
+pub(crate) const COORDINATOR_OUT_QUEUE: usize = 4096;
+/// Node leases after which a silent coordinator is dialled anew.
+pub(crate) const COORDINATOR_SILENCE_LEASES: u64 = 3;
+/// Unsent bytes for one node at the coordinator beyond which its connection is dropped.
+pub(crate) const COORDINATOR_LINK_BYTES: usize = 16 << 20;
+/// Nodes that may be connected to one coordinator.
+pub(crate) const COORDINATOR_CONNECTIONS: usize = 4096;
+/// How many times per node lease the coordinator looks at its leases, whatever else it does.
+pub(crate) const COORDINATOR_TICKS_PER_LEASE: u64 = 10;
+
+/// Pause after `accept` failed for want of file descriptors or memory.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a closed connection is read on, so that its last replies arrive.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+/// How much of it is read.
+pub(crate) const FAREWELL_BYTES: usize = 2 << 20;
+/// How often connections are checked for their deadlines.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+/// How long an http request waits for the workers' figures.
+pub(crate) const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(1);
+/// Least memory of a node.
+pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
+
+const _: () = assert!(CLIENT_OUT_HIGH_BYTES < BUFFER_FLOOR_BYTES);
+const _: () = assert!(wire::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
+const _: () = assert!(REDIAL_MIN.as_nanos() < REDIAL_MAX.as_nanos());

@@ -1,0 +1,157 @@
+//! What `/metrics` says, of a node and of a coordinator.
+
+use std::sync::atomic::Ordering;
+
+use cluster::ClusterMap;
+use store::Category;
+
+use crate::CoordinatorStatus;
+use crate::clock::Clock;
+use crate::counters::CounterValues;
+use crate::exposition::{Exposition, Kind};
+use crate::process;
+use crate::shared::{Shared, WorkerSnapshot};
+use crate::status::lost_slots;
+
+/// The page of a node.
+pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
+    let mut page = Exposition::default();
+    let values = shared.all_counters();
+    about_process(&mut page, &shared.clock);
+    about_clients(&mut page, shared, &values);
+    about_requests(&mut page, &values);
+    about_memory(&mut page, shared);
+    about_store(&mut page, snapshots);
+    about_peers(&mut page, shared, &values);
+    if let Some(map) = shared.map() {
+        about_cluster(&mut page, &map);
+    }
+    page.finish()
+}
+
+/// The page of a coordinator.
+pub(crate) fn of_coordinator(status: &CoordinatorStatus, clock: &Clock) -> String {
+    let mut page = Exposition::default();
+    about_process(&mut page, clock);
+    page.single("gestalt_coordinator_registered_nodes", Kind::Gauge, "Nodes that have registered.", status.registered.len());
+    page.single("gestalt_coordinator_connected_nodes", Kind::Gauge, "Nodes that are connected.", status.connected.len());
+    page.single("gestalt_coordinator_expected_nodes", Kind::Gauge, "Nodes that the cluster forms with.", status.expected);
+    if let Some(map) = &status.map {
+        about_cluster(&mut page, map);
+    }
+    page.finish()
+}
+
+fn about_process(page: &mut Exposition, clock: &Clock) {
+    page.family("gestalt_build_info", Kind::Gauge, "Version of the software.")
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    page.single("gestalt_uptime_seconds", Kind::Gauge, "Seconds since the start.", clock.uptime_seconds());
+    if let Some(usage) = process::usage() {
+        page.family("gestalt_process_cpu_seconds_total", Kind::Counter, "CPU time of the process.")
+            .sample(&[("mode", "user")], usage.user_seconds)
+            .sample(&[("mode", "system")], usage.system_seconds);
+        page.single("gestalt_process_resident_bytes", Kind::Gauge, "Resident memory.", usage.resident_bytes);
+    }
+}
+
+fn about_clients(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
+    let rejected = shared.rejected_connections.load(Ordering::Relaxed);
+    page.single("gestalt_connections", Kind::Gauge, "Open client connections.", values.curr_connections);
+    page.single("gestalt_connections_total", Kind::Counter, "Client connections.", values.total_connections);
+    page.single("gestalt_connections_rejected_total", Kind::Counter, "Client connections turned away.", rejected);
+    page.family("gestalt_connections_overdue_total", Kind::Counter, "Client connections closed at a deadline.")
+        .sample(&[("deadline", "idle")], values.idle_kicks)
+        .sample(&[("deadline", "half_sent")], values.half_sent_kicks)
+        .sample(&[("deadline", "unread")], values.unread_kicks);
+    page.single("gestalt_client_received_bytes_total", Kind::Counter, "Bytes from clients.", values.bytes_read);
+    page.single("gestalt_client_sent_bytes_total", Kind::Counter, "Bytes to clients.", values.bytes_written);
+    page.single("gestalt_client_reads_total", Kind::Counter, "Reads of clients' sockets.", values.client_reads);
+    page.single("gestalt_client_writes_total", Kind::Counter, "Writes to clients' sockets.", values.client_writes);
+    page.single("gestalt_client_stalls_total", Kind::Counter, "Times that a client was not read.", values.client_stalls);
+}
+
+fn about_requests(page: &mut Exposition, values: &CounterValues) {
+    page.family("gestalt_requests_total", Kind::Counter, "Requests of this node's clients.")
+        .sample(&[("op", "get"), ("outcome", "hit")], values.get_hits)
+        .sample(&[("op", "get"), ("outcome", "miss")], values.get_misses)
+        .sample(&[("op", "store"), ("outcome", "any")], values.cmd_set)
+        .sample(&[("op", "delete"), ("outcome", "hit")], values.delete_hits)
+        .sample(&[("op", "delete"), ("outcome", "miss")], values.delete_misses)
+        .sample(&[("op", "incr"), ("outcome", "hit")], values.incr_hits)
+        .sample(&[("op", "incr"), ("outcome", "miss")], values.incr_misses)
+        .sample(&[("op", "decr"), ("outcome", "hit")], values.decr_hits)
+        .sample(&[("op", "decr"), ("outcome", "miss")], values.decr_misses)
+        .sample(&[("op", "touch"), ("outcome", "hit")], values.touch_hits)
+        .sample(&[("op", "touch"), ("outcome", "miss")], values.touch_misses)
+        .sample(&[("op", "flush"), ("outcome", "any")], values.cmd_flush);
+    page.family("gestalt_request_failures_total", Kind::Counter, "Requests answered with an error.")
+        .sample(&[("reason", "busy")], values.failed_busy)
+        .sample(&[("reason", "unavailable")], values.failed_unavailable)
+        .sample(&[("reason", "unknown")], values.failed_unknown)
+        .sample(&[("reason", "lost")], values.failed_lost)
+        .sample(&[("reason", "corrupt")], values.failed_corrupt)
+        .sample(&[("reason", "out_of_memory")], values.store_no_memory)
+        .sample(&[("reason", "too_large")], values.store_too_large);
+    page.single("gestalt_crossings_total", Kind::Counter, "Requests handed to another worker.", values.crossings);
+}
+
+fn about_memory(page: &mut Exposition, shared: &Shared) {
+    page.single("gestalt_memory_limit_bytes", Kind::Gauge, "Cap on what the node holds.", shared.budget.limit());
+    let mut used = page.family("gestalt_memory_used_bytes", Kind::Gauge, "What the node holds.");
+    for category in Category::ALL {
+        used.sample(&[("category", category.name())], shared.budget.used(category));
+    }
+}
+
+fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
+    let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
+    page.single("gestalt_items", Kind::Gauge, "Items of which this node is the primary.", sum(|w| w.host.items));
+    page.single("gestalt_item_bytes", Kind::Gauge, "Bytes of these items.", sum(|w| w.host.item_bytes));
+    page.single("gestalt_absent_pages", Kind::Gauge, "Pages that are still to be repaired.", sum(|w| w.host.absent_pages));
+    let uncommitted = sum(|w| w.host.uncommitted_records);
+    page.single("gestalt_uncommitted_records", Kind::Gauge, "Records that wait for acknowledgement.", uncommitted);
+    let waiting = sum(|w| w.host.waiting_requests);
+    page.single("gestalt_waiting_requests", Kind::Gauge, "Requests that wait in primaries.", waiting);
+    let open = sum(|w| w.open_requests as u64);
+    page.single("gestalt_open_requests", Kind::Gauge, "Requests without an answer.", open);
+    let buffers = sum(|w| w.buffer_bytes as u64);
+    page.single("gestalt_client_buffer_bytes", Kind::Gauge, "What client connections hold.", buffers);
+    let forwarded = sum(|w| w.host.forwarded);
+    page.single("gestalt_forwards_total", Kind::Counter, "Requests sent on to another node.", forwarded);
+    let received = sum(|w| w.host.received_forwards);
+    page.single("gestalt_received_forwards_total", Kind::Counter, "Requests of other nodes' clients.", received);
+}
+
+fn about_peers(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
+    let connected = u8::from(shared.coordinator_connected.load(Ordering::Relaxed));
+    page.single("gestalt_coordinator_connected", Kind::Gauge, "Whether the coordinator answers.", connected);
+    page.single("gestalt_links", Kind::Gauge, "Links to other nodes.", values.links_up);
+    page.single("gestalt_link_ups_total", Kind::Counter, "Times that a link came up.", values.link_ups);
+    page.single("gestalt_link_downs_total", Kind::Counter, "Times that a link went down.", values.link_downs);
+    page.single("gestalt_link_overflows_total", Kind::Counter, "Links dropped with too much unsent.", values.link_overflows);
+    page.single("gestalt_link_malformed_total", Kind::Counter, "Links closed for a malformed frame.", values.peer_malformed);
+    page.family("gestalt_peer_messages_total", Kind::Counter, "Messages between nodes.")
+        .sample(&[("direction", "received")], values.peer_messages_read)
+        .sample(&[("direction", "sent")], values.peer_messages_written)
+        .sample(&[("direction", "dropped")], values.peer_messages_dropped);
+    page.single("gestalt_peer_received_bytes_total", Kind::Counter, "Bytes from other nodes.", values.peer_bytes_read);
+    page.single("gestalt_peer_sent_bytes_total", Kind::Counter, "Bytes to other nodes.", values.peer_bytes_written);
+    page.single("gestalt_peer_reads_total", Kind::Counter, "Reads of peers' sockets.", values.peer_reads);
+    page.single("gestalt_peer_writes_total", Kind::Counter, "Writes to peers' sockets.", values.peer_writes);
+    page.single("gestalt_pumps_total", Kind::Counter, "Pump cycles of all workers.", values.pumps);
+}
+
+fn about_cluster(page: &mut Exposition, map: &ClusterMap) {
+    let alive = map.nodes.iter().filter(|info| info.alive).count();
+    page.family("gestalt_nodes", Kind::Gauge, "Nodes of the cluster.")
+        .sample(&[("state", "alive")], alive)
+        .sample(&[("state", "dead")], map.nodes.len() - alive);
+    let asked = map.profile.m();
+    let achieved = map.groups.iter().map(cluster::GroupView::margin).min().unwrap_or(0).min(asked);
+    page.single("gestalt_map_version", Kind::Gauge, "Version of the cluster map.", map.version);
+    page.single("gestalt_groups", Kind::Gauge, "Coding groups.", map.groups.len());
+    page.single("gestalt_protection_asked", Kind::Gauge, "Losses that every group is to survive.", asked);
+    page.single("gestalt_protection_achieved", Kind::Gauge, "Losses that every group would survive now.", achieved);
+    let lost: u64 = lost_slots(map).iter().map(|range| u64::from(range.last.0 - range.first.0) + 1).sum();
+    page.single("gestalt_lost_slots", Kind::Gauge, "Hash slots whose items are lost.", lost);
+}

@@ -1,0 +1,443 @@
+//! The replies of one connection, in the order of its commands.
+//!
+//! Answers come in any order; each waits in the slot of its command until all before it are printed. What is known at
+//! once is printed at once: straight into the output if nothing waits before it, else into a side buffer, which is a
+//! queue itself because such replies are made and printed in the same order.
+//!
+//! Nothing of a multi-key get is sent before its end is known, unless it grows large: if one of its keys cannot be
+//! read the values are taken back and only the reason is printed, for a missing line would look like a miss.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use wire::memcache::{ReplyStyle, WithCas, reply};
+use wire::op::{Failure, Outcome};
+
+use crate::counters::{Counters, Verb};
+use crate::key_uses::{KeyUse, KeyUses};
+use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
+
+/// How the outcome of a request is printed.
+#[derive(Debug)]
+pub(crate) enum Print {
+    /// As the wire crate has it. The key is empty where it is not printed.
+    Styled(ReplyStyle, Bytes),
+    /// A get of one key, with its `END`.
+    Get(Bytes, WithCas),
+    /// One key of a get of many.
+    Value(Bytes, WithCas),
+    /// The outcomes of `left` requests as one.
+    Gathered {
+        /// How.
+        style: ReplyStyle,
+        /// So many have not come yet.
+        left: usize,
+        /// What went wrong with those that have.
+        failure: Option<Failure>,
+    },
+    /// Lines that are made elsewhere.
+    Lines,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    /// How to print it.
+    pub print: Print,
+    /// What to count it as.
+    pub verb: Verb,
+    /// What it does to which key; none if it has none.
+    pub used: Option<KeyUse>,
+    /// Bytes of its value.
+    pub len_bytes: usize,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyQueue {
+    slots: VecDeque<Slot>,
+    /// Number of the first slot.
+    first: u64,
+    waiting: usize,
+    weight: usize,
+    held: Vec<u8>,
+    held_printed: usize,
+    uses: KeyUses,
+    get: Option<OpenGet>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Waiting(Expected),
+    Known(Print, Outcome),
+    /// So many bytes of the side buffer.
+    Held(usize),
+    Lines(Vec<u8>),
+    GetBegins,
+    GetEnds,
+}
+
+/// A multi-key get that is being printed.
+#[derive(Debug)]
+struct OpenGet {
+    /// Where its unsent part begins in the output.
+    start: usize,
+    failure: Option<Failure>,
+}
+
+impl ReplyQueue {
+    /// Whether no command waits for its reply to be printed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// How many commands are unanswered.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Replies that wait to be printed, known or not.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Bytes that requests and unprinted replies hold.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight + self.held.len() - self.held_printed
+    }
+
+    /// Keys with unanswered commands.
+    pub(crate) fn uses(&self) -> &KeyUses {
+        &self.uses
+    }
+
+    /// The next reply is known: `write` prints it.
+    pub(crate) fn say(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.slots.is_empty() {
+            return write(out);
+        }
+        let before = self.held.len();
+        write(&mut self.held);
+        let len = self.held.len() - before;
+        match self.slots.back_mut() {
+            Some(Slot::Held(last)) => *last += len,
+            _ => self.slots.push_back(Slot::Held(len)),
+        }
+    }
+
+    /// The next reply is the outcome of a request that did not have to wait.
+    pub(crate) fn know(&mut self, print: Print, outcome: Outcome, out: &mut Vec<u8>) {
+        if self.slots.is_empty() {
+            return self.print(print, &outcome, out);
+        }
+        self.weight += weight_of(&outcome);
+        self.slots.push_back(Slot::Known(print, outcome));
+    }
+
+    /// The next reply will come under the number that is returned.
+    pub(crate) fn expect(&mut self, expected: Expected) -> u64 {
+        if let Some(used) = expected.used {
+            self.uses.open(used);
+        }
+        self.waiting += 1;
+        self.weight += expected.weight();
+        self.slots.push_back(Slot::Waiting(expected));
+        self.first + self.slots.len() as u64 - 1
+    }
+
+    /// A get of several keys begins; everything up to `end_get` belongs to it.
+    pub(crate) fn begin_get(&mut self, out: &[u8]) {
+        if self.slots.is_empty() {
+            self.get = Some(OpenGet { start: out.len(), failure: None });
+        } else {
+            self.slots.push_back(Slot::GetBegins);
+        }
+    }
+
+    /// The get has no further keys.
+    pub(crate) fn end_get(&mut self, out: &mut Vec<u8>) {
+        if self.slots.is_empty() {
+            self.close_get(out);
+        } else {
+            self.slots.push_back(Slot::GetEnds);
+        }
+    }
+
+    /// The answer to the request of slot `number`.
+    pub(crate) fn answer(&mut self, number: u64, outcome: Outcome, counters: &Counters) {
+        let Some(slot) = self.slot_mut(number) else { return };
+        let Slot::Waiting(expected) = slot else { return };
+        let Some(outcome) = expected.print.gather(outcome) else { return };
+        counters.count_outcome(expected.verb, &outcome);
+        let weight = weight_of(&outcome);
+        let Slot::Waiting(expected) = std::mem::replace(slot, Slot::GetEnds) else { return };
+        self.settle(&expected, weight);
+        if let Some(slot) = self.slot_mut(number) {
+            *slot = Slot::Known(expected.print, outcome);
+        }
+    }
+
+    /// The lines for slot `number`, which expects such.
+    pub(crate) fn answer_lines(&mut self, number: u64, lines: Vec<u8>) {
+        let Some(slot) = self.slot_mut(number) else { return };
+        let weight = lines.len();
+        if let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Lines(lines)) {
+            self.settle(&expected, weight);
+        }
+    }
+
+    /// Prints what has become printable.
+    pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
+        while self.slots.front().is_some_and(|slot| !matches!(slot, Slot::Waiting(_))) {
+            let Some(slot) = self.slots.pop_front() else { break };
+            self.first += 1;
+            self.print_slot(slot, out);
+        }
+        if self.held_printed > self.held.len() / 2 {
+            self.held.drain(..self.held_printed);
+            self.held_printed = 0;
+        }
+        if self.slots.is_empty() {
+            debug_assert!(self.weight == 0 && self.waiting == 0 && self.uses.is_empty());
+        }
+    }
+
+    /// How much of the output may be sent now.
+    pub(crate) fn sendable(&mut self, out: &[u8]) -> usize {
+        let Some(get) = &mut self.get else { return out.len() };
+        if out.len() - get.start > CLIENT_OUT_HIGH_BYTES {
+            get.start = out.len();
+        }
+        get.start
+    }
+
+    /// The first `len` bytes of the output are gone.
+    pub(crate) fn sent(&mut self, len: usize) {
+        if let Some(get) = &mut self.get {
+            get.start -= len;
+        }
+    }
+
+    fn slot_mut(&mut self, number: u64) -> Option<&mut Slot> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.slots.get_mut(index)
+    }
+
+    /// A request has been answered; what it holds is now `weight`.
+    fn settle(&mut self, expected: &Expected, weight: usize) {
+        self.waiting -= 1;
+        self.weight = self.weight + weight - expected.weight();
+        if let Some(used) = expected.used {
+            self.uses.close(used);
+        }
+    }
+
+    fn print_slot(&mut self, slot: Slot, out: &mut Vec<u8>) {
+        match slot {
+            Slot::Known(print, outcome) => {
+                self.weight -= weight_of(&outcome);
+                self.print(print, &outcome, out);
+            }
+            Slot::Held(len) => {
+                let end = self.held_printed + len;
+                out.extend_from_slice(&self.held[self.held_printed..end]);
+                self.held_printed = end;
+            }
+            Slot::Lines(lines) => {
+                self.weight -= lines.len();
+                out.extend_from_slice(&lines);
+            }
+            Slot::GetBegins => self.get = Some(OpenGet { start: out.len(), failure: None }),
+            Slot::GetEnds => self.close_get(out),
+            Slot::Waiting(_) => debug_assert!(false, "only what is known is printed"),
+        }
+    }
+
+    fn print(&mut self, print: Print, outcome: &Outcome, out: &mut Vec<u8>) {
+        match print {
+            Print::Styled(style, key) => reply::write(&style, &key, outcome, out),
+            Print::Gathered { style, .. } => reply::write(&style, &[], outcome, out),
+            Print::Get(key, with_cas) => reply::write_get([(&key[..], outcome)], with_cas, out),
+            Print::Value(key, with_cas) => self.print_value(&key, with_cas, outcome, out),
+            Print::Lines => (),
+        }
+    }
+
+    fn print_value(&mut self, key: &[u8], with_cas: WithCas, outcome: &Outcome, out: &mut Vec<u8>) {
+        match outcome {
+            Outcome::Hit(item) => {
+                let version = (with_cas == WithCas::Yes).then_some(item.version);
+                reply::write_value(key, item.flags, version, &item.value, out);
+            }
+            Outcome::Failed(failure) => {
+                if let Some(get) = &mut self.get {
+                    get.failure.get_or_insert(*failure);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn close_get(&mut self, out: &mut Vec<u8>) {
+        match self.get.take() {
+            Some(OpenGet { start, failure: Some(failure) }) => {
+                out.truncate(start);
+                out.extend_from_slice(reply::failure_line(failure));
+            }
+            _ => out.extend_from_slice(reply::END),
+        }
+    }
+}
+
+impl Expected {
+    fn weight(&self) -> usize {
+        REQUEST_OVERHEAD_BYTES + self.len_bytes
+    }
+}
+
+impl Print {
+    /// Takes one more outcome; what all of them amount to, once they are complete.
+    fn gather(&mut self, outcome: Outcome) -> Option<Outcome> {
+        let Self::Gathered { left, failure, .. } = self else { return Some(outcome) };
+        if let Outcome::Failed(reason) = outcome {
+            failure.get_or_insert(reason);
+        }
+        *left -= 1;
+        match failure {
+            _ if *left > 0 => None,
+            Some(reason) => Some(Outcome::Failed(*reason)),
+            None => Some(outcome),
+        }
+    }
+}
+
+/// Bytes that an unprinted outcome holds.
+fn weight_of(outcome: &Outcome) -> usize {
+    REQUEST_OVERHEAD_BYTES
+        + match outcome {
+            Outcome::Hit(item) | Outcome::Number(_, item) => item.value.len(),
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::op::ItemView;
+
+    use super::*;
+    use crate::key_uses::{Access, hash_of};
+
+    fn hit(value: &'static str) -> Outcome {
+        Outcome::Hit(ItemView { value: Bytes::from_static(value.as_bytes()), ..ItemView::default() })
+    }
+
+    fn value_of(key: &'static str) -> Expected {
+        let used = Some(KeyUse { hash: hash_of(key.as_bytes()), access: Access::Read });
+        let print = Print::Value(Bytes::from_static(key.as_bytes()), WithCas::No);
+        Expected { print, verb: Verb::Get, used, len_bytes: 0 }
+    }
+
+    fn store() -> Expected {
+        let print = Print::Styled(ReplyStyle::Text, Bytes::new());
+        Expected { print, verb: Verb::Store, used: None, len_bytes: 100 }
+    }
+
+    fn text(out: &[u8]) -> &str {
+        std::str::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn replies_are_printed_in_the_order_of_the_commands() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.say(&mut out, |out| out.extend_from_slice(b"first "));
+        let second = queue.expect(store());
+        queue.say(&mut out, |out| out.extend_from_slice(b"third "));
+        queue.say(&mut out, |out| out.extend_from_slice(b"fourth "));
+        let fifth = queue.expect(store());
+        queue.answer(fifth, Outcome::NotStored, &counters);
+        queue.drain(&mut out);
+        assert_eq!(text(&out), "first ");
+        queue.answer(second, Outcome::Stored(ItemView::default()), &counters);
+        queue.drain(&mut out);
+        assert_eq!(text(&out), "first STORED\r\nthird fourth NOT_STORED\r\n");
+        assert_eq!((queue.weight(), queue.waiting(), queue.is_empty()), (0, 0, true));
+    }
+
+    #[test]
+    fn a_late_or_repeated_answer_changes_nothing() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let number = queue.expect(store());
+        queue.answer(number, Outcome::NotStored, &counters);
+        queue.answer(number, Outcome::Exists, &counters);
+        queue.drain(&mut out);
+        queue.answer(number, Outcome::Exists, &counters);
+        queue.answer(number + 7, Outcome::Exists, &counters);
+        queue.drain(&mut out);
+        assert_eq!(text(&out), "NOT_STORED\r\n");
+    }
+
+    #[test]
+    fn a_multi_key_get_keeps_the_order_of_its_keys_and_is_sent_as_a_whole() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.begin_get(&out);
+        let a = queue.expect(value_of("a"));
+        let b = queue.expect(value_of("b"));
+        let c = queue.expect(value_of("c"));
+        queue.end_get(&mut out);
+        queue.answer(c, hit("3"), &counters);
+        queue.answer(a, hit("1"), &counters);
+        queue.drain(&mut out);
+        assert_eq!(queue.sendable(&out), 0);
+        queue.answer(b, Outcome::Miss, &counters);
+        queue.drain(&mut out);
+        assert_eq!(queue.sendable(&out), out.len());
+        assert_eq!(text(&out), "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_takes_the_values_back() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), b"before ".to_vec(), Counters::default());
+        queue.begin_get(&out);
+        queue.say(&mut out, |out| out.extend_from_slice(b"VALUE "));
+        let b = queue.expect(value_of("b"));
+        queue.end_get(&mut out);
+        queue.say(&mut out, |out| out.extend_from_slice(b"after"));
+        queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
+        queue.drain(&mut out);
+        assert!(text(&out).starts_with("before SERVER_ERROR lost"), "{}", text(&out));
+        assert!(text(&out).ends_with("\r\nafter"));
+    }
+
+    #[test]
+    fn a_large_get_is_sent_before_its_end_and_then_ends_with_the_error() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.begin_get(&out);
+        out.resize(CLIENT_OUT_HIGH_BYTES + 1, b'x');
+        let b = queue.expect(value_of("b"));
+        queue.end_get(&mut out);
+        assert_eq!(queue.sendable(&out), out.len());
+        queue.sent(out.len());
+        out.clear();
+        queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
+        queue.drain(&mut out);
+        assert!(text(&out).starts_with("SERVER_ERROR lost"));
+    }
+
+    #[test]
+    fn gathered_outcomes_are_answered_once_and_the_first_failure_counts() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let gathered = || Print::Gathered { style: ReplyStyle::Text, left: 2, failure: None };
+        let all = Some(KeyUse { hash: 0, access: Access::WriteAll });
+        let first = queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, len_bytes: 0 });
+        queue.answer(first, Outcome::Flushed, &counters);
+        queue.drain(&mut out);
+        assert!(out.is_empty() && queue.waiting() == 1);
+        queue.answer(first, Outcome::Flushed, &counters);
+        let second = queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, len_bytes: 0 });
+        queue.answer(second, Outcome::Failed(Failure::Unavailable), &counters);
+        queue.answer(second, Outcome::Flushed, &counters);
+        queue.drain(&mut out);
+        assert!(text(&out).starts_with("OK\r\nSERVER_ERROR unavailable"), "{}", text(&out));
+        assert_eq!(counters.values().failed_unavailable, 1);
+    }
+}

@@ -1,0 +1,239 @@
+//! What all threads of a node know of each other.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cluster::{ClusterMap, HostId, NodeInfo, Time};
+use proto::HostStats;
+use store::Budget;
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::frame::{Decoder, Encoder};
+use wire::message::{FromCoordinator, ToCoordinator};
+
+use crate::clock::Clock;
+use crate::counters::{CounterValues, Counters};
+use crate::limits::SNAPSHOT_DEADLINE;
+use crate::{NodeConfig, NodeExit};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub config: NodeConfig,
+    pub host: HostId,
+    pub clock: Clock,
+    pub budget: Budget,
+    pub addresses: Addresses,
+    pub workers: Vec<WorkerFace>,
+    /// The newest map.
+    pub map: watch::Sender<Option<Arc<ClusterMap>>>,
+    /// Set once: how the node ends.
+    pub exit: watch::Sender<Option<NodeExit>>,
+    /// For the coordinator, from all workers.
+    pub to_coordinator: mpsc::Sender<ToCoordinator>,
+    pub coordinator_connected: AtomicBool,
+    /// Client connections, open or on their way to a worker.
+    pub connections: AtomicUsize,
+    pub rejected_connections: AtomicU64,
+    /// What `stats reset` has taken off the counters.
+    reset: Mutex<CounterValues>,
+}
+
+/// Where a node can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// By memcached clients.
+    pub memcached: SocketAddr,
+    /// By other nodes.
+    pub peer: SocketAddr,
+    /// By whoever wants metrics and status.
+    pub http: SocketAddr,
+}
+
+/// A worker, as the other threads see it.
+#[derive(Debug)]
+pub(crate) struct WorkerFace {
+    pub errands: mpsc::Sender<Errand>,
+    pub coordinator: mpsc::Sender<FromCoordinator>,
+    pub counters: Arc<Counters>,
+    /// When its loop last ran.
+    pub pulse: AtomicU64,
+    /// Version of the map that its host has.
+    pub map_version: AtomicU64,
+}
+
+/// What other threads ask of a worker.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    /// Serve this client.
+    Client(ClientSocket),
+    /// Run this link.
+    Link(Box<AcceptedLink>),
+    /// Say how you are.
+    Snapshot(oneshot::Sender<WorkerSnapshot>),
+}
+
+/// A client's socket, counted for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct ClientSocket {
+    pub stream: std::net::TcpStream,
+    pub counted: CountedConnection,
+}
+
+/// Counts one connection of a node.
+#[derive(Debug)]
+pub(crate) struct CountedConnection(Arc<Shared>);
+
+/// A link that a peer has opened, on its way between two threads.
+#[derive(Debug)]
+pub(crate) struct AcceptedLink {
+    pub peer: HostId,
+    pub stream: std::net::TcpStream,
+    pub encoder: Encoder,
+    pub decoder: Decoder,
+    pub input: bytes::BytesMut,
+}
+
+/// What one worker knows at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkerSnapshot {
+    pub shard: u16,
+    pub host: HostStats,
+    pub open_requests: usize,
+    pub buffer_bytes: usize,
+    pub links: Vec<LinkSnapshot>,
+}
+
+/// One link at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkSnapshot {
+    pub peer: HostId,
+    pub unsent_bytes: usize,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: NodeConfig,
+        addresses: Addresses,
+        workers: Vec<WorkerFace>,
+        to_coordinator: mpsc::Sender<ToCoordinator>,
+    ) -> Arc<Self> {
+        let host = HostId { node: config.node, incarnation: crate::clock::new_incarnation() };
+        Arc::new(Self {
+            host,
+            clock: Clock::start(),
+            budget: Budget::new(config.memory_bytes as u64),
+            addresses,
+            workers,
+            map: watch::Sender::new(None),
+            exit: watch::Sender::new(None),
+            to_coordinator,
+            coordinator_connected: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            rejected_connections: AtomicU64::new(0),
+            reset: Mutex::default(),
+            config,
+        })
+    }
+
+    /// Ends the node, unless its end has been decided already.
+    pub(crate) fn end(&self, exit: NodeExit) {
+        self.exit.send_if_modified(|known| {
+            let first = known.is_none();
+            known.get_or_insert(exit);
+            first
+        });
+    }
+
+    /// Returns at the end of the node.
+    pub(crate) async fn ended(&self) -> NodeExit {
+        let mut exit = self.exit.subscribe();
+        let known = exit.wait_for(Option::is_some).await;
+        known.ok().and_then(|exit| exit.clone()).unwrap_or(NodeExit::Stopped)
+    }
+
+    /// Counts one more connection, if there may be one.
+    pub(crate) fn admit_connection(self: &Arc<Self>) -> Option<CountedConnection> {
+        let max = self.config.limits.max_connections;
+        let count = |open| (open < max).then_some(open + 1);
+        match self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count) {
+            Ok(_) => Some(CountedConnection(Arc::clone(self))),
+            Err(_) => {
+                self.rejected_connections.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// The newest map.
+    pub(crate) fn map(&self) -> Option<Arc<ClusterMap>> {
+        self.map.borrow().clone()
+    }
+
+    /// The oldest map version of any worker.
+    pub(crate) fn map_version(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.map_version.load(Ordering::Relaxed)).min().unwrap_or(0)
+    }
+
+    /// How long ago the worker that has been silent for longest last ran, in microseconds.
+    pub(crate) fn longest_silence_us(&self) -> u64 {
+        let now = self.clock.time();
+        let silence = |worker: &WorkerFace| now.since(Time(worker.pulse.load(Ordering::Relaxed)));
+        self.workers.iter().map(silence).max().unwrap_or(0)
+    }
+
+    /// What the coordinator is told at registration.
+    pub(crate) fn info(&self) -> NodeInfo {
+        NodeInfo {
+            host: self.host,
+            peer: self.addresses.peer,
+            memcached: self.addresses.memcached,
+            http: self.addresses.http,
+            zone: self.config.zone.clone(),
+            alive: true,
+        }
+    }
+
+    /// Sum of all workers' counters since the last reset.
+    pub(crate) fn counters(&self) -> CounterValues {
+        let base = self.reset.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.all_counters().since(&base)
+    }
+
+    /// `stats reset`.
+    pub(crate) fn reset_counters(&self) {
+        let now = self.all_counters();
+        *self.reset.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Sum of all workers' counters since the start.
+    pub(crate) fn all_counters(&self) -> CounterValues {
+        let zero = CounterValues::default();
+        self.workers.iter().fold(zero, |sum, worker| sum.plus(&worker.counters.values()))
+    }
+
+    /// What every worker knows now; those that do not answer in time are missing.
+    pub(crate) async fn snapshots(&self) -> Vec<WorkerSnapshot> {
+        let mut asked = Vec::new();
+        for worker in &self.workers {
+            let (sender, receiver) = oneshot::channel();
+            if worker.errands.try_send(Errand::Snapshot(sender)).is_ok() {
+                asked.push(receiver);
+            }
+        }
+        let deadline = tokio::time::Instant::now() + SNAPSHOT_DEADLINE;
+        let mut answers = Vec::new();
+        for receiver in asked {
+            if let Ok(Ok(snapshot)) = tokio::time::timeout_at(deadline, receiver).await {
+                answers.push(snapshot);
+            }
+        }
+        answers
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}

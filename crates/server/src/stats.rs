@@ -1,0 +1,191 @@
+//! The `stats` command, under the names that memcached users know; ours begin with `gestalt_`.
+
+use std::fmt::Display;
+use std::sync::atomic::Ordering;
+
+use store::{Category, Eviction};
+use wire::memcache::{Stats, reply};
+use wire::op::MAX_VALUE_BYTES;
+
+use crate::clock::unix_seconds;
+use crate::commands::VERSION;
+use crate::counters::CounterValues;
+use crate::process;
+use crate::shared::{Shared, WorkerSnapshot};
+
+/// The answer to `stats which`, with its `END`.
+pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
+    let mut page = Page::default();
+    match which {
+        Stats::General => general(&mut page, shared, &shared.snapshots().await),
+        Stats::Settings => settings(&mut page, shared),
+        Stats::Items => items(&mut page, &shared.snapshots().await),
+        Stats::Slabs => slabs(&mut page, shared, &shared.snapshots().await),
+        Stats::Conns => conns(&mut page, shared),
+        // Neither sizes nor detail are tracked; memcached says the same of sizes when they are off.
+        Stats::Sizes => page.add("sizes_status", "disabled"),
+        Stats::Reset => return reply::RESET.to_vec(),
+    }
+    page.0.extend_from_slice(reply::END);
+    page.0
+}
+
+#[derive(Default)]
+struct Page(Vec<u8>);
+
+impl Page {
+    fn add(&mut self, name: &str, value: impl Display) {
+        reply::write_stat(name, &value.to_string(), &mut self.0);
+    }
+}
+
+fn general(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
+    let values = shared.counters();
+    page.add("pid", std::process::id());
+    page.add("uptime", shared.clock.uptime_seconds());
+    page.add("time", unix_seconds().0);
+    page.add("version", VERSION);
+    page.add("pointer_size", usize::BITS);
+    if let Some(usage) = process::usage() {
+        page.add("rusage_user", format_args!("{:.6}", usage.user_seconds));
+        page.add("rusage_system", format_args!("{:.6}", usage.system_seconds));
+    }
+    connections(page, shared, &values);
+    commands(page, &values);
+    page.add("bytes_read", values.bytes_read);
+    page.add("bytes_written", values.bytes_written);
+    page.add("limit_maxbytes", shared.budget.limit());
+    page.add("accepting_conns", 1);
+    page.add("threads", shared.config.workers);
+    stored(page, shared, snapshots);
+    ours(page, shared, snapshots, &values);
+}
+
+fn connections(page: &mut Page, shared: &Shared, values: &CounterValues) {
+    page.add("max_connections", shared.config.limits.max_connections);
+    page.add("curr_connections", values.curr_connections);
+    page.add("total_connections", values.total_connections);
+    page.add("rejected_connections", shared.rejected_connections.load(Ordering::Relaxed));
+    page.add("idle_kicks", values.idle_kicks);
+}
+
+fn commands(page: &mut Page, values: &CounterValues) {
+    for (name, value) in [
+        ("cmd_get", values.cmd_get),
+        ("cmd_set", values.cmd_set),
+        ("cmd_flush", values.cmd_flush),
+        ("cmd_touch", values.cmd_touch),
+        ("cmd_meta", values.cmd_meta),
+        ("get_hits", values.get_hits),
+        ("get_misses", values.get_misses),
+        ("get_expired", 0),
+        ("get_flushed", 0),
+        ("delete_misses", values.delete_misses),
+        ("delete_hits", values.delete_hits),
+        ("incr_misses", values.incr_misses),
+        ("incr_hits", values.incr_hits),
+        ("decr_misses", values.decr_misses),
+        ("decr_hits", values.decr_hits),
+        ("cas_misses", values.cas_misses),
+        ("cas_hits", values.cas_hits),
+        ("cas_badval", values.cas_badval),
+        ("touch_hits", values.touch_hits),
+        ("touch_misses", values.touch_misses),
+        ("store_too_large", values.store_too_large),
+        ("store_no_memory", values.store_no_memory),
+    ] {
+        page.add(name, value);
+    }
+}
+
+fn stored(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
+    let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
+    page.add("bytes", sum(|worker| worker.host.item_bytes));
+    page.add("curr_items", sum(|worker| worker.host.items));
+    page.add("total_items", sum(|worker| worker.host.stores));
+    for category in Category::ALL {
+        page.add(&format!("gestalt_memory_{}_bytes", category.name()), shared.budget.used(category));
+    }
+    page.add("gestalt_memory_used_bytes", shared.budget.total_used());
+}
+
+fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: &CounterValues) {
+    let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
+    page.add("gestalt_node", shared.host.node.0);
+    page.add("gestalt_incarnation", shared.host.incarnation.0);
+    page.add("gestalt_map_version", shared.map_version());
+    if let Some(map) = shared.map() {
+        let achieved = map.groups.iter().map(cluster::GroupView::margin).min().unwrap_or(0);
+        page.add("gestalt_profile", map.profile);
+        page.add("gestalt_groups", map.groups.len());
+        page.add("gestalt_protection_asked", map.profile.m());
+        page.add("gestalt_protection_achieved", achieved.min(map.profile.m()));
+    }
+    page.add("gestalt_links", values.links_up);
+    page.add("gestalt_forwarded", sum(|worker| worker.host.forwarded));
+    page.add("gestalt_received_forwards", sum(|worker| worker.host.received_forwards));
+    page.add("gestalt_uncommitted_records", sum(|worker| worker.host.uncommitted_records));
+    page.add("gestalt_absent_pages", sum(|worker| worker.host.absent_pages));
+    for (name, value) in [
+        ("gestalt_failed_busy", values.failed_busy),
+        ("gestalt_failed_unavailable", values.failed_unavailable),
+        ("gestalt_failed_unknown", values.failed_unknown),
+        ("gestalt_failed_lost", values.failed_lost),
+        ("gestalt_failed_corrupt", values.failed_corrupt),
+        ("gestalt_client_reads", values.client_reads),
+        ("gestalt_client_writes", values.client_writes),
+        ("gestalt_peer_reads", values.peer_reads),
+        ("gestalt_peer_writes", values.peer_writes),
+        ("gestalt_pumps", values.pumps),
+    ] {
+        page.add(name, value);
+    }
+}
+
+fn settings(page: &mut Page, shared: &Shared) {
+    let config = &shared.config;
+    page.add("maxbytes", config.memory_bytes);
+    page.add("maxconns", config.limits.max_connections);
+    page.add("tcpport", shared.addresses.memcached.port());
+    page.add("udpport", 0);
+    page.add("inter", shared.addresses.memcached.ip());
+    page.add("evictions", if config.eviction == Eviction::None { "off" } else { "on" });
+    page.add("cas_enabled", "yes");
+    page.add("auth_enabled_sasl", "no");
+    page.add("item_size_max", MAX_VALUE_BYTES);
+    page.add("num_threads", config.workers);
+    page.add("idle_timeout", config.limits.idle.map_or(0, |idle| idle.as_secs()));
+    page.add("binding_protocol", "ascii");
+    page.add("flush_enabled", "yes");
+    page.add("dump_enabled", "no");
+    page.add("gestalt_zone", if config.zone.is_empty() { "-" } else { &config.zone });
+    page.add("gestalt_coordinator", &config.coordinator);
+    page.add("gestalt_node_lease_us", config.timing.node_lease_us);
+    page.add("gestalt_outstanding_requests", config.limits.outstanding_requests);
+    page.add("gestalt_outstanding_bytes", config.limits.outstanding_bytes);
+}
+
+/// One class, for all sizes: slots have many classes, but no client needs to know them.
+fn items(page: &mut Page, snapshots: &[WorkerSnapshot]) {
+    let count: u64 = snapshots.iter().map(|worker| worker.host.items).sum();
+    if count > 0 {
+        page.add("items:1:number", count);
+        page.add("items:1:mem_requested", snapshots.iter().map(|worker| worker.host.item_bytes).sum::<u64>());
+    }
+}
+
+fn slabs(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
+    let count: u64 = snapshots.iter().map(|worker| worker.host.items).sum();
+    if count > 0 {
+        page.add("1:used_chunks", count);
+        page.add("1:mem_requested", snapshots.iter().map(|worker| worker.host.item_bytes).sum::<u64>());
+    }
+    page.add("active_slabs", u8::from(count > 0));
+    page.add("total_malloced", shared.budget.used(Category::Area));
+}
+
+fn conns(page: &mut Page, shared: &Shared) {
+    let values = shared.counters();
+    page.add("gestalt_listen_addr", shared.addresses.memcached);
+    page.add("curr_connections", values.curr_connections);
+}

@@ -1,0 +1,306 @@
+//! What `/status` says, of a node and of a coordinator: plain data, made from snapshots.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use cluster::{
+    ClusterMap, DataRole, GroupId, GroupView, HostId, MemberId, NodeId, ParityRole, ParityState, RoleIndex, RoleStatus,
+    SlotRange, Term, ViewVersion,
+};
+use serde::{Deserialize, Serialize};
+use store::Category;
+
+use crate::CoordinatorStatus;
+use crate::shared::{Shared, WorkerSnapshot};
+
+/// A node, as it sees itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Which process.
+    pub node: HostId,
+    /// Version of the software.
+    pub software: String,
+    /// Seconds since the start.
+    pub uptime_seconds: u64,
+    /// Whether it serves.
+    pub ready: bool,
+    /// Why not.
+    pub not_ready: Vec<String>,
+    /// Whether the coordinator answers.
+    pub coordinator_connected: bool,
+    /// Workers.
+    pub workers: u16,
+    /// Client connections.
+    pub connections: u64,
+    /// Items of which this node is the primary.
+    pub items: u64,
+    /// Bytes of these items.
+    pub item_bytes: u64,
+    /// Pages that this node's stand-ins have not repaired yet.
+    pub absent_pages: u64,
+    /// Records that not every parity has acknowledged.
+    pub uncommitted_records: u64,
+    /// Requests without an answer.
+    pub open_requests: u64,
+    /// What memory is used for.
+    pub memory: MemoryStatus,
+    /// Links to other nodes, by worker.
+    pub links: Vec<LinkStatus>,
+    /// The cluster, as this node knows it; none before it has heard of it.
+    pub cluster: Option<ClusterStatus>,
+}
+
+/// What memory is used for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryStatus {
+    /// The cap.
+    pub limit_bytes: u64,
+    /// All of it.
+    pub used_bytes: u64,
+    /// By category.
+    pub by_category: BTreeMap<String, u64>,
+}
+
+/// A link that is up.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// Who is on the other side.
+    pub peer: HostId,
+    /// Which worker's.
+    pub shard: u16,
+    /// Bytes that it has not taken yet.
+    pub unsent_bytes: u64,
+}
+
+/// A cluster, from its map.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClusterStatus {
+    /// Its identity.
+    pub cluster: u64,
+    /// Version of the map.
+    pub map_version: u64,
+    /// The protection that was asked for.
+    pub profile: String,
+    /// Losses that every group is to survive.
+    pub protection_asked: usize,
+    /// Further member losses that every group would survive now.
+    pub protection_achieved: usize,
+    /// Hash slots whose items are lost.
+    pub lost_slots: Vec<SlotRange>,
+    /// Nodes whose lease has run out.
+    pub dead_nodes: Vec<NodeId>,
+    /// All groups.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// A group, from its view.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Which.
+    pub group: GroupId,
+    /// Version of its view.
+    pub view: ViewVersion,
+    /// Further member losses that it would survive.
+    pub margin: usize,
+    /// Its members.
+    pub roles: Vec<RoleLine>,
+}
+
+/// A role, from its group's view.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RoleLine {
+    /// Which.
+    pub role: RoleIndex,
+    /// `data` or `parity`.
+    pub kind: String,
+    /// Who hosts it.
+    pub host: Option<HostId>,
+    /// Where it stands.
+    pub status: String,
+    /// The term of a data role.
+    pub term: Option<Term>,
+}
+
+/// A coordinator, as it sees its cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CoordinatorReport {
+    /// Nodes that the cluster waits for before it forms.
+    pub expected_nodes: u16,
+    /// Nodes that have registered.
+    pub registered: Vec<NodeId>,
+    /// Nodes that are connected.
+    pub connected: Vec<HostId>,
+    /// The cluster, once it has formed.
+    pub cluster: Option<ClusterStatus>,
+}
+
+impl NodeStatus {
+    pub(crate) fn of(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Self {
+        let map = shared.map();
+        let not_ready = reasons(shared, map.as_deref(), snapshots);
+        let sum = |of: fn(&WorkerSnapshot) -> u64| snapshots.iter().map(of).sum();
+        Self {
+            node: shared.host,
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_seconds: shared.clock.uptime_seconds(),
+            ready: not_ready.is_empty(),
+            not_ready,
+            coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
+            workers: shared.config.workers,
+            connections: shared.connections.load(Ordering::Relaxed) as u64,
+            items: sum(|worker| worker.host.items),
+            item_bytes: sum(|worker| worker.host.item_bytes),
+            absent_pages: sum(|worker| worker.host.absent_pages),
+            uncommitted_records: sum(|worker| worker.host.uncommitted_records),
+            open_requests: sum(|worker| worker.open_requests as u64),
+            memory: MemoryStatus::of(shared),
+            links: snapshots.iter().flat_map(links_of).collect(),
+            cluster: map.as_deref().map(ClusterStatus::of),
+        }
+    }
+}
+
+fn links_of(snapshot: &WorkerSnapshot) -> impl Iterator<Item = LinkStatus> {
+    let shard = snapshot.shard;
+    let line = move |link: &crate::shared::LinkSnapshot| LinkStatus {
+        peer: link.peer,
+        shard,
+        unsent_bytes: link.unsent_bytes as u64,
+    };
+    snapshot.links.iter().map(line)
+}
+
+impl MemoryStatus {
+    fn of(shared: &Shared) -> Self {
+        let line = |category: Category| (category.name().to_owned(), shared.budget.used(category));
+        Self {
+            limit_bytes: shared.budget.limit(),
+            used_bytes: shared.budget.total_used(),
+            by_category: Category::ALL.into_iter().map(line).collect(),
+        }
+    }
+}
+
+/// Why a node does not serve as it should; empty if it does.
+fn reasons(shared: &Shared, map: Option<&ClusterMap>, snapshots: &[WorkerSnapshot]) -> Vec<String> {
+    let Some(map) = map else { return vec!["no map yet: the cluster has not formed, or the coordinator is away".to_owned()] };
+    let mut reasons = Vec::new();
+    if snapshots.len() < shared.workers.len() {
+        reasons.push(format!("{} of {} workers do not answer", shared.workers.len() - snapshots.len(), shared.workers.len()));
+    }
+    if shared.workers.iter().any(|worker| worker.map_version.load(Ordering::Relaxed) == 0) {
+        reasons.push("a worker has no map yet".to_owned());
+    }
+    if map.node(shared.host.node).is_none_or(|info| info.host != shared.host) {
+        reasons.push("the map does not have this process".to_owned());
+    }
+    for snapshot in snapshots {
+        let is_linked = |host: HostId| snapshot.links.iter().any(|link| link.peer == host);
+        let others = map.nodes.iter().filter(|info| info.alive && info.host.node != shared.host.node);
+        for info in others.filter(|info| !is_linked(info.host)) {
+            reasons.push(format!("worker {} has no link to {}", snapshot.shard, info.host.node));
+        }
+    }
+    reasons
+}
+
+impl ClusterStatus {
+    /// From a map.
+    #[must_use]
+    pub fn of(map: &ClusterMap) -> Self {
+        let asked = map.profile.m();
+        let achieved = map.groups.iter().map(GroupView::margin).min().unwrap_or(0).min(asked);
+        let dead = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
+        Self {
+            cluster: map.cluster.0,
+            map_version: map.version,
+            profile: map.profile.to_string(),
+            protection_asked: asked,
+            protection_achieved: achieved,
+            lost_slots: lost_slots(map),
+            dead_nodes: dead.collect(),
+            groups: map.groups.iter().map(group_status).collect(),
+        }
+    }
+}
+
+/// Hash slots of lost roles, ascending.
+pub(crate) fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
+    let of_group = |view: &GroupView| {
+        let group = view.group;
+        let is_lost = |(_, role): &(RoleIndex, &DataRole)| role.status == RoleStatus::Lost;
+        let range = |(role, _)| map.slots_of(MemberId { group, role });
+        view.data_roles().filter(is_lost).map(range).collect::<Vec<_>>()
+    };
+    let mut ranges: Vec<SlotRange> = map.groups.iter().flat_map(of_group).collect();
+    ranges.sort_by_key(|range| range.first);
+    ranges
+}
+
+fn group_status(view: &GroupView) -> GroupStatus {
+    let data = view.data_roles().map(|(role, known)| data_line(role, known));
+    let k = view.k();
+    let parity = view.parity.iter().enumerate().map(|(index, known)| parity_line(RoleIndex((k + index) as u8), known));
+    GroupStatus { group: view.group, view: view.version, margin: view.margin(), roles: data.chain(parity).collect() }
+}
+
+fn data_line(role: RoleIndex, known: &DataRole) -> RoleLine {
+    let status = match known.status {
+        RoleStatus::Full => "full",
+        RoleStatus::Fenced => "fenced",
+        RoleStatus::Orphan(_) => "orphan",
+        RoleStatus::Rebuilding { .. } => "rebuilding",
+        RoleStatus::Lost => "lost",
+    };
+    RoleLine {
+        role,
+        kind: "data".to_owned(),
+        host: known.primary,
+        status: status.to_owned(),
+        term: Some(known.term),
+    }
+}
+
+fn parity_line(role: RoleIndex, known: &ParityRole) -> RoleLine {
+    let status = match known.state {
+        ParityState::InSync => "in_sync",
+        ParityState::Learner => "learner",
+        ParityState::Absent => "absent",
+    };
+    RoleLine { role, kind: "parity".to_owned(), host: known.host, status: status.to_owned(), term: None }
+}
+
+impl CoordinatorReport {
+    pub(crate) fn of(status: &CoordinatorStatus) -> Self {
+        Self {
+            expected_nodes: status.expected,
+            registered: status.registered.clone(),
+            connected: status.connected.clone(),
+            cluster: status.map.as_deref().map(ClusterStatus::of),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{ClusterId, Incarnation, Profile, place};
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_names_what_is_lost_and_how_safe_the_rest_is() {
+        let hosts: Vec<_> = (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
+        let profile = Profile::rs(3, 2).unwrap();
+        let groups = place(profile, &hosts, 5).unwrap();
+        let mut map = ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, nodes: vec![], groups };
+        let status = ClusterStatus::of(&map);
+        assert_eq!((status.protection_asked, status.protection_achieved), (2, 2));
+        assert!(status.lost_slots.is_empty());
+        map.groups[1].data[2].status = RoleStatus::Lost;
+        map.groups[1].parity[0] = ParityRole { host: None, state: ParityState::Absent };
+        let status = ClusterStatus::of(&map);
+        assert_eq!(status.protection_achieved, 0);
+        assert_eq!(status.lost_slots, [map.slots_of(MemberId { group: GroupId(1), role: RoleIndex(2) })]);
+        assert_eq!((status.groups[1].roles[2].status.as_str(), status.groups[1].roles[3].status.as_str()), ("lost", "absent"));
+    }
+}
