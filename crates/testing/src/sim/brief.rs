@@ -1,0 +1,171 @@
+//! Messages in a few words, for traces, and in a few numbers, for digests.
+
+use std::fmt;
+
+use wire::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
+
+use super::oracle::{brief_op, brief_outcome};
+use super::rng::scatter;
+
+/// A running digest of everything that happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digest(pub u64);
+
+impl Digest {
+    pub(crate) fn mix(&mut self, number: u64) {
+        self.0 = scatter(self.0.rotate_left(5) ^ number);
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What identifies a peer message well enough to tell two runs apart.
+pub(crate) fn number_of(message: &PeerMessage) -> u64 {
+    match message {
+        PeerMessage::Forward(forward) => forward.id << 8 | 1,
+        PeerMessage::Answer(answer) => answer.id << 8 | 2,
+        PeerMessage::Group(message) => {
+            let (kind, number) = body_number(&message.body);
+            let ends = u64::from(message.from.0) << 8 | u64::from(message.to.0);
+            number << 24 ^ u64::from(message.group.0) << 40 ^ message.view.0 << 48 ^ ends << 8 ^ kind
+        }
+    }
+}
+
+fn body_number(body: &GroupBody) -> (u64, u64) {
+    match body {
+        GroupBody::Hello(b) => (3, b.committed.0),
+        GroupBody::Welcome(b) => (4, b.received.0),
+        GroupBody::Frame(b) => {
+            let bytes: usize = b.records.iter().flat_map(|r| &r.writes).map(|w| w.delta.len()).sum();
+            let first = b.records.first().map_or(0, |r| r.seq.0);
+            (5, b.committed.0 ^ first << 12 ^ (b.records.len() as u64) << 24 ^ (bytes as u64) << 32 ^ b.sent_at.0)
+        }
+        GroupBody::Ack(b) => (6, b.received.0 ^ b.echo.0 << 16),
+        GroupBody::Reject(b) => (7, u64::from(b.fence.0)),
+        GroupBody::Reserve(b) => (8, u64::from(b.extent)),
+        GroupBody::Reserved(b) => (9, u64::from(b.extent) << 1 | u64::from(b.granted)),
+        GroupBody::FetchIndex(b) => (10, u64::from(b.part)),
+        GroupBody::IndexPart(b) => (11, u64::from(b.part) ^ (b.bytes.len() as u64) << 16),
+        GroupBody::Open(b) => (12, b.session.number ^ b.committed.0 << 16),
+        GroupBody::Opened(b) => (13, b.session.number),
+        GroupBody::Read(b) => (14, b.session.number ^ u64::from(b.pages.first) << 16),
+        GroupBody::Page(b) => (15, b.session.number ^ b.committed.0 << 16 ^ u64::from(b.bytes.is_some()) << 60),
+        GroupBody::Residual(b) => (16, b.session.number ^ (b.lost.len() as u64) << 60),
+        GroupBody::Abort(b) => (17, b.session.number),
+    }
+}
+
+/// A message as one line of a trace.
+pub(crate) struct Brief<'a, M>(pub &'a M);
+
+impl fmt::Display for Brief<'_, PeerMessage> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            PeerMessage::Group(message) => Brief(message).fmt(f),
+            PeerMessage::Forward(forward) => write!(
+                f,
+                "group-{}/role-{} forward {} of \"{}\": {}",
+                forward.group.0,
+                forward.role.0,
+                forward.id,
+                forward.request.key.escape_ascii(),
+                brief_op(&forward.request.op)
+            ),
+            PeerMessage::Answer(answer) => write!(f, "answer {}: {}", answer.id, brief_outcome(&answer.outcome)),
+        }
+    }
+}
+
+impl fmt::Display for Brief<'_, GroupMessage> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.0;
+        write!(f, "group-{} {} role-{} > role-{} ", message.group.0, message.view, message.from.0, message.to.0)?;
+        match &message.body {
+            GroupBody::Hello(b) => write!(f, "Hello {} committed {}", b.term, b.committed),
+            GroupBody::Welcome(b) => write!(f, "Welcome {} received {}", b.term, b.received),
+            GroupBody::Frame(b) => {
+                write!(f, "Frame {} committed {}", b.term, b.committed)?;
+                match (b.records.first(), b.records.last()) {
+                    (Some(first), Some(last)) => write!(f, " records {}..={}", first.seq, last.seq)?,
+                    _ => f.write_str(" empty")?,
+                }
+                for write in b.records.iter().flat_map(|record| &record.writes) {
+                    write!(f, " {}+{}", write.addr, write.delta.len())?;
+                }
+                Ok(())
+            }
+            GroupBody::Ack(b) => write!(f, "Ack {} received {}", b.term, b.received),
+            GroupBody::Reject(b) => write!(f, "Reject, fence {}", b.fence),
+            GroupBody::Reserve(b) => write!(f, "Reserve {} extent {}", b.term, b.extent),
+            GroupBody::Reserved(b) => write!(f, "Reserved {} extent {} {}", b.term, b.extent, b.granted),
+            GroupBody::FetchIndex(b) => write!(f, "FetchIndex {} part {}", b.term, b.part),
+            GroupBody::IndexPart(b) => {
+                write!(f, "IndexPart {} part {} last {} ({} B)", b.term, b.part, b.last, b.bytes.len())
+            }
+            GroupBody::Open(b) => {
+                let (first, count) = (b.pages.first, b.pages.count);
+                write!(f, "Open {} pages {first}+{count} committed {}", b.session.number, b.committed)
+            }
+            GroupBody::Opened(b) => write!(f, "Opened {}", b.session.number),
+            GroupBody::Read(b) => {
+                let (first, count) = (b.pages.first, b.pages.count);
+                write!(f, "Read {} pages {first}+{count} for {:?}", b.session.number, b.parities)
+            }
+            GroupBody::Page(b) => {
+                let what = if b.bytes.is_some() { "bytes" } else { "absent" };
+                write!(f, "Page {} {} at {} {what}", b.session.number, b.term, b.committed)
+            }
+            GroupBody::Residual(b) => write!(f, "Residual {} lost {:?}", b.session.number, b.lost),
+            GroupBody::Abort(b) => write!(f, "Abort {}", b.session.number),
+        }
+    }
+}
+
+impl fmt::Display for Brief<'_, ToCoordinator> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ToCoordinator::Register(info) => write!(f, "Register {}", info.host),
+            ToCoordinator::Heartbeat { host, map } => write!(f, "Heartbeat {host} map {map}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Brief<'_, FromCoordinator> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            FromCoordinator::Map(map) => {
+                let alive: Vec<String> =
+                    map.nodes.iter().filter(|n| n.alive).map(|n| n.host.to_string()).collect();
+                write!(f, "Map {}: alive {}", map.version, alive.join(" "))
+            }
+            FromCoordinator::View(view) => Brief(view).fmt(f),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Brief<'_, cluster::GroupView> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let view = self.0;
+        write!(f, "View group-{} {}:", view.group.0, view.version)?;
+        for role in &view.data {
+            match role.primary {
+                Some(host) => write!(f, " [{host} {} {:?}]", role.term, role.status)?,
+                None => write!(f, " [none {} {:?}]", role.term, role.status)?,
+            }
+        }
+        for role in &view.parity {
+            match role.host {
+                Some(host) => write!(f, " ({host} {:?})", role.state)?,
+                None => write!(f, " (none {:?})", role.state)?,
+            }
+        }
+        Ok(())
+    }
+}

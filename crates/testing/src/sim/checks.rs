@@ -1,0 +1,323 @@
+//! What members must hold in memory: the expensive invariants, at random moments.
+//!
+//! - order: a parity's log is contiguous; what is committed has been received by every parity in sync.
+//! - algebra: a parity's page is the weighted sum of the shadows of all data roles, each as of what the parity has
+//!   applied of it; a primary's page is its shadow as of what it has committed. Garbage included.
+//! - index: replicas that have applied the same records are equal, the primary's among them.
+//! - durability: after the loss of any choice of members that the code can bear, the pages and the items of the lost
+//!   roles are decoded from the actual memory of the survivors, and held against the shadow and the clients' history.
+//! - bounds: budgets and queues.
+
+mod bounds;
+mod decode;
+
+use cluster::{GroupId, GroupView, RoleStatus, Seq};
+use codec::Code;
+use store::PAGE_BYTES;
+
+use super::inspect::{Members, Parity};
+use super::report::Stats;
+use super::rng::Rng;
+use super::stream::Page;
+use super::world::{Suspect, World};
+
+/// Pages that one check compares at each member.
+const PAGES_PER_CHECK: usize = 4;
+/// Keys that one check decodes.
+const KEYS_PER_CHECK: usize = 2;
+
+/// A broken rule: its name, and what was seen.
+pub(crate) type Broken = (&'static str, String);
+
+/// How much of a group is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// A few random pages and keys, one random loss.
+    Sample,
+    /// Every page that was ever touched, and all keys.
+    Whole,
+}
+
+/// What the checks of one group share.
+pub(crate) struct Look<'a> {
+    pub world: &'a World,
+    pub view: &'a GroupView,
+    pub members: Members<'a>,
+    pub code: Code,
+    pub extent: Extent,
+    pub rng: Rng,
+    pub stats: Stats,
+}
+
+impl World {
+    /// Looks at one group, sampled.
+    pub(crate) fn check_something(&mut self) {
+        if self.map().is_none() || self.keys.is_empty() && self.running.is_empty() {
+            return;
+        }
+        let group = GroupId(self.rng.checks.index(self.options.groups) as u32);
+        self.check_group(group, Extent::Sample);
+        self.check_bounds();
+    }
+
+    /// Looks at all groups, at all that they hold.
+    pub(crate) fn check_everything(&mut self) {
+        for group in 0..self.options.groups {
+            self.check_group(GroupId(group as u32), Extent::Whole);
+        }
+        self.check_bounds();
+    }
+
+    fn check_group(&mut self, group: GroupId, extent: Extent) {
+        self.relearn(group);
+        let seed = self.rng.checks.next();
+        let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
+        let mut look = Look {
+            world: self,
+            view: &view,
+            members: self.members(&view),
+            code: Code::rs(self.options.k, self.options.m).expect("options name a valid code"),
+            extent,
+            rng: Rng::new(seed, 0),
+            stats: Stats::default(),
+        };
+        let verdict = look.all();
+        let (stats, applied) = (look.stats, look.applied_everywhere());
+        self.stats.add(&stats);
+        for (role, seq) in applied.into_iter().enumerate() {
+            let index = group.0 as usize * self.options.k + role;
+            self.shadow.streams[index].forget_before(seq);
+        }
+        if let Err((rule, what)) = verdict {
+            self.fail(rule, Some(Suspect::Group(group)), format!("{group}: {what}"));
+        }
+    }
+
+    /// Where the shadow of a role has a gap, the primary's own area becomes the shadow, when nothing is under way.
+    fn relearn(&mut self, group: GroupId) {
+        let k = self.options.k;
+        let dark = |role: &usize| self.shadow.streams[group.0 as usize * k + role].is_dark();
+        let roles: Vec<usize> = (0..k).filter(dark).collect();
+        if roles.is_empty() {
+            return;
+        }
+        let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
+        for role in roles {
+            let members = self.members(&view);
+            let Some(primary) = &members.data[role] else { continue };
+            let settled = members.parities.iter().all(|p| p.stream(role).applied == primary.info.committed);
+            if primary.info.committed != primary.info.last || !settled {
+                continue;
+            }
+            let pages: Vec<(u32, Box<Page>)> = primary
+                .store
+                .replica()
+                .touched()
+                .iter()
+                .filter_map(|page| {
+                    let mut bytes = Box::new([0; PAGE_BYTES]);
+                    primary.page(page, &mut bytes).map(|()| (page, bytes))
+                })
+                .collect();
+            let committed = primary.info.committed;
+            drop(members);
+            self.shadow.streams[group.0 as usize * k + role].relearn(committed, pages.into_iter());
+        }
+    }
+}
+
+impl Look<'_> {
+    fn all(&mut self) -> Result<(), Broken> {
+        self.stats.checks += 1;
+        self.order()?;
+        self.replicas()?;
+        if self.view.data.iter().any(|role| role.status == RoleStatus::Lost) {
+            return Ok(());
+        }
+        self.algebra()?;
+        self.data()?;
+        self.durability()
+    }
+
+    fn shadow(&self, role: usize) -> &super::stream::Stream {
+        &self.world.shadow.streams[self.view.group.0 as usize * self.view.k() + role]
+    }
+
+    /// Up to where every in-sync parity has applied each role's stream, and the primary has committed it.
+    fn applied_everywhere(&self) -> Vec<Seq> {
+        let applied = |role: usize| self.members.parities.iter().map(move |parity| parity.stream(role).applied).min();
+        let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
+        let both = |role: usize| match (applied(role), committed(role)) {
+            (Some(applied), Some(committed)) => applied.min(committed),
+            (Some(applied), None) => applied,
+            _ => Seq(0),
+        };
+        (0..self.view.k()).map(both).collect()
+    }
+
+    /// I1 and I2.
+    fn order(&self) -> Result<(), Broken> {
+        for parity in &self.members.parities {
+            for role in 0..self.view.k() {
+                if !parity.has_stream(role) {
+                    return Err(("order", format!("parity {} has no stream for role-{role}", parity.row)));
+                }
+                self.contiguous(parity, role)?;
+                self.committed_is_received(parity, role)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn contiguous(&self, parity: &Parity<'_>, role: usize) -> Result<(), Broken> {
+        let stream = parity.stream(role);
+        let expected = (stream.applied.0 + 1..=stream.received.0).map(Seq);
+        let kept = stream.kept.iter().map(|record| record.seq);
+        if stream.applied > stream.received || !kept.eq(expected) {
+            let kept: Vec<u64> = stream.kept.iter().map(|record| record.seq.0).collect();
+            let what = format!(
+                "parity {} has applied {} and received {} of role-{role}, and keeps {kept:?}",
+                parity.row, stream.applied, stream.received
+            );
+            return Err(("order", what));
+        }
+        Ok(())
+    }
+
+    fn committed_is_received(&self, parity: &Parity<'_>, role: usize) -> Result<(), Broken> {
+        let Some(primary) = &self.members.data[role] else { return Ok(()) };
+        let (committed, stream) = (primary.info.committed, parity.stream(role));
+        if committed > stream.received {
+            let what = format!(
+                "{} of {} has committed {committed} of role-{role}; parity {} at {}, in sync, has received {}",
+                primary.host, primary.info.term, parity.row, parity.host, stream.received
+            );
+            return Err(("order", what));
+        }
+        if stream.applied > committed {
+            let what = format!(
+                "parity {} has applied {} of role-{role}, but no more than {committed} is committed",
+                parity.row, stream.applied
+            );
+            return Err(("order", what));
+        }
+        Ok(())
+    }
+
+    /// Equal records, equal index.
+    fn replicas(&mut self) -> Result<(), Broken> {
+        for role in 0..self.view.k() {
+            let mut seen: Vec<(Seq, u64, String)> = Vec::new();
+            if let Some(primary) = &self.members.data[role] {
+                let digest = primary.store.replica().digest();
+                seen.push((primary.info.committed, digest, format!("the primary {}", primary.host)));
+            }
+            for parity in &self.members.parities {
+                let stream = parity.stream(role);
+                seen.push((stream.applied, stream.replica.digest(), format!("parity {}", parity.row)));
+            }
+            self.stats.replicas += seen.len() as u64;
+            for (at, (seq, digest, who)) in seen.iter().enumerate() {
+                if let Some((_, _, other)) = seen[..at].iter().find(|(s, d, _)| s == seq && d != digest) {
+                    let what = format!("index of role-{role} at record {seq} differs between {other} and {who}");
+                    return Err(("index", what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn pages(&mut self, touched: Vec<u32>) -> Vec<u32> {
+        if self.extent == Extent::Whole || touched.len() <= PAGES_PER_CHECK {
+            return touched;
+        }
+        (0..PAGES_PER_CHECK).map(|_| self.rng.pick(&touched)).collect()
+    }
+
+    fn touched(&self) -> Vec<u32> {
+        let mut pages: Vec<u32> = (0..self.view.k()).flat_map(|role| self.shadow(role).touched()).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// I3, against the shadow.
+    fn algebra(&mut self) -> Result<(), Broken> {
+        if (0..self.view.k()).any(|role| self.shadow(role).is_dark()) {
+            return Ok(());
+        }
+        let pages = self.pages(self.touched());
+        let (mut expected, mut actual, mut data) = ([0; PAGE_BYTES], [0; PAGE_BYTES], [0; PAGE_BYTES]);
+        for parity in &self.members.parities {
+            for page in &pages {
+                expected.fill(0);
+                for role in 0..self.view.k() {
+                    let applied = parity.stream(role).applied;
+                    if applied < self.shadow(role).base() {
+                        let what = format!("parity {} has gone back to {applied} of role-{role}", parity.row);
+                        return Err(("algebra", what));
+                    }
+                    self.shadow(role).page_at(*page, applied, &mut data);
+                    codec::mul_add(&mut expected, self.code.coefficient(parity.row, role), &data);
+                }
+                parity.page(*page, &mut actual);
+                if actual != expected {
+                    let applied: Vec<u64> =
+                        (0..self.view.k()).map(|role| parity.stream(role).applied.0).collect();
+                    let what = format!(
+                        "page {page} of parity {} at {} is not the sum of the data at {applied:?}{}",
+                        parity.row,
+                        parity.host,
+                        first_difference(&actual, &expected)
+                    );
+                    return Err(("algebra", what));
+                }
+            }
+            self.stats.parity_pages += pages.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Primaries hold what their streams say, where they have pages at all.
+    fn data(&mut self) -> Result<(), Broken> {
+        let (mut expected, mut actual) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+        for role in 0..self.view.k() {
+            if self.shadow(role).is_dark() {
+                continue;
+            }
+            let pages = self.pages(self.shadow(role).touched());
+            let Some(primary) = &self.members.data[role] else { continue };
+            let committed = primary.info.committed;
+            if committed < self.shadow(role).base() || committed > self.shadow(role).last() {
+                continue;
+            }
+            let mut compared = 0;
+            for page in pages {
+                if primary.page(page, &mut actual).is_none() {
+                    continue;
+                }
+                self.shadow(role).page_at(page, committed, &mut expected);
+                compared += 1;
+                if actual != expected {
+                    let what = format!(
+                        "page {page} of role-{role} at {} is not what its records up to {committed} make{}",
+                        primary.host,
+                        first_difference(&actual, &expected)
+                    );
+                    return Err(("data", what));
+                }
+            }
+            self.stats.data_pages += compared;
+        }
+        Ok(())
+    }
+}
+
+/// Where two pages begin to differ, and how much of them does.
+pub(crate) fn first_difference(actual: &Page, expected: &Page) -> String {
+    let different = actual.iter().zip(expected).filter(|(a, b)| a != b).count();
+    match actual.iter().zip(expected).position(|(a, b)| a != b) {
+        Some(at) => format!(" (first at byte {at}: {} for {}; {different} bytes)", actual[at], expected[at]),
+        None => String::new(),
+    }
+}

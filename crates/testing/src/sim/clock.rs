@@ -1,0 +1,59 @@
+//! A node's own clock: it starts anywhere and runs a little fast or slow.
+
+use cluster::Time;
+
+/// Parts in which a drift is given.
+const PPM: i64 = 1_000_000;
+
+/// Maps virtual time to what one node reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    offset: u64,
+    drift_ppm: i64,
+}
+
+impl Clock {
+    pub(crate) fn new(offset: u64, drift_ppm: i64) -> Self {
+        debug_assert!(drift_ppm.abs() < PPM / 10);
+        Self { offset, drift_ppm }
+    }
+
+    /// What the clock shows at virtual time `at`.
+    pub(crate) fn read(&self, at: u64) -> Time {
+        Time(self.offset + at.wrapping_add_signed(at as i64 * self.drift_ppm / PPM))
+    }
+
+    /// The first virtual time, not before `now`, at which the clock shows `time` or later; none if that is never.
+    pub(crate) fn when(&self, time: Time, now: u64) -> Option<u64> {
+        if time.0 == u64::MAX {
+            return None;
+        }
+        if self.read(now) >= time {
+            return Some(now);
+        }
+        let shown = time.0.saturating_sub(self.offset);
+        let mut at = (u128::from(shown) * PPM as u128 / (PPM + self.drift_ppm) as u128) as u64;
+        while self.read(at) < time {
+            at += 1;
+        }
+        Some(at.max(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_never_reached_too_early() {
+        for drift in [-10_000, -1, 0, 100, 10_000] {
+            let clock = Clock::new(77, drift);
+            for deadline in [0, 77, 78, 1_000, 123_456_789, 1 << 40] {
+                let at = clock.when(Time(deadline), 5).unwrap();
+                assert!(clock.read(at) >= Time(deadline) && at >= 5);
+                assert!(at <= 5 || clock.read(at - 2) < Time(deadline), "{drift} {deadline}");
+            }
+            assert_eq!(clock.when(Time(u64::MAX), 5), None);
+        }
+    }
+}

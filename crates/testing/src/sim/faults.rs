@@ -1,0 +1,339 @@
+//! What goes wrong, and how much of it at once.
+//!
+//! The simulator may cause any fault, but not more losses than the code can bear unless the seed says so. What *may*
+//! be lost is counted pessimistically: a node that stands still or is cut off may be taken for dead, and a parity that
+//! a primary cannot reach may be removed, until some time after the fault has ended. There are no learners yet, so a
+//! lost parity stays lost: the budget of a group only shrinks.
+
+use cluster::GroupView;
+
+use super::options::FaultKind;
+use super::process::Life;
+use super::queue::Event;
+use super::trace::note;
+use super::world::World;
+
+/// A fault that goes on, or whose consequences may.
+#[derive(Clone, Debug)]
+struct Active {
+    /// Nodes that may be taken for dead.
+    nodes: Vec<usize>,
+    /// Pairs of nodes whose parities may be removed.
+    pairs: Vec<(usize, usize)>,
+    /// How to end it.
+    undo: Vec<Undo>,
+    /// Its consequences may show until then; none while it goes on.
+    counts_until: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Undo {
+    Unblock(usize, usize),
+    UnblockLine(usize),
+    Quicken(usize),
+}
+
+/// The faults of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Nemesis {
+    active: Vec<Active>,
+    over: bool,
+}
+
+impl World {
+    /// Lets faults begin.
+    pub(crate) fn unleash(&mut self) {
+        self.fault_later();
+    }
+
+    fn fault_later(&mut self) {
+        let every = self.options.faults.every_us;
+        if every > 0 && !self.nemesis.over {
+            let after = 1 + self.rng.faults.below(2 * every);
+            self.queue.push(self.now + after, Event::Fault);
+        }
+    }
+
+    pub(crate) fn next_fault(&mut self) {
+        if self.nemesis.over {
+            return;
+        }
+        let kind = FaultKind::ALL[self.rng.faults.weighted(&self.options.faults.mix)];
+        self.cause(kind);
+        self.fault_later();
+    }
+
+    fn any_node(&mut self) -> usize {
+        self.rng.faults.index(self.options.nodes)
+    }
+
+    fn duration(&mut self) -> u64 {
+        1 + self.rng.faults.tailed(self.options.faults.lasting_us)
+    }
+
+    fn cause(&mut self, kind: FaultKind) {
+        match kind {
+            FaultKind::Crash => {
+                let node = self.any_node();
+                self.crash_if_bearable(&[node]);
+            }
+            FaultKind::CrashSeveral => {
+                let count = 2 + self.rng.faults.index(self.options.m.max(1));
+                let mut nodes: Vec<usize> = (0..count).map(|_| self.any_node()).collect();
+                nodes.sort_unstable();
+                nodes.dedup();
+                self.crash_if_bearable(&nodes);
+            }
+            FaultKind::Pause => self.pause_if_bearable(),
+            FaultKind::Isolate => {
+                let node = self.any_node();
+                self.isolate(&[node]);
+            }
+            FaultKind::IsolateFromPeers => self.isolate_from_peers(),
+            FaultKind::IsolateFromCoordinator => self.isolate_from_coordinator(),
+            FaultKind::Cut => {
+                let (a, b) = (self.any_node(), self.any_node());
+                self.cut_for_a_while(a, b);
+            }
+            FaultKind::Flap => {
+                let (a, b) = (self.any_node(), self.any_node());
+                if a != b {
+                    note!(self, "fault: flap node-{a} node-{b}");
+                    self.stats.faults += 1;
+                    for pair in self.wires.pairs_between(a, b) {
+                        self.cut(pair);
+                    }
+                }
+            }
+            FaultKind::Split => self.split(),
+            FaultKind::Slow => self.slow(),
+            FaultKind::CoordinatorPause => self.stop_coordinator(),
+        }
+    }
+
+    fn crash_if_bearable(&mut self, nodes: &[usize]) {
+        let live: Vec<usize> = nodes.iter().copied().filter(|n| self.nodes[*n].state != Life::Down).collect();
+        if live.is_empty() || !self.can_bear(&live, &[]) {
+            return;
+        }
+        self.stats.faults += 1;
+        for node in live {
+            self.crash(node);
+            if self.rng.faults.percent(self.options.faults.restart_percent) {
+                let after = self.duration();
+                let life = self.nodes[node].life;
+                self.queue.push(self.now + after, Event::Restart { node: node as u16, life });
+            }
+        }
+    }
+
+    fn pause_if_bearable(&mut self) {
+        let node = self.any_node();
+        if self.nodes[node].state != Life::Up || !self.can_bear(&[node], &[]) {
+            return;
+        }
+        self.stats.faults += 1;
+        self.pause(node);
+        let until = self.now + self.duration();
+        let life = self.nodes[node].life;
+        self.queue.push(until, Event::Resume { node: node as u16, life });
+        self.begin_fault(vec![node], Vec::new(), Vec::new(), until);
+    }
+
+    /// Cuts `nodes` off from all others, and from the coordinator. They come back to their peers first.
+    fn isolate(&mut self, nodes: &[usize]) {
+        if !self.can_bear(nodes, &[]) {
+            return;
+        }
+        note!(self, "fault: nodes {nodes:?} are cut off from everyone");
+        self.stats.faults += 1;
+        let until = self.now + self.duration();
+        let mut undo = Vec::new();
+        for inside in nodes.iter().copied() {
+            for outside in (0..self.options.nodes).filter(|node| !nodes.contains(node)) {
+                self.block(inside, outside);
+                undo.push(Undo::Unblock(inside, outside));
+            }
+        }
+        for node in nodes.iter().copied() {
+            self.block_line(node);
+        }
+        self.begin_fault(nodes.to_vec(), Vec::new(), undo, until);
+        // The coordinator hears them again once they have had time to meet their peers: a primary that has not would
+        // complain of every parity at once.
+        let later = until + self.options.network.reconnect_us * 5 + self.options.network.most_us * 20;
+        let lines = nodes.iter().map(|node| Undo::UnblockLine(*node)).collect();
+        self.begin_fault(nodes.to_vec(), Vec::new(), lines, later);
+    }
+
+    fn isolate_from_peers(&mut self) {
+        let node = self.any_node();
+        let others: Vec<usize> = (0..self.options.nodes).filter(|other| *other != node).collect();
+        let pairs: Vec<(usize, usize)> = others.iter().map(|other| (node, *other)).collect();
+        if !self.can_bear(&[node], &pairs) {
+            return;
+        }
+        note!(self, "fault: node-{node} is cut off from its peers");
+        self.stats.faults += 1;
+        for other in &others {
+            self.block(node, *other);
+        }
+        let until = self.now + self.duration();
+        let undo = others.iter().map(|other| Undo::Unblock(node, *other)).collect();
+        self.begin_fault(vec![node], pairs, undo, until);
+    }
+
+    fn isolate_from_coordinator(&mut self) {
+        let node = self.any_node();
+        if !self.can_bear(&[node], &[]) {
+            return;
+        }
+        note!(self, "fault: node-{node} is cut off from the coordinator");
+        self.stats.faults += 1;
+        self.block_line(node);
+        let until = self.now + self.duration();
+        self.begin_fault(vec![node], Vec::new(), vec![Undo::UnblockLine(node)], until);
+    }
+
+    fn cut_for_a_while(&mut self, a: usize, b: usize) {
+        if a == b || !self.can_bear(&[], &[(a, b)]) {
+            return;
+        }
+        note!(self, "fault: node-{a} and node-{b} cannot reach each other");
+        self.stats.faults += 1;
+        self.block(a, b);
+        let until = self.now + self.duration();
+        self.begin_fault(Vec::new(), vec![(a, b)], vec![Undo::Unblock(a, b)], until);
+    }
+
+    fn split(&mut self) {
+        let mut inside: Vec<usize> = (0..self.options.nodes).filter(|_| self.rng.faults.percent(30)).collect();
+        inside.truncate(self.options.m);
+        if !inside.is_empty() {
+            self.isolate(&inside);
+        }
+    }
+
+    fn slow(&mut self) {
+        let (a, b) = (self.any_node(), self.any_node());
+        let extra = 1 + self.rng.faults.below(self.options.timing.stall_us * 2);
+        let harmless = extra < self.options.timing.stall_us / 4;
+        let pairs = if harmless { Vec::new() } else { vec![(a, b)] };
+        if a == b || !self.can_bear(&[], &pairs) {
+            return;
+        }
+        note!(self, "fault: node-{a} to node-{b} takes {extra} us longer");
+        self.stats.faults += 1;
+        let mut undo = Vec::new();
+        for shard in 0..self.options.shards {
+            let wire = self.wires.between(a * self.options.shards + shard, b);
+            self.wires.get_mut(wire).extra_us = extra;
+            undo.push(Undo::Quicken(wire));
+        }
+        let until = self.now + self.duration();
+        self.begin_fault(Vec::new(), pairs, undo, until);
+    }
+
+    fn stop_coordinator(&mut self) {
+        if !self.coordinator.paused {
+            self.stats.faults += 1;
+            self.pause_coordinator();
+            let until = self.now + self.duration();
+            self.queue.push(until, Event::CoordinatorResume);
+        }
+    }
+
+    fn begin_fault(&mut self, nodes: Vec<usize>, pairs: Vec<(usize, usize)>, undo: Vec<Undo>, until: u64) {
+        self.nemesis.active.push(Active { nodes, pairs, undo, counts_until: None });
+        let fault = (self.nemesis.active.len() - 1) as u32;
+        self.queue.push(until, Event::Mend { fault });
+    }
+
+    /// A fault ends; for a while its consequences may still show.
+    pub(crate) fn mend(&mut self, fault: usize) {
+        let grace = 3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us;
+        let active = &mut self.nemesis.active[fault];
+        if active.counts_until.is_some() {
+            return;
+        }
+        active.counts_until = Some(self.now + grace);
+        for undo in std::mem::take(&mut active.undo) {
+            match undo {
+                Undo::Unblock(a, b) => self.unblock(a, b),
+                Undo::UnblockLine(node) => self.unblock_line(node),
+                Undo::Quicken(wire) => self.wires.get_mut(wire).extra_us = 0,
+            }
+        }
+    }
+
+    /// Ends all faults: everybody runs, everybody reaches everybody.
+    pub(crate) fn heal(&mut self) {
+        note!(self, "all faults end");
+        self.nemesis.over = true;
+        for fault in 0..self.nemesis.active.len() {
+            self.mend(fault);
+        }
+        self.resume_coordinator();
+        for node in 0..self.options.nodes {
+            self.resume(node);
+            if self.nodes[node].state == Life::Down && self.options.faults.restart_percent > 0 {
+                self.restart(node);
+            }
+        }
+    }
+
+    pub(crate) fn block(&mut self, a: usize, b: usize) {
+        for pair in self.wires.pairs_between(a, b) {
+            self.wires.pairs[pair].blocked += 1;
+            self.cut(pair);
+        }
+    }
+
+    pub(crate) fn unblock(&mut self, a: usize, b: usize) {
+        for pair in self.wires.pairs_between(a, b) {
+            self.wires.pairs[pair].blocked -= 1;
+        }
+    }
+
+    pub(crate) fn block_line(&mut self, node: usize) {
+        self.nodes[node].line.blocked += 1;
+        self.cut_line(node);
+    }
+
+    pub(crate) fn unblock_line(&mut self, node: usize) {
+        self.nodes[node].line.blocked -= 1;
+    }
+
+    /// Whether every group survives, should all nodes at risk be lost and all parities behind pairs at risk be removed.
+    fn can_bear(&self, more_nodes: &[usize], more_pairs: &[(usize, usize)]) -> bool {
+        let Some(map) = self.map() else { return false };
+        let counted: Vec<&Active> =
+            self.nemesis.active.iter().filter(|a| a.counts_until.is_none_or(|until| until > self.now)).collect();
+        let mut nodes: Vec<usize> = counted.iter().flat_map(|a| &a.nodes).copied().collect();
+        nodes.extend_from_slice(more_nodes);
+        let mut pairs: Vec<(usize, usize)> = counted.iter().flat_map(|a| &a.pairs).copied().collect();
+        pairs.extend_from_slice(more_pairs);
+        let beyond = self.options.faults.beyond as i64;
+        map.groups.iter().all(|view| self.worst_margin(view, &nodes, &pairs) >= -beyond)
+    }
+
+    fn worst_margin(&self, view: &GroupView, nodes: &[usize], pairs: &[(usize, usize)]) -> i64 {
+        let node_of = |host: cluster::HostId| usize::from(host.node.0);
+        let at_risk = |host: cluster::HostId| !self.is_alive(host) || nodes.contains(&node_of(host));
+        let apart = |a: usize, b: usize| pairs.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
+        let parities: Vec<usize> =
+            view.in_sync().filter(|(_, host)| !at_risk(*host)).map(|(_, host)| node_of(host)).collect();
+        let serves = |node: usize| view.data.iter().filter_map(|role| role.primary).any(|host| node_of(host) == node);
+        let removable = |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && serves(other));
+        // A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
+        let deposable = |host: cluster::HostId| {
+            !parities.is_empty() && parities.iter().all(|parity| apart(*parity, node_of(host)))
+        };
+        let lost = view.data.iter().filter(|role| {
+            role.status != cluster::RoleStatus::Full
+                || role.primary.is_none_or(|host| at_risk(host) || deposable(host))
+        });
+        let left = parities.iter().filter(|parity| !removable(**parity)).count();
+        left.max(usize::from(!parities.is_empty())) as i64 - lost.count() as i64
+    }
+}

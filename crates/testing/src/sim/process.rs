@@ -1,0 +1,186 @@
+//! Processes: nodes with their hosts, and the coordinator, with what happens to processes.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use cluster::{ClusterId, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
+use proto::{Coordinator, CoordinatorConfig, Host, HostConfig, Now, Token};
+use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
+use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
+use wire::op::Request;
+
+use super::clock::Clock;
+use super::options::Options;
+
+/// The cluster of every simulation; also the seed of its key hash.
+pub(crate) const CLUSTER: ClusterId = ClusterId(0x6765_7374);
+/// Wall time at the start.
+const FIRST_SECOND: u32 = 1_000_000;
+
+/// Whether a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It does.
+    Up,
+    /// It stands still; its inputs wait.
+    Paused,
+    /// It has ended.
+    Down,
+}
+
+/// What a host can be given.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A connection stands.
+    LinkUp { shard: u16, wire: u32, peer: HostId },
+    /// A connection broke.
+    LinkDown { shard: u16, wire: u32 },
+    /// A peer's message.
+    Peer { shard: u16, from: HostId, message: PeerMessage },
+    /// The coordinator's message, for all shards.
+    Coordinator(FromCoordinator),
+    /// A client's request.
+    Submit { shard: u16, token: Token, member: Option<MemberId>, request: Request },
+}
+
+/// What the coordinator can be given.
+#[derive(Debug)]
+pub(crate) enum CoordinatorInput {
+    Message(HostId, ToCoordinator),
+    Lost(HostId),
+    Exited(NodeId),
+}
+
+/// A node.
+pub(crate) struct Node {
+    pub id: HostId,
+    /// How often it was started.
+    pub life: u32,
+    pub state: Life,
+    pub clock: Clock,
+    /// What came while it was paused.
+    pub backlog: VecDeque<Input>,
+    pub budget: Budget,
+    pub line: Line,
+}
+
+/// A node's connection to the coordinator.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    pub connected: bool,
+    pub epoch: u32,
+    /// How many faults forbid a connection.
+    pub blocked: u32,
+    pub up: VecDeque<ToCoordinator>,
+    pub down: VecDeque<FromCoordinator>,
+    pub up_due: u64,
+    pub down_due: u64,
+    /// Who is connected, as the coordinator sees it.
+    pub registered: Option<HostId>,
+    /// Whose cut connection the coordinator has not noticed yet.
+    pub lost: Option<HostId>,
+}
+
+/// One shard of a node.
+pub(crate) struct Shard {
+    /// None while the node is down.
+    pub host: Option<Host>,
+    /// When its tick is due; `u64::MAX` = none is in the queue.
+    pub tick_at: u64,
+    /// Whether a flush is in the queue.
+    pub flush_pending: bool,
+    /// Ticks in a row without any other input or passing of time.
+    pub idle_ticks: u32,
+}
+
+/// The coordinator's process.
+pub(crate) struct CoordinatorProcess {
+    pub coordinator: Coordinator,
+    pub paused: bool,
+    pub clock: Clock,
+    pub backlog: VecDeque<CoordinatorInput>,
+    pub tick_at: u64,
+}
+
+/// Wall time at virtual time `at`, the same everywhere.
+pub(crate) fn unix_at(options: &Options, at: u64) -> UnixSeconds {
+    UnixSeconds(FIRST_SECOND + (at / options.second_us) as u32)
+}
+
+/// Both clocks, as a process reads them at virtual time `at`.
+pub(crate) fn now_at(options: &Options, clock: &Clock, at: u64) -> Now {
+    Now { time: clock.read(at), unix: unix_at(options, at) }
+}
+
+impl Node {
+    pub(crate) fn new(node: usize, clock: Clock, options: &Options) -> Self {
+        let id = HostId { node: NodeId(node as u16), incarnation: Incarnation(1) };
+        Self {
+            id,
+            life: 0,
+            state: Life::Up,
+            clock,
+            backlog: VecDeque::new(),
+            budget: Budget::new(options.memory.node_bytes),
+            line: Line::default(),
+        }
+    }
+
+    /// What it tells the coordinator first.
+    pub(crate) fn info(&self) -> NodeInfo {
+        let port = |base: u16| ([127, 0, 0, 1], base + self.id.node.0).into();
+        NodeInfo {
+            host: self.id,
+            peer: port(7000),
+            memcached: port(11_211),
+            http: port(9180),
+            zone: String::new(),
+            alive: true,
+        }
+    }
+
+    /// A fresh host for one of its shards.
+    pub(crate) fn host(&self, shard: usize, options: &Options) -> Host {
+        Host::new(HostConfig {
+            host: self.id,
+            shard: shard as u16,
+            timing: options.timing,
+            limits: options.limits,
+            store: store_config(options),
+            budget: self.budget.clone(),
+        })
+    }
+}
+
+impl Shard {
+    pub(crate) fn empty() -> Self {
+        Self { host: None, tick_at: u64::MAX, flush_pending: false, idle_ticks: 0 }
+    }
+}
+
+impl CoordinatorProcess {
+    pub(crate) fn new(options: &Options, clock: Clock) -> Self {
+        let config = CoordinatorConfig {
+            cluster: CLUSTER,
+            profile: cluster::Profile::rs(options.k as u32, options.m as u32).expect("options name a valid profile"),
+            nodes: options.nodes as u16,
+            shards: options.shards as u16,
+            groups: options.groups as u32,
+            timing: options.timing,
+        };
+        Self { coordinator: Coordinator::new(config), paused: false, clock, backlog: VecDeque::new(), tick_at: u64::MAX }
+    }
+}
+
+fn store_config(options: &Options) -> StoreConfig {
+    StoreConfig {
+        cluster: CLUSTER,
+        area_limit_bytes: options.memory.area_extents as usize * EXTENT_BYTES,
+        eviction: if options.memory.evict { Eviction::Clock } else { Eviction::None },
+    }
+}
+
+/// A request for one key.
+pub(crate) fn request(key: &Bytes, op: wire::op::Op) -> Request {
+    Request { key: key.clone(), op }
+}

@@ -1,0 +1,111 @@
+//! The one priority queue of the simulator: what happens next, and when.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Something that happens at a point of virtual time. Small and without content: messages wait in their wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The first parcel of a wire arrives, unless the wire was cut since.
+    Deliver { wire: u32, epoch: u32 },
+    /// A host's timer, unless it was set anew since.
+    Tick { host: u16 },
+    /// A host closes its batch of inputs.
+    Flush { host: u16 },
+    /// A node sends its heartbeat, unless it died since.
+    Heartbeat { node: u16, life: u32 },
+    /// Two hosts try to connect.
+    Connect { pair: u32 },
+    /// One end of a wire notices that the wire was cut.
+    Notice { wire: u32, epoch: u32 },
+    /// A node tries to connect to the coordinator.
+    Join { node: u16, life: u32 },
+    /// The oldest message of a node to the coordinator arrives, unless the line was cut since.
+    Uplink { node: u16, epoch: u32 },
+    /// The oldest message of the coordinator to a node arrives, unless the line was cut since.
+    Downlink { node: u16, epoch: u32 },
+    /// The coordinator notices that a node's line was cut.
+    Parted { node: u16, epoch: u32 },
+    /// The coordinator's timer.
+    CoordinatorTick,
+    /// The coordinator's parent saw a node end.
+    Exited { node: u16, life: u32 },
+    /// A client begins its next operation.
+    Client { client: u16 },
+    /// A client's patience ends.
+    Patience { client: u16, call: u32 },
+    /// A client learns that its node is gone.
+    Dropped { client: u16, call: u32 },
+    /// The next fault.
+    Fault,
+    /// A fault ends.
+    Mend { fault: u32 },
+    /// A node starts again, with empty memory.
+    Restart { node: u16, life: u32 },
+    /// A node goes on after a pause.
+    Resume { node: u16, life: u32 },
+    /// The coordinator goes on after a pause.
+    CoordinatorResume,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    at: u64,
+    sequence: u64,
+    event: Event,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Events by time; those of one moment in the order in which they were added.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Entry>,
+    sequence: u64,
+}
+
+impl Queue {
+    /// Adds `event` at time `at`.
+    pub(crate) fn push(&mut self, at: u64, event: Event) {
+        self.sequence += 1;
+        self.heap.push(Entry { at, sequence: self.sequence, event });
+    }
+
+    /// When the next event happens.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
+    /// The next event and its time.
+    pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.heap.pop().map(|entry| (entry.at, entry.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_moment_keep_their_order() {
+        let mut queue = Queue::default();
+        for node in 0..100 {
+            queue.push(5, Event::Heartbeat { node, life: 0 });
+        }
+        queue.push(4, Event::Fault);
+        assert_eq!(queue.pop(), Some((4, Event::Fault)));
+        for node in 0..100 {
+            assert_eq!(queue.pop(), Some((5, Event::Heartbeat { node, life: 0 })));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! One seed: a phase with faults, then healing, then the demand that everything ends, is whole again and agrees.
+
+use cluster::{GroupView, RoleStatus};
+use wire::op::{Get, Op};
+
+use super::brief::Brief;
+use super::options::Options;
+use super::process::Life;
+use super::report::Report;
+use super::trace::Trace;
+use super::world::clients::NOBODY;
+use super::world::{Suspect, World};
+
+/// Lines of trace in a report.
+const TRACE_LINES: usize = 400;
+/// Calls of the key in a report.
+const HISTORY_LINES: usize = 60;
+
+/// Runs one seed. On failure the run is repeated with a trace, for the report.
+#[must_use]
+pub fn run(options: &Options) -> Report {
+    let mut report = run_traced(options, Trace::off());
+    if report.failure.is_some() {
+        let again = run_traced(options, Trace::keep(TRACE_LINES));
+        if again.digest == report.digest && again.failure == report.failure {
+            report = again;
+        } else {
+            report.context.push("NOT DETERMINISTIC: the second run of this seed differs".to_owned());
+        }
+    }
+    report
+}
+
+/// Runs one seed with a trace.
+#[must_use]
+pub fn run_traced(options: &Options, trace: Trace) -> Report {
+    let mut world = World::new(options.clone(), trace);
+    let passed = form(&mut world) && suffer(&mut world) && recover(&mut world) && agree(&mut world);
+    debug_assert_eq!(passed, world.failure.is_none());
+    world.into_report()
+}
+
+/// The cluster forms and every node serves.
+pub(crate) fn form(world: &mut World) -> bool {
+    let lease = world.options.timing.node_lease_us;
+    let deadline = world.now + 10 * lease + 1_000_000;
+    let formed = wait(world, deadline, |world| {
+        let maps = world.shards.iter().all(|shard| shard.host.as_ref().is_some_and(|host| host.map().is_some()));
+        maps && world.wires.pairs.iter().all(|pair| pair.connected)
+    });
+    if !formed && world.failure.is_none() {
+        world.fail("liveness", None, "the cluster does not form".to_owned());
+    }
+    // Greetings cross, leases begin.
+    let settled = world.now + lease;
+    world.run_until(settled) && formed
+}
+
+/// Clients call, and things go wrong.
+fn suffer(world: &mut World) -> bool {
+    world.admit_clients();
+    world.unleash();
+    let end = world.now.saturating_add(world.options.phase_us);
+    while world.now < end && world.calls_begun < world.options.calls {
+        if !world.step() {
+            break;
+        }
+    }
+    world.failure.is_none()
+}
+
+/// No more faults: all calls end, all roles are whole or lost for a reason.
+fn recover(world: &mut World) -> bool {
+    world.heal();
+    let timing = world.options.timing;
+    let lease = timing.node_lease_us;
+    // Clients go on for a while, so that repairs meet traffic.
+    let more = world.now + 3 * lease;
+    if !world.run_until(more) {
+        return false;
+    }
+    world.clients_stop = true;
+    let deadline = world.now + 60 * lease + 4 * timing.request_deadline_us + 20 * timing.stall_us;
+    if wait(world, deadline, World::is_whole) {
+        return true;
+    }
+    if world.failure.is_none() {
+        let what = world.what_is_missing();
+        let suspect = world.missing_suspect();
+        world.fail("liveness", suspect, what);
+    }
+    false
+}
+
+/// Everybody holds the same: members among themselves, and what clients may read.
+fn agree(world: &mut World) -> bool {
+    let idle = world.now + 2 * world.options.timing.heartbeat_us + 4 * world.options.timing.commit_delay_us;
+    if !world.run_until(idle) {
+        return false;
+    }
+    world.check_everything();
+    if world.failure.is_some() {
+        return false;
+    }
+    world.check_agreement();
+    final_reads(world)
+}
+
+/// Every key is read once more, through any node.
+fn final_reads(world: &mut World) -> bool {
+    for key in 0..world.keys.len() {
+        let live: Vec<usize> =
+            (0..world.options.nodes).filter(|node| world.nodes[*node].state == Life::Up).collect();
+        let node = world.rng.clients.pick(&live);
+        let call = world.call(NOBODY, node, key, Op::Get(Get::default()));
+        let deadline = world.now + 4 * world.options.timing.request_deadline_us;
+        let answered = wait(world, deadline, |world| world.running[call as usize].ended);
+        if !answered && world.failure.is_none() {
+            world.fail("liveness", Some(Suspect::Key(key)), format!("the last read of key {key} does not end"));
+        }
+        if world.failure.is_some() {
+            return false;
+        }
+        world.check_last_read(key, call);
+    }
+    world.failure.is_none()
+}
+
+/// Goes on until `done`, looked at often enough, or `deadline`.
+pub(crate) fn wait(world: &mut World, deadline: u64, done: impl Fn(&World) -> bool) -> bool {
+    let step = (world.options.timing.node_lease_us / 16).max(50);
+    while !done(world) {
+        let next = (world.now + step).min(deadline);
+        if !world.run_until(next) || world.now >= deadline {
+            return world.failure.is_none() && done(world);
+        }
+    }
+    true
+}
+
+impl World {
+    /// Whether nothing is left to do: no call runs, every role is full or lost, and everything is committed.
+    pub(crate) fn is_whole(&self) -> bool {
+        let Some(map) = self.map() else { return false };
+        let calls = self.clients_are_idle() && self.running.iter().rev().take(4096).all(|call| call.ended);
+        calls && map.groups.iter().all(|view| self.is_group_whole(view))
+    }
+
+    fn is_group_whole(&self, view: &GroupView) -> bool {
+        let settled = |role: &cluster::DataRole| matches!(role.status, RoleStatus::Full | RoleStatus::Lost);
+        if !view.data.iter().all(settled) {
+            return false;
+        }
+        let members = self.members(view);
+        (0..view.k()).all(|role| {
+            if view.data[role].status == RoleStatus::Lost {
+                return true;
+            }
+            let Some(primary) = &members.data[role] else { return false };
+            let committed = primary.info.committed;
+            committed == primary.info.last
+                && primary.store.absent_count() == 0
+                && members.parities.len() == view.in_sync().count()
+                && members.parities.iter().all(|parity| {
+                    parity.stream(role).applied == committed && parity.stream(role).received == committed
+                })
+        })
+    }
+
+    fn missing_suspect(&self) -> Option<Suspect> {
+        let map = self.map()?;
+        map.groups.iter().find(|view| !self.is_group_whole(view)).map(|view| Suspect::Group(view.group))
+    }
+
+    fn what_is_missing(&self) -> String {
+        let Some(map) = self.map() else { return "no map".to_owned() };
+        let running = self.running.iter().filter(|call| !call.ended).count();
+        let mut what = format!("not at rest: {running} calls run");
+        for view in map.groups.iter().filter(|view| !self.is_group_whole(view)) {
+            what.push_str(&format!("; {}", Brief(view)));
+            let members = self.members(view);
+            for (role, primary) in members.data.iter().enumerate() {
+                match primary {
+                    None => what.push_str(&format!("; role-{role} is not served")),
+                    Some(p) => what.push_str(&format!(
+                        "; role-{role} committed {} of {}, {} pages absent, {} waiting",
+                        p.info.committed,
+                        p.info.last,
+                        p.store.absent_count(),
+                        p.info.waiting
+                    )),
+                }
+            }
+        }
+        what
+    }
+
+    /// At rest: the parities are what encoding the primaries' own memory gives, and nothing is lost without reason.
+    pub(crate) fn check_agreement(&mut self) {
+        let Some(map) = self.map().cloned() else { return };
+        for view in &map.groups {
+            let lost = view.data.iter().filter(|role| role.status == RoleStatus::Lost).count() as u64;
+            self.stats.lost_roles += lost;
+            if lost > 0 && self.options.faults.beyond == 0 {
+                let what = format!("{lost} roles of {} are lost, though never more than m members were", view.group);
+                self.fail("margin", Some(Suspect::Group(view.group)), what);
+            }
+            let absent = view.parity.iter().filter(|role| role.state == cluster::ParityState::Absent).count();
+            self.stats.evictions += absent as u64;
+            if let Err(what) = self.encoded(view) {
+                self.fail("algebra", Some(Suspect::Group(view.group)), what);
+            }
+        }
+        self.stats.keys_given_up = self.oracles.iter().filter(|oracle| !oracle.is_complete()).count() as u64;
+    }
+
+    fn encoded(&self, view: &GroupView) -> Result<(), String> {
+        if view.data.iter().any(|role| role.status == RoleStatus::Lost) {
+            return Ok(());
+        }
+        let code = codec::Code::rs(view.k(), view.m()).expect("options name a valid code");
+        let members = self.members(view);
+        let mut pages: Vec<u32> = members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let (mut sum, mut page_bytes) = ([0; store::PAGE_BYTES], [0; store::PAGE_BYTES]);
+        for parity in &members.parities {
+            for page in &pages {
+                sum.fill(0);
+                for (role, primary) in members.data.iter().enumerate() {
+                    let present = primary.as_ref().and_then(|primary| primary.page(*page, &mut page_bytes));
+                    present.ok_or_else(|| format!("page {page} of role-{role} is absent at rest"))?;
+                    codec::mul_add(&mut sum, code.coefficient(parity.row, role), &page_bytes);
+                }
+                parity.page(*page, &mut page_bytes);
+                if sum != page_bytes {
+                    let difference = super::checks::first_difference(&page_bytes, &sum);
+                    return Err(format!("{}: at rest page {page} of parity {} is wrong{difference}", view.group, parity.row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A key that is not lost can be read in the end.
+    fn check_last_read(&mut self, key: usize, call: u32) {
+        let member = self.keys[key].member;
+        let status = self.map().and_then(|map| map.group(member.group)?.data_role(member.role)).map(|r| r.status);
+        let refused = matches!(self.answers.get(call as usize), Some(Some(wire::op::Outcome::Failed(_))));
+        let lost = status == Some(RoleStatus::Lost);
+        if refused != lost {
+            let what = format!("the last read of key {key} of {member} ({status:?}) ends with {:?}", self.answers[call as usize]);
+            self.fail("liveness", Some(Suspect::Key(key)), what);
+        }
+    }
+
+    pub(crate) fn into_report(mut self) -> Report {
+        let context = if self.failure.is_some() { self.context() } else { Vec::new() };
+        for node in 0..self.options.nodes {
+            if self.failure.is_none() {
+                self.crash(node);
+            }
+        }
+        Report {
+            seed: self.options.seed,
+            digest: self.digest,
+            stats: self.stats,
+            ended_at: self.now,
+            failure: self.failure,
+            context,
+        }
+    }
+
+    /// What a reader of the failure needs: options, views, the key's history, the last lines of the trace.
+    fn context(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.options.to_string().lines().map(str::to_owned).collect();
+        if let Some(Suspect::Key(key)) = self.suspect {
+            lines.push(format!("history of {:?} of {}:", self.keys[key].bytes, self.keys[key].member));
+            let history: Vec<String> = self.oracles[key].describe().collect();
+            lines.extend(history.iter().rev().take(HISTORY_LINES).rev().map(|line| format!("  {line}")));
+        }
+        if let Some(map) = self.map() {
+            lines.extend(map.groups.iter().map(|view| Brief(view).to_string()));
+        }
+        let group = match self.suspect {
+            Some(Suspect::Key(key)) => Some(self.keys[key].member.group),
+            Some(Suspect::Group(group)) => Some(group),
+            None => None,
+        };
+        let concerns = |line: &str| group.is_none_or(|group| !line.contains("group-") || line.contains(&group.to_string()));
+        let trace: Vec<&str> = self.trace.lines().filter(|line| !line.contains("Heartbeat") && concerns(line)).collect();
+        if !trace.is_empty() {
+            lines.push("last events:".to_owned());
+            lines.extend(trace.iter().map(|line| (*line).to_owned()));
+        }
+        lines
+    }
+}

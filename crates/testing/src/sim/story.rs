@@ -1,0 +1,1 @@
+//! Stories: to be written.

@@ -1,0 +1,274 @@
+//! Inputs into state machines, and what they want done.
+
+use cluster::HostId;
+use proto::{Action, CoordinatorAction, Now, Submitted};
+use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
+
+use super::super::brief::{Brief, number_of};
+use super::super::network::Parcel;
+use super::super::options::Batching;
+use super::super::process::{CoordinatorInput, Input, Life, now_at};
+use super::super::queue::Event;
+use super::super::trace::note;
+use super::{MAX_IDLE_TICKS, Suspect, World};
+
+impl World {
+    /// Gives `input` to `node`: at once, or when it goes on after a pause.
+    pub(crate) fn give(&mut self, node: usize, input: Input) {
+        match self.nodes[node].state {
+            Life::Up => self.feed(node, input),
+            Life::Paused => self.nodes[node].backlog.push_back(input),
+            Life::Down => {}
+        }
+    }
+
+    /// What `host` reads on its clocks.
+    pub(crate) fn now_of(&self, host: usize) -> Now {
+        now_at(&self.options, &self.nodes[host / self.options.shards].clock, self.now)
+    }
+
+    pub(crate) fn feed(&mut self, node: usize, input: Input) {
+        let first = node * self.options.shards;
+        match input {
+            Input::Peer { shard, from, message } => {
+                let host = first + usize::from(shard);
+                note!(self, "{} <- {from}: {}", self.nodes[node].id, Brief(&message));
+                let now = self.now_of(host);
+                if let Some(machine) = &mut self.shards[host].host {
+                    machine.handle_peer(now, from, message);
+                    self.after(host);
+                }
+            }
+            Input::Coordinator(FromCoordinator::Refused(why)) => {
+                note!(self, "{} is refused: {why}", self.nodes[node].id);
+                self.crash(node);
+            }
+            Input::Coordinator(message) => {
+                note!(self, "{} <- coordinator: {}", self.nodes[node].id, Brief(&message));
+                for host in first..first + self.options.shards {
+                    let now = self.now_of(host);
+                    if let Some(machine) = &mut self.shards[host].host {
+                        machine.handle_coordinator(now, message.clone());
+                        self.after(host);
+                    }
+                }
+            }
+            Input::LinkUp { shard, wire, peer } => self.feed_link_up(first + usize::from(shard), wire as usize, peer),
+            Input::LinkDown { shard, wire } => self.feed_link_down(first + usize::from(shard), wire as usize),
+            Input::Submit { shard, token, member, request } => {
+                let host = first + usize::from(shard);
+                let now = self.now_of(host);
+                let Some(machine) = &mut self.shards[host].host else { return };
+                let submitted = match member {
+                    Some(member) => machine.submit_to(now, token, member, request),
+                    None => machine.submit(now, token, request),
+                };
+                if let Submitted::Done(outcome) = submitted {
+                    self.reply(host, token, outcome);
+                }
+                self.after(host);
+            }
+        }
+    }
+
+    /// After an input: batch or flush, do what the host wants, set its timer.
+    pub(crate) fn after(&mut self, host: usize) {
+        self.shards[host].idle_ticks = 0;
+        match self.options.batching {
+            Batching::Never => {
+                let now = self.now_of(host);
+                if let Some(machine) = &mut self.shards[host].host {
+                    machine.flush(now);
+                }
+            }
+            Batching::Upto(most_us) => {
+                if !self.shards[host].flush_pending {
+                    self.shards[host].flush_pending = true;
+                    let at = self.now + self.rng.processes.below(most_us + 1);
+                    self.queue.push(at, Event::Flush { host: host as u16 });
+                }
+            }
+        }
+        self.drain(host);
+        self.arm(host);
+    }
+
+    pub(super) fn flush(&mut self, host: usize) {
+        self.shards[host].flush_pending = false;
+        if self.nodes[host / self.options.shards].state != Life::Up {
+            return;
+        }
+        let now = self.now_of(host);
+        if let Some(machine) = &mut self.shards[host].host {
+            machine.flush(now);
+        }
+        self.drain(host);
+        self.arm(host);
+    }
+
+    pub(crate) fn drain(&mut self, host: usize) {
+        while let Some(action) = self.shards[host].host.as_mut().and_then(proto::Host::poll_action) {
+            match action {
+                Action::Send { to, message } => self.send(host, usize::from(to.0), message),
+                Action::Coordinator(message) => self.send_up(host / self.options.shards, message),
+                Action::Reply { token, outcome } => self.reply(host, token, outcome),
+            }
+        }
+    }
+
+    fn send(&mut self, host: usize, to: usize, message: PeerMessage) {
+        let from = self.nodes[host / self.options.shards].id;
+        self.digest.mix(self.now ^ (host as u64) << 48 ^ (to as u64) << 56);
+        self.digest.mix(number_of(&message));
+        if usize::from(from.node.0) == to {
+            self.fail("driver", None, format!("{from} sends to itself: {}", Brief(&message)));
+            return;
+        }
+        let wire = self.wires.between(host, to);
+        let open = self.wires.get(wire).open;
+        note!(self, "{from} -> node-{to}: {}{}", Brief(&message), if open { "" } else { " (no link)" });
+        self.watch(from, &message);
+        if open {
+            self.post(wire, Parcel::Message(message));
+        }
+    }
+
+    /// Holds what is sent against the shadow of its stream.
+    fn watch(&mut self, from: HostId, message: &PeerMessage) {
+        let PeerMessage::Group(message) = message else { return };
+        let member = cluster::MemberId { group: message.group, role: message.from };
+        let k = self.options.k;
+        let broken = match &message.body {
+            GroupBody::Frame(frame) => {
+                let index = self.stream_index(member);
+                let view = self.coordinator.coordinator.map().and_then(|map| map.group(message.group));
+                let required =
+                    view.into_iter().flat_map(|view| view.in_sync()).map(|(role, host)| (usize::from(role.0) - k, host));
+                self.shadow.streams[index].sent(from, frame.term, frame.committed, &frame.records, required)
+            }
+            GroupBody::Ack(ack) => self.confirm(from, message, ack.term, ack.received),
+            GroupBody::Welcome(welcome) => self.confirm(from, message, welcome.term, welcome.received),
+            GroupBody::Residual(_) => {
+                self.stats.residuals += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(what) = broken {
+            let what = format!("{}/{}: {what}", message.group, message.from);
+            self.fail("stream", Some(Suspect::Group(message.group)), what);
+        }
+    }
+
+    fn confirm(
+        &mut self,
+        from: HostId,
+        message: &wire::message::GroupMessage,
+        term: cluster::Term,
+        received: cluster::Seq,
+    ) -> Result<(), String> {
+        let index = self.stream_index(cluster::MemberId { group: message.group, role: message.to });
+        let parity = usize::from(message.from.0) - self.options.k;
+        self.shadow.streams[index].confirmed(parity, from, term, received)
+    }
+
+    /// Sets the timer of `host`.
+    pub(crate) fn arm(&mut self, host: usize) {
+        let shard = &mut self.shards[host];
+        let Some(machine) = &shard.host else { return };
+        let clock = &self.nodes[host / self.options.shards].clock;
+        let Some(at) = clock.when(machine.next_deadline(), self.now) else { return };
+        if at < shard.tick_at {
+            shard.tick_at = at;
+            self.queue.push(at, Event::Tick { host: host as u16 });
+        }
+    }
+
+    pub(super) fn tick(&mut self, host: usize) {
+        if self.shards[host].tick_at != self.now {
+            return;
+        }
+        self.shards[host].tick_at = u64::MAX;
+        if self.nodes[host / self.options.shards].state != Life::Up {
+            return;
+        }
+        self.tick_now(host);
+    }
+
+    pub(crate) fn tick_now(&mut self, host: usize) {
+        let now = self.now_of(host);
+        let Some(machine) = &mut self.shards[host].host else { return };
+        if machine.next_deadline() <= now.time {
+            machine.tick(now);
+            machine.flush(now);
+            let stuck = machine.next_deadline() <= now.time;
+            self.drain(host);
+            self.shards[host].idle_ticks += 1;
+            if stuck && self.shards[host].idle_ticks > MAX_IDLE_TICKS {
+                let id = self.nodes[host / self.options.shards].id;
+                self.fail("timer", None, format!("{id} wants to be woken again and again at one moment"));
+            }
+            if stuck {
+                // Time must pass, or nothing else would ever happen.
+                self.shards[host].tick_at = self.now + 1;
+                self.queue.push(self.now + 1, Event::Tick { host: host as u16 });
+                return;
+            }
+        }
+        self.arm(host);
+    }
+
+    /// Gives `input` to the coordinator: at once, or when it goes on after a pause.
+    pub(crate) fn give_coordinator(&mut self, input: CoordinatorInput) {
+        if self.coordinator.paused {
+            self.coordinator.backlog.push_back(input);
+        } else {
+            self.feed_coordinator(input);
+        }
+    }
+
+    pub(crate) fn feed_coordinator(&mut self, input: CoordinatorInput) {
+        let now = now_at(&self.options, &self.coordinator.clock, self.now);
+        match input {
+            CoordinatorInput::Message(from, message) => {
+                note!(self, "coordinator <- {from}: {}", Brief(&message));
+                if let ToCoordinator::Register(_) = message {
+                    self.nodes[usize::from(from.node.0)].line.registered = Some(from);
+                }
+                self.coordinator.coordinator.handle(now, from, message);
+            }
+            CoordinatorInput::Lost(host) => self.coordinator.coordinator.connection_lost(now, host),
+            CoordinatorInput::Exited(node) => self.coordinator.coordinator.exited(now, node),
+        }
+        self.after_coordinator();
+    }
+
+    pub(super) fn coordinator_tick(&mut self) {
+        if self.coordinator.tick_at != self.now {
+            return;
+        }
+        self.coordinator.tick_at = u64::MAX;
+        if !self.coordinator.paused {
+            let now = now_at(&self.options, &self.coordinator.clock, self.now);
+            self.coordinator.coordinator.tick(now);
+            self.after_coordinator();
+        }
+    }
+
+    pub(crate) fn after_coordinator(&mut self) {
+        while let Some(CoordinatorAction::Send { to, message }) = self.coordinator.coordinator.poll_action() {
+            self.send_down(to, message);
+        }
+        self.watch_views();
+        self.arm_coordinator();
+    }
+
+    pub(crate) fn arm_coordinator(&mut self) {
+        let deadline = self.coordinator.coordinator.next_deadline();
+        let Some(at) = self.coordinator.clock.when(deadline, self.now + 1) else { return };
+        if at < self.coordinator.tick_at {
+            self.coordinator.tick_at = at;
+            self.queue.push(at, Event::CoordinatorTick);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A cluster and its queue of events. Moves when told to; knows nothing of what is right.
+
+pub(crate) mod clients;
+mod drive;
+mod links;
+mod processes;
+
+use cluster::{ClusterMap, GroupId, HostId, MemberId, ViewVersion};
+use proto::Host;
+
+use super::brief::Digest;
+use super::calls::{Client, Key, Running};
+use super::clock::Clock;
+use super::faults::Nemesis;
+use super::network::Wires;
+use super::options::{Options, purpose};
+use super::oracle::Oracle;
+use super::process::{CoordinatorProcess, Life, Node, Shard};
+use super::queue::{Event, Queue};
+use super::report::{Failure, Stats};
+use super::rng::Rng;
+use super::stream::Stream;
+use super::trace::{Trace, note};
+
+/// Ticks of one host without progress that count as a timer that never comes to rest.
+const MAX_IDLE_TICKS: u32 = 2_000;
+
+/// Random streams that belong to the world.
+pub(crate) struct Rngs {
+    pub network: Rng,
+    pub clients: Rng,
+    pub faults: Rng,
+    pub checks: Rng,
+    pub processes: Rng,
+}
+
+/// What the simulator remembers of the records of every data role.
+pub(crate) struct Shadow {
+    /// By group and data role.
+    pub streams: Vec<Stream>,
+    /// Newest version of each group's view.
+    pub versions: Vec<ViewVersion>,
+}
+
+/// A whole cluster in virtual time.
+pub struct World {
+    pub(crate) options: Options,
+    pub(crate) now: u64,
+    pub(crate) queue: Queue,
+    pub(crate) wires: Wires,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) coordinator: CoordinatorProcess,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) oracles: Vec<Oracle>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) running: Vec<Running>,
+    pub(crate) flushes: Vec<Vec<(u16, u32)>>,
+    pub(crate) clients_stop: bool,
+    pub(crate) calls_begun: u32,
+    pub(crate) answers: Vec<Option<wire::op::Outcome>>,
+    pub(crate) shadow: Shadow,
+    pub(crate) nemesis: Nemesis,
+    pub(crate) rng: Rngs,
+    pub(crate) digest: Digest,
+    pub(crate) trace: Trace,
+    pub(crate) failure: Option<Failure>,
+    /// The key or group that the failure is about.
+    pub(crate) suspect: Option<Suspect>,
+    pub(crate) stats: Stats,
+    pub(crate) next_check: u64,
+}
+
+/// What a failure is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspect {
+    Key(usize),
+    Group(GroupId),
+}
+
+impl World {
+    /// A cluster about to start: nothing has happened yet.
+    #[must_use]
+    pub fn new(options: Options, trace: Trace) -> Self {
+        let seed = options.seed;
+        let mut rng = Rngs {
+            network: Rng::new(seed, purpose::NETWORK),
+            clients: Rng::new(seed, purpose::CLIENTS),
+            faults: Rng::new(seed, purpose::FAULTS),
+            checks: Rng::new(seed, purpose::CHECKS),
+            processes: Rng::new(seed, purpose::PROCESSES),
+        };
+        let wires = Wires::new(options.nodes, options.shards, &options.network, &mut rng.network);
+        let clock = |rng: &mut Rng| {
+            let drift = rng.below(2 * options.drift_ppm as u64 + 1) as i64 - options.drift_ppm;
+            Clock::new(rng.below(1 << 40), drift)
+        };
+        let nodes: Vec<Node> =
+            (0..options.nodes).map(|n| Node::new(n, clock(&mut rng.processes), &options)).collect();
+        let shards = (0..options.nodes * options.shards).map(|_| Shard::empty()).collect();
+        let coordinator = CoordinatorProcess::new(&options, clock(&mut rng.processes));
+        let streams = (0..options.groups * options.k).map(|_| Stream::new(options.m)).collect();
+        let next_check = if options.check_every == 0 { u64::MAX } else { options.check_every };
+        let mut world = Self {
+            now: 0,
+            queue: Queue::default(),
+            wires,
+            nodes,
+            shards,
+            coordinator,
+            keys: Vec::new(),
+            oracles: Vec::new(),
+            clients: Vec::new(),
+            running: Vec::new(),
+            flushes: Vec::new(),
+            clients_stop: false,
+            calls_begun: 0,
+            answers: Vec::new(),
+            shadow: Shadow { streams, versions: vec![ViewVersion(0); options.groups] },
+            nemesis: Nemesis::default(),
+            rng,
+            digest: Digest::default(),
+            trace,
+            failure: None,
+            suspect: None,
+            stats: Stats::default(),
+            next_check,
+            options,
+        };
+        for node in 0..world.options.nodes {
+            world.start(node);
+        }
+        world.arm_coordinator();
+        world
+    }
+
+    /// Virtual time, in microseconds.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The first rule that was broken.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// The coordinator's map, once the cluster has formed.
+    #[must_use]
+    pub fn map(&self) -> Option<&ClusterMap> {
+        self.coordinator.coordinator.map()
+    }
+
+    /// The host that is shard `group % shards` of `node`; none while the node is down.
+    pub(crate) fn host_of(&self, node: usize, group: GroupId) -> Option<&Host> {
+        let shard = group.0 as usize % self.options.shards;
+        self.shards[node * self.options.shards + shard].host.as_ref()
+    }
+
+    /// The running host that is process `id`, for `group`; none if that life of the node has ended.
+    pub(crate) fn host_by_id(&self, id: HostId, group: GroupId) -> Option<&Host> {
+        let node = usize::from(id.node.0);
+        if self.nodes[node].id != id { None } else { self.host_of(node, group) }
+    }
+
+    /// Whether process `id` has not ended.
+    pub(crate) fn is_alive(&self, id: HostId) -> bool {
+        let node = &self.nodes[usize::from(id.node.0)];
+        node.id == id && node.state != Life::Down
+    }
+
+    /// Where the shadow of a data role is.
+    pub(crate) fn stream_index(&self, member: MemberId) -> usize {
+        member.group.0 as usize * self.options.k + usize::from(member.role.0)
+    }
+
+    /// Does the next thing; false if there is none, or a rule is broken.
+    pub fn step(&mut self) -> bool {
+        if self.failure.is_some() {
+            return false;
+        }
+        let Some((at, event)) = self.queue.pop() else { return false };
+        debug_assert!(at >= self.now, "time does not run backwards");
+        self.now = at;
+        self.stats.events += 1;
+        self.handle(event);
+        if self.stats.events >= self.next_check {
+            self.next_check = self.stats.events + 1 + self.rng.checks.below(2 * self.options.check_every);
+            self.check_something();
+        }
+        self.failure.is_none()
+    }
+
+    /// Goes on until virtual time `until`, or a broken rule; whether none was broken.
+    pub fn run_until(&mut self, until: u64) -> bool {
+        while self.queue.next_at().is_some_and(|at| at <= until) {
+            if !self.step() {
+                break;
+            }
+        }
+        if self.failure.is_none() {
+            self.now = self.now.max(until);
+        }
+        self.failure.is_none()
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Deliver { wire, epoch } => self.deliver(wire as usize, epoch),
+            Event::Tick { host } => self.tick(usize::from(host)),
+            Event::Flush { host } => self.flush(usize::from(host)),
+            Event::Heartbeat { node, life } => self.heartbeat(usize::from(node), life),
+            Event::Connect { pair } => self.connect(pair as usize),
+            Event::Notice { wire, epoch } => self.notice_cut(wire as usize, epoch),
+            Event::Join { node, life } => self.join(usize::from(node), life),
+            Event::Uplink { node, epoch } => self.uplink(usize::from(node), epoch),
+            Event::Downlink { node, epoch } => self.downlink(usize::from(node), epoch),
+            Event::Parted { node, epoch } => self.parted(usize::from(node), epoch),
+            Event::CoordinatorTick => self.coordinator_tick(),
+            Event::Exited { node, life } => self.exited(usize::from(node), life),
+            Event::Client { client } => self.client_turn(usize::from(client)),
+            Event::Patience { client, call } => self.patience(usize::from(client), call),
+            Event::Dropped { client, call } => self.patience(usize::from(client), call),
+            Event::Fault => self.next_fault(),
+            Event::Mend { fault } => self.mend(fault as usize),
+            Event::Restart { node, life } => self.restart_due(usize::from(node), life),
+            Event::Resume { node, life } => self.resume_due(usize::from(node), life),
+            Event::CoordinatorResume => self.coordinator_resume(),
+        }
+    }
+
+    /// A rule is broken. The first one counts.
+    pub(crate) fn fail(&mut self, rule: &'static str, suspect: Option<Suspect>, what: String) {
+        note!(self, "BROKEN {rule}: {what}");
+        if self.failure.is_none() {
+            self.failure = Some(Failure { at: self.now, event: self.stats.events, rule, what });
+            self.suspect = suspect;
+        }
+    }
+}

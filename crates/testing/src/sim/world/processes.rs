@@ -1,0 +1,207 @@
+//! Processes start, end, stand still and go on.
+
+use cluster::{HostId, Incarnation, RoleStatus};
+
+use super::super::brief::Brief;
+use super::super::process::{CoordinatorInput, Life, now_at};
+use super::super::queue::Event;
+use super::super::rng::scatter;
+use super::super::trace::note;
+use super::{Suspect, World};
+
+impl World {
+    /// The process of `node` begins.
+    pub(crate) fn start(&mut self, node: usize) {
+        let life = self.nodes[node].life;
+        for shard in 0..self.options.shards {
+            let host = self.nodes[node].host(shard, &self.options);
+            let cell = &mut self.shards[node * self.options.shards + shard];
+            cell.host = Some(host);
+            cell.tick_at = u64::MAX;
+            cell.flush_pending = false;
+        }
+        for shard in 0..self.options.shards {
+            self.arm(node * self.options.shards + shard);
+        }
+        let after = 1 + self.rng.network.below(self.options.network.reconnect_us + 1);
+        self.queue.push(self.now + after, Event::Join { node: node as u16, life });
+        let beat = self.now + self.rng.network.below(self.options.timing.heartbeat_us + 1);
+        self.queue.push(beat, Event::Heartbeat { node: node as u16, life });
+        for pair in self.wires.pairs_of(node) {
+            self.try_to_connect(pair);
+        }
+    }
+
+    /// The process of `node` ends; its memory is gone.
+    pub(crate) fn crash(&mut self, node: usize) {
+        if self.nodes[node].state == Life::Down {
+            return;
+        }
+        note!(self, "{} crashes", self.nodes[node].id);
+        self.stats.crashes += 1;
+        let life = self.nodes[node].life;
+        self.nodes[node].state = Life::Down;
+        self.nodes[node].backlog.clear();
+        for shard in 0..self.options.shards {
+            self.shards[node * self.options.shards + shard].host = None;
+        }
+        self.check_budget_is_returned(node);
+        for pair in self.wires.pairs_of(node) {
+            self.cut(pair);
+            for wire in self.wires.of_pair(pair) {
+                let (_, to) = self.wires.ends(wire);
+                if to / self.options.shards == node {
+                    self.wires.get_mut(wire).sender = None;
+                }
+            }
+        }
+        self.cut_line(node);
+        self.drop_calls_at(node);
+        if let Some(after) = self.options.faults.supervised_us {
+            self.queue.push(self.now + after, Event::Exited { node: node as u16, life });
+        }
+    }
+
+    fn check_budget_is_returned(&mut self, node: usize) {
+        let left = self.nodes[node].budget.total_used();
+        if left != 0 {
+            let id = self.nodes[node].id;
+            self.fail("budget", None, format!("{id} has ended and still holds {left} bytes"));
+        }
+    }
+
+    pub(super) fn exited(&mut self, node: usize, life: u32) {
+        if self.nodes[node].life == life && self.nodes[node].state == Life::Down {
+            self.give_coordinator(CoordinatorInput::Exited(self.nodes[node].id.node));
+        }
+    }
+
+    pub(super) fn restart_due(&mut self, node: usize, life: u32) {
+        if self.nodes[node].life == life && self.nodes[node].state == Life::Down {
+            self.restart(node);
+        }
+    }
+
+    /// A new process on `node`, with empty memory.
+    pub(crate) fn restart(&mut self, node: usize) {
+        let state = &mut self.nodes[node];
+        state.life += 1;
+        let number = scatter(u64::from(state.life) << 16 ^ node as u64);
+        state.id = HostId { node: state.id.node, incarnation: Incarnation(number) };
+        state.state = Life::Up;
+        note!(self, "{} starts", self.nodes[node].id);
+        self.start(node);
+    }
+
+    /// The process of `node` stands still.
+    pub(crate) fn pause(&mut self, node: usize) {
+        if self.nodes[node].state == Life::Up {
+            note!(self, "{} stands still", self.nodes[node].id);
+            self.nodes[node].state = Life::Paused;
+        }
+    }
+
+    pub(super) fn resume_due(&mut self, node: usize, life: u32) {
+        if self.nodes[node].life == life {
+            self.resume(node);
+        }
+    }
+
+    /// The process of `node` goes on: with its timers first or with its inputs first.
+    pub(crate) fn resume(&mut self, node: usize) {
+        if self.nodes[node].state != Life::Paused {
+            return;
+        }
+        note!(self, "{} goes on", self.nodes[node].id);
+        self.nodes[node].state = Life::Up;
+        let first = node * self.options.shards;
+        let timers_first = self.rng.processes.percent(50);
+        if timers_first {
+            self.tick_all(first);
+        }
+        while let Some(input) = self.nodes[node].backlog.pop_front() {
+            self.feed(node, input);
+            if self.nodes[node].state == Life::Down {
+                return;
+            }
+        }
+        self.tick_all(first);
+    }
+
+    fn tick_all(&mut self, first: usize) {
+        for host in first..first + self.options.shards {
+            self.tick_now(host);
+            if !self.shards[host].flush_pending {
+                self.after(host);
+            }
+        }
+    }
+
+    /// The coordinator stands still.
+    pub(crate) fn pause_coordinator(&mut self) {
+        note!(self, "coordinator stands still");
+        self.coordinator.paused = true;
+    }
+
+    pub(super) fn coordinator_resume(&mut self) {
+        self.resume_coordinator();
+    }
+
+    /// The coordinator goes on.
+    pub(crate) fn resume_coordinator(&mut self) {
+        if !std::mem::take(&mut self.coordinator.paused) {
+            return;
+        }
+        note!(self, "coordinator goes on");
+        let timers_first = self.rng.processes.percent(50);
+        let now = now_at(&self.options, &self.coordinator.clock, self.now);
+        if timers_first {
+            self.coordinator.coordinator.tick(now);
+            self.after_coordinator();
+        }
+        while let Some(input) = self.coordinator.backlog.pop_front() {
+            self.feed_coordinator(input);
+        }
+        self.coordinator.coordinator.tick(now);
+        self.after_coordinator();
+    }
+
+    /// Takes note of new views: ends streams where they say so.
+    pub(crate) fn watch_views(&mut self) {
+        let Some(map) = self.coordinator.coordinator.map() else { return };
+        let k = self.options.k;
+        let mut broken = None;
+        for view in &map.groups {
+            let group = view.group.0 as usize;
+            if self.shadow.versions[group] == view.version {
+                continue;
+            }
+            let known = std::mem::replace(&mut self.shadow.versions[group], view.version);
+            if known > view.version {
+                broken = Some((view.group, format!("the view goes back from {known} to {}", view.version)));
+            }
+            self.stats.views += 1;
+            if self.trace.is_on() {
+                let line = format!("coordinator decides {}", Brief(view));
+                self.trace.line(self.now, &line);
+            }
+            self.digest.mix(view.version.0 ^ (group as u64) << 32 ^ self.now << 8);
+            for (role, data) in view.data_roles() {
+                let start = match data.status {
+                    RoleStatus::Orphan(start) | RoleStatus::Rebuilding { start, .. } => start,
+                    RoleStatus::Full | RoleStatus::Fenced | RoleStatus::Lost => continue,
+                };
+                let stream = &mut self.shadow.streams[group * k + usize::from(role.0)];
+                if stream.term().0 < data.term {
+                    self.stats.takeovers += 1;
+                }
+                if let Err(what) = stream.begin_term(data.term, start) {
+                    broken = Some((view.group, format!("{}/{role}: {what}", view.group)));
+                }
+            }
+        }
+        if let Some((group, what)) = broken {
+            self.fail("takeover", Some(Suspect::Group(group)), what);
+        }
+    }
+}
