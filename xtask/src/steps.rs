@@ -49,23 +49,13 @@ fn unit() -> Result<(), String> {
 }
 
 fn sim() -> Result<(), String> {
-    let seed = commit_seed().to_string();
-    Run::cargo(&[
-        "run",
-        "--release",
-        "--quiet",
-        "-p",
-        "testing",
-        "--bin",
-        "sim",
-        "--",
-        "--seed",
-        &seed,
-        "--count",
-        "2000",
-    ])
-    .show()
+    let first = commit_seed();
+    let seeds = format!("{first}..{}", u64::from(first) + SIM_SEEDS);
+    Run::cargo(&["run", "--release", "--quiet", "-p", "testing", "--bin", "sim", "--", "--seeds", &seeds]).show()
 }
+
+/// Seeds of the simulator in one run of the tests.
+const SIM_SEEDS: u64 = 1000;
 
 /// A number that changes with every commit and is the same for everyone who has it.
 fn commit_seed() -> u32 {

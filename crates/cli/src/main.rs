@@ -3,12 +3,17 @@
 
 mod bench;
 mod config;
+mod coordinator;
 mod exit;
 mod kv;
+mod local;
+mod log;
 mod machine;
 mod output;
 mod process;
 mod progress;
+mod serve;
+mod settings;
 mod status;
 mod units;
 
@@ -37,6 +42,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Local(local::LocalArgs),
+    Serve(serve::ServeArgs),
     Status(status::StatusArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
@@ -58,6 +65,8 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<(), Exit> {
     match command {
+        Command::Local(args) => on_runtime(local::run(&args)),
+        Command::Serve(args) => on_runtime(serve::run(&args)),
         Command::Status(args) => on_runtime(status::run(&args)),
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),

@@ -194,7 +194,11 @@ impl Client {
             }
             Ok(Err(error @ (ClientError::Server(_) | ClientError::Request(_)))) => {
                 self.connections.insert(address, connection);
-                return Err(error);
+                match refusal_of(&error) {
+                    Refusal::Final => return Err(error),
+                    Refusal::NothingDone => return Err(unreachable(error.to_string())),
+                    Refusal::Unknown => error.to_string(),
+                }
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no answer in {limit:?}"),
@@ -203,6 +207,24 @@ impl Client {
             Repeat::Harmless => Err(unreachable(broken)),
             Repeat::Harmful => Err(ClientError::Unknown(format!("{address}: {broken}"))),
         }
+    }
+}
+
+/// What a refusal says about the request.
+enum Refusal {
+    /// It cannot be done.
+    Final,
+    /// It was not done, and may be tried again.
+    NothingDone,
+    /// It may or may not have been done.
+    Unknown,
+}
+
+fn refusal_of(error: &ClientError) -> Refusal {
+    match error {
+        ClientError::Server(words) if words.contains("nothing was done") => Refusal::NothingDone,
+        ClientError::Server(words) if words.starts_with("outcome unknown") => Refusal::Unknown,
+        _ => Refusal::Final,
     }
 }
 

@@ -12,6 +12,8 @@ pub enum Reply<'a> {
         key: &'a [u8],
         /// Client flags.
         flags: u32,
+        /// The unique that `gets` asks for.
+        cas: Option<u64>,
         /// The bytes.
         value: &'a [u8],
     },
@@ -127,6 +129,7 @@ fn parse_value<'a>(buffer: &'a [u8], rest: &'a [u8], data: usize) -> Parsed<'a> 
     let (Some(flags), Some(len)) = (flags, len) else {
         return Parsed::Malformed("a VALUE line has bad numbers");
     };
+    let cas = fields.next().and_then(decimal);
     let total = data + len + END.len();
     if buffer.len() < total {
         return Parsed::Incomplete(total);
@@ -134,7 +137,7 @@ fn parse_value<'a>(buffer: &'a [u8], rest: &'a [u8], data: usize) -> Parsed<'a> 
     if &buffer[data + len..total] != END {
         return Parsed::Malformed("a value is not followed by END");
     }
-    Parsed::Complete(Reply::Value { key, flags, value: &buffer[data..data + len] }, total)
+    Parsed::Complete(Reply::Value { key, flags, cas, value: &buffer[data..data + len] }, total)
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {
@@ -156,8 +159,15 @@ mod tests {
     #[test]
     fn a_hit_is_one_reply_with_its_value() {
         let bytes = b"VALUE key 5 3\r\na\nb\r\nEND\r\nSTORED\r\n";
-        let expected = Reply::Value { key: b"key", flags: 5, value: b"a\nb" };
+        let expected = Reply::Value { key: b"key", flags: 5, cas: None, value: b"a\nb" };
         assert_eq!(parse(bytes), Parsed::Complete(expected, bytes.len() - 8));
+    }
+
+    #[test]
+    fn gets_brings_the_unique() {
+        let bytes = b"VALUE key 0 0 77\r\n\r\nEND\r\n";
+        let expected = Reply::Value { key: b"key", flags: 0, cas: Some(77), value: b"" };
+        assert_eq!(parse(bytes), Parsed::Complete(expected, bytes.len()));
     }
 
     #[test]

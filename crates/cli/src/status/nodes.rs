@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::fetch_json;
 use cluster::{ClusterMap, NodeId, NodeInfo, RoleStatus};
 use serde::Serialize;
-use serde_json::Value;
+use server::NodeStatus;
 
 /// One node's line.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +33,8 @@ pub struct NodeReport {
     pub memory_limit_bytes: Option<u64>,
     /// Items that it serves, if the node answered.
     pub items: Option<u64>,
+    /// Pages that its stand-ins have not repaired yet, if the node answered.
+    pub absent_pages: Option<u64>,
 }
 
 /// Asks every live node of the map, all at once.
@@ -40,19 +42,19 @@ pub async fn ask_all(map: &ClusterMap, limit: Duration) -> Vec<NodeReport> {
     let ask = |info: &NodeInfo| {
         let (http, alive) = (info.http, info.alive);
         tokio::spawn(async move {
-            if alive { fetch_json::<Value>(http, "/status", limit).await.ok() } else { None }
+            if alive { fetch_json::<NodeStatus>(http, "/status", limit).await.ok() } else { None }
         })
     };
     let asked: Vec<_> = map.nodes.iter().map(ask).collect();
     let mut reports = Vec::new();
     for (info, answer) in map.nodes.iter().zip(asked) {
-        let answer = answer.await.ok().flatten().unwrap_or(Value::Null);
-        reports.push(report(map, info, &answer));
+        let answer = answer.await.ok().flatten();
+        reports.push(report(map, info, answer.as_ref()));
     }
     reports
 }
 
-fn report(map: &ClusterMap, info: &NodeInfo, answer: &Value) -> NodeReport {
+fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> NodeReport {
     let data = map.groups.iter().flat_map(|group| &group.data);
     let serves =
         |role: &&cluster::DataRole| role.primary == Some(info.host) && role.status != RoleStatus::Lost;
@@ -66,14 +68,9 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: &Value) -> NodeReport {
         http: info.http,
         data_roles: data.filter(serves).count(),
         parity_roles: parities.filter(|(_, host)| *host == info.host).count(),
-        memory_used_bytes: number(answer, &["memory_used_bytes", "/memory/used_bytes"]),
-        memory_limit_bytes: number(answer, &["memory_limit_bytes", "/memory/limit_bytes"]),
-        items: number(answer, &["items"]),
+        memory_used_bytes: answer.map(|status| status.memory.used_bytes),
+        memory_limit_bytes: answer.map(|status| status.memory.limit_bytes),
+        items: answer.map(|status| status.items),
+        absent_pages: answer.map(|status| status.absent_pages),
     }
-}
-
-/// The first of the places that holds a number; a place is a key, or a path that starts with a slash.
-fn number(answer: &Value, places: &[&str]) -> Option<u64> {
-    let find = |place: &&str| if place.starts_with('/') { answer.pointer(place) } else { answer.get(place) };
-    places.iter().find_map(find)?.as_u64()
 }

@@ -8,6 +8,8 @@ use super::{GroupReport, Status};
 use crate::output::{Table, Tone, tinted};
 use crate::units::Size;
 
+const PAGE_BYTES: u64 = store::PAGE_BYTES as u64;
+
 /// Groups that are shown in full; beyond it only those that are not as they should be.
 const GROUPS_SHOWN: usize = 16;
 
@@ -41,7 +43,8 @@ fn headline(status: &Status) -> String {
 }
 
 fn nodes(nodes: &[NodeReport]) -> String {
-    let mut table = Table::new(&["node", "state", "memcached", "http", "data", "parity", "memory", "items"]);
+    let mut table =
+        Table::new(&["node", "state", "memcached", "http", "data", "parity", "memory", "items", "to repair"]);
     for node in nodes {
         table.row(vec![
             node.node.0.to_string(),
@@ -52,6 +55,7 @@ fn nodes(nodes: &[NodeReport]) -> String {
             node.parity_roles.to_string(),
             memory(node),
             node.items.map_or_else(|| "-".to_owned(), |items| items.to_string()),
+            node.absent_pages.map_or_else(|| "-".to_owned(), |pages| Size(pages * PAGE_BYTES).to_string()),
         ]);
     }
     table.render()

@@ -1,0 +1,75 @@
+//! The flags of `gestalt local`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use cluster::Profile;
+
+use crate::output::Format;
+use crate::settings::{DEFAULT_MEMORY, Eviction};
+use crate::units::{Size, address, duration};
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt local                                   five nodes, any two of which may be lost
+  gestalt local --nodes 3 --profile 'rs(2+1)' --memory 256MiB --port 22000 --http 22100
+
+Then:
+  printf 'set k 0 0 5\\r\\nhello\\r\\n' | nc -N 127.0.0.1 11211
+  gestalt status";
+
+/// A whole cluster on this machine: one process per node, and the coordinator in this one.
+///
+/// Prints a table of node, pid and address, then `ready`. An interrupt (Ctrl-C) or SIGTERM stops the nodes.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct LocalArgs {
+    /// How many nodes
+    #[arg(long, env = "GESTALT_NODES", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub nodes: u16,
+    /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; none survives none
+    #[arg(long, env = "GESTALT_PROFILE", default_value = "rs(3+2)")]
+    pub profile: Profile,
+    /// Memory of each node: a hard cap on all that it holds
+    #[arg(long, env = "GESTALT_MEMORY", default_value_t = DEFAULT_MEMORY)]
+    pub memory: Size,
+    /// Node i listens for memcached clients on this port + i
+    #[arg(long, env = "GESTALT_PORT", default_value_t = 11211)]
+    pub port: u16,
+    /// HTTP address (or port) of the coordinator; node i has the port after next: this port + 1 + i
+    #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
+    pub http: SocketAddr,
+    /// Where the nodes' logs go; a fresh temporary directory if not given
+    #[arg(long, env = "GESTALT_DIR")]
+    pub dir: Option<PathBuf>,
+    /// Worker threads of each node; the machine's cores shared out if not given
+    #[arg(long, env = "GESTALT_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub workers: Option<u16>,
+    /// Coding groups in all; a multiple of nodes times workers keeps roles balanced
+    #[arg(long, env = "GESTALT_GROUPS", value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub groups: Option<u32>,
+    /// What a node does when its memory is full
+    #[arg(long, env = "GESTALT_EVICT", value_enum, default_value_t)]
+    pub evict: Eviction,
+    /// Silence after which a node counts as lost; a node whose process ends is known at once
+    #[arg(long, env = "GESTALT_LEASE", default_value = "1s", value_parser = duration)]
+    pub lease: Duration,
+    /// What to do when a node's process ends
+    #[arg(long, env = "GESTALT_RESTART", value_enum, default_value_t)]
+    pub restart: Restart,
+    /// How to print the table
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// What to do when a node's process ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Restart {
+    /// Leave it.
+    #[default]
+    Never,
+    /// Start it again, with empty memory.
+    Always,
+}

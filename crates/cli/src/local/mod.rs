@@ -1,0 +1,224 @@
+//! `gestalt local`: the parent of a whole cluster on this machine.
+//!
+//! The coordinator runs in this process; every node is a process of its own, so that `kill -9` of a node is what it
+//! would be elsewhere. The parent sees a node end at once and tells the coordinator, which need not wait for a lease.
+
+mod args;
+mod child;
+mod plan;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub use args::LocalArgs;
+use args::Restart;
+use child::{Ended, Running, log_path};
+use client::fetch;
+use nix::sys::signal::Signal;
+pub use plan::Plan;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use crate::coordinator::Coordinator;
+use crate::exit::Exit;
+use crate::log;
+use crate::output::{self, Format, Table};
+use crate::progress::Progress;
+
+/// How long all nodes may take to be ready.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+/// How long nodes may take to stop before they are killed.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+/// How often readiness is asked for.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+/// Pause before a node is started again.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
+
+/// A running cluster.
+struct Cluster {
+    plan: Plan,
+    coordinator: Coordinator,
+    nodes: Vec<Running>,
+    ended: mpsc::UnboundedReceiver<Ended>,
+    ended_sender: mpsc::UnboundedSender<Ended>,
+    logs: Logs,
+}
+
+/// Where logs go; a temporary directory goes away with a cluster that ended well.
+enum Logs {
+    Given(PathBuf),
+    Temporary(tempfile::TempDir),
+}
+
+impl Logs {
+    fn open(dir: Option<&Path>) -> std::io::Result<Self> {
+        match dir {
+            Some(dir) => std::fs::create_dir_all(dir).map(|()| Self::Given(dir.to_owned())),
+            None => tempfile::Builder::new().prefix("gestalt-").tempdir().map(Self::Temporary),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(dir) => dir,
+            Self::Temporary(dir) => dir.path(),
+        }
+    }
+
+    fn keep(self) {
+        if let Self::Temporary(dir) = self {
+            let _ = dir.keep();
+        }
+    }
+}
+
+/// Starts a cluster and looks after it until it is told to stop.
+///
+/// # Errors
+/// `Usage` if it cannot be started, `AtRisk` if every node has ended.
+pub async fn run(args: &LocalArgs) -> Result<(), Exit> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
+    let mut cluster = Cluster::start(args)?;
+    let result = tokio::select! {
+        result = cluster.live(args) => result,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    };
+    cluster.stop().await;
+    if result.is_err() {
+        cluster.logs.keep();
+    }
+    result
+}
+
+impl Cluster {
+    fn start(args: &LocalArgs) -> Result<Self, Exit> {
+        let plan = Plan::new(args)?;
+        let logs = Logs::open(args.dir.as_deref())
+            .and_then(|logs| File::create(logs.path().join("coordinator.log")).map(|file| (logs, file)));
+        let (logs, coordinator_log) =
+            logs.map_err(|error| Exit::Usage(format!("cannot write logs: {error}: choose another --dir")))?;
+        log::to_file(coordinator_log);
+        let coordinator = Coordinator::start(&plan)?;
+        let (ended_sender, ended) = mpsc::unbounded_channel();
+        let mut cluster = Self { plan, coordinator, nodes: Vec::new(), ended, ended_sender, logs };
+        for index in 0..cluster.plan.nodes.len() {
+            let node = cluster.spawn(index)?;
+            cluster.nodes.push(node);
+        }
+        Ok(cluster)
+    }
+
+    fn spawn(&self, index: usize) -> Result<Running, Exit> {
+        let coordinator = self.coordinator.address();
+        Running::start(&self.plan, index, coordinator, self.logs.path(), self.ended_sender.clone())
+            .map_err(|error| Exit::Usage(format!("cannot start node {index}: {error}")))
+    }
+
+    /// Until the end of the last node, or of the future.
+    async fn live(&mut self, args: &LocalArgs) -> Result<(), Exit> {
+        self.wait_until_ready().await?;
+        self.announce(args.output);
+        while let Some(ended) = self.ended.recv().await {
+            self.handle_end(&ended, args.restart).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_until_ready(&mut self) -> Result<(), Exit> {
+        let deadline = Instant::now() + READY_LIMIT;
+        let mut progress = Progress::start();
+        let mut waiting: Vec<usize> = (0..self.nodes.len()).collect();
+        while let Some(&index) = waiting.last() {
+            if let Ok(ended) = self.ended.try_recv() {
+                return Err(self.failed_start(&ended));
+            }
+            if Instant::now() > deadline {
+                let log = log_path(self.logs.path(), &self.plan.nodes[index]);
+                return Err(Exit::Usage(format!(
+                    "node {index} is not ready after {}s: see {}",
+                    READY_LIMIT.as_secs(),
+                    log.display()
+                )));
+            }
+            if fetch(self.plan.nodes[index].http, "/readyz", Duration::from_secs(1)).await.is_ok() {
+                waiting.pop();
+                continue;
+            }
+            progress.show(|| format!("waiting for {} of {} nodes", waiting.len(), self.nodes.len()));
+            sleep(ASK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// The last line of the log says why.
+    fn failed_start(&self, ended: &Ended) -> Exit {
+        let log = log_path(self.logs.path(), &self.plan.nodes[ended.index]);
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let reason = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no word in its log");
+        Exit::Usage(format!("node {} did not start ({}): {reason}", ended.index, ended.status))
+    }
+
+    fn announce(&self, format: Format) {
+        #[derive(Serialize)]
+        struct Row {
+            node: u16,
+            pid: u32,
+            address: String,
+        }
+        let row = |(plan, node): (&plan::NodePlan, &Running)| Row {
+            node: plan.node.0,
+            pid: node.pid,
+            address: plan.memcached.to_string(),
+        };
+        let rows: Vec<Row> = self.plan.nodes.iter().zip(&self.nodes).map(row).collect();
+        if format == Format::Json {
+            output::print_json(&rows);
+        } else {
+            let mut table = Table::new(&["node", "pid", "address"]);
+            for row in rows {
+                table.row(vec![row.node.to_string(), row.pid.to_string(), row.address]);
+            }
+            output::print(&table.render());
+        }
+        output::print("ready\n");
+    }
+
+    async fn handle_end(&mut self, ended: &Ended, restart: Restart) -> Result<(), Exit> {
+        let id = self.plan.nodes[ended.index].node;
+        self.coordinator.exited(id);
+        eprintln!("node {} (pid {}) has ended: {}", id.0, ended.pid, ended.status);
+        if restart == Restart::Always {
+            sleep(RESTART_PAUSE).await;
+            self.nodes[ended.index] = self.spawn(ended.index)?;
+            eprintln!(
+                "node {} is started again with empty memory, pid {}",
+                id.0, self.nodes[ended.index].pid
+            );
+            return Ok(());
+        }
+        if self.nodes.iter().any(Running::is_running) {
+            return Ok(());
+        }
+        Err(Exit::AtRisk(format!("every node has ended: their logs are in {}", self.logs.path().display())))
+    }
+
+    /// Asks all nodes to stop, and kills those that do not.
+    async fn stop(&mut self) {
+        self.nodes.iter().for_each(|node| node.signal(Signal::SIGTERM));
+        if timeout(STOP_LIMIT, self.all_ended()).await.is_err() {
+            self.nodes.iter().for_each(|node| node.signal(Signal::SIGKILL));
+            let _ = timeout(STOP_LIMIT, self.all_ended()).await;
+        }
+    }
+
+    async fn all_ended(&mut self) {
+        while self.nodes.iter().any(Running::is_running) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What is about to be started, checked before anything is.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use cluster::{NodeId, Profile};
+
+use super::args::LocalArgs;
+use crate::exit::Exit;
+use crate::machine;
+use crate::settings::{Eviction, check_lease};
+use crate::units::Size;
+
+/// Memory that a node needs whatever it holds.
+const BASE_MEMORY_BYTES: u64 = 16 << 20;
+/// Memory below which a role cannot hold anything worth while.
+const ROLE_MEMORY_BYTES: u64 = 4 << 20;
+
+/// A cluster to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Protection.
+    pub profile: Profile,
+    /// Address of the coordinator's HTTP.
+    pub http: SocketAddr,
+    /// Workers of each node.
+    pub workers: u16,
+    /// Groups in all.
+    pub groups: u32,
+    /// Memory of each node.
+    pub memory: Size,
+    /// What a full node does.
+    pub evict: Eviction,
+    /// Silence after which a node counts as lost.
+    pub lease: Duration,
+    /// The nodes.
+    pub nodes: Vec<NodePlan>,
+}
+
+/// A node to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodePlan {
+    /// Its id.
+    pub node: NodeId,
+    /// Where memcached clients connect.
+    pub memcached: SocketAddr,
+    /// Where its status is.
+    pub http: SocketAddr,
+}
+
+impl Plan {
+    /// From the flags.
+    ///
+    /// # Errors
+    /// `Usage` if the profile needs more nodes, the memory is too little or more than the machine has, or a port is
+    /// in use.
+    pub fn new(args: &LocalArgs) -> Result<Self, Exit> {
+        check_lease(args.lease).map_err(Exit::Usage)?;
+        let workers = args.workers.unwrap_or_else(|| (machine::cores() / args.nodes).max(1));
+        let groups = args.groups.unwrap_or(u32::from(args.nodes) * u32::from(workers));
+        let plan = Self {
+            profile: args.profile,
+            http: args.http,
+            workers,
+            groups,
+            memory: args.memory,
+            evict: args.evict,
+            lease: args.lease,
+            nodes: (0..args.nodes).map(|node| node_plan(args, node)).collect::<Result<_, _>>()?,
+        };
+        plan.check_nodes()?;
+        plan.check_memory(machine::memory())?;
+        machine::check_free(&plan.addresses(), "--port and --http")?;
+        Ok(plan)
+    }
+
+    fn check_nodes(&self) -> Result<(), Exit> {
+        let (needed, nodes) = (self.profile.n(), self.nodes.len());
+        if nodes >= needed {
+            return Ok(());
+        }
+        Err(Exit::Usage(format!(
+            "profile {} needs {needed} nodes, there are {nodes}: give --nodes {needed} or a smaller --profile",
+            self.profile
+        )))
+    }
+
+    /// That the roles fit into a node and the nodes into the machine.
+    fn check_memory(&self, machine: Option<Size>) -> Result<(), Exit> {
+        let nodes = self.nodes.len() as u64;
+        let roles = (u64::from(self.groups) * self.profile.n() as u64).div_ceil(nodes);
+        let needed = Size(BASE_MEMORY_BYTES + roles * ROLE_MEMORY_BYTES);
+        if self.memory < needed {
+            return Err(Exit::Usage(format!(
+                "--memory {} is too little for the {roles} roles of a node: give at least {needed}",
+                self.memory
+            )));
+        }
+        let all = Size(self.memory.0.saturating_mul(nodes));
+        match machine {
+            Some(has) if all > has => Err(Exit::Usage(format!(
+                "{nodes} nodes of {} need {all}, this machine has {has}: give --memory {}MiB or less",
+                self.memory,
+                (has.0 / nodes) >> 20
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let nodes = self.nodes.iter().flat_map(|node| [node.memcached, node.http]);
+        nodes.chain([self.http]).collect()
+    }
+}
+
+fn node_plan(args: &LocalArgs, node: u16) -> Result<NodePlan, Exit> {
+    let port = |base: u16, offset: u16| {
+        base.checked_add(offset).filter(|&port| port > 0).ok_or_else(|| {
+            Exit::Usage(format!(
+                "port {base} + {offset} is beyond 65535: choose another with --port and --http"
+            ))
+        })
+    };
+    let memcached = SocketAddr::from(([127, 0, 0, 1], port(args.port, node)?));
+    let http = SocketAddr::new(args.http.ip(), port(args.http.port(), node + 1)?);
+    Ok(NodePlan { node: NodeId(node), memcached, http })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        args: LocalArgs,
+    }
+
+    fn error_of(flags: &[&str]) -> String {
+        let flags = Flags::parse_from(["local", "--port", "0"].iter().chain(flags));
+        Plan::new(&flags.args).unwrap_err().to_string()
+    }
+
+    fn plan(nodes: u16, memory: u64) -> Plan {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let node = |id| NodePlan { node: NodeId(id), memcached: address(id), http: address(id) };
+        Plan {
+            profile: Profile::rs(3, 2).unwrap(),
+            http: address(1),
+            workers: 1,
+            groups: u32::from(nodes),
+            memory: Size(memory),
+            evict: Eviction::Clock,
+            lease: Duration::from_secs(1),
+            nodes: (0..nodes).map(node).collect(),
+        }
+    }
+
+    #[test]
+    fn too_few_nodes_name_both_remedies() {
+        let text = plan(4, 1 << 30).check_nodes().unwrap_err().to_string();
+        assert_eq!(text, "profile rs(3+2) needs 5 nodes, there are 4: give --nodes 5 or a smaller --profile");
+    }
+
+    #[test]
+    fn memory_must_hold_the_roles_and_fit_the_machine() {
+        let machine = Some(Size(24 << 30));
+        assert!(plan(5, 1 << 30).check_memory(machine).is_ok());
+        let text = plan(5, 20 << 20).check_memory(machine).unwrap_err().to_string();
+        assert_eq!(text, "--memory 20MiB is too little for the 5 roles of a node: give at least 36MiB");
+        let text = plan(5, 8 << 30).check_memory(machine).unwrap_err().to_string();
+        assert_eq!(text, "5 nodes of 8GiB need 40GiB, this machine has 24GiB: give --memory 4915MiB or less");
+    }
+
+    #[test]
+    fn ports_beyond_the_last_one_are_refused() {
+        assert!(error_of(&["--http", "65533"]).contains("beyond 65535"));
+    }
+}

@@ -1,0 +1,211 @@
+//! `gestalt serve`: one node.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use cluster::NodeId;
+use proto::Timing;
+use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config::NodeFile;
+use crate::exit::Exit;
+use crate::log;
+use crate::machine;
+use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, check_lease};
+use crate::units::{Size, address, duration};
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt serve --node 3 --coordinator embedded://10.0.0.1:9179 --memcached 10.0.0.4:11211 --peer 10.0.0.4:9178
+  gestalt serve --config node.toml
+
+node.toml knows the same names as the flags:
+  node = 3
+  coordinator = \"embedded://10.0.0.1:9179\"
+  memcached = \"10.0.0.4:11211\"
+  peer = \"10.0.0.4:9178\"
+  memory = \"64GiB\"
+  lease = \"1s\"
+
+A flag beats the environment (GESTALT_NODE, GESTALT_MEMORY, ...), which beats the file, which beats the default.";
+
+/// One node of a cluster.
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = EXAMPLE)]
+pub struct ServeArgs {
+    /// TOML file with any of the settings below
+    #[arg(long, env = "GESTALT_CONFIG")]
+    config: Option<PathBuf>,
+    /// Id of the node, 0 to the number of nodes less one
+    #[arg(long, env = "GESTALT_NODE")]
+    node: Option<u16>,
+    /// Where the coordinator is: embedded://HOST:PORT
+    #[arg(long, env = "GESTALT_COORDINATOR")]
+    coordinator: Option<String>,
+    /// Where memcached clients connect [default: 127.0.0.1:11211]
+    #[arg(long, env = "GESTALT_MEMCACHED", value_parser = address)]
+    memcached: Option<SocketAddr>,
+    /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
+    #[arg(long, env = "GESTALT_PEER", value_parser = address)]
+    peer: Option<SocketAddr>,
+    /// Where status and metrics are [default: 127.0.0.1:9181]
+    #[arg(long, env = "GESTALT_HTTP", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// Hard cap on everything the node holds [default: 1GiB]
+    #[arg(long, env = "GESTALT_MEMORY")]
+    memory: Option<Size>,
+    /// Worker threads, the same number on every node [default: the cores of this machine]
+    #[arg(long, env = "GESTALT_WORKERS", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+    /// What to do when memory is full [default: clock]
+    #[arg(long, env = "GESTALT_EVICT", value_enum)]
+    evict: Option<Eviction>,
+    /// Failure domain, for example a rack
+    #[arg(long, env = "GESTALT_ZONE")]
+    zone: Option<String>,
+    /// Silence after which a node counts as lost, the same on every node [default: 1s]
+    #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
+    lease: Option<Duration>,
+    /// Ends with the process that has this id
+    #[arg(long, hide = true)]
+    parent_pid: Option<i32>,
+}
+
+/// Runs until it is told to stop.
+///
+/// # Errors
+/// `Usage` if the node cannot start, `Unreachable` if the cluster will not have it.
+pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
+    if let Some(parent) = args.parent_pid {
+        die_with(parent)?;
+    }
+    let config = settle(args)?;
+    log::to_stderr();
+    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
+    let node = Node::start(config).map_err(Exit::usage)?;
+    let exit = tokio::select! {
+        exit = node.ended() => exit,
+        _ = terminate.recv() => NodeExit::Stopped,
+        _ = interrupt.recv() => NodeExit::Stopped,
+    };
+    node.stop();
+    match exit {
+        NodeExit::Stopped => Ok(()),
+        other => Err(Exit::unreachable(other.reason())),
+    }
+}
+
+/// Flag (or environment), then file, then default.
+fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
+    let file = args.config.as_deref().map(NodeFile::read).transpose()?.unwrap_or_default();
+    let missing =
+        |name: &str| Exit::Usage(format!("no {name}: give --{name}, or {name} = … in the --config file"));
+    let node = args.node.or(file.node).ok_or_else(|| missing("node"))?;
+    let coordinator = args.coordinator.clone().or(file.coordinator).ok_or_else(|| missing("coordinator"))?;
+    let coordinator: CoordinatorAddress = coordinator.parse().map_err(Exit::usage)?;
+    let lease = args.lease.or(file.lease).unwrap_or(DEFAULT_LEASE);
+    check_lease(lease).map_err(Exit::Usage)?;
+    let memory = args.memory.or(file.memory).unwrap_or(DEFAULT_MEMORY);
+    check_memory(memory)?;
+    let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    Ok(NodeConfig {
+        workers: args.workers.or(file.workers).unwrap_or_else(machine::cores),
+        memcached: args.memcached.or(file.memcached).unwrap_or(local(11211)),
+        peer: args.peer.or(file.peer).unwrap_or(local(0)),
+        http: args.http.or(file.http).unwrap_or(local(9181)),
+        memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
+        eviction: eviction(args.evict, file.evict.as_deref())?.into(),
+        zone: args.zone.clone().or(file.zone).unwrap_or_default(),
+        timing: timing(lease),
+        ..NodeConfig::local(NodeId(node), coordinator)
+    })
+}
+
+/// The protocol's time-outs for a lease.
+pub fn timing(lease: Duration) -> Timing {
+    Timing::from_lease(u64::try_from(lease.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn check_memory(memory: Size) -> Result<(), Exit> {
+    match machine::memory() {
+        Some(has) if memory > has => {
+            Err(Exit::Usage(format!("--memory {memory} is more than this machine has: give {has} or less")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn eviction(flag: Option<Eviction>, file: Option<&str>) -> Result<Eviction, Exit> {
+    match (flag, file) {
+        (Some(flag), _) => Ok(flag),
+        (None, None) => Ok(Eviction::default()),
+        (None, Some(text)) => Eviction::from_str(text, false)
+            .map_err(|_| Exit::Usage(format!("key 'evict': '{text}' is not one of clock, none"))),
+    }
+}
+
+impl From<Eviction> for store::Eviction {
+    fn from(eviction: Eviction) -> Self {
+        match eviction {
+            Eviction::Clock => Self::Clock,
+            Eviction::None => Self::None,
+        }
+    }
+}
+
+/// Asks the kernel to kill this process when its parent ends, however that ends.
+fn die_with(parent: i32) -> Result<(), Exit> {
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Exit::usage)?;
+    if nix::unistd::getppid().as_raw() != parent {
+        return Err(Exit::usage("the process that started this node has ended"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    #[test]
+    fn flags_beat_the_file_which_beats_the_default() {
+        let file =
+            file("node = 3\ncoordinator = \"embedded://127.0.0.1:9\"\nworkers = 7\nmemory = \"64MiB\"");
+        let args = ServeArgs {
+            config: Some(file.path().into()),
+            memory: Some(Size(96 << 20)),
+            ..ServeArgs::default()
+        };
+        let config = settle(&args).unwrap();
+        assert_eq!((config.node, config.workers, config.memory_bytes), (NodeId(3), 7, 96 << 20));
+        assert_eq!(config.http.port(), 9181);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named_in_one_line() {
+        let error = |args: &ServeArgs| settle(args).unwrap_err().to_string();
+        assert!(error(&ServeArgs::default()).starts_with("no node: give --node"));
+        let file = file("nod = 3");
+        let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };
+        assert!(error(&args).ends_with("unknown key 'nod': did you mean 'node'?"));
+        let with = |coordinator: &str, memory| ServeArgs {
+            node: Some(1),
+            coordinator: Some(coordinator.into()),
+            memory: Some(memory),
+            ..ServeArgs::default()
+        };
+        assert!(error(&with("127.0.0.1:1", Size(1 << 30))).contains("embedded://host:port"));
+        assert!(error(&with("embedded://h:1", Size(1 << 60))).contains("more than this machine has"));
+    }
+}
