@@ -1,1 +1,9 @@
-//! To be written.
+//! What the tests of the whole need: the simulator, histories and their checker, real clusters on this machine.
+//!
+//! Sees everything, and nothing sees it.
+
+pub mod linearizability;
+pub mod local_cluster;
+pub mod others;
+pub mod recorder;
+pub mod sim;

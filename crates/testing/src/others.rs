@@ -1,0 +1,111 @@
+//! Others' programs that tests compare with or are judged by. They install themselves, print what they run, and never
+//! skip silently: what cannot be installed fails with the reason.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::local_cluster::others_dir;
+
+/// That `program` can be run; installs Debian's `package` if it cannot.
+///
+/// # Errors
+/// One line if it cannot be installed.
+pub fn ensure_program(program: &str, package: &str) -> Result<(), String> {
+    if is_on_path(program) {
+        return Ok(());
+    }
+    println!("{program} is not here: installing Debian's {package}");
+    let _ = show(Command::new("apt-get").args(["update", "-qq"]));
+    show(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "-y",
+        "-qq",
+        "--no-install-recommends",
+        package,
+    ]))?;
+    if is_on_path(program) {
+        Ok(())
+    } else {
+        Err(format!("{package} is installed, but there is no {program}"))
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let Some(path) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// A Python with these packages (`name==version`), in a virtual environment of its own.
+///
+/// # Errors
+/// One line if it cannot be made.
+pub fn python_with(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    let dir = others_dir()?.join(name);
+    let python = dir.join("bin/python");
+    let stamp = dir.join("packages");
+    if fs::read_to_string(&stamp).is_ok_and(|have| have == packages.join(" ")) {
+        return Ok(python);
+    }
+    let _ = fs::remove_dir_all(&dir);
+    show(Command::new("python3").args(["-m", "venv"]).arg(&dir))?;
+    show(
+        Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(packages),
+    )?;
+    fs::write(&stamp, packages.join(" ")).map_err(|error| format!("{}: {error}", stamp.display()))?;
+    Ok(python)
+}
+
+/// The unpacked source distribution of a package on PyPI, which may hold tests that a wheel leaves out.
+///
+/// # Errors
+/// One line if it cannot be had.
+pub fn python_source(python: &Path, name: &str, version: &str) -> Result<PathBuf, String> {
+    let dir = others_dir()?;
+    let unpacked = dir.join(format!("{name}-{version}"));
+    if unpacked.is_dir() {
+        return Ok(unpacked);
+    }
+    let package = format!("{name}=={version}");
+    let options = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest"];
+    show(Command::new(python).args(options).arg(&dir).arg(package))?;
+    let archive = dir.join(format!("{name}-{version}.tar.gz"));
+    show(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&dir))?;
+    Ok(unpacked)
+}
+
+/// Runs a command with its output shown.
+///
+/// # Errors
+/// One line if it cannot be run or fails.
+pub fn show(command: &mut Command) -> Result<(), String> {
+    println!("$ {}", spelt(command));
+    let status =
+        command.stdin(Stdio::null()).status().map_err(|error| format!("{}: {error}", spelt(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", spelt(command))) }
+}
+
+/// Runs a command for its output, which is also shown.
+///
+/// # Errors
+/// One line if it cannot be run or fails.
+pub fn read(command: &mut Command) -> Result<String, String> {
+    println!("$ {}", spelt(command));
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|error| format!("{}: {error}", spelt(command)))?;
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    println!("{}", text.trim_end());
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(format!("`{}` failed: {}", spelt(command), output.status))
+    }
+}
+
+fn spelt(command: &Command) -> String {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}

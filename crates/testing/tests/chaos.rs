@@ -1,0 +1,179 @@
+//! Real processes killed, stopped and restarted while clients write down what they see.
+//!
+//! Every test ends with the same questions: is the history linearizable, did the clients go on, and are the processes
+//! that should live alive?
+#![allow(clippy::disallowed_methods)]
+
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use testing::linearizability::check;
+use testing::local_cluster::{LocalCluster, Options};
+use testing::others::{python_with, read};
+use testing::recorder::{Recorder, Seen, Workload};
+
+const LEASE: Duration = Duration::from_secs(1);
+/// Answers that show that a cluster goes on.
+const PROGRESS: u64 = 500;
+/// For that many answers, also while others use the machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn start(flags: &[&str]) -> LocalCluster {
+    let mut options = Options { lease: LEASE, ..Options::default() };
+    options.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    LocalCluster::start(&options).expect("a cluster starts")
+}
+
+fn record(cluster: &LocalCluster) -> Recorder {
+    let recorder = Recorder::start(&Workload::default(), &cluster.all_memcached());
+    recorder.wait_for(PROGRESS, PATIENCE).expect("a healthy cluster answers");
+    recorder
+}
+
+/// Stops the clients and judges what they saw.
+fn judge(recorder: Recorder) -> Seen {
+    let seen = recorder.finish();
+    println!(
+        "{} answered, {} unknown, {} refused, longest wait {:?}",
+        seen.answered, seen.unknown, seen.refusals, seen.longest_wait
+    );
+    if let Err(failure) = check(&seen.history) {
+        panic!("not linearizable: {failure}");
+    }
+    seen
+}
+
+/// Waits until `gestalt status` exits with `code`.
+fn wait_for_status(cluster: &LocalCluster, code: i32) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (status, out, error) = cluster.gestalt(&["status", "--http", "{http}"]).expect("status runs");
+        if status.code() == Some(code) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "status is {status}, not {code}:\n{out}{error}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_killed_node_costs_a_pause_and_no_write() {
+    let cluster = start(&[]);
+    let recorder = record(&cluster);
+    cluster.kill_nodes(&[2]);
+    recorder.wait_for(PROGRESS, PATIENCE).expect("the cluster goes on");
+    wait_for_status(&cluster, 3);
+    recorder.wait_for(PROGRESS, PATIENCE).expect("the cluster goes on after the repair");
+    judge(recorder);
+    assert_eq!(cluster.pids().len(), 4);
+}
+
+#[test]
+fn two_nodes_killed_at_once_cost_a_pause_and_no_write() {
+    for pair in [[0, 1], [1, 3], [4, 2]] {
+        let cluster = start(&[]);
+        let recorder = record(&cluster);
+        cluster.kill_nodes(&pair);
+        recorder.wait_for(2 * PROGRESS, PATIENCE).expect("the cluster goes on");
+        judge(recorder);
+        assert_eq!(cluster.pids().len(), 3);
+    }
+}
+
+#[test]
+fn nodes_killed_one_after_the_other_cost_no_write() {
+    let cluster = start(&[]);
+    let recorder = record(&cluster);
+    cluster.kill_nodes(&[0]);
+    wait_for_status(&cluster, 3);
+    cluster.kill_nodes(&[3]);
+    recorder.wait_for(2 * PROGRESS, PATIENCE).expect("the cluster goes on");
+    judge(recorder);
+}
+
+#[test]
+fn a_node_stopped_past_every_time_out_wakes_up_fenced() {
+    let cluster = start(&[]);
+    let recorder = record(&cluster);
+    cluster.signal(1, Signal::SIGSTOP);
+    sleep(3 * LEASE);
+    recorder.wait_for(PROGRESS, PATIENCE).expect("the cluster goes on without the stopped node");
+    cluster.signal(1, Signal::SIGCONT);
+    sleep(2 * LEASE);
+    recorder.wait_for(PROGRESS, PATIENCE).expect("the cluster goes on with the woken node");
+    judge(recorder);
+}
+
+#[test]
+fn short_stops_fence_nobody_wrongly() {
+    let cluster = start(&[]);
+    let recorder = record(&cluster);
+    for round in 0..10 {
+        let node = round % cluster.node_count();
+        cluster.signal(node, Signal::SIGSTOP);
+        sleep(LEASE / 4);
+        cluster.signal(node, Signal::SIGCONT);
+        sleep(LEASE / 10);
+    }
+    recorder.wait_for(PROGRESS, PATIENCE).expect("the cluster goes on");
+    judge(recorder);
+}
+
+#[test]
+fn a_stopped_and_a_killed_node_together_cost_no_write() {
+    let cluster = start(&[]);
+    let recorder = record(&cluster);
+    cluster.signal(4, Signal::SIGSTOP);
+    cluster.kill_nodes(&[0]);
+    sleep(3 * LEASE);
+    cluster.signal(4, Signal::SIGCONT);
+    recorder.wait_for(PROGRESS, PATIENCE).expect("the cluster goes on");
+    judge(recorder);
+}
+
+#[test]
+fn a_node_that_restarts_with_empty_memory_owns_nothing_of_its_former_self() {
+    let cluster = start(&["--restart", "always"]);
+    let recorder = record(&cluster);
+    let former = cluster.pid(2);
+    cluster.kill_nodes(&[2]);
+    let deadline = Instant::now() + PATIENCE;
+    while cluster.pid(2).is_none() || cluster.pid(2) == former {
+        assert!(Instant::now() < deadline, "node 2 did not start again");
+        sleep(Duration::from_millis(20));
+    }
+    recorder.wait_for(2 * PROGRESS, PATIENCE).expect("the cluster goes on");
+    cluster.kill_nodes(&[4]);
+    recorder.wait_for(2 * PROGRESS, PATIENCE).expect("the cluster goes on after a second loss");
+    judge(recorder);
+}
+
+/// The promise on the first page: load with a stock client, kill any two nodes at once, read everything back through
+/// the survivors while others write. `GESTALT_OUTCOME_VALUES=200000` is the full size.
+#[test]
+fn all_values_are_read_back_after_two_nodes_are_killed() {
+    let count = std::env::var("GESTALT_OUTCOME_VALUES").unwrap_or_else(|_| "20000".to_owned());
+    let python = python_with("outcome-python", &["pymemcache==4.0.0"]).unwrap();
+    let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/outcome.py"));
+    let outcome = |args: [&str; 3]| read(Command::new(&python).arg(script).args(args)).unwrap();
+    let cluster = start(&[]);
+    outcome(["load", &cluster.memcached(0).to_string(), &count]);
+    println!("{}", memory(&cluster));
+    let recorder = record(&cluster);
+    cluster.kill_nodes(&[0, 3]);
+    let survivors = [1, 2, 4].map(|node| cluster.memcached(node).to_string()).join(",");
+    outcome(["verify", &survivors, &count]);
+    let seen = judge(recorder);
+    assert!(seen.longest_wait < 5 * LEASE, "a client waited {:?}", seen.longest_wait);
+    println!("{}", memory(&cluster));
+    let status = cluster.stop().expect("the cluster stops");
+    assert!(status.success(), "{status}");
+}
+
+fn memory(cluster: &LocalCluster) -> String {
+    let (_, text, _) = cluster.gestalt(&["status", "--http", "{http}"]).expect("status runs");
+    text
+}
