@@ -174,6 +174,7 @@ impl Coordinator {
         let late = self.last_tick.map_or(0, |at| now.since(at).saturating_sub(self.tick_us()));
         self.last_tick = Some(now);
         if late > self.config.timing.node_lease_us / 4 {
+            self.away_until = now;
             for node in self.nodes.values_mut() {
                 node.last_heard = node.last_heard + late;
             }
@@ -286,6 +287,10 @@ impl Coordinator {
         (term, version): (Term, ViewVersion),
         silent: &[RoleIndex],
     ) {
+        // Complaints from while the coordinator was away may be long outdated; a primary repeats what still holds.
+        if now.time.since(self.away_until) < self.config.timing.retry_us {
+            return;
+        }
         let Some(view) = self.view(member.group) else { return };
         let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
         if !named || view.version != version {

@@ -57,6 +57,8 @@ pub struct Coordinator {
     recoveries: BTreeMap<MemberId, Recovery>,
     actions: VecDeque<CoordinatorAction>,
     last_tick: Option<Time>,
+    /// End of the coordinator's last absence.
+    away_until: Time,
 }
 
 impl Coordinator {
@@ -70,6 +72,7 @@ impl Coordinator {
             recoveries: BTreeMap::new(),
             actions: VecDeque::new(),
             last_tick: None,
+            away_until: Time(0),
         }
     }
 

@@ -52,6 +52,7 @@ pub(crate) struct Primary {
     waiting: Waiting,
     growth: Growth,
     repair: Repair,
+    last_tick: Time,
     /// Whether `flush` has something to look at.
     dirty: bool,
     config: StoreConfig,
@@ -105,6 +106,7 @@ impl Primary {
             waiting: Waiting::default(),
             growth: Growth::default(),
             repair: Repair::default(),
+            last_tick: context.now.time,
             dirty: false,
             config: config.clone(),
             budget: budget.clone(),
@@ -199,6 +201,7 @@ impl Primary {
 
     /// Timers.
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
+        self.last_tick = context.now.time;
         self.tick_parities(context);
         self.tick_space(context);
         self.retry_takeover(context);
@@ -211,8 +214,11 @@ impl Primary {
     /// When `tick` has something to do, at the latest.
     pub(crate) fn next_deadline(&self, timing: &crate::Timing) -> Time {
         let mut next = self.parities_deadline(timing);
+        if self.serve_from > self.last_tick {
+            next = next.min(self.serve_from);
+        }
         if !self.waiting.is_empty() || self.repair.is_active() || self.is_rebuilding() {
-            next = next.min(self.repair.last_tick() + timing.retry_us / 8);
+            next = next.min(self.last_tick + timing.retry_us / 8);
         }
         next
     }

@@ -285,8 +285,6 @@ impl Primary {
             }
             peer.idle_frame_due(self.committed, timing)
         };
-        let start = if matches!(self.phase, super::Phase::Serving(_)) { self.serve_from } else { Time(0) };
-        let next = self.parities.iter().map(of).min().unwrap_or(Time(u64::MAX));
-        if self.waiting.is_empty() || start.0 == 0 { next } else { next.min(start) }
+        self.parities.iter().map(of).min().unwrap_or(Time(u64::MAX))
     }
 }

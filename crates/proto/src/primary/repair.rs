@@ -18,7 +18,6 @@ const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 pub(super) struct Repair {
     sessions: BTreeMap<u64, Session>,
     count: u64,
-    last_tick: Time,
     /// When the coordinator was last told that all pages are here.
     reported: Option<Time>,
 }
@@ -50,10 +49,6 @@ impl Repair {
 
     pub(super) fn is_active(&self) -> bool {
         !self.sessions.is_empty()
-    }
-
-    pub(super) fn last_tick(&self) -> Time {
-        self.last_tick
     }
 
     fn covers(&self, page: u32) -> bool {
@@ -285,7 +280,6 @@ impl Primary {
     /// Sessions that take too long are tried again; the sweep goes on.
     pub(super) fn tick_repair(&mut self, context: &mut Context<'_>) {
         let now = context.now.time;
-        self.repair.last_tick = now;
         self.repair.sessions.retain(|_, session| now.since(session.started) < context.timing.retry_us);
         if self.is_rebuilding() {
             self.demand_waiting(context);
