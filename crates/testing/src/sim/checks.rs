@@ -96,12 +96,13 @@ impl World {
     /// Where the shadow of a role has a gap, the primary's own area becomes the shadow, when nothing is under way.
     fn relearn(&mut self, group: GroupId) {
         let k = self.options.k;
+        let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
+        let reached = self.members(&view).reached();
+        for (role, seq) in reached.into_iter().enumerate() {
+            self.shadow.streams[group.0 as usize * k + role].has_reached(seq);
+        }
         let dark = |role: &usize| self.shadow.streams[group.0 as usize * k + role].is_dark();
         let roles: Vec<usize> = (0..k).filter(dark).collect();
-        if roles.is_empty() {
-            return;
-        }
-        let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
         for role in roles {
             let members = self.members(&view);
             let Some(primary) = &members.data[role] else { continue };

@@ -38,6 +38,8 @@ enum Undo {
 pub(crate) struct Nemesis {
     active: Vec<Active>,
     over: bool,
+    /// Since when the coordinator stands still: what it has not read yet may still have consequences.
+    blind_since: Option<u64>,
 }
 
 impl World {
@@ -238,6 +240,7 @@ impl World {
         if !self.coordinator.paused {
             self.stats.faults += 1;
             self.pause_coordinator();
+            self.nemesis.blind_since = Some(self.now);
             let until = self.now + self.duration();
             self.queue.push(until, Event::CoordinatorResume);
         }
@@ -249,9 +252,24 @@ impl World {
         self.queue.push(until, Event::Mend { fault });
     }
 
+    /// How long the consequences of a fault may show after its end.
+    fn grace_us(&self) -> u64 {
+        3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us
+    }
+
+    /// The coordinator reads what has waited: the consequences of all that happened meanwhile begin now.
+    pub(crate) fn coordinator_sees_again(&mut self) {
+        let until = self.now + self.grace_us();
+        if let Some(since) = self.nemesis.blind_since.take() {
+            for active in &mut self.nemesis.active {
+                active.counts_until = active.counts_until.map(|end| if end > since { end.max(until) } else { end });
+            }
+        }
+    }
+
     /// A fault ends; for a while its consequences may still show.
     pub(crate) fn mend(&mut self, fault: usize) {
-        let grace = 3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us;
+        let grace = self.grace_us();
         let active = &mut self.nemesis.active[fault];
         if active.counts_until.is_some() {
             return;
@@ -307,8 +325,9 @@ impl World {
     /// Whether every group survives, should all nodes at risk be lost and all parities behind pairs at risk be removed.
     fn can_bear(&self, more_nodes: &[usize], more_pairs: &[(usize, usize)]) -> bool {
         let Some(map) = self.map() else { return false };
+        let since = self.nemesis.blind_since.unwrap_or(self.now);
         let counted: Vec<&Active> =
-            self.nemesis.active.iter().filter(|a| a.counts_until.is_none_or(|until| until > self.now)).collect();
+            self.nemesis.active.iter().filter(|a| a.counts_until.is_none_or(|until| until > since)).collect();
         let mut nodes: Vec<usize> = counted.iter().flat_map(|a| &a.nodes).copied().collect();
         nodes.extend_from_slice(more_nodes);
         let mut pairs: Vec<(usize, usize)> = counted.iter().flat_map(|a| &a.pairs).copied().collect();
@@ -334,6 +353,8 @@ impl World {
                 || role.primary.is_none_or(|host| at_risk(host) || deposable(host))
         });
         let left = parities.iter().filter(|parity| !removable(**parity)).count();
-        left.max(usize::from(!parities.is_empty())) as i64 - lost.count() as i64
+        // But the last one may have been at risk itself when the others were removed.
+        let last_stays = !parities.is_empty() && parities.len() == view.in_sync().count();
+        left.max(usize::from(last_stays)) as i64 - lost.count() as i64
     }
 }

@@ -51,6 +51,15 @@ impl World {
     }
 }
 
+impl Members<'_> {
+    /// The newest record of each role that any member has taken into its area.
+    pub(crate) fn reached(&self) -> Vec<Seq> {
+        let committed = |role: usize| self.data[role].as_ref().map(|primary| primary.info.committed);
+        let applied = |role: usize| self.parities.iter().map(move |parity| parity.stream(role).applied).max();
+        (0..self.data.len()).map(|role| committed(role).max(applied(role)).unwrap_or(Seq(0))).collect()
+    }
+}
+
 impl Primary<'_> {
     /// A page of its area as of its committed record; none if it is absent.
     pub(crate) fn page(&self, page: u32, out: &mut Page) -> Option<()> {

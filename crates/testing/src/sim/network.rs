@@ -147,10 +147,6 @@ impl Wires {
         &mut self.wires[wire]
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.wires.len()
-    }
-
     /// Puts a parcel on a wire; when it will arrive. In order, whatever the jitter.
     pub(crate) fn post(&mut self, wire: usize, now: u64, parcel: Parcel, rng: &mut Rng) -> u64 {
         let jitter = if self.jitter_us == 0 { 0 } else { rng.tailed(self.jitter_us) };
@@ -169,11 +165,6 @@ impl Wires {
         wire.parcels.clear();
         wire.overdue = 0;
         wire.last_due = 0;
-    }
-
-    /// Parcels under way on all wires.
-    pub(crate) fn under_way(&self) -> usize {
-        self.wires.iter().map(|wire| wire.parcels.len()).sum()
     }
 }
 

@@ -147,14 +147,14 @@ impl World {
     }
 
     fn is_group_whole(&self, view: &GroupView) -> bool {
-        let settled = |role: &cluster::DataRole| matches!(role.status, RoleStatus::Full | RoleStatus::Lost);
-        if !view.data.iter().all(settled) {
-            return false;
-        }
         let members = self.members(view);
         (0..view.k()).all(|role| {
-            if view.data[role].status == RoleStatus::Lost {
+            let data = &view.data[role];
+            if data.status == RoleStatus::Lost || self.is_starved(data) {
                 return true;
+            }
+            if data.status != RoleStatus::Full {
+                return false;
             }
             let Some(primary) = &members.data[role] else { return false };
             let committed = primary.info.committed;
@@ -165,6 +165,13 @@ impl World {
                     parity.stream(role).applied == committed && parity.stream(role).received == committed
                 })
         })
+    }
+
+    /// Whether a stand-in cannot be rebuilt because its node has no memory left: nothing will change that here.
+    fn is_starved(&self, role: &cluster::DataRole) -> bool {
+        let budget = |host: cluster::HostId| &self.nodes[usize::from(host.node.0)].budget;
+        matches!(role.status, RoleStatus::Rebuilding { .. })
+            && role.primary.is_some_and(|host| !budget(host).has_room_for_extent(store::EXTENT_BYTES))
     }
 
     fn missing_suspect(&self) -> Option<Suspect> {
@@ -215,7 +222,7 @@ impl World {
     }
 
     fn encoded(&self, view: &GroupView) -> Result<(), String> {
-        if view.data.iter().any(|role| role.status == RoleStatus::Lost) {
+        if view.data.iter().any(|role| role.status != RoleStatus::Full) {
             return Ok(());
         }
         let code = codec::Code::rs(view.k(), view.m()).expect("options name a valid code");
@@ -245,7 +252,11 @@ impl World {
     /// A key that is not lost can be read in the end.
     fn check_last_read(&mut self, key: usize, call: u32) {
         let member = self.keys[key].member;
-        let status = self.map().and_then(|map| map.group(member.group)?.data_role(member.role)).map(|r| r.status);
+        let role = self.map().and_then(|map| map.group(member.group)?.data_role(member.role)).copied();
+        if role.is_some_and(|role| self.is_starved(&role)) {
+            return;
+        }
+        let status = role.map(|role| role.status);
         let refused = matches!(self.answers.get(call as usize), Some(Some(wire::op::Outcome::Failed(_))));
         let lost = status == Some(RoleStatus::Lost);
         if refused != lost {

@@ -69,6 +69,11 @@ impl Stream {
         self.dark
     }
 
+    /// A member has applied or committed up to `seq`: if that was never seen, records are missing here.
+    pub(crate) fn has_reached(&mut self, seq: Seq) {
+        self.dark |= seq > self.last();
+    }
+
     /// The newest term, and the last record before it.
     pub(crate) fn term(&self) -> (Term, Seq) {
         self.terms[self.terms.len() - 1]
@@ -186,11 +191,6 @@ impl Stream {
         self.tail.get(usize::try_from(seq.0.checked_sub(first.0)?).ok()?)
     }
 
-    /// The record `seq`, if it is still known.
-    pub(crate) fn known(&self, seq: Seq) -> Option<&Record> {
-        self.record(seq).map(|(_, record)| record)
-    }
-
     /// Nobody will ask for states before `seq` any more.
     pub(crate) fn forget_before(&mut self, seq: Seq) {
         if self.tail.len() < TAIL_RECORDS {
@@ -238,7 +238,12 @@ impl Stream {
 
     /// Takes what the primary has, as of record `committed`, for the truth: after a gap.
     pub(crate) fn relearn(&mut self, committed: Seq, pages: impl Iterator<Item = (u32, Box<Page>)>) {
-        self.tail.clear();
+        // Absent pages are missing in `pages`; nothing was written to them in the gap.
+        for (_, record) in std::mem::take(&mut self.tail) {
+            for write in &record.writes {
+                xor_into(&mut self.pages, write.addr.byte(), &write.delta);
+            }
+        }
         self.base = committed;
         self.dark = false;
         self.pages.extend(pages);

@@ -153,6 +153,7 @@ impl World {
             return;
         }
         note!(self, "coordinator goes on");
+        self.coordinator_sees_again();
         let timers_first = self.rng.processes.percent(50);
         let now = now_at(&self.options, &self.coordinator.clock, self.now);
         if timers_first {
@@ -186,6 +187,9 @@ impl World {
                 self.trace.line(self.now, &line);
             }
             self.digest.mix(view.version.0 ^ (group as u64) << 32 ^ self.now << 8);
+            if self.options.faults.beyond == 0 && view.data.iter().any(|role| role.status == RoleStatus::Lost) {
+                broken = Some((view.group, "roles are lost, though never more than m members were".to_owned()));
+            }
             for (role, data) in view.data_roles() {
                 let start = match data.status {
                     RoleStatus::Orphan(start) | RoleStatus::Rebuilding { start, .. } => start,
