@@ -20,6 +20,8 @@ pub(super) struct Repair {
     count: u64,
     /// When the coordinator was last told that all pages are here.
     reported: Option<Time>,
+    /// When this node last had no memory for repaired pages; no session is opened for a retry time-out after it.
+    starved: Option<Time>,
 }
 
 struct Session {
@@ -63,7 +65,11 @@ impl Repair {
 impl Primary {
     /// Whether sessions can succeed now: every lost role's stream has one settled end, so that all parities hold the
     /// same bytes of it in their sums.
-    fn may_repair(&self) -> bool {
+    fn may_repair(&self, context: &Context<'_>) -> bool {
+        let now = context.now.time;
+        if self.repair.starved.is_some_and(|at| now.since(at) < context.timing.retry_us) {
+            return false;
+        }
         let settled = self.view.data.iter().all(|role| role.status != RoleStatus::Fenced)
             || crate::planted(crate::Bug::SessionWhileFenced);
         settled && !self.parities.is_empty() && matches!(self.phase, Phase::Serving(_))
@@ -71,7 +77,7 @@ impl Primary {
 
     /// Opens sessions for those of `pages` that are absent and not under repair, run by run.
     pub(super) fn demand_pages(&mut self, context: &mut Context<'_>, pages: PageRange) {
-        if !self.may_repair() {
+        if !self.may_repair(context) {
             return;
         }
         for piece in split_by_run(pages) {
@@ -97,7 +103,7 @@ impl Primary {
 
     /// The background sweep: keeps a few sessions open until no page is absent, then reports.
     pub(super) fn sweep(&mut self, context: &mut Context<'_>) {
-        if !self.is_rebuilding() || !self.may_repair() {
+        if !self.is_rebuilding() || !self.may_repair(context) {
             return;
         }
         let mut from = 0;
@@ -244,6 +250,7 @@ impl Primary {
             let wanted = !store.pages_present(page) || crate::planted(crate::Bug::RepairOverwritesPresent);
             if wanted && store.fill(page, bytes).is_err() {
                 tracing::warn!(member = %self.member, "no memory for repaired pages; trying again later");
+                self.repair.starved = Some(context.now.time);
                 return;
             }
         }
