@@ -17,7 +17,7 @@ use testing::recorder::{Recorder, Seen, Workload};
 
 const LEASE: Duration = Duration::from_secs(1);
 /// Answers that show that a cluster goes on.
-const PROGRESS: u64 = 500;
+const PROGRESS: u64 = 2000;
 /// For that many answers, also while others use the machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
