@@ -193,7 +193,7 @@ impl Charge {
     pub fn try_set(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         if bytes > self.bytes {
             self.budget.try_reserve(self.category, bytes - self.bytes)?;
-        } else {
+        } else if bytes < self.bytes {
             self.budget.release(self.category, self.bytes - bytes);
         }
         self.bytes = bytes;
@@ -209,7 +209,7 @@ impl Charge {
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
             self.budget.charge(self.category, bytes - self.bytes);
-        } else {
+        } else if bytes < self.bytes {
             self.budget.release(self.category, self.bytes - bytes);
         }
         self.bytes = bytes;

@@ -114,11 +114,11 @@ impl Replica {
 
     fn encode_window(&self, window: &mut Window) {
         window.put(&Header::of(self).encode());
-        for class in self.classes() {
-            window.put(&[class.0]);
+        if !window.skip_whole(self.classes().len()) {
+            self.classes().iter().for_each(|class| window.put(&[class.0]));
         }
-        for word in self.touched().words() {
-            window.put(&word.to_le_bytes());
+        if !window.skip_whole(self.touched().words().len() * WORD_BYTES) {
+            self.touched().words().iter().for_each(|word| window.put(&word.to_le_bytes()));
         }
         for (segment, len) in self.index().segment_lens().enumerate() {
             if window.skip_whole(len * ENTRY_BYTES) {

@@ -263,11 +263,32 @@ impl Allocator {
     /// Frees all slots that are in the index.
     pub(crate) fn clear(&mut self) {
         for at in 0..self.runs.len() as u32 {
-            for slot in 0..self.runs[at as usize].slots.len() {
-                let Some(word) = self.runs[at as usize].slots.get(slot) else { break };
-                if word.is_live() {
-                    self.free(addr_of(at, slot, self.slot_bytes(at)), None);
-                }
+            match &self.runs[at as usize] {
+                run if run.live() == 0 => {}
+                run if run.pending == 0 => self.clear_run(at),
+                _ => self.clear_slots(at),
+            }
+        }
+    }
+
+    /// Frees run `at` as a whole; none of its slots is pending.
+    fn clear_run(&mut self, at: u32) {
+        let bytes = self.slot_bytes(at);
+        self.lists.unlink(&mut self.runs, at);
+        let run = &self.runs[at as usize];
+        let claimed = run.slots.iter().filter(|slot| slot.state() == SlotState::Claimed).count();
+        self.totals.live -= run.live();
+        self.totals.claimed -= claimed;
+        self.totals.slot_bytes -= run.live() * bytes;
+        self.totals.item_bytes -= run.item_bytes as usize;
+        self.retire(at);
+    }
+
+    fn clear_slots(&mut self, at: u32) {
+        let bytes = self.slot_bytes(at);
+        for slot in 0..self.runs[at as usize].slots.len() {
+            if self.runs[at as usize].slots[slot].is_live() {
+                self.free(addr_of(at, slot, bytes), None);
             }
         }
     }

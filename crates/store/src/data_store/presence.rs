@@ -3,7 +3,7 @@
 //! An absent page is never written: the allocator keeps away from it, and the protocol waits for its repair. So what a
 //! repair brings is still right when it arrives, and a page that is present stays.
 
-use super::DataStore;
+use super::{DataStore, Eviction};
 use crate::alloc::RUNS_PER_EXTENT;
 use crate::{Addr, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
 
@@ -108,7 +108,8 @@ impl DataStore {
             return None;
         }
         self.absent_free_slot(class).or_else(|| self.absent_free_run()).or_else(|| {
-            let reclaimable = class != RunClass::LARGE && self.has_readable_item();
+            let evictable = class != RunClass::LARGE && self.config.eviction == Eviction::Clock;
+            let reclaimable = evictable && self.has_readable_item();
             if reclaimable { None } else { self.next_absent(0) }
         })
     }
@@ -126,14 +127,17 @@ impl DataStore {
         self.allocator.pool().iter().find_map(absent_in_run)
     }
 
-    /// Whether there is an item that could be evicted or moved before anything more is repaired.
+    /// Whether there is an item that could be evicted before anything more is repaired.
     fn has_readable_item(&self) -> bool {
-        (0..self.allocator.runs().len() as u32).any(|run| {
-            let absent = self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
-            let all_absent = absent.is_some_and(|pages| pages.count == PAGES_PER_RUN);
-            !all_absent
-                && self.live_addrs(run).any(|addr| self.is_claimable(addr) && self.try_item(addr).is_some())
-        })
+        let readable = |addr| self.is_claimable(addr) && self.try_item(addr).is_some();
+        let mut runs = 0..self.allocator.runs().len() as u32;
+        runs.any(|run| !self.is_wholly_absent(run) && self.live_addrs(run).any(readable))
+    }
+
+    /// Whether no page of `run` is present.
+    pub(super) fn is_wholly_absent(&self, run: u32) -> bool {
+        let absent = self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
+        absent.is_some_and(|pages| pages.count == PAGES_PER_RUN)
     }
 
     fn absent_stretch(&self, first: u32, end: u32) -> PageRange {

@@ -89,11 +89,13 @@ impl DataStore {
         if let Some(pages) = self.absent_within(start, ITEM_HEADER_BYTES) {
             return Err(Unread::Absent(pages));
         }
-        let len = self.header(addr).map(|header| header.len_bytes());
-        let len =
-            len.filter(|len| *len <= slot_len && self.area.covers(start, *len)).ok_or(Unread::NoItem)?;
+        let len = self.header(addr).map(|header| header.len_bytes()).filter(|len| *len <= slot_len);
+        let len = len.ok_or(Unread::NoItem)?;
         if let Some(pages) = self.absent_within(start, len) {
             return Err(Unread::Absent(pages));
+        }
+        if !self.area.covers(start, len) {
+            return Err(Unread::NoItem);
         }
         Item::parse(self.area.bytes(start, len)).map_err(|_| Unread::NoItem)
     }

@@ -8,6 +8,9 @@
 //! the order of their addresses, whatever their class: items of a size that is no longer written are never read into
 //! safety, so their runs empty one after the other and change class. For a large item a window of neighbouring runs is
 //! chosen, kept out of allocation and emptied.
+//!
+//! While pages are absent nothing is moved: the slots to move to may be absent, too. Only what can be read is evicted, and a store
+//! that may not evict waits for repair instead (`Shortage::Absent`).
 
 mod clock;
 mod compact;
@@ -63,6 +66,8 @@ pub(super) struct Reclaimer {
     /// Runs that are being emptied by compaction.
     compacting: Vec<u32>,
     window: Option<Window>,
+    /// Next place to look at for a window.
+    window_hand: u32,
 }
 
 impl DataStore {
@@ -77,6 +82,7 @@ impl DataStore {
             Some(expired) => Some(Reclaim::Remove(expired)),
             None if !self.index_has_room() => self.evict(),
             None if class_of(len_bytes) == RunClass::LARGE => self.empty_window(runs_of_large(len_bytes)),
+            None if !self.absent.is_empty() => self.evict(),
             None => self.compact().or_else(|| self.evict()),
         };
         proposal.unwrap_or(Reclaim::Nothing)

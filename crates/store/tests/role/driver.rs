@@ -181,7 +181,7 @@ impl Role {
     }
 
     fn make_room(&mut self, len: usize) -> Result<store::Allocation, NoRoom> {
-        for _ in 0..100_000 {
+        for _ in 0..2000 {
             match self.store.allocate(len) {
                 Ok(allocation) => return Ok(allocation),
                 Err(Shortage::Extent(extent)) => {

@@ -75,7 +75,7 @@ fn take_over(role: &mut Role) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn behaves_as_a_map_that_forgets_only_what_it_evicts(

@@ -15,12 +15,6 @@ pub(super) struct Hand {
     slot: u16,
 }
 
-impl Hand {
-    pub(super) fn run(self) -> u32 {
-        self.run
-    }
-}
-
 impl DataStore {
     /// Up to a batch of items that were not read since the hand last came by.
     pub(super) fn clock_batch(&mut self) -> Vec<Victim> {
@@ -42,7 +36,7 @@ impl DataStore {
             self.reclaimer.clock = Hand::default();
             return false;
         };
-        let skip = run.live() == 0 || run.hold != Hold::None;
+        let skip = run.live() == 0 || run.hold != Hold::None || self.is_wholly_absent(at);
         let slots = if skip { 0 } else { run.slots.len() as u16 };
         let bytes = if skip { 0 } else { self.allocator.slot_bytes(at) };
         while self.reclaimer.clock.slot < slots {

@@ -1,5 +1,9 @@
 //! Compaction: a sparse run's items move into the free slots of the other runs of its class.
 
+use std::cmp::Reverse;
+
+use smallvec::SmallVec;
+
 use super::Reclaim;
 use crate::RunClass;
 use crate::alloc::{Hold, Run};
@@ -28,10 +32,18 @@ impl DataStore {
         self.move_batch(at)
     }
 
-    /// Forgets the runs that have become free; the others are still being emptied.
+    /// Forgets the runs that have become free, and gives up those whose items find no slots any more.
     pub(super) fn tend_compacting(&mut self) {
-        let held = |at: &u32| self.allocator.run(*at).is_some_and(|run| run.hold == Hold::Compacting);
-        self.reclaimer.compacting.retain(held);
+        for at in std::mem::take(&mut self.reclaimer.compacting) {
+            let Some(run) = self.allocator.run(at).filter(|run| run.hold == Hold::Compacting) else {
+                continue;
+            };
+            if self.allocator.lists().free_slots(run.class) > 0 {
+                self.reclaimer.compacting.push(at);
+            } else {
+                self.allocator.set_hold(at, Hold::None);
+            }
+        }
     }
 
     /// Lets a run of `class` that is being emptied take items again; whether there was one with free slots.
@@ -45,17 +57,26 @@ impl DataStore {
         found.is_some()
     }
 
+    /// As many items of run `at` as there are slots for.
     fn move_batch(&mut self, at: u32) -> Option<Reclaim> {
-        let items = self.live_addrs(at).collect();
+        let class = self.allocator.run(at)?.class;
+        let room = self.allocator.lists().free_slots(class);
+        let items = self.live_addrs(at).filter(|addr| self.is_claimable(*addr)).take(room).collect();
         self.claim_batch(items).map(Reclaim::Move)
     }
 
-    /// A run of the class with the most room to gain.
+    /// The sparsest run of the class with the most room to gain.
     fn run_to_compact(&self) -> Option<u32> {
         let classes = (1..=CLASS_COUNT as u8).map(RunClass);
-        let worth = classes.filter(|class| self.spare_slots(*class) >= slots_in_run(*class));
-        let best = worth.max_by_key(|class| self.spare_slots(*class) * slot_bytes(*class))?;
-        let sparse = self.allocator.lists().sparsest_first(self.allocator.runs(), best).take(MAX_SEARCH);
+        let spare = classes.map(|class| (self.spare_slots(class), class));
+        let mut worth: SmallVec<[(usize, RunClass); 8]> =
+            spare.filter(|(spare, class)| *spare >= slots_in_run(*class)).collect();
+        worth.sort_by_key(|(spare, class)| Reverse(spare * slot_bytes(*class)));
+        worth.into_iter().find_map(|(_, class)| self.sparsest_run(class))
+    }
+
+    fn sparsest_run(&self, class: RunClass) -> Option<u32> {
+        let sparse = self.allocator.lists().sparsest_first(self.allocator.runs(), class).take(MAX_SEARCH);
         sparse.filter(|at| self.is_compactable(*at)).min_by_key(|at| self.allocator.runs()[*at as usize].used)
     }
 

@@ -8,6 +8,8 @@ use crate::{Addr, RUN_BYTES, RunClass};
 
 /// Windows that are compared.
 const MAX_WINDOWS: usize = 32;
+/// Places that are looked at to find them.
+const MAX_PLACES: u32 = 4096;
 /// Calls of `reclaim` after which a window is given up.
 const PATIENCE: u32 = 256;
 
@@ -97,14 +99,19 @@ impl DataStore {
         self.live_addrs(head).collect()
     }
 
-    /// Start of the window of `span` runs whose items are the fewest and coldest, among the next ones from the hand.
-    fn cheapest_window(&self, span: u32) -> Option<u32> {
-        let runs = self.allocator.runs().len() as u32;
-        let starts = runs.checked_sub(span)? + 1;
-        let hand = self.reclaimer.clock.run() % starts;
-        let step = |i: u32| (hand + i) % starts;
-        let costs = (0..starts).map(step).filter_map(|first| Some((self.window_cost(first, span)?, first)));
-        costs.take(MAX_WINDOWS).min_by_key(|(cost, _)| *cost).map(|(_, first)| first)
+    /// Start of the window of `span` runs whose items are the fewest and coldest, among the next ones.
+    fn cheapest_window(&mut self, span: u32) -> Option<u32> {
+        let starts = (self.allocator.runs().len() as u32).checked_sub(span)? + 1;
+        let mut found: Vec<(usize, u32)> = Vec::new();
+        for _ in 0..starts.min(MAX_PLACES) {
+            let first = self.reclaimer.window_hand % starts;
+            self.reclaimer.window_hand = first + 1;
+            found.extend(self.window_cost(first, span).map(|cost| (cost, first)));
+            if found.len() == MAX_WINDOWS {
+                break;
+            }
+        }
+        found.into_iter().min().map(|(_, first)| first)
     }
 
     /// Bytes to evict or move, hot ones counted more; none if the window cannot be emptied.
@@ -128,8 +135,12 @@ impl DataStore {
         if large {
             return Some(RUN_BYTES);
         }
+        let bytes = slot_bytes(run.class);
         let live = run.slots.iter().filter(|slot| slot.state() != SlotState::Free);
-        Some(live.map(|slot| (1 + slot.frequency() as usize) * slot_bytes(run.class)).sum())
+        Some(match self.config.eviction {
+            Eviction::Clock => live.map(|slot| (1 + slot.frequency() as usize) * bytes).sum(),
+            Eviction::None => run.live() * bytes,
+        })
     }
 
     /// Whether the other runs of the same classes, and free runs, have room for all items of the window.
