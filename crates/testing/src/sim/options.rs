@@ -315,7 +315,7 @@ impl Options {
         let phase_us = lease_us * leases;
         let clients = rng.range(1, 12) as usize;
         let calls = rng.pick(&[1_000, 2_000, 4_000, 8_000]);
-        let timing = draw_timing(rng, lease_us);
+        let timing = draw_timing(rng, lease_us, slowest_us(&network));
         Self {
             seed,
             k,
@@ -387,11 +387,17 @@ fn draw_network(rng: &mut Rng, lease_us: u64) -> Network {
     }
 }
 
-fn draw_timing(rng: &mut Rng, lease_us: u64) -> Timing {
+/// Longest ordinary delay of one message, batching included.
+fn slowest_us(network: &Network) -> u64 {
+    let slow = if network.slow_percent > 0 { 10 } else { 1 };
+    network.most_us * slow + 8 * network.jitter_us + 200
+}
+
+fn draw_timing(rng: &mut Rng, lease_us: u64, slowest_us: u64) -> Timing {
     let mut timing = Timing::from_lease(lease_us);
     timing.read_lease_us = lease_us * rng.pick(&[2, 4, 4]) / 4;
     timing.stall_us = lease_us * rng.pick(&[2, 4, 8]) / 4;
-    timing.retry_us = lease_us / rng.pick(&[2, 4, 8]);
+    timing.retry_us = (lease_us / rng.pick(&[2, 4, 8])).max(6 * slowest_us);
     timing.commit_delay_us = rng.pick(&[200, 1_000, lease_us / 20]);
     timing.request_deadline_us = lease_us * rng.pick(&[3, 5, 20]);
     timing

@@ -289,8 +289,8 @@ impl Oracle {
             }
             let used = config.used | 1 << bit;
             let after = self.step(call, config.state);
-            if after.iter().flatten().any(|state| *state == config.state) && self.is_answered(call) {
-                // It fits and changes nothing: nothing is gained by waiting.
+            if after.iter().flatten().any(|state| *state == config.state) && self.only_observes(call) {
+                // It fits and can never change anything: nothing is gained by waiting.
                 out.push(Config { used, ..config });
                 return;
             }
@@ -299,6 +299,19 @@ impl Oracle {
                     out.push(Config { state, used });
                 }
             }
+        }
+    }
+
+    /// Whether the answer says that nothing was changed.
+    fn only_observes(&self, call: u32) -> bool {
+        let Call { op, fate, .. } = &self.calls[call as usize];
+        match fate {
+            Fate::Answered(Outcome::Hit(_)) => is_plain_read(op),
+            Fate::Answered(outcome) => matches!(
+                outcome,
+                Outcome::Miss | Outcome::NotStored | Outcome::Exists | Outcome::NotFound | Outcome::Failed(_)
+            ),
+            _ => false,
         }
     }
 
@@ -630,6 +643,16 @@ mod tests {
             oracle.clone().settle(read, hit(value, version), NOW).unwrap();
         }
         assert!(oracle.settle(read, miss(), NOW).is_err());
+    }
+
+    #[test]
+    fn a_flush_may_take_effect_when_there_is_something_to_flush() {
+        let mut oracle = Oracle::new(Vanishing::Never);
+        let flush = oracle.invoke(Op::Flush(wire::op::FlushAt::Now), NOW);
+        now(&mut oracle, set("a"), stored(1)).unwrap();
+        now(&mut oracle, get(), hit("a", 1)).unwrap();
+        now(&mut oracle, get(), miss()).unwrap();
+        oracle.settle(flush, Fate::Answered(Outcome::Flushed), NOW).unwrap();
     }
 
     #[test]

@@ -111,6 +111,9 @@ fn final_reads(world: &mut World) -> bool {
     for key in 0..world.keys.len() {
         let live: Vec<usize> =
             (0..world.options.nodes).filter(|node| world.nodes[*node].state == Life::Up).collect();
+        if live.is_empty() {
+            return true;
+        }
         let node = world.rng.clients.pick(&live);
         let call = world.call(NOBODY, node, key, Op::Get(Get::default()));
         let deadline = world.now + 4 * world.options.timing.request_deadline_us;
