@@ -66,7 +66,8 @@ mod tests {
     fn an_instant_is_the_inverse_of_a_time() {
         let clock = Clock::start();
         let later = clock.time() + 5_000_000;
-        let wait = clock.instant(later).expect("five seconds from now").duration_since(tokio::time::Instant::now());
+        let wait =
+            clock.instant(later).expect("five seconds from now").duration_since(tokio::time::Instant::now());
         assert!((4.0..=5.0).contains(&wait.as_secs_f64()), "{wait:?}");
         assert_eq!(clock.instant(Time(u64::MAX)).map(|_| ()), clock.instant(Time(u64::MAX - 1)).map(|_| ()));
     }

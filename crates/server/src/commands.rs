@@ -10,8 +10,9 @@ use proto::{Now, Read};
 use wire::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
 use wire::op::{Expiry, Failure, FlushAt, Get, Op, Outcome, Request};
 
-use crate::connection::{Connection, Phase, State};
+use crate::connection::{Connection, Phase, Stall, State};
 use crate::counters::Verb;
+use crate::gate::Load;
 use crate::key_uses::{Access, KeyUse, hash_of};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
 use crate::replies::{Expected, Print};
@@ -33,11 +34,24 @@ pub(crate) enum Work {
 
 /// A get on its way through its keys.
 pub(crate) struct Cursor {
+    /// The keys that are left.
     keys: Keys,
-    /// So many keys have been asked for.
-    done: usize,
+    /// A key whose turn has to wait.
+    next: Option<Bytes>,
+    progress: Progress,
     with_cas: WithCas,
     touch: Option<Expiry>,
+}
+
+/// How far a get has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It has one key: no need to remember where it begins.
+    Single,
+    /// It has several, and none has been asked for.
+    Fresh,
+    /// Some have been asked for.
+    Begun,
 }
 
 impl Work {
@@ -54,18 +68,18 @@ impl Work {
 /// What became of a command.
 enum Turn {
     Done,
-    /// It has to wait.
-    Wait(Work),
+    /// It has to wait, for this.
+    Wait(Work, Stall),
 }
 
 impl Connection {
     /// Carries out every command that has arrived in full, as far as that is possible now.
     pub(crate) fn execute(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) {
-        state.stalled = false;
         worker.pool.lend_output(&mut state.output);
+        state.stall = None;
         while state.phase == Phase::Open || state.work.is_some() {
-            if self.must_wait(worker, state) {
-                return self.stall(worker, state);
+            if let Some(stall) = self.must_wait(worker, state) {
+                return self.stall(worker, state, stall);
             }
             let work = match state.work.take() {
                 Some(work) => work,
@@ -77,34 +91,37 @@ impl Connection {
                     },
                 },
             };
-            if let Turn::Wait(work) = self.run(worker, state, now, work) {
+            if let Turn::Wait(work, stall) = self.run(worker, state, now, work) {
                 state.work = Some(work);
-                return self.stall(worker, state);
+                return self.stall(worker, state, stall);
             }
             state.times.half_sent = None;
         }
         self.note_half_sent(worker, state, now);
     }
 
-    /// Whether nothing more may be started now.
-    fn must_wait(&self, worker: &Worker, state: &State) -> bool {
+    /// Why nothing more may be started now, if so.
+    fn must_wait(&self, worker: &Worker, state: &State) -> Option<Stall> {
         let limits = &worker.shared.config.limits;
-        // A get of very many keys goes on when half the window is free: to find its place costs a look at the keys
-        // before it.
-        let resuming = matches!(&state.work, Some(Work::Get(cursor)) if cursor.done > 0);
-        let window = if resuming { limits.outstanding_requests / 2 } else { limits.outstanding_requests };
-        let full = state.replies.waiting() >= window.max(1)
-            || state.replies.len() >= limits.outstanding_requests * 2
-            || state.replies.weight() >= limits.outstanding_bytes
-            || state.output_len() >= CLIENT_OUT_HIGH_BYTES;
-        full || !worker.gate.admits(self.id, !state.parser.is_idle(&state.input))
+        let replies = &state.replies;
+        if state.output_len() >= CLIENT_OUT_HIGH_BYTES {
+            return Some(Stall::Output);
+        }
+        let full = replies.waiting() >= limits.outstanding_requests
+            || replies.len() >= limits.outstanding_requests * 2
+            || replies.load().held + replies.load().expected >= limits.outstanding_bytes;
+        if full && !replies.is_empty() {
+            return Some(Stall::Answers);
+        }
+        let mid_command = !state.parser.is_idle(&state.input);
+        (!worker.gate.admits(self.id, mid_command)).then_some(Stall::Gate)
     }
 
     /// Remembers to go on when something has changed.
-    fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State) {
+    fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State, stall: Stall) {
         worker.counters.client_stalls.inc();
-        state.stalled = true;
-        if !worker.gate.is_open() {
+        state.stall = Some(stall);
+        if stall == Stall::Gate {
             worker.gate.wait(Rc::clone(self));
         }
     }
@@ -133,13 +150,22 @@ impl Connection {
         None
     }
 
-    fn take_command(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, command: Command) -> Option<Work> {
+    fn take_command(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        command: Command,
+    ) -> Option<Work> {
         match command {
-            Command::Get { keys, with_cas, touch } => return Some(Work::Get(Cursor { keys, done: 0, with_cas, touch })),
+            Command::Get { keys, with_cas, touch } => {
+                return Some(Work::Get(Cursor::new(keys, with_cas, touch)));
+            }
             Command::One { request, reply } => return Some(Work::One(request, reply)),
             Command::FlushAll { at, reply } => return Some(Work::Flush(at, reply)),
             Command::Version => state.print(|out| reply::write_version(VERSION, out)),
-            Command::Verbosity { reply: style } => state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out)),
+            Command::Verbosity { reply: style } => {
+                state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out))
+            }
             Command::MetaNoop => state.print(|out| out.extend_from_slice(reply::META_NOOP)),
             Command::Stats(Stats::Reset) => {
                 worker.shared.reset_counters();
@@ -158,7 +184,12 @@ impl Connection {
 
     /// Statistics need the other workers' figures, so a task of its own gathers them.
     fn tell_stats(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, which: Stats) {
-        let slot = state.replies.expect(Expected { print: Print::Lines, verb: Verb::Other, used: None, len_bytes: 0 });
+        let slot = state.replies.expect(Expected {
+            print: Print::Lines,
+            verb: Verb::Other,
+            used: None,
+            load: Load::default(),
+        });
         let (worker, connection) = (Rc::clone(worker), Rc::clone(self));
         tokio::task::spawn_local(async move {
             let lines = stats::lines(&worker.shared, which).await;
@@ -170,7 +201,9 @@ impl Connection {
     fn run(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, work: Work) -> Turn {
         match work {
             Work::One(request, style) => self.run_one(worker, state, now, request, style),
-            Work::Get(cursor) if cursor.keys.count() == 1 => self.run_single(worker, state, now, cursor),
+            Work::Get(cursor) if cursor.progress == Progress::Single => {
+                self.run_single(worker, state, now, cursor)
+            }
             Work::Get(cursor) => self.run_multi(worker, state, now, cursor),
             Work::Flush(at, style) => self.run_flush(worker, state, now, at, style),
         }
@@ -186,7 +219,7 @@ impl Connection {
     ) -> Turn {
         let used = KeyUse { hash: hash_of(&request.key), access: access_of(&request.op) };
         if state.replies.uses().conflicts(used) {
-            return Turn::Wait(Work::One(request, style));
+            return Turn::Wait(Work::One(request, style), Stall::Answers);
         }
         if matches!(style, ReplyStyle::Meta(_)) {
             worker.counters.cmd_meta.inc();
@@ -196,11 +229,18 @@ impl Connection {
         Turn::Done
     }
 
-    fn run_single(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, cursor: Cursor) -> Turn {
-        let Some(key) = cursor.keys.handles().next() else { return Turn::Done };
+    fn run_single(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        mut cursor: Cursor,
+    ) -> Turn {
+        let Some(key) = cursor.take_key() else { return Turn::Done };
         let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
         if state.replies.uses().conflicts(used) {
-            return Turn::Wait(Work::Get(cursor));
+            cursor.next = Some(key);
+            return Turn::Wait(Work::Get(cursor), Stall::Answers);
         }
         match cursor.read(worker, state, now, &key) {
             Read::Hit | Read::Miss => state.print(|out| out.extend_from_slice(reply::END)),
@@ -213,32 +253,46 @@ impl Connection {
         Turn::Done
     }
 
-    fn run_multi(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, mut cursor: Cursor) -> Turn {
-        if cursor.done == 0 {
+    fn run_multi(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        mut cursor: Cursor,
+    ) -> Turn {
+        if cursor.progress == Progress::Fresh {
+            cursor.progress = Progress::Begun;
             state.replies.begin_get(&state.output);
         }
-        let keys = cursor.keys.clone();
-        for key in keys.handles().skip(cursor.done) {
+        while let Some(key) = cursor.take_key() {
             let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
-            if state.replies.uses().conflicts(used) || (cursor.done > 0 && self.must_wait(worker, state)) {
-                return Turn::Wait(Work::Get(cursor));
+            let conflict = state.replies.uses().conflicts(used).then_some(Stall::Answers);
+            if let Some(stall) = conflict.or_else(|| self.must_wait(worker, state)) {
+                cursor.next = Some(key);
+                return Turn::Wait(Work::Get(cursor), stall);
             }
             if cursor.read(worker, state, now, &key) == Read::Submit {
                 let used = KeyUse { hash: hash_of(&key), ..used };
                 let print = Print::Value(key.clone(), cursor.with_cas);
                 self.submit(worker, state, now, print, used, cursor.request(key));
             }
-            cursor.done += 1;
         }
         state.replies.end_get(&mut state.output);
         Turn::Done
     }
 
     /// flush_all goes to every data role, and is answered when all have answered.
-    fn run_flush(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, at: FlushAt, style: ReplyStyle) -> Turn {
+    fn run_flush(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        at: FlushAt,
+        style: ReplyStyle,
+    ) -> Turn {
         let used = KeyUse { hash: 0, access: Access::WriteAll };
         if state.replies.uses().conflicts(used) {
-            return Turn::Wait(Work::Flush(at, style));
+            return Turn::Wait(Work::Flush(at, style), Stall::Answers);
         }
         worker.counters.count_command(Verb::Flush);
         let members = worker.data_roles();
@@ -248,7 +302,12 @@ impl Connection {
             return Turn::Done;
         }
         let print = Print::Gathered { style, left: members.len(), failure: None };
-        let slot = state.replies.expect(Expected { print, verb: Verb::Flush, used: Some(used), len_bytes: 0 });
+        let slot = state.replies.expect(Expected {
+            print,
+            verb: Verb::Flush,
+            used: Some(used),
+            load: Load::default(),
+        });
         for member in members {
             let request = Request { key: Bytes::new(), op: Op::Flush(at) };
             let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
@@ -260,14 +319,25 @@ impl Connection {
     }
 
     /// Submits a request whose reply comes next.
-    fn submit(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, print: Print, used: KeyUse, request: Request) {
+    fn submit(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        print: Print,
+        used: KeyUse,
+        request: Request,
+    ) {
         let verb = Verb::of(&request.op);
         worker.counters.count_command(verb);
-        let expected = Expected { print, verb, used: Some(used), len_bytes: value_len(&request) };
+        let guess = if matches!(request.op, Op::Get(_)) { worker.reply_guess.len_bytes() } else { 0 };
+        let load = Load { held: REQUEST_OVERHEAD_BYTES + value_len(&request), expected: guess };
+        let expected = Expected { print, verb, used: Some(used), load };
         let slot = state.replies.expect(expected);
         let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
         if let Some(outcome) = worker.submit(now, waiter, request) {
-            state.replies.answer(slot, worker.spare_memory(outcome), &worker.counters);
+            let outcome = worker.spare_memory(outcome, state.load().held);
+            state.replies.answer(slot, outcome, &worker.counters);
             state.replies.drain(&mut state.output);
         }
     }
@@ -286,6 +356,15 @@ impl State {
 }
 
 impl Cursor {
+    fn new(keys: Keys, with_cas: WithCas, touch: Option<Expiry>) -> Self {
+        let progress = if keys.count() == 1 { Progress::Single } else { Progress::Fresh };
+        Self { keys, next: None, progress, with_cas, touch }
+    }
+
+    fn take_key(&mut self) -> Option<Bytes> {
+        self.next.take().or_else(|| self.keys.pop())
+    }
+
     /// Tries to answer `key` here and now.
     fn read(&self, worker: &Worker, state: &mut State, now: Now, key: &[u8]) -> Read {
         if self.touch.is_some() {
@@ -311,7 +390,11 @@ impl Cursor {
 
 fn access_of(op: &Op) -> Access {
     match op {
-        Op::Get(get) if get.touch.is_none() && get.vivify.is_none() && get.recache_below_seconds.is_none() => Access::Read,
+        Op::Get(get)
+            if get.touch.is_none() && get.vivify.is_none() && get.recache_below_seconds.is_none() =>
+        {
+            Access::Read
+        }
         Op::Debug => Access::Read,
         _ => Access::Write,
     }

@@ -75,7 +75,9 @@ impl NodeConfig {
     /// Address space of one data role.
     #[must_use]
     pub fn area_limit(&self) -> usize {
-        self.area_limit_bytes.unwrap_or_else(|| self.memory_bytes.next_power_of_two()).min(store::MAX_AREA_BYTES)
+        self.area_limit_bytes
+            .unwrap_or_else(|| self.memory_bytes.next_power_of_two())
+            .min(store::MAX_AREA_BYTES)
     }
 
     pub(crate) fn check(&self) -> Result<(), StartError> {
@@ -85,7 +87,11 @@ impl NodeConfig {
         }
         let needed = MIN_MEMORY_BYTES.max(4 * usize::from(self.workers) * BUFFER_FLOOR_BYTES);
         if self.memory_bytes < needed {
-            return Err(StartError::TooLittleMemory { given: self.memory_bytes, needed, workers: self.workers });
+            return Err(StartError::TooLittleMemory {
+                given: self.memory_bytes,
+                needed,
+                workers: self.workers,
+            });
         }
         if self.limits.max_connections == 0 {
             return out_of_bounds("the number of connections", 0, "at least 1");
@@ -134,7 +140,10 @@ impl FromStr for CoordinatorAddress {
             return Err(StartError::CoordinatorUnavailable(text.to_owned()));
         }
         let authority = text.strip_prefix("embedded://").unwrap_or_default();
-        let port = authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+        let port = authority
+            .rsplit_once(':')
+            .filter(|(host, _)| !host.is_empty())
+            .map(|(_, port)| port.parse::<u16>());
         match port {
             Some(Ok(1..)) => Ok(Self { authority: authority.to_owned() }),
             _ => Err(StartError::CoordinatorAddress(text.to_owned())),
@@ -154,11 +163,17 @@ mod tests {
 
     #[test]
     fn coordinator_addresses_are_checked() {
-        for good in ["embedded://127.0.0.1:9000", "embedded://[::1]:9000", "embedded://coordinator.example:1"] {
+        for good in ["embedded://127.0.0.1:9000", "embedded://[::1]:9000", "embedded://coordinator.example:1"]
+        {
             assert_eq!(good.parse::<CoordinatorAddress>().unwrap().to_string(), good);
         }
-        for bad in ["", "127.0.0.1:9000", "embedded://", "embedded://:9000", "embedded://host", "embedded://host:0"] {
-            assert!(matches!(bad.parse::<CoordinatorAddress>(), Err(StartError::CoordinatorAddress(_))), "{bad}");
+        for bad in
+            ["", "127.0.0.1:9000", "embedded://", "embedded://:9000", "embedded://host", "embedded://host:0"]
+        {
+            assert!(
+                matches!(bad.parse::<CoordinatorAddress>(), Err(StartError::CoordinatorAddress(_))),
+                "{bad}"
+            );
         }
         let etcd = "etcd://a:2379".parse::<CoordinatorAddress>();
         assert!(matches!(etcd, Err(StartError::CoordinatorUnavailable(_))));

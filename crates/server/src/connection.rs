@@ -24,7 +24,10 @@ use wire::op::Outcome;
 
 use crate::buffers;
 use crate::commands::Work;
-use crate::limits::{CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES};
+use crate::gate::Load;
+use crate::limits::{
+    CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES,
+};
 use crate::replies::ReplyQueue;
 use crate::waker::WakerCell;
 use crate::worker::Worker;
@@ -52,10 +55,10 @@ pub(crate) struct State {
     /// A command that had to wait.
     pub work: Option<Work>,
     pub phase: Phase,
-    /// Whether something must happen elsewhere before more can be executed.
-    pub stalled: bool,
-    /// What the gate believes that this connection weighs.
-    weight: usize,
+    /// What must happen before more can be executed.
+    pub stall: Option<Stall>,
+    /// What the gate has been told that this connection weighs.
+    told: Load,
     pub times: Times,
 }
 
@@ -68,6 +71,17 @@ pub(crate) enum Phase {
     Closing,
     /// Nothing can be sent any more.
     Broken,
+}
+
+/// What a connection waits for before it executes more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stall {
+    /// Answers to what it has submitted.
+    Answers,
+    /// The client, which must read its replies.
+    Output,
+    /// The worker's gate.
+    Gate,
 }
 
 /// When what happened, for the deadlines.
@@ -92,8 +106,8 @@ impl Connection {
             replies: ReplyQueue::default(),
             work: None,
             phase: Phase::Open,
-            stalled: false,
-            weight: 0,
+            stall: None,
+            told: Load::default(),
             times: Times { read: now, half_sent: None, unread: None },
         };
         Self {
@@ -113,14 +127,15 @@ impl Connection {
     /// The answer to the request of slot `slot`. Printed by the `deliver` that must follow.
     pub(crate) fn answer(&self, worker: &Worker, slot: u64, outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
-        state.replies.answer(slot, worker.spare_memory(outcome), &worker.counters);
+        let outcome = worker.spare_memory(outcome, state.load().held);
+        state.replies.answer(slot, outcome, &worker.counters);
     }
 
     /// Prints and sends what has been answered since the last time.
     pub(crate) fn deliver(&self, worker: &Worker) {
         let state = &mut *self.state.borrow_mut();
         self.send(worker, state);
-        if state.stalled || state.unsent() > 0 || state.is_finished() {
+        if state.stall.is_some() || state.unsent() > 0 || state.is_finished() {
             self.wake();
         }
     }
@@ -132,7 +147,12 @@ impl Connection {
     }
 
     /// Everything that can be done now; ready at the end of the connection.
-    fn poll_turn(self: &Rc<Self>, worker: &Rc<Worker>, reader: &mut OwnedReadHalf, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_turn(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         self.waker.register(cx);
         let now = worker.clock.now();
         let state = &mut *self.state.borrow_mut();
@@ -145,7 +165,10 @@ impl Connection {
             if state.unsent() > 0 && state.poll_write_ready(cx).is_ready() {
                 continue;
             }
-            if state.phase != Phase::Open || state.stalled {
+            if state.stall == Some(Stall::Output) && state.output_len() < CLIENT_OUT_HIGH_BYTES {
+                continue;
+            }
+            if state.phase != Phase::Open || state.stall.is_some() {
                 worker.pool.return_input(&mut state.input);
                 return Poll::Pending;
             }
@@ -258,12 +281,19 @@ impl State {
         worker.pool.return_output(&mut self.output);
     }
 
-    /// Tells the gate what this connection holds.
+    /// What this connection weighs.
+    pub(crate) fn load(&self) -> Load {
+        let work = self.work.as_ref().map_or(0, Work::weight);
+        let Load { held, expected } = self.replies.load();
+        Load { held: held + self.input.len() + self.output_len() + work, expected }
+    }
+
+    /// Tells the gate what this connection weighs.
     fn weigh(&mut self, worker: &Worker) {
-        let weight = self.input.len() + self.output_len() + self.replies.weight() + self.work.as_ref().map_or(0, Work::weight);
-        if weight != self.weight {
-            worker.gate.shift(self.weight, weight);
-            self.weight = weight;
+        let load = self.load();
+        if load != self.told {
+            worker.gate.shift_load(self.told, load);
+            self.told = load;
         }
     }
 }
@@ -293,8 +323,8 @@ impl Connection {
         // Who still waits for answers keeps this connection, but not its socket.
         state.socket = None;
         worker.gate.finished(self.id);
-        worker.gate.shift(state.weight, 0);
-        state.weight = 0;
+        worker.gate.shift_load(state.told, Load::default());
+        state.told = Load::default();
         state.replies = ReplyQueue::default();
         state.work = None;
         state.input = BytesMut::new();
@@ -334,17 +364,19 @@ impl Connection {
     pub(crate) fn overdue(&self, worker: &Worker, now: Now, pressed: bool) -> Option<Overdue> {
         let limits = &worker.shared.config.limits;
         let state = &mut *self.state.borrow_mut();
-        let passed = |since: Time, deadline: Duration| u128::from(now.time.since(since)) >= deadline.as_micros();
+        let passed =
+            |since: Time, deadline: Duration| u128::from(now.time.since(since)) >= deadline.as_micros();
         let unread = if pressed { limits.unread / 10 } else { limits.unread };
         if let Some((since, sent)) = state.times.unread
             && passed(since, unread)
         {
-            if sent < crate::limits::CLIENT_OUT_HIGH_BYTES {
+            if sent < CLIENT_OUT_HIGH_BYTES {
                 return Some(Overdue::Unread);
             }
             state.times.unread = Some((now.time, 0));
         }
-        if state.times.half_sent.is_some_and(|since| !state.stalled && passed(since, limits.half_sent)) {
+        if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, limits.half_sent))
+        {
             return Some(Overdue::HalfSent);
         }
         let quiet = state.replies.is_empty() && state.output_len() == 0;

@@ -67,7 +67,10 @@ struct Session {
 
 impl Session {
     /// Until the connection is lost.
-    async fn run(&mut self, outgoing: &mut Receiver<ToCoordinator>) -> Result<std::convert::Infallible, StreamError> {
+    async fn run(
+        &mut self,
+        outgoing: &mut Receiver<ToCoordinator>,
+    ) -> Result<std::convert::Infallible, StreamError> {
         let timing = self.shared.config.timing;
         let silence = Duration::from_micros(timing.node_lease_us * COORDINATOR_SILENCE_LEASES);
         let mut beats = interval(Duration::from_micros(timing.heartbeat_us.max(1000)));
@@ -160,7 +163,9 @@ fn expected(shared: &Shared, map: &ClusterMap) -> Result<(), String> {
         }
         _ if map.shards != config.workers => {
             let (mine, theirs) = (config.workers, map.shards);
-            Err(format!("this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}"))
+            Err(format!(
+                "this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}"
+            ))
         }
         _ => Ok(()),
     }

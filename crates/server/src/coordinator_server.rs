@@ -20,7 +20,8 @@ use wire::message::{FromCoordinator, ToCoordinator};
 use crate::clock::Clock;
 use crate::frames::{FrameBuffer, FrameReader, StreamError};
 use crate::limits::{
-    ACCEPT_PAUSE, COORDINATOR_CONNECTIONS, COORDINATOR_LINK_BYTES, COORDINATOR_TICKS_PER_LEASE, HANDSHAKE_DEADLINE,
+    ACCEPT_PAUSE, COORDINATOR_CONNECTIONS, COORDINATOR_LINK_BYTES, COORDINATOR_TICKS_PER_LEASE,
+    HANDSHAKE_DEADLINE,
 };
 use crate::{CoordinatorAddress, CoordinatorServerConfig, StartError, http, net, worker};
 
@@ -51,7 +52,8 @@ impl CoordinatorServer {
         let addr = net::local_addr(&nodes)?;
         let http_addr = http.as_ref().map(net::local_addr).transpose()?;
         let (commands, inbox) = mpsc::unbounded_channel();
-        let status = watch::Sender::new(CoordinatorStatus { expected: config.cluster.nodes, ..Default::default() });
+        let status =
+            watch::Sender::new(CoordinatorStatus { expected: config.cluster.nodes, ..Default::default() });
         let published = status.subscribe();
         let run = move || serve(config, nodes, http, inbox, status);
         let thread = std::thread::Builder::new()
@@ -233,7 +235,9 @@ impl Server {
         let mut reader = FrameReader::new(read);
         let first = tokio::time::timeout(HANDSHAKE_DEADLINE, reader.next());
         let first = first.await.map_err(|_| StreamError::Silent)??;
-        let Message::ToCoordinator(ToCoordinator::Register(info)) = first else { return Err(StreamError::Unexpected) };
+        let Message::ToCoordinator(ToCoordinator::Register(info)) = first else {
+            return Err(StreamError::Unexpected);
+        };
         let host = info.host;
         let out = RefCell::new(FrameBuffer::new(COORDINATOR));
         let connection = Rc::new(NodeConnection { out, wake: Notify::new() });
@@ -265,7 +269,9 @@ impl Server {
         reader: &mut FrameReader,
     ) -> Result<(), StreamError> {
         loop {
-            let Message::ToCoordinator(message) = reader.next().await? else { return Err(StreamError::Unexpected) };
+            let Message::ToCoordinator(message) = reader.next().await? else {
+                return Err(StreamError::Unexpected);
+            };
             let is_of_another = match &message {
                 ToCoordinator::Register(info) => info.host != host,
                 ToCoordinator::Heartbeat { host: from, .. } => *from != host,

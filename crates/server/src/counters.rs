@@ -292,7 +292,10 @@ mod tests {
         counters.count_outcome(Verb::Store, &Outcome::Failed(Failure::OutOfMemory));
         let values = counters.values();
         assert_eq!((values.cmd_get, values.cmd_touch, values.get_misses, values.touch_misses), (1, 1, 1, 1));
-        assert_eq!((values.cas_badval, values.cas_misses, values.incr_hits, values.store_no_memory), (1, 1, 1, 1));
+        assert_eq!(
+            (values.cas_badval, values.cas_misses, values.incr_hits, values.store_no_memory),
+            (1, 1, 1, 1)
+        );
     }
 
     #[test]

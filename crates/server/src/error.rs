@@ -27,7 +27,9 @@ pub enum StartError {
         source: io::Error,
     },
     /// An address that others cannot use.
-    #[error("{what} address {addr} cannot be told to others: set the advertised address to one of this machine's")]
+    #[error(
+        "{what} address {addr} cannot be told to others: set the advertised address to one of this machine's"
+    )]
     NotAdvertisable {
         /// Which listener.
         what: &'static str,

@@ -14,12 +14,24 @@ use crate::limits::{BUFFER_FLOOR_BYTES, BUFFER_STEP_BYTES};
 
 /// See the module.
 pub(crate) struct Gate {
+    /// Bytes that are held, and bytes that answers are expected to bring.
     used: Cell<usize>,
+    /// The latter.
+    expected: Cell<usize>,
     max: usize,
     charge: RefCell<Charge>,
     /// The connection that may finish its command though the gate is closed.
     privileged: Cell<Option<u64>>,
     waiting: RefCell<Vec<Rc<Connection>>>,
+}
+
+/// What a connection weighs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Bytes that it holds.
+    pub held: usize,
+    /// Bytes that answers will bring, by a guess.
+    pub expected: usize,
 }
 
 impl Gate {
@@ -29,6 +41,7 @@ impl Gate {
         charge.set(BUFFER_FLOOR_BYTES);
         Self {
             used: Cell::new(0),
+            expected: Cell::new(0),
             max: max.max(BUFFER_FLOOR_BYTES),
             charge: RefCell::new(charge),
             privileged: Cell::new(None),
@@ -36,9 +49,15 @@ impl Gate {
         }
     }
 
+    /// A connection that held and expected `before` now does `after`.
+    pub(crate) fn shift_load(&self, before: Load, after: Load) {
+        self.expected.set(self.expected.get() + after.expected - before.expected);
+        self.shift(before.held + before.expected, after.held + after.expected);
+    }
+
     /// Something that weighed `before` now weighs `after` bytes.
     pub(crate) fn shift(&self, before: usize, after: usize) {
-        self.used.set((self.used.get() + after).saturating_sub(before));
+        self.used.set(self.used.get() + after - before);
         if after < before && !self.waiting.borrow().is_empty() && self.is_open() {
             self.wake_all();
         }
@@ -78,17 +97,21 @@ impl Gate {
 
     /// Whether so much has gathered that even answers have to be dropped.
     pub(crate) fn is_flooded(&self) -> bool {
-        self.used.get() >= self.max * 2
+        self.held() >= self.max * 2
     }
 
     /// Bytes held now.
-    pub(crate) fn used(&self) -> usize {
-        self.used.get()
+    pub(crate) fn held(&self) -> usize {
+        self.used.get() - self.expected.get()
     }
 
-    /// Gives back what has not been needed lately.
+    /// Gives back what has not been needed lately, and lets those in for whom there is room again.
     pub(crate) fn trim(&self) {
-        let wanted = (self.used.get() + BUFFER_STEP_BYTES).next_multiple_of(BUFFER_STEP_BYTES).max(BUFFER_FLOOR_BYTES);
+        if !self.waiting.borrow().is_empty() && self.is_open() {
+            self.wake_all();
+        }
+        let wanted =
+            (self.used.get() + BUFFER_STEP_BYTES).next_multiple_of(BUFFER_STEP_BYTES).max(BUFFER_FLOOR_BYTES);
         let mut charge = self.charge.borrow_mut();
         if wanted < charge.bytes() {
             charge.set(wanted);

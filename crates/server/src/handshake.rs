@@ -94,7 +94,9 @@ pub(crate) async fn accept(
     let map = map.ok_or(HandshakeError::NoMap)?;
     net::tune_peer(&stream, silence);
     let mut link = Opened::new(Identity { cluster: map.cluster, host: me }, me, stream);
-    timeout(HANDSHAKE_DEADLINE, link.welcome(me, map)).await.map_err(|_| HandshakeError::Timeout)?
+    timeout(HANDSHAKE_DEADLINE, link.welcome(me, map))
+        .await
+        .map_err(|_| HandshakeError::Timeout)?
         .map(|shard| (link, shard))
 }
 
@@ -153,7 +155,8 @@ fn judge(me: HostId, map: &ClusterMap, hello: &LinkHello) -> Result<(), Refusal>
     if hello.shard >= map.shards {
         return Err(Refusal::WrongShard);
     }
-    let known = map.node(hello.from.node).filter(|_| hello.from.node < me.node).ok_or(Refusal::UnknownNode)?;
+    let known =
+        map.node(hello.from.node).filter(|_| hello.from.node < me.node).ok_or(Refusal::UnknownNode)?;
     match hello.from.incarnation.cmp(&known.host.incarnation) {
         std::cmp::Ordering::Less => Err(Refusal::StaleIncarnation),
         std::cmp::Ordering::Equal => Ok(()),

@@ -28,6 +28,7 @@ mod error;
 mod exposition;
 mod frames;
 mod gate;
+mod guess;
 mod handshake;
 mod http;
 mod key_uses;

@@ -60,6 +60,16 @@ pub(crate) const LINK_READ_BYTES: usize = 64 * 1024;
 pub(crate) const LINK_READS_PER_TURN: usize = 16;
 /// Unsent bytes of one link beyond which it is dropped; the protocol resumes on the next one.
 pub(crate) const LINK_OUT_BYTES: usize = 32 << 20;
+/// Unsent bytes of one link beyond which values that were asked for are not put into it any more.
+pub(crate) const LINK_VALUES_BYTES: usize = LINK_OUT_BYTES / 2;
+/// Unsent bytes of one link beyond which its requests wait, and answers' bytes that are made in one go.
+pub(crate) const LINK_PAUSE_BYTES: usize = 2 << 20;
+/// Requests of one link that are handed over in one go.
+pub(crate) const FORWARDS_PER_TURN: usize = 128;
+/// Requests of one link that may wait for it to be written; what is beyond is refused as busy.
+pub(crate) const FORWARDS_KEPT: usize = 65_536;
+/// Bytes of these requests.
+pub(crate) const FORWARDS_KEPT_BYTES: usize = 16 << 20;
 /// A link's buffer larger than this is given back once it is empty.
 pub(crate) const LINK_BUFFER_KEPT_BYTES: usize = 256 * 1024;
 /// How long a peer may take to introduce itself.
@@ -103,4 +113,6 @@ pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
 
 const _: () = assert!(CLIENT_OUT_HIGH_BYTES < BUFFER_FLOOR_BYTES);
 const _: () = assert!(wire::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
+const _: () = assert!(LINK_PAUSE_BYTES < LINK_VALUES_BYTES && wire::op::MAX_VALUE_BYTES < LINK_PAUSE_BYTES);
+const _: () = assert!(wire::frame::MAX_FRAME_BYTES < LINK_OUT_BYTES - LINK_VALUES_BYTES);
 const _: () = assert!(REDIAL_MIN.as_nanos() < REDIAL_MAX.as_nanos());

@@ -2,8 +2,13 @@
 //!
 //! What a pump cycle produces for a link is gathered and written at once. The unsent part has a bound: a peer that
 //! does not read is dropped, and the protocol resumes with the next link.
+//!
+//! Requests of the peer's clients are handed over at the pace at which their answers leave. They wait here rather than
+//! in the socket, for the messages of the groups behind them must not wait: two nodes that stop reading each other
+//! would do so for ever.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future as _;
 use std::pin::pin;
 use std::rc::Rc;
@@ -14,11 +19,16 @@ use cluster::HostId;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use wire::frame::{Decoder, Encoder, FrameError, Message};
-use wire::message::PeerMessage;
+use wire::message::{Answer, Forward, PeerMessage};
+use wire::op::{Failure, Op, Outcome};
 
 use crate::buffers;
+use crate::guess::Guess;
 use crate::handshake::Opened;
-use crate::limits::{LINK_BUFFER_KEPT_BYTES, LINK_OUT_BYTES, LINK_READ_BYTES, LINK_READS_PER_TURN};
+use crate::limits::{
+    FORWARDS_KEPT, FORWARDS_KEPT_BYTES, FORWARDS_PER_TURN, LINK_BUFFER_KEPT_BYTES, LINK_OUT_BYTES,
+    LINK_PAUSE_BYTES, LINK_READ_BYTES, LINK_READS_PER_TURN, REQUEST_OVERHEAD_BYTES,
+};
 use crate::waker::WakerCell;
 use crate::worker::Worker;
 
@@ -43,6 +53,10 @@ pub(crate) struct Link {
     out: RefCell<Outgoing>,
     end: Cell<Option<LinkEnd>>,
     waker: WakerCell,
+    /// How long answers to the peer's requests are.
+    pub answer_guess: Guess,
+    /// Whether requests wait until the link is written.
+    paused: Cell<bool>,
 }
 
 struct Outgoing {
@@ -58,17 +72,23 @@ struct Incoming {
     socket: OwnedReadHalf,
     decoder: Decoder,
     bytes: BytesMut,
+    /// Requests that wait until the link is written.
+    forwards: VecDeque<Forward>,
+    forwards_bytes: usize,
+    /// How many more may be handed over before the pump has run.
+    room: usize,
 }
 
 impl Link {
-    /// Whether the pump has to be told that there is something to write now.
-    pub(crate) fn push(&self, message: &PeerMessage) -> Pushed {
-        let mut out = self.out.borrow_mut();
-        let out = &mut *out;
+    /// Puts `message` into the next write.
+    pub(crate) fn push(&self, worker: &Worker, message: &PeerMessage) -> Pushed {
+        let out = &mut *self.out.borrow_mut();
+        let before = out.unsent();
         if self.end.get().is_some() || out.encoder.encode(message, &mut out.bytes).is_err() {
             return Pushed::Dropped;
         }
-        if out.bytes.len() - out.sent > LINK_OUT_BYTES {
+        worker.gate.shift(before, out.unsent());
+        if out.unsent() > LINK_OUT_BYTES {
             self.close(LinkEnd::Overflow);
         }
         if std::mem::replace(&mut out.queued, true) { Pushed::More } else { Pushed::First }
@@ -91,7 +111,13 @@ impl Link {
             }
         }
         worker.counters.peer_bytes_written.add(before - out.unsent());
+        worker.gate.shift(before, out.unsent());
+        let may_go_on = out.unsent() < LINK_PAUSE_BYTES;
         out.tidy();
+        drop(out);
+        if self.paused.get() && may_go_on {
+            self.waker.wake();
+        }
     }
 
     /// Ends the link; its task does the rest.
@@ -102,6 +128,22 @@ impl Link {
         self.waker.wake();
     }
 
+    /// Whether requests wait. Those for which there is room get their turn after the pump.
+    fn pause(&self, paused: bool) {
+        self.paused.set(paused);
+        if paused && self.unsent() < LINK_PAUSE_BYTES {
+            self.waker.wake();
+        }
+    }
+
+    /// How many requests may be handed over now.
+    fn room_for_answers(&self) -> usize {
+        if self.unsent() >= LINK_PAUSE_BYTES {
+            return 0;
+        }
+        (LINK_PAUSE_BYTES / self.answer_guess.len_bytes().max(1)).clamp(1, FORWARDS_PER_TURN)
+    }
+
     /// Bytes that wait to be sent.
     pub(crate) fn unsent(&self) -> usize {
         self.out.borrow().unsent()
@@ -109,12 +151,14 @@ impl Link {
 
     fn poll_turn(&self, worker: &Worker, incoming: &mut Incoming, cx: &mut Context<'_>) -> Poll<LinkEnd> {
         self.waker.register(cx);
+        if self.unsent() > 0 && self.socket.as_ref().poll_write_ready(cx).is_ready() {
+            self.write(worker);
+        }
+        incoming.room = self.room_for_answers();
+        incoming.resume(worker, self);
         for _ in 0..LINK_READS_PER_TURN {
             if let Some(end) = self.end.get() {
                 return Poll::Ready(end);
-            }
-            if self.unsent() > 0 && self.socket.as_ref().poll_write_ready(cx).is_ready() {
-                self.write(worker);
             }
             match incoming.poll_read(cx) {
                 Poll::Pending => return Poll::Pending,
@@ -124,7 +168,7 @@ impl Link {
                     worker.counters.peer_bytes_read.add(len);
                 }
             }
-            if let Err(error) = incoming.deliver(worker, self.peer) {
+            if let Err(error) = incoming.deliver(worker, self) {
                 tracing::warn!(peer = %self.peer, %error, "link closed");
                 worker.counters.peer_malformed.inc();
                 return Poll::Ready(LinkEnd::Malformed);
@@ -173,25 +217,68 @@ impl Incoming {
         read.map(|result| result.ok().filter(|len| *len > 0))
     }
 
-    /// Hands over every complete message.
-    fn deliver(&mut self, worker: &Worker, peer: HostId) -> Result<(), BadPeer> {
+    /// Hands over every complete message, requests only as far as their answers will fit.
+    fn deliver(&mut self, worker: &Worker, link: &Link) -> Result<(), BadPeer> {
         let now = worker.clock.now();
         let mut host = worker.host.borrow_mut();
         while let Some((header, message)) = self.decoder.next(&mut self.bytes)? {
             let Message::Peer(message) = message else { return Err(BadPeer::Unexpected) };
-            if header.source != peer {
+            if header.source != link.peer {
                 return Err(BadPeer::Source(header.source));
             }
             worker.counters.peer_messages_read.inc();
-            host.handle_peer(now, peer, message);
+            match message {
+                PeerMessage::Forward(forward) if self.room == 0 => self.keep(worker, link, forward),
+                message => {
+                    self.room -= usize::from(matches!(message, PeerMessage::Forward(_)));
+                    host.handle_peer(now, link.peer, message);
+                }
+            }
         }
+        worker.pump.request();
+        link.pause(!self.forwards.is_empty());
         if self.bytes.is_empty() && self.bytes.capacity() > LINK_BUFFER_KEPT_BYTES {
             self.bytes = BytesMut::new();
         }
-        drop(host);
-        worker.pump.request();
         Ok(())
     }
+
+    /// Hands over requests that have waited, as far as their answers will fit.
+    fn resume(&mut self, worker: &Worker, link: &Link) {
+        let count = self.room.min(self.forwards.len());
+        if count == 0 {
+            return;
+        }
+        let now = worker.clock.now();
+        let mut host = worker.host.borrow_mut();
+        for forward in self.forwards.drain(..count) {
+            self.forwards_bytes -= bytes_of(&forward);
+            host.handle_peer(now, link.peer, PeerMessage::Forward(forward));
+        }
+        self.room -= count;
+        worker.pump.request();
+        link.pause(!self.forwards.is_empty());
+    }
+
+    /// Lets a request wait, or refuses it.
+    fn keep(&mut self, worker: &Worker, link: &Link, forward: Forward) {
+        let bytes = bytes_of(&forward);
+        if self.forwards.len() >= FORWARDS_KEPT || self.forwards_bytes + bytes > FORWARDS_KEPT_BYTES {
+            let answer = Answer { id: forward.id, outcome: Outcome::Failed(Failure::Busy) };
+            return worker.links.push(worker, link.peer.node, PeerMessage::Answer(answer));
+        }
+        self.forwards_bytes += bytes;
+        self.forwards.push_back(forward);
+    }
+}
+
+/// What a waiting request holds.
+fn bytes_of(forward: &Forward) -> usize {
+    let value = match &forward.request.op {
+        Op::Store(store) => store.value.len(),
+        _ => 0,
+    };
+    REQUEST_OVERHEAD_BYTES + value
 }
 
 /// Why a peer's stream cannot go on.
@@ -216,14 +303,26 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
         out: RefCell::new(out),
         end: Cell::new(None),
         waker: WakerCell::default(),
+        answer_guess: Guess::default(),
+        paused: Cell::new(false),
     });
-    let mut incoming = Incoming { socket: read, decoder, bytes: input };
+    let mut incoming = Incoming {
+        socket: read,
+        decoder,
+        bytes: input,
+        forwards: VecDeque::new(),
+        forwards_bytes: 0,
+        room: 0,
+    };
     worker.link_up(&link);
     // What came together with the handshake.
-    let end = match incoming.deliver(worker, peer) {
+    let end = match incoming.deliver(worker, &link) {
         Ok(()) => std::future::poll_fn(|cx| link.poll_turn(worker, &mut incoming, cx)).await,
         Err(_) => LinkEnd::Malformed,
     };
     worker.link_down(&link, end);
+    worker.gate.shift(link.unsent(), 0);
+    link.out.borrow_mut().bytes = Vec::new();
+    link.out.borrow_mut().sent = 0;
     end
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use cluster::{ClusterMap, HostId, NodeId, NodeInfo};
-use wire::message::PeerMessage;
+use wire::message::{Answer, PeerMessage};
+use wire::op::{Failure, Outcome};
 
 use crate::handshake::{self, Identity};
-use crate::limits::{REDIAL_MAX, REDIAL_MIN};
+use crate::limits::{LINK_VALUES_BYTES, REDIAL_MAX, REDIAL_MIN};
 use crate::link::{self, Link, LinkEnd, Pushed};
 use crate::net;
 use crate::shared::LinkSnapshot;
@@ -26,10 +27,16 @@ pub(crate) struct Links {
 
 impl Links {
     /// Puts `message` into the next write to `to`; drops it if there is no link.
-    pub(crate) fn push(&self, worker: &Worker, to: NodeId, message: &PeerMessage) {
+    pub(crate) fn push(&self, worker: &Worker, to: NodeId, mut message: PeerMessage) {
         let up = self.up.borrow();
         let pushed = up.get(&to).map_or(Pushed::Dropped, |link| {
-            let pushed = link.push(message);
+            if let PeerMessage::Answer(answer) = &message {
+                link.answer_guess.learn(&answer.outcome);
+            }
+            if link.unsent() > LINK_VALUES_BYTES {
+                take_value_out(&mut message);
+            }
+            let pushed = link.push(worker, &message);
             if pushed == Pushed::First {
                 self.unwritten.borrow_mut().push(Rc::clone(link));
             }
@@ -67,6 +74,15 @@ impl Links {
                 link.close(LinkEnd::Replaced);
             }
         }
+    }
+}
+
+/// Turns an answer with a value into a refusal: who asks for more than the link can carry must not cost it the link.
+fn take_value_out(message: &mut PeerMessage) {
+    if let PeerMessage::Answer(Answer { outcome, .. }) = message
+        && matches!(outcome, Outcome::Hit(item) if !item.value.is_empty())
+    {
+        *outcome = Outcome::Failed(Failure::OutOfMemory);
     }
 }
 

@@ -33,9 +33,24 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
 pub(crate) fn of_coordinator(status: &CoordinatorStatus, clock: &Clock) -> String {
     let mut page = Exposition::default();
     about_process(&mut page, clock);
-    page.single("gestalt_coordinator_registered_nodes", Kind::Gauge, "Nodes that have registered.", status.registered.len());
-    page.single("gestalt_coordinator_connected_nodes", Kind::Gauge, "Nodes that are connected.", status.connected.len());
-    page.single("gestalt_coordinator_expected_nodes", Kind::Gauge, "Nodes that the cluster forms with.", status.expected);
+    page.single(
+        "gestalt_coordinator_registered_nodes",
+        Kind::Gauge,
+        "Nodes that have registered.",
+        status.registered.len(),
+    );
+    page.single(
+        "gestalt_coordinator_connected_nodes",
+        Kind::Gauge,
+        "Nodes that are connected.",
+        status.connected.len(),
+    );
+    page.single(
+        "gestalt_coordinator_expected_nodes",
+        Kind::Gauge,
+        "Nodes that the cluster forms with.",
+        status.expected,
+    );
     if let Some(map) = &status.map {
         about_cluster(&mut page, map);
     }
@@ -58,16 +73,45 @@ fn about_clients(page: &mut Exposition, shared: &Shared, values: &CounterValues)
     let rejected = shared.rejected_connections.load(Ordering::Relaxed);
     page.single("gestalt_connections", Kind::Gauge, "Open client connections.", values.curr_connections);
     page.single("gestalt_connections_total", Kind::Counter, "Client connections.", values.total_connections);
-    page.single("gestalt_connections_rejected_total", Kind::Counter, "Client connections turned away.", rejected);
-    page.family("gestalt_connections_overdue_total", Kind::Counter, "Client connections closed at a deadline.")
-        .sample(&[("deadline", "idle")], values.idle_kicks)
-        .sample(&[("deadline", "half_sent")], values.half_sent_kicks)
-        .sample(&[("deadline", "unread")], values.unread_kicks);
-    page.single("gestalt_client_received_bytes_total", Kind::Counter, "Bytes from clients.", values.bytes_read);
+    page.single(
+        "gestalt_connections_rejected_total",
+        Kind::Counter,
+        "Client connections turned away.",
+        rejected,
+    );
+    page.family(
+        "gestalt_connections_overdue_total",
+        Kind::Counter,
+        "Client connections closed at a deadline.",
+    )
+    .sample(&[("deadline", "idle")], values.idle_kicks)
+    .sample(&[("deadline", "half_sent")], values.half_sent_kicks)
+    .sample(&[("deadline", "unread")], values.unread_kicks);
+    page.single(
+        "gestalt_client_received_bytes_total",
+        Kind::Counter,
+        "Bytes from clients.",
+        values.bytes_read,
+    );
     page.single("gestalt_client_sent_bytes_total", Kind::Counter, "Bytes to clients.", values.bytes_written);
-    page.single("gestalt_client_reads_total", Kind::Counter, "Reads of clients' sockets.", values.client_reads);
-    page.single("gestalt_client_writes_total", Kind::Counter, "Writes to clients' sockets.", values.client_writes);
-    page.single("gestalt_client_stalls_total", Kind::Counter, "Times that a client was not read.", values.client_stalls);
+    page.single(
+        "gestalt_client_reads_total",
+        Kind::Counter,
+        "Reads of clients' sockets.",
+        values.client_reads,
+    );
+    page.single(
+        "gestalt_client_writes_total",
+        Kind::Counter,
+        "Writes to clients' sockets.",
+        values.client_writes,
+    );
+    page.single(
+        "gestalt_client_stalls_total",
+        Kind::Counter,
+        "Times that a client was not read.",
+        values.client_stalls,
+    );
 }
 
 fn about_requests(page: &mut Exposition, values: &CounterValues) {
@@ -92,11 +136,21 @@ fn about_requests(page: &mut Exposition, values: &CounterValues) {
         .sample(&[("reason", "corrupt")], values.failed_corrupt)
         .sample(&[("reason", "out_of_memory")], values.store_no_memory)
         .sample(&[("reason", "too_large")], values.store_too_large);
-    page.single("gestalt_crossings_total", Kind::Counter, "Requests handed to another worker.", values.crossings);
+    page.single(
+        "gestalt_crossings_total",
+        Kind::Counter,
+        "Requests handed to another worker.",
+        values.crossings,
+    );
 }
 
 fn about_memory(page: &mut Exposition, shared: &Shared) {
-    page.single("gestalt_memory_limit_bytes", Kind::Gauge, "Cap on what the node holds.", shared.budget.limit());
+    page.single(
+        "gestalt_memory_limit_bytes",
+        Kind::Gauge,
+        "Cap on what the node holds.",
+        shared.budget.limit(),
+    );
     let mut used = page.family("gestalt_memory_used_bytes", Kind::Gauge, "What the node holds.");
     for category in Category::ALL {
         used.sample(&[("category", category.name())], shared.budget.used(category));
@@ -105,11 +159,26 @@ fn about_memory(page: &mut Exposition, shared: &Shared) {
 
 fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
     let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
-    page.single("gestalt_items", Kind::Gauge, "Items of which this node is the primary.", sum(|w| w.host.items));
+    page.single(
+        "gestalt_items",
+        Kind::Gauge,
+        "Items of which this node is the primary.",
+        sum(|w| w.host.items),
+    );
     page.single("gestalt_item_bytes", Kind::Gauge, "Bytes of these items.", sum(|w| w.host.item_bytes));
-    page.single("gestalt_absent_pages", Kind::Gauge, "Pages that are still to be repaired.", sum(|w| w.host.absent_pages));
+    page.single(
+        "gestalt_absent_pages",
+        Kind::Gauge,
+        "Pages that are still to be repaired.",
+        sum(|w| w.host.absent_pages),
+    );
     let uncommitted = sum(|w| w.host.uncommitted_records);
-    page.single("gestalt_uncommitted_records", Kind::Gauge, "Records that wait for acknowledgement.", uncommitted);
+    page.single(
+        "gestalt_uncommitted_records",
+        Kind::Gauge,
+        "Records that wait for acknowledgement.",
+        uncommitted,
+    );
     let waiting = sum(|w| w.host.waiting_requests);
     page.single("gestalt_waiting_requests", Kind::Gauge, "Requests that wait in primaries.", waiting);
     let open = sum(|w| w.open_requests as u64);
@@ -119,7 +188,12 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
     let forwarded = sum(|w| w.host.forwarded);
     page.single("gestalt_forwards_total", Kind::Counter, "Requests sent on to another node.", forwarded);
     let received = sum(|w| w.host.received_forwards);
-    page.single("gestalt_received_forwards_total", Kind::Counter, "Requests of other nodes' clients.", received);
+    page.single(
+        "gestalt_received_forwards_total",
+        Kind::Counter,
+        "Requests of other nodes' clients.",
+        received,
+    );
 }
 
 fn about_peers(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
@@ -128,14 +202,34 @@ fn about_peers(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
     page.single("gestalt_links", Kind::Gauge, "Links to other nodes.", values.links_up);
     page.single("gestalt_link_ups_total", Kind::Counter, "Times that a link came up.", values.link_ups);
     page.single("gestalt_link_downs_total", Kind::Counter, "Times that a link went down.", values.link_downs);
-    page.single("gestalt_link_overflows_total", Kind::Counter, "Links dropped with too much unsent.", values.link_overflows);
-    page.single("gestalt_link_malformed_total", Kind::Counter, "Links closed for a malformed frame.", values.peer_malformed);
+    page.single(
+        "gestalt_link_overflows_total",
+        Kind::Counter,
+        "Links dropped with too much unsent.",
+        values.link_overflows,
+    );
+    page.single(
+        "gestalt_link_malformed_total",
+        Kind::Counter,
+        "Links closed for a malformed frame.",
+        values.peer_malformed,
+    );
     page.family("gestalt_peer_messages_total", Kind::Counter, "Messages between nodes.")
         .sample(&[("direction", "received")], values.peer_messages_read)
         .sample(&[("direction", "sent")], values.peer_messages_written)
         .sample(&[("direction", "dropped")], values.peer_messages_dropped);
-    page.single("gestalt_peer_received_bytes_total", Kind::Counter, "Bytes from other nodes.", values.peer_bytes_read);
-    page.single("gestalt_peer_sent_bytes_total", Kind::Counter, "Bytes to other nodes.", values.peer_bytes_written);
+    page.single(
+        "gestalt_peer_received_bytes_total",
+        Kind::Counter,
+        "Bytes from other nodes.",
+        values.peer_bytes_read,
+    );
+    page.single(
+        "gestalt_peer_sent_bytes_total",
+        Kind::Counter,
+        "Bytes to other nodes.",
+        values.peer_bytes_written,
+    );
     page.single("gestalt_peer_reads_total", Kind::Counter, "Reads of peers' sockets.", values.peer_reads);
     page.single("gestalt_peer_writes_total", Kind::Counter, "Writes to peers' sockets.", values.peer_writes);
     page.single("gestalt_pumps_total", Kind::Counter, "Pump cycles of all workers.", values.pumps);
@@ -151,7 +245,12 @@ fn about_cluster(page: &mut Exposition, map: &ClusterMap) {
     page.single("gestalt_map_version", Kind::Gauge, "Version of the cluster map.", map.version);
     page.single("gestalt_groups", Kind::Gauge, "Coding groups.", map.groups.len());
     page.single("gestalt_protection_asked", Kind::Gauge, "Losses that every group is to survive.", asked);
-    page.single("gestalt_protection_achieved", Kind::Gauge, "Losses that every group would survive now.", achieved);
+    page.single(
+        "gestalt_protection_achieved",
+        Kind::Gauge,
+        "Losses that every group would survive now.",
+        achieved,
+    );
     let lost: u64 = lost_slots(map).iter().map(|range| u64::from(range.last.0 - range.first.0) + 1).sum();
     page.single("gestalt_lost_slots", Kind::Gauge, "Hash slots whose items are lost.", lost);
 }

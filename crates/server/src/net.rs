@@ -46,7 +46,8 @@ pub(crate) fn tune_peer(stream: &impl std::os::fd::AsFd, silence: Duration) {
     let socket = SockRef::from(stream);
     let _ = socket.set_tcp_nodelay(true);
     let probe = (silence / 4).max(Duration::from_secs(1));
-    let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(3));
+    let _ =
+        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(3));
     #[cfg(target_os = "linux")]
     let _ = socket.set_tcp_user_timeout(Some(silence));
 }
@@ -67,7 +68,9 @@ mod tests {
         let error = listen("memcached", addr).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("memcached address {addr} is in use: stop the process that listens there or choose another port")
+            format!(
+                "memcached address {addr} is in use: stop the process that listens there or choose another port"
+            )
         );
     }
 

@@ -46,7 +46,8 @@ impl Node {
         config.check()?;
         let (listeners, addresses) = Listeners::open(&config)?;
         let workers = config.workers;
-        let (faces, inboxes): (Vec<_>, Vec<_>) = Crossings::mesh(workers).into_iter().map(worker_ends).unzip();
+        let (faces, inboxes): (Vec<_>, Vec<_>) =
+            Crossings::mesh(workers).into_iter().map(worker_ends).unzip();
         let (to_coordinator, outgoing) = mpsc::channel(COORDINATOR_OUT_QUEUE);
         let shared = Shared::new(config, addresses, faces, to_coordinator);
         let mut handle = NodeHandle { shared, threads: Vec::new() };
@@ -61,7 +62,9 @@ impl Node {
 }
 
 /// The two ends of a worker's queues.
-fn worker_ends(crossings: (Crossings, mpsc::UnboundedReceiver<crate::crossings::Batch>)) -> (WorkerFace, Inbox) {
+fn worker_ends(
+    crossings: (Crossings, mpsc::UnboundedReceiver<crate::crossings::Batch>),
+) -> (WorkerFace, Inbox) {
     let (errands, errand_inbox) = mpsc::channel(ERRAND_QUEUE);
     let (coordinator, coordinator_inbox) = mpsc::channel(COORDINATOR_IN_QUEUE);
     let face = WorkerFace {

@@ -36,7 +36,8 @@ mod tests {
 
     #[test]
     fn fields_are_counted_after_the_name() {
-        let stat = "1 (a ) b) S 1 1 1 0 -1 4194560 1 2 3 4 250 50 5 6 20 0 9 0 100 1000 7 18446744073709551615";
+        let stat =
+            "1 (a ) b) S 1 1 1 0 -1 4194560 1 2 3 4 250 50 5 6 20 0 9 0 100 1000 7 18446744073709551615";
         let expected = Usage { user_seconds: 2.5, system_seconds: 0.5, resident_bytes: 7 * 4096 };
         assert_eq!(parse(stat), Some(expected));
         assert_eq!(parse(""), None);

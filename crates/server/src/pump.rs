@@ -71,7 +71,7 @@ fn ask(worker: &Worker, now: Now, due: bool) {
     host.flush(now);
     while let Some(action) = host.poll_action() {
         match action {
-            Action::Send { to, message } => worker.links.push(worker, to, &message),
+            Action::Send { to, message } => worker.links.push(worker, to, message),
             Action::Reply { token, outcome } => worker.reply(token, outcome),
             // A full queue is like a lost connection: the protocol asks again.
             Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),

@@ -14,6 +14,7 @@ use wire::memcache::{ReplyStyle, WithCas, reply};
 use wire::op::{Failure, Outcome};
 
 use crate::counters::{Counters, Verb};
+use crate::gate::Load;
 use crate::key_uses::{KeyUse, KeyUses};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
 
@@ -48,8 +49,8 @@ pub(crate) struct Expected {
     pub verb: Verb,
     /// What it does to which key; none if it has none.
     pub used: Option<KeyUse>,
-    /// Bytes of its value.
-    pub len_bytes: usize,
+    /// What it weighs.
+    pub load: Load,
 }
 
 /// See the module.
@@ -59,7 +60,8 @@ pub(crate) struct ReplyQueue {
     /// Number of the first slot.
     first: u64,
     waiting: usize,
-    weight: usize,
+    /// Of all slots.
+    load: Load,
     held: Vec<u8>,
     held_printed: usize,
     uses: KeyUses,
@@ -101,9 +103,9 @@ impl ReplyQueue {
         self.slots.len()
     }
 
-    /// Bytes that requests and unprinted replies hold.
-    pub(crate) fn weight(&self) -> usize {
-        self.weight + self.held.len() - self.held_printed
+    /// What requests and unprinted replies weigh.
+    pub(crate) fn load(&self) -> Load {
+        Load { held: self.load.held + self.held.len() - self.held_printed, ..self.load }
     }
 
     /// Keys with unanswered commands.
@@ -130,7 +132,7 @@ impl ReplyQueue {
         if self.slots.is_empty() {
             return self.print(print, &outcome, out);
         }
-        self.weight += weight_of(&outcome);
+        self.load.held += held_by(&outcome);
         self.slots.push_back(Slot::Known(print, outcome));
     }
 
@@ -140,7 +142,8 @@ impl ReplyQueue {
             self.uses.open(used);
         }
         self.waiting += 1;
-        self.weight += expected.weight();
+        self.load.held += expected.load.held;
+        self.load.expected += expected.load.expected;
         self.slots.push_back(Slot::Waiting(expected));
         self.first + self.slots.len() as u64 - 1
     }
@@ -169,9 +172,9 @@ impl ReplyQueue {
         let Slot::Waiting(expected) = slot else { return };
         let Some(outcome) = expected.print.gather(outcome) else { return };
         counters.count_outcome(expected.verb, &outcome);
-        let weight = weight_of(&outcome);
+        let held = held_by(&outcome);
         let Slot::Waiting(expected) = std::mem::replace(slot, Slot::GetEnds) else { return };
-        self.settle(&expected, weight);
+        self.settle(&expected, held);
         if let Some(slot) = self.slot_mut(number) {
             *slot = Slot::Known(expected.print, outcome);
         }
@@ -180,9 +183,9 @@ impl ReplyQueue {
     /// The lines for slot `number`, which expects such.
     pub(crate) fn answer_lines(&mut self, number: u64, lines: Vec<u8>) {
         let Some(slot) = self.slot_mut(number) else { return };
-        let weight = lines.len();
+        let held = lines.len();
         if let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Lines(lines)) {
-            self.settle(&expected, weight);
+            self.settle(&expected, held);
         }
     }
 
@@ -198,7 +201,7 @@ impl ReplyQueue {
             self.held_printed = 0;
         }
         if self.slots.is_empty() {
-            debug_assert!(self.weight == 0 && self.waiting == 0 && self.uses.is_empty());
+            debug_assert!(self.load == Load::default() && self.waiting == 0 && self.uses.is_empty());
         }
     }
 
@@ -223,10 +226,11 @@ impl ReplyQueue {
         self.slots.get_mut(index)
     }
 
-    /// A request has been answered; what it holds is now `weight`.
-    fn settle(&mut self, expected: &Expected, weight: usize) {
+    /// A request has been answered; its slot now holds `held` bytes.
+    fn settle(&mut self, expected: &Expected, held: usize) {
         self.waiting -= 1;
-        self.weight = self.weight + weight - expected.weight();
+        self.load.held = self.load.held + held - expected.load.held;
+        self.load.expected -= expected.load.expected;
         if let Some(used) = expected.used {
             self.uses.close(used);
         }
@@ -235,7 +239,7 @@ impl ReplyQueue {
     fn print_slot(&mut self, slot: Slot, out: &mut Vec<u8>) {
         match slot {
             Slot::Known(print, outcome) => {
-                self.weight -= weight_of(&outcome);
+                self.load.held -= held_by(&outcome);
                 self.print(print, &outcome, out);
             }
             Slot::Held(len) => {
@@ -244,7 +248,7 @@ impl ReplyQueue {
                 self.held_printed = end;
             }
             Slot::Lines(lines) => {
-                self.weight -= lines.len();
+                self.load.held -= lines.len();
                 out.extend_from_slice(&lines);
             }
             Slot::GetBegins => self.get = Some(OpenGet { start: out.len(), failure: None }),
@@ -289,12 +293,6 @@ impl ReplyQueue {
     }
 }
 
-impl Expected {
-    fn weight(&self) -> usize {
-        REQUEST_OVERHEAD_BYTES + self.len_bytes
-    }
-}
-
 impl Print {
     /// Takes one more outcome; what all of them amount to, once they are complete.
     fn gather(&mut self, outcome: Outcome) -> Option<Outcome> {
@@ -312,7 +310,7 @@ impl Print {
 }
 
 /// Bytes that an unprinted outcome holds.
-fn weight_of(outcome: &Outcome) -> usize {
+fn held_by(outcome: &Outcome) -> usize {
     REQUEST_OVERHEAD_BYTES
         + match outcome {
             Outcome::Hit(item) | Outcome::Number(_, item) => item.value.len(),
@@ -334,12 +332,12 @@ mod tests {
     fn value_of(key: &'static str) -> Expected {
         let used = Some(KeyUse { hash: hash_of(key.as_bytes()), access: Access::Read });
         let print = Print::Value(Bytes::from_static(key.as_bytes()), WithCas::No);
-        Expected { print, verb: Verb::Get, used, len_bytes: 0 }
+        Expected { print, verb: Verb::Get, used, load: Load::default() }
     }
 
     fn store() -> Expected {
         let print = Print::Styled(ReplyStyle::Text, Bytes::new());
-        Expected { print, verb: Verb::Store, used: None, len_bytes: 100 }
+        Expected { print, verb: Verb::Store, used: None, load: Load { held: 100, expected: 7 } }
     }
 
     fn text(out: &[u8]) -> &str {
@@ -360,7 +358,7 @@ mod tests {
         queue.answer(second, Outcome::Stored(ItemView::default()), &counters);
         queue.drain(&mut out);
         assert_eq!(text(&out), "first STORED\r\nthird fourth NOT_STORED\r\n");
-        assert_eq!((queue.weight(), queue.waiting(), queue.is_empty()), (0, 0, true));
+        assert_eq!((queue.load(), queue.waiting(), queue.is_empty()), (Load::default(), 0, true));
     }
 
     #[test]
@@ -396,7 +394,8 @@ mod tests {
 
     #[test]
     fn a_key_that_cannot_be_read_takes_the_values_back() {
-        let (mut queue, mut out, counters) = (ReplyQueue::default(), b"before ".to_vec(), Counters::default());
+        let (mut queue, mut out, counters) =
+            (ReplyQueue::default(), b"before ".to_vec(), Counters::default());
         queue.begin_get(&out);
         queue.say(&mut out, |out| out.extend_from_slice(b"VALUE "));
         let b = queue.expect(value_of("b"));
@@ -428,12 +427,14 @@ mod tests {
         let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
         let gathered = || Print::Gathered { style: ReplyStyle::Text, left: 2, failure: None };
         let all = Some(KeyUse { hash: 0, access: Access::WriteAll });
-        let first = queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, len_bytes: 0 });
+        let first =
+            queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, load: Load::default() });
         queue.answer(first, Outcome::Flushed, &counters);
         queue.drain(&mut out);
         assert!(out.is_empty() && queue.waiting() == 1);
         queue.answer(first, Outcome::Flushed, &counters);
-        let second = queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, len_bytes: 0 });
+        let second =
+            queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, load: Load::default() });
         queue.answer(second, Outcome::Failed(Failure::Unavailable), &counters);
         queue.answer(second, Outcome::Flushed, &counters);
         queue.drain(&mut out);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use cluster::{
-    ClusterMap, DataRole, GroupId, GroupView, HostId, MemberId, NodeId, ParityRole, ParityState, RoleIndex, RoleStatus,
-    SlotRange, Term, ViewVersion,
+    ClusterMap, DataRole, GroupId, GroupView, HostId, MemberId, NodeId, ParityRole, ParityState, RoleIndex,
+    RoleStatus, SlotRange, Term, ViewVersion,
 };
 use serde::{Deserialize, Serialize};
 use store::Category;
@@ -183,10 +183,16 @@ impl MemoryStatus {
 
 /// Why a node does not serve as it should; empty if it does.
 fn reasons(shared: &Shared, map: Option<&ClusterMap>, snapshots: &[WorkerSnapshot]) -> Vec<String> {
-    let Some(map) = map else { return vec!["no map yet: the cluster has not formed, or the coordinator is away".to_owned()] };
+    let Some(map) = map else {
+        return vec!["no map yet: the cluster has not formed, or the coordinator is away".to_owned()];
+    };
     let mut reasons = Vec::new();
     if snapshots.len() < shared.workers.len() {
-        reasons.push(format!("{} of {} workers do not answer", shared.workers.len() - snapshots.len(), shared.workers.len()));
+        reasons.push(format!(
+            "{} of {} workers do not answer",
+            shared.workers.len() - snapshots.len(),
+            shared.workers.len()
+        ));
     }
     if shared.workers.iter().any(|worker| worker.map_version.load(Ordering::Relaxed) == 0) {
         reasons.push("a worker has no map yet".to_owned());
@@ -240,8 +246,14 @@ pub(crate) fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
 fn group_status(view: &GroupView) -> GroupStatus {
     let data = view.data_roles().map(|(role, known)| data_line(role, known));
     let k = view.k();
-    let parity = view.parity.iter().enumerate().map(|(index, known)| parity_line(RoleIndex((k + index) as u8), known));
-    GroupStatus { group: view.group, view: view.version, margin: view.margin(), roles: data.chain(parity).collect() }
+    let parity =
+        view.parity.iter().enumerate().map(|(index, known)| parity_line(RoleIndex((k + index) as u8), known));
+    GroupStatus {
+        group: view.group,
+        view: view.version,
+        margin: view.margin(),
+        roles: data.chain(parity).collect(),
+    }
 }
 
 fn data_line(role: RoleIndex, known: &DataRole) -> RoleLine {
@@ -289,10 +301,12 @@ mod tests {
 
     #[test]
     fn a_cluster_names_what_is_lost_and_how_safe_the_rest_is() {
-        let hosts: Vec<_> = (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
+        let hosts: Vec<_> =
+            (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 5).unwrap();
-        let mut map = ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, nodes: vec![], groups };
+        let mut map =
+            ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, nodes: vec![], groups };
         let status = ClusterStatus::of(&map);
         assert_eq!((status.protection_asked, status.protection_achieved), (2, 2));
         assert!(status.lost_slots.is_empty());
@@ -301,6 +315,9 @@ mod tests {
         let status = ClusterStatus::of(&map);
         assert_eq!(status.protection_achieved, 0);
         assert_eq!(status.lost_slots, [map.slots_of(MemberId { group: GroupId(1), role: RoleIndex(2) })]);
-        assert_eq!((status.groups[1].roles[2].status.as_str(), status.groups[1].roles[3].status.as_str()), ("lost", "absent"));
+        assert_eq!(
+            (status.groups[1].roles[2].status.as_str(), status.groups[1].roles[3].status.as_str()),
+            ("lost", "absent")
+        );
     }
 }

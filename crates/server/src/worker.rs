@@ -23,6 +23,7 @@ use crate::connection::{self, Connection, Overdue};
 use crate::counters::Counters;
 use crate::crossings::{Batch, Crossing, Crossings};
 use crate::gate::Gate;
+use crate::guess::Guess;
 use crate::handshake::Opened;
 use crate::limits::{BUFFER_SHARE_OF_MEMORY, SWEEP_INTERVAL};
 use crate::links::Links;
@@ -49,6 +50,8 @@ pub(crate) struct Worker {
     /// Connections that have answers to print.
     answered: RefCell<Vec<Rc<Connection>>>,
     last_connection: Cell<u64>,
+    /// How long the value of a read will be, going by those before it.
+    pub reply_guess: Guess,
 }
 
 /// Who gets an answer.
@@ -127,6 +130,7 @@ impl Worker {
             waiters: RefCell::default(),
             answered: RefCell::default(),
             last_connection: Cell::new(0),
+            reply_guess: Guess::default(),
             shared,
         }
     }
@@ -158,7 +162,13 @@ impl Worker {
     }
 
     /// A request for one data role; its answer, if it is known at once.
-    pub(crate) fn submit_to(&self, now: Now, waiter: Waiter, member: MemberId, request: Request) -> Option<Outcome> {
+    pub(crate) fn submit_to(
+        &self,
+        now: Now,
+        waiter: Waiter,
+        member: MemberId,
+        request: Request,
+    ) -> Option<Outcome> {
         self.route(now, waiter, member, Some(member), request)
     }
 
@@ -182,7 +192,13 @@ impl Worker {
         None
     }
 
-    fn submit_here(&self, now: Now, waiter: Waiter, member: Option<MemberId>, request: Request) -> Option<Outcome> {
+    fn submit_here(
+        &self,
+        now: Now,
+        waiter: Waiter,
+        member: Option<MemberId>,
+        request: Request,
+    ) -> Option<Outcome> {
         let token = self.waiters.borrow_mut().insert(waiter);
         let mut host = self.host.borrow_mut();
         let submitted = match member {
@@ -208,7 +224,9 @@ impl Worker {
 
     fn pass_on(&self, waiter: Waiter, outcome: Outcome) {
         match waiter {
-            Waiter::Crossing { shard, ticket } => self.crossings.push(shard, Crossing::Answer { ticket, outcome }),
+            Waiter::Crossing { shard, ticket } => {
+                self.crossings.push(shard, Crossing::Answer { ticket, outcome })
+            }
             Waiter::Slot { connection, slot } => {
                 connection.answer(self, slot, outcome);
                 if !connection.answered.replace(true) {
@@ -229,14 +247,16 @@ impl Worker {
         self.answered.replace(answered);
     }
 
-    /// `outcome`, or a refusal to carry its value if far too much waits to be sent already.
-    pub(crate) fn spare_memory(&self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Outcome::Hit(item) if !item.value.is_empty() && self.gate.is_flooded() => {
-                Outcome::Failed(Failure::OutOfMemory)
-            }
-            outcome => outcome,
+    /// `outcome`, or a refusal to keep its value: if far too much waits to be sent already, or too much does and
+    /// this connection, which holds `held` bytes, has more than its share.
+    pub(crate) fn spare_memory(&self, outcome: Outcome, held: usize) -> Outcome {
+        self.reply_guess.learn(&outcome);
+        let Outcome::Hit(item) = &outcome else { return outcome };
+        let greedy = || held > self.shared.config.limits.outstanding_bytes && !self.gate.is_open();
+        if !item.value.is_empty() && (self.gate.is_flooded() || greedy()) {
+            return Outcome::Failed(Failure::OutOfMemory);
         }
+        outcome
     }
 
     /// Every data role of the map.
@@ -254,7 +274,7 @@ impl Worker {
             shard: self.shard,
             host: self.host.borrow().stats(),
             open_requests: self.waiters.borrow().len(),
-            buffer_bytes: self.gate.used(),
+            buffer_bytes: self.gate.held(),
             links: self.links.snapshot(),
         }
     }
@@ -273,7 +293,9 @@ impl Worker {
 async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
     while let Some(errand) = errands.recv().await {
         match errand {
-            Errand::Client(socket) => drop(tokio::task::spawn_local(serve_client(Rc::clone(&worker), socket))),
+            Errand::Client(socket) => {
+                drop(tokio::task::spawn_local(serve_client(Rc::clone(&worker), socket)))
+            }
             Errand::Link(link) => drop(tokio::task::spawn_local(serve_link(Rc::clone(&worker), link))),
             Errand::Snapshot(asker) => drop(asker.send(worker.snapshot())),
         }

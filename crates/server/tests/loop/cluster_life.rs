@@ -1,0 +1,109 @@
+//! Starting, refusing, stopping, and peers that are none.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use cluster::{ClusterId, NodeId, Profile};
+use server::{Node, NodeConfig, NodeExit, StartError};
+
+use crate::harness::{Cluster, Plan, coordinator, eventually, http_get};
+
+#[test]
+fn a_port_in_use_is_named() {
+    let cluster = Cluster::of(&Plan { nodes: 1, profile: "none", groups: 1, ..Plan::default() }, |_| ());
+    let mut config = NodeConfig::local(NodeId(7), cluster.coordinator.address());
+    config.memcached = cluster.nodes[0].addresses().memcached;
+    let error = Node::start(config).unwrap_err();
+    assert!(matches!(error, StartError::AddressInUse { what: "memcached", .. }), "{error}");
+}
+
+#[test]
+fn an_address_that_others_cannot_use_needs_another_one_to_tell() {
+    let mut config = NodeConfig::local(NodeId(0), "embedded://127.0.0.1:1".parse().unwrap());
+    config.peer = "0.0.0.0:0".parse().unwrap();
+    let error = Node::start(config.clone()).unwrap_err();
+    assert!(matches!(error, StartError::NotAdvertisable { what: "peer", .. }), "{error}");
+    config.advertise = Some("127.0.0.1".parse().unwrap());
+    let node = Node::start(config).unwrap();
+    assert!(node.addresses().peer.ip().is_loopback());
+    assert_eq!(node.stop(), NodeExit::Stopped);
+}
+
+#[test]
+fn a_node_of_other_expectations_ends_with_the_reason() {
+    let plan = Plan { nodes: 1, profile: "none", groups: 1, ..Plan::default() };
+    let wrong = |change: fn(&mut NodeConfig)| {
+        let server = coordinator(&plan);
+        let mut config = NodeConfig::local(NodeId(0), server.address());
+        change(&mut config);
+        Node::start(config).unwrap().wait().reason()
+    };
+    let profile = wrong(|config| config.profile = Some(Profile::rs(3, 2).unwrap()));
+    assert!(profile.contains("meant for profile rs(3+2), the cluster has none"), "{profile}");
+    let workers = wrong(|config| config.workers = 2);
+    assert!(workers.contains("2 workers, the cluster's nodes have 1"), "{workers}");
+    let identity = wrong(|config| config.cluster = Some(ClusterId(1)));
+    assert!(identity.contains("meant for cluster-1"), "{identity}");
+}
+
+#[test]
+fn one_node_too_many_is_refused_with_the_reason() {
+    let plan = Plan { nodes: 2, profile: "rs(1+1)", groups: 2, ..Plan::default() };
+    let server = coordinator(&plan);
+    let start = |id| Node::start(NodeConfig::local(NodeId(id), server.address())).unwrap();
+    let first = start(0);
+    let twin = start(0);
+    let exit = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        tokio::select! {
+            exit = first.ended() => exit,
+            exit = twin.ended() => exit,
+        }
+    });
+    assert!(matches!(&exit, NodeExit::Refused(text) if text.contains("already here")), "{exit:?}");
+}
+
+#[test]
+fn rude_peers_are_closed_and_the_cluster_goes_on() {
+    let cluster = Cluster::start();
+    for node in &cluster.nodes {
+        for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 4096], b"GSTL", b""] {
+            let mut stream = TcpStream::connect(node.addresses().peer).unwrap();
+            let _ = stream.write_all(garbage);
+        }
+        let mut stream = TcpStream::connect(cluster.coordinator.addr()).unwrap();
+        let _ = stream.write_all(&[0x55; 4096]);
+    }
+    let client = &mut cluster.client(0);
+    for i in 0..50 {
+        client.ask(format!("set r{i} 0 0 1\r\nx\r\n"), "STORED\r\n");
+    }
+    assert_eq!(cluster.status(0).links.len(), 4);
+}
+
+#[test]
+fn the_coordinator_can_go_and_the_data_path_does_not_notice() {
+    let cluster = Cluster::start();
+    let Cluster { nodes, coordinator } = cluster;
+    coordinator.stop();
+    eventually("noticed", || {
+        let (_, page) = http_get(nodes[0].addresses().http, "/metrics");
+        if page.contains("gestalt_coordinator_connected 0") { Ok(()) } else { Err(page) }
+    });
+    let mut client = crate::harness::Client::connect(nodes[2].addresses().memcached);
+    client.ask("set a 0 0 1\r\nx\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
+fn a_stopped_node_gives_its_ports_back() {
+    let plan = Plan { nodes: 1, profile: "none", groups: 1, ..Plan::default() };
+    let mut cluster = Cluster::of(&plan, |_| ());
+    let mut client = cluster.client(0);
+    client.expect_quiet();
+    let node = cluster.nodes.remove(0);
+    let addr = node.addresses().memcached;
+    assert_eq!(node.stop(), NodeExit::Stopped);
+    client.expect_closed();
+    let mut config = NodeConfig::local(NodeId(0), cluster.coordinator.address());
+    config.memcached = addr;
+    assert!(Node::start(config).is_ok());
+}
