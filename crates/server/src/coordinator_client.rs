@@ -159,7 +159,7 @@ fn expected(shared: &Shared, map: &ClusterMap) -> Result<(), String> {
     }
     match config.profile {
         Some(wanted) if wanted != map.profile => {
-            return Err(format!("this node is meant for profile {wanted}, the cluster has {}", map.profile));
+            Err(format!("this node is meant for profile {wanted}, the cluster has {}", map.profile))
         }
         _ if map.shards != config.workers => {
             let (mine, theirs) = (config.workers, map.shards);

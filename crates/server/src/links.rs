@@ -1,10 +1,10 @@
 //! The links of one worker to the same worker of every other node: who is up, and whom to dial.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use cluster::{ClusterMap, HostId, NodeId, NodeInfo};
+use cluster::{ClusterMap, NodeId, NodeInfo};
 use wire::message::{Answer, PeerMessage};
 use wire::op::{Failure, Outcome};
 
@@ -22,7 +22,7 @@ pub(crate) struct Links {
     /// Links with something to write.
     unwritten: RefCell<Vec<Rc<Link>>>,
     /// Nodes that a task keeps dialling.
-    dialled: RefCell<BTreeMap<NodeId, HostId>>,
+    dialled: RefCell<BTreeSet<NodeId>>,
 }
 
 impl Links {
@@ -127,8 +127,7 @@ impl Worker {
         self.links.close_stale(map);
         let mut dialled = self.links.dialled.borrow_mut();
         for info in map.nodes.iter().filter(|info| self.dials(info)) {
-            if !dialled.contains_key(&info.host.node) {
-                dialled.insert(info.host.node, info.host);
+            if dialled.insert(info.host.node) {
                 tokio::task::spawn_local(keep_linked(Rc::clone(self), info.host.node));
             }
         }

@@ -1,5 +1,8 @@
 //! Whole clusters in one process, over real sockets, without faults.
 
+// Tests wait for real sockets, and give up by a real clock.
+#![allow(clippy::disallowed_methods)]
+
 mod basics;
 mod cluster_life;
 mod deadlines;

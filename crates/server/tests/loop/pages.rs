@@ -116,6 +116,6 @@ fn stats(client: &mut crate::harness::Client, command: &str) -> Vec<(String, Str
         }
         let mut words = line.splitn(3, ' ');
         assert_eq!(words.next(), Some("STAT"), "{line}");
-        found.push((words.next().unwrap().to_owned(), words.next().unwrap_or_default().to_owned()));
+        found.push((words.next().expect("a name").to_owned(), words.next().unwrap_or_default().to_owned()));
     }
 }
