@@ -171,10 +171,11 @@ impl Coordinator {
 
     /// The coordinator itself was away for a while: then nobody's silence counts for that time.
     pub(super) fn forgive_own_absence(&mut self, now: Time) {
-        let late = self.last_tick.map_or(0, |at| now.since(at).saturating_sub(self.tick_us()));
-        self.last_tick = Some(now);
+        let late = self.last_active.map_or(0, |at| now.since(at).saturating_sub(self.tick_us()));
+        self.last_active = Some(now);
         if late > self.config.timing.node_lease_us / 4 {
             self.away_until = now;
+            self.cut_off.clear();
             for node in self.nodes.values_mut() {
                 node.last_heard = node.last_heard + late;
             }
@@ -310,10 +311,21 @@ impl Coordinator {
         self.depose_if_parities_live(now, from, member, &silent);
     }
 
-    /// All parities of one primary are silent to it. If they are alive to the coordinator, it is the primary that is
-    /// cut off: another takes over. If they are not, their leases will tell.
+    /// All parities of one primary are silent to it. If they prove to be alive, by being heard well after its first
+    /// complaint, it is the primary that is cut off: another takes over. If they do not, their leases will tell.
     fn depose_if_parities_live(&mut self, now: Now, from: HostId, member: MemberId, silent: &[RoleIndex]) {
-        let recent = now.time - self.config.timing.node_lease_us / 2;
+        let lease = self.config.timing.node_lease_us;
+        let since = match self.cut_off.get(&member) {
+            Some(&(host, since)) if host == from && now.time.since(since) < 2 * lease => since,
+            _ => {
+                self.cut_off.insert(member, (from, now.time));
+                return;
+            }
+        };
+        if now.time.since(since) < lease / 2 {
+            return;
+        }
+        let recent = since + lease / 4;
         let heard = |host: HostId| {
             self.nodes.get(&host.node).is_some_and(|n| n.info.host == host && n.last_heard >= recent)
         };

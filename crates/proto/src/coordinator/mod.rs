@@ -57,8 +57,11 @@ pub struct Coordinator {
     recoveries: BTreeMap<MemberId, Recovery>,
     actions: VecDeque<CoordinatorAction>,
     last_tick: Option<Time>,
-    /// End of the coordinator's last absence.
+    /// When the coordinator last did anything, and the end of its last absence.
+    last_active: Option<Time>,
     away_until: Time,
+    /// Primaries that complained of all their parities at once, and since when.
+    cut_off: BTreeMap<MemberId, (HostId, Time)>,
 }
 
 impl Coordinator {
@@ -72,12 +75,15 @@ impl Coordinator {
             recoveries: BTreeMap::new(),
             actions: VecDeque::new(),
             last_tick: None,
+            last_active: None,
             away_until: Time(0),
+            cut_off: BTreeMap::new(),
         }
     }
 
     /// A message of `from`. `Register` names the process; later messages on the connection come from the same.
     pub fn handle(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        self.forgive_own_absence(now.time);
         if let ToCoordinator::Register(info) = message {
             return self.register(now, info);
         }
@@ -106,6 +112,7 @@ impl Coordinator {
     /// Timers. To be called at `next_deadline`, or more often.
     pub fn tick(&mut self, now: Now) {
         self.forgive_own_absence(now.time);
+        self.last_tick = Some(now.time);
         self.expire_leases(now);
         self.retry_recoveries(now);
     }

@@ -19,6 +19,9 @@ use crate::outbox::{Context, Sender};
 use session::Session;
 pub(crate) use stream::Stream;
 
+/// A session that is older than this many retry time-outs was given up by its stand-in.
+const MAX_SESSION_RETRIES: u64 = 64;
+
 /// See the module.
 pub(crate) struct Parity {
     member: MemberId,
@@ -241,7 +244,7 @@ impl Parity {
 
     /// Gives up sessions whose stand-in went silent.
     pub(crate) fn tick(&mut self, context: &Context<'_>) {
-        let oldest = context.now.time - 4 * context.timing.retry_us;
+        let oldest = context.now.time - MAX_SESSION_RETRIES * context.timing.retry_us;
         let stale: Vec<_> =
             self.sessions.iter().filter(|(_, s)| s.opened_at() < oldest).map(|(id, _)| *id).collect();
         for id in stale {

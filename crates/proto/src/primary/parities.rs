@@ -64,7 +64,7 @@ impl ParityPeer {
     fn heard(&mut self, received: Seq, now: Time) {
         let progress = received > self.acked;
         self.acked = self.acked.max(received);
-        if self.acked >= self.sent {
+        if self.acked >= self.sent && self.outstanding.is_none() {
             self.silent_since = None;
             self.complained = None;
         } else if progress {
@@ -166,12 +166,12 @@ impl Primary {
         }
         let now = context.now.time;
         let Some(peer) = self.peer_mut(from, role) else { return };
-        peer.heard(ack.received, now);
-        // A time of sending in the future would be a peer's invention.
-        peer.lease_base = peer.lease_base.max(Some(ack.echo.min(now)));
         if peer.outstanding == Some(ack.echo) {
             peer.outstanding = None;
         }
+        peer.heard(ack.received, now);
+        // A time of sending in the future would be a peer's invention.
+        peer.lease_base = peer.lease_base.max(Some(ack.echo.min(now)));
         self.dirty = true;
         self.advance(context);
         self.retry_waiting(context);
@@ -279,11 +279,15 @@ impl Primary {
 
     pub(super) fn parities_deadline(&self, timing: &Timing) -> Time {
         let of = |peer: &ParityPeer| {
-            if let Some(since) = peer.silent_since {
-                let stall = peer.complained.map_or(since + timing.stall_us, |at| at + timing.retry_us);
-                return if peer.welcomed { stall } else { stall.min(peer.last_sent + timing.heartbeat_us) };
-            }
-            peer.idle_frame_due(self.committed, timing)
+            let complaint = peer.silent_since.map_or(Time(u64::MAX), |since| {
+                peer.complained.map_or(since + timing.stall_us, |at| at + timing.retry_us)
+            });
+            let message = match (peer.welcomed, peer.outstanding) {
+                (false, _) => peer.last_sent + timing.heartbeat_us,
+                (true, Some(_)) => Time(u64::MAX),
+                (true, None) => peer.idle_frame_due(self.committed, timing),
+            };
+            complaint.min(message)
         };
         self.parities.iter().map(of).min().unwrap_or(Time(u64::MAX))
     }

@@ -13,6 +13,9 @@ use crate::outbox::Context;
 /// Pages of a 64 KiB run: the most that one session repairs.
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
+/// How often the time of a session is doubled on a slow network.
+const MAX_DOUBLINGS: u32 = 5;
+
 /// A stand-in's sessions.
 #[derive(Default)]
 pub(super) struct Repair {
@@ -22,6 +25,8 @@ pub(super) struct Repair {
     reported: Option<Time>,
     /// When this node last had no memory for repaired pages; no session is opened for a retry time-out after it.
     starved: Option<Time>,
+    /// Sessions in a row that ended by their time-out: each doubles the next ones' time.
+    timed_out: u32,
 }
 
 struct Session {
@@ -220,6 +225,7 @@ impl Primary {
             return;
         }
         let session = self.repair.sessions.remove(&id.number).expect("looked up above");
+        self.repair.timed_out = 0;
         match self.solve(context, &session) {
             Some(pages) => self.fill(context, session.pages, &pages),
             None => self.retry_smaller(context, &session),
@@ -287,7 +293,12 @@ impl Primary {
     /// Sessions that take too long are tried again; the sweep goes on.
     pub(super) fn tick_repair(&mut self, context: &mut Context<'_>) {
         let now = context.now.time;
-        self.repair.sessions.retain(|_, session| now.since(session.started) < context.timing.retry_us);
+        let patience = context.timing.retry_us << self.repair.timed_out.min(MAX_DOUBLINGS);
+        let before = self.repair.sessions.len();
+        self.repair.sessions.retain(|_, session| now.since(session.started) < patience);
+        if self.repair.sessions.len() < before {
+            self.repair.timed_out += 1;
+        }
         if self.is_rebuilding() {
             self.demand_waiting(context);
             self.sweep(context);
