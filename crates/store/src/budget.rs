@@ -1,10 +1,15 @@
 //! The hard cap on what a node keeps in memory, shared by all its workers.
 //!
-//! Every byte that grows with data is charged here before it is touched. Two ways to pay:
-//! [`Budget::try_reserve`] may refuse; [`Budget::charge`] may not, and can take the total over the limit. Only the
-//! index uses the second one, because a committed record must never fail to apply: its overdraft is bounded by the
-//! growth of one step (an eighth of the segments that grow), since `DataStore::allocate` hands out no slot for a
-//! further item while the limit is reached. Extents leave [`HEADROOM_SHARE`] of the limit to everything else.
+//! Every byte that grows with data is charged here before it is touched. Two ways to pay: [`Budget::try_reserve`] may
+//! refuse; [`Budget::charge`] may not, and can take the total over the limit. Only indexes, run tables and slot words use
+//! the second one, because a committed record must never fail to apply. What bounds this overdraft:
+//!
+//! - at a primary, `DataStore::allocate` hands out no slot for a further item once the limit is reached, so
+//!   the index stays within the growth that random unevenness of its segments causes (about a tenth of itself);
+//! - at a parity, a replica has as many entries as the index of its primary, which is bounded by the primary's budget
+//!   and by the extents that this very node has granted: at most 12 bytes for each 48 of them, with items of
+//!   100 bytes 6 %;
+//! - extents leave one part in [`HEADROOM_SHARE`] of the limit to all that, and none is granted while the rest is used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

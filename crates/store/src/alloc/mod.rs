@@ -230,34 +230,28 @@ impl Allocator {
     /// free.
     pub(crate) fn free(&mut self, addr: Addr, len_bytes: Option<usize>) {
         let Some(SlotAt { run: at, slot }) = self.locate(addr) else { return };
-        let bytes = self.slot_bytes(at);
         let state = self.runs[at as usize].slots[usize::from(slot)].state();
+        debug_assert_ne!(state, SlotState::Free, "{addr} is freed twice");
         self.lists.unlink(&mut self.runs, at);
-        let run = &mut self.runs[at as usize];
         match state {
-            SlotState::Free => debug_assert!(false, "{addr} is freed twice"),
+            SlotState::Free => return self.link(at),
             SlotState::Pending => self.totals.pending -= 1,
-            SlotState::Live => self.totals.live -= 1,
-            SlotState::Claimed => {
-                self.totals.live -= 1;
-                self.totals.claimed -= 1;
-            }
+            SlotState::Live | SlotState::Claimed => self.forget_item(at, len_bytes),
         }
-        if state == SlotState::Free {
-            self.link(at);
-            return;
-        }
-        run.release(slot);
-        self.totals.slot_bytes -= bytes;
-        if state != SlotState::Pending {
-            // Where the length is not known (absent), the average of the run keeps the sum plausible.
-            let average = run.item_bytes as usize / (run.live() + 1);
-            let len = len_bytes.unwrap_or(average).min(run.item_bytes as usize);
-            let len = if run.live() == 0 { run.item_bytes as usize } else { len };
-            run.item_bytes -= len as u32;
-            self.totals.item_bytes -= len;
-        }
-        if run.used == 0 { self.retire(at) } else { self.link(at) }
+        self.totals.claimed -= usize::from(state == SlotState::Claimed);
+        self.totals.slot_bytes -= self.slot_bytes(at);
+        self.runs[at as usize].release(slot);
+        if self.runs[at as usize].used == 0 { self.retire(at) } else { self.link(at) }
+    }
+
+    /// One item less in run `at`. Where its length is not known (absent), the average keeps the sum plausible.
+    fn forget_item(&mut self, at: u32, len_bytes: Option<usize>) {
+        let run = &mut self.runs[at as usize];
+        let (all, live) = (run.item_bytes as usize, run.live());
+        let len = if live == 1 { all } else { len_bytes.unwrap_or(all / live).min(all) };
+        run.item_bytes -= len as u32;
+        self.totals.item_bytes -= len;
+        self.totals.live -= 1;
     }
 
     /// Frees all slots that are in the index.
@@ -464,3 +458,6 @@ fn large_span(replica: &Replica, first: u32) -> u32 {
     let rest = replica.classes().iter().skip(first as usize + 1);
     1 + rest.take_while(|class| **class == RunClass::LARGE_CONTINUED).count() as u32
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,11 @@ impl DataStore {
         if let Some(slot) = self.allocator.slot_mut(addr)
             && slot.is_live()
         {
-            *slot = slot.bumped(now);
+            let bumped = slot.bumped(now);
+            // A hot item's word does not change within a second: its cache line stays clean.
+            if bumped != *slot {
+                *slot = bumped;
+            }
         }
     }
 

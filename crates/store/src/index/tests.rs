@@ -24,7 +24,7 @@ const FIXED_BYTES: usize = 10 * 1024;
 fn an_item_costs_at_most_twelve_bytes_at_every_size() {
     let (mut index, budget) = index();
     let mut worst = 0.0f64;
-    for i in 0..1_000_000u64 {
+    for i in 0..5_000_000u64 {
         index.insert(hash(i), Addr(i as u32 * 6));
         let len = index.len();
         if len >= 1000 && len.is_multiple_of(500) {
