@@ -3,7 +3,7 @@
 use cluster::UnixSeconds;
 use store::{CrawlCursor, Eviction, Found, IndexOp, Reclaim, Shortage};
 
-use crate::driver::{NoRoom, Role, hash};
+use crate::driver::{NoRoom, Role, encode, hash};
 
 const EXTENTS: usize = 2;
 
@@ -110,7 +110,7 @@ fn an_expiry_that_is_changed_in_place_is_seen() {
     role.commit_all();
     let Found::Hit(addr) = role.store.find(hash(b"key"), b"key") else { panic!() };
     let old = role.store.item(addr).bytes().to_vec();
-    let new = crate::driver::encode(b"key", b"value", 50);
+    let new = encode(b"key", b"value", 50);
     let delta: Vec<u8> = old.iter().zip(&new).map(|(old, new)| old ^ new).collect();
     role.store.apply_write(addr, &delta[..26]);
     assert!(role.store.item(addr).verify());
@@ -203,4 +203,32 @@ fn an_access_is_remembered_through_a_move() {
     role.commit_all();
     let Found::Hit(addr) = role.store.find(hash(&key), &key) else { panic!() };
     assert!(!role.store.access(addr).fetched, "a new value was never fetched");
+}
+
+/// A flush is committed while slots are handed out for records behind it in the log.
+#[test]
+fn a_flush_keeps_what_is_allocated_and_frees_the_rest() {
+    for len in [100, 1000, 200_000] {
+        let mut role = Role::new(2, Eviction::None, 64 << 20);
+        for i in 0..10u32 {
+            role.set(&i.to_le_bytes(), &vec![1; len.min(80_000)]).unwrap();
+        }
+        role.commit_all();
+        let image = encode(b"behind", &vec![2; len], 0);
+        let behind = role.store.allocate(image.len()).unwrap();
+        let delta = role.store.delta(behind.addr, &image);
+        role.store.apply_op(&IndexOp::Clear);
+        let stats = role.store.stats();
+        assert_eq!((stats.items, stats.item_bytes, stats.pending), (0, 0, 1));
+        let further: Vec<_> = (0..5).map(|_| role.store.allocate(image.len()).unwrap()).collect();
+        assert!(further.iter().all(|further| further.addr != behind.addr));
+        role.store.apply_write(behind.addr, &delta);
+        behind.assign.iter().for_each(|op| role.store.apply_op(op));
+        role.store.apply_op(&IndexOp::Insert { hash: hash(b"behind").into(), addr: behind.addr });
+        assert_eq!(role.store.find(hash(b"behind"), b"behind"), Found::Hit(behind.addr));
+        assert_eq!(role.store.item(behind.addr).bytes(), image);
+        further.iter().for_each(|further| role.store.cancel(further.addr, image.len()));
+        role.store.apply_op(&IndexOp::Remove { hash: hash(b"behind").into(), addr: behind.addr });
+        assert_eq!(role.store.stats().free_runs, 16 * role.store.stats().extents);
+    }
 }

@@ -101,6 +101,22 @@ fn a_stand_in_serves_writes_before_it_is_repaired() {
 }
 
 #[test]
+fn a_full_cache_goes_on_evicting_while_it_is_repaired() {
+    let mut role = Role::new(2, Eviction::Clock, LIMIT);
+    for i in 0..3000u32 {
+        role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();
+    }
+    role.commit_all();
+    let mut role = stand_in(role);
+    for i in 3000..4000u32 {
+        role.set(&i.to_le_bytes(), &vec![2; 500 + i as usize % 3000]).unwrap();
+    }
+    role.set(b"large", &vec![3; 100_000]).unwrap();
+    role.check();
+    assert!(role.evicted > 0);
+}
+
+#[test]
 fn garbage_in_freed_slots_is_repaired_too() {
     let mut role = Role::new(1, Eviction::None, LIMIT);
     role.set(b"first", &[1; 300]).unwrap();
