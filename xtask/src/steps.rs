@@ -51,7 +51,8 @@ fn unit() -> Result<(), String> {
 fn sim() -> Result<(), String> {
     let first = commit_seed();
     let seeds = format!("{first}..{}", u64::from(first) + SIM_SEEDS);
-    Run::cargo(&["run", "--release", "--quiet", "-p", "testing", "--bin", "sim", "--", "--seeds", &seeds]).show()
+    Run::cargo(&["run", "--release", "--quiet", "-p", "testing", "--bin", "sim", "--", "--seeds", &seeds])
+        .show()
 }
 
 /// Seeds of the simulator in one run of the tests.
@@ -76,6 +77,10 @@ fn planted() -> Result<(), String> {
         "planted",
     ])
     .show()
+}
+
+fn commands() -> Result<(), String> {
+    with_processes("command_line")
 }
 
 fn conformance() -> Result<(), String> {

@@ -283,12 +283,8 @@ impl<'a> Driver<'a> {
 
     /// A connection is lost, so nodes may be: asks for the map again where there is one.
     fn refresh_targets(&mut self) {
-        if !matches!(self.plan.source, targets::Source::Map(_) | targets::Source::AnyOfMap(_)) {
-            return;
-        }
-        let Ok(newer) = Targets::resolve(&self.plan.source, &mut self.plan.format, self.plan.keys) else {
-            return;
-        };
+        let plan = &mut self.plan;
+        let Some(newer) = plan.targets.refreshed(&plan.source, &mut plan.format, plan.keys) else { return };
         if newer.addresses != self.plan.targets.addresses {
             for (index, lane) in self.lanes.iter_mut().enumerate() {
                 let address = self.plan.targets.addresses[lane.target];

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use client::{Router, fetch_json};
+use client::Router;
 use cluster::{ClusterId, ClusterMap, KeyHash};
 
 use super::keys::KeyFormat;
@@ -30,6 +30,8 @@ pub struct Targets {
     pub owners: Vec<u16>,
     /// Processes to be asked for their CPU time are found by these.
     pub process_addresses: Vec<SocketAddr>,
+    /// Where a map can be had.
+    map_addresses: Vec<SocketAddr>,
 }
 
 const FETCH_LIMIT: Duration = Duration::from_secs(2);
@@ -48,13 +50,28 @@ impl Targets {
                 let owner = |key: &[u8]| (KeyHash::of(ClusterId(0), key).0 % count) as u16;
                 Ok(Self::fixed(addresses, (0..keys).map(|number| owner(format.write(number))).collect()))
             }
-            Source::Map(http) => Self::routed(&fetch_map(*http)?, *http, format, keys),
-            Source::AnyOfMap(http) => Self::routed(&fetch_map(*http)?, *http, format, 0),
+            Source::Map(http) => Self::routed(&fetch_map(&[*http])?, *http, format, keys),
+            Source::AnyOfMap(http) => Self::routed(&fetch_map(&[*http])?, *http, format, 0),
         }
     }
 
+    /// Asks again, any node that has a map; none if the source has no map, or nobody answers.
+    pub fn refreshed(&self, source: &Source, format: &mut KeyFormat, keys: u32) -> Option<Self> {
+        let (http, keys) = match source {
+            Source::Map(http) => (*http, keys),
+            Source::AnyOfMap(http) => (*http, 0),
+            Source::Any(_) | Source::Sharded(_) => return None,
+        };
+        Self::routed(&fetch_map(&self.map_addresses).ok()?, http, format, keys).ok()
+    }
+
     fn fixed(addresses: &[SocketAddr], owners: Vec<u16>) -> Self {
-        Self { addresses: addresses.to_vec(), owners, process_addresses: addresses.to_vec() }
+        Self {
+            addresses: addresses.to_vec(),
+            owners,
+            process_addresses: addresses.to_vec(),
+            map_addresses: Vec::new(),
+        }
     }
 
     fn routed(map: &ClusterMap, http: SocketAddr, format: &mut KeyFormat, keys: u32) -> Result<Self, String> {
@@ -71,7 +88,9 @@ impl Targets {
         };
         let owners = (0..keys).map(owner).collect();
         let process_addresses = addresses.iter().copied().chain([http]).collect();
-        Ok(Self { addresses, owners, process_addresses })
+        let nodes = map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
+        let map_addresses = [http].into_iter().chain(nodes).collect();
+        Ok(Self { addresses, owners, process_addresses, map_addresses })
     }
 
     /// Whether `key` may be asked of server `target`.
@@ -80,11 +99,12 @@ impl Targets {
     }
 }
 
-fn fetch_map(http: SocketAddr) -> Result<ClusterMap, String> {
+fn fetch_map(sources: &[SocketAddr]) -> Result<ClusterMap, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime
-        .block_on(fetch_json(http, "/map", FETCH_LIMIT))
+    let router = runtime.block_on(Router::fetch(sources, FETCH_LIMIT));
+    router
+        .map(|router| router.map().clone())
         .map_err(|error| format!("{error}: is the cluster running, and is --http its address?"))
 }
 

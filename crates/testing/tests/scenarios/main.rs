@@ -1,1 +1,14 @@
-//! To be written.
+//! Scenarios in plain words: every case of the group protocol, section 7, that does not need learners or migration.
+//!
+//! Each story ends with everything mended, all calls ended, all roles whole (or lost for a reason), every parity equal
+//! to the encoding of the primaries' memory, every index replica equal, and every key read once more; see
+//! `testing::sim::Story`. All invariants of the simulator hold at every step of every story.
+
+mod commit;
+mod limits;
+mod losses;
+mod partition;
+mod reconnect;
+mod repair;
+mod takeover;
+mod zombie;

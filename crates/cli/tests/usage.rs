@@ -1,0 +1,111 @@
+//! Wrong usage is one clear line and exit code 1; nobody there is exit code 2; help has examples.
+
+use std::net::TcpListener;
+use std::process::{Command, Output};
+
+fn gestalt(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gestalt"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GESTALT_")) {
+        command.env_remove(name);
+    }
+    command.args(args).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Exit code 1 and one line that contains all of `parts`.
+fn refuses(args: &[&str], parts: &[&str]) {
+    let output = gestalt(args);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {text}");
+    assert_eq!(text.lines().count(), 1, "{args:?}: {text}");
+    for part in parts {
+        assert!(text.contains(part), "{args:?}: '{text}' lacks '{part}'");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+/// A port with 20 free ones behind it, as far as can be known.
+fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if port < 65_000 && (port..port + 20).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return port;
+        }
+    }
+}
+
+#[test]
+fn a_bad_profile_is_one_line() {
+    refuses(&["local", "--profile", "rs(3+)"], &["profile 'rs(3+)' is not understood", "write 'rs(3+2)'"]);
+    refuses(&["local", "--profile", "lrc(12,2,2)"], &["not available"]);
+    refuses(&["local", "--profile", "rs(3+2)", "--nodes", "4"], &["needs 5 nodes", "--nodes 5"]);
+}
+
+#[test]
+fn ports_in_use_are_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port();
+    let (port, http) = (taken.to_string(), free_port().to_string());
+    refuses(&["local", "--port", &port, "--http", &http], &[&format!("port {taken} is in use"), "--port"]);
+}
+
+#[test]
+fn too_much_and_too_little_memory_say_what_would_do() {
+    refuses(&["local", "--memory", "1TiB"], &["this machine has", "--memory"]);
+    refuses(&["local", "--memory", "1MiB"], &["too little for the 5 roles", "at least"]);
+    refuses(&["local", "--memory", "lots"], &["'lots' is not a size", "for example 512MiB"]);
+    refuses(&["local", "--lease", "soon"], &["'soon' is not a duration", "for example 500ms"]);
+    refuses(&["local", "--lease", "1ms"], &["out of bounds"]);
+}
+
+#[test]
+fn an_unknown_config_key_names_the_nearest() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    std::fs::write(&file, "node = 1\nmemroy = \"1GiB\"\n").unwrap();
+    refuses(
+        &["serve", "--config", file.to_str().unwrap()],
+        &["node.toml", "unknown key 'memroy'", "'memory'"],
+    );
+    refuses(&["serve", "--config", "/nowhere/node.toml"], &["/nowhere/node.toml"]);
+}
+
+#[test]
+fn wrong_flags_are_exit_code_1_too() {
+    for args in [&["bench", "--htp", "x"][..], &["frobnicate"], &["kv", "get"], &[]] {
+        let output = gestalt(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+    }
+    refuses(&["bench", "a", "--wait", "2", "--server", "127.0.0.1:1"], &["--protocol redis"]);
+    refuses(&["bench", "a", "--zipf", "nan", "--server", "127.0.0.1:1"], &["--zipf"]);
+}
+
+#[test]
+fn nobody_there_is_exit_code_2() {
+    let address = format!("127.0.0.1:{}", free_port());
+    for args in [
+        &["status", "--http", &address][..],
+        &["kv", "get", "key", "--http", &address],
+        &["bench", "c", "--http", &address, "--duration", "100ms"],
+        &["bench", "c", "--server", &address, "--duration", "100ms"],
+    ] {
+        let output = gestalt(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(!stderr(&output).is_empty());
+    }
+}
+
+#[test]
+fn help_has_an_example_everywhere() {
+    for command in
+        [&[][..], &["local"], &["serve"], &["status"], &["bench"], &["kv"], &["kv", "set"], &["kv", "locate"]]
+    {
+        let output = gestalt(&[command, &["--help"]].concat());
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("Example"), "{command:?}: {text}");
+    }
+}

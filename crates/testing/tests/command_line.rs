@@ -1,0 +1,125 @@
+//! The command line as the architecture promises it, against a real cluster.
+#![allow(clippy::disallowed_methods)]
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testing::local_cluster::{LocalCluster, Options, binary};
+
+fn cluster() -> LocalCluster {
+    LocalCluster::start(&Options::default()).expect("a cluster starts")
+}
+
+/// Exit code and standard output.
+fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String) {
+    let (status, out, error) = cluster.gestalt(&[args, &["--http", "{http}"]].concat()).unwrap();
+    println!("$ gestalt {args:?}: {status}\n{out}{error}");
+    (status.code().unwrap_or(-1), out)
+}
+
+#[test]
+fn keys_are_set_read_located_and_removed() {
+    let cluster = cluster();
+    assert_eq!(run(&cluster, &["kv", "set", "greeting", "hello there"]), (0, String::new()));
+    assert_eq!(run(&cluster, &["kv", "get", "greeting"]), (0, "hello there".to_owned()));
+    let (code, place) = run(&cluster, &["kv", "locate", "greeting", "-o", "json"]);
+    let place: Value = serde_json::from_str(&place).unwrap();
+    assert_eq!((code, place["bytes"].as_u64(), place["layout"].as_str()), (0, Some(11), Some("packed")));
+    assert!(place["slot"].as_u64().unwrap() < 16_384 && place["node"].as_u64().unwrap() < 5);
+    assert_eq!(run(&cluster, &["kv", "del", "greeting"]), (0, String::new()));
+    assert_eq!(run(&cluster, &["kv", "get", "greeting"]).0, 1);
+    assert_eq!(run(&cluster, &["kv", "del", "greeting"]).0, 1);
+    assert_eq!(run(&cluster, &["kv", "set", "two words", "x"]).0, 1);
+}
+
+#[test]
+fn status_tells_ok_from_degraded_from_at_risk_from_lost() {
+    let cluster = cluster();
+    let health = || {
+        let (code, out) = run(&cluster, &["status", "-o", "json"]);
+        let status: Value = serde_json::from_str(&out).unwrap();
+        (code, status["health"].as_str().unwrap().to_owned(), status["lost_slots"].as_array().unwrap().len())
+    };
+    let wait_for = |code: i32, word: &str| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while (health().0, health().1.as_str()) != (code, word) {
+            assert!(Instant::now() < deadline, "status is {:?}, not {code} {word}", health());
+            sleep(Duration::from_millis(100));
+        }
+    };
+    assert_eq!(health(), (0, "ok".to_owned(), 0));
+    assert_eq!(run(&cluster, &["kv", "set", "k", "v"]).0, 0);
+    cluster.kill_nodes(&[0]);
+    wait_for(3, "degraded");
+    cluster.kill_nodes(&[1]);
+    wait_for(4, "at_risk");
+    assert_eq!(run(&cluster, &["kv", "get", "k"]), (0, "v".to_owned()));
+    cluster.kill_nodes(&[2, 3]);
+    wait_for(4, "lost");
+    assert!(health().2 > 0);
+    // What is lost is answered with an error, never with a silent miss or wrong bytes.
+    let answers: Vec<_> =
+        (0..40).map(|n| run(&cluster, &["kv", "get", &format!("absent-{n}"), "--timeout", "2s"])).collect();
+    assert!(answers.iter().all(|(code, out)| [1, 2, 4].contains(code) && out.is_empty()));
+    assert!(answers.iter().any(|(code, _)| *code == 4));
+}
+
+#[test]
+fn bench_verifies_what_it_loaded() {
+    let cluster = cluster();
+    let args = ["bench", "load", "a", "c", "--keys", "5000", "--duration", "500ms", "--verify", "-o", "json"];
+    for more in [
+        &[][..],
+        &["--any-node"],
+        &["--zipf", "0.99", "--depth", "8"],
+        &["--threads", "2", "--value-size", "5"],
+    ] {
+        let (code, out) = run(&cluster, &[&args, more].concat());
+        assert_eq!(code, 0);
+        let reports: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert_eq!(reports.len(), 3);
+        for report in &reports {
+            assert!(report["operations"].as_u64().unwrap() > 0, "{report}");
+            assert_eq!(report["wrong_values"], 0);
+            assert_eq!(report["misses"], 0);
+            assert_eq!(report["errors"], serde_json::json!({}));
+            assert!(report["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_stops_everything_and_exits_with_0() {
+    let cluster = cluster();
+    let pids = cluster.pids();
+    assert_eq!(pids.len(), 5);
+    assert_eq!(cluster.stop().unwrap().code(), Some(0));
+    let alive = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    assert!(!pids.iter().any(alive), "a node outlived its cluster");
+}
+
+#[test]
+fn nodes_die_with_their_parent() {
+    let cluster = cluster();
+    let pids = cluster.pids();
+    drop(cluster);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while pids.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists()) {
+        assert!(Instant::now() < deadline, "a node outlived its parent");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_second_cluster_on_the_same_ports_is_refused_in_one_line() {
+    let cluster = cluster();
+    let (port, http) = (cluster.memcached(0).port().to_string(), cluster.http().port().to_string());
+    let output =
+        Command::new(binary().unwrap()).args(["local", "--port", &port, "--http", &http]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+    assert!(text.contains("in use by process"), "{text}");
+    assert_eq!(run(&cluster, &["status"]).0, 0);
+}
