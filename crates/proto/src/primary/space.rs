@@ -2,7 +2,7 @@
 
 use cluster::{RoleIndex, Time};
 use smallvec::{SmallVec, smallvec};
-use store::{Allocation, IndexOp, Reclaim, Shortage};
+use store::{Allocation, CrawlCursor, IndexOp, Reclaim, Shortage};
 use wire::message::{GroupBody, Reserve, Reserved};
 use wire::op::Failure;
 
@@ -14,6 +14,9 @@ use crate::outbox::Context;
 
 /// How long a refused extent is not asked for again, in microseconds.
 const REFUSAL_US: u64 = 1_000_000;
+
+/// Runs that are searched for expired items at each tick.
+const CRAWL_RUNS: u32 = 16;
 
 /// Why there is no slot.
 pub(super) enum NoSlot {
@@ -30,6 +33,8 @@ pub(super) struct Growth {
     refused_at: Option<Time>,
     /// Uncommitted records that make room.
     reclaiming: u32,
+    /// Where the search for expired items goes on.
+    crawled: CrawlCursor,
 }
 
 /// An extent that parities are being asked for.
@@ -195,6 +200,22 @@ impl Primary {
             if let Some(store) = self.store_mut() {
                 store.allow_growth();
             }
+        }
+        self.crawl(context);
+    }
+
+    /// Removes some of the items that have expired, a few runs at a time.
+    fn crawl(&mut self, context: &mut Context<'_>) {
+        if self.growth.reclaiming > 0 || !self.may_serve(context.now.time, context.timing) {
+            return;
+        }
+        let cursor = self.growth.crawled;
+        let store = self.store_mut().expect("may_serve saw one");
+        store.set_now(context.now.unix);
+        let (victims, next) = store.crawl(cursor, CRAWL_RUNS, context.now.unix);
+        self.growth.crawled = next;
+        if !victims.is_empty() {
+            self.log_victims(context, &victims);
         }
     }
 }
