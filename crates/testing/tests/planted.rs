@@ -1,1 +1,74 @@
-//! To be written.
+//! Every deliberately broken rule is found within its budget of seeds, and the same seeds pass without it: the proof
+//! that the simulator still sees. `cargo test -p testing --features planted-bugs --test planted`
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proto::{Bug, plant};
+use testing::sim::{Options, Report, run};
+
+/// In how many seeds, from 1 on, each bug must show.
+fn budget(bug: Bug) -> u64 {
+    match bug {
+        Bug::AckBeforeParity => 3,
+        _ => 100,
+    }
+}
+
+/// What came of a seed: a report, or a panic of the state machines themselves.
+fn outcome(seed: u64) -> Option<String> {
+    let caught: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| run(&Options::draw(seed))));
+    match caught {
+        Ok(report) => report.failure.map(|failure| format!("{}: {}", failure.rule, failure.what)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Some(format!("panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
+
+/// The first seed that shows `bug`, and how.
+fn hunt(bug: Bug) -> Option<(u64, String)> {
+    (1..=budget(bug)).find_map(|seed| {
+        plant(Some(bug));
+        let found = outcome(seed);
+        plant(None);
+        found.map(|how| (seed, how))
+    })
+}
+
+fn is_found(bug: Bug) {
+    let Some((seed, how)) = hunt(bug) else { panic!("{bug:?} hides for {} seeds", budget(bug)) };
+    println!("{bug:?}: seed {seed}, {how}");
+    assert_eq!(outcome(seed), None, "seed {seed} must pass without {bug:?}");
+}
+
+macro_rules! planted {
+    ($($test:ident: $bug:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            is_found(Bug::$bug);
+        })*
+
+        #[test]
+        fn no_bug_is_forgotten() {
+            let hunted = [$(Bug::$bug),*];
+            assert!(Bug::ALL.iter().all(|bug| hunted.contains(bug)));
+        }
+    };
+}
+
+planted! {
+    an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
+    a_wrong_coefficient_is_found: WrongCoefficient;
+    frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;
+    a_slot_that_is_reused_before_the_commit_is_found: SlotReusedBeforeCommit;
+    settling_at_the_maximum_is_found: LostTailAfterTakeover;
+    going_on_without_a_parity_on_ones_own_account_is_found: UnilateralRemoval;
+    a_repair_page_with_uncommitted_bytes_is_found: RepairOutsideFifo;
+    applying_on_receipt_is_found: ApplyOnReceive;
+    a_takeover_without_settling_is_found: NoSettle;
+    a_sum_that_is_not_frozen_is_found: NoFreeze;
+    a_read_without_a_lease_is_found: ReadWithoutLease;
+    a_value_shown_before_its_commit_is_found: IndexSwitchBeforeCommit;
+}

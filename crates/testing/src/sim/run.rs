@@ -107,7 +107,7 @@ fn agree(world: &mut World) -> bool {
 }
 
 /// Every key is read once more, through any node.
-fn final_reads(world: &mut World) -> bool {
+pub(crate) fn final_reads(world: &mut World) -> bool {
     for key in 0..world.keys.len() {
         let live: Vec<usize> =
             (0..world.options.nodes).filter(|node| world.nodes[*node].state == Life::Up).collect();
@@ -182,7 +182,7 @@ impl World {
         map.groups.iter().find(|view| !self.is_group_whole(view)).map(|view| Suspect::Group(view.group))
     }
 
-    fn what_is_missing(&self) -> String {
+    pub(crate) fn what_is_missing(&self) -> String {
         let Some(map) = self.map() else { return "no map".to_owned() };
         let running = self.running.iter().filter(|call| !call.ended).count();
         let mut what = format!("not at rest: {running} calls run");

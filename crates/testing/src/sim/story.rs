@@ -1,1 +1,489 @@
-//! Stories: to be written.
+//! The same world, moved by hand: for scenarios in plain words.
+//!
+//! A story begins with a healthy cluster and exact clocks, every message takes 50 us. Whatever it does, the checks of
+//! the simulator look on; [`Story::end`] heals what is broken and demands that everything ends, is whole and agrees.
+//! A broken rule ends the story with a panic that tells the last events.
+
+use bytes::Bytes;
+use cluster::{GroupId, GroupView, RoleStatus};
+use wire::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
+
+use super::options::Options;
+use super::process::Life;
+use super::queue::Event;
+use super::report::Stats;
+use super::run::{final_reads, form, wait};
+use super::trace::{Trace, note};
+use super::world::World;
+use super::world::clients::NOBODY;
+
+/// Lines of trace that a failing story shows.
+const TRACE_LINES: usize = 300;
+/// How often a story tries to set a key.
+const MAX_TRIES: usize = 20;
+/// How long a story waits for what must happen.
+const PATIENCE_US: u64 = 5_000_000;
+
+/// A request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked(u32);
+
+/// A cluster of one group, for a scenario.
+pub struct Story {
+    world: World,
+}
+
+impl Story {
+    /// A healthy cluster with `k` data and `m` parity roles on `nodes` nodes: role `r` is on node `r`.
+    #[must_use]
+    pub fn new(k: usize, m: usize, nodes: usize) -> Self {
+        Self::with(Options::quiet(k, m, nodes))
+    }
+
+    /// A healthy cluster made of `options`.
+    ///
+    /// # Panics
+    /// If it does not form.
+    #[must_use]
+    pub fn with(options: Options) -> Self {
+        let mut story = Self { world: World::new(options, Trace::keep(TRACE_LINES)) };
+        form(&mut story.world);
+        story.look();
+        story.world.admit_clients();
+        story
+    }
+
+    // --- who is where ---
+
+    /// The node that serves data role `role`.
+    ///
+    /// # Panics
+    /// If nobody does.
+    #[must_use]
+    pub fn primary(&self, role: usize) -> usize {
+        usize::from(self.view().data[role].primary.expect("the role is served").node.0)
+    }
+
+    /// The node of the parity in row `row`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn parity(&self, row: usize) -> usize {
+        usize::from(self.view().parity[row].host.expect("the parity exists").node.0)
+    }
+
+    /// The coordinator's view of the group.
+    ///
+    /// # Panics
+    /// If the cluster has not formed.
+    #[must_use]
+    pub fn view(&self) -> &GroupView {
+        self.world.map().and_then(|map| map.group(GroupId(0))).expect("the cluster has formed")
+    }
+
+    /// Where data role `role` stands.
+    #[must_use]
+    pub fn status(&self, role: usize) -> RoleStatus {
+        self.view().data[role].status
+    }
+
+    /// Which parity rows are in sync.
+    #[must_use]
+    pub fn in_sync(&self) -> Vec<usize> {
+        let k = self.view().k();
+        self.view().in_sync().map(|(role, _)| usize::from(role.0) - k).collect()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.world.stats
+    }
+
+    // --- requests ---
+
+    /// The `n`-th key of data role `role`.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn key(&self, role: usize, n: usize) -> usize {
+        let mine = (0..self.world.keys.len()).filter(|key| usize::from(self.world.keys[*key].member.role.0) == role);
+        mine.clone().nth(n).expect("a story has many keys")
+    }
+
+    /// Sends an operation on a key to `node`.
+    pub fn ask(&mut self, node: usize, key: usize, op: Op) -> Asked {
+        let asked = Asked(self.world.call(NOBODY, node, key, op));
+        self.look();
+        asked
+    }
+
+    /// Sends a set to the primary of the key.
+    pub fn begin_set(&mut self, key: usize, value: &str) -> Asked {
+        let node = self.primary(usize::from(self.world.keys[key].member.role.0));
+        self.ask(node, key, set(value.as_bytes()))
+    }
+
+    /// What became of a request; none while it runs.
+    #[must_use]
+    pub fn answer(&self, asked: Asked) -> Option<&Outcome> {
+        self.world.answers.get(asked.0 as usize)?.as_ref()
+    }
+
+    /// Whether a request was answered with success.
+    #[must_use]
+    pub fn stored(&self, asked: Asked) -> bool {
+        matches!(self.answer(asked), Some(Outcome::Stored(_)))
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub fn wait_for(&mut self, asked: Asked) -> Outcome {
+        self.run_until("an answer comes", |story| story.answer(asked).is_some());
+        self.answer(asked).cloned().expect("just waited for")
+    }
+
+    /// Sets a key through any node.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn set(&mut self, key: usize, value: &str) {
+        self.set_bytes(key, value.as_bytes());
+    }
+
+    /// Sets a key through any node; again if nobody knows whether it was done.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn set_bytes(&mut self, key: usize, value: &[u8]) {
+        for _ in 0..MAX_TRIES {
+            let node = self.any_node();
+            let asked = self.ask(node, key, set(value));
+            match self.wait_for(asked) {
+                Outcome::Stored(_) => return,
+                Outcome::Failed(Failure::Unknown | Failure::Unavailable) => {}
+                outcome => panic!("set of key {key}: {outcome:?}{}", self.told()),
+            }
+        }
+        panic!("key {key} cannot be set{}", self.told());
+    }
+
+    /// Deletes a key through any node.
+    pub fn delete(&mut self, key: usize) -> Outcome {
+        let node = self.any_node();
+        let asked = self.ask(node, key, Op::Delete(Delete::default()));
+        self.wait_for(asked)
+    }
+
+    /// Reads a key through any node: its value, or none if it is missing.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn get(&mut self, key: usize) -> Option<String> {
+        match self.read(key) {
+            Outcome::Hit(ItemView { value, .. }) => Some(String::from_utf8_lossy(&value).into_owned()),
+            Outcome::Miss => None,
+            other => panic!("get of key {key}: {other:?}{}", self.told()),
+        }
+    }
+
+    /// Reads a key through any node.
+    pub fn read(&mut self, key: usize) -> Outcome {
+        let node = self.any_node();
+        let asked = self.ask(node, key, Op::Get(Get::default()));
+        self.wait_for(asked)
+    }
+
+    /// Gives every data role `count` keys with values that name them.
+    pub fn fill(&mut self, count: usize) {
+        for role in 0..self.view().k() {
+            for n in 0..count {
+                let key = self.key(role, n);
+                self.set(key, &value_of(role, n));
+            }
+        }
+    }
+
+    /// Whether every key of [`Story::fill`] has the value that it was given.
+    ///
+    /// # Panics
+    /// If one has not.
+    pub fn is_filled(&mut self, count: usize) {
+        for role in 0..self.view().k() {
+            for n in 0..count {
+                let key = self.key(role, n);
+                assert_eq!(self.get(key), Some(value_of(role, n)), "key {n} of role {role}{}", self.told());
+            }
+        }
+    }
+
+    fn any_node(&mut self) -> usize {
+        let up: Vec<usize> =
+            (0..self.world.options.nodes).filter(|node| self.world.nodes[*node].state == Life::Up).collect();
+        self.world.rng.clients.pick(&up)
+    }
+
+    // --- time ---
+
+    /// Lets `us` microseconds pass.
+    pub fn run(&mut self, us: u64) {
+        let until = self.world.now + us;
+        self.world.run_until(until);
+        self.look();
+    }
+
+    /// Lets `count` events happen.
+    pub fn steps(&mut self, count: usize) {
+        for _ in 0..count {
+            self.world.step();
+        }
+        self.look();
+    }
+
+    /// Goes on, event by event, until `done`.
+    ///
+    /// # Panics
+    /// If that does not happen within 5 seconds of virtual time.
+    pub fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+        let deadline = self.world.now + PATIENCE_US;
+        while !done(self) {
+            let moved = self.world.step();
+            self.look();
+            assert!(moved && self.world.now < deadline, "the story waits in vain until {what}{}", self.told());
+        }
+    }
+
+    /// Waits until the coordinator has appointed a living process for role `role`.
+    pub fn until_appointed(&mut self, role: usize) {
+        self.run_until("somebody is appointed", |story| {
+            story.view().data[role].primary.is_some_and(|host| story.world.is_alive(host))
+        });
+    }
+
+    /// Waits until role `role` is served by a stand-in, all pages present.
+    pub fn until_full(&mut self, role: usize) {
+        self.run_until("the role is full", |story| {
+            let data = &story.view().data[role];
+            data.status == RoleStatus::Full && data.primary.is_some_and(|host| story.world.is_alive(host))
+        });
+    }
+
+    /// Lets everything that is under way arrive.
+    pub fn calm_down(&mut self) {
+        let time = self.world.options.timing.commit_delay_us + 2_000;
+        self.run(time);
+    }
+
+    /// The time after which a silent node counts as lost.
+    #[must_use]
+    pub fn lease_us(&self) -> u64 {
+        self.world.options.timing.node_lease_us
+    }
+
+    // --- links ---
+
+    /// What `from` sends to `to` waits on the wire.
+    pub fn hold(&mut self, from: usize, to: usize) {
+        note!(self.world, "story: hold node-{from} -> node-{to}");
+        let wire = self.world.wires.between(from * self.world.options.shards, to);
+        self.world.wires.get_mut(wire).held = true;
+    }
+
+    /// What waits on the wire arrives, and what comes after it.
+    pub fn release(&mut self, from: usize, to: usize) {
+        note!(self.world, "story: release node-{from} -> node-{to}");
+        let wire = self.world.wires.between(from * self.world.options.shards, to);
+        let state = self.world.wires.get_mut(wire);
+        state.held = false;
+        let (overdue, epoch) = (std::mem::take(&mut state.overdue), state.epoch);
+        for _ in 0..overdue {
+            self.world.queue.push(self.world.now, Event::Deliver { wire: wire as u32, epoch });
+        }
+    }
+
+    /// Delivers the first message that waits on a held wire; false if none does.
+    pub fn deliver_one(&mut self, from: usize, to: usize) -> bool {
+        let wire = self.world.wires.between(from * self.world.options.shards, to);
+        let state = self.world.wires.get_mut(wire);
+        if state.overdue == 0 {
+            return false;
+        }
+        state.overdue -= 1;
+        let Some(parcel) = state.parcels.pop_front() else { return false };
+        self.world.hand_over(wire, parcel);
+        self.look();
+        true
+    }
+
+    /// Breaks the connection between two nodes; they connect again.
+    pub fn break_link(&mut self, a: usize, b: usize) {
+        note!(self.world, "story: break node-{a} - node-{b}");
+        for pair in self.world.wires.pairs_between(a, b) {
+            self.world.cut(pair);
+        }
+    }
+
+    /// The two nodes cannot reach each other any more.
+    pub fn sever(&mut self, a: usize, b: usize) {
+        note!(self.world, "story: sever node-{a} - node-{b}");
+        self.world.block(a, b);
+    }
+
+    /// The two nodes can reach each other again.
+    pub fn mend(&mut self, a: usize, b: usize) {
+        note!(self.world, "story: mend node-{a} - node-{b}");
+        self.world.unblock(a, b);
+    }
+
+    /// `node` and the coordinator cannot reach each other any more.
+    pub fn sever_coordinator(&mut self, node: usize) {
+        note!(self.world, "story: sever node-{node} - coordinator");
+        self.world.block_line(node);
+    }
+
+    /// `node` and the coordinator can reach each other again.
+    pub fn mend_coordinator(&mut self, node: usize) {
+        note!(self.world, "story: mend node-{node} - coordinator");
+        self.world.unblock_line(node);
+    }
+
+    // --- processes ---
+
+    /// The process of `node` ends (SIGKILL); nobody tells the coordinator.
+    pub fn kill(&mut self, node: usize) {
+        self.world.crash(node);
+        self.look();
+    }
+
+    /// The process of `node` ends, and the coordinator's parent sees it at once.
+    pub fn kill_watched(&mut self, node: usize) {
+        let life = self.world.nodes[node].life;
+        self.world.crash(node);
+        self.world.queue.push(self.world.now, Event::Exited { node: node as u16, life });
+        self.look();
+    }
+
+    /// A new process on `node`, with empty memory.
+    pub fn start(&mut self, node: usize) {
+        self.world.restart(node);
+    }
+
+    /// The process of `node` stands still (SIGSTOP).
+    pub fn stop(&mut self, node: usize) {
+        self.world.pause(node);
+    }
+
+    /// The process of `node` goes on (SIGCONT).
+    pub fn go_on(&mut self, node: usize) {
+        self.world.resume(node);
+        self.look();
+    }
+
+    /// The coordinator stands still.
+    pub fn stop_coordinator(&mut self) {
+        self.world.pause_coordinator();
+    }
+
+    /// The coordinator goes on.
+    pub fn start_coordinator(&mut self) {
+        self.world.resume_coordinator();
+        self.look();
+    }
+
+    // --- the end ---
+
+    /// More members are to be lost than the code can bear.
+    pub fn expect_loss(&mut self) {
+        self.world.options.faults.beyond = self.world.options.m + 1;
+    }
+
+    /// Everything is mended; everything must end, be whole and agree.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn end(mut self) -> Stats {
+        let wires = self.world.options.nodes;
+        for (a, b) in (0..wires).flat_map(|a| (0..wires).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            self.release(a, b);
+            for pair in self.world.wires.pairs_between(a, b) {
+                self.world.wires.pairs[pair].blocked = 0;
+            }
+        }
+        for node in &mut self.world.nodes {
+            node.line.blocked = 0;
+        }
+        self.world.heal();
+        let deadline = self.world.now + PATIENCE_US;
+        let whole = wait(&mut self.world, deadline, World::is_whole);
+        self.look();
+        assert!(whole, "the story does not come to rest: {}{}", self.world.what_is_missing(), self.told());
+        self.calm_down();
+        self.run(2 * self.world.options.timing.heartbeat_us);
+        self.world.check_everything();
+        self.world.check_agreement();
+        self.look();
+        final_reads(&mut self.world);
+        self.look();
+        self.world.stats
+    }
+
+    /// A broken rule ends the story.
+    fn look(&self) {
+        if let Some(failure) = self.world.failure() {
+            panic!("{failure}{}", self.told());
+        }
+    }
+
+    /// The last events, for a panic.
+    fn told(&self) -> String {
+        let lines: Vec<&str> = self.world.trace.lines().filter(|line| !line.contains("Heartbeat")).collect();
+        format!("\n{}", lines.join("\n"))
+    }
+}
+
+impl std::fmt::Debug for Story {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.told())
+    }
+}
+
+fn value_of(role: usize, n: usize) -> String {
+    format!("value {n} of role {role}")
+}
+
+/// A plain set.
+#[must_use]
+pub fn set(value: &[u8]) -> Op {
+    store(StoreMode::Set, value)
+}
+
+/// A plain store of any mode.
+#[must_use]
+pub fn store(mode: StoreMode, value: &[u8]) -> Op {
+    Op::Store(Store {
+        mode,
+        value: Bytes::copy_from_slice(value),
+        flags: 0,
+        expiry: Expiry::Never,
+        compare: None,
+        version: None,
+        invalidate: false,
+        vivify: None,
+    })
+}
+
+/// A plain increment.
+#[must_use]
+pub fn increment(delta: u64) -> Op {
+    Op::Arith(Arith { direction: Direction::Increment, delta, ..Arith::default() })
+}
+
+/// Whether an outcome says that nobody knows.
+#[must_use]
+pub fn is_unknown(outcome: &Outcome) -> bool {
+    *outcome == Outcome::Failed(Failure::Unknown)
+}

@@ -46,6 +46,7 @@ impl Trace {
         match self.mode {
             Mode::Off => {}
             Mode::Print => println!("{line}"),
+            Mode::Keep(_) if is_idle_talk(text) => {}
             Mode::Keep(count) => {
                 if self.lines.len() == count {
                     self.lines.pop_front();
@@ -59,6 +60,11 @@ impl Trace {
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)
     }
+}
+
+/// What is said all the time, whatever happens: heartbeats, empty frames and their acks.
+fn is_idle_talk(text: &str) -> bool {
+    ["Heartbeat", "Alive", " empty", " Ack t"].iter().any(|talk| text.contains(talk))
 }
 
 /// Writes a line to the trace of `$world`, if it has one.
