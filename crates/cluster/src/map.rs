@@ -65,7 +65,10 @@ impl ClusterMap {
         let k = self.profile.k();
         let index = usize::from(slot.0) * self.groups.len() * k / usize::from(SLOT_COUNT);
         // Neighbouring ranges go to different groups, so that a scan of the keyspace spreads over the nodes.
-        MemberId { group: GroupId((index % self.groups.len()) as u32), role: RoleIndex((index / self.groups.len()) as u8) }
+        MemberId {
+            group: GroupId((index % self.groups.len()) as u32),
+            role: RoleIndex((index / self.groups.len()) as u8),
+        }
     }
 
     /// The slots of data role `member`.
@@ -115,7 +118,8 @@ mod tests {
 
     fn map(k: u32, m: u32, groups: u32) -> ClusterMap {
         let profile = Profile::rs(k, m).unwrap();
-        let empty = |g| GroupView { group: GroupId(g), version: ViewVersion(0), data: vec![], parity: vec![] };
+        let empty =
+            |g| GroupView { group: GroupId(g), version: ViewVersion(0), data: vec![], parity: vec![] };
         ClusterMap {
             cluster: ClusterId(1),
             version: 0,
@@ -148,7 +152,8 @@ mod tests {
     #[test]
     fn place_fills_the_views_of_a_map() {
         let profile = Profile::rs(3, 2).unwrap();
-        let hosts: Vec<_> = (0..5).map(|n| HostId { node: NodeId(n), incarnation: crate::Incarnation(1) }).collect();
+        let hosts: Vec<_> =
+            (0..5).map(|n| HostId { node: NodeId(n), incarnation: crate::Incarnation(1) }).collect();
         let groups = place(profile, &hosts, 5).unwrap();
         assert_eq!(groups.len(), 5);
     }

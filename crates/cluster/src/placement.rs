@@ -10,7 +10,9 @@ use crate::{
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PlacementError {
     /// Two roles of a group would share a node.
-    #[error("profile {profile} needs {needed} nodes, there are {nodes}: start more nodes or choose a smaller profile")]
+    #[error(
+        "profile {profile} needs {needed} nodes, there are {nodes}: start more nodes or choose a smaller profile"
+    )]
     TooFewNodes {
         /// The profile asked for.
         profile: Profile,

@@ -42,21 +42,12 @@ pub enum RoleStatus {
     Rebuilding {
         /// The last record of the terms before; the stand-in's first record is the next one.
         start: Seq,
-        /// Whether the former primary may still hold a read lease.
-        handover: Handover,
+        /// For how long from now on, in microseconds, the former primary may still hold a read lease; 0 if it
+        /// surely does not.
+        wait_us: u64,
     },
     /// More members were lost than the code can make up for: answered with an error, named in `status`.
     Lost,
-}
-
-/// What a stand-in must assume of its predecessor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Handover {
-    /// The process is known to be dead: serve at once.
-    Immediate,
-    /// It may live and hold a read lease: wait one lease before serving.
-    AfterLease,
 }
 
 /// A parity role in a view.

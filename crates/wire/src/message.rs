@@ -327,6 +327,8 @@ pub enum ToCoordinator {
         received: Seq,
         /// Newest record that it has applied.
         applied: Seq,
+        /// For how long it has not acknowledged a Frame of an older term, in microseconds by its own clock.
+        quiet_us: u64,
     },
     /// Answer to [`FromCoordinator::Settle`].
     Settled {

@@ -127,7 +127,7 @@ pub fn roles_of(group: &GroupView) -> Vec<RoleReport> {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, Handover, Incarnation, NodeId, ParityRole, Profile, Seq, place};
+    use cluster::{ClusterId, Incarnation, NodeId, ParityRole, Profile, Seq, place};
 
     use super::*;
 
@@ -164,7 +164,7 @@ mod tests {
         let parity_host = map.groups[0].parity[0].host;
         map.groups[0].data[0].primary = parity_host;
         assert_eq!(losses_survived(&map.groups[0]), 1);
-        let status = RoleStatus::Rebuilding { start: Seq(0), handover: Handover::Immediate };
+        let status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
         map.groups[0].data[0].status = status;
         let found = Assessment::of(&map);
         assert_eq!((found.health, found.protection_achieved), (Health::Degraded, 1));

@@ -74,7 +74,7 @@ pub(super) fn member_counts(views: &[GroupView]) -> BTreeMap<NodeId, usize> {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Handover, Incarnation, Profile, Seq, place};
+    use cluster::{Incarnation, Profile, Seq, place};
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn only_the_stand_in_of_the_term_becomes_full() {
-        let status = RoleStatus::Rebuilding { start: Seq(7), handover: Handover::AfterLease };
+        let status = RoleStatus::Rebuilding { start: Seq(7), wait_us: 5 };
         let role = DataRole { primary: Some(host(2)), term: Term(3), status };
         assert!(may_become_full(&role, host(2), Term(3)));
         assert!(!may_become_full(&role, host(2), Term(2)));

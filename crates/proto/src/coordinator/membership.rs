@@ -1,11 +1,11 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, GroupId, Handover, HostId, MemberId, NodeId, NodeInfo, RoleIndex, Term, Time, ViewVersion,
-    place,
+    ClusterMap, GroupId, HostId, MemberId, NodeId, NodeInfo, RoleIndex, Term, Time, ViewVersion, place,
 };
 use wire::message::FromCoordinator;
 
+use super::recovery::Former;
 use super::{Coordinator, decide};
 use crate::Now;
 
@@ -231,7 +231,7 @@ impl Coordinator {
 
     /// F0 for everything that `host` was.
     fn lose(&mut self, now: Now, host: HostId) {
-        let handover = if self.is_dead(host) { Handover::Immediate } else { Handover::AfterLease };
+        let former = if self.is_dead(host) { Former::Dead } else { Former::MayLive };
         let affected: Vec<GroupId> = self
             .map
             .iter()
@@ -250,7 +250,7 @@ impl Coordinator {
             let mut fenced = Vec::new();
             self.change_view(group, |view| fenced = decide::remove_host(view, host));
             for role in fenced {
-                self.begin_recovery(MemberId { group, role }, handover, None);
+                self.begin_recovery(MemberId { group, role }, former, None);
             }
             self.after_loss(now, group);
         }
@@ -337,7 +337,7 @@ impl Coordinator {
         }
         tracing::info!(%member, %from, "primary is cut off from its parities; deposing it");
         self.change_view(member.group, |view| decide::fence(&mut view.data[usize::from(member.role.0)]));
-        self.begin_recovery(member, Handover::AfterLease, Some(from));
+        self.begin_recovery(member, Former::MayLive, Some(from));
         self.restart_recoveries(now, member.group);
     }
 }

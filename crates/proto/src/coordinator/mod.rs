@@ -15,7 +15,7 @@ use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::{Now, Timing};
 use membership::NodeState;
-use recovery::Recovery;
+use recovery::{Answer, Recovery};
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
@@ -100,8 +100,9 @@ impl Coordinator {
             ToCoordinator::Repaired { group, role, term } => {
                 self.handle_repaired(from, MemberId { group, role }, term)
             }
-            ToCoordinator::Fenced { group, role, term, parity, received, .. } => {
-                self.handle_fenced(now, from, MemberId { group, role }, term, (parity, received));
+            ToCoordinator::Fenced { group, role, term, parity, received, quiet_us, .. } => {
+                let answer = Answer { received, quiet_us };
+                self.handle_fenced(now, from, MemberId { group, role }, term, (parity, answer));
             }
             ToCoordinator::Settled { group, role, term, parity } => {
                 self.handle_settled(now, from, MemberId { group, role }, term, parity);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{Handover, HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
+use cluster::{HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
 use wire::message::FromCoordinator;
 
 use super::{Coordinator, decide};
@@ -13,26 +13,44 @@ use crate::Now;
 
 /// A lost data role on its way.
 pub(super) struct Recovery {
-    /// Whether the former primary's process has surely ended.
-    handover: Handover,
+    former: Former,
     /// A living host that must not become the stand-in: it was deposed because it cannot reach the parities.
     avoid: Option<HostId>,
     step: Step,
+    /// How long the former primary's lease may last, from the answers to F1.
+    wait_us: u64,
     asked_at: Option<Time>,
 }
 
+/// What is known of the former primary's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Former {
+    /// It has ended: nobody holds its lease.
+    Dead,
+    /// It may live, and read until its lease ends.
+    MayLive,
+}
+
+/// A parity's answer to F1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub received: Seq,
+    /// How long ago it acknowledged the former primary's last Frame, in microseconds by its clock.
+    pub quiet_us: u64,
+}
+
 enum Step {
-    /// F1: what each in-sync parity has received.
-    Fencing(BTreeMap<RoleIndex, Seq>),
+    /// F1: the answers of the in-sync parities.
+    Fencing(BTreeMap<RoleIndex, Answer>),
     /// F3: the end of the old stream, and who has settled.
     Settling(Seq, Vec<RoleIndex>),
 }
 
 impl Coordinator {
-    pub(super) fn begin_recovery(&mut self, member: MemberId, handover: Handover, avoid: Option<HostId>) {
-        tracing::info!(%member, ?handover, "primary lost");
+    pub(super) fn begin_recovery(&mut self, member: MemberId, former: Former, avoid: Option<HostId>) {
+        tracing::info!(%member, ?former, "primary lost");
         let step = Step::Fencing(BTreeMap::new());
-        self.recoveries.insert(member, Recovery { handover, avoid, step, asked_at: None });
+        self.recoveries.insert(member, Recovery { former, avoid, step, wait_us: 0, asked_at: None });
     }
 
     /// The set of in-sync parities has changed: all of a group's recoveries start again.
@@ -74,10 +92,13 @@ impl Coordinator {
             && !in_sync.is_empty()
             && in_sync.iter().all(|(role, _)| received.contains_key(role))
         {
-            let answers = in_sync.iter().map(|(role, _)| received[role]);
+            let answers = in_sync.iter().map(|(role, _)| received[role].received);
             // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
             let end =
                 if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
+            // A lease needs the acks of all parities, so it ends when that of the quietest one does.
+            let quiet_us = in_sync.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
+            recovery.wait_us = lease_left_us(self.config.timing.read_lease_us, quiet_us);
             recovery.step = Step::Settling(end.expect("in_sync is not empty"), Vec::new());
             recovery.asked_at = None;
         }
@@ -128,13 +149,13 @@ impl Coordinator {
         from: HostId,
         member: MemberId,
         term: Term,
-        (parity, received): (RoleIndex, Seq),
+        (parity, answer): (RoleIndex, Answer),
     ) {
         if !self.is_current(from, member, term, parity) {
             return;
         }
         if let Some(Recovery { step: Step::Fencing(answers), .. }) = self.recoveries.get_mut(&member) {
-            answers.insert(parity, received);
+            answers.insert(parity, answer);
             self.proceed(now, member);
         }
     }
@@ -175,11 +196,19 @@ impl Coordinator {
             return;
         };
         let Some(recovery) = self.recoveries.remove(&member) else { return };
+        let wait_us = if recovery.former == Former::Dead { 0 } else { recovery.wait_us };
         tracing::info!(%member, %host, end = %end, "stand-in appointed");
         self.change_view(member.group, |view| {
             let role = &mut view.data[at];
             role.primary = Some(host);
-            role.status = RoleStatus::Rebuilding { start: end, handover: recovery.handover };
+            role.status = RoleStatus::Rebuilding { start: end, wait_us };
         });
     }
+}
+
+/// What may be left of a lease when a parity has been quiet for so long; 2 % more for clocks that drift against each
+/// other.
+fn lease_left_us(lease_us: u64, quiet_us: u64) -> u64 {
+    let lease_us = lease_us + lease_us / 50;
+    lease_us.saturating_sub(quiet_us - quiet_us / 50)
 }

@@ -147,12 +147,11 @@ impl Host {
     }
 
     /// Recovery, F1.
-    pub(super) fn handle_fence(&mut self, parity: MemberId, role: RoleIndex, term: Term) {
+    pub(super) fn handle_fence(&mut self, now: Now, parity: MemberId, role: RoleIndex, term: Term) {
         let Some(member) = self.members.parities.get_mut(&parity) else { return };
-        let Some((received, applied)) = member.fence(role, term) else { return };
-        let group = parity.group;
-        let fenced = ToCoordinator::Fenced { group, role, term, parity: parity.role, received, applied };
-        self.outbox.coordinator.push_back(fenced);
+        if let Some(fenced) = member.fence(now.time, role, term) {
+            self.outbox.coordinator.push_back(fenced);
+        }
     }
 
     /// Recovery, F3.

@@ -143,7 +143,7 @@ impl Host {
             FromCoordinator::Map(map) => self.adopt_map(now, map),
             FromCoordinator::View(view) => self.adopt_view(now, view),
             FromCoordinator::Fence { group, role, term, parity } => {
-                self.handle_fence(MemberId { group, role: parity }, role, term);
+                self.handle_fence(now, MemberId { group, role: parity }, role, term);
             }
             FromCoordinator::Settle { group, role, term, parity, upto } => {
                 self.handle_settle(now, MemberId { group, role: parity }, role, term, upto);

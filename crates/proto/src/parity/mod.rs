@@ -9,10 +9,11 @@ mod stream;
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term};
+use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
 use store::{Area, Budget, Category, StoreConfig};
 use wire::message::{
-    Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId, Welcome,
+    Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId,
+    ToCoordinator, Welcome,
 };
 
 use crate::outbox::{Context, Sender};
@@ -138,7 +139,9 @@ impl Parity {
             }
         }
         self.apply_up_to(context, role, frame.committed);
-        let received = self.streams[usize::from(role.0)].received();
+        let stream = &mut self.streams[usize::from(role.0)];
+        stream.note_acknowledged(context.now.time);
+        let received = stream.received();
         let ack = Ack { term: frame.term, received, echo: frame.sent_at };
         self.sender().send(context, from, role, GroupBody::Ack(ack));
     }
@@ -176,10 +179,13 @@ impl Parity {
     }
 
     /// Recovery, F1: nothing below `term` any more. Answers what this parity has; none for a role that it does not know.
-    pub(crate) fn fence(&mut self, role: RoleIndex, term: Term) -> Option<(Seq, Seq)> {
+    pub(crate) fn fence(&mut self, now: Time, role: RoleIndex, term: Term) -> Option<ToCoordinator> {
+        let MemberId { group, role: parity } = self.member;
         let stream = self.stream(role)?;
         stream.raise_fence(term);
-        (stream.fence() == term).then(|| (stream.received(), stream.applied()))
+        let (received, applied, quiet_us) = (stream.received(), stream.applied(), stream.quiet_us(now));
+        let fenced = ToCoordinator::Fenced { group, role, term, parity, received, applied, quiet_us };
+        (stream.fence() == term).then_some(fenced)
     }
 
     /// Recovery, F3: the old stream ends at `upto`. Whether this is done (also if it was before).

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cluster::{Seq, Term};
+use cluster::{Seq, Term, Time};
 use store::{Area, Budget, Category, Replica};
 use wire::message::{Record, Write};
 
@@ -24,6 +24,8 @@ pub(super) enum Place {
 pub(crate) struct Stream {
     fence: Term,
     settled: Option<Term>,
+    /// When a Frame was last acknowledged: no read lease counts from later.
+    acknowledged: Option<Time>,
     received: Seq,
     applied: Seq,
     /// Records `applied + 1 ..= received`.
@@ -37,6 +39,7 @@ impl Stream {
         Self {
             fence: term,
             settled: None,
+            acknowledged: None,
             received: Seq(0),
             applied: Seq(0),
             kept: VecDeque::new(),
@@ -72,6 +75,15 @@ impl Stream {
 
     pub(crate) fn replica(&self) -> &Replica {
         &self.replica
+    }
+
+    pub(super) fn note_acknowledged(&mut self, now: Time) {
+        self.acknowledged = Some(now);
+    }
+
+    /// Microseconds since a Frame was last acknowledged; for ever if none was.
+    pub(super) fn quiet_us(&self, now: Time) -> u64 {
+        self.acknowledged.map_or(u64::MAX, |at| now.since(at))
     }
 
     pub(super) fn raise_fence(&mut self, term: Term) {

@@ -186,6 +186,7 @@ impl Primary {
         self.settle_growth(context);
         self.retry_takeover(context);
         self.retry_waiting(context);
+        self.demand_waiting(context);
         self.sweep(context);
     }
 

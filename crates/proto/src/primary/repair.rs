@@ -283,7 +283,8 @@ impl Primary {
         }
     }
 
-    fn demand_waiting(&mut self, context: &mut Context<'_>) {
+    /// Opens sessions for the pages that requests wait for.
+    pub(super) fn demand_waiting(&mut self, context: &mut Context<'_>) {
         let wanted: Vec<PageRange> = self.waiting.wanted_pages().collect();
         for pages in wanted {
             self.demand_pages(context, pages);

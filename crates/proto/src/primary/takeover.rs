@@ -1,6 +1,6 @@
 //! A stand-in begins: it takes the index replica from an in-sync parity (group protocol, section 4, F6).
 
-use cluster::{GroupView, Handover, HostId, MemberId, RoleIndex, RoleStatus, Time};
+use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Time};
 use store::{Budget, DataStore, ReplicaBuilder, StoreConfig};
 use wire::message::{FetchIndex, GroupBody, IndexPart};
 
@@ -25,15 +25,10 @@ impl Primary {
         config: &StoreConfig,
         budget: &Budget,
     ) -> Option<Self> {
-        let RoleStatus::Rebuilding { start, handover } = view.data_role(member.role)?.status else {
+        let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
             return None;
         };
-        let serve_from = match handover {
-            Handover::Immediate => Time(0),
-            Handover::AfterLease => {
-                context.now.time + context.timing.read_lease_us + context.timing.read_lease_us / 50
-            }
-        };
+        let serve_from = context.now.time + wait_us;
         let phase = Phase::Taking(Box::new(Taking::new(budget)));
         let mut primary =
             Self::assemble(context, member, host, view, (phase, start, serve_from), (config, budget));

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, GroupView, Handover, HostId, Incarnation, NodeId, NodeInfo, ParityRole,
+    ClusterId, ClusterMap, DataRole, GroupView, HostId, Incarnation, NodeId, NodeInfo, ParityRole,
     ParityState, Profile, RoleStatus,
 };
 
@@ -24,7 +24,9 @@ wire_choice!(ToCoordinator {
     2 => FetchView { group: group },
     3 => Stalled { group: group, role: role, term: term, view: view, parities: parities },
     4 => Repaired { group: group, role: role, term: term },
-    5 => Fenced { group: group, role: role, term: term, parity: parity, received: received, applied: applied },
+    5 => Fenced {
+        group: group, role: role, term: term, parity: parity, received: received, applied: applied, quiet_us: quiet_us
+    },
     6 => Settled { group: group, role: role, term: term, parity: parity },
 });
 wire_choice!(FromCoordinator {
@@ -67,10 +69,10 @@ impl Wire for RoleStatus {
                 2u8.put(out);
                 end.put(out);
             }
-            Self::Rebuilding { start, handover } => {
+            Self::Rebuilding { start, wait_us } => {
                 3u8.put(out);
                 start.put(out);
-                handover.put(out);
+                wait_us.put(out);
             }
             Self::Lost => 4u8.put(out),
         }
@@ -81,20 +83,10 @@ impl Wire for RoleStatus {
             0 => Self::Full,
             1 => Self::Fenced,
             2 => Self::Orphan(Wire::take(from)?),
-            3 => Self::Rebuilding { start: Wire::take(from)?, handover: Wire::take(from)? },
+            3 => Self::Rebuilding { start: Wire::take(from)?, wait_us: Wire::take(from)? },
             4 => Self::Lost,
             tag => return Err(BadBody::Tag(tag)),
         })
-    }
-}
-
-impl Wire for Handover {
-    fn put(&self, out: &mut Writer<'_>) {
-        matches!(self, Self::AfterLease).put(out);
-    }
-
-    fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        Ok(if bool::take(from)? { Self::AfterLease } else { Self::Immediate })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use cluster::{
-    ClusterId, ClusterMap, DataRole, GroupId, GroupView, Handover, HostId, Incarnation, NodeId, NodeInfo,
-    ParityRole, ParityState, Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
+    ClusterId, ClusterMap, DataRole, GroupId, GroupView, HostId, Incarnation, NodeId, NodeInfo, ParityRole,
+    ParityState, Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
@@ -217,8 +217,7 @@ structs! {
 }
 
 choices! {
-    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, handover } 4 Lost {} }
-    Handover { 0 Immediate {} 1 AfterLease {} }
+    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} }
     ParityState { 0 InSync {} 1 Learner {} 2 Absent {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
@@ -235,7 +234,7 @@ choices! {
     ToCoordinator {
         0 Register { 0 } 1 Heartbeat { host, map } 2 FetchView { group }
         3 Stalled { group, role, term, view, parities } 4 Repaired { group, role, term }
-        5 Fenced { group, role, term, parity, received, applied } 6 Settled { group, role, term, parity }
+        5 Fenced { group, role, term, parity, received, applied, quiet_us } 6 Settled { group, role, term, parity }
     }
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }
