@@ -20,6 +20,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "unit", about: "unit, property and scenario tests of all crates", run: unit },
     Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
     Step { name: "planted", about: "the simulator finds every planted bug within its budget", run: planted },
+    Step { name: "commands", about: "the command line does what the architecture promises", run: commands },
     Step {
         name: "conformance",
         about: "clients and suites that others wrote, against a real cluster",
