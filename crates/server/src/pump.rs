@@ -44,9 +44,12 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         worker.pump.waker.register(cx);
         let now = worker.clock.now();
         worker.face().pulse.store(now.time.0, Ordering::Relaxed);
-        let due = armed <= now.time;
+        let due = timer.is_elapsed() || armed <= now.time;
         if worker.pump.wanted.take() | due {
             cycle(&worker, now, due);
+            if due {
+                armed = Time(0);
+            }
             arm(&worker, now.time, &mut armed, timer.as_mut(), cx);
         }
         Poll::<()>::Pending

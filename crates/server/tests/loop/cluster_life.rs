@@ -107,3 +107,34 @@ fn a_stopped_node_gives_its_ports_back() {
     config.memcached = addr;
     assert!(Node::start(config).is_ok());
 }
+
+#[test]
+fn a_lost_node_costs_its_keys_a_pause_and_nothing_else() {
+    let mut cluster = Cluster::start();
+    let client = &mut cluster.client(0);
+    for i in 0..300 {
+        client.ask(format!("set lost{i} {i} 0 6\r\nval{i:03}\r\n"), "STORED\r\n");
+    }
+    cluster.nodes.remove(4).stop();
+    cluster.coordinator.exited(NodeId(4));
+    for i in 0..300 {
+        let line = eventually("readable", || {
+            client.send(format!("get lost{i}\r\n"));
+            let line = client.line();
+            if line.starts_with("SERVER_ERROR") { Err(line) } else { Ok(line) }
+        });
+        assert_eq!(line, format!("VALUE lost{i} {i} 6"));
+        client.expect(format!("val{i:03}\r\nEND\r\n"));
+        client.ask(
+            format!("set lost{i} 0 0 1\r\nx\r\nget lost{i}\r\n"),
+            format!("STORED\r\nVALUE lost{i} 0 1\r\nx\r\nEND\r\n"),
+        );
+    }
+    eventually("ready again", || {
+        let status = cluster.status(0);
+        if status.ready { Ok(()) } else { Err(status.not_ready.join(", ")) }
+    });
+    let known = cluster.status(0).cluster.expect("a map");
+    assert_eq!((known.dead_nodes.as_slice(), known.protection_asked), (&[NodeId(4)][..], 2));
+    assert!(known.protection_achieved < 2 && known.lost_slots.is_empty());
+}
