@@ -1,6 +1,6 @@
 //! Messages find their member.
 
-use cluster::{HostId, MemberId};
+use cluster::{GroupId, HostId, MemberId, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage};
 
 use super::Host;
@@ -24,12 +24,29 @@ impl Host {
             self.fetch_view(now, message.group);
         }
         if is_of_session(&message.body) && message.view != known {
-            return;
+            return self.keep_early(known, from, message);
         }
         if self.is_primary_role(message.to) {
             self.dispatch_to_primary(now, from, message);
         } else {
             self.dispatch_to_parity(now, from, message);
+        }
+    }
+
+    /// A session's message that came before the view it belongs to waits for it; one of an older view is moot.
+    fn keep_early(&mut self, known: ViewVersion, from: HostId, message: GroupMessage) {
+        if message.view > known && self.early.len() < self.config.limits.parity_sessions {
+            self.early.push((from, message));
+        }
+    }
+
+    /// The view of `group` is here: on with the messages that waited for it.
+    pub(super) fn replay_early(&mut self, now: Now, group: GroupId) {
+        let (ready, rest) = std::mem::take(&mut self.early).into_iter().partition(|(_, m)| m.group == group);
+        self.early = rest;
+        let ready: Vec<(HostId, GroupMessage)> = ready;
+        for (from, message) in ready {
+            self.dispatch_group(now, from, message);
         }
     }
 

@@ -47,6 +47,7 @@ impl Host {
         }
         self.view_asked.remove(&view.group);
         self.appoint(now, &view);
+        self.replay_early(now, view.group);
         self.abandon_forwards_of(now, &view);
         self.reroute(now);
     }

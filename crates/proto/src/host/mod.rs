@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use cluster::{ClusterMap, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
 use codec::Code;
 use store::{Budget, Item, StoreConfig};
-use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 use wire::op::{Outcome, Request};
 
 use crate::outbox::{Context, Outbox, ReplyTo};
@@ -101,6 +101,8 @@ pub struct Host {
     last_tick: Time,
     /// When a group's view was last asked for.
     view_asked: FastMap<GroupId, Time>,
+    /// Messages of repair sessions whose view has not arrived yet.
+    early: Vec<(HostId, GroupMessage)>,
     stats: HostStats,
 }
 
@@ -127,6 +129,7 @@ impl Host {
             actions: VecDeque::new(),
             last_tick: Time(0),
             view_asked: FastMap::default(),
+            early: Vec::new(),
             stats: HostStats::default(),
         }
     }
