@@ -9,6 +9,8 @@ use testing::recorder::{Recorder, Workload};
 
 use crate::Arguments;
 
+/// The node that is killed to be repaired.
+const LOST: u16 = 1;
 /// Clients, enough that every data role has some at any moment.
 const CLIENTS: u64 = 48;
 
@@ -51,14 +53,14 @@ pub fn repair(arguments: &Arguments) -> Result<(), String> {
     if !status.success() {
         return Err(error);
     }
-    let held: u64 = items_of(&cluster, 1)?;
+    let held: u64 = items_of(&cluster, LOST)?;
     let begun = Instant::now();
-    cluster.kill_nodes(&[1]);
+    cluster.kill_nodes(&[LOST]);
     let mut most_absent = 0;
     loop {
         let (rebuilding, absent) = outstanding(&cluster)?;
         most_absent = most_absent.max(absent);
-        if rebuilding == 0 && begun.elapsed() > Duration::from_millis(50) {
+        if rebuilding == 0 {
             break;
         }
         if begun.elapsed() > Duration::from_secs(120) {
@@ -80,19 +82,25 @@ fn status_of(cluster: &LocalCluster) -> Result<Value, String> {
     serde_json::from_str(&out).map_err(|_| error)
 }
 
-fn items_of(cluster: &LocalCluster, node: usize) -> Result<u64, String> {
+fn items_of(cluster: &LocalCluster, node: u16) -> Result<u64, String> {
     let status = status_of(cluster)?;
-    status["nodes"][node]["items"].as_u64().ok_or_else(|| "the node's items are not known".to_owned())
+    status["nodes"][usize::from(node)]["items"]
+        .as_u64()
+        .ok_or_else(|| "the node's items are not known".to_owned())
 }
 
-/// Data roles that are not full, and pages that are missing.
+/// Data roles that are not full or still the lost node's, and pages that are missing.
 fn outstanding(cluster: &LocalCluster) -> Result<(usize, u64), String> {
     let status = status_of(cluster)?;
     let empty = Vec::new();
     let array = |value: &Value| value.as_array().unwrap_or(&empty).clone();
     let roles: Vec<Value> =
         array(&status["groups"]).iter().flat_map(|group| array(&group["roles"])).collect();
-    let rebuilding = roles.iter().filter(|role| role["kind"] == "data" && role["state"] != "full").count();
+    let rebuilding = roles.iter().filter(|role| role["kind"] == "data" && is_outstanding(role)).count();
     let absent = array(&status["nodes"]).iter().filter_map(|node| node["absent_pages"].as_u64()).sum();
     Ok((rebuilding, absent))
+}
+
+fn is_outstanding(role: &Value) -> bool {
+    role["state"] != "full" || role["host"]["node"] == LOST
 }
