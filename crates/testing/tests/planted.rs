@@ -10,7 +10,7 @@ use testing::sim::{Options, Report, run};
 fn budget(bug: Bug) -> u64 {
     match bug {
         Bug::AckBeforeParity => 3,
-        _ => 100,
+        _ => 300,
     }
 }
 
@@ -62,7 +62,7 @@ planted! {
     an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
     a_wrong_coefficient_is_found: WrongCoefficient;
     frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;
-    a_slot_that_is_reused_before_the_commit_is_found: SlotReusedBeforeCommit;
+    a_record_that_is_applied_twice_is_found: DuplicateApplied;
     settling_at_the_maximum_is_found: LostTailAfterTakeover;
     going_on_without_a_parity_on_ones_own_account_is_found: UnilateralRemoval;
     a_repair_page_with_uncommitted_bytes_is_found: RepairOutsideFifo;
@@ -71,4 +71,7 @@ planted! {
     a_sum_that_is_not_frozen_is_found: NoFreeze;
     a_read_without_a_lease_is_found: ReadWithoutLease;
     a_value_shown_before_its_commit_is_found: IndexSwitchBeforeCommit;
+    a_session_beside_an_unsettled_stream_is_found: SessionWhileFenced;
+    a_settle_that_is_obeyed_twice_is_found: SettleRepeated;
+    a_repair_that_overwrites_present_pages_is_found: RepairOverwritesPresent;
 }

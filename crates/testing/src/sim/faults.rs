@@ -38,6 +38,10 @@ enum Undo {
 pub(crate) struct Nemesis {
     active: Vec<Active>,
     over: bool,
+    /// A fault waits for so many frames with records.
+    frames_to_go: u32,
+    /// Counts the faults that were aimed.
+    aimed: u64,
     /// Since when the coordinator stands still: what it has not read yet may still have consequences.
     blind_since: Option<u64>,
 }
@@ -56,10 +60,38 @@ impl World {
         }
     }
 
+    /// A fault is due: now, or when records are under way.
     pub(crate) fn next_fault(&mut self) {
         if self.nemesis.over {
             return;
         }
+        self.nemesis.aimed += 1;
+        let fault = self.nemesis.aimed;
+        if self.rng.faults.percent(self.options.faults.aimed_percent) {
+            self.nemesis.frames_to_go = self.rng.faults.range(1, 6) as u32;
+            self.queue.push(self.now + self.options.timing.node_lease_us, Event::Aimed { fault });
+        } else {
+            self.aimed_fault(fault);
+        }
+    }
+
+    /// A frame with records is sent: a fault that waits for it hits before, while or after it is under way.
+    pub(crate) fn aim(&mut self) {
+        if self.nemesis.frames_to_go > 0 {
+            self.nemesis.frames_to_go -= 1;
+            if self.nemesis.frames_to_go == 0 {
+                let after = self.rng.faults.below(4 * self.options.network.most_us);
+                self.queue.push(self.now + after, Event::Aimed { fault: self.nemesis.aimed });
+            }
+        }
+    }
+
+    pub(crate) fn aimed_fault(&mut self, fault: u64) {
+        if self.nemesis.over || self.nemesis.aimed != fault {
+            return;
+        }
+        self.nemesis.aimed += 1;
+        self.nemesis.frames_to_go = 0;
         let kind = FaultKind::ALL[self.rng.faults.weighted(&self.options.faults.mix)];
         self.cause(kind);
         self.fault_later();
@@ -119,13 +151,25 @@ impl World {
             return;
         }
         self.stats.faults += 1;
-        for node in live {
-            self.crash(node);
+        // At one moment, or one after the other: into the recovery from the first.
+        let spread = self.rng.faults.pick(&[0, 1_000, self.options.timing.node_lease_us * 2]);
+        let mut last = 0;
+        for node in &live {
+            let life = self.nodes[*node].life;
+            let after = if *node == live[0] { 0 } else { self.rng.faults.below(spread + 1) };
+            last = last.max(after);
+            self.queue.push(self.now + after, Event::Crash { node: *node as u16, life });
             if self.rng.faults.percent(self.options.faults.restart_percent) {
-                let after = self.duration();
-                let life = self.nodes[node].life;
-                self.queue.push(self.now + after, Event::Restart { node: node as u16, life });
+                let back = self.now + after + self.duration();
+                self.queue.push(back, Event::Restart { node: *node as u16, life });
             }
+        }
+        self.begin_fault(live, Vec::new(), Vec::new(), self.now + last + 1);
+    }
+
+    pub(crate) fn crash_due(&mut self, node: usize, life: u32) {
+        if !self.nemesis.over && self.nodes[node].life == life {
+            self.crash(node);
         }
     }
 
@@ -231,6 +275,12 @@ impl World {
             let wire = self.wires.between(a * self.options.shards + shard, b);
             self.wires.get_mut(wire).extra_us = extra;
             undo.push(Undo::Quicken(wire));
+        }
+        // A connection that is made anew over a slow wire greets more than once.
+        if self.rng.faults.percent(50) {
+            for pair in self.wires.pairs_between(a, b) {
+                self.cut(pair);
+            }
         }
         let until = self.now + self.duration();
         self.begin_fault(Vec::new(), pairs, undo, until);

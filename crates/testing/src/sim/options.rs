@@ -125,6 +125,8 @@ pub struct Faults {
     pub restart_percent: u64,
     /// Whether the coordinator is told of a crash by the process's parent, and how soon.
     pub supervised_us: Option<u64>,
+    /// Percent of faults that wait for a record to be under way.
+    pub aimed_percent: u64,
     /// How many losses beyond what the code can bear the seed may cause.
     pub beyond: usize,
 }
@@ -161,6 +163,8 @@ pub struct Network {
     pub notice_us: u64,
     /// How long a broken connection stays broken at least.
     pub reconnect_us: u64,
+    /// Delay of the slowest line between a node and the coordinator, one way.
+    pub line_us: u64,
 }
 
 /// Memory of stores and nodes.
@@ -201,6 +205,8 @@ pub struct Options {
     pub calls: u32,
     /// Longest pause of a client between its calls.
     pub think_us: u64,
+    /// Percent of pauses that are ten times longer, all others being as short as can be; 0 = all alike.
+    pub bursts_percent: u64,
     /// When a client gives up.
     pub patience_us: u64,
     /// Weight of each verb, by [`Verb`].
@@ -246,6 +252,7 @@ impl Options {
             phase_us: u64::MAX,
             calls: u32::MAX,
             think_us: 0,
+            bursts_percent: 0,
             patience_us: u64::MAX,
             mix: [0; Verb::ALL.len()],
             sizes: Sizes { mix: [0, 1, 0, 0, 0, 0, 0] },
@@ -261,6 +268,7 @@ impl Options {
                 slow_percent: 0,
                 notice_us: 0,
                 reconnect_us: 1_000,
+                line_us: 100,
             },
             batching: Batching::Never,
             drift_ppm: 0,
@@ -329,6 +337,7 @@ impl Options {
             phase_us,
             calls,
             think_us: 2 * phase_us * clients as u64 / u64::from(calls),
+            bursts_percent: rng.pick(&[0, 10, 10, 3]),
             patience_us: if rng.percent(70) { u64::MAX } else { lease_us * rng.range(1, 6) },
             mix: draw_mix(rng),
             sizes: draw_sizes(rng),
@@ -369,6 +378,7 @@ impl Faults {
             lasting_us: 0,
             restart_percent: 0,
             supervised_us: None,
+            aimed_percent: 0,
             beyond: 0,
         }
     }
@@ -384,6 +394,7 @@ fn draw_network(rng: &mut Rng, lease_us: u64) -> Network {
         slow_percent: rng.pick(&[0, 0, 10, 30]),
         notice_us: rng.pick(&[10, 1_000, lease_us / 20]),
         reconnect_us: rng.pick(&[100, 1_000, lease_us / 20]),
+        line_us: rng.pick(&[100, 100, 1_000, lease_us / 10]),
     }
 }
 
@@ -477,6 +488,7 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
         lasting_us: lease_us * rng.pick(&[1, 4, 12]) / 4,
         restart_percent: rng.pick(&[0, 50, 100]),
         supervised_us: if rng.once_in(3) { Some(lease_us / 100) } else { None },
+        aimed_percent: rng.pick(&[0, 50, 90]),
         beyond: if rng.once_in(12) { 1 + rng.index(m.min(2)) } else { 0 },
     }
 }
@@ -500,8 +512,13 @@ impl fmt::Display for Options {
         writeln!(f, "  verbs {}", named(&self.mix, Verb::ALL.map(|v| format!("{v:?}"))))?;
         writeln!(
             f,
-            "  sizes {:?}, expiry {} %, second {} us, think {} us, patience {} us",
-            self.sizes.mix, self.expiry_percent, self.second_us, self.think_us, self.patience_us
+            "  sizes {:?}, expiry {} %, second {} us, think {} us, bursts {} %, patience {} us",
+            self.sizes.mix,
+            self.expiry_percent,
+            self.second_us,
+            self.think_us,
+            self.bursts_percent,
+            self.patience_us
         )?;
         writeln!(f, "  {:?}", self.timing)?;
         writeln!(f, "  {:?}", self.limits)?;
@@ -510,9 +527,10 @@ impl fmt::Display for Options {
         let faults = &self.faults;
         write!(
             f,
-            "  faults every {} us for {} us, restart {} %, supervised {:?}, beyond m by {}: {}",
+            "  faults every {} us for {} us, aimed {} %, restart {} %, supervised {:?}, beyond m by {}: {}",
             faults.every_us,
             faults.lasting_us,
+            faults.aimed_percent,
             faults.restart_percent,
             faults.supervised_us,
             faults.beyond,

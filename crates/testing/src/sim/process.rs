@@ -75,6 +75,8 @@ pub(crate) struct Line {
     pub down: VecDeque<FromCoordinator>,
     pub up_due: u64,
     pub down_due: u64,
+    /// Least delay, up and down.
+    pub delay_us: (u64, u64),
     /// Who is connected, as the coordinator sees it.
     pub registered: Option<HostId>,
     /// Whose cut connection the coordinator has not noticed yet.

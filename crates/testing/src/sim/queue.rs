@@ -38,6 +38,10 @@ pub(crate) enum Event {
     Dropped { client: u16, call: u32 },
     /// The next fault.
     Fault,
+    /// A fault that was aimed at a record under way hits, unless it has already.
+    Aimed { fault: u64 },
+    /// A node ends, unless it has already.
+    Crash { node: u16, life: u32 },
     /// A fault ends.
     Mend { fault: u32 },
     /// A node starts again, with empty memory.

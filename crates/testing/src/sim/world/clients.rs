@@ -5,11 +5,15 @@ use proto::{Read, Token};
 use wire::op::{Failure, ItemView, Op, Outcome, Request};
 
 use super::super::calls::{Client, Running, Subject, key_space};
+use super::super::options::Options;
 use super::super::oracle::{Contradiction, Fate, Oracle, Vanishing, brief_op, brief_outcome};
 use super::super::process::{CLUSTER, Input, Life, request, unix_at};
 use super::super::queue::Event;
 use super::super::trace::note;
 use super::{Suspect, World};
+
+/// Longest pause of a client within a burst.
+const SHORT_THINK_US: u64 = 100;
 
 /// Client number of calls that no client made: those of stories and of final reads.
 pub(crate) const NOBODY: u16 = u16::MAX;
@@ -29,7 +33,14 @@ impl World {
     }
 
     fn client_later(&mut self, client: usize) {
-        let after = 1 + self.rng.clients.below(self.options.think_us + 1);
+        let Options { think_us, bursts_percent, .. } = self.options;
+        let long = self.rng.clients.percent(bursts_percent);
+        let most = match (bursts_percent, long) {
+            (0, _) => think_us,
+            (percent, true) => think_us * 100 / percent,
+            (_, false) => think_us.min(SHORT_THINK_US),
+        };
+        let after = 1 + self.rng.clients.below(most + 1);
         self.queue.push(self.now + after, Event::Client { client: client as u16 });
     }
 

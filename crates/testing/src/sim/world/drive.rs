@@ -140,6 +140,9 @@ impl World {
         let k = self.options.k;
         let broken = match &message.body {
             GroupBody::Frame(frame) => {
+                if !frame.records.is_empty() {
+                    self.aim();
+                }
                 let index = self.stream_index(member);
                 let view = self.coordinator.coordinator.map().and_then(|map| map.group(message.group));
                 let required =

@@ -10,8 +10,8 @@ use super::super::queue::Event;
 use super::super::trace::note;
 use super::World;
 
-/// Delay of a message to or from the coordinator.
-const LINE_US: u64 = 100;
+/// By how much the delay of a message to or from the coordinator varies.
+const LINE_JITTER_US: u64 = 100;
 
 impl World {
     pub(crate) fn post(&mut self, wire: usize, parcel: Parcel) {
@@ -172,12 +172,12 @@ impl World {
     }
 
     pub(crate) fn send_up(&mut self, node: usize, message: ToCoordinator) {
-        let jitter = self.rng.network.below(LINE_US);
+        let jitter = self.rng.network.below(LINE_JITTER_US);
         let line = &mut self.nodes[node].line;
         if !line.connected {
             return;
         }
-        let due = (self.now + LINE_US + jitter).max(line.up_due);
+        let due = (self.now + line.delay_us.0 + jitter).max(line.up_due);
         line.up_due = due;
         line.up.push_back(message);
         let epoch = line.epoch;
@@ -198,7 +198,7 @@ impl World {
 
     pub(crate) fn send_down(&mut self, to: HostId, message: FromCoordinator) {
         let node = usize::from(to.node.0);
-        let jitter = self.rng.network.below(LINE_US);
+        let jitter = self.rng.network.below(LINE_JITTER_US);
         let state = &mut self.nodes[node];
         let connected = state.line.connected && state.line.registered == Some(to) && state.id == to;
         note!(self, "coordinator -> {to}: {}{}", Brief(&message), if connected { "" } else { " (no line)" });
@@ -206,7 +206,7 @@ impl World {
         if !connected {
             return;
         }
-        let due = (self.now + LINE_US + jitter).max(line.down_due);
+        let due = (self.now + line.delay_us.1 + jitter).max(line.down_due);
         line.down_due = due;
         line.down.push_back(message);
         let epoch = line.epoch;

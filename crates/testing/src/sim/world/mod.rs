@@ -95,8 +95,12 @@ impl World {
             let drift = rng.below(2 * options.drift_ppm as u64 + 1) as i64 - options.drift_ppm;
             Clock::new(rng.below(1 << 40), drift)
         };
-        let nodes: Vec<Node> =
+        let mut nodes: Vec<Node> =
             (0..options.nodes).map(|n| Node::new(n, clock(&mut rng.processes), &options)).collect();
+        for node in &mut nodes {
+            let line = |rng: &mut Rng| if rng.percent(70) { 100 } else { rng.range(100, options.network.line_us) };
+            node.line.delay_us = (line(&mut rng.network), line(&mut rng.network));
+        }
         let shards = (0..options.nodes * options.shards).map(|_| Shard::empty()).collect();
         let coordinator = CoordinatorProcess::new(&options, clock(&mut rng.processes));
         let streams = (0..options.groups * options.k).map(|_| Stream::new(options.m)).collect();
@@ -223,6 +227,8 @@ impl World {
             Event::Patience { client, call } => self.patience(usize::from(client), call),
             Event::Dropped { client, call } => self.patience(usize::from(client), call),
             Event::Fault => self.next_fault(),
+            Event::Aimed { fault } => self.aimed_fault(fault),
+            Event::Crash { node, life } => self.crash_due(usize::from(node), life),
             Event::Mend { fault } => self.mend(fault as usize),
             Event::Restart { node, life } => self.restart_due(usize::from(node), life),
             Event::Resume { node, life } => self.resume_due(usize::from(node), life),
