@@ -9,7 +9,7 @@ use proto::{Limits, Timing};
 use store::Eviction;
 
 use crate::limits::{BUFFER_FLOOR_BYTES, MIN_MEMORY_BYTES};
-use crate::{ConnectionLimits, StartError};
+use crate::{ConnectionLimits, Scheduling, StartError};
 
 /// What a node is started with.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct NodeConfig {
     pub protocol: Limits,
     /// Bounds of clients.
     pub limits: ConnectionLimits,
+    /// How the system schedules the workers.
+    pub scheduling: Scheduling,
 }
 
 impl NodeConfig {
@@ -69,6 +71,7 @@ impl NodeConfig {
             timing: Timing::default(),
             protocol: Limits::default(),
             limits: ConnectionLimits::default(),
+            scheduling: Scheduling::default(),
         }
     }
 

@@ -360,7 +360,7 @@ pub(crate) enum Overdue {
 }
 
 impl Connection {
-    /// Whether a deadline has passed at `now`. `pressed` if memory is short: then nobody may dawdle.
+    /// Whether a deadline has passed at `now`; gives back memory if not. `pressed` if memory is short: then nobody may dawdle.
     pub(crate) fn overdue(&self, worker: &Worker, now: Now, pressed: bool) -> Option<Overdue> {
         let limits = &worker.shared.config.limits;
         let state = &mut *self.state.borrow_mut();
@@ -379,6 +379,7 @@ impl Connection {
         {
             return Some(Overdue::HalfSent);
         }
+        state.replies.trim();
         let quiet = state.replies.is_empty() && state.output_len() == 0;
         let idle = limits.idle.is_some_and(|idle| quiet && passed(state.times.read, idle));
         idle.then_some(Overdue::Idle)

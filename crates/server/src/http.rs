@@ -1,18 +1,24 @@
 //! The http face: `/metrics`, `/healthz`, `/readyz`, `/status`, `/map`. It runs beside the workers and asks them for
 //! snapshots; it never holds them up.
 
-use std::net::TcpListener as StdListener;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::Listener;
 use axum::{Json, Router};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::clock::Clock;
+use crate::limits::HTTP_CONNECTIONS;
 use crate::shared::Shared;
 use crate::status::{CoordinatorReport, NodeStatus};
 use crate::{CoordinatorStatus, metrics};
@@ -51,11 +57,63 @@ pub(crate) async fn serve_coordinator(
 async fn serve(listener: StdListener, pages: Router) {
     match TcpListener::from_std(listener) {
         Ok(listener) => {
+            let listener = Limited { listener, places: Arc::new(Semaphore::new(HTTP_CONNECTIONS)) };
             if let Err(error) = axum::serve(listener, pages).await {
                 tracing::error!(%error, "http has ended");
             }
         }
         Err(error) => tracing::error!(%error, "http cannot listen"),
+    }
+}
+
+/// A listener that lets so many connections live at one time.
+struct Limited {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+}
+
+impl Listener for Limited {
+    type Io = Placed;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Placed, SocketAddr) {
+        let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
+        let (stream, addr) = Listener::accept(&mut self.listener).await;
+        (Placed { stream, _place: place }, addr)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection and its place.
+struct Placed {
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Placed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Placed {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

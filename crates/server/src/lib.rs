@@ -41,6 +41,7 @@ mod node;
 mod process;
 mod pump;
 mod replies;
+mod schedule;
 mod shared;
 mod slab;
 mod stats;
@@ -53,6 +54,7 @@ pub use coordinator_server::{CoordinatorHandle, CoordinatorServer, CoordinatorSt
 pub use error::{NodeExit, StartError};
 pub use limits::ConnectionLimits;
 pub use node::{Node, NodeHandle, Stopper};
+pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{
     ClusterStatus, CoordinatorReport, GroupStatus, LinkStatus, MemoryStatus, NodeStatus, RoleLine,

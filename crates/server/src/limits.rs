@@ -104,8 +104,12 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 /// How much of it is read.
 pub(crate) const FAREWELL_BYTES: usize = 2 << 20;
+/// Places in a connection's queues that it keeps while it is silent.
+pub(crate) const CLIENT_PLACES_KEPT: usize = 16;
 /// How often connections are checked for their deadlines.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+/// Http connections at one time; more wait to be accepted.
+pub(crate) const HTTP_CONNECTIONS: usize = 128;
 /// How long an http request waits for the workers' figures.
 pub(crate) const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(1);
 /// Least memory of a node.

@@ -16,7 +16,7 @@ use wire::op::{Failure, Outcome};
 use crate::counters::{Counters, Verb};
 use crate::gate::Load;
 use crate::key_uses::{KeyUse, KeyUses};
-use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
+use crate::limits::{CLIENT_OUT_HIGH_BYTES, CLIENT_PLACES_KEPT, REQUEST_OVERHEAD_BYTES};
 
 /// How the outcome of a request is printed.
 #[derive(Debug)]
@@ -202,6 +202,15 @@ impl ReplyQueue {
         }
         if self.slots.is_empty() {
             debug_assert!(self.load == Load::default() && self.waiting == 0 && self.uses.is_empty());
+        }
+    }
+
+    /// Gives back what a burst has needed, if nothing waits.
+    pub(crate) fn trim(&mut self) {
+        if self.slots.is_empty() && self.slots.capacity() > CLIENT_PLACES_KEPT {
+            self.slots = VecDeque::new();
+            self.held = Vec::new();
+            self.uses = KeyUses::default();
         }
     }
 

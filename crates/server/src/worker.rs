@@ -86,6 +86,7 @@ pub(crate) fn runtime() -> io::Result<LocalRuntime> {
 
 /// Runs a worker on this thread until the node ends.
 pub(crate) fn run(runtime: &LocalRuntime, shard: u16, shared: Arc<Shared>, inbox: Inbox) {
+    shared.config.scheduling.apply();
     let (crossings, batches) = inbox.crossings;
     let worker = Rc::new(Worker::new(shard, shared, crossings));
     runtime.block_on(async {

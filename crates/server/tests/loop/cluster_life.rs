@@ -1,12 +1,13 @@
 //! Starting, refusing, stopping, and peers that are none.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use cluster::{ClusterId, NodeId, Profile};
 use server::{Node, NodeConfig, NodeExit, StartError};
+use wire::frame::{Encoder, LinkHello, LinkMessage};
 
-use crate::harness::{Cluster, Plan, coordinator, eventually, http_get};
+use crate::harness::{Cluster, Plan, coordinator, eventually, http_get, wait_until_ready};
 
 #[test]
 fn a_port_in_use_is_named() {
@@ -78,6 +79,34 @@ fn rude_peers_are_closed_and_the_cluster_goes_on() {
         client.ask(format!("set r{i} 0 0 1\r\nx\r\n"), "STORED\r\n");
     }
     assert_eq!(cluster.status(0).links.len(), 4);
+}
+
+#[test]
+fn a_peer_that_turns_malformed_loses_its_link_and_the_real_one_comes_back() {
+    let cluster = Cluster::start();
+    let map = cluster.coordinator.status().map.expect("a map");
+    let (from, target) = (map.nodes[0].host, &map.nodes[1]);
+    let mut stream = TcpStream::connect(target.peer).unwrap();
+    let hello = LinkHello { cluster: map.cluster, from, to: target.host.node, shard: 0 };
+    let mut bytes = Vec::new();
+    Encoder::new(map.cluster, from).encode(&LinkMessage::Hello(hello), &mut bytes).unwrap();
+    stream.write_all(&bytes).unwrap();
+    let mut welcome = [0; 64];
+    assert!(stream.read(&mut welcome).unwrap() > 0, "the handshake is right");
+    let _ = stream.write_all(&[0xa5; 10_000]);
+    eventually("counted", || {
+        let (_, page) = http_get(target.http, "/metrics");
+        if page.contains("gestalt_link_malformed_total 1") { Ok(()) } else { Err(page) }
+    });
+    cluster.nodes.iter().for_each(|node| wait_until_ready(node.addresses().http));
+    let client = &mut cluster.client(1);
+    for i in 0..50 {
+        eventually("stored", || {
+            client.send(format!("set m{i} 0 0 1\r\nx\r\n"));
+            let line = client.line();
+            if line == "STORED" { Ok(()) } else { Err(line) }
+        });
+    }
 }
 
 #[test]

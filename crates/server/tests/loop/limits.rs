@@ -1,6 +1,6 @@
 //! Back-pressure and bounds: nobody can make a node grow, and nobody else suffers.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use server::ConnectionLimits;
@@ -109,6 +109,60 @@ fn many_half_sent_values_do_not_keep_each_other_waiting() {
             });
         }
     });
+}
+
+#[test]
+fn no_input_of_any_kind_ends_a_node() {
+    let cluster = Cluster::start();
+    let words: [&[u8]; 24] = [
+        b"get ",
+        b"gets ",
+        b"set ",
+        b"ms ",
+        b"mg ",
+        b"ma ",
+        b"md ",
+        b"me ",
+        b"a",
+        b"b ",
+        b" 0 0 3",
+        b" 5",
+        b" -1",
+        b"\r\n",
+        b"\n",
+        b"abc\r\n",
+        b"\0",
+        b" noreply",
+        b" v k q O1",
+        b"flush_all",
+        b"stats",
+        b"incr ",
+        b"\xff\xfe",
+        b"gat 1 ",
+    ];
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as usize
+    };
+    for round in 0..200 {
+        let mut client = cluster.client(round % 5);
+        let mut bytes = Vec::new();
+        for _ in 0..random() % 200 {
+            bytes.extend_from_slice(words[random() % words.len()]);
+        }
+        // The node may close in the middle of it.
+        let _ = client.stream.write_all(&bytes);
+        let _ = client.stream.shutdown(std::net::Shutdown::Write);
+        while client.stream.read(&mut [0; 4096]).is_ok_and(|len| len > 0) {}
+    }
+    for node in 0..5 {
+        cluster
+            .client(node)
+            .ask("set alive 0 0 1\r\nx\r\nget alive\r\n", "STORED\r\nVALUE alive 0 1\r\nx\r\nEND\r\n");
+    }
 }
 
 #[test]
