@@ -92,20 +92,10 @@ fn chaos() -> Result<(), String> {
     with_processes("chaos")
 }
 
-/// A test that starts `gestalt local`, so the binary has to be there first. One at a time: they share two cores.
+/// A test that starts `gestalt local`, so the binary has to be there first. One at a time: they share two cores. The whole
+/// workspace is named each time, so that crates are built once, with the same features as in the steps before.
 fn with_processes(test: &str) -> Result<(), String> {
-    Run::cargo(&["build", "--quiet", "-p", "cli"]).show()?;
-    let args = [
-        "test",
-        "-p",
-        "testing",
-        "--features",
-        "processes",
-        "--test",
-        test,
-        "--",
-        "--nocapture",
-        "--test-threads=1",
-    ];
-    Run::cargo(&args).show()
+    Run::cargo(&["build", "--quiet", "--workspace", "--bin", "gestalt"]).show()?;
+    let what = ["test", "--quiet", "--workspace", "--features", "testing/processes", "--test", test];
+    Run::cargo(&[&what[..], &["--", "--nocapture", "--test-threads=1"]].concat()).show()
 }
