@@ -26,6 +26,19 @@ struct Active {
     counts_until: Option<u64>,
 }
 
+/// A kind of message at which a fault can be aimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Records on their way to a parity.
+    Records,
+    /// A greeting, or the index of a stand-in.
+    Greeting,
+    /// A repair session.
+    Repair,
+    /// The coordinator recovers a role.
+    Recovery,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Undo {
     Unblock(usize, usize),
@@ -38,8 +51,8 @@ enum Undo {
 pub(crate) struct Nemesis {
     active: Vec<Active>,
     over: bool,
-    /// A fault waits for so many frames with records.
-    frames_to_go: u32,
+    /// A fault waits for so many messages of a kind.
+    waits_for: Option<(Target, u32)>,
     /// Counts the faults that were aimed.
     aimed: u64,
     /// Since when the coordinator stands still: what it has not read yet may still have consequences.
@@ -68,18 +81,23 @@ impl World {
         self.nemesis.aimed += 1;
         let fault = self.nemesis.aimed;
         if self.rng.faults.percent(self.options.faults.aimed_percent) {
-            self.nemesis.frames_to_go = self.rng.faults.range(1, 6) as u32;
-            self.queue.push(self.now + self.options.timing.node_lease_us, Event::Aimed { fault });
+            let targets =
+                [Target::Records, Target::Records, Target::Greeting, Target::Repair, Target::Repair, Target::Recovery];
+            let target = self.rng.faults.pick(&targets);
+            self.nemesis.waits_for = Some((target, self.rng.faults.range(1, 6) as u32));
+            self.queue.push(self.now + 3 * self.options.timing.node_lease_us, Event::Aimed { fault });
         } else {
             self.aimed_fault(fault);
         }
     }
 
-    /// A frame with records is sent: a fault that waits for it hits before, while or after it is under way.
-    pub(crate) fn aim(&mut self) {
-        if self.nemesis.frames_to_go > 0 {
-            self.nemesis.frames_to_go -= 1;
-            if self.nemesis.frames_to_go == 0 {
+    /// A message of this kind is sent: a fault that waits for it hits before, while or after it is under way.
+    pub(crate) fn aim(&mut self, kind: Target) {
+        let Some((target, to_go)) = &mut self.nemesis.waits_for else { return };
+        if *target == kind {
+            *to_go -= 1;
+            if *to_go == 0 {
+                self.nemesis.waits_for = None;
                 let after = self.rng.faults.below(4 * self.options.network.most_us);
                 self.queue.push(self.now + after, Event::Aimed { fault: self.nemesis.aimed });
             }
@@ -91,7 +109,7 @@ impl World {
             return;
         }
         self.nemesis.aimed += 1;
-        self.nemesis.frames_to_go = 0;
+        self.nemesis.waits_for = None;
         let kind = FaultKind::ALL[self.rng.faults.weighted(&self.options.faults.mix)];
         self.cause(kind);
         self.fault_later();
@@ -108,14 +126,21 @@ impl World {
     fn cause(&mut self, kind: FaultKind) {
         match kind {
             FaultKind::Crash => {
-                let node = self.any_node();
+                let mut node = self.any_node();
+                if self.hosts_parity(node) && self.rng.faults.percent(self.options.faults.spare_parities_percent) {
+                    node = self.any_node();
+                }
                 self.crash_if_bearable(&[node]);
             }
             FaultKind::CrashSeveral => {
                 let count = 2 + self.rng.faults.index(self.options.m.max(1));
-                let mut nodes: Vec<usize> = (0..count).map(|_| self.any_node()).collect();
-                nodes.sort_unstable();
-                nodes.dedup();
+                let mut nodes: Vec<usize> = Vec::new();
+                for _ in 0..count {
+                    let node = self.any_node();
+                    if !nodes.contains(&node) {
+                        nodes.push(node);
+                    }
+                }
                 self.crash_if_bearable(&nodes);
             }
             FaultKind::Pause => self.pause_if_bearable(),
@@ -146,13 +171,15 @@ impl World {
     }
 
     fn crash_if_bearable(&mut self, nodes: &[usize]) {
-        let live: Vec<usize> = nodes.iter().copied().filter(|n| self.nodes[*n].state != Life::Down).collect();
+        let spare = self.rng.faults.percent(self.options.faults.spare_parities_percent);
+        let suits = |node: &usize| self.nodes[*node].state != Life::Down && !(spare && self.hosts_parity(*node));
+        let live: Vec<usize> = nodes.iter().copied().filter(suits).collect();
         if live.is_empty() || !self.can_bear(&live, &[]) {
             return;
         }
         self.stats.faults += 1;
         // At one moment, or one after the other: into the recovery from the first.
-        let spread = self.rng.faults.pick(&[0, 1_000, self.options.timing.node_lease_us * 2]);
+        let spread = self.rng.faults.pick(&[0, 300, 1_000, 4_000, self.options.timing.node_lease_us * 2]);
         let mut last = 0;
         for node in &live {
             let life = self.nodes[*node].life;
@@ -165,6 +192,11 @@ impl World {
             }
         }
         self.begin_fault(live, Vec::new(), Vec::new(), self.now + last + 1);
+    }
+
+    fn hosts_parity(&self, node: usize) -> bool {
+        let hosts = |view: &GroupView| view.in_sync().any(|(_, host)| usize::from(host.node.0) == node);
+        self.map().is_some_and(|map| map.groups.iter().any(hosts))
     }
 
     pub(crate) fn crash_due(&mut self, node: usize, life: u32) {
@@ -396,7 +428,9 @@ impl World {
         let removable = |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && serves(other));
         // A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
         let deposable = |host: cluster::HostId| {
-            !parities.is_empty() && parities.iter().all(|parity| apart(*parity, node_of(host)))
+            let unreachable = |parity: cluster::HostId| apart(node_of(parity), node_of(host));
+            view.in_sync().any(|(_, parity)| unreachable(parity))
+                && view.in_sync().all(|(_, parity)| unreachable(parity) || at_risk(parity))
         };
         let lost = view.data.iter().filter(|role| {
             role.status != cluster::RoleStatus::Full

@@ -127,6 +127,8 @@ pub struct Faults {
     pub supervised_us: Option<u64>,
     /// Percent of faults that wait for a record to be under way.
     pub aimed_percent: u64,
+    /// Percent of crashes that spare nodes with a parity: lost parities do not come back, and then nothing may be lost.
+    pub spare_parities_percent: u64,
     /// How many losses beyond what the code can bear the seed may cause.
     pub beyond: usize,
 }
@@ -235,6 +237,22 @@ pub struct Options {
     pub check_every: u64,
 }
 
+/// Codes, the usual one more often.
+const CODES: [(usize, usize); 12] = [
+    (1, 1),
+    (2, 1),
+    (3, 1),
+    (3, 2),
+    (3, 2),
+    (3, 2),
+    (4, 2),
+    (2, 2),
+    (2, 3),
+    (4, 3),
+    (1, 2),
+    (6, 2),
+];
+
 impl Options {
     /// A quiet cluster for a story: fixed delays, no clients, no faults, exact clocks.
     #[must_use]
@@ -300,43 +318,34 @@ impl Options {
     #[must_use]
     pub fn draw(seed: u64) -> Self {
         let rng = &mut Rng::new(seed, purpose::OPTIONS);
-        const CODES: [(usize, usize); 12] = [
-            (1, 1),
-            (2, 1),
-            (3, 1),
-            (3, 2),
-            (3, 2),
-            (3, 2),
-            (4, 2),
-            (2, 2),
-            (2, 3),
-            (4, 3),
-            (1, 2),
-            (6, 2),
-        ];
+        let options = Self::draw_anything(seed, rng);
+        match rng.weighted(&[7, 2, 1]) {
+            0 => options,
+            1 => options.with_double_faults(rng),
+            _ => options.with_slow_lines(rng),
+        }
+    }
+
+    fn draw_anything(seed: u64, rng: &mut Rng) -> Self {
         let (k, m) = rng.pick(&CODES);
         let nodes = k + m + rng.weighted(&[3, 2, 1]);
         let groups = rng.pick(&[1, 1, 2, 3, nodes.min(5)]);
         let lease_us = rng.pick(&[20_000, 50_000, 100_000, 250_000, 1_000_000]);
         let network = draw_network(rng, lease_us);
-        let leases = rng.range(15, 60);
-        let phase_us = lease_us * leases;
-        let clients = rng.range(1, 12) as usize;
-        let calls = rng.pick(&[1_000, 2_000, 4_000, 8_000]);
-        let timing = draw_timing(rng, lease_us, slowest_us(&network));
-        Self {
+        let timing = draw_timing(rng, lease_us, &network);
+        let options = Self {
             seed,
             k,
             m,
             nodes,
             groups,
             shards: if groups > 1 && rng.once_in(4) { 2 } else { 1 },
-            clients,
+            clients: rng.range(1, 12) as usize,
             text_keys: rng.pick(&[1, 3, 8, 20, 60]),
             number_keys: rng.pick(&[0, 1, 2, 4]),
-            phase_us,
-            calls,
-            think_us: 2 * phase_us * clients as u64 / u64::from(calls),
+            phase_us: lease_us * rng.range(15, 60),
+            calls: rng.pick(&[1_000, 2_000, 4_000, 8_000]),
+            think_us: 0,
             bursts_percent: rng.pick(&[0, 10, 10, 3]),
             patience_us: if rng.percent(70) { u64::MAX } else { lease_us * rng.range(1, 6) },
             mix: draw_mix(rng),
@@ -351,7 +360,65 @@ impl Options {
             drift_ppm: rng.pick(&[0, 100, 10_000]),
             faults: draw_faults(rng, lease_us, m),
             check_every: rng.pick(&[100, 300, 1_000]),
-        }
+        };
+        options.evenly_busy()
+    }
+
+    /// Pauses of clients such that the calls last for the whole phase.
+    fn evenly_busy(mut self) -> Self {
+        self.think_us = 2 * self.phase_us * self.clients as u64 / u64::from(self.calls);
+        self
+    }
+
+    /// Second faults into the recovery from the first, again and again: several parities, spare nodes, slow sweeps, and
+    /// a parent who sees every crash.
+    fn with_double_faults(mut self, rng: &mut Rng) -> Self {
+        (self.k, self.m) = rng.pick(&[(2, 2), (3, 2), (2, 3), (4, 3)]);
+        self.nodes = self.n() + rng.range(1, 3) as usize;
+        self.groups = 1;
+        self.shards = 1;
+        self.memory = Memory { node_bytes: 256 << 20, area_extents: 16, evict: false };
+        self.limits.sweep_sessions = 1;
+        self.limits.demand_sessions = rng.range(1, 4) as usize;
+        self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
+        self.text_keys = 60;
+        self.clients = rng.range(6, 12) as usize;
+        let lease_us = self.timing.node_lease_us;
+        self.faults = Faults {
+            mix: [0; FaultKind::ALL.len()],
+            every_us: lease_us,
+            lasting_us: lease_us / 4,
+            restart_percent: 100,
+            supervised_us: Some(rng.range(1, 300)),
+            aimed_percent: 70,
+            spare_parities_percent: 95,
+            beyond: 0,
+        };
+        self.faults.mix[FaultKind::Crash as usize] = 1;
+        self.faults.mix[FaultKind::CrashSeveral as usize] = 4;
+        self.evenly_busy()
+    }
+
+    /// Lines to the coordinator on which its repeated questions overtake the answers to the first ones.
+    fn with_slow_lines(mut self, rng: &mut Rng) -> Self {
+        let lease_us = rng.pick(&[50_000, 100_000]);
+        self.network = draw_network(rng, lease_us);
+        self.network.slow_percent = 0;
+        self.network.most_us = self.network.least_us + 20;
+        self.network.jitter_us = 5;
+        self.timing = Timing::from_lease(lease_us);
+        self.timing.retry_us = lease_us / 16;
+        self.network.line_us = self.timing.retry_us * 3 / 2;
+        self.phase_us = lease_us * 40;
+        self.faults.every_us = lease_us;
+        self.faults.lasting_us = lease_us / 4;
+        self.faults.restart_percent = 100;
+        self.faults.supervised_us = Some(rng.range(1, 300));
+        self.faults.spare_parities_percent = 90;
+        self.faults.mix = [0; FaultKind::ALL.len()];
+        self.faults.mix[FaultKind::Crash as usize] = 3;
+        self.faults.mix[FaultKind::CrashSeveral as usize] = 1;
+        self.evenly_busy()
     }
 
     /// Roles of a group.
@@ -379,6 +446,7 @@ impl Faults {
             restart_percent: 0,
             supervised_us: None,
             aimed_percent: 0,
+            spare_parities_percent: 0,
             beyond: 0,
         }
     }
@@ -404,7 +472,8 @@ fn slowest_us(network: &Network) -> u64 {
     network.most_us * slow + 8 * network.jitter_us + 200
 }
 
-fn draw_timing(rng: &mut Rng, lease_us: u64, slowest_us: u64) -> Timing {
+fn draw_timing(rng: &mut Rng, lease_us: u64, network: &Network) -> Timing {
+    let slowest_us = slowest_us(network);
     let mut timing = Timing::from_lease(lease_us);
     timing.read_lease_us = lease_us * rng.pick(&[2, 4, 4]) / 4;
     timing.stall_us = lease_us * rng.pick(&[2, 4, 8]) / 4;
@@ -489,6 +558,7 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
         restart_percent: rng.pick(&[0, 50, 100]),
         supervised_us: if rng.once_in(3) { Some(lease_us / 100) } else { None },
         aimed_percent: rng.pick(&[0, 50, 90]),
+        spare_parities_percent: rng.pick(&[0, 0, 60]),
         beyond: if rng.once_in(12) { 1 + rng.index(m.min(2)) } else { 0 },
     }
 }
@@ -527,10 +597,11 @@ impl fmt::Display for Options {
         let faults = &self.faults;
         write!(
             f,
-            "  faults every {} us for {} us, aimed {} %, restart {} %, supervised {:?}, beyond m by {}: {}",
+            "  faults every {} us for {} us, aimed {} %, sparing parities {} %, restart {} %, supervised {:?}, beyond m by {}: {}",
             faults.every_us,
             faults.lasting_us,
             faults.aimed_percent,
+            faults.spare_parities_percent,
             faults.restart_percent,
             faults.supervised_us,
             faults.beyond,

@@ -5,6 +5,7 @@ use proto::{Action, CoordinatorAction, Now, Submitted};
 use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
 
 use super::super::brief::{Brief, number_of};
+use super::super::faults::Target;
 use super::super::network::Parcel;
 use super::super::options::Batching;
 use super::super::process::{CoordinatorInput, Input, Life, now_at};
@@ -136,13 +137,20 @@ impl World {
     /// Holds what is sent against the shadow of its stream.
     fn watch(&mut self, from: HostId, message: &PeerMessage) {
         let PeerMessage::Group(message) = message else { return };
+        match &message.body {
+            GroupBody::Frame(frame) if !frame.records.is_empty() => self.aim(Target::Records),
+            GroupBody::Hello(_) | GroupBody::Welcome(_) | GroupBody::FetchIndex(_) | GroupBody::IndexPart(_) => {
+                self.aim(Target::Greeting);
+            }
+            GroupBody::Open(_) | GroupBody::Read(_) | GroupBody::Page(_) | GroupBody::Residual(_) => {
+                self.aim(Target::Repair);
+            }
+            _ => {}
+        }
         let member = cluster::MemberId { group: message.group, role: message.from };
         let k = self.options.k;
         let broken = match &message.body {
             GroupBody::Frame(frame) => {
-                if !frame.records.is_empty() {
-                    self.aim();
-                }
                 let index = self.stream_index(member);
                 let view = self.coordinator.coordinator.map().and_then(|map| map.group(message.group));
                 let required =

@@ -4,6 +4,7 @@ use cluster::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use super::super::brief::Brief;
+use super::super::faults::Target;
 use super::super::network::Parcel;
 use super::super::process::{CoordinatorInput, Input, Life};
 use super::super::queue::Event;
@@ -198,6 +199,9 @@ impl World {
 
     pub(crate) fn send_down(&mut self, to: HostId, message: FromCoordinator) {
         let node = usize::from(to.node.0);
+        if let FromCoordinator::Fence { .. } | FromCoordinator::Settle { .. } = message {
+            self.aim(Target::Recovery);
+        }
         let jitter = self.rng.network.below(LINE_JITTER_US);
         let state = &mut self.nodes[node];
         let connected = state.line.connected && state.line.registered == Some(to) && state.id == to;
