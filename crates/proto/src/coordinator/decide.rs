@@ -25,6 +25,11 @@ pub(super) fn remove_host(view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> 
     fenced
 }
 
+/// Whether no earlier primary of this role can still hold a lease.
+pub(super) fn had_no_predecessor(role: &DataRole) -> bool {
+    matches!(role.status, RoleStatus::Full | RoleStatus::Rebuilding { wait_us: 0, .. })
+}
+
 /// F0: no primary, and a new term for the next one.
 pub(super) fn fence(role: &mut DataRole) {
     role.primary = None;

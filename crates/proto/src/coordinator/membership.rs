@@ -1,7 +1,8 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, GroupId, HostId, MemberId, NodeId, NodeInfo, RoleIndex, Term, Time, ViewVersion, place,
+    ClusterMap, GroupId, HostId, MemberId, NodeId, NodeInfo, RoleIndex, RoleStatus, Term, Time, ViewVersion,
+    place,
 };
 use wire::message::FromCoordinator;
 
@@ -231,7 +232,7 @@ impl Coordinator {
 
     /// F0 for everything that `host` was.
     fn lose(&mut self, now: Now, host: HostId) {
-        let former = if self.is_dead(host) { Former::Dead } else { Former::MayLive };
+        let dead = self.is_dead(host);
         let affected: Vec<GroupId> = self
             .map
             .iter()
@@ -247,9 +248,13 @@ impl Coordinator {
                 tracing::error!(%group, %host, "losing this host would lose data; waiting for it to come back");
                 continue;
             }
+            // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
+            let Some(before) = self.view(group).map(|view| view.data.clone()) else { continue };
             let mut fenced = Vec::new();
             self.change_view(group, |view| fenced = decide::remove_host(view, host));
             for role in fenced {
+                let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
+                let former = if dead && alone { Former::Dead } else { Former::MayLive };
                 self.begin_recovery(MemberId { group, role }, former, None);
             }
             self.after_loss(now, group);
@@ -298,8 +303,8 @@ impl Coordinator {
             return self.send_view(from, member.group);
         }
         let silent: Vec<RoleIndex> =
-            silent.iter().copied().filter(|r| view.in_sync().any(|(s, _)| s == *r)).collect();
-        let left = view.in_sync().count() - silent.len();
+            view.in_sync().map(|(role, _)| role).filter(|role| silent.contains(role)).collect();
+        let left = view.in_sync().count().saturating_sub(silent.len());
         if silent.is_empty() {
             return;
         }
@@ -332,7 +337,13 @@ impl Coordinator {
         let Some(view) = self.view(member.group) else { return };
         let elsewhere = view.in_sync().all(|(_, host)| host.node != from.node);
         let alive = view.in_sync().filter(|(role, _)| silent.contains(role)).all(|(_, host)| heard(host));
-        if !alive || !elsewhere || view.roles_in_play() + 1 > view.in_sync().count() {
+        // A primary that has company in its complaint is not the one that is cut off.
+        let alone = !self.cut_off.iter().any(|(other, (_, at))| {
+            other.group == member.group && other.role != member.role && now.time.since(*at) < 2 * lease
+        });
+        let full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
+        let in_play = view.roles_in_play() + usize::from(full);
+        if !alive || !elsewhere || !alone || in_play > view.in_sync().count() {
             return;
         }
         tracing::info!(%member, %from, "primary is cut off from its parities; deposing it");

@@ -79,8 +79,9 @@ impl Host {
             (Some(_), false) => {
                 tracing::info!(member = %id, view = %view.version, "parity left the view");
                 self.members.parities.remove(&id);
+                self.left.insert(id);
             }
-            (None, true) if view.version == FIRST_VIEW => self.create_parity(id, view),
+            (None, true) if !self.left.contains(&id) => self.create_parity(id, view),
             (None, _) => {}
         }
     }
@@ -118,7 +119,7 @@ impl Host {
         let (host, config, budget) =
             (self.config.host, self.config.store.clone(), self.config.budget.clone());
         let primary = match role.status {
-            RoleStatus::Full if view.version == FIRST_VIEW => self.with_context(now, |context| {
+            RoleStatus::Full if role.term == FIRST_TERM => self.with_context(now, |context| {
                 Primary::first(context, id, host, view, &config, &budget)
                     .map_err(|error| tracing::error!(member = %id, %error, "no address space for an area"))
                     .ok()
@@ -186,5 +187,6 @@ impl Host {
     }
 }
 
-/// The version of a group's view when the cluster forms: only then do members start from nothing.
-const FIRST_VIEW: cluster::ViewVersion = cluster::ViewVersion(1);
+/// The term of a role's first primary: only that one starts from nothing. Whoever has it in a view and is not there yet has
+/// never served: nothing can have been acknowledged without it.
+const FIRST_TERM: Term = Term(1);

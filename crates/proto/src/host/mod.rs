@@ -9,7 +9,7 @@ mod members;
 mod route;
 mod stats;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cluster::{ClusterMap, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
 use codec::Code;
@@ -101,6 +101,8 @@ pub struct Host {
     last_tick: Time,
     /// When a group's view was last asked for.
     view_asked: FastMap<GroupId, Time>,
+    /// Parities that were here and have left their view: they do not come back.
+    left: BTreeSet<MemberId>,
     /// Messages of repair sessions whose view has not arrived yet.
     early: Vec<(HostId, GroupMessage)>,
     stats: HostStats,
@@ -129,6 +131,7 @@ impl Host {
             actions: VecDeque::new(),
             last_tick: Time(0),
             view_asked: FastMap::default(),
+            left: BTreeSet::new(),
             early: Vec::new(),
             stats: HostStats::default(),
         }

@@ -197,11 +197,10 @@ impl Host {
     /// Requests whose deadline has passed.
     pub(super) fn expire_requests(&mut self, now: Now) {
         let late = |deadline: Time| deadline <= now.time;
-        while let Some(entry) = self.routes.forwarded.first_entry() {
-            if !late(entry.get().pending.deadline) {
-                break;
-            }
-            let pending = entry.remove().pending;
+        let forwarded = self.routes.forwarded.iter();
+        let ids: Vec<u64> = forwarded.filter(|(_, f)| late(f.pending.deadline)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some(Forwarded { pending, .. }) = self.routes.forwarded.remove(&id) else { continue };
             let failure =
                 if is_repeatable(&pending.request.op) { Failure::Unavailable } else { Failure::Unknown };
             self.answer(pending.reply, Outcome::Failed(failure));

@@ -35,6 +35,10 @@ pub struct HostStats {
     pub uncommitted_records: u64,
     /// Requests that wait in primaries.
     pub waiting_requests: u64,
+    /// Items that the primaries here have removed to make room.
+    pub evictions: u64,
+    /// Items that the primaries here have removed after they had expired.
+    pub reclaimed: u64,
 }
 
 impl HostStats {
@@ -59,6 +63,9 @@ impl HostStats {
         for primary in primaries.values() {
             self.uncommitted_records += primary.log_len() as u64;
             self.waiting_requests += primary.waiting_len() as u64;
+            let (evicted, expired) = primary.removed();
+            self.evictions += evicted;
+            self.reclaimed += expired;
             if let Some(store) = primary.store() {
                 let stats = store.stats();
                 self.items += stats.items as u64;

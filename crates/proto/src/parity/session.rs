@@ -14,6 +14,9 @@ use crate::roles::RoleSet;
 /// Most pages of a session: a 64 KiB run.
 const MAX_PAGES: u32 = (store::RUN_BYTES / PAGE_BYTES) as u32;
 
+/// Sessions that a stand-in may have open at a time, by far.
+const WINDOW: u64 = 256;
+
 pub(super) struct Session {
     pages: PageRange,
     stand_in: HostId,
@@ -55,6 +58,7 @@ impl Parity {
             return self.abort(context, from, id);
         }
         self.remove_session(id);
+        self.remove_abandoned(id);
         if self.budget.try_reserve(Category::Repair, open.pages.len_bytes()).is_err() {
             return self.abort(context, from, id);
         }
@@ -148,6 +152,16 @@ impl Parity {
 
     fn abort(&self, context: &mut Context<'_>, stand_in: HostId, id: SessionId) {
         self.sender().send(context, stand_in, id.role, GroupBody::Abort(Abort { session: id }));
+    }
+
+    /// A stand-in has at most `WINDOW` sessions open: older ones were given up without a word.
+    fn remove_abandoned(&mut self, newest: SessionId) {
+        let oldest = SessionId { number: newest.number.saturating_sub(WINDOW), ..newest };
+        let from = SessionId { number: 0, ..newest };
+        let abandoned: Vec<SessionId> = self.sessions.range(from..oldest).map(|(id, _)| *id).collect();
+        for id in abandoned {
+            self.remove_session(id);
+        }
     }
 
     pub(super) fn remove_session(&mut self, id: SessionId) -> Option<Session> {

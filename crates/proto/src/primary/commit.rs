@@ -49,6 +49,9 @@ impl Primary {
         if self.cleared == Some(seq) {
             self.cleared = None;
         }
+        if self.scheduled == Some(seq) {
+            self.scheduled = None;
+        }
         for key in &entry.keys {
             if self.keys.get(key).is_some_and(|pending| pending.newest == seq) {
                 self.keys.remove(key);

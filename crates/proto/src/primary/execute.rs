@@ -9,7 +9,7 @@ use wire::op::{
     StoreMode, Want,
 };
 
-/// Longest decimal number that incr accepts.
+/// Longest value that incr accepts, the spaces that it was padded with included.
 const MAX_NUMBER_DIGITS: usize = 20;
 
 /// The newest state of a key: pending if there is one, else committed. Expired items are not passed.
@@ -329,8 +329,11 @@ fn number(
 
 /// A decimal number, possibly followed by the spaces that `number` left.
 fn parse_number(value: &[u8]) -> Option<u64> {
+    if value.len() > MAX_NUMBER_DIGITS {
+        return None;
+    }
     let digits = value.trim_ascii_end();
-    if digits.is_empty() || digits.len() > MAX_NUMBER_DIGITS || !digits.iter().all(u8::is_ascii_digit) {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     std::str::from_utf8(digits).ok()?.parse().ok()

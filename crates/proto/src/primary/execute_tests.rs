@@ -106,7 +106,8 @@ fn numbers_wrap_up_stop_at_zero_and_keep_their_length() {
     assert_eq!(value(arith(Direction::Decrement, 1), b"10"), b"9 ");
     assert_eq!(value(arith(Direction::Increment, 1), b"9 "), b"10");
     assert_eq!(value(arith(Direction::Increment, 1), b"99"), b"100");
-    for bad in [&b"x"[..], b"", b"1x", b"-1", b"100000000000000000000", b" 1"] {
+    let padded = [b"1".as_slice(), &[b' '; 70_000]].concat();
+    for bad in [&padded[..], b"x", b"", b"1x", b"-1", b"100000000000000000000", b" 1"] {
         let refused = Outcome::Failed(Failure::NotANumber);
         assert!(is_answer(&run(arith(Direction::Increment, 1), Some(&number(bad))), &refused), "{bad:?}");
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::Seq;
+use cluster::{Seq, Time};
 use smallvec::SmallVec;
 use store::{Addr, Budget, Category};
 use wire::message::Record;
@@ -23,6 +23,7 @@ pub(super) struct Entry {
     pub pinned: SmallVec<[Addr; 1]>,
     /// Why the record exists.
     pub purpose: Purpose,
+    pub logged_at: Time,
 }
 
 /// Why a record exists.
@@ -83,6 +84,11 @@ impl Log {
         self.budget.release(Category::Log, bytes);
         self.bytes -= bytes;
         Some(entry)
+    }
+
+    /// All records, oldest first.
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut()
     }
 
     pub(super) fn entry_mut(&mut self, seq: Seq) -> Option<&mut Entry> {

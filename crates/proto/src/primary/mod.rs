@@ -49,6 +49,8 @@ pub(crate) struct Primary {
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
     cleared: Option<Seq>,
+    /// Newest uncommitted `FlushAt` of a client.
+    scheduled: Option<Seq>,
     waiting: Waiting,
     growth: Growth,
     repair: Repair,
@@ -103,6 +105,7 @@ impl Primary {
             parities: Vec::new(),
             keys: FastMap::default(),
             cleared: None,
+            scheduled: None,
             waiting: Waiting::default(),
             growth: Growth::default(),
             repair: Repair::default(),
@@ -161,6 +164,11 @@ impl Primary {
         self.waiting.len()
     }
 
+    /// Items removed so far: to make room, and because they had expired.
+    pub(crate) fn removed(&self) -> (u64, u64) {
+        (self.growth.evicted, self.growth.expired)
+    }
+
     fn sender(&self) -> Sender {
         Sender { group: self.member.group, role: self.member.role, view: self.view.version }
     }
@@ -207,9 +215,10 @@ impl Primary {
         self.tick_space(context);
         self.retry_takeover(context);
         self.tick_repair(context);
-        self.expire_waiting(context);
-        self.retry_waiting(context);
         self.tick_flush(context);
+        self.expire_waiting(context);
+        self.expire_logged(context);
+        self.retry_waiting(context);
     }
 
     /// When `tick` has something to do, at the latest.

@@ -202,6 +202,10 @@ impl Primary {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
+        // Without parities there is nobody to wait for; what commits may let others begin.
+        while self.parities.is_empty() && self.committed < self.log.last() {
+            self.advance(context);
+        }
         for at in 0..self.parities.len() {
             let peer = &self.parities[at];
             if peer.welcomed && peer.outstanding.is_none() {
@@ -260,7 +264,7 @@ impl Primary {
         let due = |peer: &ParityPeer| {
             peer.is_silent(now, timing) && peer.complained.is_none_or(|at| now.since(at) >= timing.retry_us)
         };
-        if !self.parities.iter().any(due) {
+        if !self.parities.iter().any(due) || self.waits_for_company(context) {
             return;
         }
         let silent: SmallVec<[RoleIndex; 4]> =
@@ -275,6 +279,24 @@ impl Primary {
             view: self.view.version,
             parities: silent,
         });
+    }
+
+    /// One parity is silent for long enough to complain, and another is about to be: then it may be this node that is
+    /// cut off, and a complaint of one of them alone would cost the group a healthy parity. Puts the first complaint off.
+    fn waits_for_company(&mut self, context: &Context<'_>) -> bool {
+        let (now, timing) = (context.now.time, context.timing);
+        let first = |peer: &ParityPeer| peer.is_silent(now, timing) && peer.complained.is_none();
+        let suspicious = |peer: &ParityPeer| {
+            let silence = peer.silent_since.map_or(0, |since| now.since(since));
+            silence >= 2 * timing.heartbeat_us && !peer.is_silent(now, timing)
+        };
+        if !self.parities.iter().any(first) || !self.parities.iter().any(suspicious) {
+            return false;
+        }
+        for peer in self.parities.iter_mut().filter(|peer| first(peer)) {
+            peer.complained = Some(now);
+        }
+        true
     }
 
     pub(super) fn parities_deadline(&self, timing: &Timing) -> Time {

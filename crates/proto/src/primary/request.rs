@@ -50,6 +50,8 @@ pub(super) struct Waiting {
     log: VecDeque<Pending>,
     space: VecDeque<Pending>,
     pages: Vec<(PageRange, Pending)>,
+    /// Whether the queues are being gone through.
+    retrying: bool,
 }
 
 impl Waiting {
@@ -130,7 +132,7 @@ impl Primary {
         key: &[u8],
         found: impl FnOnce(Item<'_>),
     ) -> crate::Read {
-        if !self.may_serve(now.time, timing) {
+        if !self.may_serve(now.time, timing) || self.flush_is_due(now.unix) {
             return crate::Read::Submit;
         }
         let rebuilding = self.is_rebuilding();
@@ -171,8 +173,11 @@ impl Primary {
             return Attempt::Wait(Wait::Lease);
         }
         let request = &pending.request;
+        self.tick_flush(context);
         if execute::is_plain_read(&request.op) {
-            return self.attempt_read(context, pending);
+            // A flush that is due takes effect with its commit, which tries this again.
+            let flush_is_due = self.flush_is_due(context.now.unix);
+            return if flush_is_due { Attempt::Wait(Wait::Log) } else { self.attempt_read(context, pending) };
         }
         if self.log.bytes() >= context.limits.log_bytes || self.log.len() >= context.limits.log_records {
             return Attempt::Wait(Wait::Log);
@@ -286,9 +291,19 @@ impl Primary {
 
     /// Tries again whoever may have a chance by now.
     pub(super) fn retry_waiting(&mut self, context: &mut Context<'_>) {
-        if !self.may_serve(context.now.time, context.timing) || self.waiting.is_empty() {
+        // What a retry brings about may want to retry in its turn: one level is enough, the loops below go on.
+        if self.waiting.retrying
+            || !self.may_serve(context.now.time, context.timing)
+            || self.waiting.is_empty()
+        {
             return;
         }
+        self.waiting.retrying = true;
+        self.retry_each(context);
+        self.waiting.retrying = false;
+    }
+
+    fn retry_each(&mut self, context: &mut Context<'_>) {
         let lease = std::mem::take(&mut self.waiting.lease);
         self.retry_all(context, lease.into());
         let waiting = std::mem::take(&mut self.waiting.pages);
@@ -329,6 +344,17 @@ impl Primary {
                     queue(&mut self.waiting).push_front(pending);
                     return;
                 }
+            }
+        }
+    }
+
+    /// Requests whose record has waited for too long: it stays in the log, but nobody is kept waiting for it.
+    pub(super) fn expire_logged(&mut self, context: &mut Context<'_>) {
+        let patience = context.timing.request_deadline_us;
+        let now = context.now.time;
+        for entry in self.log.entries_mut().take_while(|entry| now.since(entry.logged_at) >= patience) {
+            for (reply, _) in entry.answers.drain(..) {
+                context.reply(reply, Outcome::Failed(Failure::Unknown));
             }
         }
     }

@@ -35,6 +35,9 @@ pub(super) struct Growth {
     reclaiming: u32,
     /// Where the search for expired items goes on.
     crawled: CrawlCursor,
+    /// Items removed to make room, and because they had expired.
+    pub evicted: u64,
+    pub expired: u64,
 }
 
 /// An extent that parities are being asked for.
@@ -63,7 +66,9 @@ impl Primary {
             Err(Shortage::Absent(pages)) => Err(NoSlot::Wait(Wait::Pages(pages))),
             Err(Shortage::Extent(extent)) => {
                 self.ask_for(context, extent);
-                Err(NoSlot::Wait(Wait::Space))
+                let here = self.store().is_some_and(|store| store.extent_committed(extent));
+                // Without parities it is here at once.
+                if here { self.allocate(context, len_bytes) } else { Err(NoSlot::Wait(Wait::Space)) }
             }
             Err(Shortage::Reclaim) => self.make_room(context, len_bytes),
             Err(Shortage::Full) => self.wait_or_refuse(),
@@ -102,11 +107,15 @@ impl Primary {
         let mut keys = SmallVec::new();
         for victim in victims {
             let store = self.store_mut().expect("only asked while serving");
-            let key = bytes::Bytes::copy_from_slice(store.item(victim.addr).key);
+            let item = store.item(victim.addr);
+            let key = bytes::Bytes::copy_from_slice(item.key);
+            let expired = item.is_expired(context.now.unix);
             if self.cleared.is_some() || self.keys.contains_key(&key) {
                 self.store_mut().expect("only asked while serving").unreclaim(victim.addr);
                 continue;
             }
+            self.growth.evicted += u64::from(!expired);
+            self.growth.expired += u64::from(expired);
             draft.ops.push(IndexOp::Remove { hash: victim.hash, addr: victim.addr });
             draft.pinned.push(victim.addr);
             keys.push((key, None));

@@ -1,7 +1,7 @@
 //! Records: how a decision enters the log.
 
 use bytes::Bytes;
-use cluster::Seq;
+use cluster::{Seq, UnixSeconds};
 use smallvec::{SmallVec, smallvec};
 use store::{Addr, ITEM_HEADER_BYTES, IndexHash, IndexOp, Item, ItemSpec, ItemState, PageRange};
 use wire::message::{Record, Write};
@@ -62,11 +62,9 @@ impl Primary {
             super::commit::apply_record(store, &record);
         }
         let answers = answer.into_iter().collect();
-        self.log.push(Entry { record, answers, keys: names, pinned: draft.pinned, purpose });
+        let logged_at = context.now.time;
+        self.log.push(Entry { record, answers, keys: names, pinned: draft.pinned, purpose, logged_at });
         self.dirty = true;
-        if self.parities.is_empty() {
-            self.advance(context);
-        }
         if crate::planted(crate::Bug::AckBeforeParity)
             && let Some(entry) = self.log.entry_mut(seq)
         {
@@ -197,24 +195,32 @@ impl Primary {
                 self.cleared = Some(seq);
                 IndexOp::Clear
             }
-            FlushAt::At(time) => IndexOp::FlushAt(time),
+            FlushAt::At(time) => {
+                self.scheduled = Some(seq);
+                IndexOp::FlushAt(time)
+            }
         };
         let draft = Draft { ops: smallvec![op], ..Draft::default() };
         self.append(context, draft, Purpose::Request, SmallVec::new(), Some((reply, Outcome::Flushed)));
     }
 
+    /// Whether a scheduled flush must come before anything else. An uncommitted schedule replaces the committed one.
+    pub(super) fn flush_is_due(&self, now: UnixSeconds) -> bool {
+        let due = self.store().and_then(store::DataStore::flush_at).is_some_and(|at| at <= now);
+        due && self.scheduled.is_none()
+    }
+
     /// A scheduled flush whose time has come.
     pub(super) fn tick_flush(&mut self, context: &mut Context<'_>) {
-        let due = self
-            .store()
-            .and_then(|store| store.replica().flush_at())
-            .is_some_and(|at| at <= context.now.unix);
-        if !due || self.cleared.is_some() || !self.may_serve(context.now.time, context.timing) {
+        if !self.flush_is_due(context.now.unix)
+            || self.cleared.is_some()
+            || !self.may_serve(context.now.time, context.timing)
+        {
             return;
         }
         self.keys.clear();
         self.cleared = Some(self.log.last().next());
-        let ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(cluster::UnixSeconds(0))];
+        let ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(UnixSeconds(0))];
         self.append(context, Draft { ops, ..Draft::default() }, Purpose::Request, SmallVec::new(), None);
     }
 
