@@ -154,9 +154,10 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         self.waker.register(cx);
-        let now = worker.clock.now();
         let state = &mut *self.state.borrow_mut();
         for _ in 0..CLIENT_READS_PER_TURN {
+            // After the bytes were read: a process that stood still in between must see that its lease is over.
+            let now = worker.clock.now();
             self.execute(worker, state, now);
             self.send(worker, state);
             if state.is_finished() {

@@ -167,6 +167,18 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
     );
     page.single("gestalt_item_bytes", Kind::Gauge, "Bytes of these items.", sum(|w| w.host.item_bytes));
     page.single(
+        "gestalt_evicted_items_total",
+        Kind::Counter,
+        "Items removed to make room.",
+        sum(|w| w.host.evictions),
+    );
+    page.single(
+        "gestalt_expired_items_total",
+        Kind::Counter,
+        "Items removed after they had expired.",
+        sum(|w| w.host.reclaimed),
+    );
+    page.single(
         "gestalt_absent_pages",
         Kind::Gauge,
         "Pages that are still to be repaired.",

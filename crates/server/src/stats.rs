@@ -103,6 +103,8 @@ fn stored(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     page.add("bytes", sum(|worker| worker.host.item_bytes));
     page.add("curr_items", sum(|worker| worker.host.items));
     page.add("total_items", sum(|worker| worker.host.stores));
+    page.add("evictions", sum(|worker| worker.host.evictions));
+    page.add("reclaimed", sum(|worker| worker.host.reclaimed));
     for category in Category::ALL {
         page.add(&format!("gestalt_memory_{}_bytes", category.name()), shared.budget.used(category));
     }

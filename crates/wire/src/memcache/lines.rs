@@ -27,7 +27,8 @@ pub(super) const META_BAD_INITIAL: Line = b"CLIENT_ERROR invalid numeric initial
 pub(super) const META_BAD_DELTA: Line = b"CLIENT_ERROR invalid numeric delta value\r\n";
 
 pub(super) const NO_SHUTDOWN: Line = b"ERROR: shutdown not enabled\r\n";
-pub(super) const NO_CACHEDUMP: Line = b"CLIENT_ERROR stats cachedump not allowed\r\n";
+/// Clients expect a list here, so the answer is an empty one: keys are not dumped.
+pub(super) const NO_CACHEDUMP: Line = b"END\r\n";
 pub(super) const NO_DETAIL: Line = b"CLIENT_ERROR stats detail not allowed\r\n";
 pub(super) const NO_METADUMP: Line = b"ERROR metadump not allowed\r\n";
 pub(super) const NO_WATCH: Line = b"CLIENT_ERROR watch commands not allowed\r\n";

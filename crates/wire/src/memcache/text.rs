@@ -290,6 +290,10 @@ fn verbosity(line: &[u8]) -> Parsed {
     if tokens.count != 2 && tokens.count != 3 {
         return Parsed::Say(lines::ERROR);
     }
+    if tokens.count == 2 && tokens.get(1) == b"noreply" {
+        // Not in the document, but libmemcached sends it and memcached is silent.
+        return Parsed::Done(Command::Verbosity { reply: ReplyStyle::Silent });
+    }
     let Ok(reply) = reply_style(&tokens, 2) else { return Parsed::Say(lines::BAD_FORMAT) };
     match number32(tokens.get(1)) {
         None => say(lines::BAD_FORMAT, &reply),
