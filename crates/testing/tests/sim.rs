@@ -54,7 +54,10 @@ fn pass(seeds: &[u64]) {
             failures
         };
         let workers = [scope.spawn(work), scope.spawn(work)];
-        workers.into_iter().flat_map(|worker| worker.join().expect("a seed has panicked, see above")).collect()
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a seed has panicked, see above"))
+            .collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
@@ -68,7 +71,8 @@ fn fresh_seeds() -> Range<u64> {
         };
     }
     let commit = Command::new("git").args(["rev-parse", "--short=7", "HEAD"]).output();
-    let hash = commit.ok().and_then(|out| u64::from_str_radix(String::from_utf8(out.stdout).ok()?.trim(), 16).ok());
+    let hash =
+        commit.ok().and_then(|out| u64::from_str_radix(String::from_utf8(out.stdout).ok()?.trim(), 16).ok());
     let first = 10_000 + hash.unwrap_or(0) % 1_000_000_000;
     first..first + FRESH
 }

@@ -88,7 +88,7 @@ pub enum GroupBody {
     Page(Page),
     /// Parity to stand-in: what is left of the parity pages.
     Residual(Residual),
-    /// Parity to stand-in: no such session (other view, no memory, a gap): try again.
+    /// Parity to stand-in: no such session (no memory, a gap): try again. Stand-in to parity: the session is given up.
     Abort(Abort),
 }
 

@@ -63,7 +63,7 @@ impl Host {
             GroupBody::Opened(opened) => primary.handle_opened(context, role, opened.session),
             GroupBody::Read(read) => primary.handle_read(context, &read),
             GroupBody::Residual(residual) => primary.handle_residual(context, role, residual),
-            GroupBody::Abort(abort) => primary.handle_abort(abort.session),
+            GroupBody::Abort(abort) => primary.handle_abort(context, abort.session),
             body => tracing::warn!(%from, member = %id, ?body, "not for a primary"),
         });
         self.members.primaries.insert(id, primary);
@@ -81,6 +81,7 @@ impl Host {
             GroupBody::Reserve(reserve) => parity.handle_reserve(context, from, role, &reserve),
             GroupBody::FetchIndex(fetch) => parity.handle_fetch_index(context, from, role, &fetch),
             GroupBody::Open(open) => parity.handle_open(context, from, &open),
+            GroupBody::Abort(abort) => parity.handle_abort(from, abort.session),
             GroupBody::Page(page) => parity.handle_page(context, from, role, &page),
             body => tracing::warn!(%from, member = %id, ?body, "not for a parity"),
         }

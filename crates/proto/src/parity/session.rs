@@ -150,6 +150,13 @@ impl Parity {
         self.sender().send(context, session.stand_in, id.role, GroupBody::Residual(residual));
     }
 
+    /// The stand-in has given the session up.
+    pub(crate) fn handle_abort(&mut self, from: HostId, id: SessionId) {
+        if self.sessions.get(&id).is_some_and(|session| session.stand_in == from) {
+            self.remove_session(id);
+        }
+    }
+
     fn abort(&self, context: &mut Context<'_>, stand_in: HostId, id: SessionId) {
         self.sender().send(context, stand_in, id.role, GroupBody::Abort(Abort { session: id }));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cluster::{HostId, RoleIndex, RoleStatus, Time};
 use smallvec::SmallVec;
 use store::{PAGE_BYTES, PageRange, RUN_BYTES};
-use wire::message::{GroupBody, Open, Page, Read, Residual, SessionId, ToCoordinator};
+use wire::message::{Abort, GroupBody, Open, Page, Read, Residual, SessionId, ToCoordinator};
 
 use super::{Phase, Primary};
 use crate::outbox::Context;
@@ -25,8 +25,8 @@ pub(super) struct Repair {
     reported: Option<Time>,
     /// When this node last had no memory for repaired pages; no session is opened for a retry time-out after it.
     starved: Option<Time>,
-    /// Sessions in a row that ended by their time-out: each doubles the next ones' time.
-    timed_out: u32,
+    /// Sessions in a row that came to nothing: each doubles the next ones' time.
+    failures: u32,
 }
 
 struct Session {
@@ -225,7 +225,7 @@ impl Primary {
             return;
         }
         let session = self.repair.sessions.remove(&id.number).expect("looked up above");
-        self.repair.timed_out = 0;
+        self.repair.failures = 0;
         match self.solve(context, &session) {
             Some(pages) => self.fill(context, session.pages, &pages),
             None => self.retry_smaller(context, &session),
@@ -276,10 +276,20 @@ impl Primary {
         }
     }
 
-    /// A parity could not take part: the timer opens the session anew.
-    pub(crate) fn handle_abort(&mut self, id: SessionId) {
+    /// A parity could not take part: the others need not wait, and the timer opens the session anew.
+    pub(crate) fn handle_abort(&mut self, context: &mut Context<'_>, id: SessionId) {
         if self.session(id).is_some() {
-            self.repair.sessions.remove(&id.number);
+            self.give_up(context, id.number);
+        }
+    }
+
+    /// Ends a session that came to nothing, at its parities too.
+    fn give_up(&mut self, context: &mut Context<'_>, number: u64) {
+        let Some(session) = self.repair.sessions.remove(&number) else { return };
+        self.repair.failures += 1;
+        let abort = Abort { session: self.session_id(number) };
+        for (role, host) in self.hosts_of(&session.parities) {
+            self.sender().send(context, host, role, GroupBody::Abort(abort.clone()));
         }
     }
 
@@ -294,11 +304,12 @@ impl Primary {
     /// Sessions that take too long are tried again; the sweep goes on.
     pub(super) fn tick_repair(&mut self, context: &mut Context<'_>) {
         let now = context.now.time;
-        let patience = context.timing.retry_us << self.repair.timed_out.min(MAX_DOUBLINGS);
-        let before = self.repair.sessions.len();
-        self.repair.sessions.retain(|_, session| now.since(session.started) < patience);
-        if self.repair.sessions.len() < before {
-            self.repair.timed_out += 1;
+        let patience = context.timing.retry_us << self.repair.failures.min(MAX_DOUBLINGS);
+        let sessions = self.repair.sessions.iter();
+        let late: Vec<u64> =
+            sessions.filter(|(_, s)| now.since(s.started) >= patience).map(|(number, _)| *number).collect();
+        for number in late {
+            self.give_up(context, number);
         }
         if self.is_rebuilding() {
             self.demand_waiting(context);

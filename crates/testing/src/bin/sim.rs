@@ -58,7 +58,10 @@ fn main() -> ExitCode {
     }
     std::panic::set_hook(Box::new(|info| {
         eprintln!("{info}\nin seed {}", SEED.with(std::cell::Cell::get));
-        eprintln!("replay: cargo run -p testing --release --bin sim -- --seed {}", SEED.with(std::cell::Cell::get));
+        eprintln!(
+            "replay: cargo run -p testing --release --bin sim -- --seed {}",
+            SEED.with(std::cell::Cell::get)
+        );
     }));
     if arguments.speed {
         return measure();
@@ -145,7 +148,12 @@ fn measure() -> ExitCode {
     let report = run(&Options::speed(1));
     println!("{report}");
     let (events, calls) = (report.stats.events, report.stats.answered);
-    println!("{:.0} events/s, {:.0} calls/s, {:.2} s", rate(events, begun), rate(calls, begun), begun.elapsed().as_secs_f64());
+    println!(
+        "{:.0} events/s, {:.0} calls/s, {:.2} s",
+        rate(events, begun),
+        rate(calls, begun),
+        begun.elapsed().as_secs_f64()
+    );
     if report.failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

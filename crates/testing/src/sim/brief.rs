@@ -43,7 +43,14 @@ fn body_number(body: &GroupBody) -> (u64, u64) {
         GroupBody::Frame(b) => {
             let bytes: usize = b.records.iter().flat_map(|r| &r.writes).map(|w| w.delta.len()).sum();
             let first = b.records.first().map_or(0, |r| r.seq.0);
-            (5, b.committed.0 ^ first << 12 ^ (b.records.len() as u64) << 24 ^ (bytes as u64) << 32 ^ b.sent_at.0)
+            (
+                5,
+                b.committed.0
+                    ^ first << 12
+                    ^ (b.records.len() as u64) << 24
+                    ^ (bytes as u64) << 32
+                    ^ b.sent_at.0,
+            )
         }
         GroupBody::Ack(b) => (6, b.received.0 ^ b.echo.0 << 16),
         GroupBody::Reject(b) => (7, u64::from(b.fence.0)),
@@ -54,7 +61,9 @@ fn body_number(body: &GroupBody) -> (u64, u64) {
         GroupBody::Open(b) => (12, b.session.number ^ b.committed.0 << 16),
         GroupBody::Opened(b) => (13, b.session.number),
         GroupBody::Read(b) => (14, b.session.number ^ u64::from(b.pages.first) << 16),
-        GroupBody::Page(b) => (15, b.session.number ^ b.committed.0 << 16 ^ u64::from(b.bytes.is_some()) << 60),
+        GroupBody::Page(b) => {
+            (15, b.session.number ^ b.committed.0 << 16 ^ u64::from(b.bytes.is_some()) << 60)
+        }
         GroupBody::Residual(b) => (16, b.session.number ^ (b.lost.len() as u64) << 60),
         GroupBody::Abort(b) => (17, b.session.number),
     }
@@ -76,7 +85,9 @@ impl fmt::Display for Brief<'_, PeerMessage> {
                 forward.request.key.escape_ascii(),
                 brief_op(&forward.request.op)
             ),
-            PeerMessage::Answer(answer) => write!(f, "answer {}: {}", answer.id, brief_outcome(&answer.outcome)),
+            PeerMessage::Answer(answer) => {
+                write!(f, "answer {}: {}", answer.id, brief_outcome(&answer.outcome))
+            }
         }
     }
 }
@@ -84,7 +95,11 @@ impl fmt::Display for Brief<'_, PeerMessage> {
 impl fmt::Display for Brief<'_, GroupMessage> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = self.0;
-        write!(f, "group-{} {} role-{} > role-{} ", message.group.0, message.view, message.from.0, message.to.0)?;
+        write!(
+            f,
+            "group-{} {} role-{} > role-{} ",
+            message.group.0, message.view, message.from.0, message.to.0
+        )?;
         match &message.body {
             GroupBody::Hello(b) => write!(f, "Hello {} committed {}", b.term, b.committed),
             GroupBody::Welcome(b) => write!(f, "Welcome {} received {}", b.term, b.received),

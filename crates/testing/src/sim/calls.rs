@@ -100,7 +100,16 @@ impl Client {
             let value = self.value(client, number, mode, options, rng);
             let flags = if rng.once_in(4) { rng.next() as u32 } else { 0 };
             let expiry = expiry(rng);
-            Op::Store(Store { mode, value, flags, expiry, compare, version: None, invalidate: false, vivify: None })
+            Op::Store(Store {
+                mode,
+                value,
+                flags,
+                expiry,
+                compare,
+                version: None,
+                invalidate: false,
+                vivify: None,
+            })
         };
         let count = |direction, rng: &mut Rng| {
             Op::Arith(Arith { direction, delta: rng.pick(&[0, 1, 7, 100]), ..Arith::default() })

@@ -146,7 +146,8 @@ impl Look<'_> {
 
     /// Up to where every in-sync parity has applied each role's stream, and the primary has committed it.
     fn applied_everywhere(&self) -> Vec<Seq> {
-        let applied = |role: usize| self.members.parities.iter().map(move |parity| parity.stream(role).applied).min();
+        let applied =
+            |role: usize| self.members.parities.iter().map(move |parity| parity.stream(role).applied).min();
         let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
         let both = |role: usize| match (applied(role), committed(role)) {
             (Some(applied), Some(committed)) => applied.min(committed),
@@ -220,7 +221,8 @@ impl Look<'_> {
             self.stats.replicas += seen.len() as u64;
             for (at, (seq, digest, who)) in seen.iter().enumerate() {
                 if let Some((_, _, other)) = seen[..at].iter().find(|(s, d, _)| s == seq && d != digest) {
-                    let what = format!("index of role-{role} at record {seq} differs between {other} and {who}");
+                    let what =
+                        format!("index of role-{role} at record {seq} differs between {other} and {who}");
                     return Err(("index", what));
                 }
             }

@@ -81,8 +81,14 @@ impl World {
         self.nemesis.aimed += 1;
         let fault = self.nemesis.aimed;
         if self.rng.faults.percent(self.options.faults.aimed_percent) {
-            let targets =
-                [Target::Records, Target::Records, Target::Greeting, Target::Repair, Target::Repair, Target::Recovery];
+            let targets = [
+                Target::Records,
+                Target::Records,
+                Target::Greeting,
+                Target::Repair,
+                Target::Repair,
+                Target::Recovery,
+            ];
             let target = self.rng.faults.pick(&targets);
             self.nemesis.waits_for = Some((target, self.rng.faults.range(1, 6) as u32));
             self.queue.push(self.now + 3 * self.options.timing.node_lease_us, Event::Aimed { fault });
@@ -127,7 +133,9 @@ impl World {
         match kind {
             FaultKind::Crash => {
                 let mut node = self.any_node();
-                if self.hosts_parity(node) && self.rng.faults.percent(self.options.faults.spare_parities_percent) {
+                if self.hosts_parity(node)
+                    && self.rng.faults.percent(self.options.faults.spare_parities_percent)
+                {
                     node = self.any_node();
                 }
                 self.crash_if_bearable(&[node]);
@@ -172,7 +180,8 @@ impl World {
 
     fn crash_if_bearable(&mut self, nodes: &[usize]) {
         let spare = self.rng.faults.percent(self.options.faults.spare_parities_percent);
-        let suits = |node: &usize| self.nodes[*node].state != Life::Down && !(spare && self.hosts_parity(*node));
+        let suits =
+            |node: &usize| self.nodes[*node].state != Life::Down && !(spare && self.hosts_parity(*node));
         let live: Vec<usize> = nodes.iter().copied().filter(suits).collect();
         if live.is_empty() || !self.can_bear(&live, &[]) {
             return;
@@ -285,7 +294,8 @@ impl World {
     }
 
     fn split(&mut self) {
-        let mut inside: Vec<usize> = (0..self.options.nodes).filter(|_| self.rng.faults.percent(30)).collect();
+        let mut inside: Vec<usize> =
+            (0..self.options.nodes).filter(|_| self.rng.faults.percent(30)).collect();
         inside.truncate(self.options.m);
         if !inside.is_empty() {
             self.isolate(&inside);
@@ -344,7 +354,8 @@ impl World {
         let until = self.now + self.grace_us();
         if let Some(since) = self.nemesis.blind_since.take() {
             for active in &mut self.nemesis.active {
-                active.counts_until = active.counts_until.map(|end| if end > since { end.max(until) } else { end });
+                active.counts_until =
+                    active.counts_until.map(|end| if end > since { end.max(until) } else { end });
             }
         }
     }
@@ -424,8 +435,10 @@ impl World {
         let apart = |a: usize, b: usize| pairs.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
         let parities: Vec<usize> =
             view.in_sync().filter(|(_, host)| !at_risk(*host)).map(|(_, host)| node_of(host)).collect();
-        let serves = |node: usize| view.data.iter().filter_map(|role| role.primary).any(|host| node_of(host) == node);
-        let removable = |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && serves(other));
+        let serves =
+            |node: usize| view.data.iter().filter_map(|role| role.primary).any(|host| node_of(host) == node);
+        let removable =
+            |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && serves(other));
         // A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
         let deposable = |host: cluster::HostId| {
             let unreachable = |parity: cluster::HostId| apart(node_of(parity), node_of(host));

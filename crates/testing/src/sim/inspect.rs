@@ -39,7 +39,11 @@ impl World {
             let machine = self.host_by_id(host, view.group)?;
             let info = machine.primaries().find(|p| p.member.group == view.group && p.member.role == role)?;
             let store = info.store?;
-            (info.term == data.term && data.status != RoleStatus::Lost).then_some(Primary { host, info, store })
+            (info.term == data.term && data.status != RoleStatus::Lost).then_some(Primary {
+                host,
+                info,
+                store,
+            })
         });
         let data = data.collect();
         let parities = view.in_sync().filter_map(|(role, host)| {
@@ -77,7 +81,11 @@ impl Parity<'_> {
     pub(crate) fn page(&self, page: u32, out: &mut Page) {
         let start = page as usize * PAGE_BYTES;
         let area = self.info.area;
-        if area.covers(start, PAGE_BYTES) { out.copy_from_slice(area.bytes(start, PAGE_BYTES)) } else { out.fill(0) }
+        if area.covers(start, PAGE_BYTES) {
+            out.copy_from_slice(area.bytes(start, PAGE_BYTES))
+        } else {
+            out.fill(0)
+        }
     }
 
     /// What it has of data role `role`.

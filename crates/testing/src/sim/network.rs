@@ -91,7 +91,12 @@ impl Wires {
                     pair_of[(a * nodes + b) * shards + shard] = pairs.len() as u32;
                     pair_of[(b * nodes + a) * shards + shard] = pairs.len() as u32;
                     let host = |node: usize| (node * shards + shard) as u16;
-                    pairs.push(Pair { hosts: (host(a), host(b)), connected: false, blocked: 0, trying: false });
+                    pairs.push(Pair {
+                        hosts: (host(a), host(b)),
+                        connected: false,
+                        blocked: 0,
+                        trying: false,
+                    });
                 }
             }
         }
@@ -136,7 +141,10 @@ impl Wires {
 
     /// The pairs with one end on `node`.
     pub(crate) fn pairs_of(&self, node: usize) -> Vec<usize> {
-        (0..self.nodes).filter(|other| *other != node).flat_map(|other| self.pairs_between(node, other)).collect()
+        (0..self.nodes)
+            .filter(|other| *other != node)
+            .flat_map(|other| self.pairs_between(node, other))
+            .collect()
     }
 
     pub(crate) fn get(&self, wire: usize) -> &Wire {

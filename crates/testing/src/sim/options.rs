@@ -197,6 +197,8 @@ pub struct Options {
     pub shards: usize,
     /// Clients.
     pub clients: usize,
+    /// Whether every client stays with the keys of one data role, so that some go on while others wait.
+    pub faithful: bool,
     /// Keys with any value.
     pub text_keys: usize,
     /// Keys that hold numbers.
@@ -238,20 +240,8 @@ pub struct Options {
 }
 
 /// Codes, the usual one more often.
-const CODES: [(usize, usize); 12] = [
-    (1, 1),
-    (2, 1),
-    (3, 1),
-    (3, 2),
-    (3, 2),
-    (3, 2),
-    (4, 2),
-    (2, 2),
-    (2, 3),
-    (4, 3),
-    (1, 2),
-    (6, 2),
-];
+const CODES: [(usize, usize); 12] =
+    [(1, 1), (2, 1), (3, 1), (3, 2), (3, 2), (3, 2), (4, 2), (2, 2), (2, 3), (4, 3), (1, 2), (6, 2)];
 
 impl Options {
     /// A quiet cluster for a story: fixed delays, no clients, no faults, exact clocks.
@@ -265,6 +255,7 @@ impl Options {
             groups: 1,
             shards: 1,
             clients: 0,
+            faithful: false,
             text_keys: 32 * k,
             number_keys: 0,
             phase_us: u64::MAX,
@@ -319,7 +310,7 @@ impl Options {
     pub fn draw(seed: u64) -> Self {
         let rng = &mut Rng::new(seed, purpose::OPTIONS);
         let options = Self::draw_anything(seed, rng);
-        match rng.weighted(&[7, 2, 1]) {
+        match rng.weighted(&[6, 2, 2]) {
             0 => options,
             1 => options.with_double_faults(rng),
             _ => options.with_slow_lines(rng),
@@ -341,6 +332,7 @@ impl Options {
             groups,
             shards: if groups > 1 && rng.once_in(4) { 2 } else { 1 },
             clients: rng.range(1, 12) as usize,
+            faithful: rng.percent(30),
             text_keys: rng.pick(&[1, 3, 8, 20, 60]),
             number_keys: rng.pick(&[0, 1, 2, 4]),
             phase_us: lease_us * rng.range(15, 60),
@@ -382,8 +374,14 @@ impl Options {
         self.limits.demand_sessions = rng.range(1, 4) as usize;
         self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
         self.text_keys = 60;
-        self.clients = rng.range(6, 12) as usize;
-        let lease_us = self.timing.node_lease_us;
+        self.clients = 4 * self.k;
+        self.faithful = true;
+        self.bursts_percent = 3;
+        // Wires of unequal speed, so that parities of one role are never at the same record.
+        let lease_us = rng.pick(&[100_000, 250_000]);
+        self.network = Network { slow_percent: 40, jitter_us: 20, ..draw_network(rng, lease_us) };
+        self.network.most_us = self.network.least_us + 20;
+        self.timing = draw_timing(rng, lease_us, &self.network);
         self.faults = Faults {
             mix: [0; FaultKind::ALL.len()],
             every_us: lease_us,
@@ -396,6 +394,10 @@ impl Options {
         };
         self.faults.mix[FaultKind::Crash as usize] = 1;
         self.faults.mix[FaultKind::CrashSeveral as usize] = 4;
+        // A fence that takes long enough for a repair session to run meanwhile.
+        self.network.line_us = rng.pick(&[100, 5_000, lease_us / 10]);
+        self.phase_us = lease_us * 30;
+        self.calls = 6_000;
         self.evenly_busy()
     }
 
@@ -409,7 +411,12 @@ impl Options {
         self.timing = Timing::from_lease(lease_us);
         self.timing.retry_us = lease_us / 16;
         self.network.line_us = self.timing.retry_us * 3 / 2;
-        self.phase_us = lease_us * 40;
+        self.phase_us = lease_us * 30;
+        self.calls = 4_000;
+        self.clients = rng.range(6, 12) as usize;
+        self.mix[Verb::Set as usize] += 60;
+        self.limits = Limits::default();
+        self.batching = Batching::Never;
         self.faults.every_us = lease_us;
         self.faults.lasting_us = lease_us / 4;
         self.faults.restart_percent = 100;
@@ -567,13 +574,14 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "rs({}+{}) on {} nodes x {} shards, {} groups, {} clients, {}+{} keys, {} calls, phase {} ms",
+            "rs({}+{}) on {} nodes x {} shards, {} groups, {} clients{}, {}+{} keys, {} calls, phase {} ms",
             self.k,
             self.m,
             self.nodes,
             self.shards,
             self.groups,
             self.clients,
+            if self.faithful { " faithful to a role" } else { "" },
             self.text_keys,
             self.number_keys,
             self.calls,

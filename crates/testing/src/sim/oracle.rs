@@ -324,9 +324,13 @@ impl Oracle {
         if configs.len() == 1 {
             return configs;
         }
-        let unanswered: u128 = self.open.iter().filter(|(call, _)| !self.is_answered(*call)).map(|(_, b)| 1 << b).sum();
+        let unanswered: u128 =
+            self.open.iter().filter(|(call, _)| !self.is_answered(*call)).map(|(_, b)| 1 << b).sum();
         let beats = |a: &Config, b: &Config| {
-            a.state == b.state && a.used != b.used && (a.used & !b.used) == 0 && (b.used & !a.used) & !unanswered == 0
+            a.state == b.state
+                && a.used != b.used
+                && (a.used & !b.used) == 0
+                && (b.used & !a.used) & !unanswered == 0
         };
         let kept = configs.iter().filter(|config| !configs.iter().any(|other| beats(other, config)));
         kept.copied().collect()
@@ -378,7 +382,9 @@ impl Call {
                 _ => None,
             },
             Op::Delete(_) => match (state, outcome) {
-                (None, None | Some(Outcome::NotFound)) | (Some(_), None | Some(Outcome::Deleted)) => Some(None),
+                (None, None | Some(Outcome::NotFound)) | (Some(_), None | Some(Outcome::Deleted)) => {
+                    Some(None)
+                }
                 _ => None,
             },
             Op::Flush(_) => Some(None),
@@ -396,7 +402,12 @@ fn after_failure(contents: &Contents, failure: Failure, state: State) -> Option<
     }
 }
 
-fn after_read(contents: &Contents, state: State, outcome: Option<&Outcome>, touch: Option<u32>) -> Option<State> {
+fn after_read(
+    contents: &Contents,
+    state: State,
+    outcome: Option<&Outcome>,
+    touch: Option<u32>,
+) -> Option<State> {
     match (state, outcome) {
         (None, None | Some(Outcome::Miss)) => Some(None),
         (Some(item), None) => Some(Some(Item { expiry: touch.unwrap_or(item.expiry), ..item })),
@@ -474,7 +485,8 @@ impl Contents {
 
     fn joined(&mut self, item: Item, more: &Bytes, mode: StoreMode) -> Content {
         let (value, flags) = self.of(item).clone();
-        let joined = if mode == StoreMode::Append { [&value[..], &more[..]] } else { [&more[..], &value[..]] };
+        let joined =
+            if mode == StoreMode::Append { [&value[..], &more[..]] } else { [&more[..], &value[..]] };
         self.add(Bytes::from(joined.concat()), flags)
     }
 
@@ -502,7 +514,7 @@ fn is_plain_read(op: &Op) -> bool {
 /// A decimal number, possibly padded with spaces by an earlier decrement.
 fn parse_number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii_end();
-    let decimal = !digits.is_empty() && digits.len() <= 20 && digits.iter().all(u8::is_ascii_digit);
+    let decimal = !digits.is_empty() && value.len() <= 20 && digits.iter().all(u8::is_ascii_digit);
     if decimal { std::str::from_utf8(digits).ok()?.parse().ok() } else { None }
 }
 
@@ -520,8 +532,14 @@ pub(crate) fn brief_op(op: &Op) -> String {
         Op::Get(_) => "get".to_owned(),
         Op::Store(store) => {
             let compare = store.compare.map(|unique| format!(" if {unique}")).unwrap_or_default();
-            format!("{:?} {} flags {} {:?}{compare}", store.mode, brief_bytes(&store.value), store.flags, store.expiry)
-                .to_lowercase()
+            format!(
+                "{:?} {} flags {} {:?}{compare}",
+                store.mode,
+                brief_bytes(&store.value),
+                store.flags,
+                store.expiry
+            )
+            .to_lowercase()
         }
         Op::Arith(arith) => format!("{:?} {}", arith.direction, arith.delta).to_lowercase(),
         Op::Delete(_) => "delete".to_owned(),
@@ -534,7 +552,9 @@ pub(crate) fn brief_op(op: &Op) -> String {
 /// An outcome in a few words.
 pub(crate) fn brief_outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Hit(view) => format!("hit {} flags {} version {}", brief_bytes(&view.value), view.flags, view.version),
+        Outcome::Hit(view) => {
+            format!("hit {} flags {} version {}", brief_bytes(&view.value), view.flags, view.version)
+        }
         Outcome::Stored(view) => format!("stored, version {}", view.version),
         Outcome::Touched(view) => format!("touched, version {}", view.version),
         Outcome::Number(number, view) => format!("{number}, version {}", view.version),
@@ -685,12 +705,18 @@ mod tests {
         now(&mut oracle, mode("x", StoreMode::Append), Fate::Answered(Outcome::NotStored)).unwrap();
         now(&mut oracle, mode("10", StoreMode::Add), stored(1)).unwrap();
         let count = |direction, delta| Op::Arith(wire::op::Arith { direction, delta, ..Default::default() });
-        let number = |n, version| Fate::Answered(Outcome::Number(n, ItemView { version, ..ItemView::default() }));
+        let number =
+            |n, version| Fate::Answered(Outcome::Number(n, ItemView { version, ..ItemView::default() }));
         now(&mut oracle, count(Direction::Decrement, 1), number(9, 2)).unwrap();
         now(&mut oracle, get(), hit("9 ", 2)).unwrap();
         now(&mut oracle, mode("x", StoreMode::Prepend), stored(3)).unwrap();
         now(&mut oracle, get(), hit("x9 ", 3)).unwrap();
-        now(&mut oracle, count(Direction::Increment, 1), Fate::Answered(Outcome::Failed(Failure::NotANumber))).unwrap();
+        now(
+            &mut oracle,
+            count(Direction::Increment, 1),
+            Fate::Answered(Outcome::Failed(Failure::NotANumber)),
+        )
+        .unwrap();
         let Op::Store(store) = set("new") else { unreachable!() };
         let cas = |compare| Op::Store(Store { compare: Some(compare), ..store.clone() });
         now(&mut oracle, cas(2), Fate::Answered(Outcome::Exists)).unwrap();

@@ -164,13 +164,20 @@ impl CoordinatorProcess {
     pub(crate) fn new(options: &Options, clock: Clock) -> Self {
         let config = CoordinatorConfig {
             cluster: CLUSTER,
-            profile: cluster::Profile::rs(options.k as u32, options.m as u32).expect("options name a valid profile"),
+            profile: cluster::Profile::rs(options.k as u32, options.m as u32)
+                .expect("options name a valid profile"),
             nodes: options.nodes as u16,
             shards: options.shards as u16,
             groups: options.groups as u32,
             timing: options.timing,
         };
-        Self { coordinator: Coordinator::new(config), paused: false, clock, backlog: VecDeque::new(), tick_at: u64::MAX }
+        Self {
+            coordinator: Coordinator::new(config),
+            paused: false,
+            clock,
+            backlog: VecDeque::new(),
+            tick_at: u64::MAX,
+        }
     }
 }
 

@@ -112,7 +112,8 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { events, answered, unknown, refused, crashes, faults, views, takeovers, evictions, .. } = self;
+        let Self { events, answered, unknown, refused, crashes, faults, views, takeovers, evictions, .. } =
+            self;
         writeln!(f, "{events} events; calls: {answered} answered, {unknown} unknown, {refused} refused")?;
         writeln!(
             f,

@@ -45,7 +45,8 @@ pub(crate) fn form(world: &mut World) -> bool {
     let lease = world.options.timing.node_lease_us;
     let deadline = world.now + 10 * lease + 1_000_000;
     let formed = wait(world, deadline, |world| {
-        let maps = world.shards.iter().all(|shard| shard.host.as_ref().is_some_and(|host| host.map().is_some()));
+        let maps =
+            world.shards.iter().all(|shard| shard.host.as_ref().is_some_and(|host| host.map().is_some()));
         maps && world.wires.pairs.iter().all(|pair| pair.connected)
     });
     if !formed && world.failure.is_none() {
@@ -119,7 +120,11 @@ pub(crate) fn final_reads(world: &mut World) -> bool {
         let deadline = world.now + 4 * world.options.timing.request_deadline_us;
         let answered = wait(world, deadline, |world| world.running[call as usize].ended);
         if !answered && world.failure.is_none() {
-            world.fail("liveness", Some(Suspect::Key(key)), format!("the last read of key {key} does not end"));
+            world.fail(
+                "liveness",
+                Some(Suspect::Key(key)),
+                format!("the last read of key {key} does not end"),
+            );
         }
         if world.failure.is_some() {
             return false;
@@ -212,7 +217,8 @@ impl World {
             let lost = view.data.iter().filter(|role| role.status == RoleStatus::Lost).count() as u64;
             self.stats.lost_roles += lost;
             if lost > 0 && self.options.faults.beyond == 0 {
-                let what = format!("{lost} roles of {} are lost, though never more than m members were", view.group);
+                let what =
+                    format!("{lost} roles of {} are lost, though never more than m members were", view.group);
                 self.fail("margin", Some(Suspect::Group(view.group)), what);
             }
             let absent = view.parity.iter().filter(|role| role.state == cluster::ParityState::Absent).count();
@@ -230,7 +236,8 @@ impl World {
         }
         let code = codec::Code::rs(view.k(), view.m()).expect("options name a valid code");
         let members = self.members(view);
-        let mut pages: Vec<u32> = members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();
+        let mut pages: Vec<u32> =
+            members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();
         pages.sort_unstable();
         pages.dedup();
         let (mut sum, mut page_bytes) = ([0; store::PAGE_BYTES], [0; store::PAGE_BYTES]);
@@ -245,7 +252,10 @@ impl World {
                 parity.page(*page, &mut page_bytes);
                 if sum != page_bytes {
                     let difference = super::checks::first_difference(&page_bytes, &sum);
-                    return Err(format!("{}: at rest page {page} of parity {} is wrong{difference}", view.group, parity.row));
+                    return Err(format!(
+                        "{}: at rest page {page} of parity {} is wrong{difference}",
+                        view.group, parity.row
+                    ));
                 }
             }
         }
@@ -263,7 +273,10 @@ impl World {
         let refused = matches!(self.answers.get(call as usize), Some(Some(wire::op::Outcome::Failed(_))));
         let lost = status == Some(RoleStatus::Lost);
         if refused != lost {
-            let what = format!("the last read of key {key} of {member} ({status:?}) ends with {:?}", self.answers[call as usize]);
+            let what = format!(
+                "the last read of key {key} of {member} ({status:?}) ends with {:?}",
+                self.answers[call as usize]
+            );
             self.fail("liveness", Some(Suspect::Key(key)), what);
         }
     }
@@ -301,8 +314,11 @@ impl World {
             Some(Suspect::Group(group)) => Some(group),
             None => None,
         };
-        let concerns = |line: &str| group.is_none_or(|group| !line.contains("group-") || line.contains(&group.to_string()));
-        let trace: Vec<&str> = self.trace.lines().filter(|line| !line.contains("Heartbeat") && concerns(line)).collect();
+        let concerns = |line: &str| {
+            group.is_none_or(|group| !line.contains("group-") || line.contains(&group.to_string()))
+        };
+        let trace: Vec<&str> =
+            self.trace.lines().filter(|line| !line.contains("Heartbeat") && concerns(line)).collect();
         if !trace.is_empty() {
             lines.push("last events:".to_owned());
             lines.extend(trace.iter().map(|line| (*line).to_owned()));

@@ -109,7 +109,8 @@ impl Story {
     /// If there are not so many.
     #[must_use]
     pub fn key(&self, role: usize, n: usize) -> usize {
-        let mine = (0..self.world.keys.len()).filter(|key| usize::from(self.world.keys[*key].member.role.0) == role);
+        let mine =
+            (0..self.world.keys.len()).filter(|key| usize::from(self.world.keys[*key].member.role.0) == role);
         mine.clone().nth(n).expect("a story has many keys")
     }
 
@@ -253,7 +254,11 @@ impl Story {
         while !done(self) {
             let moved = self.world.step();
             self.look();
-            assert!(moved && self.world.now < deadline, "the story waits in vain until {what}{}", self.told());
+            assert!(
+                moved && self.world.now < deadline,
+                "the story waits in vain until {what}{}",
+                self.told()
+            );
         }
     }
 

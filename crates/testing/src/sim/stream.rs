@@ -87,7 +87,10 @@ impl Stream {
         }
         self.terms.push((term, start));
         if start < self.committed {
-            return Err(format!("{term} starts after record {start}, but {} was committed before it", self.committed));
+            return Err(format!(
+                "{term} starts after record {start}, but {} was committed before it",
+                self.committed
+            ));
         }
         while self.last() > start && !self.tail.is_empty() {
             self.tail.pop_back();
@@ -146,12 +149,23 @@ impl Stream {
     }
 
     /// A parity confirms what it has (Ack or Welcome).
-    pub(crate) fn confirmed(&mut self, parity: usize, host: HostId, term: Term, received: Seq) -> Result<(), Broken> {
+    pub(crate) fn confirmed(
+        &mut self,
+        parity: usize,
+        host: HostId,
+        term: Term,
+        received: Seq,
+    ) -> Result<(), Broken> {
         let entry = &mut self.confirmed[parity];
         match entry {
-            Some(known) if known.host == host && known.term == term => known.received = known.received.max(received),
+            Some(known) if known.host == host && known.term == term => {
+                known.received = known.received.max(received)
+            }
             Some(known) if known.host == host && known.term > term => {
-                return Err(format!("parity {parity} at {host} answers {term} after it has answered {}", known.term));
+                return Err(format!(
+                    "parity {parity} at {host} answers {term} after it has answered {}",
+                    known.term
+                ));
             }
             _ => *entry = Some(Confirmed { host, term, received }),
         }
@@ -273,7 +287,9 @@ fn same(a: &Record, b: &Record) -> bool {
             && a.delta.len() == b.delta.len()
             && (a.delta.as_ptr() == b.delta.as_ptr() || a.delta == b.delta)
     };
-    a.writes.len() == b.writes.len() && a.writes.iter().zip(&b.writes).all(|(a, b)| same_bytes(a, b)) && a.ops == b.ops
+    a.writes.len() == b.writes.len()
+        && a.writes.iter().zip(&b.writes).all(|(a, b)| same_bytes(a, b))
+        && a.ops == b.ops
 }
 
 #[cfg(test)]
@@ -312,7 +328,9 @@ mod tests {
     #[test]
     fn a_takeover_drops_the_tail_and_ends_the_old_term() {
         let mut stream = Stream::new(1);
-        stream.sent(host(0), Term(1), Seq(0), &[record(1, 0, 1), record(2, 0, 2)], std::iter::empty()).unwrap();
+        stream
+            .sent(host(0), Term(1), Seq(0), &[record(1, 0, 1), record(2, 0, 2)], std::iter::empty())
+            .unwrap();
         stream.begin_term(Term(2), Seq(1)).unwrap();
         assert_eq!(byte_at(&stream, 9, 0), 1);
         assert!(stream.sent(host(0), Term(1), Seq(2), &[], std::iter::empty()).is_err());

@@ -35,7 +35,8 @@ fn a_full_queue_of_waiting_requests_refuses_as_busy_and_does_nothing() {
         })
         .collect();
     story.run(2_000);
-    let busy = asked.iter().filter(|asked| story.answer(**asked) == Some(&Outcome::Failed(Failure::Busy))).count();
+    let busy =
+        asked.iter().filter(|asked| story.answer(**asked) == Some(&Outcome::Failed(Failure::Busy))).count();
     assert!(busy > 0, "somebody was refused");
     story.release(parity, primary);
     story.run_until("all end", |story| asked.iter().all(|asked| story.answer(*asked).is_some()));

@@ -11,8 +11,10 @@ fn choices(k: usize, m: usize, count: usize) -> Vec<Vec<usize>> {
 }
 
 fn kill_roles(story: &mut Story, k: usize, roles: &[usize]) {
-    let nodes: Vec<usize> =
-        roles.iter().map(|role| if *role < k { story.primary(*role) } else { story.parity(*role - k) }).collect();
+    let nodes: Vec<usize> = roles
+        .iter()
+        .map(|role| if *role < k { story.primary(*role) } else { story.parity(*role - k) })
+        .collect();
     for node in nodes {
         story.kill(node);
     }
@@ -58,7 +60,12 @@ fn one_loss_beyond_m_is_named_and_answered_with_an_error() {
         story.run(40 * story.lease_us());
         for role in 0..3 {
             let lost = story.status(role) == RoleStatus::Lost;
-            assert_eq!(lost, roles.contains(&role), "role {role} after the loss of {roles:?}: {:?}", story.view());
+            assert_eq!(
+                lost,
+                roles.contains(&role),
+                "role {role} after the loss of {roles:?}: {:?}",
+                story.view()
+            );
             for n in 0..3 {
                 let key = story.key(role, n);
                 match story.read(key) {

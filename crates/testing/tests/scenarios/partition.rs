@@ -18,7 +18,8 @@ fn a_primary_cut_off_from_the_coordinator_only_is_replaced_and_stops() {
     story.set(key, "before");
     let old = story.primary(0);
     story.sever_coordinator(old);
-    story.run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
+    story
+        .run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
     let asked = story.ask(old, key, set(b"by the old one"));
     let node = story.primary(0);
     let through = story.ask(node, key, set(b"by the new one"));
@@ -52,7 +53,8 @@ fn a_primary_cut_off_from_both_is_replaced() {
         story.sever(old, other);
     }
     let stale = story.ask(old, key, set(b"nobody hears this"));
-    story.run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
+    story
+        .run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
     story.run(2 * story.lease_us());
     assert!(!story.stored(stale));
     let read = story.ask(old, key, Op::Get(Get::default()));

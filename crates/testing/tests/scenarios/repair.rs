@@ -147,7 +147,8 @@ fn a_link_of_the_session_breaks_at_any_moment() {
 fn large_and_small_items_come_back_byte_for_byte() {
     let mut story = Story::new(3, 2, 6);
     let sizes = [0, 1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 200_000];
-    let value = |role: usize, size: usize| (0..size).map(|at| (at * 7 + role * 13 + size) as u8).collect::<Vec<u8>>();
+    let value =
+        |role: usize, size: usize| (0..size).map(|at| (at * 7 + role * 13 + size) as u8).collect::<Vec<u8>>();
     for role in 0..3 {
         for (n, size) in sizes.iter().enumerate() {
             let key = story.key(role, n);
@@ -160,7 +161,9 @@ fn large_and_small_items_come_back_byte_for_byte() {
         for (n, size) in sizes.iter().enumerate() {
             let key = story.key(role, n);
             match story.read(key) {
-                wire::op::Outcome::Hit(view) => assert_eq!(view.value, value(role, *size), "{size} bytes of {role}"),
+                wire::op::Outcome::Hit(view) => {
+                    assert_eq!(view.value, value(role, *size), "{size} bytes of {role}")
+                }
                 other => panic!("{size} bytes of role {role}: {other:?}"),
             }
         }

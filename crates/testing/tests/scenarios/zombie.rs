@@ -12,7 +12,8 @@ fn a_primary_that_slept_past_every_time_out_acknowledges_nothing_when_it_wakes()
     let sleeper = story.primary(0);
     story.stop(sleeper);
     let asked = story.ask(sleeper, key, set(b"by the sleeper"));
-    story.run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
+    story
+        .run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
     story.set(key, "by the stand-in");
     story.go_on(sleeper);
     story.run(4 * story.lease_us());
@@ -31,7 +32,8 @@ fn a_primary_that_slept_never_answers_a_read_from_its_old_memory() {
     story.set(key, "old");
     let sleeper = story.primary(0);
     story.stop(sleeper);
-    story.run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
+    story
+        .run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
     story.set(key, "new");
     let asked = story.ask(sleeper, key, Op::Get(Get::default()));
     story.go_on(sleeper);
@@ -53,7 +55,8 @@ fn a_write_in_flight_at_a_deposed_primary_ends_as_unknown() {
     }
     let asked = story.ask(sleeper, key, set(b"in flight"));
     story.stop(sleeper);
-    story.run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
+    story
+        .run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
     story.go_on(sleeper);
     let outcome = story.wait_for(asked);
     assert!(is_unknown(&outcome), "{outcome:?}");

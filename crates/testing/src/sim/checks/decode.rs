@@ -71,7 +71,8 @@ impl Look<'_> {
             return None;
         }
         data.sort_unstable();
-        let received = |role: usize| survivors.iter().map(|p| self.members.parities[*p].stream(role).received).min();
+        let received =
+            |role: usize| survivors.iter().map(|p| self.members.parities[*p].stream(role).received).min();
         let data = data.iter().map(|role| (*role, received(*role).unwrap_or(Seq(0)))).collect();
         Some(Loss { data, survivors })
     }
@@ -188,7 +189,8 @@ impl Look<'_> {
         let mut found: Option<(Vec<u8>, Addr)> = None;
         for addr in self.settled_index(loss, role, hash) {
             let Some(bytes) = self.decode_item(loss, role, addr, &mut pages)? else { return Ok(()) };
-            let item = Item::parse(&bytes).map_err(|error| ("durability", format!("{name:?} at {addr}: {error}")))?;
+            let item = Item::parse(&bytes)
+                .map_err(|error| ("durability", format!("{name:?} at {addr}: {error}")))?;
             if item.key == &name[..] {
                 if !item.verify() {
                     let what = format!("{}: {name:?} at {addr} has a wrong checksum", self.describe(loss));
@@ -199,8 +201,10 @@ impl Look<'_> {
             }
         }
         self.stats.decoded_items += 1;
-        let item = found.as_ref().and_then(|(bytes, _)| Item::parse(bytes).ok()).filter(|i| !i.is_expired(unix));
-        let copy = item.map(|item| Copy { value: item.value, flags: item.client_flags, version: item.version });
+        let item =
+            found.as_ref().and_then(|(bytes, _)| Item::parse(bytes).ok()).filter(|i| !i.is_expired(unix));
+        let copy =
+            item.map(|item| Copy { value: item.value, flags: item.client_flags, version: item.version });
         if self.world.oracles[key].admits(copy, unix) {
             return Ok(());
         }
@@ -218,7 +222,8 @@ impl Look<'_> {
         let mine = IndexHash::from(hash);
         let mut addrs: Vec<Addr> = stream.replica.index().candidates(mine).collect();
         let settled = self.upto(loss, role);
-        for op in stream.kept.iter().take_while(|record| record.seq <= settled).flat_map(|record| &record.ops) {
+        for op in stream.kept.iter().take_while(|record| record.seq <= settled).flat_map(|record| &record.ops)
+        {
             match *op {
                 IndexOp::Insert { hash, addr } if hash == mine => addrs.push(addr),
                 IndexOp::Replace { hash, old, new } if hash == mine => {
@@ -243,10 +248,14 @@ impl Look<'_> {
     ) -> Result<Option<Vec<u8>>, Broken> {
         let mut len = store::ITEM_HEADER_BYTES;
         loop {
-            let Some(bytes) = self.decode_range(loss, role, (addr.byte(), len), pages) else { return Ok(None) };
+            let Some(bytes) = self.decode_range(loss, role, (addr.byte(), len), pages) else {
+                return Ok(None);
+            };
             match Item::parse(&bytes) {
                 Ok(_) => return Ok(Some(bytes)),
-                Err(ItemError::Truncated { len_bytes, .. }) if len_bytes <= MAX_ITEM_BYTES && len_bytes > len => {
+                Err(ItemError::Truncated { len_bytes, .. })
+                    if len_bytes <= MAX_ITEM_BYTES && len_bytes > len =>
+                {
                     len = len_bytes;
                 }
                 Err(error) => {

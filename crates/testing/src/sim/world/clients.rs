@@ -53,7 +53,7 @@ impl World {
             self.clients[client].node = self.rng.clients.index(self.options.nodes);
             return self.client_later(client);
         }
-        let key = self.rng.clients.index(self.keys.len());
+        let key = self.pick_key(client);
         let now = unix_at(&self.options, self.now);
         let number = self.keys[key].number;
         let op = self.clients[client].draw(client, key, number, &self.options, now, &mut self.rng.clients);
@@ -71,6 +71,18 @@ impl World {
             let at = self.now + self.options.patience_us;
             self.queue.push(at, Event::Patience { client: client as u16, call });
         }
+    }
+
+    fn pick_key(&mut self, client: usize) -> usize {
+        if self.options.faithful {
+            let roles = self.options.groups * self.options.k;
+            let member = |key: &usize| self.stream_index(self.keys[*key].member) == client % roles;
+            let mine: Vec<usize> = (0..self.keys.len()).filter(member).collect();
+            if !mine.is_empty() {
+                return self.rng.clients.pick(&mine);
+            }
+        }
+        self.rng.clients.index(self.keys.len())
     }
 
     fn map_of(&self, node: usize) -> Option<&cluster::ClusterMap> {
@@ -128,15 +140,20 @@ impl World {
     /// Removes all keys of a data role.
     pub(crate) fn flush_call(&mut self, client: u16, node: usize, member: MemberId, op: Op) -> u32 {
         let unix = unix_at(&self.options, self.now);
-        let concerned: Vec<usize> = (0..self.keys.len()).filter(|key| self.keys[*key].member == member).collect();
-        let list = concerned.iter().map(|key| (*key as u16, self.oracles[*key].invoke(op.clone(), unix))).collect();
+        let concerned: Vec<usize> =
+            (0..self.keys.len()).filter(|key| self.keys[*key].member == member).collect();
+        let list =
+            concerned.iter().map(|key| (*key as u16, self.oracles[*key].invoke(op.clone(), unix))).collect();
         self.flushes.push(list);
         let list = (self.flushes.len() - 1) as u32;
         let token = self.begin(client, node, Subject::Member { member, list });
         note!(self, "call {token} of client {client} at node-{node}: flush of {member}");
         let shard = (member.group.0 as usize % self.options.shards) as u16;
         let request = Request { key: bytes::Bytes::new(), op };
-        self.give(node, Input::Submit { shard, token: Token(u64::from(token)), member: Some(member), request });
+        self.give(
+            node,
+            Input::Submit { shard, token: Token(u64::from(token)), member: Some(member), request },
+        );
         token
     }
 
@@ -199,7 +216,10 @@ impl World {
             Subject::Key { key, .. } => self.keys[usize::from(key)].member,
             Subject::Member { member, .. } => member,
         };
-        let status = self.map().and_then(|map| map.group(member.group)?.data_role(member.role)).map(|role| role.status);
+        let status = self
+            .map()
+            .and_then(|map| map.group(member.group)?.data_role(member.role))
+            .map(|role| role.status);
         let allowed = match failure {
             Failure::Lost => status == Some(RoleStatus::Lost),
             Failure::Corrupt | Failure::WrongPrimary => false,

@@ -54,7 +54,9 @@ impl World {
                     }
                 }
             }
-            Input::LinkUp { shard, wire, peer } => self.feed_link_up(first + usize::from(shard), wire as usize, peer),
+            Input::LinkUp { shard, wire, peer } => {
+                self.feed_link_up(first + usize::from(shard), wire as usize, peer)
+            }
             Input::LinkDown { shard, wire } => self.feed_link_down(first + usize::from(shard), wire as usize),
             Input::Submit { shard, token, member, request } => {
                 let host = first + usize::from(shard);
@@ -139,7 +141,10 @@ impl World {
         let PeerMessage::Group(message) = message else { return };
         match &message.body {
             GroupBody::Frame(frame) if !frame.records.is_empty() => self.aim(Target::Records),
-            GroupBody::Hello(_) | GroupBody::Welcome(_) | GroupBody::FetchIndex(_) | GroupBody::IndexPart(_) => {
+            GroupBody::Hello(_)
+            | GroupBody::Welcome(_)
+            | GroupBody::FetchIndex(_)
+            | GroupBody::IndexPart(_) => {
                 self.aim(Target::Greeting);
             }
             GroupBody::Open(_) | GroupBody::Read(_) | GroupBody::Page(_) | GroupBody::Residual(_) => {
@@ -153,8 +158,10 @@ impl World {
             GroupBody::Frame(frame) => {
                 let index = self.stream_index(member);
                 let view = self.coordinator.coordinator.map().and_then(|map| map.group(message.group));
-                let required =
-                    view.into_iter().flat_map(|view| view.in_sync()).map(|(role, host)| (usize::from(role.0) - k, host));
+                let required = view
+                    .into_iter()
+                    .flat_map(|view| view.in_sync())
+                    .map(|(role, host)| (usize::from(role.0) - k, host));
                 self.shadow.streams[index].sent(from, frame.term, frame.committed, &frame.records, required)
             }
             GroupBody::Ack(ack) => self.confirm(from, message, ack.term, ack.received),

@@ -148,8 +148,9 @@ impl World {
         self.queue.push(next, Event::Heartbeat { node: node as u16, life });
         if self.nodes[node].state == Life::Up {
             let first = node * self.options.shards;
-            let versions = (first..first + self.options.shards)
-                .map(|host| self.shards[host].host.as_ref().and_then(proto::Host::map).map_or(0, |map| map.version));
+            let versions = (first..first + self.options.shards).map(|host| {
+                self.shards[host].host.as_ref().and_then(proto::Host::map).map_or(0, |map| map.version)
+            });
             let map = versions.min().unwrap_or(0);
             self.send_up(node, ToCoordinator::Heartbeat { host: self.nodes[node].id, map });
         }

@@ -98,7 +98,8 @@ impl World {
         let mut nodes: Vec<Node> =
             (0..options.nodes).map(|n| Node::new(n, clock(&mut rng.processes), &options)).collect();
         for node in &mut nodes {
-            let line = |rng: &mut Rng| if rng.percent(70) { 100 } else { rng.range(100, options.network.line_us) };
+            let line =
+                |rng: &mut Rng| if rng.percent(70) { 100 } else { rng.range(100, options.network.line_us) };
             node.line.delay_us = (line(&mut rng.network), line(&mut rng.network));
         }
         let shards = (0..options.nodes * options.shards).map(|_| Shard::empty()).collect();

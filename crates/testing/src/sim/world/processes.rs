@@ -187,8 +187,10 @@ impl World {
                 self.trace.line(self.now, &line);
             }
             self.digest.mix(view.version.0 ^ (group as u64) << 32 ^ self.now << 8);
-            if self.options.faults.beyond == 0 && view.data.iter().any(|role| role.status == RoleStatus::Lost) {
-                broken = Some((view.group, "roles are lost, though never more than m members were".to_owned()));
+            if self.options.faults.beyond == 0 && view.data.iter().any(|role| role.status == RoleStatus::Lost)
+            {
+                broken =
+                    Some((view.group, "roles are lost, though never more than m members were".to_owned()));
             }
             for (role, data) in view.data_roles() {
                 let start = match data.status {
