@@ -73,5 +73,4 @@ planted! {
     a_value_shown_before_its_commit_is_found: IndexSwitchBeforeCommit;
     a_session_beside_an_unsettled_stream_is_found: SessionWhileFenced;
     a_settle_that_is_obeyed_twice_is_found: SettleRepeated;
-    a_repair_that_overwrites_present_pages_is_found: RepairOverwritesPresent;
 }

@@ -250,15 +250,11 @@ impl Primary {
 
     fn fill(&mut self, context: &mut Context<'_>, pages: PageRange, bytes: &[u8]) {
         let Some(store) = self.store_mut() else { return };
-        // Only what is absent: a page that came meanwhile may have been written since.
-        for (page, bytes) in pages.iter().zip(bytes.chunks_exact(PAGE_BYTES)) {
-            let page = PageRange { first: page, count: 1 };
-            let wanted = !store.pages_present(page) || crate::planted(crate::Bug::RepairOverwritesPresent);
-            if wanted && store.fill(page, bytes).is_err() {
-                tracing::warn!(member = %self.member, "no memory for repaired pages; trying again later");
-                self.repair.starved = Some(context.now.time);
-                return;
-            }
+        // Pages that came meanwhile may have been written since: the store keeps those.
+        if store.fill(pages, bytes).is_err() {
+            tracing::warn!(member = %self.member, "no memory for repaired pages; trying again later");
+            self.repair.starved = Some(context.now.time);
+            return;
         }
         self.retry_waiting(context);
         self.demand_waiting(context);
