@@ -25,6 +25,7 @@ impl Rng {
     }
 
     /// Any number.
+    #[allow(clippy::should_implement_trait)] // an endless source is no iterator
     pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         scatter(self.state)

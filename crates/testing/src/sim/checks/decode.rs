@@ -1,6 +1,7 @@
 //! Durability, by doing what a recovery would do with the memory that there is.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use cluster::{KeyHash, RoleStatus, Seq};
 use store::{Addr, IndexHash, IndexOp, Item, ItemError, MAX_ITEM_BYTES, PAGE_BYTES, PageRange};
@@ -276,8 +277,8 @@ impl Look<'_> {
         let range = PageRange::covering(start, len);
         let mut bytes = Vec::with_capacity(range.len_bytes());
         for page in range.iter() {
-            if !pages.contains_key(&page) {
-                pages.insert(page, self.decode_page(loss, role, page)?);
+            if let Entry::Vacant(vacant) = pages.entry(page) {
+                vacant.insert(self.decode_page(loss, role, page)?);
             }
             bytes.extend_from_slice(&pages[&page][..]);
         }
