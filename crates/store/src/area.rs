@@ -1,10 +1,15 @@
 //! An area: the address space of a data role, or the parity of one, used extent by extent within the budget.
 
 use crate::arena::{self, Arena};
-use crate::{ADDR_UNIT_BYTES, Budget, Category, Charge, EXTENT_BYTES, OutOfMemory};
+use crate::{ADDR_UNIT_BYTES, Budget, Category, Charge, EXTENT_BYTES, MAX_ITEM_BYTES, OutOfMemory};
 
 /// Largest area: what an `Addr` can name.
 pub const MAX_AREA_BYTES: usize = (1 << 32) * ADDR_UNIT_BYTES;
+
+/// Extents of a stand-in that may be paid from the headroom: the longest item crosses one boundary, and a write needs an
+/// old item and a free slot at the same time.
+const REPAIR_EXTENTS: usize = 2;
+const _: () = assert!(MAX_ITEM_BYTES <= EXTENT_BYTES);
 
 /// Why no area could be reserved.
 #[derive(Debug, thiserror::Error)]
@@ -51,20 +56,47 @@ impl Area {
     /// # Errors
     /// If the budget or the system has no memory for it, or it lies outside of the area.
     pub fn commit(&mut self, extent: u32) -> Result<(), OutOfMemory> {
-        if self.arena.is_committed(extent) {
-            return Ok(());
+        self.commit_paid_by(extent, Budget::try_reserve_extent)
+    }
+
+    /// As [`Self::commit`], for pages that come back by repair: the first few extents may use the budget's headroom, as
+    /// nothing of the role could be served without them.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn commit_for_repair(&mut self, extent: u32) -> Result<(), OutOfMemory> {
+        if self.may_use_headroom() {
+            self.commit_paid_by(extent, Budget::try_reserve_for_repair)
+        } else {
+            self.commit(extent)
         }
-        let budget = self.charge.budget().clone();
-        if extent as usize >= self.limit_bytes() / EXTENT_BYTES {
-            return Err(self.out_of_memory());
+    }
+
+    /// Whether [`Self::commit_for_repair`] would find room in the budget now.
+    #[must_use]
+    pub fn has_room_for_repair(&self) -> bool {
+        let budget = self.charge.budget();
+        if self.may_use_headroom() {
+            budget.has_room_for_repair(EXTENT_BYTES)
+        } else {
+            budget.has_room_for_extent(EXTENT_BYTES)
         }
-        budget.try_reserve_extent(self.category, EXTENT_BYTES)?;
-        if self.arena.commit(extent).is_err() {
-            budget.release(self.category, EXTENT_BYTES);
-            return Err(self.out_of_memory());
+    }
+
+    /// Gives the memory of `extent` back to the system and to the budget; zero when it is committed again. False, and
+    /// nothing has changed, if it was not usable or the system refuses (locked memory).
+    pub fn decommit(&mut self, extent: u32) -> bool {
+        let done = self.arena.is_committed(extent) && self.arena.decommit(extent).is_ok();
+        if done {
+            self.charge.set(self.charge.bytes() - EXTENT_BYTES);
         }
-        self.charge.adopt(EXTENT_BYTES);
-        Ok(())
+        done
+    }
+
+    /// The first usable extent from `from` on.
+    #[must_use]
+    pub fn next_committed(&self, from: u32) -> Option<u32> {
+        self.arena.next_committed(from)
     }
 
     /// Whether `extent` is usable.
@@ -118,6 +150,30 @@ impl Area {
     #[must_use]
     pub fn committed_bytes(&self) -> usize {
         self.arena.committed_count() * EXTENT_BYTES
+    }
+
+    fn may_use_headroom(&self) -> bool {
+        self.arena.committed_count() < REPAIR_EXTENTS
+    }
+
+    fn commit_paid_by(
+        &mut self,
+        extent: u32,
+        reserve: fn(&Budget, Category, usize) -> Result<(), OutOfMemory>,
+    ) -> Result<(), OutOfMemory> {
+        if self.arena.is_committed(extent) {
+            return Ok(());
+        }
+        if extent as usize >= self.limit_bytes() / EXTENT_BYTES {
+            return Err(self.out_of_memory());
+        }
+        reserve(self.charge.budget(), self.category, EXTENT_BYTES)?;
+        if self.arena.commit(extent).is_err() {
+            self.charge.budget().release(self.category, EXTENT_BYTES);
+            return Err(self.out_of_memory());
+        }
+        self.charge.adopt(EXTENT_BYTES);
+        Ok(())
     }
 
     fn out_of_memory(&self) -> OutOfMemory {
@@ -175,6 +231,37 @@ mod tests {
         assert!(area.commit(2).is_err());
         assert_eq!((area.committed_bytes(), area.is_committed(2)), (2 << 20, false));
         assert_eq!(budget.total_used(), 2 << 20);
+    }
+
+    #[test]
+    fn what_was_given_back_is_not_charged_and_is_zero_the_next_time() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(4 * EXTENT_BYTES, &budget);
+        (0..3).for_each(|extent| area.commit(extent).unwrap());
+        area.bytes_mut(0, 3 * EXTENT_BYTES).fill(7);
+        assert!(area.decommit(1) && !area.decommit(1) && !area.decommit(3));
+        assert!(!area.is_committed(1) && !area.covers(EXTENT_BYTES, 1));
+        assert_eq!((area.next_committed(1), area.next_committed(3)), (Some(2), None));
+        assert_eq!(budget.used(Category::Area), 2 * EXTENT_BYTES as u64);
+        area.commit(1).unwrap();
+        assert_eq!(area.bytes(EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
+        assert_eq!((area.bytes(EXTENT_BYTES - 1, 1), area.bytes(2 * EXTENT_BYTES, 1)), (&[7][..], &[7][..]));
+        drop(area);
+        assert_eq!(budget.total_used(), 0);
+    }
+
+    #[test]
+    fn the_first_extents_of_a_repair_may_use_the_headroom() {
+        let budget = Budget::new(256 << 20);
+        budget.try_reserve_extent(Category::Parity, 248 << 20).unwrap();
+        let mut area = area(8 * EXTENT_BYTES, &budget);
+        assert!(area.commit(0).is_err() && area.has_room_for_repair());
+        area.commit_for_repair(5).unwrap();
+        area.commit_for_repair(2).unwrap();
+        assert!(!area.has_room_for_repair() && area.commit_for_repair(0).is_err());
+        assert!(area.decommit(5));
+        area.commit_for_repair(0).unwrap();
+        assert_eq!(budget.total_used(), 250 << 20);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reserved address space: the one place of this crate with unsafe code.
 //!
 //! An arena maps its whole length without access rights, so it costs no memory; extents become readable and writable
-//! one by one and are zero until written. Soundness rests on one invariant: `committed` holds exactly the extents with
-//! read and write access, and every slice is checked against it.
+//! one by one, are zero until written, and can be given back. Soundness rests on one invariant: every extent in
+//! `committed` has read and write access, and every slice is checked against it.
 
 #![allow(unsafe_code)]
 
@@ -67,6 +67,34 @@ impl Arena {
             return Err(io::Error::last_os_error());
         }
         self.committed.insert(extent);
+        Ok(())
+    }
+
+    /// The first usable extent from `from` on.
+    pub(crate) fn next_committed(&self, from: u32) -> Option<u32> {
+        self.committed.first_present(from)
+    }
+
+    /// Gives the memory of a usable extent back to the system; all zero should it be committed again.
+    pub(crate) fn decommit(&mut self, extent: u32) -> io::Result<()> {
+        assert!(self.committed.contains(extent), "extent {extent} is not committed");
+        let start = extent as usize * EXTENT_BYTES;
+        // SAFETY: the extent lies inside of our own mapping, as it was committed; &mut self says that no slice of it is
+        // alive. Private anonymous memory reads as zero afterwards.
+        let done = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            libc::madvise(at, EXTENT_BYTES, libc::MADV_DONTNEED)
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.committed.remove(extent);
+        // SAFETY: as above. A failure (too many mappings) leaves access rights that nobody uses: no slice is given out
+        // of what is not in `committed`, and what nobody writes stays zero and costs nothing.
+        let _ = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            libc::mprotect(at, EXTENT_BYTES, libc::PROT_NONE)
+        };
         Ok(())
     }
 

@@ -10,12 +10,18 @@
 //!   and by the extents that this very node has granted: at most 12 bytes for each 48 of them, with items of
 //!   100 bytes 6 %;
 //! - extents leave one part in [`HEADROOM_SHARE`] of the limit to all that, and none is granted while the rest is used.
+//!
+//! One kind of extent may use the headroom: the first few of a stand-in ([`Budget::try_reserve_for_repair`]), without which
+//! a full node could serve nothing of a role that it took over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One part in this many of the limit is never given to extents: indexes, logs and buffers grow after them.
 pub const HEADROOM_SHARE: u64 = 32;
+
+/// What stand-ins leave of the headroom, at most: the parities of the same node need room for the sessions of others.
+const SESSION_ROOM_BYTES: u64 = 1 << 20;
 
 /// What memory is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +107,20 @@ impl Budget {
         self.reserve_below(self.extent_limit(), category, bytes as u64)
     }
 
+    /// As [`Self::try_reserve`], for what a stand-in cannot do without: all of the headroom but a little for sessions.
+    ///
+    /// # Errors
+    /// If that would pass the limit; nothing is taken then.
+    pub fn try_reserve_for_repair(&self, category: Category, bytes: usize) -> Result<(), OutOfMemory> {
+        self.reserve_below(self.repair_limit(), category, bytes as u64)
+    }
+
+    /// Whether [`Self::try_reserve_for_repair`] would give `bytes` now.
+    #[must_use]
+    pub fn has_room_for_repair(&self, bytes: usize) -> bool {
+        self.total_used().saturating_add(bytes as u64) <= self.repair_limit()
+    }
+
     /// Whether [`Self::try_reserve_extent`] would give `bytes` now.
     #[must_use]
     pub fn has_room_for_extent(&self, bytes: usize) -> bool {
@@ -151,6 +171,11 @@ impl Budget {
 
     fn extent_limit(&self) -> u64 {
         self.0.limit - self.0.limit / HEADROOM_SHARE
+    }
+
+    fn repair_limit(&self) -> u64 {
+        let headroom = self.0.limit / HEADROOM_SHARE;
+        self.0.limit - (headroom / 2).min(SESSION_ROOM_BYTES)
     }
 
     fn reserve_below(&self, limit: u64, category: Category, bytes: u64) -> Result<(), OutOfMemory> {
@@ -252,6 +277,20 @@ mod tests {
         assert_eq!(budget.total_used(), 3300);
         assert!(!budget.has_room(0));
         assert!(budget.try_reserve(Category::Log, 1).is_err());
+    }
+
+    #[test]
+    fn repair_may_use_the_headroom_but_for_what_sessions_need() {
+        let budget = Budget::new(3200);
+        budget.try_reserve_extent(Category::Area, 3100).unwrap();
+        assert!(!budget.has_room_for_extent(1) && budget.has_room_for_repair(50));
+        assert!(!budget.has_room_for_repair(51));
+        assert!(budget.try_reserve_for_repair(Category::Area, 51).is_err());
+        budget.try_reserve_for_repair(Category::Area, 50).unwrap();
+        assert_eq!(budget.total_used(), 3150);
+        let large = Budget::new(1 << 40);
+        assert!(large.has_room_for_repair((1 << 40) - (1 << 20)));
+        assert!(!large.has_room_for_repair((1 << 40) - (1 << 20) + 1));
     }
 
     #[test]

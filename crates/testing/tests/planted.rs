@@ -4,19 +4,21 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto::{Bug, plant};
-use testing::sim::{Options, Report, run};
+use testing::sim::{Focus, Options, Report, run};
 
-/// In how many seeds, from 1 on, each bug must show.
-fn budget(bug: Bug) -> u64 {
+/// Where each bug shows, and in how many seeds, from 1 on, it must.
+fn hunting_ground(bug: Bug) -> (Focus, u64) {
     match bug {
-        Bug::AckBeforeParity => 3,
-        _ => 300,
+        Bug::SessionWhileFenced => (Focus::DoubleFaults, 250),
+        Bug::SettleRepeated => (Focus::SlowLines, 100),
+        _ => (Focus::Anything, 150),
     }
 }
 
 /// What came of a seed: a report, or a panic of the state machines themselves.
-fn outcome(seed: u64) -> Option<String> {
-    let caught: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| run(&Options::draw(seed))));
+fn outcome(seed: u64, focus: Focus) -> Option<String> {
+    let options = Options::draw_focused(seed, focus);
+    let caught: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| run(&options)));
     match caught {
         Ok(report) => report.failure.map(|failure| format!("{}: {}", failure.rule, failure.what)),
         Err(panic) => {
@@ -29,18 +31,20 @@ fn outcome(seed: u64) -> Option<String> {
 
 /// The first seed that shows `bug`, and how.
 fn hunt(bug: Bug) -> Option<(u64, String)> {
-    (1..=budget(bug)).find_map(|seed| {
+    let (focus, budget) = hunting_ground(bug);
+    (1..=budget).find_map(|seed| {
         plant(Some(bug));
-        let found = outcome(seed);
+        let found = outcome(seed, focus);
         plant(None);
         found.map(|how| (seed, how))
     })
 }
 
 fn is_found(bug: Bug) {
-    let Some((seed, how)) = hunt(bug) else { panic!("{bug:?} hides for {} seeds", budget(bug)) };
-    println!("{bug:?}: seed {seed}, {how}");
-    assert_eq!(outcome(seed), None, "seed {seed} must pass without {bug:?}");
+    let (focus, budget) = hunting_ground(bug);
+    let Some((seed, how)) = hunt(bug) else { panic!("{bug:?} hides for {budget} seeds of {focus:?}") };
+    println!("{bug:?}: seed {seed} of {focus:?}, {how}");
+    assert_eq!(outcome(seed, focus), None, "seed {seed} must pass without {bug:?}");
 }
 
 macro_rules! planted {

@@ -1,10 +1,13 @@
 //! Page repair: at a stand-in (R1, R2, R6) and at the other primaries (R3). Group protocol, section 5.
+//!
+//! A stand-in without memory for all of its pages stays one that is rebuilding: what requests wait for is repaired in place of
+//! other pages (`DataStore::surrender`), and the sweep pauses until there is memory.
 
 use std::collections::BTreeMap;
 
 use cluster::{HostId, RoleIndex, RoleStatus, Time};
 use smallvec::SmallVec;
-use store::{PAGE_BYTES, PageRange, RUN_BYTES};
+use store::{EXTENT_BYTES, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES};
 use wire::message::{Abort, GroupBody, Open, Page, Read, Residual, SessionId, ToCoordinator};
 
 use super::{Phase, Primary};
@@ -12,6 +15,8 @@ use crate::outbox::Context;
 
 /// Pages of a 64 KiB run: the most that one session repairs.
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+
+const EXTENT_PAGES: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
 
 /// How often the time of a session is doubled on a slow network.
 const MAX_DOUBLINGS: u32 = 5;
@@ -23,7 +28,7 @@ pub(super) struct Repair {
     count: u64,
     /// When the coordinator was last told that all pages are here.
     reported: Option<Time>,
-    /// When this node last had no memory for repaired pages; no session is opened for a retry time-out after it.
+    /// When this node last had no memory for swept pages; the sweep pauses for a retry time-out after it.
     starved: Option<Time>,
     /// Sessions in a row that came to nothing: each doubles the next ones' time.
     failures: u32,
@@ -62,6 +67,12 @@ impl Repair {
         self.sessions.values().any(|s| page >= s.pages.first && page < s.pages.first + s.pages.count)
     }
 
+    fn sessions_over(&self, extent: u32) -> Vec<u64> {
+        let pages = PageRange { first: extent * EXTENT_PAGES, count: EXTENT_PAGES };
+        let over = self.sessions.iter().filter(|(_, session)| overlap(session.pages, pages));
+        over.map(|(number, _)| *number).collect()
+    }
+
     fn count_of(&self, cause: Cause) -> usize {
         self.sessions.values().filter(|session| session.cause == cause).count()
     }
@@ -70,11 +81,7 @@ impl Repair {
 impl Primary {
     /// Whether sessions can succeed now: every lost role's stream has one settled end, so that all parities hold the
     /// same bytes of it in their sums.
-    fn may_repair(&self, context: &Context<'_>) -> bool {
-        let now = context.now.time;
-        if self.repair.starved.is_some_and(|at| now.since(at) < context.timing.retry_us) {
-            return false;
-        }
+    fn may_repair(&self) -> bool {
         let settled = self.view.data.iter().all(|role| role.status != RoleStatus::Fenced)
             || crate::planted(crate::Bug::SessionWhileFenced);
         settled && !self.parities.is_empty() && matches!(self.phase, Phase::Serving(_))
@@ -82,7 +89,7 @@ impl Primary {
 
     /// Opens sessions for those of `pages` that are absent and not under repair, run by run.
     pub(super) fn demand_pages(&mut self, context: &mut Context<'_>, pages: PageRange) {
-        if !self.may_repair(context) {
+        if !self.may_repair() {
             return;
         }
         for piece in split_by_run(pages) {
@@ -108,7 +115,9 @@ impl Primary {
 
     /// The background sweep: keeps a few sessions open until no page is absent, then reports.
     pub(super) fn sweep(&mut self, context: &mut Context<'_>) {
-        if !self.is_rebuilding() || !self.may_repair(context) {
+        let now = context.now.time;
+        let starved = self.repair.starved.is_some_and(|at| now.since(at) < context.timing.retry_us);
+        if starved || !self.is_rebuilding() || !self.may_repair() {
             return;
         }
         let mut from = 0;
@@ -227,7 +236,7 @@ impl Primary {
         let session = self.repair.sessions.remove(&id.number).expect("looked up above");
         self.repair.failures = 0;
         match self.solve(context, &session) {
-            Some(pages) => self.fill(context, session.pages, &pages),
+            Some(bytes) => self.fill(context, &session, &bytes),
             None => self.retry_smaller(context, &session),
         }
     }
@@ -248,17 +257,47 @@ impl Primary {
         Some(out)
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pages: PageRange, bytes: &[u8]) {
-        let Some(store) = self.store_mut() else { return };
-        // Pages that came meanwhile may have been written since: the store keeps those.
-        if store.fill(pages, bytes).is_err() {
-            tracing::warn!(member = %self.member, "no memory for repaired pages; trying again later");
-            self.repair.starved = Some(context.now.time);
+    fn fill(&mut self, context: &mut Context<'_>, session: &Session, bytes: &[u8]) {
+        // A session of the sweep may be one that requests have come to wait for.
+        let wanted = session.cause == Cause::Demand
+            || self.waiting.wanted_pages().any(|pages| overlap(pages, session.pages));
+        if let Err(refused) = self.store_pages(context, session.pages, bytes, wanted) {
+            tracing::debug!(member = %self.member, %refused, wanted, "no memory for repaired pages");
+            if !wanted {
+                self.repair.starved = Some(context.now.time);
+            }
+            // The timer opens sessions anew for those who wait.
             return;
         }
         self.retry_waiting(context);
         self.demand_waiting(context);
         self.sweep(context);
+    }
+
+    /// Pages that came meanwhile may have been written since: the store keeps those. If there is no memory for what
+    /// requests wait for, another extent gives way.
+    fn store_pages(
+        &mut self,
+        context: &mut Context<'_>,
+        pages: PageRange,
+        bytes: &[u8],
+        wanted: bool,
+    ) -> Result<(), OutOfMemory> {
+        let Some(store) = self.store_mut() else { return Ok(()) };
+        let Err(refused) = store.fill(pages, bytes) else { return Ok(()) };
+        let extent = if wanted { store.surrender(pages.first / EXTENT_PAGES) } else { None };
+        let extent = extent.ok_or(refused)?;
+        let stored = store.fill(pages, bytes);
+        self.end_sessions_over(context, extent);
+        stored
+    }
+
+    /// `extent` went. A session over it may bring bytes from before the last write that went with it; what requests wait
+    /// for is demanded anew.
+    fn end_sessions_over(&mut self, context: &mut Context<'_>, extent: u32) {
+        for number in self.repair.sessions_over(extent) {
+            self.end_session(context, number);
+        }
     }
 
     /// A run may be partly present elsewhere: single pages have fewer unknowns.
@@ -281,8 +320,12 @@ impl Primary {
 
     /// Ends a session that came to nothing, at its parities too.
     fn give_up(&mut self, context: &mut Context<'_>, number: u64) {
-        let Some(session) = self.repair.sessions.remove(&number) else { return };
         self.repair.failures += 1;
+        self.end_session(context, number);
+    }
+
+    fn end_session(&mut self, context: &mut Context<'_>, number: u64) {
+        let Some(session) = self.repair.sessions.remove(&number) else { return };
         let abort = Abort { session: self.session_id(number) };
         for (role, host) in self.hosts_of(&session.parities) {
             self.sender().send(context, host, role, GroupBody::Abort(abort.clone()));
@@ -314,6 +357,10 @@ impl Primary {
     }
 }
 
+fn overlap(a: PageRange, b: PageRange) -> bool {
+    a.first < b.first + b.count && b.first < a.first + a.count
+}
+
 /// Cuts a range at the boundaries of 64 KiB runs.
 fn split_by_run(pages: PageRange) -> impl Iterator<Item = PageRange> {
     let end = pages.first + pages.count;
@@ -327,4 +374,27 @@ fn split_by_run(pages: PageRange) -> impl Iterator<Item = PageRange> {
         next = stop;
         Some(piece)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_over_an_extent_are_found() {
+        let mut repair = Repair::default();
+        for (number, first) in [(1, 0), (2, EXTENT_PAGES - 1), (3, EXTENT_PAGES), (4, 2 * EXTENT_PAGES - 1)] {
+            let session = Session {
+                pages: PageRange { first, count: 1 },
+                parities: SmallVec::new(),
+                opened: SmallVec::new(),
+                residuals: Vec::new(),
+                started: Time(0),
+                cause: Cause::Demand,
+            };
+            repair.sessions.insert(number, session);
+        }
+        assert_eq!(repair.sessions_over(1), [3, 4]);
+        assert_eq!((repair.sessions_over(0), repair.sessions_over(2)), (vec![1, 2], vec![]));
+    }
 }

@@ -155,6 +155,24 @@ impl Allocator {
         self.recharge();
     }
 
+    /// The inverse of [`Self::activate`]: the runs of `extent` keep their slots and are dormant.
+    pub(crate) fn deactivate(&mut self, extent: u32) {
+        if !self.active.remove(extent) {
+            return;
+        }
+        let first = extent * RUNS_PER_EXTENT;
+        for at in first..first + RUNS_PER_EXTENT {
+            self.lists.unlink(&mut self.runs, at);
+            self.pool.remove(at);
+        }
+    }
+
+    /// The first run of the large item that run `at` is part of; `at` itself if it is part of none.
+    pub(crate) fn head_of(&self, at: u32) -> u32 {
+        let continues = |at: &u32| self.run(*at).is_some_and(|run| run.class == RunClass::LARGE_CONTINUED);
+        (1..=at).rev().take_while(continues).last().map_or(at, |first| first - 1)
+    }
+
     /// A free slot of `class` in a run that is in use already.
     pub(crate) fn take(&mut self, class: RunClass) -> Option<SlotAt> {
         let run = self.lists.fullest_first(&self.runs, class).next()?;
@@ -175,8 +193,13 @@ impl Allocator {
     /// Pages of a free slot of `class` in a run that is in use.
     pub(crate) fn free_slot_pages(&self, class: RunClass) -> Option<PageRange> {
         let run = self.lists.fullest_first(&self.runs, class).next()?;
-        let slot = self.runs[run as usize].peek()?;
-        Some(slot_pages(run, slot, slot_bytes(class)))
+        self.free_slot_pages_in(run)
+    }
+
+    /// Pages of a free slot of run `at`, which is cut into slots.
+    pub(crate) fn free_slot_pages_in(&self, at: u32) -> Option<PageRange> {
+        let run = self.run(at)?;
+        Some(slot_pages(at, run.peek()?, slot_bytes(run.class)))
     }
 
     /// Cuts the free run `at` into slots of `class` and takes the first one.

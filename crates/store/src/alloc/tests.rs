@@ -106,8 +106,11 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
             }
         }
         check(&allocator);
-        if step == 3000 {
-            allocator.activate(0);
+        match step {
+            3000 => allocator.activate(0),
+            4000 => allocator.deactivate(1),
+            4500 => allocator.activate(1),
+            _ => {}
         }
     }
     for (addr, _) in pending.into_iter().chain(live) {

@@ -33,6 +33,7 @@ impl DataStore {
     /// The item at `addr` was read: it is fetched, and further from eviction.
     pub fn bump(&mut self, addr: Addr, now: UnixSeconds) {
         self.set_now(now);
+        self.note_use(addr);
         if let Some(slot) = self.allocator.slot_mut(addr)
             && slot.is_live()
         {

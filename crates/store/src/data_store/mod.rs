@@ -5,6 +5,8 @@
 //! record is applied or cancelled. Nothing is ever freed but by an applied record, reclaiming included: the store
 //! proposes, the protocol logs.
 //!
+//! The area of a stand-in that is rebuilding is a cache of what the parities encode: `surrender` takes extents back.
+//!
 //! A write, from the protocol's side: `allocate`, encode the item, `delta`, log `allocation.assign` + the index operation; when
 //! the record is committed: `apply_write`, then `apply_op` for each operation in order.
 
@@ -13,6 +15,7 @@ mod presence;
 mod read;
 mod reclaim;
 mod stats;
+mod surrender;
 
 pub use access::Access;
 pub use read::Found;
@@ -30,6 +33,7 @@ use crate::{
     PAGE_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass,
 };
 use reclaim::Reclaimer;
+use surrender::Hand;
 
 /// How a data role is set up.
 #[derive(Clone, Debug)]
@@ -98,6 +102,8 @@ pub struct DataStore {
     allocator: Allocator,
     /// Pages of a stand-in that were written before its time and are not repaired yet.
     absent: PageSet,
+    /// Which extent goes next when another one is needed more.
+    hand: Hand,
     growth: Growth,
     reclaimer: Reclaimer,
     /// Slots that uncommitted records refer to, with the number of such records.
@@ -156,6 +162,7 @@ impl DataStore {
             replica,
             allocator,
             absent,
+            hand: Hand::default(),
             growth: Growth { open: true, next: 0 },
             reclaimer: Reclaimer::default(),
             pins: FastMap::default(),
@@ -220,10 +227,22 @@ impl DataStore {
     pub fn commit_extent(&mut self, extent: u32) -> Result<(), OutOfMemory> {
         let committed = self.area.commit(extent);
         match committed {
-            Ok(()) => self.allocator.activate(extent),
+            Ok(()) => self.begin_extent(extent),
             Err(_) => self.growth.open = false,
         }
         committed
+    }
+
+    /// As [`Self::commit_extent`], for pages that were touched before, so that the parities have the extent.
+    fn commit_for_repair(&mut self, extent: u32) -> Result<(), OutOfMemory> {
+        self.area.commit_for_repair(extent)?;
+        self.begin_extent(extent);
+        Ok(())
+    }
+
+    fn begin_extent(&mut self, extent: u32) {
+        self.allocator.activate(extent);
+        self.spare_extent(extent);
     }
 
     /// A parity has no memory for `extent`: no further one is asked for until [`Self::allow_growth`].
@@ -388,6 +407,6 @@ impl DataStore {
 
     fn recharge(&mut self) {
         let pins = self.pins.capacity() * (size_of::<(Addr, u32)>() + 1);
-        self.charge.set(self.absent.memory_bytes() + pins);
+        self.charge.set(self.absent.memory_bytes() + self.hand.memory_bytes() + pins);
     }
 }

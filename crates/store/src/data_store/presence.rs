@@ -1,15 +1,17 @@
 //! Which pages are there. All, except at a stand-in: what was written before its time comes by repair, page by page.
 //!
 //! An absent page is never written: the allocator keeps away from it, and the protocol waits for its repair. So what a
-//! repair brings is still right when it arrives, and a page that is present stays.
+//! repair brings is still right when it arrives. A page that is present stays, unless its extent is taken back
+//! ([`DataStore::surrender`]).
 
 use super::{DataStore, Eviction};
 use crate::alloc::RUNS_PER_EXTENT;
-use crate::{Addr, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
+use crate::{Addr, EXTENT_BYTES, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
 
 /// Longest range that a repair session covers.
 const MAX_REPAIR_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 const PAGES_PER_RUN: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+pub(super) const PAGES_PER_EXTENT: u32 = PAGES_PER_RUN * RUNS_PER_EXTENT;
 /// Free runs that are looked at for one without absent pages.
 const MAX_RUN_SEARCH: usize = 64;
 
@@ -38,14 +40,16 @@ impl DataStore {
     /// Stores what a repair brought and marks the pages present. Pages that are present already keep their bytes.
     ///
     /// # Errors
-    /// If this node has no memory for them; nothing has changed then.
+    /// If this node has no memory for them; no page has changed then. [`Self::surrender`] may help.
     ///
     /// # Panics
     /// If `bytes` is not as long as `pages`, or they lie outside of the area.
     pub fn fill(&mut self, pages: PageRange, bytes: &[u8]) -> Result<(), OutOfMemory> {
         assert_eq!(bytes.len(), pages.len_bytes(), "a page has {PAGE_BYTES} bytes");
         for page in pages.iter() {
-            self.commit_extent(page / PAGES_PER_RUN / RUNS_PER_EXTENT)?;
+            if self.absent.contains(page) {
+                self.commit_for_repair(page / PAGES_PER_EXTENT)?;
+            }
         }
         for (page, bytes) in pages.iter().zip(bytes.chunks_exact(PAGE_BYTES)) {
             if self.absent.remove(page) {
@@ -102,16 +106,57 @@ impl DataStore {
         pool.first_stretch(span)
     }
 
-    /// Absent pages whose repair gives room for an item of `class`, at once or by letting something be reclaimed.
+    /// Absent pages whose repair gives room for an item of `class`, at once or by letting something be reclaimed. Each answer
+    /// is a step ahead even where every repair costs another extent: it names pages that will be used themselves.
     pub(super) fn absent_room(&self, class: RunClass) -> Option<PageRange> {
         if self.absent.is_empty() {
             return None;
         }
+        let evictable = class != RunClass::LARGE && self.config.eviction == Eviction::Clock;
         self.absent_free_slot(class).or_else(|| self.absent_free_run()).or_else(|| {
-            let evictable = class != RunClass::LARGE && self.config.eviction == Eviction::Clock;
             let reclaimable = evictable && self.has_readable_item();
-            if reclaimable { None } else { self.next_absent(0) }
+            if reclaimable { None } else { self.dormant_room(class).or_else(|| self.absent_hope(evictable)) }
         })
+    }
+
+    /// Room for an item of `class` in extents that are not committed, slots or free runs.
+    fn dormant_room(&self, class: RunClass) -> Option<PageRange> {
+        if class == RunClass::LARGE {
+            return None;
+        }
+        let runs = 0..self.allocator.runs().len() as u32;
+        runs.filter(|at| !self.allocator.is_active(*at)).find_map(|at| self.dormant_room_in(at, class))
+    }
+
+    /// As above, in run `at`. Where the room itself was never written, any absent page of the extent brings it back.
+    fn dormant_room_in(&self, at: u32, class: RunClass) -> Option<PageRange> {
+        let wanted = match self.allocator.run(at)?.class {
+            RunClass::FREE => pages_of_run(at),
+            of_run if of_run == class => self.allocator.free_slot_pages_in(at)?,
+            _ => return None,
+        };
+        let extent = (at / RUNS_PER_EXTENT) as usize * EXTENT_BYTES;
+        self.absent_within(wanted.start_byte(), wanted.len_bytes())
+            .or_else(|| self.absent_within(extent, EXTENT_BYTES))
+    }
+
+    /// There is no free slot anywhere. With eviction, an item that could be evicted if it were here. Without, compaction finds
+    /// room once all is here: of no use, and not worth the memory of others, where not all can be.
+    fn absent_hope(&self, evictable: bool) -> Option<PageRange> {
+        if evictable {
+            let mut runs = 0..self.allocator.runs().len() as u32;
+            return runs.find_map(|at| self.absent_item_in(at));
+        }
+        let fits = |pages: &PageRange| {
+            self.area.is_committed(pages.first / PAGES_PER_EXTENT) || self.area.has_room_for_repair()
+        };
+        self.next_absent(0).filter(fits)
+    }
+
+    fn absent_item_in(&self, at: u32) -> Option<PageRange> {
+        let bytes = self.allocator.slot_bytes(at);
+        let unread = |addr: Addr| self.is_claimable(addr).then(|| self.absent_within(addr.byte(), bytes))?;
+        self.live_addrs(at).find_map(unread)
     }
 
     fn absent_free_slot(&self, class: RunClass) -> Option<PageRange> {

@@ -86,8 +86,11 @@ impl DataStore {
     fn read(&self, addr: Addr) -> Result<Item<'_>, Unread> {
         let start = addr.byte();
         let slot_len = self.allocator.slot_len(addr).ok_or(Unread::NoItem)?;
-        if let Some(pages) = self.absent_within(start, ITEM_HEADER_BYTES) {
-            return Err(Unread::Absent(pages));
+        if self.absent_within(start, ITEM_HEADER_BYTES).is_some() {
+            // All of the slot at once: where memory is short, what comes piece by piece may go meanwhile.
+            return self
+                .absent_within(start, slot_len)
+                .map_or(Err(Unread::NoItem), |pages| Err(Unread::Absent(pages)));
         }
         let len = self.header(addr).map(|header| header.len_bytes()).filter(|len| *len <= slot_len);
         let len = len.ok_or(Unread::NoItem)?;

@@ -6,10 +6,12 @@ use bytes::Bytes;
 use cluster::{ClusterId, KeyHash, UnixSeconds};
 use store::{
     Addr, Budget, Category, DataStore, EXTENT_BYTES, Eviction, Found, IndexHash, IndexOp, ItemSpec,
-    ItemState, PageRange, Reclaim, Replica, Shortage, StoreConfig, Victim,
+    ItemState, PAGE_BYTES, PageRange, Reclaim, Replica, Shortage, StoreConfig, Victim,
 };
 
 pub const CLUSTER: ClusterId = ClusterId(7);
+
+const PAGES_PER_EXTENT: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
 
 /// The store said that there is no room.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Role {
     pub now: UnixSeconds,
     pub evicted: usize,
     pub moved: usize,
+    /// Extents that were taken back for lack of memory.
+    pub surrendered: usize,
     /// Records that may be uncommitted.
     pub window: usize,
     log: VecDeque<Record>,
@@ -72,8 +76,23 @@ impl Role {
     ) -> Self {
         let shadow = vec![0; config.area_limit_bytes];
         let (log, pending) = (VecDeque::new(), BTreeMap::new());
-        let (now, evicted, moved, window) = (UnixSeconds(1000), 0, 0, 8);
-        Self { store, budget, config, parity, shadow, model, now, evicted, moved, window, log, pending }
+        let (now, window) = (UnixSeconds(1000), 8);
+        let (evicted, moved, surrendered) = (0, 0, 0);
+        Self {
+            store,
+            budget,
+            config,
+            parity,
+            shadow,
+            model,
+            now,
+            evicted,
+            moved,
+            surrendered,
+            window,
+            log,
+            pending,
+        }
     }
 
     pub fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), NoRoom> {
@@ -82,9 +101,9 @@ impl Role {
 
     pub fn set_with_expiry(&mut self, key: &[u8], value: &[u8], expiry: u32) -> Result<(), NoRoom> {
         let image = encode(key, value, expiry);
-        let allocation = self.make_room(image.len())?;
+        let (old, allocation) = self.place(key, image.len())?;
         self.model.insert(key.to_vec(), (value.to_vec(), expiry));
-        self.log_put(key, &image, allocation);
+        self.log_put(key, &image, old, allocation);
         Ok(())
     }
 
@@ -111,7 +130,7 @@ impl Role {
 
     /// The committed value. Repairs what is absent from the shadow.
     pub fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
-        loop {
+        for _ in 0..1000 {
             match self.store.find(hash(key), key) {
                 Found::Hit(addr) => {
                     self.store.bump(addr, self.now);
@@ -124,12 +143,26 @@ impl Role {
                 Found::Corrupt(addr) => panic!("{addr} is corrupt"),
             }
         }
+        panic!("no progress in reading: {:?}", self.store.stats());
     }
 
     pub fn repair(&mut self, pages: PageRange) {
         assert!(pages.count > 0 && pages.count <= 16);
         let start = pages.start_byte();
-        self.store.fill(pages, &self.shadow[start..start + pages.len_bytes()]).unwrap();
+        while self.store.fill(pages, &self.shadow[start..start + pages.len_bytes()]).is_err() {
+            self.take_back(pages.first / PAGES_PER_EXTENT);
+        }
+    }
+
+    /// There is no memory: another extent gives way, at the latest when nothing is under way.
+    fn take_back(&mut self, keep: u32) {
+        match self.store.surrender(keep) {
+            Some(extent) => {
+                assert!(extent != keep && !self.store.extent_committed(extent));
+                self.surrendered += 1;
+            }
+            None => assert!(self.commit_one(), "no memory for extent {keep}: {:?}", self.store.stats()),
+        }
     }
 
     pub fn commit_all(&mut self) {
@@ -175,15 +208,34 @@ impl Role {
         }
     }
 
+    /// Whatever is present is what the parities encode; what was never written is zero.
+    pub fn check_present(&mut self) {
+        self.commit_all();
+        for page in 0..(self.config.area_limit_bytes / PAGE_BYTES) as u32 {
+            let pages = PageRange { first: page, count: 1 };
+            if self.store.pages_present(pages) {
+                let start = pages.start_byte();
+                assert!(
+                    self.store.page_bytes(pages) == &self.shadow[start..start + PAGE_BYTES],
+                    "page {page}"
+                );
+            }
+        }
+        self.check_memory();
+        assert!(self.budget.total_used() <= self.budget.limit());
+    }
+
     /// Shares of the memory limit: live items, all.
     pub fn live_share(&self) -> f64 {
         self.store.stats().item_bytes as f64 / self.budget.limit() as f64
     }
 
-    fn make_room(&mut self, len: usize) -> Result<store::Allocation, NoRoom> {
-        for _ in 0..2000 {
+    /// Where the key is, and a slot for it. Both at once, since either may have to wait for memory that the other has.
+    fn place(&mut self, key: &[u8], len: usize) -> Result<(Option<Addr>, store::Allocation), NoRoom> {
+        for tries in 1..4000 {
+            let old = self.newest(key);
             match self.store.allocate(len) {
-                Ok(allocation) => return Ok(allocation),
+                Ok(allocation) => return Ok((old, allocation)),
                 Err(Shortage::Extent(extent)) => {
                     let _ = self.store.commit_extent(extent);
                 }
@@ -192,14 +244,27 @@ impl Role {
                 Err(Shortage::Full | Shortage::TooLarge) if !self.commit_one() => return Err(NoRoom),
                 Err(Shortage::Full | Shortage::TooLarge) => {}
             }
+            self.pass_time(tries);
         }
         panic!("no progress in making room for {len} bytes: {:?}", self.store.stats());
+    }
+
+    /// While somebody waits, what is in the log is committed.
+    fn pass_time(&mut self, tries: u32) {
+        if tries.is_multiple_of(50) {
+            self.commit_one();
+        }
     }
 
     fn reclaim(&mut self, len: usize) -> Result<(), NoRoom> {
         match self.store.reclaim(len, self.now) {
             Reclaim::Remove(victims) => self.log_victims(&victims),
-            Reclaim::Move(victims) => victims.into_iter().for_each(|victim| self.log_move(victim)),
+            Reclaim::Move(victims) => {
+                let moved = victims.into_iter().filter(|victim| self.log_move(*victim)).count();
+                if moved == 0 && !self.commit_one() {
+                    return Err(NoRoom);
+                }
+            }
             Reclaim::Nothing if self.commit_one() => {}
             Reclaim::Nothing => return Err(NoRoom),
         }
@@ -223,24 +288,28 @@ impl Role {
         self.append(Record { writes: vec![], ops, pinned, keys }, &places);
     }
 
-    fn log_move(&mut self, victim: Victim) {
+    /// Whether there was a slot to move to.
+    fn log_move(&mut self, victim: Victim) -> bool {
         let image = self.store.item(victim.addr).bytes().to_vec();
         let key = self.store.item(victim.addr).key.to_vec();
         assert!(!self.pending.contains_key(&key), "an item with uncommitted records was proposed");
         match self.store.allocate(image.len()) {
             Ok(allocation) => {
                 self.moved += 1;
-                self.log_put(&key, &image, allocation);
+                self.log_put(&key, &image, Some(victim.addr), allocation);
+                true
             }
-            Err(_) => self.store.unreclaim(victim.addr),
+            Err(_) => {
+                self.store.unreclaim(victim.addr);
+                false
+            }
         }
     }
 
-    fn log_put(&mut self, key: &[u8], image: &[u8], allocation: store::Allocation) {
+    fn log_put(&mut self, key: &[u8], image: &[u8], old: Option<Addr>, allocation: store::Allocation) {
         let addr = allocation.addr;
         let writes = vec![(addr, self.store.delta(addr, image))];
         let mut ops = allocation.assign.to_vec();
-        let old = self.newest(key);
         let hash = hash(key).into();
         ops.push(match old {
             Some(old) => IndexOp::Replace { hash, old, new: addr },
@@ -252,17 +321,19 @@ impl Role {
 
     /// Where the key will be when all is committed.
     fn newest(&mut self, key: &[u8]) -> Option<Addr> {
-        if let Some((addr, _)) = self.pending.get(key) {
-            return *addr;
-        }
-        loop {
+        for tries in 1..4000 {
+            if let Some((addr, _)) = self.pending.get(key) {
+                return *addr;
+            }
             match self.store.find(hash(key), key) {
                 Found::Hit(addr) => return Some(addr),
                 Found::Miss => return None,
                 Found::Absent(pages) => self.repair(pages),
                 Found::Corrupt(addr) => panic!("{addr} is corrupt"),
             }
+            self.pass_time(tries);
         }
+        panic!("no progress in reading: {:?}", self.store.stats());
     }
 
     fn append(&mut self, record: Record, places: &[Option<Addr>]) {

@@ -7,4 +7,5 @@ mod large;
 mod model;
 mod reclaim;
 mod shift;
+mod surrender;
 mod takeover;

@@ -25,7 +25,12 @@ fn copy_of(replica: &Replica, budget: &Budget) -> Replica {
 
 /// The stand-in of a role that is lost with everything committed.
 fn stand_in(lost: Role) -> Role {
-    let budget = Budget::new(LIMIT);
+    stand_in_within(lost, LIMIT)
+}
+
+/// The same on a node with a budget of `limit` bytes.
+pub fn stand_in_within(lost: Role, limit: u64) -> Role {
+    let budget = Budget::new(limit);
     let replica = copy_of(&lost.parity, &budget);
     let store = DataStore::from_replica(lost.config.clone(), budget.clone(), replica).unwrap();
     let mut role = Role::around(store, lost.config.clone(), budget, lost.parity, lost.model);

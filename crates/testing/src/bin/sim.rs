@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use testing::sim::{Options, Stats, Trace, run, run_traced};
+use testing::sim::{Focus, Options, Stats, Trace, run, run_traced};
 
 /// The deterministic simulator. Without options it runs seeds 1..201.
 #[derive(Debug, Parser)]
@@ -25,6 +25,9 @@ struct Arguments {
     /// Print everything that happens (with --seed).
     #[arg(long)]
     trace: bool,
+    /// Look at this more closely, whatever the seed says: anything, double-faults or slow-lines.
+    #[arg(long, value_parser = parse_focus)]
+    focus: Option<Focus>,
     /// Leave the faults out.
     #[arg(long)]
     calm: bool,
@@ -40,6 +43,12 @@ struct Arguments {
     /// Break a rule of the protocol on purpose (needs the feature planted-bugs).
     #[arg(long)]
     planted: Option<String>,
+}
+
+fn parse_focus(text: &str) -> Result<Focus, String> {
+    let named =
+        [Focus::Anything, Focus::DoubleFaults, Focus::SlowLines].into_iter().find(|f| f.to_string() == text);
+    named.ok_or_else(|| "write anything, double-faults or slow-lines".to_owned())
 }
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
@@ -78,7 +87,10 @@ thread_local! {
 
 fn options(seed: u64, arguments: &Arguments) -> Options {
     SEED.with(|cell| cell.set(seed));
-    let options = Options::draw(seed);
+    let options = match arguments.focus {
+        Some(focus) => Options::draw_focused(seed, focus),
+        None => Options::draw(seed),
+    };
     if arguments.calm { options.without_faults() } else { options }
 }
 

@@ -31,7 +31,7 @@ mod trace;
 mod world;
 
 pub use brief::Digest;
-pub use options::{Batching, FaultKind, Faults, Memory, Network, Options, Sizes, Verb};
+pub use options::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Verb};
 pub use process::Life;
 pub use report::{Failure, Report, Stats};
 pub use rng::Rng;

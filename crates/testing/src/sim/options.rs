@@ -14,6 +14,7 @@ pub(crate) mod purpose {
     pub(crate) const FAULTS: u64 = 4;
     pub(crate) const CHECKS: u64 = 5;
     pub(crate) const PROCESSES: u64 = 6;
+    pub(crate) const FOCUS: u64 = 7;
 }
 
 /// What clients ask for; positions in [`Options::mix`].
@@ -180,11 +181,24 @@ pub struct Memory {
     pub evict: bool,
 }
 
+/// What a seed looks at most closely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// Nothing in particular.
+    Anything,
+    /// Second faults into the recovery from the first.
+    DoubleFaults,
+    /// A coordinator whose questions and answers cross.
+    SlowLines,
+}
+
 /// Everything that a seed determines.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The seed.
     pub seed: u64,
+    /// What it looks at.
+    pub focus: Focus,
     /// Data roles.
     pub k: usize,
     /// Parity roles.
@@ -249,6 +263,7 @@ impl Options {
     pub fn quiet(k: usize, m: usize, nodes: usize) -> Self {
         Self {
             seed: 0,
+            focus: Focus::Anything,
             k,
             m,
             nodes,
@@ -308,12 +323,20 @@ impl Options {
     /// What `seed` stands for.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
+        let focus = [Focus::Anything, Focus::DoubleFaults, Focus::SlowLines];
+        let choice = Rng::new(seed, purpose::FOCUS).weighted(&[6, 2, 2]);
+        Self::draw_focused(seed, focus[choice])
+    }
+
+    /// What `seed` would stand for with this focus.
+    #[must_use]
+    pub fn draw_focused(seed: u64, focus: Focus) -> Self {
         let rng = &mut Rng::new(seed, purpose::OPTIONS);
         let options = Self::draw_anything(seed, rng);
-        match rng.weighted(&[6, 2, 2]) {
-            0 => options,
-            1 => options.with_double_faults(rng),
-            _ => options.with_slow_lines(rng),
+        match focus {
+            Focus::Anything => options,
+            Focus::DoubleFaults => options.with_double_faults(rng),
+            Focus::SlowLines => options.with_slow_lines(rng),
         }
     }
 
@@ -326,6 +349,7 @@ impl Options {
         let timing = draw_timing(rng, lease_us, &network);
         let options = Self {
             seed,
+            focus: Focus::Anything,
             k,
             m,
             nodes,
@@ -365,6 +389,7 @@ impl Options {
     /// Second faults into the recovery from the first, again and again: several parities, spare nodes, slow sweeps, and
     /// a parent who sees every crash.
     fn with_double_faults(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::DoubleFaults;
         (self.k, self.m) = rng.pick(&[(2, 2), (3, 2), (2, 3), (4, 3)]);
         self.nodes = self.n() + rng.range(1, 3) as usize;
         self.groups = 1;
@@ -403,6 +428,7 @@ impl Options {
 
     /// Lines to the coordinator on which its repeated questions overtake the answers to the first ones.
     fn with_slow_lines(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::SlowLines;
         let lease_us = rng.pick(&[50_000, 100_000]);
         self.network = draw_network(rng, lease_us);
         self.network.slow_percent = 0;
@@ -439,6 +465,16 @@ impl Options {
     pub fn without_faults(mut self) -> Self {
         self.faults = Faults::none();
         self
+    }
+}
+
+impl fmt::Display for Focus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anything => "anything",
+            Self::DoubleFaults => "double-faults",
+            Self::SlowLines => "slow-lines",
+        })
     }
 }
 

@@ -336,21 +336,19 @@ impl Oracle {
         kept.copied().collect()
     }
 
-    /// The states after `call` took effect in `state`: one if the item is seen, one if it has vanished.
-    fn step(&mut self, call: u32, state: State) -> [Option<State>; 2] {
+    /// The states after `call` took effect in `state`: if the item is seen, if it has expired, if it was evicted.
+    fn step(&mut self, call: u32, state: State) -> [Option<State>; 3] {
         let entry = &self.calls[call as usize];
+        let Some(item) = state else { return [entry.apply(&mut self.contents, None), None, None] };
         let (begun, ended) = entry.unix;
-        let (seen, gone) = match state {
-            None => (false, true),
-            Some(item) => {
-                let expired = item.expiry != 0 && item.expiry <= ended;
-                let alive = item.expiry == 0 || item.expiry > begun;
-                (alive, expired || self.vanishing == Vanishing::Anytime)
-            }
-        };
-        let seen = if seen { entry.apply(&mut self.contents, state) } else { None };
-        let gone = if gone { entry.apply(&mut self.contents, None) } else { None };
-        if seen == gone { [seen, None] } else { [seen, gone] }
+        let alive = item.expiry == 0 || item.expiry > begun;
+        let expired = item.expiry != 0 && item.expiry <= ended;
+        let evicted = self.vanishing == Vanishing::Anytime;
+        let seen = if alive { entry.apply(&mut self.contents, state) } else { None };
+        let gone = if expired || evicted { entry.apply(&mut self.contents, None) } else { None };
+        // A call that found an expired item gone has not removed it: one that began before the second may still act on it.
+        let left = if expired && gone == Some(None) { Some(state) } else { gone };
+        [seen, left, if evicted { gone } else { None }]
     }
 
     fn show(&self, state: State) -> String {
@@ -697,6 +695,19 @@ mod tests {
         let late = oracle.invoke(get(), UnixSeconds(1005));
         assert!(oracle.clone().settle(late, hit("a", 1), UnixSeconds(1005)).is_err());
         oracle.settle(late, miss(), UnixSeconds(1005)).unwrap();
+    }
+
+    #[test]
+    fn a_call_that_began_before_the_second_may_act_after_a_miss() {
+        let mut oracle = Oracle::new(Vanishing::Never);
+        let Op::Store(store) = set("a") else { unreachable!() };
+        let expiring = Op::Store(Store { expiry: Expiry::At(UnixSeconds(1005)), ..store.clone() });
+        now(&mut oracle, expiring, stored(1)).unwrap();
+        let cas = oracle.invoke(Op::Store(Store { compare: Some(1), ..store }), UnixSeconds(1004));
+        let late = oracle.invoke(get(), UnixSeconds(1005));
+        oracle.settle(late, miss(), UnixSeconds(1005)).unwrap();
+        oracle.settle(cas, stored(2), UnixSeconds(1006)).unwrap();
+        now(&mut oracle, get(), hit("a", 2)).unwrap();
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct Stats {
 pub struct Report {
     /// The seed.
     pub seed: u64,
+    /// What it looked at.
+    pub focus: super::options::Focus,
     /// Digest of everything that happened.
     pub digest: Digest,
     /// Counts.
@@ -143,7 +145,11 @@ impl fmt::Display for Report {
                 for line in &self.context {
                     writeln!(f, "  {line}")?;
                 }
-                write!(f, "replay: cargo run -p testing --release --bin sim -- --seed {}", self.seed)
+                write!(
+                    f,
+                    "replay: cargo run -p testing --release --bin sim -- --seed {} --focus {}",
+                    self.seed, self.focus
+                )
             }
         }
     }

@@ -290,6 +290,7 @@ impl World {
         }
         Report {
             seed: self.options.seed,
+            focus: self.options.focus,
             digest: self.digest,
             stats: self.stats,
             ended_at: self.now,

@@ -1,5 +1,7 @@
 //! Room for large items: a window of neighbouring runs is emptied and kept for the next large item.
 
+use std::ops::Range;
+
 use super::Reclaim;
 use crate::alloc::{Hold, Run, SlotState};
 use crate::class::{slot_bytes, slots_in_run};
@@ -22,7 +24,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    fn runs(self) -> std::ops::Range<u32> {
+    fn runs(self) -> Range<u32> {
         self.first..self.first + self.count
     }
 }
@@ -74,6 +76,14 @@ impl DataStore {
         found
     }
 
+    /// Gives the window up if it lies over any of `runs`.
+    pub(in crate::data_store) fn release_window_over(&mut self, runs: Range<u32>) {
+        let over = |window: Window| window.runs().start < runs.end && runs.start < window.runs().end;
+        if self.reclaimer.window.is_some_and(over) {
+            self.release_window();
+        }
+    }
+
     pub(super) fn tend_holds(&mut self) {
         self.tend_compacting();
         let Some(window) = &mut self.reclaimer.window else { return };
@@ -92,11 +102,7 @@ impl DataStore {
 
     /// Live items that lie in run `at`, the large one that continues there included.
     fn items_over(&self, at: u32) -> Vec<Addr> {
-        let mut head = at;
-        while head > 0 && self.allocator.run(head).is_some_and(|run| run.class == RunClass::LARGE_CONTINUED) {
-            head -= 1;
-        }
-        self.live_addrs(head).collect()
+        self.live_addrs(self.allocator.head_of(at)).collect()
     }
 
     /// Start of the window of `span` runs whose items are the fewest and coldest, among the next ones.

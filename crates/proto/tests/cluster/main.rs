@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a panic is how a test reports
 
+mod starved;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -28,6 +30,12 @@ fn host_id(node: u16) -> HostId {
 
 impl Cluster {
     fn new(nodes: u16, profile: &str) -> Self {
+        let store =
+            StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
+        Self::with_memory(nodes, profile, &store, |_| Budget::new(256 << 20))
+    }
+
+    fn with_memory(nodes: u16, profile: &str, store: &StoreConfig, budget: impl Fn(u16) -> Budget) -> Self {
         let profile: Profile = profile.parse().unwrap();
         let config = CoordinatorConfig {
             cluster: ClusterId(7),
@@ -51,12 +59,8 @@ impl Cluster {
                 shard: 0,
                 timing: Timing::default(),
                 limits: Limits::default(),
-                store: StoreConfig {
-                    cluster: ClusterId(7),
-                    area_limit_bytes: 8 << 20,
-                    eviction: Eviction::Clock,
-                },
-                budget: Budget::new(256 << 20),
+                store: store.clone(),
+                budget: budget(node),
             };
             cluster.hosts.insert(NodeId(node), Host::new(config));
         }

@@ -1,0 +1,168 @@
+//! Nodes whose memory is full lose others: there is no room for the pages of the roles that they take over.
+
+use std::collections::BTreeMap;
+
+use store::{Category, EXTENT_BYTES};
+use wire::op::{Delete, Failure};
+
+use super::*;
+
+/// Limit of each node; a 32nd of it is headroom.
+const LIMIT: u64 = 224 << 20;
+/// Extents below the headroom that are left to members: each node has five roles.
+const EXTENTS: u64 = 26;
+
+struct Story {
+    cluster: Cluster,
+    budgets: Vec<Budget>,
+    /// What clients were told.
+    model: BTreeMap<String, Vec<u8>>,
+}
+
+/// Five nodes that are full.
+fn full_cluster(eviction: Eviction) -> Story {
+    let budgets: Vec<Budget> = (0..5).map(|_| Budget::new(LIMIT)).collect();
+    for budget in &budgets {
+        let extents = LIMIT - LIMIT / store::HEADROOM_SHARE;
+        // Something else of the node has the rest: the test need not fill it.
+        let ballast = extents as usize - EXTENTS as usize * EXTENT_BYTES;
+        budget.try_reserve_extent(Category::Buffers, ballast).unwrap();
+    }
+    let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 64 << 20, eviction };
+    let cluster = Cluster::with_memory(5, "rs(3+2)", &store, |node| budgets[usize::from(node)].clone());
+    Story { cluster, budgets, model: BTreeMap::new() }
+}
+
+fn value(i: usize, round: usize) -> Vec<u8> {
+    let len = 10_000 + (i * 3571 + round * 997) % 40_000;
+    (0..len).map(|b| (b * 7 + i * 13 + round) as u8).collect()
+}
+
+fn name(i: usize) -> String {
+    format!("key-{i}")
+}
+
+fn delete(key: &str) -> Request {
+    Request { key: Bytes::copy_from_slice(key.as_bytes()), op: Op::Delete(Delete::default()) }
+}
+
+impl Story {
+    /// The answer, however long it takes.
+    fn ask(&mut self, node: u16, request: Request) -> Outcome {
+        let token = self.cluster.begin(node, request);
+        for _ in 0..700 {
+            if let Some(outcome) = self.cluster.answers.remove(&token) {
+                return outcome;
+            }
+            self.cluster.advance(10);
+        }
+        panic!("no answer");
+    }
+
+    /// Whether there was room.
+    fn set(&mut self, node: u16, i: usize, round: usize) -> bool {
+        match self.ask(node, set(&name(i), &value(i, round))) {
+            Outcome::Stored(_) => {
+                self.model.insert(name(i), value(i, round));
+                true
+            }
+            Outcome::Failed(Failure::OutOfMemory) => false,
+            other => panic!("set {i}: {other:?}"),
+        }
+    }
+
+    fn delete(&mut self, node: u16, i: usize) {
+        let expected = self.model.remove(&name(i)).is_some();
+        let outcome = self.ask(node, delete(&name(i)));
+        assert_eq!(outcome, if expected { Outcome::Deleted } else { Outcome::NotFound }, "delete {i}");
+    }
+
+    fn check(&mut self, node: u16, i: usize) {
+        let value = match self.ask(node, get(&name(i))) {
+            Outcome::Hit(view) => Some(view.value.to_vec()),
+            Outcome::Miss => None,
+            other => panic!("get {i}: {other:?}"),
+        };
+        assert!(value.as_ref() == self.model.get(&name(i)), "key-{i}");
+        self.check_budgets();
+    }
+
+    fn check_budgets(&self) {
+        for budget in &self.budgets {
+            assert!(budget.total_used() <= LIMIT, "{} of {LIMIT} bytes", budget.total_used());
+        }
+    }
+
+    fn rebuilding(&self) -> usize {
+        let map = self.cluster.coordinator.map().unwrap();
+        let roles = map.groups.iter().flat_map(|view| &view.data);
+        roles.filter(|role| matches!(role.status, RoleStatus::Rebuilding { .. })).count()
+    }
+
+    /// Writes until the cluster has refused a few.
+    fn fill(&mut self) -> usize {
+        let (mut keys, mut refused) = (0, 0);
+        while refused < 40 {
+            refused += usize::from(!self.set((keys % 5) as u16, keys, 0));
+            keys += 1;
+        }
+        keys
+    }
+
+    fn lose_two_nodes(&mut self) {
+        self.cluster.kill(1);
+        self.cluster.kill(3);
+        self.cluster.advance(3500);
+    }
+}
+
+#[test]
+fn full_nodes_serve_every_key_of_those_that_died() {
+    let mut story = full_cluster(Eviction::None);
+    let keys = story.fill();
+    story.lose_two_nodes();
+    for i in 0..keys {
+        story.check([0, 2, 4][i % 3], i * 7919 % keys);
+    }
+    assert_eq!(story.rebuilding(), 6, "there is no memory for all pages");
+    // Many at once: each repair may take the place of another one's.
+    let tokens: Vec<_> = (0..keys).map(|i| (i, story.cluster.begin(0, get(&name(i))))).collect();
+    story.cluster.advance(4000);
+    for (i, token) in tokens {
+        let answer = story.cluster.answers.remove(&token);
+        let value = story.model.get(&name(i));
+        let right = match &answer {
+            Some(Outcome::Hit(view)) => Some(&view.value[..]) == value.map(|value| &value[..]),
+            Some(Outcome::Miss) => value.is_none(),
+            _ => false,
+        };
+        assert!(right, "key-{i}");
+    }
+    story.check_budgets();
+}
+
+#[test]
+fn full_nodes_take_writes_for_those_that_died() {
+    let mut story = full_cluster(Eviction::None);
+    let keys = story.fill();
+    story.lose_two_nodes();
+    let mut stored = 0;
+    for i in 0..keys {
+        let at = i * 7919 % keys;
+        match i % 3 {
+            0 => story.delete(2, at),
+            1 => stored += usize::from(story.set(0, at, i)),
+            _ => story.check(4, at),
+        }
+    }
+    assert!(stored > keys / 6, "{stored} of {keys}");
+    assert_eq!(story.rebuilding(), 6);
+    (0..keys).for_each(|i| story.check(0, i));
+    // Memory comes back: the sweep finishes what it had paused.
+    for budget in &story.budgets {
+        budget.release(Category::Buffers, 48 << 20);
+    }
+    story.cluster.advance(3000);
+    assert_eq!(story.rebuilding(), 0);
+    (0..keys).for_each(|i| story.check(2, i));
+}
