@@ -14,7 +14,8 @@ fn cluster() -> LocalCluster {
 
 /// Exit code and standard output.
 fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String) {
-    let (status, out, error) = cluster.gestalt(&[args, &["--http", "{http}"]].concat()).expect("the binary runs");
+    let (status, out, error) =
+        cluster.gestalt(&[args, &["--http", "{http}"]].concat()).expect("the binary runs");
     println!("$ gestalt {args:?}: {status}\n{out}{error}");
     (status.code().unwrap_or(-1), out)
 }
