@@ -1,7 +1,9 @@
 //! A stand-in with less memory than its role has data: extents give way to others, and nothing else is seen of it.
 
 use proptest::prelude::*;
-use store::{Category, EXTENT_BYTES, Eviction, Found, IndexOp, PAGE_BYTES, PageRange, Shortage};
+use store::{
+    Category, EXTENT_BYTES, Eviction, Found, IndexOp, PAGE_BYTES, PageRange, Reclaim, Shortage, Victim,
+};
 
 use crate::driver::{NoRoom, Role, hash};
 use crate::takeover::stand_in_within;
@@ -114,9 +116,42 @@ fn items_that_lie_over_two_extents_are_served() {
     role.check_present();
 }
 
-/// A stand-in of which `extents` are wholly here.
-fn partly_repaired(extents: u32) -> Role {
-    let (role, _) = full_role(Eviction::None);
+#[test]
+fn the_only_free_slots_are_found_wherever_they_are() {
+    let (mut role, keys) = full_role(Eviction::None);
+    let extent_of = |role: &Role, i| match role.store.find(hash(&key(i)), &key(i)) {
+        Found::Hit(addr) => addr.byte() / EXTENT_BYTES,
+        other => panic!("{other:?}"),
+    };
+    let in_ninth: Vec<u32> = (0..keys).filter(|i| extent_of(&role, *i) == 9).collect();
+    let in_first: Vec<u32> = (0..keys).filter(|i| extent_of(&role, *i) < 4).collect();
+    in_ninth.iter().for_each(|i| assert!(role.delete(&key(*i))));
+    role.commit_all();
+    let mut role = stand_in_within(role, SMALL);
+    in_first.iter().for_each(|i| get(&mut role, &key(*i)));
+    assert!(!role.store.extent_committed(9));
+    (0..10).for_each(|i| role.set(&key(keys + i), &[1; 50_000]).unwrap());
+    role.commit_all();
+    assert!((0..10).all(|i| extent_of(&role, keys + i) == 9));
+    role.check();
+}
+
+#[test]
+fn a_window_for_a_large_item_goes_with_its_extent() {
+    let mut role = partly_repaired(EXTENTS as u32 - 1, Eviction::Clock);
+    while let Reclaim::Remove(victims) = role.store.reclaim(900_000, role.now) {
+        for Victim { hash, addr } in victims {
+            role.store.apply_op(&IndexOp::Remove { hash, addr });
+        }
+    }
+    while role.store.surrender(u32::MAX).is_some() {}
+    let refused = role.store.allocate(900_000).unwrap_err();
+    assert!(matches!(refused, Shortage::Extent(_)), "{refused:?}");
+}
+
+/// A stand-in of which the first `extents` are wholly here.
+fn partly_repaired(extents: u32, eviction: Eviction) -> Role {
+    let (role, _) = full_role(eviction);
     let mut role = stand_in_within(role, 64 << 20);
     for page in 0..extents * 256 {
         let pages = PageRange { first: page, count: 1 };
@@ -129,7 +164,7 @@ fn partly_repaired(extents: u32) -> Role {
 
 #[test]
 fn an_extent_that_an_uncommitted_record_touches_stays() {
-    let mut role = partly_repaired(2);
+    let mut role = partly_repaired(2, Eviction::None);
     assert_eq!(role.store.surrender(0), Some(1));
     let Some(pages) = role.store.next_absent(256).filter(|pages| pages.first == 256) else { panic!() };
     role.repair(pages);
@@ -176,7 +211,7 @@ fn an_extent_into_which_a_pinned_item_reaches_stays() {
 
 #[test]
 fn an_extent_that_comes_back_is_zero_where_nothing_was_written() {
-    let mut role = partly_repaired(2);
+    let mut role = partly_repaired(2, Eviction::None);
     role.store.surrender(0).unwrap();
     let touched = role.store.replica().touched().clone();
     let pages = role.store.next_absent(256).unwrap();
@@ -194,8 +229,8 @@ fn growth_finds_an_extent_again_that_was_given_up() {
     role.commit_all();
     let mut role = stand_in_within(role, 64 << 20);
     (0..3).for_each(|extent| role.store.commit_extent(extent).unwrap());
-    let allocation = role.store.allocate(60_000).unwrap();
-    role.store.cancel(allocation.addr, 60_000);
+    let slots: Vec<_> = std::iter::from_fn(|| role.store.allocate(60_000).ok()).collect();
+    slots.into_iter().for_each(|slot| role.store.cancel(slot.addr, 60_000));
     (0..3).for_each(|_| assert!(role.store.surrender(u32::MAX).is_some()));
     assert_eq!(role.store.allocate(60_000), Err(Shortage::Extent(0)));
     role.check();
