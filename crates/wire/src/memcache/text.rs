@@ -40,7 +40,8 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
         b"version" => Parsed::Done(Command::Version),
         b"stats" => stats(line),
         b"flush_all" => flush_all(line, now),
-        b"verbosity" => verbosity(line),
+        // The limit is the operator's (`--memory`): a client's wish is heard and has no effect, like its verbosity.
+        b"verbosity" | b"cache_memlimit" => verbosity(line),
         _ => unknown(name, line),
     }
 }

@@ -73,7 +73,7 @@ fn text_lines() {
         ("stats detail dump", "CLIENT_ERROR stats detail not allowed"),
         ("watch", "CLIENT_ERROR watch commands not allowed"),
         ("lru_crawler enable", ERROR),
-        ("cache_memlimit 100", ERROR),
+        ("cache_memlimit x", BAD_FORMAT),
         ("GET / HTTP/1.1", "(closed)"),
         ("get / HTTP/1.1", "-"),
         ("\u{1}", ERROR),
