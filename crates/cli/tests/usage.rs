@@ -1,5 +1,7 @@
 //! Wrong usage is one clear line and exit code 1; nobody there is exit code 2; help has examples.
 
+#![allow(clippy::unwrap_used)] // a panic is how a test reports
+
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
