@@ -107,7 +107,9 @@ impl World {
             let members = self.members(&view);
             let Some(primary) = &members.data[role] else { continue };
             let settled = members.parities.iter().all(|p| p.stream(role).applied == primary.info.committed);
-            if primary.info.committed != primary.info.last || !settled {
+            // A page that is absent, or was surrendered, can teach nothing.
+            let whole = primary.store.absent_count() == 0;
+            if primary.info.committed != primary.info.last || !settled || !whole {
                 continue;
             }
             let pages: Vec<(u32, Box<Page>)> = primary
