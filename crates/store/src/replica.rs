@@ -69,6 +69,16 @@ impl Replica {
         }
     }
 
+    /// Hints that `op` will be applied soon.
+    pub fn prefetch(&self, op: &IndexOp) {
+        match *op {
+            IndexOp::Insert { hash, .. } | IndexOp::Replace { hash, .. } | IndexOp::Remove { hash, .. } => {
+                self.index.prefetch(hash);
+            }
+            IndexOp::Assign { .. } | IndexOp::Clear | IndexOp::FlushAt(_) => {}
+        }
+    }
+
     /// Notes that `len` bytes at `addr` were written. No effect beyond the longest area.
     pub fn touch(&mut self, addr: Addr, len: usize) {
         if is_in_reach(addr, len) {

@@ -52,9 +52,8 @@ impl Host {
 
     fn dispatch_to_primary(&mut self, now: Now, from: HostId, message: GroupMessage) {
         let id = MemberId { group: message.group, role: message.to };
-        let Some(mut primary) = self.members.primaries.remove(&id) else { return };
         let role = message.from;
-        self.with_context(now, |context| match message.body {
+        self.with_primary(now, id, |primary, context| match message.body {
             GroupBody::Welcome(welcome) => primary.handle_welcome(context, from, role, &welcome),
             GroupBody::Ack(ack) => primary.handle_ack(context, from, role, &ack),
             GroupBody::Reject(reject) => primary.handle_reject(context, from, role, &reject),
@@ -66,7 +65,6 @@ impl Host {
             GroupBody::Abort(abort) => primary.handle_abort(context, abort.session),
             body => tracing::warn!(%from, member = %id, ?body, "not for a primary"),
         });
-        self.members.primaries.insert(id, primary);
     }
 
     fn dispatch_to_parity(&mut self, now: Now, from: HostId, message: GroupMessage) {

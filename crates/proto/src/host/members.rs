@@ -148,6 +148,19 @@ impl Host {
         Some(act(&mut Context { now, timing, limits, code, out: &mut self.outbox }))
     }
 
+    /// Runs `act` on a primary of this host; none if it is not here.
+    pub(super) fn with_primary<T>(
+        &mut self,
+        now: Now,
+        id: MemberId,
+        act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let primary = self.members.primaries.get_mut(&id)?;
+        let code = self.code.as_ref()?;
+        let (timing, limits) = (&self.config.timing, &self.config.limits);
+        Some(act(primary, &mut Context { now, timing, limits, code, out: &mut self.outbox }))
+    }
+
     /// Recovery, F1.
     pub(super) fn handle_fence(&mut self, now: Now, parity: MemberId, role: RoleIndex, term: Term) {
         let Some(member) = self.members.parities.get_mut(&parity) else { return };

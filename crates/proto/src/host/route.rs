@@ -71,7 +71,7 @@ impl Host {
 
     fn route_once(&mut self, now: Now, member: MemberId, pending: Pending) -> Option<Outcome> {
         if self.role_is_local(member) {
-            return self.submit_local(now, member, pending);
+            return self.with_primary(now, member, |primary, context| primary.submit(context, pending))?;
         }
         if let ReplyTo::Remote { .. } = pending.reply {
             // One hop only: the sender has the map, too, and looks again.
@@ -93,13 +93,6 @@ impl Host {
             }
             _ => self.wait_for_route(Some(member), pending),
         }
-    }
-
-    fn submit_local(&mut self, now: Now, member: MemberId, pending: Pending) -> Option<Outcome> {
-        let mut primary = self.members.primaries.remove(&member).expect("the caller saw it");
-        let outcome = self.with_context(now, |context| primary.submit(context, pending)).flatten();
-        self.members.primaries.insert(member, primary);
-        outcome
     }
 
     fn forward(&mut self, host: HostId, member: MemberId, pending: Pending) {

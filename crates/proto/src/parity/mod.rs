@@ -153,6 +153,7 @@ impl Parity {
         if crate::planted(crate::Bug::WrongCoefficient) && row == 1 && role.0 == 1 {
             coefficient ^= 1;
         }
+        self.streams[usize::from(role.0)].prefetch(upto, &self.area);
         while let Some(record) = self.streams[usize::from(role.0)].pop_applicable(upto) {
             for write in &record.writes {
                 let bytes = self.area.bytes_mut(write.addr.byte(), write.delta.len());

@@ -260,7 +260,7 @@ impl Primary {
     ) -> Attempt {
         match decision {
             Decision::Answer(outcome) => self.answer(context, pending, newest, outcome),
-            Decision::Put { image, outcome } => self.log_put(context, pending, newest, &image, outcome),
+            Decision::Put { image, outcome } => self.log_put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {
                 self.log_header(context, pending, newest, (version, expiry, state), outcome)
             }

@@ -138,8 +138,14 @@ impl Primary {
             return store.unreclaim(victim.addr);
         };
         self.growth.reclaiming += 1;
-        let place = (allocation, image.as_slice());
-        self.log_item(context, (key, victim.hash), Some(victim.addr), place, None, Purpose::Reclaim);
+        self.log_item(
+            context,
+            (key, victim.hash),
+            Some(victim.addr),
+            (allocation, image),
+            None,
+            Purpose::Reclaim,
+        );
     }
 
     /// Begins to reserve `extent` at every parity.

@@ -81,7 +81,7 @@ impl Primary {
         context: &mut Context<'_>,
         pending: &Pending,
         newest: &Newest,
-        image: &[u8],
+        image: Vec<u8>,
         outcome: Outcome,
     ) -> Attempt {
         let allocation = match self.allocate(context, image.len()) {
@@ -108,12 +108,13 @@ impl Primary {
         context: &mut Context<'_>,
         (key, hash): (Bytes, IndexHash),
         occupied: Option<Addr>,
-        (allocation, image): (store::Allocation, &[u8]),
+        (allocation, image): (store::Allocation, Vec<u8>),
         answer: Option<(ReplyTo, Outcome)>,
         purpose: Purpose,
     ) {
         let store = self.store().expect("it gave the slot");
         let addr = allocation.addr;
+        let len_bytes = image.len();
         let delta = store.delta(addr, image);
         let mut draft = Draft { writes: smallvec![Write { addr, delta }], ..Draft::default() };
         draft.ops.extend(allocation.assign);
@@ -125,7 +126,7 @@ impl Primary {
             None => draft.ops.push(IndexOp::Insert { hash, addr }),
         }
         let writers = smallvec![self.log.last().next()];
-        let slot = PendingSlot { addr, len_bytes: image.len(), writers };
+        let slot = PendingSlot { addr, len_bytes, writers };
         self.append(context, draft, purpose, smallvec![(key, Some(slot))], answer);
     }
 

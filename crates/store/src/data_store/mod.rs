@@ -271,9 +271,12 @@ impl DataStore {
     /// # Panics
     /// If the area does not cover them.
     #[must_use]
-    pub fn delta(&self, addr: Addr, image: &[u8]) -> Bytes {
-        let old = self.bytes(addr, image.len());
-        old.iter().zip(image).map(|(old, new)| old ^ new).collect::<Vec<u8>>().into()
+    pub fn delta(&self, addr: Addr, mut image: Vec<u8>) -> Bytes {
+        let lying = self.bytes(addr, image.len());
+        for (new, old) in image.iter_mut().zip(lying) {
+            *new ^= old;
+        }
+        image.into()
     }
 
     /// A committed write: XORs `delta` into the area.

@@ -63,6 +63,10 @@ impl Index {
 
     /// Makes the entry at `old` point to `new`; whether it was there. Adds nothing if it was not.
     pub fn replace(&mut self, hash: IndexHash, old: Addr, new: Addr) -> bool {
+        let (at, hash32) = split(hash);
+        if self.segments[at].overwrite(entry(hash32, old.0), entry(hash32, new.0)) {
+            return true;
+        }
         let there = self.remove(hash, old);
         if there {
             self.insert(hash, new);

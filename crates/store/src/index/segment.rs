@@ -94,6 +94,22 @@ impl Segment {
         Some(sparse)
     }
 
+    /// Writes `new` over `old`, if the order allows it; whether it did. Both have the same hash.
+    pub(super) fn overwrite(&mut self, old: u64, new: u64) -> bool {
+        debug_assert_eq!(old >> 32, new >> 32);
+        let at = self.lower_bound(old);
+        if self.slots.get(at) != Some(&old) {
+            return false;
+        }
+        // Only entries of the same hash are in order of their addresses, and they stand side by side.
+        let differs = |neighbour: &u64| *neighbour == EMPTY || neighbour >> 32 != old >> 32;
+        let alone = self.slots[..at].last().is_none_or(differs) && self.slots.get(at + 1).is_none_or(differs);
+        if alone {
+            self.slots[at] = new;
+        }
+        alone
+    }
+
     fn is_dense(&self) -> bool {
         self.capacity <= 1
     }

@@ -308,7 +308,7 @@ impl Role {
 
     fn log_put(&mut self, key: &[u8], image: &[u8], old: Option<Addr>, allocation: store::Allocation) {
         let addr = allocation.addr;
-        let writes = vec![(addr, self.store.delta(addr, image))];
+        let writes = vec![(addr, self.store.delta(addr, image.to_vec()))];
         let mut ops = allocation.assign.to_vec();
         let hash = hash(key).into();
         ops.push(match old {

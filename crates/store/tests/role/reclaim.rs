@@ -216,7 +216,7 @@ fn a_flush_keeps_what_is_allocated_and_frees_the_rest() {
         role.commit_all();
         let image = encode(b"behind", &vec![2; len], 0);
         let behind = role.store.allocate(image.len()).unwrap();
-        let delta = role.store.delta(behind.addr, &image);
+        let delta = role.store.delta(behind.addr, image.clone());
         role.store.apply_op(&IndexOp::Clear);
         let stats = role.store.stats();
         assert_eq!((stats.items, stats.item_bytes, stats.pending), (0, 0, 1));

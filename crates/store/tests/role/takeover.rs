@@ -80,7 +80,7 @@ fn live_slots_are_never_handed_out() {
                     let clash = below.is_some_and(|(addr, _)| *addr >= allocation.addr);
                     assert!(!clash, "{} .. {end} holds a live item", start);
                     // Writable at once: nothing there is absent.
-                    let _ = role.store.delta(allocation.addr, &image);
+                    let _ = role.store.delta(allocation.addr, image);
                 }
                 Err(Shortage::Extent(extent)) => role.store.commit_extent(extent).unwrap(),
                 Err(Shortage::Absent(pages)) => role.repair(pages),
