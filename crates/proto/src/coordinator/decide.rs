@@ -42,6 +42,17 @@ pub(super) fn is_beyond_repair(view: &GroupView) -> bool {
     view.roles_in_play() > view.in_sync().count()
 }
 
+/// Whether a view beyond repair would not be so if all stand-ins that live had all their pages: a stand-in says when it
+/// has, and that may be on its way.
+pub(super) fn may_be_whole(view: &GroupView, living: &[HostId]) -> bool {
+    let rebuilt = |role: &&DataRole| {
+        matches!(role.status, RoleStatus::Rebuilding { .. })
+            && role.primary.is_some_and(|host| living.contains(&host))
+    };
+    let rebuilt = view.data.iter().filter(rebuilt).count();
+    view.roles_in_play() - rebuilt <= view.in_sync().count()
+}
+
 /// The data roles that are lost for good if the view is beyond repair.
 pub(super) fn declare_lost(view: &mut GroupView) {
     for role in view.data.iter_mut().filter(|role| role.status != RoleStatus::Full) {
@@ -113,6 +124,20 @@ mod tests {
         declare_lost(&mut view);
         let statuses: Vec<_> = view.data.iter().map(|role| role.status).collect();
         assert_eq!(statuses, [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]);
+    }
+
+    #[test]
+    fn a_living_stand_in_may_be_whole_a_fenced_role_is_not() {
+        let (mut view, mut living) = view(5);
+        remove_host(&mut view, host(0));
+        view.data[0].primary = Some(host(3));
+        view.data[0].status = RoleStatus::Rebuilding { start: Seq(7), wait_us: 0 };
+        remove_host(&mut view, host(4));
+        remove_host(&mut view, host(1));
+        assert!(is_beyond_repair(&view));
+        assert!(may_be_whole(&view, &living), "the remaining parity makes up for role 1");
+        living.retain(|living| *living != host(3));
+        assert!(!may_be_whole(&view, &living));
     }
 
     #[test]

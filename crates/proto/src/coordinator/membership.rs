@@ -276,12 +276,36 @@ impl Coordinator {
     pub(super) fn after_loss(&mut self, now: Now, group: GroupId) {
         let Some(view) = self.view(group) else { return };
         if decide::is_beyond_repair(view) {
+            let since = self.doubtful.get(&group).copied().unwrap_or(now.time);
+            let patient = now.time.since(since) < self.config.timing.node_lease_us;
+            if patient && decide::may_be_whole(view, &self.living()) {
+                tracing::error!(%group, "beyond repair, unless its stand-ins are whole already");
+                self.doubtful.insert(group, since);
+                return;
+            }
             let lost = view.roles_in_play();
             tracing::error!(%group, lost, in_sync = view.in_sync().count(), "beyond repair: more members lost than the code can make up for");
+            self.doubtful.remove(&group);
             self.recoveries.retain(|member, _| member.group != group);
             return self.change_view(group, decide::declare_lost);
         }
         self.restart_recoveries(now, group);
+    }
+
+    /// Stand-ins that are whole have said so by now: their groups go on, the others are lost.
+    pub(super) fn judge_the_doubtful(&mut self, now: Now) {
+        let lease = self.config.timing.node_lease_us;
+        let saved = |group: &GroupId| self.view(*group).is_some_and(|view| !decide::is_beyond_repair(view));
+        let due: Vec<GroupId> = self
+            .doubtful
+            .iter()
+            .filter(|(group, since)| now.time.since(**since) >= lease || saved(group))
+            .map(|(group, _)| *group)
+            .collect();
+        for group in due {
+            self.after_loss(now, group);
+            self.doubtful.remove(&group);
+        }
     }
 
     /// A primary waits in vain for some of its parities.

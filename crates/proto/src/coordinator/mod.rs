@@ -60,6 +60,8 @@ pub struct Coordinator {
     /// When the coordinator last did anything, and the end of its last absence.
     last_active: Option<Time>,
     away_until: Time,
+    /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
+    doubtful: BTreeMap<GroupId, Time>,
     /// Primaries that complained of all their parities at once, and since when.
     cut_off: BTreeMap<MemberId, (HostId, Time)>,
 }
@@ -77,6 +79,7 @@ impl Coordinator {
             last_tick: None,
             last_active: None,
             away_until: Time(0),
+            doubtful: BTreeMap::new(),
             cut_off: BTreeMap::new(),
         }
     }
@@ -115,6 +118,7 @@ impl Coordinator {
         self.forgive_own_absence(now.time);
         self.last_tick = Some(now.time);
         self.expire_leases(now);
+        self.judge_the_doubtful(now);
         self.retry_recoveries(now);
     }
 
@@ -192,7 +196,7 @@ impl Coordinator {
         }
     }
 
-    /// A parity reported silent, or a stand-in whole.
+    /// A stand-in has all its pages.
     fn handle_repaired(&mut self, from: HostId, member: MemberId, term: cluster::Term) {
         let Some(view) = self.view(member.group) else { return };
         let due = view.data_role(member.role).is_some_and(|role| decide::may_become_full(role, from, term));

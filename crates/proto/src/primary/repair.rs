@@ -117,17 +117,18 @@ impl Primary {
     pub(super) fn sweep(&mut self, context: &mut Context<'_>) {
         let now = context.now.time;
         let starved = self.repair.starved.is_some_and(|at| now.since(at) < context.timing.retry_us);
-        if starved || !self.is_rebuilding() || !self.may_repair() {
+        if starved || !self.is_rebuilding() {
             return;
         }
         let mut from = 0;
-        while self.repair.count_of(Cause::Sweep) < context.limits.sweep_sessions {
+        while self.may_repair() && self.repair.count_of(Cause::Sweep) < context.limits.sweep_sessions {
             let Some(pages) = self.store().and_then(|store| store.next_absent(from)) else { break };
             from = pages.first + pages.count;
             if let Some(absent) = self.absent_part(pages) {
                 self.open_session(context, absent, Cause::Sweep);
             }
         }
+        // Also when no parity is left to ask: then it decides whether the role is lost.
         self.report_if_whole(context);
     }
 

@@ -437,8 +437,6 @@ impl World {
             view.in_sync().filter(|(_, host)| !at_risk(*host)).map(|(_, host)| node_of(host)).collect();
         let serves =
             |node: usize| view.data.iter().filter_map(|role| role.primary).any(|host| node_of(host) == node);
-        let removable =
-            |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && serves(other));
         // A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
         let deposable = |host: cluster::HostId| {
             let unreachable = |parity: cluster::HostId| apart(node_of(parity), node_of(host));
@@ -449,6 +447,10 @@ impl World {
             role.status != cluster::RoleStatus::Full
                 || role.primary.is_none_or(|host| at_risk(host) || deposable(host))
         });
+        // Where a role is lost, any node may be the next to serve.
+        let may_serve = |node: usize| serves(node) || lost.clone().count() > 0;
+        let removable =
+            |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && may_serve(other));
         let left = parities.iter().filter(|parity| !removable(**parity)).count();
         // But the last one may have been at risk itself when the others were removed.
         let last_stays = !parities.is_empty() && parities.len() == view.in_sync().count();

@@ -113,3 +113,39 @@ fn without_parities_a_lost_node_is_a_lost_role_and_the_rest_goes_on() {
     assert_eq!(story.get(alive).as_deref(), Some("value 0 of role 1"));
     story.end();
 }
+
+#[test]
+fn a_stand_in_that_was_whole_when_the_last_parity_died_serves_on() {
+    let mut story = Story::new(3, 1, 6);
+    story.fill(3);
+    story.kill(story.primary(0));
+    story.until_appointed(0);
+    // It cannot say that it is whole until the parity is gone.
+    let stand_in = story.primary(0);
+    story.run(200);
+    story.sever_coordinator(stand_in);
+    story.run(story.lease_us() / 4);
+    story.kill_watched(story.parity(0));
+    story.run(1_000);
+    story.mend_coordinator(stand_in);
+    story.until_full(0);
+    story.is_filled(3);
+    story.end();
+}
+
+#[test]
+fn a_stand_in_that_was_not_whole_when_the_last_parity_died_is_lost() {
+    let mut story = Story::new(3, 1, 6);
+    story.expect_loss();
+    story.fill(3);
+    story.kill(story.primary(0));
+    story.until_appointed(0);
+    story.kill_watched(story.parity(0));
+    story.run(40 * story.lease_us());
+    assert_eq!(story.status(0), RoleStatus::Lost);
+    let key = story.key(0, 0);
+    assert_eq!(story.read(key), Outcome::Failed(Failure::Lost));
+    let alive = story.key(1, 0);
+    assert_eq!(story.get(alive).as_deref(), Some("value 0 of role 1"));
+    story.end();
+}
