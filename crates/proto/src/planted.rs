@@ -32,11 +32,15 @@ pub enum Bug {
     SessionWhileFenced,
     /// A parity obeys a Settle that it has obeyed before, and forgets what the stand-in has sent since.
     SettleRepeated,
+    /// A stand-in serves while the former primary may still hold its lease.
+    ServeBeforeLeaseEnds,
+    /// A stand-in that gave an extent up accepts the answers of sessions over it that were under way.
+    SurrenderKeepsSessions,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -51,6 +55,8 @@ impl Bug {
         Self::IndexSwitchBeforeCommit,
         Self::SessionWhileFenced,
         Self::SettleRepeated,
+        Self::ServeBeforeLeaseEnds,
+        Self::SurrenderKeepsSessions,
     ];
 }
 

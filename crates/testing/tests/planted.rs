@@ -77,4 +77,6 @@ planted! {
     a_value_shown_before_its_commit_is_found: IndexSwitchBeforeCommit;
     a_session_beside_an_unsettled_stream_is_found: SessionWhileFenced;
     a_settle_that_is_obeyed_twice_is_found: SettleRepeated;
+    a_stand_in_that_does_not_wait_for_the_old_lease_is_found: ServeBeforeLeaseEnds;
+    a_session_over_a_surrendered_extent_is_found: SurrenderKeepsSessions;
 }

@@ -33,6 +33,14 @@ enum Liveness {
     Dead,
 }
 
+/// A primary that finds all its parities silent.
+pub(super) struct CutOff {
+    host: HostId,
+    since: Time,
+    /// Parities that have answered since they were last asked.
+    proven: Vec<RoleIndex>,
+}
+
 impl NodeState {
     pub(super) fn info(&self) -> &NodeInfo {
         &self.info
@@ -337,43 +345,78 @@ impl Coordinator {
             self.change_view(member.group, |view| remove_parities(view, &silent));
             return self.after_loss(now, member.group);
         }
-        self.depose_if_parities_live(now, from, member, &silent);
+        self.depose_if_parities_live(now, from, member, term);
     }
 
-    /// All parities of one primary are silent to it. If they prove to be alive, by being heard well after its first
-    /// complaint, it is the primary that is cut off: another takes over. If they do not, their leases will tell.
-    fn depose_if_parities_live(&mut self, now: Now, from: HostId, member: MemberId, silent: &[RoleIndex]) {
+    /// All parities of one primary are silent to it. If they prove to be alive it is the primary that is cut off: another
+    /// takes over. If they do not, their leases will tell. The proof is an answer to a question that is asked once the
+    /// complaint has lasted; a heartbeat may be the last one of a parity that has died since.
+    fn depose_if_parities_live(&mut self, now: Now, from: HostId, member: MemberId, term: Term) {
         let lease = self.config.timing.node_lease_us;
-        let since = match self.cut_off.get(&member) {
-            Some(&(host, since)) if host == from && now.time.since(since) < 2 * lease => since,
-            _ => {
-                self.cut_off.insert(member, (from, now.time));
-                return;
-            }
+        let complaint = self.cut_off.get_mut(&member);
+        let Some(complaint) = complaint.filter(|c| c.host == from && now.time.since(c.since) < 2 * lease)
+        else {
+            self.cut_off.insert(member, CutOff { host: from, since: now.time, proven: Vec::new() });
+            return;
         };
-        if now.time.since(since) < lease / 2 {
+        if now.time.since(complaint.since) < lease / 2 {
             return;
         }
-        let recent = since + lease / 4;
-        let heard = |host: HostId| {
-            self.nodes.get(&host.node).is_some_and(|n| n.info.host == host && n.last_heard >= recent)
-        };
+        complaint.proven.clear();
+        if !self.may_depose(now, from, member) {
+            return;
+        }
+        let MemberId { group, role } = member;
+        let in_sync: Vec<_> = self.view(group).map(|view| view.in_sync().collect()).unwrap_or_default();
+        for (parity, host) in in_sync {
+            // Of the term that is: this changes nothing, and is answered.
+            self.send(host, FromCoordinator::Fence { group, role, term, parity });
+        }
+    }
+
+    /// A parity has answered although its primary finds it silent.
+    pub(super) fn handle_proof_of_life(
+        &mut self,
+        now: Now,
+        from: HostId,
+        member: MemberId,
+        parity: RoleIndex,
+    ) {
         let Some(view) = self.view(member.group) else { return };
-        let elsewhere = view.in_sync().all(|(_, host)| host.node != from.node);
-        let alive = view.in_sync().filter(|(role, _)| silent.contains(role)).all(|(_, host)| heard(host));
+        let in_sync: Vec<(RoleIndex, HostId)> = view.in_sync().collect();
+        let primary = view.data_role(member.role).and_then(|role| role.primary);
+        let Some(complaint) = self.cut_off.get_mut(&member) else { return };
+        if !in_sync.contains(&(parity, from)) || primary != Some(complaint.host) {
+            return;
+        }
+        complaint.proven.push(parity);
+        let host = complaint.host;
+        if in_sync.iter().any(|(role, _)| !complaint.proven.contains(role))
+            || !self.may_depose(now, host, member)
+        {
+            return;
+        }
+        tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
+        self.cut_off.remove(&member);
+        self.change_view(member.group, |view| decide::fence(&mut view.data[usize::from(member.role.0)]));
+        self.begin_recovery(member, Former::MayLive, Some(host));
+        self.restart_recoveries(now, member.group);
+    }
+
+    /// Whether `member`'s primary on `host` may be deposed if all its parities live.
+    fn may_depose(&self, now: Now, host: HostId, member: MemberId) -> bool {
+        let lease = self.config.timing.node_lease_us;
+        let Some(view) = self.view(member.group) else { return false };
+        let elsewhere = view.in_sync().all(|(_, parity)| parity.node != host.node);
         // A primary that has company in its complaint is not the one that is cut off.
-        let alone = !self.cut_off.iter().any(|(other, (_, at))| {
-            other.group == member.group && other.role != member.role && now.time.since(*at) < 2 * lease
+        let alone = !self.cut_off.iter().any(|(other, complaint)| {
+            other.group == member.group
+                && other.role != member.role
+                && now.time.since(complaint.since) < 2 * lease
         });
         let full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
         let in_play = view.roles_in_play() + usize::from(full);
-        if !alive || !elsewhere || !alone || in_play > view.in_sync().count() {
-            return;
-        }
-        tracing::info!(%member, %from, "primary is cut off from its parities; deposing it");
-        self.change_view(member.group, |view| decide::fence(&mut view.data[usize::from(member.role.0)]));
-        self.begin_recovery(member, Former::MayLive, Some(from));
-        self.restart_recoveries(now, member.group);
+        elsewhere && alone && in_play <= view.in_sync().count()
     }
 }
 

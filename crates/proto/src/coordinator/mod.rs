@@ -14,7 +14,7 @@ use cluster::{ClusterId, ClusterMap, GroupId, GroupView, HostId, MemberId, NodeI
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::{Now, Timing};
-use membership::NodeState;
+use membership::{CutOff, NodeState};
 use recovery::{Answer, Recovery};
 
 /// What a cluster is made of.
@@ -62,8 +62,8 @@ pub struct Coordinator {
     away_until: Time,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
-    /// Primaries that complained of all their parities at once, and since when.
-    cut_off: BTreeMap<MemberId, (HostId, Time)>,
+    /// Primaries that complained of all their parities at once.
+    cut_off: BTreeMap<MemberId, CutOff>,
 }
 
 impl Coordinator {

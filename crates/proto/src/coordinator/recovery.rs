@@ -152,6 +152,10 @@ impl Coordinator {
         (parity, answer): (RoleIndex, Answer),
     ) {
         if !self.is_current(from, member, term, parity) {
+            let serving = self.view(member.group).and_then(|view| view.data_role(member.role));
+            if serving.is_some_and(|role| role.primary.is_some() && role.term == term) {
+                self.handle_proof_of_life(now, from, member, parity);
+            }
             return;
         }
         if let Some(Recovery { step: Step::Fencing(answers), .. }) = self.recoveries.get_mut(&member) {

@@ -289,7 +289,9 @@ impl Primary {
         let extent = if wanted { store.surrender(pages.first / EXTENT_PAGES) } else { None };
         let extent = extent.ok_or(refused)?;
         let stored = store.fill(pages, bytes);
-        self.end_sessions_over(context, extent);
+        if !crate::planted(crate::Bug::SurrenderKeepsSessions) {
+            self.end_sessions_over(context, extent);
+        }
         stored
     }
 

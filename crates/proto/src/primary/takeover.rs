@@ -28,6 +28,7 @@ impl Primary {
         let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
             return None;
         };
+        let wait_us = if crate::planted(crate::Bug::ServeBeforeLeaseEnds) { 0 } else { wait_us };
         let serve_from = context.now.time + wait_us;
         let phase = Phase::Taking(Box::new(Taking::new(budget)));
         let mut primary =
