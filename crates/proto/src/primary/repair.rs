@@ -289,9 +289,7 @@ impl Primary {
         let extent = if wanted { store.surrender(pages.first / EXTENT_PAGES) } else { None };
         let extent = extent.ok_or(refused)?;
         let stored = store.fill(pages, bytes);
-        if !crate::planted(crate::Bug::SurrenderKeepsSessions) {
-            self.end_sessions_over(context, extent);
-        }
+        self.end_sessions_over(context, extent);
         stored
     }
 
