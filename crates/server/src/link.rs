@@ -77,6 +77,8 @@ struct Incoming {
     forwards_bytes: usize,
     /// How many more may be handed over before the pump has run.
     room: usize,
+    /// What the gate knows of the bytes held here.
+    weighed: usize,
 }
 
 impl Link {
@@ -240,7 +242,14 @@ impl Incoming {
         if self.bytes.is_empty() && self.bytes.capacity() > LINK_BUFFER_KEPT_BYTES {
             self.bytes = BytesMut::new();
         }
+        self.weigh(worker);
         Ok(())
+    }
+
+    /// Tells the gate how much is held here.
+    fn weigh(&mut self, worker: &Worker) {
+        let held = self.bytes.capacity() + self.forwards_bytes;
+        worker.gate.shift(std::mem::replace(&mut self.weighed, held), held);
     }
 
     /// Hands over requests that have waited, as far as their answers will fit.
@@ -258,6 +267,7 @@ impl Incoming {
         self.room -= count;
         worker.pump.request();
         link.pause(!self.forwards.is_empty());
+        self.weigh(worker);
     }
 
     /// Lets a request wait, or refuses it.
@@ -313,6 +323,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
         forwards: VecDeque::new(),
         forwards_bytes: 0,
         room: 0,
+        weighed: 0,
     };
     worker.link_up(&link);
     // What came together with the handshake.
@@ -321,7 +332,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
         Err(_) => LinkEnd::Malformed,
     };
     worker.link_down(&link, end);
-    worker.gate.shift(link.unsent(), 0);
+    worker.gate.shift(link.unsent() + incoming.weighed, 0);
     link.out.borrow_mut().bytes = Vec::new();
     link.out.borrow_mut().sent = 0;
     end

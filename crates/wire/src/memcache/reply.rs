@@ -266,7 +266,9 @@ fn write_debug(style: &MetaStyle, key: &[u8], item: &ItemView, out: &mut Vec<u8>
     out.extend_from_slice(b" cas=");
     write_number(item.version, out);
     out.extend_from_slice(if item.fetched { b" fetch=yes" } else { b" fetch=no" });
-    out.extend_from_slice(b" cls=1 size=");
+    out.extend_from_slice(b" cls=");
+    write_number(u64::from(store::class_of(item.size_bytes as usize).0), out);
+    out.extend_from_slice(b" size=");
     write_number(u64::from(item.size_bytes), out);
     out.extend_from_slice(b"\r\n");
 }

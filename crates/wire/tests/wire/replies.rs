@@ -108,8 +108,8 @@ fn meta_answers() {
         ("ma a q v", &number, ""),
         ("ma a k t", &Outcome::NotFound, "NF ka\r\n"),
         ("ma a k t C4", &Outcome::Exists, "EX ka\r\n"),
-        ("me a", &hit, "ME a exp=30 la=4 cas=77 fetch=yes cls=1 size=66\r\n"),
-        ("me YWE= b", &hit, "ME YWE= exp=30 la=4 cas=77 fetch=yes cls=1 size=66\r\n"),
+        ("me a", &hit, "ME a exp=30 la=4 cas=77 fetch=yes cls=4 size=66\r\n"),
+        ("me YWE= b", &hit, "ME YWE= exp=30 la=4 cas=77 fetch=yes cls=4 size=66\r\n"),
         ("me a", &Outcome::Miss, "EN\r\n"),
     ];
     for (line, outcome, expected) in table {
