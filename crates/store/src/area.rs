@@ -1,7 +1,7 @@
 //! An area: the address space of a data role, or the parity of one, used extent by extent within the budget.
 
 use crate::arena::{self, Arena};
-use crate::{ADDR_UNIT_BYTES, Budget, Category, Charge, EXTENT_BYTES, MAX_ITEM_BYTES, OutOfMemory};
+use crate::{ADDR_UNIT_BYTES, Budget, Category, Charge, EXTENT_BYTES, MAX_ITEM_BYTES, OutOfMemory, PageSet};
 
 /// Largest area: what an `Addr` can name.
 pub const MAX_AREA_BYTES: usize = (1 << 32) * ADDR_UNIT_BYTES;
@@ -10,6 +10,10 @@ pub const MAX_AREA_BYTES: usize = (1 << 32) * ADDR_UNIT_BYTES;
 /// old item and a free slot at the same time.
 const REPAIR_EXTENTS: usize = 2;
 const _: () = assert!(MAX_ITEM_BYTES <= EXTENT_BYTES);
+
+/// From so many extents on an area grows by large pages of two extents each: they spare the processor most of its
+/// address translation, and half a page that is not needed yet is little by then.
+const HUGE_FROM_EXTENTS: usize = 16;
 
 /// Why no area could be reserved.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +33,8 @@ pub struct Area {
     arena: Arena,
     charge: Charge,
     category: Category,
+    /// Extents that are paid for, since they share a large page with their neighbours, but not usable yet.
+    ahead: PageSet,
 }
 
 impl Area {
@@ -42,7 +48,7 @@ impl Area {
         }
         let len = limit_bytes.max(1).next_multiple_of(EXTENT_BYTES);
         let arena = Arena::reserve(len).map_err(AreaError::Map)?;
-        Ok(Self { arena, charge: Charge::empty(budget, category), category })
+        Ok(Self { arena, charge: Charge::empty(budget, category), category, ahead: PageSet::new() })
     }
 
     /// Length of the address space in bytes; a multiple of [`EXTENT_BYTES`].
@@ -146,7 +152,7 @@ impl Area {
         }
     }
 
-    /// Bytes of usable extents, all charged to the budget.
+    /// Bytes of usable extents. All are charged to the budget, and so is the other half of a large page.
     #[must_use]
     pub fn committed_bytes(&self) -> usize {
         self.arena.committed_count() * EXTENT_BYTES
@@ -167,13 +173,38 @@ impl Area {
         if extent as usize >= self.limit_bytes() / EXTENT_BYTES {
             return Err(self.out_of_memory());
         }
+        if self.ahead.contains(extent) {
+            self.arena.commit(extent).map_err(|_| self.out_of_memory())?;
+            self.ahead.remove(extent);
+            return Ok(());
+        }
         reserve(self.charge.budget(), self.category, EXTENT_BYTES)?;
         if self.arena.commit(extent).is_err() {
             self.charge.budget().release(self.category, EXTENT_BYTES);
             return Err(self.out_of_memory());
         }
         self.charge.adopt(EXTENT_BYTES);
+        self.widen_to_huge_page(extent);
         Ok(())
+    }
+
+    /// Takes the other half of `extent`'s large page along, if the area is large and the budget has room.
+    fn widen_to_huge_page(&mut self, extent: u32) {
+        let other = extent ^ 1;
+        let ends = (other as usize) >= self.limit_bytes() / EXTENT_BYTES;
+        let small = self.arena.committed_count() <= HUGE_FROM_EXTENTS;
+        if small || ends || self.arena.is_committed(other) {
+            return;
+        }
+        if self.charge.budget().try_reserve_extent(self.category, EXTENT_BYTES).is_err() {
+            return;
+        }
+        if self.arena.share_huge_page(extent).is_ok() {
+            self.charge.adopt(EXTENT_BYTES);
+            self.ahead.insert(other);
+        } else {
+            self.charge.budget().release(self.category, EXTENT_BYTES);
+        }
     }
 
     fn out_of_memory(&self) -> OutOfMemory {
@@ -246,6 +277,37 @@ mod tests {
         area.commit(1).unwrap();
         assert_eq!(area.bytes(EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
         assert_eq!((area.bytes(EXTENT_BYTES - 1, 1), area.bytes(2 * EXTENT_BYTES, 1)), (&[7][..], &[7][..]));
+        drop(area);
+        assert_eq!(budget.total_used(), 0);
+    }
+
+    #[test]
+    fn a_large_area_grows_by_large_pages_and_pays_for_both_halves() {
+        let extents = HUGE_FROM_EXTENTS as u32;
+        let budget = Budget::new(1 << 30);
+        let mut area = area((HUGE_FROM_EXTENTS + 3) * EXTENT_BYTES, &budget);
+        let paid = || budget.used(Category::Area) as usize / EXTENT_BYTES;
+        (0..extents).for_each(|extent| area.commit(extent).unwrap());
+        assert_eq!(paid(), HUGE_FROM_EXTENTS);
+        area.commit(extents).unwrap();
+        assert_eq!(
+            (paid(), area.committed_bytes()),
+            (HUGE_FROM_EXTENTS + 2, (HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES)
+        );
+        assert!(!area.is_committed(extents + 1) && !area.covers((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, 1));
+        area.commit(extents + 1).unwrap();
+        assert_eq!(paid(), HUGE_FROM_EXTENTS + 2);
+        // The last extent has no neighbour.
+        area.commit(extents + 2).unwrap();
+        assert_eq!(paid(), HUGE_FROM_EXTENTS + 3);
+        area.bytes_mut(HUGE_FROM_EXTENTS * EXTENT_BYTES, 3 * EXTENT_BYTES).fill(7);
+        assert!(area.decommit(extents));
+        assert_eq!(
+            (paid(), area.bytes((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, 1)),
+            (HUGE_FROM_EXTENTS + 2, &[7][..])
+        );
+        area.commit(extents).unwrap();
+        assert_eq!(area.bytes(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
         drop(area);
         assert_eq!(budget.total_used(), 0);
     }

@@ -11,11 +11,17 @@ use std::ptr::NonNull;
 
 use crate::{EXTENT_BYTES, PageSet};
 
+/// A large page of the processor: two extents.
+const HUGE_PAGE_BYTES: usize = 2 * EXTENT_BYTES;
+const _: () = assert!(HUGE_PAGE_BYTES == 2 << 20);
+
 /// Address space of `len` bytes, partly committed.
 #[derive(Debug)]
 pub(crate) struct Arena {
+    /// On the boundary of a large page, inside of the mapping.
     base: NonNull<u8>,
     len: usize,
+    mapping: NonNull<libc::c_void>,
     committed: PageSet,
 }
 
@@ -31,12 +37,15 @@ impl Arena {
         assert!(len > 0 && len.is_multiple_of(EXTENT_BYTES));
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, -1, 0) };
-        if base == libc::MAP_FAILED {
+        let mapping =
+            unsafe { libc::mmap(std::ptr::null_mut(), len + HUGE_PAGE_BYTES, libc::PROT_NONE, flags, -1, 0) };
+        if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
-        Ok(Self { base, len, committed: PageSet::new() })
+        let mapping = NonNull::new(mapping).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        // SAFETY: at most one large page further, and the mapping is longer than `len` by that.
+        let base = unsafe { mapping.cast::<u8>().add(mapping.cast::<u8>().align_offset(HUGE_PAGE_BYTES)) };
+        Ok(Self { base, len, mapping, committed: PageSet::new() })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -68,6 +77,21 @@ impl Arena {
         }
         self.committed.insert(extent);
         Ok(())
+    }
+
+    /// Lets the system back `extent` and its neighbour, which must lie in the arena, by one large page. The first touch
+    /// of one brings memory for both.
+    pub(crate) fn share_huge_page(&mut self, extent: u32) -> io::Result<()> {
+        let start = (extent as usize & !1) * EXTENT_BYTES;
+        assert!(start + HUGE_PAGE_BYTES <= self.len, "extent {extent} has no neighbour in the area");
+        // SAFETY: the range lies inside of our own mapping (checked above). More access rights than `committed` tells harm
+        // nobody: slices are given out by `committed` alone.
+        let done = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            libc::mprotect(at, HUGE_PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE) == 0
+                && libc::madvise(at, HUGE_PAGE_BYTES, libc::MADV_HUGEPAGE) == 0
+        };
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The first usable extent from `from` on.
@@ -121,8 +145,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: base and len are those of the mapping, which nothing borrows any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+        // SAFETY: the whole mapping, as it was made, which nothing borrows any more.
+        unsafe { libc::munmap(self.mapping.as_ptr(), self.len + HUGE_PAGE_BYTES) };
     }
 }
 
