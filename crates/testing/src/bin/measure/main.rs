@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 5)]
     seconds: u32,
     /// Keys of the throughput part
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 500_000)]
     keys: u32,
     /// Connections of the throughput part
     #[arg(long, default_value_t = 48)]
