@@ -57,7 +57,7 @@ fn sim() -> Result<(), String> {
 }
 
 /// Seeds of the simulator in one run of the tests.
-const SIM_SEEDS: u64 = 100;
+const SIM_SEEDS: u64 = 400;
 
 /// A number that changes with every commit and is the same for everyone who has it.
 fn commit_seed() -> u32 {
