@@ -23,7 +23,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "commands", about: "the command line does what the architecture promises", run: commands },
     Step {
         name: "conformance",
-        about: "clients and suites that others wrote, against a real cluster",
+        about: "clients and suites that others wrote, against a real cluster; their history checker against ours",
         run: conformance,
     },
     Step {
@@ -81,21 +81,22 @@ fn planted() -> Result<(), String> {
 }
 
 fn commands() -> Result<(), String> {
-    with_processes("command_line")
+    with_processes(&["command_line"])
 }
 
 fn conformance() -> Result<(), String> {
-    with_processes("conformance")
+    with_processes(&["conformance", "porcupine"])
 }
 
 fn chaos() -> Result<(), String> {
-    with_processes("chaos")
+    with_processes(&["chaos"])
 }
 
-/// A test that starts `gestalt local`, so the binary has to be there first. One at a time: they share two cores. The whole
+/// Tests that start `gestalt local`, so the binary has to be there first. One at a time: they share two cores. The whole
 /// workspace is named each time, so that crates are built once, with the same features as in the steps before.
-fn with_processes(test: &str) -> Result<(), String> {
+fn with_processes(tests: &[&str]) -> Result<(), String> {
     Run::cargo(&["build", "--quiet", "--workspace", "--bin", "gestalt"]).show()?;
-    let what = ["test", "--quiet", "--workspace", "--features", "testing/processes", "--test", test];
-    Run::cargo(&[&what[..], &["--", "--nocapture", "--test-threads=1"]].concat()).show()
+    let what = ["test", "--quiet", "--workspace", "--features", "testing/processes"];
+    let tests: Vec<&str> = tests.iter().flat_map(|test| ["--test", test]).collect();
+    Run::cargo(&[&what[..], &tests, &["--", "--nocapture", "--test-threads=1"]].concat()).show()
 }

@@ -15,6 +15,7 @@ mod history;
 mod model;
 mod report;
 mod search;
+pub mod simulated;
 #[cfg(test)]
 mod tests;
 

@@ -105,6 +105,21 @@ pub fn read(command: &mut Command) -> Result<String, String> {
     }
 }
 
+/// Runs a command that reads the file `input`, for its output, which is not shown.
+///
+/// # Errors
+/// One line if it cannot be run or fails, with what it complained about.
+pub fn filter(command: &mut Command, input: &Path) -> Result<String, String> {
+    println!("$ {} < {}", spelt(command), input.display());
+    let source = fs::File::open(input).map_err(|error| format!("{}: {error}", input.display()))?;
+    let output = command.stdin(source).output().map_err(|error| format!("{}: {error}", spelt(command)))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`{}` failed: {}: {}", spelt(command), output.status, complaint.trim_end()))
+}
+
 fn spelt(command: &Command) -> String {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")

@@ -1,5 +1,6 @@
 //! Histories: what clients asked and saw, and how that is written down.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 
@@ -229,6 +230,29 @@ impl History {
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
+    }
+
+    /// The operations of each key, in the order in which they were recorded.
+    #[must_use]
+    pub fn by_key(&self) -> BTreeMap<&Bytes, Vec<&Operation>> {
+        let mut keys: BTreeMap<&Bytes, Vec<&Operation>> = BTreeMap::new();
+        for operation in &self.operations {
+            keys.entry(&operation.key).or_default().push(operation);
+        }
+        keys
+    }
+
+    /// Writes one JSON array a line: all operations of one key, in the order of the keys. What checkers in other
+    /// languages read, see `crates/testing/porcupine`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_by_key(&self, mut out: impl Write) -> io::Result<()> {
+        for operations in self.by_key().values() {
+            serde_json::to_writer(&mut out, operations)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
     }
 
     /// Writes one JSON object a line.

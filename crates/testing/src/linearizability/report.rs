@@ -1,6 +1,5 @@
 //! Checking whole histories, and telling what is wrong with one.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use thiserror::Error;
@@ -65,12 +64,8 @@ pub fn check(history: &History) -> Result<(), Failure> {
 /// # Errors
 /// As [`check`].
 pub fn check_within(history: &History, limits: Limits) -> Result<(), Failure> {
-    let mut keys: BTreeMap<&Bytes, Vec<&Operation>> = BTreeMap::new();
-    for operation in history.operations() {
-        keys.entry(&operation.key).or_default().push(operation);
-    }
     let mut undecided = Ok(());
-    for (key, operations) in keys {
+    for (key, operations) in history.by_key() {
         match decide(operations.iter().map(|operation| (*operation, operation.answer.as_ref())), limits) {
             Verdict::Linearizable => {}
             Verdict::Undecided => {

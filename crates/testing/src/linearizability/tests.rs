@@ -387,6 +387,22 @@ mod reports {
         let error = History::read(b"\n{}".as_slice()).unwrap_err();
         assert!(error.to_string().contains("line 2"));
     }
+
+    #[test]
+    fn each_key_is_one_line_for_other_checkers() {
+        let mut history = History::default();
+        for key in ["b", "a", "b"] {
+            history.invoke(1, 1, key, Op::Get);
+        }
+        let mut text = Vec::new();
+        history.write_by_key(&mut text).unwrap();
+        let lines: Vec<Vec<Operation>> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
+        let [a, b] = [1, 0].map(|index| history.operations()[index].clone());
+        assert_eq!(lines, [vec![a], vec![b, history.operations()[2].clone()]]);
+    }
 }
 
 /// A checker that knows nothing but the rules: all orders, no memory, plain values.
@@ -479,99 +495,6 @@ mod exhaustive {
             after.execute(&chosen.op, chosen.answer.as_ref().map(|answer| &answer.outcome))
                 && search(&after, &others)
         })
-    }
-}
-
-/// A real key, for making histories that are right.
-mod simulated {
-    use super::*;
-
-    #[derive(Default)]
-    pub(super) struct Server {
-        item: Option<(Vec<u8>, u64)>,
-        version: u64,
-    }
-
-    impl Server {
-        fn store(&mut self, value: &[u8]) -> Outcome {
-            self.version += 1;
-            self.item = Some((value.to_vec(), self.version));
-            Outcome::Stored
-        }
-
-        pub(super) fn execute(&mut self, op: &Op) -> Outcome {
-            let held = self.item.clone();
-            match (op, held) {
-                (Op::Get, Some((value, cas))) => Outcome::Value { value: Bytes(value), cas: Some(cas) },
-                (Op::Set(value), _) | (Op::Add(value), None) | (Op::Replace(value), Some(_)) => {
-                    self.store(&value.0)
-                }
-                (Op::Add(_), Some(_)) | (Op::Replace(_) | Op::Append(_), None) => Outcome::NotStored,
-                (Op::Append(suffix), Some((value, _))) => self.store(&[value, suffix.0.clone()].concat()),
-                (Op::Cas { value, unique }, Some((_, cas))) if cas == *unique => self.store(&value.0),
-                (Op::Cas { .. }, Some(_)) => Outcome::Exists,
-                (Op::Delete, Some(_)) => {
-                    self.item = None;
-                    Outcome::Deleted
-                }
-                (Op::Incr(by), Some((value, _))) => {
-                    match std::str::from_utf8(&value).ok().and_then(|text| text.parse::<u64>().ok()) {
-                        None => Outcome::NotNumber,
-                        Some(number) => {
-                            let sum = number.wrapping_add(*by);
-                            self.store(sum.to_string().as_bytes());
-                            Outcome::Number(sum)
-                        }
-                    }
-                }
-                (Op::Get | Op::Delete | Op::Cas { .. } | Op::Incr(_), None) => Outcome::NotFound,
-            }
-        }
-    }
-
-    /// What to do, when, and what becomes of it.
-    #[derive(Clone, Debug)]
-    pub(super) struct Draft {
-        pub(super) op: Op,
-        /// Invocation, effect and answer, as distances.
-        pub(super) begin: u64,
-        pub(super) delay: u64,
-        pub(super) length: u64,
-        pub(super) fate: Fate,
-        pub(super) with_cas: bool,
-    }
-
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum Fate {
-        Answered,
-        /// No answer, took effect.
-        Silent,
-        /// No answer, no effect.
-        Lost,
-    }
-
-    /// The history of a correct server.
-    pub(super) fn history(drafts: &[Draft]) -> Vec<Operation> {
-        let mut server = Server::default();
-        let mut order: Vec<usize> = (0..drafts.len()).collect();
-        order.sort_by_key(|index| drafts[*index].begin + drafts[*index].delay);
-        let mut operations = Vec::new();
-        for index in order {
-            let draft = &drafts[index];
-            let outcome = (draft.fate != Fate::Lost).then(|| server.execute(&draft.op));
-            let outcome = outcome.filter(|_| draft.fate == Fate::Answered).map(|outcome| match outcome {
-                Outcome::Value { value, .. } if !draft.with_cas => Outcome::Value { value, cas: None },
-                other => other,
-            });
-            let end = draft.begin + draft.delay + draft.length;
-            operations.push(operation(
-                index as u64,
-                draft.begin,
-                draft.op.clone(),
-                outcome.map(|out| (end, out)),
-            ));
-        }
-        operations
     }
 }
 
