@@ -66,7 +66,10 @@ pub enum ParityState {
     /// Its acks are required and its state may be used for recovery.
     InSync,
     /// Being built; never used for recovery.
-    Learner,
+    Learner {
+        /// The view that appointed it: another one is another learner, even on the same host.
+        since: ViewVersion,
+    },
     /// Lost or removed.
     Absent,
 }
@@ -94,6 +97,15 @@ impl GroupView {
         let k = self.k();
         self.parity.iter().enumerate().filter_map(move |(p, role)| match (role.state, role.host) {
             (ParityState::InSync, Some(host)) => Some((RoleIndex((k + p) as u8), host)),
+            _ => None,
+        })
+    }
+
+    /// The learners: role index, host and the view that appointed each.
+    pub fn learners(&self) -> impl Iterator<Item = (RoleIndex, HostId, ViewVersion)> + '_ {
+        let k = self.k();
+        self.parity.iter().enumerate().filter_map(move |(p, role)| match (role.state, role.host) {
+            (ParityState::Learner { since }, Some(host)) => Some((RoleIndex((k + p) as u8), host, since)),
             _ => None,
         })
     }

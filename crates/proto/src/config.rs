@@ -79,6 +79,8 @@ pub struct Limits {
     pub parity_sessions: usize,
     /// Bytes of an index replica in one message.
     pub index_part_bytes: usize,
+    /// Parts of a learner's lesson that one primary has under way.
+    pub lesson_parts: usize,
 }
 
 impl Default for Limits {
@@ -93,6 +95,7 @@ impl Default for Limits {
             sweep_sessions: 4,
             parity_sessions: 1024,
             index_part_bytes: 256 * 1024,
+            lesson_parts: 16,
         }
     }
 }

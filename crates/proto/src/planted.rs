@@ -34,11 +34,13 @@ pub enum Bug {
     SettleRepeated,
     /// A stand-in serves while the former primary may still hold its lease.
     ServeBeforeLeaseEnds,
+    /// A learner applies records to pages that it has not got yet.
+    LearnerAppliesUnknown,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -54,6 +56,7 @@ impl Bug {
         Self::SessionWhileFenced,
         Self::SettleRepeated,
         Self::ServeBeforeLeaseEnds,
+        Self::LearnerAppliesUnknown,
     ];
 }
 

@@ -276,7 +276,7 @@ fn data_line(role: RoleIndex, known: &DataRole) -> RoleLine {
 fn parity_line(role: RoleIndex, known: &ParityRole) -> RoleLine {
     let status = match known.state {
         ParityState::InSync => "in_sync",
-        ParityState::Learner => "learner",
+        ParityState::Learner { .. } => "learner",
         ParityState::Absent => "absent",
     };
     RoleLine { role, kind: "parity".to_owned(), host: known.host, status: status.to_owned(), term: None }

@@ -99,6 +99,18 @@ impl Area {
         done
     }
 
+    /// Gives all extents back.
+    pub fn decommit_all(&mut self) {
+        let mut from = 0;
+        while let Some(extent) = self.next_committed(from) {
+            if !self.decommit(extent) {
+                // Locked memory cannot be given back, but it can be zero again.
+                self.bytes_mut(extent as usize * EXTENT_BYTES, EXTENT_BYTES).fill(0);
+            }
+            from = extent + 1;
+        }
+    }
+
     /// The first usable extent from `from` on.
     #[must_use]
     pub fn next_committed(&self, from: u32) -> Option<u32> {

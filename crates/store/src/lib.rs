@@ -25,7 +25,7 @@ pub use data_store::{
     Access, AdoptError, Allocation, CrawlCursor, DataStore, Eviction, Found, Memory, Reclaim, Shortage,
     Stats, StoreConfig, Victim,
 };
-pub use index::Index;
+pub use index::{Index, SEGMENTS as INDEX_SEGMENTS};
 pub use item::{ITEM_HEADER_BYTES, Item, ItemError, ItemSpec, ItemState, MAX_ITEM_KEY_BYTES, encoded_len};
 pub use op::{IndexHash, IndexOp, RunClass};
 pub use pages::{PageSet, PageSetError};

@@ -69,6 +69,24 @@ impl Replica {
         }
     }
 
+    /// Applies one operation at a learner that has got only the index's segments below `known` yet: what is said of the
+    /// others has no effect on the index, since they will come as they are then.
+    pub fn learn(&mut self, op: &IndexOp, known: usize) {
+        if !Self::accepts(op) {
+            return;
+        }
+        match *op {
+            IndexOp::Insert { hash, .. } if Index::segment_of(hash) >= known => {}
+            IndexOp::Replace { hash, old, new } if Index::segment_of(hash) >= known => {
+                if old != new {
+                    self.free_large(old);
+                }
+            }
+            IndexOp::Remove { hash, addr } if Index::segment_of(hash) >= known => self.free_large(addr),
+            _ => self.apply(op),
+        }
+    }
+
     /// Hints that `op` will be applied soon.
     pub fn prefetch(&self, op: &IndexOp) {
         match *op {

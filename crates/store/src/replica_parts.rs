@@ -9,7 +9,7 @@ use bytes::Bytes;
 use cluster::UnixSeconds;
 
 use crate::replica::MAX_RUNS;
-use crate::{Addr, Budget, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, Replica, RunClass};
+use crate::{Addr, Budget, Index, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, Replica, RunClass};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"gri1");
 const HEADER_BYTES: usize = 24;
@@ -105,6 +105,59 @@ impl Replica {
             part += 1;
         }
         u64::from(digest[0]) << 32 | u64::from(digest[1])
+    }
+
+    /// A replica at the begin of a lesson: run classes (a byte each) and the scheduled flush, no entries and no pages yet.
+    ///
+    /// # Errors
+    /// If a class is none.
+    pub fn at_begin(budget: Budget, classes: &[u8], flush_at: UnixSeconds) -> Result<Self, ReplicaError> {
+        let mut replica = Self::new(budget);
+        replica.apply(&IndexOp::FlushAt(flush_at));
+        for (run, class) in classes.iter().enumerate() {
+            let op = IndexOp::Assign { run: run as u32, class: RunClass(*class) };
+            if !Self::accepts(&op) {
+                return Err(ReplicaError::Impossible);
+            }
+            replica.apply(&op);
+        }
+        Ok(replica)
+    }
+
+    /// The entries of one segment of the index.
+    ///
+    /// # Panics
+    /// If there is no such segment.
+    #[must_use]
+    pub fn encode_segment(&self, segment: usize) -> Bytes {
+        self.index()
+            .segment_entries(segment)
+            .flat_map(|(hash, addr)| encode_entry(hash, addr))
+            .collect::<Vec<u8>>()
+            .into()
+    }
+
+    /// Takes in the entries of a segment that has none yet.
+    ///
+    /// # Errors
+    /// If they are no entries of this segment in ascending order; some may have been taken in.
+    pub fn learn_segment(&mut self, segment: usize, entries: &[u8]) -> Result<(), ReplicaError> {
+        let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
+        if !rest.is_empty() {
+            return Err(ReplicaError::Incomplete);
+        }
+        let mut last = None;
+        for (hash, addr) in entries.iter().map(|entry| decode_entry(*entry)) {
+            let op = IndexOp::Insert { hash, addr };
+            if !Self::accepts(&op) || Index::segment_of(hash) != segment {
+                return Err(ReplicaError::Impossible);
+            }
+            if last.replace((hash, addr)) >= Some((hash, addr)) {
+                return Err(ReplicaError::OutOfOrder);
+            }
+            self.apply(&op);
+        }
+        Ok(())
     }
 
     fn encoded_bytes(&self) -> usize {

@@ -11,7 +11,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
     match bug {
         Bug::SessionWhileFenced => (Focus::DoubleFaults, 250),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
-        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 400),
+        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 700),
         _ => (Focus::Anything, 150),
     }
 }
@@ -79,4 +79,5 @@ planted! {
     a_session_beside_an_unsettled_stream_is_found: SessionWhileFenced;
     a_settle_that_is_obeyed_twice_is_found: SettleRepeated;
     a_stand_in_that_does_not_wait_for_the_old_lease_is_found: ServeBeforeLeaseEnds;
+    a_learner_that_applies_what_it_cannot_know_is_found: LearnerAppliesUnknown;
 }

@@ -181,7 +181,7 @@ mod sealed {
     }
 }
 
-/// First kinds of the families of messages; the rest of the byte is the message's tag.
+/// First kinds of the families of messages; what the kind adds is the message's tag.
 mod kind {
     pub const LINK: u8 = 0x00;
     pub const FORWARD: u8 = 0x10;
@@ -391,7 +391,9 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
         (kind::FORWARD, _) => Wire::take(from).map(PeerMessage::Forward).map(Message::Peer),
         (kind::ANSWER, _) => Wire::take(from).map(PeerMessage::Answer).map(Message::Peer),
         (_, kind::LINK) => LinkMessage::take_fields(tag, from).map(Message::Link),
-        (_, kind::GROUP) => take_group(tag, from).map(PeerMessage::Group).map(Message::Peer),
+        (kind::GROUP..kind::TO_COORDINATOR, _) => {
+            take_group(kind - kind::GROUP, from).map(PeerMessage::Group).map(Message::Peer)
+        }
         (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::ToCoordinator),
         (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::FromCoordinator),
         _ => return Err(FrameError::Malformed(Malformed::Kind(kind))),

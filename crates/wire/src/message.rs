@@ -2,7 +2,9 @@
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
 use bytes::Bytes;
-use cluster::{ClusterMap, GroupId, GroupView, HostId, NodeInfo, RoleIndex, Seq, Term, Time, ViewVersion};
+use cluster::{
+    ClusterMap, GroupId, GroupView, HostId, NodeInfo, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+};
 use smallvec::SmallVec;
 use store::{Addr, IndexOp, PageRange};
 
@@ -90,6 +92,12 @@ pub enum GroupBody {
     Residual(Residual),
     /// Parity to stand-in: no such session (no memory, a gap): try again. Stand-in to parity: the session is given up.
     Abort(Abort),
+    /// Learner to primary: begin this lesson.
+    LearnHello(LearnHello),
+    /// Primary to learner, in the FIFO of its records.
+    Learn(Learn),
+    /// Learner to primary: understood up to here.
+    Learned(Learned),
 }
 
 /// See [`GroupBody::Hello`].
@@ -274,6 +282,81 @@ pub struct Abort {
     pub session: SessionId,
 }
 
+/// One try of one learner to become a parity. Whatever belongs to another lesson is moot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lesson {
+    /// The view that appointed the learner.
+    pub since: ViewVersion,
+    /// Grows when the learner starts again from nothing.
+    pub attempt: u32,
+}
+
+/// See [`GroupBody::LearnHello`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnHello {
+    /// The lesson to begin.
+    pub lesson: Lesson,
+}
+
+/// See [`GroupBody::Learn`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Learn {
+    /// The lesson.
+    pub lesson: Lesson,
+    /// The primary's term.
+    pub term: Term,
+    /// Number of this part in the lesson, from 0.
+    pub number: u32,
+    /// The primary's newest committed record: the part is the state after it.
+    pub tag: Seq,
+    /// The part.
+    pub part: LearnPart,
+}
+
+/// A part of what a primary teaches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LearnPart {
+    /// The first one. Records after its tag follow in Frames.
+    Begin {
+        /// The scheduled flush; 0 if there is none.
+        flush_at: UnixSeconds,
+        /// The class of every run, one byte each.
+        classes: Bytes,
+    },
+    /// Touched pages of a run. Runs before it that did not come were never touched up to the tag.
+    Run {
+        /// The run.
+        run: u32,
+        /// Which of its 16 pages follow, bit by bit; the others were never touched.
+        pages: u16,
+        /// Their bytes.
+        bytes: Bytes,
+    },
+    /// Entries of the index, segment by segment.
+    Segment {
+        /// The segment.
+        segment: u16,
+        /// Its entries as in the replica's encoding.
+        entries: Bytes,
+    },
+    /// The last one.
+    End {
+        /// The extents that the data role uses (`store::PageSet`, encoded).
+        extents: Bytes,
+    },
+}
+
+/// See [`GroupBody::Learned`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Learned {
+    /// The lesson.
+    pub lesson: Lesson,
+    /// The primary's term.
+    pub term: Term,
+    /// The newest part that was understood.
+    pub number: u32,
+}
+
 /// What a node tells the coordinator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToCoordinator {
@@ -340,6 +423,28 @@ pub enum ToCoordinator {
         term: Term,
         /// The parity that answers.
         parity: RoleIndex,
+    },
+    /// A primary has taught a learner everything, and waits for its acks from now on.
+    CaughtUp {
+        /// The group.
+        group: GroupId,
+        /// The primary's role.
+        role: RoleIndex,
+        /// Its term.
+        term: Term,
+        /// The learner's role.
+        parity: RoleIndex,
+        /// The lesson that has ended.
+        lesson: Lesson,
+    },
+    /// A learner cannot go on (no memory).
+    GaveUp {
+        /// The group.
+        group: GroupId,
+        /// The learner's role.
+        parity: RoleIndex,
+        /// The view that appointed it.
+        since: ViewVersion,
     },
 }
 

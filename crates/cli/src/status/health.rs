@@ -118,7 +118,7 @@ pub fn roles_of(group: &GroupView) -> Vec<RoleReport> {
         host: known.host,
         state: match known.state {
             ParityState::InSync => "in_sync",
-            ParityState::Learner => "learner",
+            ParityState::Learner { .. } => "learner",
             ParityState::Absent => "absent",
         },
     });

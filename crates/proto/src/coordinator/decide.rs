@@ -16,6 +16,9 @@ pub(super) fn remove_host(view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> 
         parity.state = ParityState::Absent;
     }
     let mut fenced = Vec::new();
+    if view.data.iter().any(|role| role.primary == Some(lost)) {
+        cancel_learners(view);
+    }
     for (i, role) in view.data.iter_mut().enumerate() {
         if role.primary == Some(lost) {
             fence(role);
@@ -73,6 +76,32 @@ pub(super) fn choose_stand_in(
     };
     let spare = lightest(&mut living.iter().copied().filter(|host| view.roles_on(host.node) == 0));
     spare.or_else(|| lightest(&mut view.in_sync().map(|(_, host)| host).filter(|host| living.contains(host))))
+}
+
+/// Which absent parity is built next, as its place among the parities, and where: on a living host without a role in the
+/// group, the one with the fewest members. None while any data role is not full: repair comes first, and a learner
+/// needs all primaries.
+pub(super) fn choose_learner(
+    view: &GroupView,
+    hosts: &[HostId],
+    load: &BTreeMap<NodeId, usize>,
+) -> Option<(usize, HostId)> {
+    if view.roles_in_play() > 0 {
+        return None;
+    }
+    let at = view.parity.iter().position(|role| role.state == ParityState::Absent)?;
+    let free = hosts.iter().copied().filter(|host| view.roles_on(host.node) == 0);
+    let host = free.min_by_key(|host| (load.get(&host.node).copied().unwrap_or(0), host.node))?;
+    Some((at, host))
+}
+
+/// A failure in the group: learners start again from nothing when it is over.
+pub(super) fn cancel_learners(view: &mut GroupView) {
+    for parity in view.parity.iter_mut().filter(|parity| matches!(parity.state, ParityState::Learner { .. }))
+    {
+        parity.host = None;
+        parity.state = ParityState::Absent;
+    }
 }
 
 /// How many members each node hosts, over all groups.

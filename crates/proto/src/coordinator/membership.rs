@@ -334,6 +334,10 @@ impl Coordinator {
         if !named || view.version != version {
             return self.send_view(from, member.group);
         }
+        if view.learners().any(|(role, ..)| silent.contains(&role)) {
+            // Nobody counts on it yet.
+            return self.change_view(member.group, decide::cancel_learners);
+        }
         let silent: Vec<RoleIndex> =
             view.in_sync().map(|(role, _)| role).filter(|role| silent.contains(role)).collect();
         let left = view.in_sync().count().saturating_sub(silent.len());
@@ -398,7 +402,10 @@ impl Coordinator {
         }
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
         self.cut_off.remove(&member);
-        self.change_view(member.group, |view| decide::fence(&mut view.data[usize::from(member.role.0)]));
+        self.change_view(member.group, |view| {
+            decide::cancel_learners(view);
+            decide::fence(&mut view.data[usize::from(member.role.0)]);
+        });
         self.begin_recovery(member, Former::MayLive, Some(host));
         self.restart_recoveries(now, member.group);
     }

@@ -5,6 +5,7 @@
 //! nothing is reconfigured and everything else goes on.
 
 mod decide;
+mod learners;
 mod membership;
 mod recovery;
 
@@ -14,6 +15,7 @@ use cluster::{ClusterId, ClusterMap, GroupId, GroupView, HostId, MemberId, NodeI
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::{Now, Timing};
+use learners::Learners;
 use membership::{CutOff, NodeState};
 use recovery::{Answer, Recovery};
 
@@ -60,6 +62,7 @@ pub struct Coordinator {
     /// When the coordinator last did anything, and the end of its last absence.
     last_active: Option<Time>,
     away_until: Time,
+    learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
     /// Primaries that complained of all their parities at once.
@@ -79,6 +82,7 @@ impl Coordinator {
             last_tick: None,
             last_active: None,
             away_until: Time(0),
+            learners: Learners::default(),
             doubtful: BTreeMap::new(),
             cut_off: BTreeMap::new(),
         }
@@ -110,6 +114,12 @@ impl Coordinator {
             ToCoordinator::Settled { group, role, term, parity } => {
                 self.handle_settled(now, from, MemberId { group, role }, term, parity);
             }
+            ToCoordinator::CaughtUp { group, role, term, parity, lesson } => {
+                self.handle_caught_up(from, MemberId { group, role }, term, parity, lesson);
+            }
+            ToCoordinator::GaveUp { group, parity, since } => {
+                self.handle_gave_up(now, from, MemberId { group, role: parity }, since);
+            }
         }
     }
 
@@ -120,6 +130,7 @@ impl Coordinator {
         self.expire_leases(now);
         self.judge_the_doubtful(now);
         self.retry_recoveries(now);
+        self.appoint_learners(now);
     }
 
     /// When `tick` has something to do, at the latest.

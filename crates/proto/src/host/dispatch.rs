@@ -63,6 +63,8 @@ impl Host {
             GroupBody::Read(read) => primary.handle_read(context, &read),
             GroupBody::Residual(residual) => primary.handle_residual(context, role, residual),
             GroupBody::Abort(abort) => primary.handle_abort(context, abort.session),
+            GroupBody::LearnHello(hello) => primary.handle_learn_hello(context, from, role, &hello),
+            GroupBody::Learned(learned) => primary.handle_learned(context, from, role, &learned),
             body => tracing::warn!(%from, member = %id, ?body, "not for a primary"),
         });
     }
@@ -81,6 +83,7 @@ impl Host {
             GroupBody::Open(open) => parity.handle_open(context, from, &open),
             GroupBody::Abort(abort) => parity.handle_abort(from, abort.session),
             GroupBody::Page(page) => parity.handle_page(context, from, role, &page),
+            GroupBody::Learn(learn) => parity.handle_learn(context, from, role, &learn),
             body => tracing::warn!(%from, member = %id, ?body, "not for a parity"),
         }
     }

@@ -1,6 +1,6 @@
 //! Members come and go as views say.
 
-use cluster::{ClusterMap, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
+use cluster::{ClusterMap, GroupView, MemberId, ParityState, RoleIndex, RoleStatus, Seq, Term, Time};
 use codec::Code;
 use wire::message::ToCoordinator;
 
@@ -73,15 +73,25 @@ impl Host {
 
     fn appoint_parity(&mut self, view: &GroupView, role: RoleIndex) {
         let id = MemberId { group: view.group, role };
-        let listed = view.in_sync().any(|(r, host)| r == role && host == self.config.host);
-        match (self.members.parities.get_mut(&id), listed) {
-            (Some(parity), true) => parity.adopt(view),
-            (Some(_), false) => {
+        let here = view.parity_role(role).filter(|known| known.host == Some(self.config.host));
+        let state = here.map_or(ParityState::Absent, |known| known.state);
+        let known = self.members.parities.get_mut(&id);
+        match (known, state) {
+            (Some(parity), ParityState::InSync) => parity.adopt(view),
+            (Some(parity), ParityState::Learner { since }) if parity.is_learner_since(since) => {
+                parity.adopt(view)
+            }
+            (_, ParityState::Learner { .. }) => {
+                tracing::info!(member = %id, view = %view.version, "learner appointed");
+                self.left.remove(&id);
+                self.create_parity(id, view);
+            }
+            (Some(_), ParityState::Absent) => {
                 tracing::info!(member = %id, view = %view.version, "parity left the view");
                 self.members.parities.remove(&id);
                 self.left.insert(id);
             }
-            (None, true) if !self.left.contains(&id) => self.create_parity(id, view),
+            (None, ParityState::InSync) if !self.left.contains(&id) => self.create_parity(id, view),
             (None, _) => {}
         }
     }

@@ -162,6 +162,7 @@ impl Host {
     /// A link to `peer` is up, in both directions; what was in flight on the one before is lost.
     pub fn link_up(&mut self, now: Now, peer: HostId) {
         self.links.insert(peer.node, peer);
+        self.members.parities.values_mut().for_each(|parity| parity.link_broken(peer));
         self.for_each_primary(now, |primary, context| primary.link_up(context, peer));
         self.reroute(now);
         self.settle(now);
@@ -172,6 +173,7 @@ impl Host {
         if self.links.get(&peer.node) == Some(&peer) {
             self.links.remove(&peer.node);
         }
+        self.members.parities.values_mut().for_each(|parity| parity.link_broken(peer));
         self.for_each_primary(now, |primary, context| primary.link_down(context, peer));
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
         self.settle(now);
@@ -214,9 +216,9 @@ impl Host {
     pub fn tick(&mut self, now: Now) {
         self.last_tick = now.time;
         self.for_each_primary(now, Primary::tick);
-        let (parities, context) = self.parities_and_context(now);
+        let (parities, mut context) = self.parities_and_context(now);
         for parity in parities.values_mut() {
-            parity.tick(&context);
+            parity.tick(&mut context);
         }
         self.expire_requests(now);
         self.reroute(now);

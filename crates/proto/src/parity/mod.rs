@@ -4,12 +4,13 @@
 //! equals the weighted sum of the data areas at the applied records; I4 only committed records are applied, so nothing
 //! is ever undone; I7 sessions live inside one view.
 
+mod learner;
 mod session;
 mod stream;
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
+use cluster::{GroupView, HostId, MemberId, ParityState, RoleIndex, Seq, Term, Time};
 use store::{Area, Budget, Category, StoreConfig};
 use wire::message::{
     Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId,
@@ -17,6 +18,7 @@ use wire::message::{
 };
 
 use crate::outbox::{Context, Sender};
+use learner::Learner;
 use session::Session;
 pub(crate) use stream::Stream;
 
@@ -31,10 +33,12 @@ pub(crate) struct Parity {
     budget: Budget,
     streams: Vec<Stream>,
     sessions: BTreeMap<SessionId, Session>,
+    /// Until the view calls it in sync.
+    learner: Option<Learner>,
 }
 
 impl Parity {
-    /// The parity of a new group, before any record.
+    /// The parity of a new group, before any record; or a learner, if that is what the view says.
     pub(crate) fn new(
         member: MemberId,
         view: GroupView,
@@ -43,7 +47,11 @@ impl Parity {
     ) -> Result<Self, store::AreaError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
         let streams = view.data.iter().map(|role| Stream::new(role.term, budget.clone())).collect();
-        Ok(Self { member, view, area, budget: budget.clone(), streams, sessions: BTreeMap::new() })
+        let learner = match view.parity_role(member.role).map(|role| role.state) {
+            Some(ParityState::Learner { since }) => Some(Learner::new(since)),
+            _ => None,
+        };
+        Ok(Self { member, view, area, budget: budget.clone(), streams, sessions: BTreeMap::new(), learner })
     }
 
     pub(crate) fn member(&self) -> MemberId {
@@ -76,11 +84,17 @@ impl Parity {
         debug_assert!(view.version > self.view.version, "views only grow");
         self.view = view.clone();
         self.drop_sessions();
+        if self.view.in_sync().any(|(role, _)| role == self.member.role) {
+            self.learner = None;
+        }
     }
 
     /// Answers `Reject` and says no if `term` is fenced.
     fn admits(&self, context: &mut Context<'_>, from: HostId, role: RoleIndex, term: Term) -> bool {
         let Some(stream) = self.streams.get(usize::from(role.0)) else { return false };
+        if self.is_unknown(role) {
+            return false;
+        }
         if term >= stream.fence() || crate::planted(crate::Bug::StaleTermAccepted) {
             return true;
         }
@@ -119,9 +133,13 @@ impl Parity {
             return;
         }
         for record in frame.records {
+            if self.learner.is_some() && !self.commit_for_record(context, &record) {
+                return;
+            }
             let stream = &mut self.streams[usize::from(role.0)];
             match stream.place(record.seq) {
                 stream::Place::Duplicate => self.apply_again_if_planted(context, role, &record),
+                stream::Place::Gap if self.learner.is_some() => return self.start_again(),
                 stream::Place::Gap => {
                     // The sender believes in records that this parity does not have: make it start from what is there.
                     let welcome = Welcome { term: frame.term, received: stream.received() };
@@ -156,8 +174,8 @@ impl Parity {
         self.streams[usize::from(role.0)].prefetch(upto, &self.area);
         while let Some(record) = self.streams[usize::from(role.0)].pop_applicable(upto) {
             for write in &record.writes {
-                let bytes = self.area.bytes_mut(write.addr.byte(), write.delta.len());
-                codec::mul_add(bytes, coefficient, &write.delta);
+                let delta = self.streams[usize::from(role.0)].known_part(write);
+                codec::mul_add(self.area.bytes_mut(write.addr.byte(), delta.len()), coefficient, delta);
                 for session in self.sessions.values_mut() {
                     session.apply(role, coefficient, write);
                 }
@@ -250,7 +268,8 @@ impl Parity {
     }
 
     /// Gives up sessions whose stand-in went silent.
-    pub(crate) fn tick(&mut self, context: &Context<'_>) {
+    pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
+        self.ask_for_lessons(context);
         let oldest = context.now.time - MAX_SESSION_RETRIES * context.timing.retry_us;
         let stale: Vec<_> =
             self.sessions.iter().filter(|(_, s)| s.opened_at() < oldest).map(|(id, _)| *id).collect();

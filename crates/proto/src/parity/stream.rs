@@ -6,6 +6,7 @@ use cluster::{Seq, Term, Time};
 use store::{Area, Budget, Category, Replica};
 use wire::message::{Record, Write};
 
+use super::learner::Progress;
 use crate::size::record_bytes;
 
 /// A record names a place that was never reserved.
@@ -22,15 +23,18 @@ pub(super) enum Place {
 
 /// One data role's stream, as far as a parity has it.
 pub(crate) struct Stream {
-    fence: Term,
+    pub(super) fence: Term,
     settled: Option<Term>,
     /// When a Frame was last acknowledged: no read lease counts from later.
     acknowledged: Option<Time>,
-    received: Seq,
-    applied: Seq,
+    pub(super) received: Seq,
+    pub(super) applied: Seq,
+    /// At a learner: whether its lesson has begun, and how far it has come while it lasts.
+    pub(super) begun: bool,
+    pub(super) progress: Option<Progress>,
     /// Records `applied + 1 ..= received`.
     kept: VecDeque<Record>,
-    replica: Replica,
+    pub(super) replica: Replica,
     budget: Budget,
 }
 
@@ -42,6 +46,8 @@ impl Stream {
             acknowledged: None,
             received: Seq(0),
             applied: Seq(0),
+            begun: false,
+            progress: None,
             kept: VecDeque::new(),
             replica: Replica::new(budget.clone()),
             budget,
@@ -137,8 +143,9 @@ impl Stream {
         for write in &record.writes {
             self.replica.touch(write.addr, write.delta.len());
         }
+        let known = self.known_segments();
         for op in &record.ops {
-            self.replica.apply(op);
+            self.replica.learn(op, known);
         }
         self.applied = record.seq;
         self.budget.release(Category::Log, record_bytes(record));

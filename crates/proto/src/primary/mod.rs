@@ -14,6 +14,7 @@ mod repair;
 mod request;
 mod space;
 mod takeover;
+mod teach;
 mod write;
 
 use bytes::Bytes;
@@ -31,6 +32,7 @@ use repair::Repair;
 use request::Waiting;
 use space::Growth;
 use takeover::Taking;
+use teach::Pupil;
 use write::PendingKey;
 
 /// See the module.
@@ -46,6 +48,7 @@ pub(crate) struct Primary {
     /// Newest committed record (ST).
     committed: Seq,
     parities: Vec<ParityPeer>,
+    pupils: Vec<Pupil>,
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
     cleared: Option<Seq>,
@@ -103,6 +106,7 @@ impl Primary {
             log: Log::starting_after(start, budget.clone()),
             committed: start,
             parities: Vec::new(),
+            pupils: Vec::new(),
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,
@@ -116,6 +120,7 @@ impl Primary {
         };
         primary.parities =
             view.in_sync().map(|(role, host)| ParityPeer::new(role, host, start, context.now.time)).collect();
+        primary.adopt_pupils(context.now.time);
         primary.greet_all(context);
         primary
     }
@@ -187,8 +192,9 @@ impl Primary {
     pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
         debug_assert!(self.is_named_by(view) && view.version > self.view.version);
         self.view = view.clone();
-        self.parities
-            .retain(|peer| view.in_sync().any(|(role, host)| (role, host) == (peer.role, peer.host)));
+        self.adopt_pupils(context.now.time);
+        let parities = std::mem::take(&mut self.parities);
+        self.parities = parities.into_iter().filter(|peer| self.is_required(peer)).collect();
         self.repair.forget_sessions();
         self.advance(context);
         self.settle_growth(context);
@@ -212,6 +218,8 @@ impl Primary {
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
         self.last_tick = context.now.time;
         self.tick_parities(context);
+        self.report_ended_lessons(context);
+        self.complain_of_pupils(context);
         self.tick_space(context);
         self.retry_takeover(context);
         self.tick_repair(context);
@@ -227,7 +235,7 @@ impl Primary {
         if self.serve_from > self.last_tick {
             next = next.min(self.serve_from);
         }
-        if !self.waiting.is_empty() || self.repair.is_active() || self.is_rebuilding() {
+        if !self.waiting.is_empty() || self.repair.is_active() || self.is_rebuilding() || self.is_teaching() {
             next = next.min(self.last_tick + timing.retry_us / 8);
         }
         next

@@ -3,13 +3,14 @@
 //! Batching without a timer: while a Frame is unacknowledged on a link, records gather; its Ack sends them on. One
 //! Frame carries at most `Limits::frame_records` records or `Limits::frame_bytes` bytes of deltas.
 
-use cluster::{HostId, RoleIndex, Seq, Time};
+use cluster::{HostId, RoleIndex, Seq, Term, Time};
 use smallvec::SmallVec;
 use wire::message::{Ack, Frame, GroupBody, Hello, Reject, ToCoordinator, Welcome};
 
 use super::Primary;
+use super::log::Log;
 use crate::Timing;
-use crate::outbox::Context;
+use crate::outbox::{Context, Sender};
 use crate::size::record_bytes;
 
 /// What a primary knows of one parity whose acks it needs.
@@ -51,8 +52,17 @@ impl ParityPeer {
         }
     }
 
+    /// A learner that has everything up to `base`.
+    pub(super) fn for_learner(role: RoleIndex, host: HostId, base: Seq, now: Time) -> Self {
+        Self { welcomed: true, silent_since: None, ..Self::new(role, host, base, now) }
+    }
+
     pub(super) fn acked(&self) -> Seq {
         self.acked
+    }
+
+    pub(super) fn sent(&self) -> Seq {
+        self.sent
     }
 
     /// Whether it has left something unanswered for a stall time-out.
@@ -70,6 +80,36 @@ impl ParityPeer {
         } else if progress {
             self.silent_since = Some(now);
         }
+    }
+
+    /// The next records of the log, or none, with the commit index.
+    pub(super) fn send_frame(
+        &mut self,
+        context: &mut Context<'_>,
+        sender: Sender,
+        (log, term, committed): (&Log, Term, Seq),
+    ) {
+        let now = context.now.time;
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        for record in log.records_after(self.sent) {
+            bytes += record_bytes(record);
+            if !records.is_empty()
+                && (bytes > context.limits.frame_bytes || records.len() >= context.limits.frame_records)
+            {
+                break;
+            }
+            records.push(record.clone());
+        }
+        if let Some(last) = records.last() {
+            self.sent = last.seq;
+        }
+        self.committed_sent = committed;
+        self.outstanding = Some(now);
+        self.last_sent = now;
+        self.silent_since.get_or_insert(now);
+        let frame = Frame { term, sent_at: now, committed, records };
+        sender.send(context, self.host, self.role, GroupBody::Frame(frame));
     }
 
     /// When a Frame without records is due.
@@ -107,6 +147,7 @@ impl Primary {
 
     /// A new connection to `host`: what was in flight on the old one is lost.
     pub(crate) fn link_up(&mut self, context: &mut Context<'_>, host: HostId) {
+        self.forget_lessons(host);
         for at in 0..self.parities.len() {
             if self.parities[at].host == host {
                 self.greet(context, at);
@@ -118,6 +159,7 @@ impl Primary {
 
     /// The connection to `host` is gone: nothing can be sent until the next one.
     pub(crate) fn link_down(&mut self, context: &Context<'_>, host: HostId) {
+        self.forget_lessons(host);
         for peer in self.parities.iter_mut().filter(|peer| peer.host == host) {
             peer.welcomed = false;
             peer.outstanding = None;
@@ -126,7 +168,11 @@ impl Primary {
     }
 
     fn peer_mut(&mut self, from: HostId, role: RoleIndex) -> Option<&mut ParityPeer> {
-        self.parities.iter_mut().find(|peer| peer.host == from && peer.role == role)
+        let required = self.parities.iter().position(|peer| peer.host == from && peer.role == role);
+        match required {
+            Some(at) => self.parities.get_mut(at),
+            None => self.pupil_peer(from, role),
+        }
     }
 
     /// The parity has everything up to `received`: go on from there.
@@ -174,6 +220,7 @@ impl Primary {
         peer.lease_base = peer.lease_base.max(Some(ack.echo.min(now)));
         self.dirty = true;
         self.advance(context);
+        self.report_ended_lessons(context);
         self.retry_waiting(context);
     }
 
@@ -202,6 +249,7 @@ impl Primary {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
+        self.teach(context);
         // Without parities there is nobody to wait for; what commits may let others begin.
         while self.parities.is_empty() && self.committed < self.log.last() {
             self.advance(context);
@@ -218,30 +266,9 @@ impl Primary {
     }
 
     fn send_frame(&mut self, context: &mut Context<'_>, at: usize) {
-        let now = context.now.time;
         let sender = self.sender();
-        let peer = &self.parities[at];
-        let mut records = Vec::new();
-        let mut bytes = 0;
-        for record in self.log.records_after(peer.sent) {
-            bytes += record_bytes(record);
-            if !records.is_empty()
-                && (bytes > context.limits.frame_bytes || records.len() >= context.limits.frame_records)
-            {
-                break;
-            }
-            records.push(record.clone());
-        }
-        let peer = &mut self.parities[at];
-        if let Some(last) = records.last() {
-            peer.sent = last.seq;
-        }
-        peer.committed_sent = self.committed;
-        peer.outstanding = Some(now);
-        peer.last_sent = now;
-        peer.silent_since.get_or_insert(now);
-        let frame = Frame { term: self.term, sent_at: now, committed: self.committed, records };
-        sender.send(context, peer.host, peer.role, GroupBody::Frame(frame));
+        let stream = (&self.log, self.term, self.committed);
+        self.parities[at].send_frame(context, sender, stream);
     }
 
     /// Heartbeats, unanswered Hellos, stalls.

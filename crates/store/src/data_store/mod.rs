@@ -256,6 +256,11 @@ impl DataStore {
         self.growth.open = true;
     }
 
+    /// The extents in use, ascending.
+    pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.area.next_committed(0), |extent| self.area.next_committed(extent + 1))
+    }
+
     /// The `len` bytes at `addr`.
     ///
     /// # Panics

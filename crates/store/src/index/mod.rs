@@ -13,7 +13,8 @@ use segment::{Segment, entry};
 
 use crate::{Addr, Budget, Category, Charge, IndexHash, arena};
 
-const SEGMENTS: usize = 256;
+/// Segments of an index.
+pub const SEGMENTS: usize = 256;
 
 /// Hash bits to addresses; several addresses may have the same bits.
 #[derive(Debug)]
@@ -129,6 +130,12 @@ impl Index {
     /// All entries, ascending by hash bits, then by address: the same order for the same set.
     pub fn iter(&self) -> impl Iterator<Item = (IndexHash, Addr)> + '_ {
         (0..SEGMENTS).flat_map(|at| self.segment_entries(at))
+    }
+
+    /// The segment in which entries of `hash` lie.
+    #[must_use]
+    pub fn segment_of(hash: IndexHash) -> usize {
+        split(hash).0
     }
 
     /// Number of entries in each segment.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wire::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupBody, GroupMessage, LearnPart, PeerMessage, ToCoordinator};
 
 use super::oracle::{brief_op, brief_outcome};
 use super::rng::scatter;
@@ -66,6 +66,9 @@ fn body_number(body: &GroupBody) -> (u64, u64) {
         }
         GroupBody::Residual(b) => (16, b.session.number ^ (b.lost.len() as u64) << 60),
         GroupBody::Abort(b) => (17, b.session.number),
+        GroupBody::LearnHello(b) => (18, u64::from(b.lesson.attempt) << 32 ^ b.lesson.since.0),
+        GroupBody::Learn(b) => (19, u64::from(b.number) ^ u64::from(b.lesson.attempt) << 32 ^ b.tag.0 << 40),
+        GroupBody::Learned(b) => (20, u64::from(b.number) ^ u64::from(b.lesson.attempt) << 32),
     }
 }
 
@@ -137,6 +140,25 @@ impl fmt::Display for Brief<'_, GroupMessage> {
             }
             GroupBody::Residual(b) => write!(f, "Residual {} lost {:?}", b.session.number, b.lost),
             GroupBody::Abort(b) => write!(f, "Abort {}", b.session.number),
+            GroupBody::LearnHello(b) => write!(f, "LearnHello {} try {}", b.lesson.since, b.lesson.attempt),
+            GroupBody::Learn(b) => {
+                write!(
+                    f,
+                    "Learn {} try {} part {} {} at {}: ",
+                    b.lesson.since, b.lesson.attempt, b.number, b.term, b.tag
+                )?;
+                match &b.part {
+                    LearnPart::Begin { classes, .. } => write!(f, "begin, {} runs", classes.len()),
+                    LearnPart::Run { run, pages, .. } => write!(f, "run {run} pages {pages:016b}"),
+                    LearnPart::Segment { segment, entries } => {
+                        write!(f, "segment {segment} ({} B)", entries.len())
+                    }
+                    LearnPart::End { extents } => write!(f, "end ({} B)", extents.len()),
+                }
+            }
+            GroupBody::Learned(b) => {
+                write!(f, "Learned try {} part {} {}", b.lesson.attempt, b.number, b.term)
+            }
         }
     }
 }

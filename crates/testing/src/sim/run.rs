@@ -1,6 +1,6 @@
 //! One seed: a phase with faults, then healing, then the demand that everything ends, is whole again and agrees.
 
-use cluster::{GroupView, RoleStatus};
+use cluster::{GroupView, NodeId, NodeInfo, ParityState, RoleStatus};
 use wire::op::{Get, Op};
 
 use super::brief::Brief;
@@ -151,7 +151,23 @@ impl World {
     pub(crate) fn is_whole(&self) -> bool {
         let Some(map) = self.map() else { return false };
         let calls = self.clients_are_idle() && self.running.iter().rev().take(4096).all(|call| call.ended);
-        calls && map.groups.iter().all(|view| self.is_group_whole(view))
+        calls && map.groups.iter().all(|view| self.is_group_whole(view) && self.is_protected(view))
+    }
+
+    /// Whether every parity is in sync that could be: as long as a living node without a role in the group has the
+    /// memory, another one can be built.
+    fn is_protected(&self, view: &GroupView) -> bool {
+        let Some(map) = self.map() else { return false };
+        let needed = (self.options.memory.area_extents + 1) as usize * store::EXTENT_BYTES;
+        let has_room = |node: NodeId| self.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
+        let missing = view.parity.iter().any(|role| role.state != ParityState::InSync);
+        if view.roles_in_play() > 0 || !missing {
+            return true;
+        }
+        let is_free =
+            |node: &NodeInfo| node.alive && view.roles_on(node.host.node) == 0 && has_room(node.host.node);
+        let is_learning = view.learners().any(|(_, host, _)| has_room(host.node));
+        !is_learning && !map.nodes.iter().any(is_free)
     }
 
     fn is_group_whole(&self, view: &GroupView) -> bool {
@@ -184,14 +200,17 @@ impl World {
 
     fn missing_suspect(&self) -> Option<Suspect> {
         let map = self.map()?;
-        map.groups.iter().find(|view| !self.is_group_whole(view)).map(|view| Suspect::Group(view.group))
+        map.groups
+            .iter()
+            .find(|view| !self.is_group_whole(view) || !self.is_protected(view))
+            .map(|view| Suspect::Group(view.group))
     }
 
     pub(crate) fn what_is_missing(&self) -> String {
         let Some(map) = self.map() else { return "no map".to_owned() };
         let running = self.running.iter().filter(|call| !call.ended).count();
         let mut what = format!("not at rest: {running} calls run");
-        for view in map.groups.iter().filter(|view| !self.is_group_whole(view)) {
+        for view in map.groups.iter().filter(|view| !self.is_group_whole(view) || !self.is_protected(view)) {
             what.push_str(&format!("; {}", Brief(view)));
             let members = self.members(view);
             for (role, primary) in members.data.iter().enumerate() {

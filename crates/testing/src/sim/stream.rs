@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{HostId, Seq, Term};
 use store::{PAGE_BYTES, PageRange};
-use wire::message::Record;
+use wire::message::{Lesson, Record};
 
 /// A page.
 pub(crate) type Page = [u8; PAGE_BYTES];
@@ -17,10 +17,9 @@ pub(crate) type Page = [u8; PAGE_BYTES];
 /// Records that are kept at most before the base moves up.
 const TAIL_RECORDS: usize = 512;
 
-/// What one parity has confirmed of the stream, under the newest term that it has seen.
+/// What one process has confirmed of the stream as a parity, under the newest term that it has seen.
 #[derive(Clone, Copy, Debug)]
 struct Confirmed {
-    host: HostId,
     term: Term,
     received: Seq,
 }
@@ -32,8 +31,10 @@ pub(crate) struct Stream {
     terms: Vec<(Term, Seq)>,
     /// Which process has sent frames under which term.
     owners: Vec<(Term, HostId)>,
-    /// By parity, `0..m`.
-    confirmed: Vec<Option<Confirmed>>,
+    /// By parity, `0..m`, and process: one that was removed may not know yet.
+    confirmed: Vec<BTreeMap<HostId, Confirmed>>,
+    /// By parity: parts of lessons on their way to a learner, with their tags.
+    lessons: Vec<BTreeMap<(Lesson, u32), Seq>>,
     /// Newest commit index that a primary of the newest term has named.
     pub committed: Seq,
     base: Seq,
@@ -50,7 +51,8 @@ impl Stream {
         Self {
             terms: vec![(Term(1), Seq(0))],
             owners: Vec::new(),
-            confirmed: vec![None; m],
+            confirmed: vec![BTreeMap::new(); m],
+            lessons: vec![BTreeMap::new(); m],
             committed: Seq(0),
             base: Seq(0),
             pages: BTreeMap::new(),
@@ -156,19 +158,15 @@ impl Stream {
         term: Term,
         received: Seq,
     ) -> Result<(), Broken> {
-        let entry = &mut self.confirmed[parity];
-        match entry {
-            Some(known) if known.host == host && known.term == term => {
-                known.received = known.received.max(received)
-            }
-            Some(known) if known.host == host && known.term > term => {
-                return Err(format!(
-                    "parity {parity} at {host} answers {term} after it has answered {}",
-                    known.term
-                ));
-            }
-            _ => *entry = Some(Confirmed { host, term, received }),
+        let known = self.confirmed[parity].entry(host).or_insert(Confirmed { term, received });
+        if known.term > term {
+            return Err(format!(
+                "parity {parity} at {host} answers {term} after it has answered {}",
+                known.term
+            ));
         }
+        let received_before = if known.term == term { known.received } else { Seq(0) };
+        *known = Confirmed { term, received: received.max(received_before) };
         let (newest, _) = self.term();
         if term == newest && received > self.last() && !self.dark {
             return Err(format!(
@@ -179,9 +177,26 @@ impl Stream {
         Ok(())
     }
 
+    /// A part of a lesson is sent: the learner that understands it has everything up to `tag`.
+    pub(crate) fn taught(&mut self, parity: usize, part: (Lesson, u32), tag: Seq) {
+        self.has_reached(tag);
+        self.lessons[parity].insert(part, tag);
+    }
+
+    /// A learner has understood a part: what it has by that.
+    pub(crate) fn understood(&mut self, parity: usize, part: (Lesson, u32)) -> Option<Seq> {
+        self.lessons[parity].remove(&part)
+    }
+
+    /// A learner starts from nothing.
+    pub(crate) fn forgotten(&mut self, parity: usize, host: HostId) {
+        self.confirmed[parity].remove(&host);
+        self.lessons[parity].clear();
+    }
+
     fn received_by(&self, parity: usize, host: HostId, term: Term) -> Seq {
-        match &self.confirmed[parity] {
-            Some(known) if known.host == host && known.term == term => known.received,
+        match self.confirmed[parity].get(&host) {
+            Some(known) if known.term == term => known.received,
             _ => Seq(0),
         }
     }

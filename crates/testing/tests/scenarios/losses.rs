@@ -99,7 +99,7 @@ fn the_stand_in_beside_a_parity_counts_as_two_losses() {
 
 #[test]
 fn without_parities_a_lost_node_is_a_lost_role_and_the_rest_goes_on() {
-    let mut story = Story::new(3, 1, 5);
+    let mut story = Story::new(3, 1, 4);
     story.expect_loss();
     story.fill(3);
     kill_roles(&mut story, 3, &[3]);

@@ -5,6 +5,7 @@
 //! `testing::sim::Story`. All invariants of the simulator hold at every step of every story.
 
 mod commit;
+mod learners;
 mod limits;
 mod losses;
 mod partition;

@@ -28,6 +28,8 @@ wire_choice!(ToCoordinator {
         group: group, role: role, term: term, parity: parity, received: received, applied: applied, quiet_us: quiet_us
     },
     6 => Settled { group: group, role: role, term: term, parity: parity },
+    7 => CaughtUp { group: group, role: role, term: term, parity: parity, lesson: lesson },
+    8 => GaveUp { group: group, parity: parity, since: since },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -92,18 +94,20 @@ impl Wire for RoleStatus {
 
 impl Wire for ParityState {
     fn put(&self, out: &mut Writer<'_>) {
-        let tag: u8 = match self {
-            Self::InSync => 0,
-            Self::Learner => 1,
-            Self::Absent => 2,
-        };
-        tag.put(out);
+        match *self {
+            Self::InSync => 0u8.put(out),
+            Self::Learner { since } => {
+                1u8.put(out);
+                since.put(out);
+            }
+            Self::Absent => 2u8.put(out),
+        }
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         Ok(match u8::take(from)? {
             0 => Self::InSync,
-            1 => Self::Learner,
+            1 => Self::Learner { since: Wire::take(from)? },
             2 => Self::Absent,
             tag => return Err(BadBody::Tag(tag)),
         })

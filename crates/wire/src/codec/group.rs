@@ -3,10 +3,11 @@
 use cluster::{GroupId, Profile, RoleIndex, Seq, Term, Time, ViewVersion};
 use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
 
-use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::message::{
-    Abort, Ack, Answer, FetchIndex, Forward, Frame, GroupBody, Hello, IndexPart, Open, Opened, Page, Read,
-    Record, Reject, Reserve, Reserved, Residual, SessionId, Welcome, Write,
+    Abort, Ack, Answer, FetchIndex, Forward, Frame, GroupBody, Hello, IndexPart, Learn, LearnHello,
+    LearnPart, Learned, Lesson, Open, Opened, Page, Read, Record, Reject, Reserve, Reserved, Residual,
+    SessionId, Welcome, Write,
 };
 
 wire_newtypes!(GroupId, RoleIndex, Seq, Term, Time, ViewVersion, Addr, IndexHash, RunClass);
@@ -53,6 +54,19 @@ wire_choice!(GroupBody {
     12 => Page { 0: body },
     13 => Residual { 0: body },
     14 => Abort { 0: body },
+    15 => LearnHello { 0: body },
+    16 => Learn { 0: body },
+    17 => Learned { 0: body },
+});
+wire_struct!(Lesson { since, attempt });
+wire_struct!(LearnHello { lesson });
+wire_struct!(Learn { lesson, term, number, tag, part });
+wire_struct!(Learned { lesson, term, number });
+wire_enum!(LearnPart {
+    0 => Begin { flush_at: flush_at, classes: classes },
+    1 => Run { run: run, pages: pages, bytes: bytes },
+    2 => Segment { segment: segment, entries: entries },
+    3 => End { extents: extents },
 });
 wire_struct!(Hello { term, committed });
 wire_struct!(Welcome { term, received });

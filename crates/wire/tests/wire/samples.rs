@@ -206,6 +206,10 @@ structs! {
     Page { session, term, committed, bytes }
     Residual { session, lost, bytes }
     Abort { session }
+    Lesson { since, attempt }
+    LearnHello { lesson }
+    Learn { lesson, term, number, tag, part }
+    Learned { lesson, term, number }
     Request { key, op }
     Get { touch, vivify, recache_below_seconds, value, claim, version, bump }
     Store { mode, value, flags, expiry, compare, version, invalidate, vivify }
@@ -218,7 +222,7 @@ structs! {
 
 choices! {
     RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} }
-    ParityState { 0 InSync {} 1 Learner {} 2 Absent {} }
+    ParityState { 0 InSync {} 1 Learner { since } 2 Absent {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
     IndexOp {
@@ -228,13 +232,17 @@ choices! {
     GroupBody {
         0 Hello { 0 } 1 Welcome { 0 } 2 Frame { 0 } 3 Ack { 0 } 4 Reject { 0 } 5 Reserve { 0 } 6 Reserved { 0 }
         7 FetchIndex { 0 } 8 IndexPart { 0 } 9 Open { 0 } 10 Opened { 0 } 11 Read { 0 } 12 Page { 0 }
-        13 Residual { 0 } 14 Abort { 0 }
+        13 Residual { 0 } 14 Abort { 0 } 15 LearnHello { 0 } 16 Learn { 0 } 17 Learned { 0 }
     }
     PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } }
     ToCoordinator {
         0 Register { 0 } 1 Heartbeat { host, map } 2 FetchView { group }
         3 Stalled { group, role, term, view, parities } 4 Repaired { group, role, term }
         5 Fenced { group, role, term, parity, received, applied, quiet_us } 6 Settled { group, role, term, parity }
+        7 CaughtUp { group, role, term, parity, lesson } 8 GaveUp { group, parity, since }
+    }
+    LearnPart {
+        0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
     }
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }

@@ -170,12 +170,41 @@ impl World {
                 self.stats.residuals += 1;
                 Ok(())
             }
+            GroupBody::LearnHello(_) | GroupBody::Learn(_) | GroupBody::Learned(_) => {
+                self.watch_lesson(from, message)
+            }
             _ => Ok(()),
         };
         if let Err(what) = broken {
             let what = format!("{}/{}: {what}", message.group, message.from);
             self.fail("stream", Some(Suspect::Group(message.group)), what);
         }
+    }
+
+    fn watch_lesson(&mut self, from: HostId, message: &wire::message::GroupMessage) -> Result<(), String> {
+        let k = self.options.k;
+        let member = |role| cluster::MemberId { group: message.group, role };
+        match &message.body {
+            GroupBody::Learn(learn) => {
+                let index = self.stream_index(member(message.from));
+                let parity = usize::from(message.to.0) - k;
+                self.shadow.streams[index].taught(parity, (learn.lesson, learn.number), learn.tag);
+            }
+            GroupBody::LearnHello(_) => {
+                let index = self.stream_index(member(message.to));
+                self.shadow.streams[index].forgotten(usize::from(message.from.0) - k, from);
+            }
+            GroupBody::Learned(learned) => {
+                let index = self.stream_index(member(message.to));
+                let parity = usize::from(message.from.0) - k;
+                let tag = self.shadow.streams[index].understood(parity, (learned.lesson, learned.number));
+                if let Some(tag) = tag {
+                    return self.confirm(from, message, learned.term, tag);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn confirm(

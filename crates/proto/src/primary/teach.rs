@@ -1,0 +1,292 @@
+//! Lessons for learners (group protocol, section 6): the state of this data role, in the FIFO of its records.
+//!
+//! A learner gets every record before it can leave the log, and part after part of the state, each as of the newest
+//! committed record. Once it has understood the last part it is waited for like any parity, and only then the coordinator is
+//! told; so a record that it lacks was never acknowledged.
+
+use bytes::Bytes;
+use cluster::{HostId, RoleIndex, Time, ViewVersion};
+use smallvec::smallvec;
+use store::{DataStore, INDEX_SEGMENTS, PAGE_BYTES, PageRange, PageSet, RUN_BYTES};
+use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, ToCoordinator};
+
+use super::parities::ParityPeer;
+use super::{Phase, Primary};
+use crate::outbox::Context;
+
+const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+
+/// A learner that the view names.
+pub(super) struct Pupil {
+    pub role: RoleIndex,
+    pub host: HostId,
+    since: ViewVersion,
+    lesson: Option<Teaching>,
+    /// When it last made progress.
+    moved: Time,
+}
+
+/// A lesson under way, or ended.
+struct Teaching {
+    lesson: Lesson,
+    /// Its stream; moves to the parities that are waited for when the lesson ends.
+    peer: Option<ParityPeer>,
+    next: Next,
+    /// Number of the next part.
+    number: u32,
+    /// Parts that were understood.
+    understood: u32,
+    /// Extents of the newest End.
+    extents: Bytes,
+    /// When the coordinator was last told that the lesson has ended.
+    reported: Option<Time>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The first touched run from this one on.
+    Run(u32),
+    Segment(usize),
+    End,
+    /// An answer to the End.
+    Answer,
+}
+
+impl Primary {
+    /// The view names other learners, or those who were are in sync.
+    pub(super) fn adopt_pupils(&mut self, now: Time) {
+        let mut before = std::mem::take(&mut self.pupils);
+        let named = self.view.learners().map(|(role, host, since)| {
+            let same = |pupil: &Pupil| (pupil.role, pupil.host, pupil.since) == (role, host, since);
+            let known = before.iter().position(same).map(|at| before.swap_remove(at));
+            known.unwrap_or(Pupil { role, host, since, lesson: None, moved: now })
+        });
+        self.pupils = named.collect();
+    }
+
+    /// Whether `peer` is one that has to be waited for.
+    pub(super) fn is_required(&self, peer: &ParityPeer) -> bool {
+        let in_sync = self.view.in_sync().any(|(role, host)| (role, host) == (peer.role, peer.host));
+        in_sync || self.pupils.iter().any(|p| (p.role, p.host) == (peer.role, peer.host) && p.has_ended())
+    }
+
+    /// A learner wants its lesson.
+    pub(crate) fn handle_learn_hello(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        hello: &LearnHello,
+    ) {
+        let lesson = hello.lesson;
+        let rebuilding = self.is_rebuilding();
+        let Phase::Serving(store) = &self.phase else { return };
+        let known = |p: &&mut Pupil| (p.role, p.host, p.since) == (role, from, lesson.since);
+        let Some(pupil) = self.pupils.iter_mut().find(known) else { return };
+        if rebuilding || pupil.lesson.as_ref().is_some_and(|known| known.lesson.attempt >= lesson.attempt) {
+            return;
+        }
+        let classes: Bytes =
+            store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
+        let flush_at = store.flush_at().unwrap_or_default();
+        let begin = LearnPart::Begin { flush_at, classes };
+        pupil.moved = context.now.time;
+        pupil.lesson = Some(Teaching {
+            lesson,
+            peer: Some(ParityPeer::for_learner(role, from, self.committed, context.now.time)),
+            next: Next::Run(0),
+            number: 0,
+            understood: 0,
+            extents: Bytes::new(),
+            reported: None,
+        });
+        // It starts anew: what it had understood before counts for nothing.
+        self.parities.retain(|peer| (peer.role, peer.host) != (role, from));
+        self.send_part(context, role, begin);
+        self.dirty = true;
+        self.advance(context);
+    }
+
+    /// A learner has understood a part.
+    pub(crate) fn handle_learned(
+        &mut self,
+        context: &mut Context<'_>,
+        from: HostId,
+        role: RoleIndex,
+        learned: &Learned,
+    ) {
+        if learned.term != self.term {
+            return;
+        }
+        self.dirty = true;
+        let known = |pupil: &&mut Pupil| (pupil.role, pupil.host) == (role, from);
+        if let Some(pupil) = self.pupils.iter_mut().find(known) {
+            pupil.moved = context.now.time;
+        }
+        let Some(extents) = self.store().map(encoded_extents) else { return };
+        let Some(teaching) = self.teaching(from, role).filter(|t| t.lesson == learned.lesson) else { return };
+        teaching.understood = teaching.understood.max(learned.number + 1).min(teaching.number);
+        if teaching.next != Next::Answer || teaching.understood < teaching.number {
+            return;
+        }
+        if teaching.extents != extents {
+            // The area has grown meanwhile.
+            teaching.next = Next::End;
+            return;
+        }
+        if let Some(peer) = teaching.peer.take() {
+            self.parities.push(peer);
+            self.retry_growth(context);
+        }
+        self.report_ended_lessons(context);
+    }
+
+    /// Before anything else of a batch: records to all learners, then as many parts as may be under way.
+    pub(super) fn teach(&mut self, context: &mut Context<'_>) {
+        self.send_records_to_pupils(context);
+        for at in 0..self.pupils.len() {
+            let role = self.pupils[at].role;
+            while let Some(part) = self.next_part(context, at) {
+                self.send_part(context, role, part);
+            }
+        }
+    }
+
+    /// All records of the log: they must be on their way before they commit and leave it.
+    pub(super) fn send_records_to_pupils(&mut self, context: &mut Context<'_>) {
+        let sender = self.sender();
+        let stream = (&self.log, self.term, self.committed);
+        for peer in self.pupils.iter_mut().filter_map(|pupil| pupil.lesson.as_mut()?.peer.as_mut()) {
+            while peer.sent() < self.log.last() {
+                peer.send_frame(context, sender, stream);
+            }
+        }
+    }
+
+    /// Tells the coordinator of lessons that have ended, until the view says so. A learner that is waited for may still lack
+    /// records that were acknowledged before: first it has to have what is committed.
+    pub(super) fn report_ended_lessons(&mut self, context: &mut Context<'_>) {
+        let (group, role, term) = (self.member.group, self.member.role, self.term);
+        let now = context.now.time;
+        let committed = self.committed;
+        for pupil in &mut self.pupils {
+            let parity = pupil.role;
+            let has_all = |peer: &ParityPeer| {
+                (peer.role, peer.host) == (pupil.role, pupil.host) && peer.acked() >= committed
+            };
+            if !self.parities.iter().any(has_all) {
+                continue;
+            }
+            let Some(teaching) = pupil.lesson.as_mut().filter(|t| t.peer.is_none()) else { continue };
+            if teaching.reported.is_none_or(|at| now.since(at) >= context.timing.retry_us) {
+                teaching.reported = Some(now);
+                let lesson = teaching.lesson;
+                context.coordinator(ToCoordinator::CaughtUp { group, role, term, parity, lesson });
+            }
+        }
+    }
+
+    /// A learner that has not moved for long will not: its last answer was lost, or its host has not noticed something. The
+    /// coordinator gives it up; the next one begins afresh.
+    pub(super) fn complain_of_pupils(&mut self, context: &mut Context<'_>) {
+        let now = context.now.time;
+        let patience = 2 * context.timing.stall_us;
+        let (group, role, term, view) = (self.member.group, self.member.role, self.term, self.view.version);
+        for pupil in self.pupils.iter_mut().filter(|pupil| !pupil.has_ended()) {
+            if now.since(pupil.moved) >= patience {
+                pupil.moved = now;
+                let parities = smallvec![pupil.role];
+                context.coordinator(ToCoordinator::Stalled { group, role, term, view, parities });
+            }
+        }
+    }
+
+    /// The connection to `host` is gone: a lesson that was under way is lost; the learner asks for another one.
+    pub(super) fn forget_lessons(&mut self, host: HostId) {
+        for pupil in self.pupils.iter_mut().filter(|pupil| pupil.host == host && !pupil.has_ended()) {
+            pupil.lesson = None;
+        }
+    }
+
+    pub(super) fn pupil_peer(&mut self, from: HostId, role: RoleIndex) -> Option<&mut ParityPeer> {
+        self.teaching(from, role)?.peer.as_mut()
+    }
+
+    pub(super) fn is_teaching(&self) -> bool {
+        !self.pupils.is_empty()
+    }
+
+    fn teaching(&mut self, from: HostId, role: RoleIndex) -> Option<&mut Teaching> {
+        self.pupils.iter_mut().find(|pupil| (pupil.role, pupil.host) == (role, from))?.lesson.as_mut()
+    }
+
+    fn send_part(&mut self, context: &mut Context<'_>, role: RoleIndex, part: LearnPart) {
+        let (sender, term, tag) = (self.sender(), self.term, self.committed);
+        let Some(pupil) = self.pupils.iter_mut().find(|pupil| pupil.role == role) else { return };
+        let Some(teaching) = &mut pupil.lesson else { return };
+        let learn = Learn { lesson: teaching.lesson, term, number: teaching.number, tag, part };
+        teaching.number += 1;
+        sender.send(context, pupil.host, role, GroupBody::Learn(learn));
+    }
+
+    /// The next part, if the learner may get one more now.
+    fn next_part(&mut self, context: &Context<'_>, at: usize) -> Option<LearnPart> {
+        let Phase::Serving(store) = &self.phase else { return None };
+        let teaching = self.pupils[at].lesson.as_mut().filter(|t| t.peer.is_some())?;
+        if (teaching.number - teaching.understood) as usize >= context.limits.lesson_parts {
+            return None;
+        }
+        if let Next::Run(from) = teaching.next {
+            match touched_run(store, from) {
+                Some((run, part)) => {
+                    teaching.next = Next::Run(run + 1);
+                    return Some(part);
+                }
+                None => teaching.next = Next::Segment(0),
+            }
+        }
+        match teaching.next {
+            Next::Run(_) | Next::Answer => None,
+            Next::Segment(segment) if segment < INDEX_SEGMENTS => {
+                teaching.next = Next::Segment(segment + 1);
+                let entries = store.replica().encode_segment(segment);
+                Some(LearnPart::Segment { segment: segment as u16, entries })
+            }
+            Next::Segment(_) | Next::End => {
+                teaching.next = Next::Answer;
+                teaching.extents = encoded_extents(store);
+                Some(LearnPart::End { extents: teaching.extents.clone() })
+            }
+        }
+    }
+}
+
+impl Pupil {
+    fn has_ended(&self) -> bool {
+        self.lesson.as_ref().is_some_and(|teaching| teaching.peer.is_none())
+    }
+}
+
+/// The extents in use.
+fn encoded_extents(store: &DataStore) -> Bytes {
+    let mut extents = PageSet::new();
+    for extent in store.extents() {
+        extents.insert(extent);
+    }
+    let mut bytes = Vec::new();
+    extents.encode(&mut bytes);
+    bytes.into()
+}
+
+/// The first touched run from `from` on, and what is in it.
+fn touched_run(store: &DataStore, from: u32) -> Option<(u32, LearnPart)> {
+    let touched = store.replica().touched();
+    let run = touched.first_present(from.checked_mul(RUN_PAGES)?)? / RUN_PAGES;
+    let (mut pages, mut bytes) = (0u16, Vec::new());
+    for page in (0..RUN_PAGES).filter(|page| touched.contains(run * RUN_PAGES + page)) {
+        pages |= 1 << page;
+        bytes.extend_from_slice(store.page_bytes(PageRange { first: run * RUN_PAGES + page, count: 1 }));
+    }
+    Some((run, LearnPart::Run { run, pages, bytes: bytes.into() }))
+}
