@@ -14,6 +14,9 @@ use super::{Phase, Primary};
 use crate::outbox::Context;
 
 /// Pages of a 64 KiB run: the most that one session repairs.
+/// Extents that a starved stand-in may give up within an eighth of a retry time-out.
+const SURRENDERS_PER_WINDOW: u32 = 16;
+
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
 const EXTENT_PAGES: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
@@ -30,6 +33,8 @@ pub(super) struct Repair {
     reported: Option<Time>,
     /// When this node last had no memory for swept pages; the sweep pauses for a retry time-out after it.
     starved: Option<Time>,
+    /// Extents given up since this time.
+    surrendered: (Time, u32),
     /// Sessions in a row that came to nothing: each doubles the next ones' time.
     failures: u32,
 }
@@ -53,6 +58,17 @@ enum Cause {
 }
 
 impl Repair {
+    /// Whether one more extent may be given up now. A request that needs more extents than there is memory for takes them
+    /// from itself, and beside a parity on the same node it would do so for ever without a pause.
+    fn may_surrender(&mut self, now: Time, window_us: u64) -> bool {
+        let (since, count) = &mut self.surrendered;
+        if now.since(*since) >= window_us {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count <= SURRENDERS_PER_WINDOW
+    }
+
     /// A new view ends all sessions (I7); the pages that are here stay.
     pub(super) fn forget_sessions(&mut self) {
         self.sessions.clear();
@@ -286,7 +302,10 @@ impl Primary {
     ) -> Result<(), OutOfMemory> {
         let Some(store) = self.store_mut() else { return Ok(()) };
         let Err(refused) = store.fill(pages, bytes) else { return Ok(()) };
-        let extent = if wanted { store.surrender(pages.first / EXTENT_PAGES) } else { None };
+        let window = context.timing.retry_us / 8;
+        let may_surrender = wanted && self.repair.may_surrender(context.now.time, window);
+        let Some(store) = self.store_mut() else { return Ok(()) };
+        let extent = if may_surrender { store.surrender(pages.first / EXTENT_PAGES) } else { None };
         let extent = extent.ok_or(refused)?;
         let stored = store.fill(pages, bytes);
         self.end_sessions_over(context, extent);
