@@ -1,7 +1,7 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
 //! `membership` forms the cluster and notices who is lost, `recovery` walks a lost data role from fence to stand-in,
-//! `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
+//! `learners` has new parities built, `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
 //! nothing is reconfigured and everything else goes on.
 
 mod decide;

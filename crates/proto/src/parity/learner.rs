@@ -67,7 +67,7 @@ impl Progress {
 }
 
 impl Parity {
-    /// Whether it is a learner of another appointment than `since`, or none.
+    /// Whether it is the learner that the view `since` appointed.
     pub(crate) fn is_learner_since(&self, since: ViewVersion) -> bool {
         self.learner.as_ref().is_some_and(|learner| learner.lesson.since == since)
     }

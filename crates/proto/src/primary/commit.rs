@@ -15,7 +15,7 @@ impl Primary {
         if self.committed >= target {
             return;
         }
-        self.send_records_to_pupils(context);
+        self.send_records_to_learners(context);
         while self.committed < target {
             let entry = self.log.pop().expect("the log holds what is not committed");
             self.commit(context, entry);

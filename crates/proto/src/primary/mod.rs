@@ -4,7 +4,8 @@
 //! the newest such state of each key in `keys`. Reads see the area; writes are decided against the newest state.
 //!
 //! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
-//! (sending, acks, leases, stalls), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins).
+//! (sending, acks, leases, stalls), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins),
+//! `teach` (learners).
 
 mod commit;
 mod execute;
@@ -32,7 +33,7 @@ use repair::Repair;
 use request::Waiting;
 use space::Growth;
 use takeover::Taking;
-use teach::Pupil;
+use teach::LearnerPeer;
 use write::PendingKey;
 
 /// See the module.
@@ -48,7 +49,7 @@ pub(crate) struct Primary {
     /// Newest committed record (ST).
     committed: Seq,
     parities: Vec<ParityPeer>,
-    pupils: Vec<Pupil>,
+    learners: Vec<LearnerPeer>,
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
     cleared: Option<Seq>,
@@ -106,7 +107,7 @@ impl Primary {
             log: Log::starting_after(start, budget.clone()),
             committed: start,
             parities: Vec::new(),
-            pupils: Vec::new(),
+            learners: Vec::new(),
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,
@@ -120,7 +121,7 @@ impl Primary {
         };
         primary.parities =
             view.in_sync().map(|(role, host)| ParityPeer::new(role, host, start, context.now.time)).collect();
-        primary.adopt_pupils(context.now.time);
+        primary.adopt_learners(context.now.time);
         primary.greet_all(context);
         primary
     }
@@ -192,7 +193,7 @@ impl Primary {
     pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
         debug_assert!(self.is_named_by(view) && view.version > self.view.version);
         self.view = view.clone();
-        self.adopt_pupils(context.now.time);
+        self.adopt_learners(context.now.time);
         let parities = std::mem::take(&mut self.parities);
         self.parities = parities.into_iter().filter(|peer| self.is_required(peer)).collect();
         self.repair.forget_sessions();
@@ -219,7 +220,7 @@ impl Primary {
         self.last_tick = context.now.time;
         self.tick_parities(context);
         self.report_ended_lessons(context);
-        self.complain_of_pupils(context);
+        self.complain_of_learners(context);
         self.tick_space(context);
         self.retry_takeover(context);
         self.tick_repair(context);

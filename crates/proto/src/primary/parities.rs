@@ -171,7 +171,7 @@ impl Primary {
         let required = self.parities.iter().position(|peer| peer.host == from && peer.role == role);
         match required {
             Some(at) => self.parities.get_mut(at),
-            None => self.pupil_peer(from, role),
+            None => self.learner_stream(from, role),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::outbox::Context;
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
 /// A learner that the view names.
-pub(super) struct Pupil {
+pub(super) struct LearnerPeer {
     pub role: RoleIndex,
     pub host: HostId,
     since: ViewVersion,
@@ -55,20 +55,21 @@ enum Next {
 
 impl Primary {
     /// The view names other learners, or those who were are in sync.
-    pub(super) fn adopt_pupils(&mut self, now: Time) {
-        let mut before = std::mem::take(&mut self.pupils);
+    pub(super) fn adopt_learners(&mut self, now: Time) {
+        let mut before = std::mem::take(&mut self.learners);
         let named = self.view.learners().map(|(role, host, since)| {
-            let same = |pupil: &Pupil| (pupil.role, pupil.host, pupil.since) == (role, host, since);
+            let same =
+                |learner: &LearnerPeer| (learner.role, learner.host, learner.since) == (role, host, since);
             let known = before.iter().position(same).map(|at| before.swap_remove(at));
-            known.unwrap_or(Pupil { role, host, since, lesson: None, moved: now })
+            known.unwrap_or(LearnerPeer { role, host, since, lesson: None, moved: now })
         });
-        self.pupils = named.collect();
+        self.learners = named.collect();
     }
 
     /// Whether `peer` is one that has to be waited for.
     pub(super) fn is_required(&self, peer: &ParityPeer) -> bool {
         let in_sync = self.view.in_sync().any(|(role, host)| (role, host) == (peer.role, peer.host));
-        in_sync || self.pupils.iter().any(|p| (p.role, p.host) == (peer.role, peer.host) && p.has_ended())
+        in_sync || self.learners.iter().any(|p| (p.role, p.host) == (peer.role, peer.host) && p.has_ended())
     }
 
     /// A learner wants its lesson.
@@ -82,17 +83,17 @@ impl Primary {
         let lesson = hello.lesson;
         let rebuilding = self.is_rebuilding();
         let Phase::Serving(store) = &self.phase else { return };
-        let known = |p: &&mut Pupil| (p.role, p.host, p.since) == (role, from, lesson.since);
-        let Some(pupil) = self.pupils.iter_mut().find(known) else { return };
-        if rebuilding || pupil.lesson.as_ref().is_some_and(|known| known.lesson.attempt >= lesson.attempt) {
+        let known = |p: &&mut LearnerPeer| (p.role, p.host, p.since) == (role, from, lesson.since);
+        let Some(learner) = self.learners.iter_mut().find(known) else { return };
+        if rebuilding || learner.lesson.as_ref().is_some_and(|known| known.lesson.attempt >= lesson.attempt) {
             return;
         }
         let classes: Bytes =
             store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
         let flush_at = store.flush_at().unwrap_or_default();
         let begin = LearnPart::Begin { flush_at, classes };
-        pupil.moved = context.now.time;
-        pupil.lesson = Some(Teaching {
+        learner.moved = context.now.time;
+        learner.lesson = Some(Teaching {
             lesson,
             peer: Some(ParityPeer::for_learner(role, from, self.committed, context.now.time)),
             next: Next::Run(0),
@@ -120,16 +121,19 @@ impl Primary {
             return;
         }
         self.dirty = true;
-        let known = |pupil: &&mut Pupil| (pupil.role, pupil.host) == (role, from);
-        if let Some(pupil) = self.pupils.iter_mut().find(known) {
-            pupil.moved = context.now.time;
+        let known = |learner: &&mut LearnerPeer| (learner.role, learner.host) == (role, from);
+        if let Some(learner) = self.learners.iter_mut().find(known) {
+            learner.moved = context.now.time;
         }
-        let Some(extents) = self.store().map(encoded_extents) else { return };
         let Some(teaching) = self.teaching(from, role).filter(|t| t.lesson == learned.lesson) else { return };
-        teaching.understood = teaching.understood.max(learned.number + 1).min(teaching.number);
+        // What was never sent cannot be understood, whatever a peer says.
+        let understood = learned.number.saturating_add(1).min(teaching.number);
+        teaching.understood = teaching.understood.max(understood);
         if teaching.next != Next::Answer || teaching.understood < teaching.number {
             return;
         }
+        let Some(extents) = self.store().map(encoded_extents) else { return };
+        let Some(teaching) = self.teaching(from, role) else { return };
         if teaching.extents != extents {
             // The area has grown meanwhile.
             teaching.next = Next::End;
@@ -144,9 +148,9 @@ impl Primary {
 
     /// Before anything else of a batch: records to all learners, then as many parts as may be under way.
     pub(super) fn teach(&mut self, context: &mut Context<'_>) {
-        self.send_records_to_pupils(context);
-        for at in 0..self.pupils.len() {
-            let role = self.pupils[at].role;
+        self.send_records_to_learners(context);
+        for at in 0..self.learners.len() {
+            let role = self.learners[at].role;
             while let Some(part) = self.next_part(context, at) {
                 self.send_part(context, role, part);
             }
@@ -154,10 +158,10 @@ impl Primary {
     }
 
     /// All records of the log: they must be on their way before they commit and leave it.
-    pub(super) fn send_records_to_pupils(&mut self, context: &mut Context<'_>) {
+    pub(super) fn send_records_to_learners(&mut self, context: &mut Context<'_>) {
         let sender = self.sender();
         let stream = (&self.log, self.term, self.committed);
-        for peer in self.pupils.iter_mut().filter_map(|pupil| pupil.lesson.as_mut()?.peer.as_mut()) {
+        for peer in self.learners.iter_mut().filter_map(|learner| learner.lesson.as_mut()?.peer.as_mut()) {
             while peer.sent() < self.log.last() {
                 peer.send_frame(context, sender, stream);
             }
@@ -170,15 +174,15 @@ impl Primary {
         let (group, role, term) = (self.member.group, self.member.role, self.term);
         let now = context.now.time;
         let committed = self.committed;
-        for pupil in &mut self.pupils {
-            let parity = pupil.role;
+        for learner in &mut self.learners {
+            let parity = learner.role;
             let has_all = |peer: &ParityPeer| {
-                (peer.role, peer.host) == (pupil.role, pupil.host) && peer.acked() >= committed
+                (peer.role, peer.host) == (learner.role, learner.host) && peer.acked() >= committed
             };
             if !self.parities.iter().any(has_all) {
                 continue;
             }
-            let Some(teaching) = pupil.lesson.as_mut().filter(|t| t.peer.is_none()) else { continue };
+            let Some(teaching) = learner.lesson.as_mut().filter(|t| t.peer.is_none()) else { continue };
             if teaching.reported.is_none_or(|at| now.since(at) >= context.timing.retry_us) {
                 teaching.reported = Some(now);
                 let lesson = teaching.lesson;
@@ -189,14 +193,14 @@ impl Primary {
 
     /// A learner that has not moved for long will not: its last answer was lost, or its host has not noticed something. The
     /// coordinator gives it up; the next one begins afresh.
-    pub(super) fn complain_of_pupils(&mut self, context: &mut Context<'_>) {
+    pub(super) fn complain_of_learners(&mut self, context: &mut Context<'_>) {
         let now = context.now.time;
         let patience = 2 * context.timing.stall_us;
         let (group, role, term, view) = (self.member.group, self.member.role, self.term, self.view.version);
-        for pupil in self.pupils.iter_mut().filter(|pupil| !pupil.has_ended()) {
-            if now.since(pupil.moved) >= patience {
-                pupil.moved = now;
-                let parities = smallvec![pupil.role];
+        for learner in self.learners.iter_mut().filter(|learner| !learner.has_ended()) {
+            if now.since(learner.moved) >= patience {
+                learner.moved = now;
+                let parities = smallvec![learner.role];
                 context.coordinator(ToCoordinator::Stalled { group, role, term, view, parities });
             }
         }
@@ -204,36 +208,37 @@ impl Primary {
 
     /// The connection to `host` is gone: a lesson that was under way is lost; the learner asks for another one.
     pub(super) fn forget_lessons(&mut self, host: HostId) {
-        for pupil in self.pupils.iter_mut().filter(|pupil| pupil.host == host && !pupil.has_ended()) {
-            pupil.lesson = None;
+        for learner in self.learners.iter_mut().filter(|learner| learner.host == host && !learner.has_ended())
+        {
+            learner.lesson = None;
         }
     }
 
-    pub(super) fn pupil_peer(&mut self, from: HostId, role: RoleIndex) -> Option<&mut ParityPeer> {
+    pub(super) fn learner_stream(&mut self, from: HostId, role: RoleIndex) -> Option<&mut ParityPeer> {
         self.teaching(from, role)?.peer.as_mut()
     }
 
     pub(super) fn is_teaching(&self) -> bool {
-        !self.pupils.is_empty()
+        !self.learners.is_empty()
     }
 
     fn teaching(&mut self, from: HostId, role: RoleIndex) -> Option<&mut Teaching> {
-        self.pupils.iter_mut().find(|pupil| (pupil.role, pupil.host) == (role, from))?.lesson.as_mut()
+        self.learners.iter_mut().find(|learner| (learner.role, learner.host) == (role, from))?.lesson.as_mut()
     }
 
     fn send_part(&mut self, context: &mut Context<'_>, role: RoleIndex, part: LearnPart) {
         let (sender, term, tag) = (self.sender(), self.term, self.committed);
-        let Some(pupil) = self.pupils.iter_mut().find(|pupil| pupil.role == role) else { return };
-        let Some(teaching) = &mut pupil.lesson else { return };
+        let Some(learner) = self.learners.iter_mut().find(|learner| learner.role == role) else { return };
+        let Some(teaching) = &mut learner.lesson else { return };
         let learn = Learn { lesson: teaching.lesson, term, number: teaching.number, tag, part };
         teaching.number += 1;
-        sender.send(context, pupil.host, role, GroupBody::Learn(learn));
+        sender.send(context, learner.host, role, GroupBody::Learn(learn));
     }
 
     /// The next part, if the learner may get one more now.
     fn next_part(&mut self, context: &Context<'_>, at: usize) -> Option<LearnPart> {
         let Phase::Serving(store) = &self.phase else { return None };
-        let teaching = self.pupils[at].lesson.as_mut().filter(|t| t.peer.is_some())?;
+        let teaching = self.learners[at].lesson.as_mut().filter(|t| t.peer.is_some())?;
         if (teaching.number - teaching.understood) as usize >= context.limits.lesson_parts {
             return None;
         }
@@ -262,7 +267,7 @@ impl Primary {
     }
 }
 
-impl Pupil {
+impl LearnerPeer {
     fn has_ended(&self) -> bool {
         self.lesson.as_ref().is_some_and(|teaching| teaching.peer.is_none())
     }

@@ -7,6 +7,17 @@ fn in_sync(story: &Story, count: usize) -> bool {
     story.in_sync().len() == count
 }
 
+/// A group of `k + 1` whose only parity has died, and whose next one has just been appointed.
+fn learning(k: usize, nodes: usize) -> Story {
+    let mut story = Story::new(k, 1, nodes);
+    story.fill(3);
+    story.kill(story.parity(0));
+    story.run_until("a learner is appointed", |story| {
+        matches!(story.view().parity[0].state, ParityState::Learner { .. })
+    });
+    story
+}
+
 #[test]
 fn a_lost_parity_is_built_on_a_spare_node_and_counts() {
     let mut story = Story::new(3, 2, 6);
@@ -27,11 +38,7 @@ fn a_lost_parity_is_built_on_a_spare_node_and_counts() {
 #[test]
 fn writes_before_during_and_after_a_lesson_are_in_the_new_parity() {
     for moment in (0..60).chain((60..900).step_by(41)) {
-        let mut story = Story::new(2, 1, 4);
-        story.fill(3);
-        story.kill(story.parity(0));
-        let learning = |story: &Story| matches!(story.view().parity[0].state, ParityState::Learner { .. });
-        story.run_until("a learner is appointed", learning);
+        let mut story = learning(2, 4);
         story.steps(moment);
         let key = story.key(0, 1);
         let asked = story.begin_set(key, "during the lesson");
@@ -46,11 +53,7 @@ fn writes_before_during_and_after_a_lesson_are_in_the_new_parity() {
 
 #[test]
 fn a_learner_that_dies_is_replaced() {
-    let mut story = Story::new(3, 1, 6);
-    story.fill(3);
-    story.kill(story.parity(0));
-    let learning = |story: &Story| matches!(story.view().parity[0].state, ParityState::Learner { .. });
-    story.run_until("a learner is appointed", learning);
+    let mut story = learning(3, 6);
     let learner = story.view().parity[0].host.expect("just appointed").node;
     story.kill(usize::from(learner.0));
     story.run_until("another one is in sync", |story| in_sync(story, 1));
@@ -62,11 +65,7 @@ fn a_learner_that_dies_is_replaced() {
 #[test]
 fn a_link_that_breaks_during_a_lesson_makes_the_learner_start_again() {
     for moment in (0..400).step_by(37) {
-        let mut story = Story::new(3, 1, 5);
-        story.fill(3);
-        story.kill(story.parity(0));
-        let learning = |story: &Story| matches!(story.view().parity[0].state, ParityState::Learner { .. });
-        story.run_until("a learner is appointed", learning);
+        let mut story = learning(3, 5);
         story.steps(moment);
         let learner = usize::from(story.view().parity[0].host.expect("just appointed").node.0);
         story.break_link(story.primary(1), learner);
