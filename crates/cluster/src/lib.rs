@@ -16,7 +16,7 @@ pub use ids::{
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place};
 pub use profile::{Profile, ProfileError};
-pub use view::{DataRole, GroupView, ParityRole, ParityState, RoleStatus};
+pub use view::{DataRole, GroupView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across
 /// versions, so iterate a `BTreeMap` or a `Vec` instead.

@@ -118,8 +118,13 @@ mod tests {
 
     fn map(k: u32, m: u32, groups: u32) -> ClusterMap {
         let profile = Profile::rs(k, m).unwrap();
-        let empty =
-            |g| GroupView { group: GroupId(g), version: ViewVersion(0), data: vec![], parity: vec![] };
+        let empty = |g| GroupView {
+            group: GroupId(g),
+            version: ViewVersion(0),
+            data: vec![],
+            parity: vec![],
+            learners: vec![],
+        };
         ClusterMap {
             cluster: ClusterId(1),
             version: 0,

@@ -2,9 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{
-    DataRole, GroupId, GroupView, HostId, ParityRole, ParityState, Profile, RoleStatus, Term, ViewVersion,
-};
+use crate::{DataRole, GroupId, GroupView, HostId, Profile, RoleStatus, Term, ViewVersion};
 
 /// Why no placement exists.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -39,9 +37,8 @@ pub fn place(profile: Profile, hosts: &[HostId], groups: u32) -> Result<Vec<Grou
         data: (0..profile.k())
             .map(|r| DataRole { primary: Some(host_of(group, r)), term: Term(1), status: RoleStatus::Full })
             .collect(),
-        parity: (profile.k()..profile.n())
-            .map(|r| ParityRole { host: Some(host_of(group, r)), state: ParityState::InSync })
-            .collect(),
+        parity: (profile.k()..profile.n()).map(|r| Some(host_of(group, r))).collect(),
+        learners: Vec::new(),
     };
     Ok((0..groups).map(view).collect())
 }

@@ -13,8 +13,11 @@ pub struct GroupView {
     pub version: ViewVersion,
     /// Data roles `0..k`.
     pub data: Vec<DataRole>,
-    /// Parity roles `k..n`, in order; the role index of `parity[p]` is `k + p`.
-    pub parity: Vec<ParityRole>,
+    /// Who hosts the parity roles `k..n`, in order, and is in sync: its acks are required, its state may be used for
+    /// recovery. None once it is lost and not yet replaced. The role index of `parity[p]` is `k + p`.
+    pub parity: Vec<Option<HostId>>,
+    /// Members being built, at most one for each role: new parities, and mirrors of data roles that move.
+    pub learners: Vec<Learner>,
 }
 
 /// A data role in a view.
@@ -50,28 +53,18 @@ pub enum RoleStatus {
     Lost,
 }
 
-/// A parity role in a view.
+/// A member being built: the parity that replaces or relieves another one, or the mirror of a data role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ParityRole {
-    /// The process that hosts it; none once it is lost and not yet replaced.
-    pub host: Option<HostId>,
-    /// Whether its state counts.
-    pub state: ParityState,
-}
-
-/// Whether a parity's state counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ParityState {
-    /// Its acks are required and its state may be used for recovery.
-    InSync,
-    /// Being built; never used for recovery.
-    Learner {
-        /// The view that appointed it: another one is another learner, even on the same host.
-        since: ViewVersion,
-    },
-    /// Lost or removed.
-    Absent,
+pub struct Learner {
+    /// The role it is built for.
+    pub role: RoleIndex,
+    /// Where; a node without a role in the group.
+    pub host: HostId,
+    /// The view that appointed it: another one is another learner, even on the same host.
+    pub since: ViewVersion,
+    /// Of a mirror: it has everything that was acknowledged, its acks are required, and it may take the role over. A parity
+    /// in this state is no learner any more.
+    pub whole: bool,
 }
 
 impl GroupView {
@@ -95,19 +88,26 @@ impl GroupView {
     /// The in-sync parities: role index and host, in role order.
     pub fn in_sync(&self) -> impl Iterator<Item = (RoleIndex, HostId)> + '_ {
         let k = self.k();
-        self.parity.iter().enumerate().filter_map(move |(p, role)| match (role.state, role.host) {
-            (ParityState::InSync, Some(host)) => Some((RoleIndex((k + p) as u8), host)),
-            _ => None,
-        })
+        let hosts = self.parity.iter().enumerate();
+        hosts.filter_map(move |(p, host)| host.map(|host| (RoleIndex((k + p) as u8), host)))
     }
 
-    /// The learners: role index, host and the view that appointed each.
-    pub fn learners(&self) -> impl Iterator<Item = (RoleIndex, HostId, ViewVersion)> + '_ {
-        let k = self.k();
-        self.parity.iter().enumerate().filter_map(move |(p, role)| match (role.state, role.host) {
-            (ParityState::Learner { since }, Some(host)) => Some((RoleIndex((k + p) as u8), host, since)),
-            _ => None,
-        })
+    /// The learner of `role`, if one is being built.
+    #[must_use]
+    pub fn learner(&self, role: RoleIndex) -> Option<&Learner> {
+        self.learners.iter().find(|learner| learner.role == role)
+    }
+
+    /// The mirror that may take `role` over, if there is one.
+    #[must_use]
+    pub fn mirror(&self, role: RoleIndex) -> Option<HostId> {
+        self.learner(role).filter(|learner| learner.whole).map(|learner| learner.host)
+    }
+
+    /// Whose acks the primary of `role` needs, and who can say how its stream ends: the in-sync parities, and the whole
+    /// mirror of the role itself.
+    pub fn witnesses(&self, role: RoleIndex) -> impl Iterator<Item = (RoleIndex, HostId)> + '_ {
+        self.in_sync().chain(self.mirror(role).map(|host| (role, host)))
     }
 
     /// The data role at `role`, none if that is no data role of this group.
@@ -116,24 +116,37 @@ impl GroupView {
         self.data.get(role.0 as usize)
     }
 
-    /// The parity role at `role` (`k..n`), none if that is no parity role of this group.
+    /// The in-sync host of the parity role `role` (`k..n`), if there is one.
     #[must_use]
-    pub fn parity_role(&self, role: RoleIndex) -> Option<&ParityRole> {
-        self.parity.get((role.0 as usize).checked_sub(self.k())?)
+    pub fn parity_host(&self, role: RoleIndex) -> Option<HostId> {
+        *self.parity.get((role.0 as usize).checked_sub(self.k())?)?
     }
 
-    /// Number of data roles whose bytes may not all be present: fenced, orphaned, rebuilding or lost.
+    /// Whether every data role is served by a primary that has all its pages.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.data.iter().all(|role| role.status == RoleStatus::Full)
+    }
+
+    /// Number of data roles whose bytes may not all be present: fenced, orphaned, rebuilding or lost. A role without a
+    /// primary whose mirror is whole misses nothing.
     #[must_use]
     pub fn roles_in_play(&self) -> usize {
-        self.data.iter().filter(|role| role.status != RoleStatus::Full).count()
+        let in_play = |(role, data): &(RoleIndex, &DataRole)| match data.status {
+            RoleStatus::Full => false,
+            RoleStatus::Fenced | RoleStatus::Orphan(_) => self.mirror(*role).is_none(),
+            RoleStatus::Rebuilding { .. } | RoleStatus::Lost => true,
+        };
+        self.data_roles().filter(in_play).count()
     }
 
-    /// Roles of any kind that `node` hosts here.
+    /// Roles of any kind that `node` hosts here, or is to host.
     #[must_use]
     pub fn roles_on(&self, node: NodeId) -> usize {
-        let primaries = self.data.iter().filter(|r| r.primary.is_some_and(|h| h.node == node)).count();
-        let parities = self.parity.iter().filter(|r| r.host.is_some_and(|h| h.node == node)).count();
-        primaries + parities
+        let primaries = self.data.iter().filter_map(|role| role.primary);
+        let parities = self.parity.iter().copied().flatten();
+        let learners = self.learners.iter().map(|learner| learner.host);
+        primaries.chain(parities).chain(learners).filter(|host| host.node == node).count()
     }
 
     /// How many further member losses this group can bear without losing data.

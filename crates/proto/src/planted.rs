@@ -36,11 +36,17 @@ pub enum Bug {
     ServeBeforeLeaseEnds,
     /// A learner applies records to pages that it has not got yet.
     LearnerAppliesUnknown,
+    /// A primary makes way for its mirror while records are under way.
+    HandOverEarly,
+    /// A primary that goes on after a hand-over came to nothing keeps the lease that it had.
+    LeaseSurvivesHandOver,
+    /// A learner goes on although the primary that taught it has made way for another one.
+    LessonOutlivesTeacher,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -57,6 +63,9 @@ impl Bug {
         Self::SettleRepeated,
         Self::ServeBeforeLeaseEnds,
         Self::LearnerAppliesUnknown,
+        Self::HandOverEarly,
+        Self::LeaseSurvivesHandOver,
+        Self::LessonOutlivesTeacher,
     ];
 }
 

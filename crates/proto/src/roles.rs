@@ -15,6 +15,10 @@ impl RoleSet {
         Self(if k >= 32 { u32::MAX } else { (1 << k) - 1 })
     }
 
+    pub(crate) fn only(role: RoleIndex) -> Self {
+        Self(1 << role.0)
+    }
+
     pub(crate) fn insert(&mut self, role: RoleIndex) {
         self.0 |= 1 << role.0;
     }

@@ -133,7 +133,9 @@ impl Session {
                 adopt_map(&self.shared, map);
             }
             FromCoordinator::View(view) => adopt_view(&self.shared, view),
-            FromCoordinator::Fence { .. } | FromCoordinator::Settle { .. } => (),
+            FromCoordinator::Fence { .. }
+            | FromCoordinator::Settle { .. }
+            | FromCoordinator::HandOver { .. } => (),
         }
         self.hand_over(&message)
     }

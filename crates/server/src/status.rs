@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use cluster::{
-    ClusterMap, DataRole, GroupId, GroupView, HostId, MemberId, NodeId, ParityRole, ParityState, RoleIndex,
-    RoleStatus, SlotRange, Term, ViewVersion,
+    ClusterMap, DataRole, GroupId, GroupView, HostId, Learner, MemberId, NodeId, RoleIndex, RoleStatus,
+    SlotRange, Term, ViewVersion,
 };
 use serde::{Deserialize, Serialize};
 use store::Category;
@@ -245,14 +245,15 @@ pub(crate) fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
 
 fn group_status(view: &GroupView) -> GroupStatus {
     let data = view.data_roles().map(|(role, known)| data_line(role, known));
-    let k = view.k();
-    let parity =
-        view.parity.iter().enumerate().map(|(index, known)| parity_line(RoleIndex((k + index) as u8), known));
+    let parity = (view.k()..view.k() + view.m()).map(|role| parity_line(view, RoleIndex(role as u8)));
     GroupStatus {
         group: view.group,
         view: view.version,
         margin: view.margin(),
-        roles: data.chain(parity).collect(),
+        roles: data
+            .chain(parity)
+            .chain(view.learners.iter().map(|learner| learner_line(view, learner)))
+            .collect(),
     }
 }
 
@@ -273,13 +274,23 @@ fn data_line(role: RoleIndex, known: &DataRole) -> RoleLine {
     }
 }
 
-fn parity_line(role: RoleIndex, known: &ParityRole) -> RoleLine {
-    let status = match known.state {
-        ParityState::InSync => "in_sync",
-        ParityState::Learner { .. } => "learner",
-        ParityState::Absent => "absent",
-    };
-    RoleLine { role, kind: "parity".to_owned(), host: known.host, status: status.to_owned(), term: None }
+fn parity_line(view: &GroupView, role: RoleIndex) -> RoleLine {
+    let host = view.parity_host(role);
+    let status = if host.is_some() { "in_sync" } else { "absent" };
+    RoleLine { role, kind: "parity".to_owned(), host, status: status.to_owned(), term: None }
+}
+
+/// A member that is being built: for a parity, or as the mirror of a data role that moves.
+fn learner_line(view: &GroupView, learner: &Learner) -> RoleLine {
+    let kind = if usize::from(learner.role.0) < view.k() { "mirror" } else { "parity" };
+    let status = if learner.whole { "whole" } else { "learner" };
+    RoleLine {
+        role: learner.role,
+        kind: kind.to_owned(),
+        host: Some(learner.host),
+        status: status.to_owned(),
+        term: None,
+    }
 }
 
 impl CoordinatorReport {
@@ -311,7 +322,7 @@ mod tests {
         assert_eq!((status.protection_asked, status.protection_achieved), (2, 2));
         assert!(status.lost_slots.is_empty());
         map.groups[1].data[2].status = RoleStatus::Lost;
-        map.groups[1].parity[0] = ParityRole { host: None, state: ParityState::Absent };
+        map.groups[1].parity[0] = None;
         let status = ClusterStatus::of(&map);
         assert_eq!(status.protection_achieved, 0);
         assert_eq!(status.lost_slots, [map.slots_of(MemberId { group: GroupId(1), role: RoleIndex(2) })]);

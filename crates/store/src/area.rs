@@ -51,6 +51,16 @@ impl Area {
         Ok(Self { arena, charge: Charge::empty(budget, category), category, ahead: PageSet::new() })
     }
 
+    /// What its memory is counted as from now on.
+    pub(crate) fn recategorize(&mut self, category: Category) {
+        let bytes = self.charge.bytes();
+        let mut charge = Charge::empty(self.charge.budget().clone(), category);
+        self.charge.set(0);
+        charge.set(bytes);
+        self.charge = charge;
+        self.category = category;
+    }
+
     /// Length of the address space in bytes; a multiple of [`EXTENT_BYTES`].
     #[must_use]
     pub fn limit_bytes(&self) -> usize {

@@ -384,8 +384,8 @@ pub enum ToCoordinator {
         term: Term,
         /// The version of its view.
         view: ViewVersion,
-        /// The silent parities.
-        parities: SmallVec<[RoleIndex; 4]>,
+        /// The silent members.
+        silent: SmallVec<[(RoleIndex, HostId); 4]>,
     },
     /// All pages of a stand-in are present.
     Repaired {
@@ -433,7 +433,7 @@ pub enum ToCoordinator {
         /// Its term.
         term: Term,
         /// The learner's role.
-        parity: RoleIndex,
+        learner: RoleIndex,
         /// The lesson that has ended.
         lesson: Lesson,
     },
@@ -442,9 +442,23 @@ pub enum ToCoordinator {
         /// The group.
         group: GroupId,
         /// The learner's role.
-        parity: RoleIndex,
+        learner: RoleIndex,
         /// The view that appointed it.
         since: ViewVersion,
+    },
+    /// Answer to [`FromCoordinator::HandOver`]: everything that was acknowledged is at the mirror and at all parities, and
+    /// this primary neither reads nor writes for one read lease from the question on.
+    HandedOver {
+        /// The group.
+        group: GroupId,
+        /// The primary's role.
+        role: RoleIndex,
+        /// Its term.
+        term: Term,
+        /// The view that appointed the mirror.
+        since: ViewVersion,
+        /// As in the question.
+        asked_at: Time,
     },
 }
 
@@ -483,4 +497,17 @@ pub enum FromCoordinator {
     },
     /// A heartbeat was heard.
     Alive,
+    /// The mirror of this data role is whole: begin nothing new, finish what is under way, and say so.
+    HandOver {
+        /// The group.
+        group: GroupId,
+        /// The data role that moves.
+        role: RoleIndex,
+        /// The term of the primary that is asked.
+        term: Term,
+        /// The view that appointed the mirror.
+        since: ViewVersion,
+        /// The coordinator's time.
+        asked_at: Time,
+    },
 }

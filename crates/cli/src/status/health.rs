@@ -1,6 +1,6 @@
 //! How well a cluster is, computed from its map alone.
 
-use cluster::{ClusterMap, GroupView, HostId, MemberId, ParityState, RoleIndex, RoleStatus, SlotRange};
+use cluster::{ClusterMap, GroupView, HostId, MemberId, RoleIndex, RoleStatus, SlotRange};
 use serde::Serialize;
 
 /// The worst that is true of any group.
@@ -112,22 +112,24 @@ pub fn roles_of(group: &GroupView) -> Vec<RoleReport> {
         },
     });
     let k = group.k();
-    let parity = group.parity.iter().enumerate().map(|(index, known)| RoleReport {
+    let parity = group.parity.iter().enumerate().map(|(index, host)| RoleReport {
         role: RoleIndex((k + index) as u8),
         kind: "parity",
-        host: known.host,
-        state: match known.state {
-            ParityState::InSync => "in_sync",
-            ParityState::Learner { .. } => "learner",
-            ParityState::Absent => "absent",
-        },
+        host: *host,
+        state: if host.is_some() { "in_sync" } else { "absent" },
     });
-    data.chain(parity).collect()
+    let learners = group.learners.iter().map(|learner| RoleReport {
+        role: learner.role,
+        kind: if usize::from(learner.role.0) < k { "mirror" } else { "parity" },
+        host: Some(learner.host),
+        state: if learner.whole { "whole" } else { "learner" },
+    });
+    data.chain(parity).chain(learners).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, Incarnation, NodeId, ParityRole, Profile, Seq, place};
+    use cluster::{ClusterId, Incarnation, NodeId, Profile, Seq, place};
 
     use super::*;
 
@@ -151,17 +153,17 @@ mod tests {
     #[test]
     fn a_missing_parity_degrades_and_two_put_data_at_risk() {
         let mut map = map();
-        map.groups[2].parity[0] = ParityRole { host: None, state: ParityState::Absent };
+        map.groups[2].parity[0] = None;
         let found = Assessment::of(&map);
         assert_eq!((found.health, found.protection_achieved), (Health::Degraded, 1));
-        map.groups[2].parity[1] = ParityRole { host: None, state: ParityState::Absent };
+        map.groups[2].parity[1] = None;
         assert_eq!(Assessment::of(&map).health, Health::AtRisk);
     }
 
     #[test]
     fn a_stand_in_beside_a_parity_makes_its_node_count_twice() {
         let mut map = map();
-        let parity_host = map.groups[0].parity[0].host;
+        let parity_host = map.groups[0].parity[0];
         map.groups[0].data[0].primary = parity_host;
         assert_eq!(losses_survived(&map.groups[0]), 1);
         let status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };

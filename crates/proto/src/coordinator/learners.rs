@@ -1,12 +1,11 @@
-//! New parities for lost ones (group protocol, section 6): who learns, and when a learner counts.
+//! New members for lost ones and for roles that move (group protocol, section 6): who learns, and when a learner counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{
-    GroupId, GroupView, HostId, MemberId, NodeId, ParityState, RoleIndex, Term, Time, ViewVersion,
-};
-use wire::message::Lesson;
+use cluster::{GroupId, GroupView, HostId, Learner, MemberId, NodeId, RoleIndex, Term, Time, ViewVersion};
+use wire::message::{FromCoordinator, Lesson};
 
+use super::recovery::Former;
 use super::{Coordinator, decide};
 use crate::Now;
 
@@ -18,6 +17,8 @@ const PAUSE_LEASES: u64 = 10;
 pub(super) struct Learners {
     /// Data roles whose lessons for a learner have ended, by the learner; of its newest lesson.
     ended: BTreeMap<MemberId, (Lesson, BTreeSet<RoleIndex>)>,
+    /// Primaries that were asked to make way for their mirrors, and when.
+    asked: BTreeMap<MemberId, Time>,
     /// Hosts without memory, and since when.
     refused: BTreeMap<NodeId, Time>,
 }
@@ -35,61 +36,148 @@ impl Coordinator {
         for group in groups {
             let Some(map) = &self.map else { return };
             let Some(view) = map.group(group) else { continue };
-            let busy: BTreeSet<NodeId> =
-                map.groups.iter().flat_map(GroupView::learners).map(|(_, host, _)| host.node).collect();
+            let learners = map.groups.iter().flat_map(|view| &view.learners);
+            let busy: BTreeSet<NodeId> = learners.map(|learner| learner.host.node).collect();
             let free: Vec<HostId> = able.iter().copied().filter(|host| !busy.contains(&host.node)).collect();
             let load = decide::member_counts(&map.groups);
-            let Some((at, host)) = decide::choose_learner(view, &free, &load) else { continue };
-            let since = view.version.next();
-            tracing::info!(%group, %host, role = view.k() + at, "learner appointed");
-            self.change_view(group, |view| {
-                view.parity[at].host = Some(host);
-                view.parity[at].state = ParityState::Learner { since };
-            });
+            let Some((role, host)) = decide::choose_learner(view, &free, &load) else { continue };
+            self.appoint_learner(MemberId { group, role }, host);
         }
+    }
+
+    /// Begins to build `member` on `host`: a parity that is missing or that moves, or the mirror of a data role that moves.
+    /// False, and nothing has changed, where that cannot begin now.
+    pub fn appoint_learner(&mut self, member: MemberId, host: HostId) -> bool {
+        let Some(view) = self.view(member.group) else { return false };
+        let exists = usize::from(member.role.0) < view.k() + view.m();
+        let free = view.learner(member.role).is_none() && view.roles_on(host.node) == 0;
+        if !exists || !free || !view.is_full() || !self.living().contains(&host) {
+            return false;
+        }
+        let since = view.version.next();
+        tracing::info!(%member, %host, "learner appointed");
+        self.change_view(member.group, |view| {
+            view.learners.push(Learner { role: member.role, host, since, whole: false });
+        });
+        true
     }
 
     /// A primary has taught a learner everything, and waits for it from now on.
     pub(super) fn handle_caught_up(
         &mut self,
+        now: Now,
         from: HostId,
         member: MemberId,
         term: Term,
-        parity: RoleIndex,
-        lesson: Lesson,
+        (learner, lesson): (RoleIndex, Lesson),
     ) {
         let Some(view) = self.view(member.group) else { return };
-        let state = view.parity_role(parity).map(|role| role.state);
-        let current = state == Some(ParityState::Learner { since: lesson.since });
+        let Some(&named) = view.learner(learner).filter(|named| named.since == lesson.since) else { return };
         let primary =
             view.data_role(member.role).is_some_and(|role| role.primary == Some(from) && role.term == term);
-        let (k, at) = (view.k(), usize::from(parity.0).wrapping_sub(view.k()));
-        if !current || !primary {
+        if !primary || named.whole {
             return;
         }
-        let learner = MemberId { group: member.group, role: parity };
-        let (newest, ended) = self.learners.ended.entry(learner).or_insert((lesson, BTreeSet::new()));
+        let k = view.k();
+        let row = usize::from(learner.0).checked_sub(k);
+        let id = MemberId { group: member.group, role: learner };
+        let (newest, ended) = self.learners.ended.entry(id).or_insert((lesson, BTreeSet::new()));
         if lesson > *newest {
             (*newest, *ended) = (lesson, BTreeSet::new());
         }
         if lesson == *newest {
             ended.insert(member.role);
         }
-        if ended.len() < k {
+        let needed = if row.is_some() { k } else { 1 };
+        if ended.len() < needed {
             return;
         }
-        self.learners.ended.remove(&learner);
-        tracing::info!(member = %learner, "learner is in sync");
-        self.change_view(member.group, |view| view.parity[at].state = ParityState::InSync);
+        self.learners.ended.remove(&id);
+        tracing::info!(member = %id, "learner is in sync");
+        self.change_view(member.group, |view| match row {
+            Some(row) => {
+                view.parity[row] = Some(named.host);
+                view.learners.retain(|other| other.role != learner);
+            }
+            None => view.learners.iter_mut().filter(|l| l.role == learner).for_each(|l| l.whole = true),
+        });
+        if row.is_none() {
+            self.ask_for_hand_over(now, id);
+        }
+    }
+
+    /// Whole mirrors whose primaries have not made way yet.
+    pub(super) fn ask_for_hand_overs(&mut self, now: Now) {
+        let retry_us = self.config.timing.retry_us;
+        let views = self.map.iter().flat_map(|map| &map.groups);
+        let whole = views.flat_map(|view| {
+            let whole = view.learners.iter().filter(|learner| learner.whole);
+            whole.map(|learner| MemberId { group: view.group, role: learner.role })
+        });
+        let whole: BTreeSet<MemberId> = whole.collect();
+        self.learners.asked.retain(|member, _| whole.contains(member));
+        for member in whole {
+            let asked = self.learners.asked.get(&member);
+            if asked.is_none_or(|at| now.time.since(*at) >= retry_us) {
+                self.ask_for_hand_over(now, member);
+            }
+        }
+    }
+
+    /// Asks the primary of `member` to make way for its mirror.
+    fn ask_for_hand_over(&mut self, now: Now, member: MemberId) {
+        let MemberId { group, role } = member;
+        // A lesson under way would come to nothing with this primary.
+        let ready = |view: &&GroupView| {
+            let others_wait = crate::planted(crate::Bug::LessonOutlivesTeacher);
+            view.is_full() && (others_wait || view.learners.iter().all(|learner| learner.whole))
+        };
+        let Some(view) = self.view(group).filter(ready) else { return };
+        let (Some(learner), Some(data)) = (view.learner(role), view.data_role(role)) else { return };
+        let (Some(primary), term, since) = (data.primary, data.term, learner.since) else { return };
+        self.learners.asked.insert(member, now.time);
+        let asked_at = now.time;
+        self.send(primary, FromCoordinator::HandOver { group, role, term, since, asked_at });
+    }
+
+    /// A primary keeps still: its role is fenced, and its mirror takes over.
+    pub(super) fn handle_handed_over(
+        &mut self,
+        now: Now,
+        from: HostId,
+        member: MemberId,
+        term: Term,
+        (since, asked_at): (ViewVersion, Time),
+    ) {
+        let Some(view) = self.view(member.group) else { return };
+        let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
+        let whole = view.learner(member.role).is_some_and(|l| l.whole && l.since == since);
+        let still_until = asked_at + self.config.timing.held_lease_us();
+        if !named || !whole || !view.is_full() || now.time >= still_until {
+            return;
+        }
+        tracing::info!(%member, "primary makes way for its mirror");
+        self.learners.asked.remove(&member);
+        self.change_view(member.group, |view| {
+            decide::fence(&mut view.data[usize::from(member.role.0)]);
+            // What another learner was taught by this primary the next one knows nothing of.
+            if !crate::planted(crate::Bug::LessonOutlivesTeacher) {
+                view.learners.retain(|learner| learner.whole);
+            }
+        });
+        self.begin_recovery(member, Former::Still(still_until), None);
+        self.restart_recoveries(now, member.group);
     }
 
     /// A learner has no memory.
     pub(super) fn handle_gave_up(&mut self, now: Now, from: HostId, member: MemberId, since: ViewVersion) {
         let Some(view) = self.view(member.group) else { return };
-        let Some(role) = view.parity_role(member.role) else { return };
-        if role.host == Some(from) && role.state == (ParityState::Learner { since }) {
+        let given_up = |learner: &Learner| {
+            (learner.role, learner.host, learner.since) == (member.role, from, since) && !learner.whole
+        };
+        if view.learners.iter().any(given_up) {
             self.learners.refused.insert(from.node, now.time);
-            self.change_view(member.group, decide::cancel_learners);
+            self.change_view(member.group, |view| view.learners.retain(|learner| !given_up(learner)));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, GroupId, HostId, MemberId, NodeId, NodeInfo, RoleIndex, RoleStatus, Term, Time, ViewVersion,
-    place,
+    ClusterMap, GroupId, HostId, Learner, MemberId, NodeId, NodeInfo, RoleIndex, RoleStatus, Term, Time,
+    ViewVersion, place,
 };
 use wire::message::FromCoordinator;
 
@@ -247,7 +247,8 @@ impl Coordinator {
             .flat_map(|map| &map.groups)
             .filter(|view| {
                 view.data.iter().any(|r| r.primary == Some(host))
-                    || view.parity.iter().any(|r| r.host == Some(host))
+                    || view.parity.contains(&Some(host))
+                    || view.learners.iter().any(|learner| learner.host == host)
             })
             .map(|view| view.group)
             .collect();
@@ -323,7 +324,7 @@ impl Coordinator {
         from: HostId,
         member: MemberId,
         (term, version): (Term, ViewVersion),
-        silent: &[RoleIndex],
+        silent: &[(RoleIndex, HostId)],
     ) {
         // Complaints from while the coordinator was away may be long outdated; a primary repeats what still holds.
         if now.time.since(self.away_until) < self.config.timing.retry_us {
@@ -334,12 +335,14 @@ impl Coordinator {
         if !named || view.version != version {
             return self.send_view(from, member.group);
         }
-        if view.learners().any(|(role, ..)| silent.contains(&role)) {
+        let is_silent = |learner: &Learner| silent.contains(&(learner.role, learner.host));
+        if view.learners.iter().any(is_silent) {
             // Nobody counts on it yet.
-            return self.change_view(member.group, decide::cancel_learners);
+            return self
+                .change_view(member.group, |view| view.learners.retain(|learner| !is_silent(learner)));
         }
         let silent: Vec<RoleIndex> =
-            view.in_sync().map(|(role, _)| role).filter(|role| silent.contains(role)).collect();
+            view.in_sync().filter(|member| silent.contains(member)).map(|(role, _)| role).collect();
         let left = view.in_sync().count().saturating_sub(silent.len());
         if silent.is_empty() {
             return;
@@ -403,8 +406,8 @@ impl Coordinator {
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
         self.cut_off.remove(&member);
         self.change_view(member.group, |view| {
-            decide::cancel_learners(view);
             decide::fence(&mut view.data[usize::from(member.role.0)]);
+            decide::cancel_learners(view);
         });
         self.begin_recovery(member, Former::MayLive, Some(host));
         self.restart_recoveries(now, member.group);
@@ -430,8 +433,6 @@ impl Coordinator {
 fn remove_parities(view: &mut cluster::GroupView, roles: &[RoleIndex]) {
     let k = view.k();
     for role in roles {
-        let parity = &mut view.parity[usize::from(role.0) - k];
-        parity.host = None;
-        parity.state = cluster::ParityState::Absent;
+        view.parity[usize::from(role.0) - k] = None;
     }
 }

@@ -101,8 +101,8 @@ impl Coordinator {
             ToCoordinator::Register(_) => unreachable!("taken above"),
             ToCoordinator::Heartbeat { map, .. } => self.handle_heartbeat(from, map),
             ToCoordinator::FetchView { group } => self.send_view(from, group),
-            ToCoordinator::Stalled { group, role, term, view, parities } => {
-                self.handle_stalled(now, from, MemberId { group, role }, (term, view), &parities);
+            ToCoordinator::Stalled { group, role, term, view, silent } => {
+                self.handle_stalled(now, from, MemberId { group, role }, (term, view), &silent);
             }
             ToCoordinator::Repaired { group, role, term } => {
                 self.handle_repaired(from, MemberId { group, role }, term)
@@ -114,11 +114,14 @@ impl Coordinator {
             ToCoordinator::Settled { group, role, term, parity } => {
                 self.handle_settled(now, from, MemberId { group, role }, term, parity);
             }
-            ToCoordinator::CaughtUp { group, role, term, parity, lesson } => {
-                self.handle_caught_up(from, MemberId { group, role }, term, parity, lesson);
+            ToCoordinator::CaughtUp { group, role, term, learner, lesson } => {
+                self.handle_caught_up(now, from, MemberId { group, role }, term, (learner, lesson));
             }
-            ToCoordinator::GaveUp { group, parity, since } => {
-                self.handle_gave_up(now, from, MemberId { group, role: parity }, since);
+            ToCoordinator::GaveUp { group, learner, since } => {
+                self.handle_gave_up(now, from, MemberId { group, role: learner }, since);
+            }
+            ToCoordinator::HandedOver { group, role, term, since, asked_at } => {
+                self.handle_handed_over(now, from, MemberId { group, role }, term, (since, asked_at));
             }
         }
     }
@@ -130,6 +133,7 @@ impl Coordinator {
         self.expire_leases(now);
         self.judge_the_doubtful(now);
         self.retry_recoveries(now);
+        self.ask_for_hand_overs(now);
         self.appoint_learners(now);
     }
 

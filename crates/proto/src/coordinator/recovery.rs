@@ -29,6 +29,8 @@ pub(super) enum Former {
     Dead,
     /// It may live, and read until its lease ends.
     MayLive,
+    /// It has handed the role over, and keeps still until then.
+    Still(Time),
 }
 
 /// A parity's answer to F1.
@@ -75,13 +77,14 @@ impl Coordinator {
         }
     }
 
-    fn in_sync(&self, member: MemberId) -> Vec<(RoleIndex, HostId)> {
-        self.view(member.group).map(|view| view.in_sync().collect()).unwrap_or_default()
+    /// Who can say how the role's stream ends.
+    fn witnesses(&self, member: MemberId) -> Vec<(RoleIndex, HostId)> {
+        self.view(member.group).map(|view| view.witnesses(member.role).collect()).unwrap_or_default()
     }
 
     /// Takes the next step if all have answered, else asks those that have not, once per retry time-out.
     fn proceed(&mut self, now: Now, member: MemberId) {
-        let in_sync = self.in_sync(member);
+        let witnesses = self.witnesses(member);
         let Some(term) = self.fenced_term(member) else {
             self.recoveries.remove(&member);
             return;
@@ -89,21 +92,28 @@ impl Coordinator {
         let retry_us = self.config.timing.retry_us;
         let Some(recovery) = self.recoveries.get_mut(&member) else { return };
         if let Step::Fencing(received) = &recovery.step
-            && !in_sync.is_empty()
-            && in_sync.iter().all(|(role, _)| received.contains_key(role))
+            && !witnesses.is_empty()
+            && witnesses.iter().all(|(role, _)| received.contains_key(role))
         {
-            let answers = in_sync.iter().map(|(role, _)| received[role].received);
+            let answers = witnesses.iter().map(|(role, _)| received[role].received);
             // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
             let end =
                 if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
             // A lease needs the acks of all parities, so it ends when that of the quietest one does.
-            let quiet_us = in_sync.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
-            recovery.wait_us = lease_left_us(self.config.timing.read_lease_us, quiet_us);
-            recovery.step = Step::Settling(end.expect("in_sync is not empty"), Vec::new());
+            let quiet_us = witnesses.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
+            recovery.wait_us = match recovery.former {
+                Former::Dead => 0,
+                // All of them were fenced while it kept still.
+                Former::Still(until) if now.time <= until => 0,
+                Former::Still(_) | Former::MayLive => {
+                    lease_left_us(self.config.timing.read_lease_us, quiet_us)
+                }
+            };
+            recovery.step = Step::Settling(end.expect("there are witnesses"), Vec::new());
             recovery.asked_at = None;
         }
         if let Step::Settling(end, settled) = &recovery.step
-            && in_sync.iter().all(|(role, _)| settled.contains(role))
+            && witnesses.iter().all(|(role, _)| settled.contains(role))
         {
             let end = *end;
             return self.appoint(member, end);
@@ -114,12 +124,12 @@ impl Coordinator {
         recovery.asked_at = Some(now.time);
         let MemberId { group, role } = member;
         let messages: Vec<(HostId, FromCoordinator)> = match &recovery.step {
-            Step::Fencing(received) => in_sync
+            Step::Fencing(received) => witnesses
                 .iter()
                 .filter(|(parity, _)| !received.contains_key(parity))
                 .map(|&(parity, host)| (host, FromCoordinator::Fence { group, role, term, parity }))
                 .collect(),
-            Step::Settling(upto, settled) => in_sync
+            Step::Settling(upto, settled) => witnesses
                 .iter()
                 .filter(|(parity, _)| !settled.contains(parity))
                 .map(|&(parity, host)| {
@@ -140,7 +150,7 @@ impl Coordinator {
 
     /// Whether an answer is of the present term and from the host that the view names.
     fn is_current(&self, from: HostId, member: MemberId, term: Term, parity: RoleIndex) -> bool {
-        self.fenced_term(member) == Some(term) && self.in_sync(member).contains(&(parity, from))
+        self.fenced_term(member) == Some(term) && self.witnesses(member).contains(&(parity, from))
     }
 
     pub(super) fn handle_fenced(
@@ -191,7 +201,7 @@ impl Coordinator {
         let load = decide::member_counts(&map.groups);
         let avoid = self.recoveries.get(&member).and_then(|recovery| recovery.avoid);
         let living: Vec<HostId> = self.living().into_iter().filter(|host| Some(*host) != avoid).collect();
-        let stand_in = decide::choose_stand_in(view, &living, &load);
+        let stand_in = decide::choose_stand_in(view, member.role, &living, &load);
         let at = usize::from(member.role.0);
         let Some(host) = stand_in else {
             if view.data[at].status == RoleStatus::Fenced {
@@ -200,12 +210,13 @@ impl Coordinator {
             return;
         };
         let Some(recovery) = self.recoveries.remove(&member) else { return };
-        let wait_us = if recovery.former == Former::Dead { 0 } else { recovery.wait_us };
+        let wait_us = recovery.wait_us;
         tracing::info!(%member, %host, end = %end, "stand-in appointed");
         self.change_view(member.group, |view| {
             let role = &mut view.data[at];
             role.primary = Some(host);
             role.status = RoleStatus::Rebuilding { start: end, wait_us };
+            view.learners.retain(|learner| learner.role != member.role);
         });
     }
 }

@@ -26,7 +26,9 @@ impl Host {
         if is_of_session(&message.body) && message.view != known {
             return self.keep_early(known, from, message);
         }
-        if self.is_primary_role(message.to) {
+        let to = MemberId { group: message.group, role: message.to };
+        // A mirror has the number of the role that it mirrors.
+        if self.is_primary_role(message.to) && !self.members.parities.contains_key(&to) {
             self.dispatch_to_primary(now, from, message);
         } else {
             self.dispatch_to_parity(now, from, message);
@@ -57,7 +59,7 @@ impl Host {
             GroupBody::Welcome(welcome) => primary.handle_welcome(context, from, role, &welcome),
             GroupBody::Ack(ack) => primary.handle_ack(context, from, role, &ack),
             GroupBody::Reject(reject) => primary.handle_reject(context, from, role, &reject),
-            GroupBody::Reserved(reserved) => primary.handle_reserved(context, role, &reserved),
+            GroupBody::Reserved(reserved) => primary.handle_reserved(context, (role, from), &reserved),
             GroupBody::IndexPart(part) => primary.handle_index_part(context, from, role, &part),
             GroupBody::Opened(opened) => primary.handle_opened(context, role, opened.session),
             GroupBody::Read(read) => primary.handle_read(context, &read),

@@ -28,6 +28,8 @@ pub struct PrimaryInfo<'a> {
 pub struct ParityInfo<'a> {
     /// Which role.
     pub member: MemberId,
+    /// Its row in the parity part of the code; none for the mirror of a data role.
+    pub row: Option<usize>,
     /// Its area.
     pub area: &'a Area,
     /// What it has of each data role, in role order.
@@ -62,10 +64,11 @@ impl Host {
         })
     }
 
-    /// The parities here, by member.
+    /// The parities and mirrors here, by member.
     pub fn parities(&self) -> impl Iterator<Item = ParityInfo<'_>> {
         self.members.parities.values().map(|parity| ParityInfo {
             member: parity.member(),
+            row: parity.row(),
             area: parity.area(),
             streams: parity
                 .streams()

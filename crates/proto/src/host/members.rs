@@ -1,6 +1,6 @@
 //! Members come and go as views say.
 
-use cluster::{ClusterMap, GroupView, MemberId, ParityState, RoleIndex, RoleStatus, Seq, Term, Time};
+use cluster::{ClusterMap, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time, ViewVersion};
 use codec::Code;
 use wire::message::ToCoordinator;
 
@@ -62,42 +62,45 @@ impl Host {
         if !self.is_of_this_shard(view) {
             return;
         }
-        // Parities first: a stand-in on the same node talks to them at once.
-        for p in 0..view.m() {
-            self.appoint_parity(view, RoleIndex((view.k() + p) as u8));
+        // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a primary.
+        let (k, n) = (view.k(), view.k() + view.m());
+        for role in k..n {
+            self.appoint_parity(view, RoleIndex(role as u8));
         }
-        for i in 0..view.k() {
-            self.appoint_primary(now, view, RoleIndex(i as u8));
+        for role in 0..k {
+            self.appoint_primary(now, view, RoleIndex(role as u8));
+        }
+        for role in 0..k {
+            self.appoint_parity(view, RoleIndex(role as u8));
         }
     }
 
+    /// A parity, or the mirror of a data role.
     fn appoint_parity(&mut self, view: &GroupView, role: RoleIndex) {
         let id = MemberId { group: view.group, role };
-        let here = view.parity_role(role).filter(|known| known.host == Some(self.config.host));
-        let state = here.map_or(ParityState::Absent, |known| known.state);
-        let known = self.members.parities.get_mut(&id);
-        match (known, state) {
-            (Some(parity), ParityState::InSync) => parity.adopt(view),
-            (Some(parity), ParityState::Learner { since }) if parity.is_learner_since(since) => {
-                parity.adopt(view)
-            }
-            (_, ParityState::Learner { .. }) => {
+        let here = self.config.host;
+        let in_sync = view.parity_host(role) == Some(here);
+        let learner = view.learner(role).filter(|learner| learner.host == here);
+        match (self.members.parities.get_mut(&id), learner) {
+            (Some(parity), None) if in_sync => parity.adopt(view),
+            (Some(parity), Some(learner)) if parity.is_learner_since(learner.since) => parity.adopt(view),
+            (_, Some(_)) => {
                 tracing::info!(member = %id, view = %view.version, "learner appointed");
                 self.left.remove(&id);
                 self.create_parity(id, view);
             }
-            (Some(_), ParityState::Absent) => {
+            (Some(_), None) => {
                 tracing::info!(member = %id, view = %view.version, "parity left the view");
                 self.members.parities.remove(&id);
                 self.left.insert(id);
             }
-            (None, ParityState::InSync) if !self.left.contains(&id) => self.create_parity(id, view),
-            (None, _) => {}
+            (None, None) if in_sync && !self.left.contains(&id) => self.create_parity(id, view),
+            (None, None) => {}
         }
     }
 
     fn create_parity(&mut self, id: MemberId, view: &GroupView) {
-        match Parity::new(id, view.clone(), &self.config.store, &self.config.budget) {
+        match Parity::new(id, self.config.host, view.clone(), &self.config.store, &self.config.budget) {
             Ok(parity) => {
                 self.members.parities.insert(id, parity);
             }
@@ -136,7 +139,11 @@ impl Host {
             }),
             RoleStatus::Rebuilding { .. } => {
                 tracing::info!(member = %id, term = %role.term, view = %view.version, "stand-in appointed");
-                self.with_context(now, |context| Primary::stand_in(context, id, host, view, &config, &budget))
+                // Its mirror may be here: then everything is.
+                let mirror = self.members.parities.remove(&id);
+                self.with_context(now, |context| {
+                    Primary::stand_in(context, id, host, view, mirror, (&config, &budget))
+                })
             }
             _ => None,
         };
@@ -198,6 +205,20 @@ impl Host {
                 parity: parity.role,
             });
         }
+    }
+
+    /// The mirror of a primary here is whole.
+    pub(super) fn handle_hand_over(
+        &mut self,
+        now: Now,
+        member: MemberId,
+        term: Term,
+        since: ViewVersion,
+        asked_at: Time,
+    ) {
+        self.with_primary(now, member, |primary, context| {
+            primary.handle_hand_over(context, term, since, asked_at);
+        });
     }
 
     /// Asks for a group's view, once per retry time-out.

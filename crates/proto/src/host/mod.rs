@@ -154,6 +154,9 @@ impl Host {
             FromCoordinator::Settle { group, role, term, parity, upto } => {
                 self.handle_settle(now, MemberId { group, role: parity }, role, term, upto);
             }
+            FromCoordinator::HandOver { group, role, term, since, asked_at } => {
+                self.handle_hand_over(now, MemberId { group, role }, term, since, asked_at);
+            }
             FromCoordinator::Alive | FromCoordinator::Refused(_) => {}
         }
         self.settle(now);

@@ -7,7 +7,7 @@
 //! As long as one lesson has not ended, nobody counts on the learner, and it may start again from nothing. When all have ended
 //! it is a parity like any other that waits for its view.
 
-use cluster::{DataRole, HostId, RoleIndex, Seq, Term, Time, ViewVersion};
+use cluster::{DataRole, GroupView, HostId, RoleIndex, Seq, Term, Time, ViewVersion};
 use store::{INDEX_SEGMENTS, OutOfMemory, PAGE_BYTES, PageSet, RUN_BYTES, Replica};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, Record, ToCoordinator, Write};
 
@@ -31,6 +31,10 @@ impl Learner {
     pub(super) fn new(since: ViewVersion) -> Self {
         let lesson = Lesson { since, attempt: 0 };
         Self { lesson, asked_at: None, ended: RoleSet::default(), gave_up: false }
+    }
+
+    pub(super) fn is_named_by(&self, view: &GroupView, role: RoleIndex) -> bool {
+        view.learner(role).is_some_and(|learner| learner.since == self.lesson.since)
     }
 }
 
@@ -72,8 +76,8 @@ impl Parity {
         self.learner.as_ref().is_some_and(|learner| learner.lesson.since == since)
     }
 
-    fn has_learned_all(&self) -> bool {
-        self.learner.as_ref().is_none_or(|learner| learner.ended == RoleSet::all(self.streams.len()))
+    pub(super) fn has_learned_all(&self) -> bool {
+        self.learner.as_ref().is_none_or(|learner| learner.ended == self.support())
     }
 
     /// A role whose records mean nothing here yet.
@@ -84,6 +88,7 @@ impl Parity {
     /// Asks the primaries whose lessons have not begun.
     pub(super) fn ask_for_lessons(&mut self, context: &mut Context<'_>) {
         let sender = self.sender();
+        let support = self.support();
         let now = context.now.time;
         let Some(learner) = &mut self.learner else { return };
         let early = learner.asked_at.is_some_and(|at| now.since(at) < context.timing.retry_us);
@@ -92,7 +97,7 @@ impl Parity {
         }
         learner.asked_at = Some(now);
         let hello = LearnHello { lesson: learner.lesson };
-        for (role, data) in self.view.data_roles() {
+        for (role, data) in self.view.data_roles().filter(|(role, _)| support.contains(*role)) {
             if let (Some(host), false) = (data.primary, self.streams[usize::from(role.0)].has_begun()) {
                 sender.send(context, host, role, GroupBody::LearnHello(hello.clone()));
             }
@@ -137,7 +142,7 @@ impl Parity {
         let wanted = self.learner.as_ref().is_some_and(|l| l.lesson == learn.lesson && !l.gave_up);
         let teacher =
             self.view.data_role(role).is_some_and(|r| r.primary == Some(from) && r.term == learn.term);
-        if !wanted || !teacher {
+        if !wanted || !teacher || !self.support().contains(role) {
             return;
         }
         match self.take_in(context, role, learn) {
@@ -202,7 +207,7 @@ impl Parity {
             return Err(Unfit::Broken);
         }
         self.commit_for(start, RUN_BYTES)?;
-        let coefficient = context.code.coefficient(self.row(), at);
+        let coefficient = self.coefficient(context, role);
         let touched = (0..RUN_PAGES).filter(|page| pages >> page & 1 == 1);
         for (page, bytes) in touched.zip(bytes.chunks_exact(PAGE_BYTES)) {
             let byte = start + page as usize * PAGE_BYTES;
@@ -246,12 +251,12 @@ impl Parity {
 
     /// There is no memory for the group here: the coordinator finds another host, or tries again later.
     fn give_up(&mut self, context: &mut Context<'_>) {
-        let (group, parity) = (self.member.group, self.member.role);
+        let (group, role) = (self.member.group, self.member.role);
         let Some(learner) = &mut self.learner else { return };
         learner.gave_up = true;
         let since = learner.lesson.since;
         tracing::warn!(member = %self.member, "no memory for a learner");
-        context.coordinator(ToCoordinator::GaveUp { group, parity, since });
+        context.coordinator(ToCoordinator::GaveUp { group, learner: role, since });
     }
 }
 

@@ -1,5 +1,8 @@
 //! A parity member: keeps `A_j = sum of c[j][i] * D_i`, a log of each data role's stream, and a replica of each index.
 //!
+//! The mirror of a data role `i` is a parity, too: its row is the unit vector `e_i`, so it takes one stream, and its area is
+//! that of the role.
+//!
 //! Invariants (group protocol, section 3): I1 the log of a stream is contiguous and `applied <= received`; I3 the area
 //! equals the weighted sum of the data areas at the applied records; I4 only committed records are applied, so nothing
 //! is ever undone; I7 sessions live inside one view.
@@ -10,14 +13,15 @@ mod stream;
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupView, HostId, MemberId, ParityState, RoleIndex, Seq, Term, Time};
-use store::{Area, Budget, Category, StoreConfig};
+use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
+use store::{Area, Budget, Category, Replica, StoreConfig};
 use wire::message::{
     Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId,
     ToCoordinator, Welcome,
 };
 
 use crate::outbox::{Context, Sender};
+use crate::roles::RoleSet;
 use learner::Learner;
 use session::Session;
 pub(crate) use stream::Stream;
@@ -41,16 +45,15 @@ impl Parity {
     /// The parity of a new group, before any record; or a learner, if that is what the view says.
     pub(crate) fn new(
         member: MemberId,
+        host: HostId,
         view: GroupView,
         config: &StoreConfig,
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
         let streams = view.data.iter().map(|role| Stream::new(role.term, budget.clone())).collect();
-        let learner = match view.parity_role(member.role).map(|role| role.state) {
-            Some(ParityState::Learner { since }) => Some(Learner::new(since)),
-            _ => None,
-        };
+        let learner = view.learner(member.role).filter(|learner| learner.host == host);
+        let learner = learner.map(|learner| Learner::new(learner.since));
         Ok(Self { member, view, area, budget: budget.clone(), streams, sessions: BTreeMap::new(), learner })
     }
 
@@ -66,9 +69,25 @@ impl Parity {
         &self.streams
     }
 
-    /// Row of this role in the parity part of the code.
-    fn row(&self) -> usize {
-        usize::from(self.member.role.0) - self.streams.len()
+    /// Row of this role in the parity part of the code; none for a mirror.
+    pub(crate) fn row(&self) -> Option<usize> {
+        usize::from(self.member.role.0).checked_sub(self.streams.len())
+    }
+
+    /// The data roles whose streams it takes: those that weigh something in its row.
+    fn support(&self) -> RoleSet {
+        match self.row() {
+            Some(_) => RoleSet::all(self.streams.len()),
+            None => RoleSet::only(self.member.role),
+        }
+    }
+
+    /// What the bytes of `role` weigh in this area.
+    fn coefficient(&self, context: &Context<'_>, role: RoleIndex) -> u8 {
+        match self.row() {
+            Some(row) => context.code.coefficient(row, usize::from(role.0)),
+            None => u8::from(role == self.member.role),
+        }
     }
 
     fn sender(&self) -> Sender {
@@ -84,7 +103,7 @@ impl Parity {
         debug_assert!(view.version > self.view.version, "views only grow");
         self.view = view.clone();
         self.drop_sessions();
-        if self.view.in_sync().any(|(role, _)| role == self.member.role) {
+        if self.learner.as_ref().is_some_and(|learner| !learner.is_named_by(view, self.member.role)) {
             self.learner = None;
         }
     }
@@ -92,7 +111,7 @@ impl Parity {
     /// Answers `Reject` and says no if `term` is fenced.
     fn admits(&self, context: &mut Context<'_>, from: HostId, role: RoleIndex, term: Term) -> bool {
         let Some(stream) = self.streams.get(usize::from(role.0)) else { return false };
-        if self.is_unknown(role) {
+        if !self.support().contains(role) || self.is_unknown(role) {
             return false;
         }
         if term >= stream.fence() || crate::planted(crate::Bug::StaleTermAccepted) {
@@ -132,6 +151,7 @@ impl Parity {
         if !self.admits(context, from, role, frame.term) {
             return;
         }
+        let is_learning = !self.has_learned_all();
         for record in frame.records {
             if self.learner.is_some() && !self.commit_for_record(context, &record) {
                 return;
@@ -139,7 +159,7 @@ impl Parity {
             let stream = &mut self.streams[usize::from(role.0)];
             match stream.place(record.seq) {
                 stream::Place::Duplicate => self.apply_again_if_planted(context, role, &record),
-                stream::Place::Gap if self.learner.is_some() => return self.start_again(),
+                stream::Place::Gap if is_learning => return self.start_again(),
                 stream::Place::Gap => {
                     // The sender believes in records that this parity does not have: make it start from what is there.
                     let welcome = Welcome { term: frame.term, received: stream.received() };
@@ -166,9 +186,8 @@ impl Parity {
 
     /// Applies what is kept of `role`'s stream up to `upto`, to the area, the replica and the open sessions.
     fn apply_up_to(&mut self, context: &mut Context<'_>, role: RoleIndex, upto: Seq) {
-        let row = self.row();
-        let mut coefficient = context.code.coefficient(row, usize::from(role.0));
-        if crate::planted(crate::Bug::WrongCoefficient) && row == 1 && role.0 == 1 {
+        let mut coefficient = self.coefficient(context, role);
+        if crate::planted(crate::Bug::WrongCoefficient) && self.row() == Some(1) && role.0 == 1 {
             coefficient ^= 1;
         }
         self.streams[usize::from(role.0)].prefetch(upto, &self.area);
@@ -186,7 +205,7 @@ impl Parity {
 
     fn apply_again_if_planted(&mut self, context: &Context<'_>, role: RoleIndex, record: &Record) {
         if crate::planted(crate::Bug::DuplicateApplied) {
-            let coefficient = context.code.coefficient(self.row(), usize::from(role.0));
+            let coefficient = self.coefficient(context, role);
             for write in &record.writes {
                 codec::mul_add(
                     self.area.bytes_mut(write.addr.byte(), write.delta.len()),
@@ -195,6 +214,21 @@ impl Parity {
                 );
             }
         }
+    }
+
+    /// What a mirror has, if it is complete and the stream of the role is settled at `end` for `term`: the area and the index
+    /// with which it takes the role over.
+    pub(crate) fn into_store(mut self, term: Term, end: Seq) -> Option<(Area, Replica)> {
+        let role = self.member.role;
+        let complete = self.row().is_none() && self.learner.is_some() && self.has_learned_all();
+        let empty = Area::reserve(0, self.budget.clone(), Category::Parity).ok()?;
+        let budget = self.budget.clone();
+        let stream = self.stream(role)?;
+        if !complete || stream.settled() != Some(term) || stream.applied() != end {
+            return None;
+        }
+        let replica = std::mem::replace(&mut stream.replica, Replica::new(budget));
+        Some((std::mem::replace(&mut self.area, empty), replica))
     }
 
     /// Recovery, F1: nothing below `term` any more. Answers what this parity has; none for a role that it does not know.

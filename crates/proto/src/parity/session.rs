@@ -85,7 +85,8 @@ impl Parity {
 
     fn may_open(&self, context: &Context<'_>, from: HostId, open: &Open) -> bool {
         let pages = open.pages;
-        let in_bounds = pages.count >= 1
+        let in_bounds = self.row().is_some()
+            && pages.count >= 1
             && pages.count <= MAX_PAGES
             && pages.start_byte() + pages.len_bytes() <= self.area.limit_bytes();
         let stand_in = self.view.data_role(open.session.role).and_then(|role| role.primary);
@@ -129,7 +130,7 @@ impl Parity {
             return self.abort(context, stand_in, id);
         }
         self.apply_up_to(context, role, page.committed);
-        let coefficient = context.code.coefficient(self.row(), usize::from(role.0));
+        let coefficient = self.coefficient(context, role);
         let session = self.sessions.get_mut(&id).expect("looked up above; applying records ends no session");
         match &page.bytes {
             Some(bytes) => codec::mul_add(&mut session.sum, coefficient, bytes),

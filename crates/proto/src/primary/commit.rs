@@ -21,6 +21,7 @@ impl Primary {
             self.commit(context, entry);
         }
         self.dirty = true;
+        self.answer_hand_over(context);
         self.retry_waiting(context);
     }
 

@@ -5,10 +5,11 @@
 //!
 //! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
 //! (sending, acks, leases, stalls), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins),
-//! `teach` (learners).
+//! `teach` (learners), `hand_over` (a role that moves).
 
 mod commit;
 mod execute;
+mod hand_over;
 mod log;
 mod parities;
 mod repair;
@@ -27,6 +28,7 @@ pub(crate) use execute::is_repeatable;
 pub(crate) use request::Pending;
 
 use crate::outbox::{Context, Sender};
+use hand_over::HandingOver;
 use log::Log;
 use parities::ParityPeer;
 use repair::Repair;
@@ -50,6 +52,9 @@ pub(crate) struct Primary {
     committed: Seq,
     parities: Vec<ParityPeer>,
     learners: Vec<LearnerPeer>,
+    handing_over: Option<HandingOver>,
+    /// Frames sent before this renew no lease.
+    lease_from: Time,
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
     cleared: Option<Seq>,
@@ -108,6 +113,8 @@ impl Primary {
             committed: start,
             parities: Vec::new(),
             learners: Vec::new(),
+            handing_over: None,
+            lease_from: Time(0),
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,
@@ -194,6 +201,7 @@ impl Primary {
         debug_assert!(self.is_named_by(view) && view.version > self.view.version);
         self.view = view.clone();
         self.adopt_learners(context.now.time);
+        self.reconsider_hand_over(context.now.time);
         let parities = std::mem::take(&mut self.parities);
         self.parities = parities.into_iter().filter(|peer| self.is_required(peer)).collect();
         self.repair.forget_sessions();
@@ -221,6 +229,7 @@ impl Primary {
         self.tick_parities(context);
         self.report_ended_lessons(context);
         self.complain_of_learners(context);
+        self.tick_hand_over(context);
         self.tick_space(context);
         self.retry_takeover(context);
         self.tick_repair(context);
@@ -235,6 +244,9 @@ impl Primary {
         let mut next = self.parities_deadline(timing);
         if self.serve_from > self.last_tick {
             next = next.min(self.serve_from);
+        }
+        if let Some(handing_over) = &self.handing_over {
+            next = next.min(handing_over.until());
         }
         if !self.waiting.is_empty() || self.repair.is_active() || self.is_rebuilding() || self.is_teaching() {
             next = next.min(self.last_tick + timing.retry_us / 8);

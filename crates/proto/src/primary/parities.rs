@@ -57,6 +57,10 @@ impl ParityPeer {
         Self { welcomed: true, silent_since: None, ..Self::new(role, host, base, now) }
     }
 
+    pub(super) fn id(&self) -> (RoleIndex, HostId) {
+        (self.role, self.host)
+    }
+
     pub(super) fn acked(&self) -> Seq {
         self.acked
     }
@@ -125,6 +129,17 @@ impl Primary {
     pub(super) fn leased_until(&self, timing: &Timing) -> Time {
         let lease = |peer: &ParityPeer| peer.lease_base.map_or(Time(0), |base| base + timing.held_lease_us());
         self.parities.iter().map(lease).min().unwrap_or(Time(u64::MAX))
+    }
+
+    /// Nothing that was acknowledged so far allows a read any more: only what is sent from now on does.
+    pub(super) fn renounce_lease(&mut self, now: Time) {
+        self.lease_from = now;
+        for peer in &mut self.parities {
+            peer.lease_base = None;
+            // A Frame at once, even an empty one.
+            peer.last_sent = Time(0);
+        }
+        self.dirty = true;
     }
 
     /// Says Hello to every parity: a new primary, or a new view.
@@ -211,13 +226,17 @@ impl Primary {
             return;
         }
         let now = context.now.time;
+        let lease_from = self.lease_from;
         let Some(peer) = self.peer_mut(from, role) else { return };
         if peer.outstanding == Some(ack.echo) {
             peer.outstanding = None;
         }
         peer.heard(ack.received, now);
         // A time of sending in the future would be a peer's invention.
-        peer.lease_base = peer.lease_base.max(Some(ack.echo.min(now)));
+        let base = ack.echo.min(now);
+        if base >= lease_from {
+            peer.lease_base = peer.lease_base.max(Some(base));
+        }
         self.dirty = true;
         self.advance(context);
         self.report_ended_lessons(context);
@@ -294,8 +313,8 @@ impl Primary {
         if !self.parities.iter().any(due) || self.waits_for_company(context) {
             return;
         }
-        let silent: SmallVec<[RoleIndex; 4]> =
-            self.parities.iter().filter(|peer| peer.is_silent(now, timing)).map(|peer| peer.role).collect();
+        let silent: SmallVec<[(RoleIndex, HostId); 4]> =
+            self.parities.iter().filter(|peer| peer.is_silent(now, timing)).map(ParityPeer::id).collect();
         for peer in self.parities.iter_mut().filter(|peer| peer.is_silent(now, timing)) {
             peer.complained = Some(now);
         }
@@ -304,7 +323,7 @@ impl Primary {
             role: self.member.role,
             term: self.term,
             view: self.view.version,
-            parities: silent,
+            silent,
         });
     }
 

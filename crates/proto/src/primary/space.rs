@@ -1,6 +1,6 @@
 //! Space in the area: extents that the parities must reserve first, eviction, compaction.
 
-use cluster::{RoleIndex, Time};
+use cluster::{HostId, RoleIndex, Time};
 use smallvec::{SmallVec, smallvec};
 use store::{Allocation, CrawlCursor, IndexOp, Reclaim, Shortage};
 use wire::message::{GroupBody, Reserve, Reserved};
@@ -43,7 +43,7 @@ pub(super) struct Growth {
 /// An extent that parities are being asked for.
 struct Asking {
     extent: u32,
-    granted: SmallVec<[RoleIndex; 4]>,
+    granted: SmallVec<[(RoleIndex, HostId); 4]>,
 }
 
 impl Growth {
@@ -161,7 +161,7 @@ impl Primary {
     pub(super) fn retry_growth(&mut self, context: &mut Context<'_>) {
         let Some(asking) = &self.growth.asking else { return };
         let reserve = Reserve { term: self.term, extent: asking.extent };
-        for peer in self.parities.iter().filter(|peer| !asking.granted.contains(&peer.role)) {
+        for peer in self.parities.iter().filter(|peer| !asking.granted.contains(&peer.id())) {
             self.sender().send(context, peer.host, peer.role, GroupBody::Reserve(reserve.clone()));
         }
     }
@@ -169,7 +169,7 @@ impl Primary {
     pub(crate) fn handle_reserved(
         &mut self,
         context: &mut Context<'_>,
-        role: RoleIndex,
+        parity: (RoleIndex, HostId),
         reserved: &Reserved,
     ) {
         let Some(asking) = &mut self.growth.asking else { return };
@@ -177,8 +177,8 @@ impl Primary {
             return;
         }
         if reserved.granted {
-            if !asking.granted.contains(&role) {
-                asking.granted.push(role);
+            if !asking.granted.contains(&parity) {
+                asking.granted.push(parity);
             }
             self.settle_growth(context);
         } else {
@@ -189,7 +189,7 @@ impl Primary {
     /// All parities have reserved it: the extent may be used, if there is memory here too.
     pub(super) fn settle_growth(&mut self, context: &mut Context<'_>) {
         let Some(asking) = &self.growth.asking else { return };
-        if !self.parities.iter().all(|peer| asking.granted.contains(&peer.role)) {
+        if !self.parities.iter().all(|peer| asking.granted.contains(&peer.id())) {
             return;
         }
         let extent = asking.extent;

@@ -6,6 +6,7 @@ use wire::message::{FetchIndex, GroupBody, IndexPart};
 
 use super::{Phase, Primary};
 use crate::outbox::Context;
+use crate::parity::Parity;
 
 /// An index on its way.
 pub(super) struct Taking {
@@ -16,24 +17,36 @@ pub(super) struct Taking {
 }
 
 impl Primary {
-    /// A stand-in for `member`, which `view` appoints.
+    /// A stand-in for `member`, which `view` appoints; if its mirror is here, with everything that the mirror has.
     pub(crate) fn stand_in(
         context: &mut Context<'_>,
         member: MemberId,
         host: HostId,
         view: &GroupView,
-        config: &StoreConfig,
-        budget: &Budget,
+        mirror: Option<Parity>,
+        (config, budget): (&StoreConfig, &Budget),
     ) -> Option<Self> {
         let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
             return None;
         };
         let wait_us = if crate::planted(crate::Bug::ServeBeforeLeaseEnds) { 0 } else { wait_us };
         let serve_from = context.now.time + wait_us;
-        let phase = Phase::Taking(Box::new(Taking::new(budget)));
+        let term = view.data_role(member.role)?.term;
+        let whole = mirror.and_then(|mirror| mirror.into_store(term, start)).and_then(|(area, replica)| {
+            DataStore::from_mirror(config.clone(), budget.clone(), area, replica)
+                .map_err(
+                    |error| tracing::error!(%member, %error, "a mirror cannot be used; fetching the index"),
+                )
+                .ok()
+        });
+        let phase = match whole {
+            Some(store) => Phase::Serving(Box::new(store)),
+            None => Phase::Taking(Box::new(Taking::new(budget))),
+        };
         let mut primary =
             Self::assemble(context, member, host, view, (phase, start, serve_from), (config, budget));
         primary.retry_takeover(context);
+        primary.sweep(context);
         Some(primary)
     }
 

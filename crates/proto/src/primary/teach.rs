@@ -5,7 +5,7 @@
 //! told; so a record that it lacks was never acknowledged.
 
 use bytes::Bytes;
-use cluster::{HostId, RoleIndex, Time, ViewVersion};
+use cluster::{HostId, Learner, RoleIndex, Time, ViewVersion};
 use smallvec::smallvec;
 use store::{DataStore, INDEX_SEGMENTS, PAGE_BYTES, PageRange, PageSet, RUN_BYTES};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, ToCoordinator};
@@ -57,7 +57,9 @@ impl Primary {
     /// The view names other learners, or those who were are in sync.
     pub(super) fn adopt_learners(&mut self, now: Time) {
         let mut before = std::mem::take(&mut self.learners);
-        let named = self.view.learners().map(|(role, host, since)| {
+        let own = self.member.role;
+        let taught = |learner: &&Learner| usize::from(learner.role.0) >= self.view.k() || learner.role == own;
+        let named = self.view.learners.iter().filter(taught).map(|&Learner { role, host, since, .. }| {
             let same =
                 |learner: &LearnerPeer| (learner.role, learner.host, learner.since) == (role, host, since);
             let known = before.iter().position(same).map(|at| before.swap_remove(at));
@@ -175,18 +177,16 @@ impl Primary {
         let now = context.now.time;
         let committed = self.committed;
         for learner in &mut self.learners {
-            let parity = learner.role;
-            let has_all = |peer: &ParityPeer| {
-                (peer.role, peer.host) == (learner.role, learner.host) && peer.acked() >= committed
-            };
+            let has_all =
+                |peer: &ParityPeer| peer.id() == (learner.role, learner.host) && peer.acked() >= committed;
             if !self.parities.iter().any(has_all) {
                 continue;
             }
             let Some(teaching) = learner.lesson.as_mut().filter(|t| t.peer.is_none()) else { continue };
             if teaching.reported.is_none_or(|at| now.since(at) >= context.timing.retry_us) {
                 teaching.reported = Some(now);
-                let lesson = teaching.lesson;
-                context.coordinator(ToCoordinator::CaughtUp { group, role, term, parity, lesson });
+                let (learner, lesson) = (learner.role, teaching.lesson);
+                context.coordinator(ToCoordinator::CaughtUp { group, role, term, learner, lesson });
             }
         }
     }
@@ -200,8 +200,8 @@ impl Primary {
         for learner in self.learners.iter_mut().filter(|learner| !learner.has_ended()) {
             if now.since(learner.moved) >= patience {
                 learner.moved = now;
-                let parities = smallvec![learner.role];
-                context.coordinator(ToCoordinator::Stalled { group, role, term, view, parities });
+                let silent = smallvec![(learner.role, learner.host)];
+                context.coordinator(ToCoordinator::Stalled { group, role, term, view, silent });
             }
         }
     }

@@ -1,8 +1,6 @@
 //! A learner whose lessons are not what they should be: it starts again or gives up, and never answers for them.
 
-use cluster::{
-    ClusterMap, DataRole, GroupId, GroupView, ParityRole, ParityState, RoleIndex, Seq, Term, ViewVersion,
-};
+use cluster::{ClusterMap, DataRole, GroupId, GroupView, Learner, RoleIndex, Seq, Term, ViewVersion};
 use store::{INDEX_SEGMENTS, PAGE_BYTES};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, Learn, LearnPart, Lesson, PeerMessage};
 
@@ -71,8 +69,14 @@ fn map() -> ClusterMap {
         alive: true,
     };
     let primary = DataRole { primary: Some(host_id(0)), term: Term(1), status: RoleStatus::Full };
-    let learner = ParityRole { host: Some(host_id(1)), state: ParityState::Learner { since: SINCE } };
-    let view = GroupView { group: GroupId(0), version: SINCE, data: vec![primary], parity: vec![learner] };
+    let learner = Learner { role: RoleIndex(1), host: host_id(1), since: SINCE, whole: false };
+    let view = GroupView {
+        group: GroupId(0),
+        version: SINCE,
+        data: vec![primary],
+        parity: vec![None],
+        learners: vec![learner],
+    };
     ClusterMap {
         cluster: ClusterId(7),
         version: 1,
@@ -159,7 +163,7 @@ fn a_learner_without_memory_gives_up_once_and_says_no_more() {
     assert!(is_learned(&pair.learn(first, 0, 0, begin())));
     let actions = pair.learn(first, 1, 0, run(0, 1, PAGE_BYTES));
     let gave_up =
-        Action::Coordinator(ToCoordinator::GaveUp { group: GroupId(0), parity: RoleIndex(1), since: SINCE });
+        Action::Coordinator(ToCoordinator::GaveUp { group: GroupId(0), learner: RoleIndex(1), since: SINCE });
     assert_eq!(actions, [gave_up]);
     assert!(pair.learn(first, 2, 0, run(1, 1, PAGE_BYTES)).is_empty());
     assert_eq!(pair.asked(), None);

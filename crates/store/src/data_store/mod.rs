@@ -148,6 +148,32 @@ impl DataStore {
         Ok(Self::assemble(config, budget, area, replica, allocator, absent))
     }
 
+    /// The store of a primary that was the role's mirror: every page is present. Extents without a touched page go back: the
+    /// parities may not have reserved them.
+    ///
+    /// # Errors
+    /// If the replica cannot be that of this area.
+    pub fn from_mirror(
+        config: StoreConfig,
+        budget: Budget,
+        mut area: Area,
+        replica: Replica,
+    ) -> Result<Self, AdoptError> {
+        let allocator = Allocator::from_replica(&replica, budget.clone()).ok_or(AdoptError::Contradiction)?;
+        area.recategorize(Category::Area);
+        let mut store = Self::assemble(config, budget, area, replica, allocator, PageSet::new());
+        let extents: Vec<u32> = store.extents().collect();
+        for extent in extents {
+            let pages = (EXTENT_BYTES / PAGE_BYTES) as u32;
+            let touched = store.replica.touched().first_present(extent * pages);
+            if touched.is_some_and(|page| page < (extent + 1) * pages) || !store.area.decommit(extent) {
+                store.begin_extent(extent);
+            }
+        }
+        store.recharge();
+        Ok(store)
+    }
+
     fn assemble(
         config: StoreConfig,
         budget: Budget,

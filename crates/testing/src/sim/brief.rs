@@ -197,11 +197,15 @@ impl fmt::Display for Brief<'_, cluster::GroupView> {
                 None => write!(f, " [none {} {:?}]", role.term, role.status)?,
             }
         }
-        for role in &view.parity {
-            match role.host {
-                Some(host) => write!(f, " ({host} {:?})", role.state)?,
-                None => write!(f, " (none {:?})", role.state)?,
+        for parity in &view.parity {
+            match parity {
+                Some(host) => write!(f, " ({host})")?,
+                None => write!(f, " (none)")?,
             }
+        }
+        for learner in &view.learners {
+            let whole = if learner.whole { ", whole" } else { "" };
+            write!(f, " <{} for {} since {}{whole}>", learner.host, learner.role, learner.since)?;
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 //!
 //! The simulator may cause any fault, but not more losses than the code can bear unless the seed says so. What *may*
 //! be lost is counted pessimistically: a node that stands still or is cut off may be taken for dead, and a parity that
-//! a primary cannot reach may be removed, until some time after the fault has ended. There are no learners yet, so a
-//! lost parity stays lost: the budget of a group only shrinks.
+//! a primary cannot reach may be removed, until some time after the fault has ended. Learners restore it, and a role
+//! that moves is counted where it is and where it goes.
 
 use cluster::GroupView;
 
@@ -175,6 +175,7 @@ impl World {
             FaultKind::Split => self.split(),
             FaultKind::Slow => self.slow(),
             FaultKind::CoordinatorPause => self.stop_coordinator(),
+            FaultKind::Move => self.move_a_role(),
         }
     }
 
@@ -209,7 +210,8 @@ impl World {
     }
 
     pub(crate) fn crash_due(&mut self, node: usize, life: u32) {
-        if !self.nemesis.over && self.nodes[node].life == life {
+        // What it hosts may have changed since the crash was planned.
+        if !self.nemesis.over && self.nodes[node].life == life && self.can_bear(&[node], &[]) {
             self.crash(node);
         }
     }
@@ -338,6 +340,21 @@ impl World {
         }
     }
 
+    /// Any role, to any node: the coordinator refuses what cannot be.
+    fn move_a_role(&mut self) {
+        let group = cluster::GroupId(self.rng.faults.index(self.options.groups) as u32);
+        let role = cluster::RoleIndex(self.rng.faults.index(self.options.n()) as u8);
+        let node = self.any_node();
+        let host = self.nodes[node].id;
+        if !self.coordinator.paused
+            && self.coordinator.coordinator.appoint_learner(cluster::MemberId { group, role }, host)
+        {
+            note!(self, "{role} of {group} is to move to {host}");
+            self.stats.moves += 1;
+            self.after_coordinator();
+        }
+    }
+
     fn begin_fault(&mut self, nodes: Vec<usize>, pairs: Vec<(usize, usize)>, undo: Vec<Undo>, until: u64) {
         self.nemesis.active.push(Active { nodes, pairs, undo, counts_until: None });
         let fault = (self.nemesis.active.len() - 1) as u32;
@@ -431,7 +448,16 @@ impl World {
 
     fn worst_margin(&self, view: &GroupView, nodes: &[usize], pairs: &[(usize, usize)]) -> i64 {
         let node_of = |host: cluster::HostId| usize::from(host.node.0);
-        let at_risk = |host: cluster::HostId| !self.is_alive(host) || nodes.contains(&node_of(host));
+        let is_hit = |host: cluster::HostId| !self.is_alive(host) || nodes.contains(&node_of(host));
+        // A role that moves may be where it moves to before the fault shows.
+        let moves_to = |host: cluster::HostId| {
+            let on_host = move |role: &cluster::RoleIndex| {
+                let primary = view.data_role(*role).and_then(|data| data.primary);
+                primary == Some(host) || view.parity_host(*role) == Some(host)
+            };
+            view.learners.iter().filter(move |learner| on_host(&learner.role)).map(|learner| learner.host)
+        };
+        let at_risk = |host: cluster::HostId| is_hit(host) || moves_to(host).any(is_hit);
         let apart = |a: usize, b: usize| pairs.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
         let parities: Vec<usize> =
             view.in_sync().filter(|(_, host)| !at_risk(*host)).map(|(_, host)| node_of(host)).collect();

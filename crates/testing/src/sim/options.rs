@@ -94,11 +94,13 @@ pub enum FaultKind {
     Slow,
     /// The coordinator stands still.
     CoordinatorPause,
+    /// No fault: a role is to move to another node.
+    Move,
 }
 
 impl FaultKind {
     /// All of them, in the order of [`Faults::mix`].
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Crash,
         Self::CrashSeveral,
         Self::Pause,
@@ -110,6 +112,7 @@ impl FaultKind {
         Self::Split,
         Self::Slow,
         Self::CoordinatorPause,
+        Self::Move,
     ];
 }
 
@@ -128,7 +131,7 @@ pub struct Faults {
     pub supervised_us: Option<u64>,
     /// Percent of faults that wait for a record to be under way.
     pub aimed_percent: u64,
-    /// Percent of crashes that spare nodes with a parity: lost parities do not come back, and then nothing may be lost.
+    /// Percent of crashes that spare nodes with a parity: lost parities take their time to come back.
     pub spare_parities_percent: u64,
     /// How many losses beyond what the code can bear the seed may cause.
     pub beyond: usize,
@@ -190,6 +193,8 @@ pub enum Focus {
     DoubleFaults,
     /// A coordinator whose questions and answers cross.
     SlowLines,
+    /// Roles that move, and what goes wrong meanwhile.
+    Moves,
 }
 
 /// Everything that a seed determines.
@@ -337,6 +342,7 @@ impl Options {
             Focus::Anything => options,
             Focus::DoubleFaults => options.with_double_faults(rng),
             Focus::SlowLines => options.with_slow_lines(rng),
+            Focus::Moves => options.with_moves(rng),
         }
     }
 
@@ -426,6 +432,41 @@ impl Options {
         self.evenly_busy()
     }
 
+    /// Roles that move all the time, over wires of unequal speed, with nodes that stand still or die meanwhile, and a
+    /// coordinator that does.
+    fn with_moves(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Moves;
+        (self.k, self.m) = rng.pick(&[(2, 1), (2, 2), (3, 2)]);
+        self.nodes = self.n() + rng.range(1, 4) as usize;
+        self.groups = rng.range(1, 3) as usize;
+        self.shards = 1;
+        self.memory = Memory { node_bytes: 512 << 20, area_extents: 16, evict: false };
+        self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
+        self.clients = 4 * self.k;
+        self.bursts_percent = 3;
+        let lease_us = rng.pick(&[50_000, 100_000, 250_000]);
+        self.network = Network { slow_percent: 40, jitter_us: 20, ..draw_network(rng, lease_us) };
+        self.network.line_us = rng.pick(&[100, 5_000, lease_us / 10]);
+        self.timing = draw_timing(rng, lease_us, &self.network);
+        self.faults = Faults {
+            mix: [0; FaultKind::ALL.len()],
+            every_us: lease_us / 2,
+            lasting_us: lease_us * rng.pick(&[1, 4, 12]) / 4,
+            restart_percent: 100,
+            supervised_us: Some(rng.range(1, 300)),
+            aimed_percent: 30,
+            spare_parities_percent: 0,
+            beyond: 0,
+        };
+        self.faults.mix[FaultKind::Move as usize] = 30;
+        for kind in [FaultKind::Crash, FaultKind::Pause, FaultKind::Flap, FaultKind::CoordinatorPause] {
+            self.faults.mix[kind as usize] = rng.pick(&[0, 1, 3]);
+        }
+        self.phase_us = lease_us * 60;
+        self.calls = 8_000;
+        self.evenly_busy()
+    }
+
     /// Lines to the coordinator on which its repeated questions overtake the answers to the first ones.
     fn with_slow_lines(mut self, rng: &mut Rng) -> Self {
         self.focus = Focus::SlowLines;
@@ -474,6 +515,7 @@ impl fmt::Display for Focus {
             Self::Anything => "anything",
             Self::DoubleFaults => "double-faults",
             Self::SlowLines => "slow-lines",
+            Self::Moves => "moves",
         })
     }
 }
@@ -589,7 +631,7 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
     if rng.once_in(10) {
         return Faults::none();
     }
-    let usual = [8, 4, 8, 6, 4, 4, 6, 6, 2, 6, 3];
+    let usual = [8, 4, 8, 6, 4, 4, 6, 6, 2, 6, 3, 20];
     let mut mix = usual.map(|weight: u32| if rng.percent(40) { 0 } else { weight });
     if mix.iter().all(|weight| *weight == 0) {
         mix[FaultKind::Crash as usize] = 1;

@@ -28,6 +28,8 @@ pub struct Stats {
     pub unknown: u64,
     /// Calls that were refused without effect.
     pub refused: u64,
+    /// Roles that began to move because somebody wanted them to.
+    pub moves: u64,
     /// Nodes that crashed.
     pub crashes: u64,
     /// Faults of all kinds.
@@ -80,7 +82,7 @@ pub struct Report {
 impl Stats {
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
-        let pairs: [(&mut u64, u64); 18] = [
+        let pairs: [(&mut u64, u64); 19] = [
             (&mut self.events, other.events),
             (&mut self.answered, other.answered),
             (&mut self.unknown, other.unknown),
@@ -88,6 +90,7 @@ impl Stats {
             (&mut self.crashes, other.crashes),
             (&mut self.faults, other.faults),
             (&mut self.views, other.views),
+            (&mut self.moves, other.moves),
             (&mut self.takeovers, other.takeovers),
             (&mut self.evictions, other.evictions),
             (&mut self.residuals, other.residuals),
@@ -114,12 +117,23 @@ impl fmt::Display for Failure {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { events, answered, unknown, refused, crashes, faults, views, takeovers, evictions, .. } =
-            self;
+        let Self {
+            events,
+            answered,
+            unknown,
+            refused,
+            crashes,
+            faults,
+            views,
+            takeovers,
+            moves,
+            evictions,
+            ..
+        } = self;
         writeln!(f, "{events} events; calls: {answered} answered, {unknown} unknown, {refused} refused")?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {evictions} parities removed, {} residuals, {} roles lost",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {} residuals, {} roles lost",
             self.residuals, self.lost_roles
         )?;
         write!(

@@ -1,6 +1,6 @@
 //! One seed: a phase with faults, then healing, then the demand that everything ends, is whole again and agrees.
 
-use cluster::{GroupView, NodeId, NodeInfo, ParityState, RoleStatus};
+use cluster::{GroupView, NodeId, NodeInfo, RoleStatus};
 use wire::op::{Get, Op};
 
 use super::brief::Brief;
@@ -154,19 +154,21 @@ impl World {
         calls && map.groups.iter().all(|view| self.is_group_whole(view) && self.is_protected(view))
     }
 
-    /// Whether every parity is in sync that could be: as long as a living node without a role in the group has the
-    /// memory, another one can be built.
+    /// Whether every parity is in sync that could be, and no node has two roles that needs not: as long as a living node
+    /// without a role in the group has the memory, another member can be built there.
     fn is_protected(&self, view: &GroupView) -> bool {
         let Some(map) = self.map() else { return false };
         let needed = (self.options.memory.area_extents + 1) as usize * store::EXTENT_BYTES;
         let has_room = |node: NodeId| self.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
-        let missing = view.parity.iter().any(|role| role.state != ParityState::InSync);
-        if view.roles_in_play() > 0 || !missing {
+        let missing = view.parity.contains(&None);
+        let shares = |host: cluster::HostId| view.roles_on(host.node) > 1;
+        let crowded = view.data.iter().filter_map(|role| role.primary).any(shares);
+        if !view.is_full() || !missing && !crowded && view.learners.is_empty() {
             return true;
         }
         let is_free =
             |node: &NodeInfo| node.alive && view.roles_on(node.host.node) == 0 && has_room(node.host.node);
-        let is_learning = view.learners().any(|(_, host, _)| has_room(host.node));
+        let is_learning = view.learners.iter().any(|learner| has_room(learner.host.node));
         !is_learning && !map.nodes.iter().any(is_free)
     }
 
@@ -240,7 +242,7 @@ impl World {
                     format!("{lost} roles of {} are lost, though never more than m members were", view.group);
                 self.fail("margin", Some(Suspect::Group(view.group)), what);
             }
-            let absent = view.parity.iter().filter(|role| role.state == cluster::ParityState::Absent).count();
+            let absent = view.parity.iter().filter(|host| host.is_none()).count();
             self.stats.evictions += absent as u64;
             if let Err(what) = self.encoded(view) {
                 self.fail("algebra", Some(Suspect::Group(view.group)), what);

@@ -5,7 +5,7 @@
 //! A broken rule ends the story with a panic that tells the last events.
 
 use bytes::Bytes;
-use cluster::{GroupId, GroupView, RoleStatus};
+use cluster::{GroupId, GroupView, MemberId, RoleIndex, RoleStatus};
 use wire::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
 
 use super::options::Options;
@@ -70,7 +70,7 @@ impl Story {
     /// If there is none.
     #[must_use]
     pub fn parity(&self, row: usize) -> usize {
-        usize::from(self.view().parity[row].host.expect("the parity exists").node.0)
+        usize::from(self.view().parity[row].expect("the parity exists").node.0)
     }
 
     /// The coordinator's view of the group.
@@ -123,7 +123,9 @@ impl Story {
 
     /// Sends a set to the primary of the key.
     pub fn begin_set(&mut self, key: usize, value: &str) -> Asked {
-        let node = self.primary(usize::from(self.world.keys[key].member.role.0));
+        // While nobody serves the role, any node takes the request.
+        let role = usize::from(self.world.keys[key].member.role.0);
+        let node = self.view().data[role].primary.map_or(self.parity(0), |host| usize::from(host.node.0));
         self.ask(node, key, set(value.as_bytes()))
     }
 
@@ -361,6 +363,18 @@ impl Story {
     /// The process of `node` ends (SIGKILL); nobody tells the coordinator.
     pub fn kill(&mut self, node: usize) {
         self.world.crash(node);
+        self.look();
+    }
+
+    /// Has `role` built on `node`, to move there.
+    pub fn move_to(&mut self, role: usize, node: usize) {
+        let member = MemberId { group: GroupId(0), role: RoleIndex(role as u8) };
+        let host = self.world.nodes[node].id;
+        assert!(
+            self.world.coordinator.coordinator.appoint_learner(member, host),
+            "nothing can move there now"
+        );
+        self.world.after_coordinator();
         self.look();
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     terms: Vec<(Term, Seq)>,
     /// Which process has sent frames under which term.
     owners: Vec<(Term, HostId)>,
-    /// By parity, `0..m`, and process: one that was removed may not know yet.
+    /// By parity, `0..m`, or `m` for the role's mirror, and process: one that was removed may not know yet.
     confirmed: Vec<BTreeMap<HostId, Confirmed>>,
     /// By parity: parts of lessons on their way to a learner, with their tags.
     lessons: Vec<BTreeMap<(Lesson, u32), Seq>>,
@@ -51,8 +51,8 @@ impl Stream {
         Self {
             terms: vec![(Term(1), Seq(0))],
             owners: Vec::new(),
-            confirmed: vec![BTreeMap::new(); m],
-            lessons: vec![BTreeMap::new(); m],
+            confirmed: vec![BTreeMap::new(); m + 1],
+            lessons: vec![BTreeMap::new(); m + 1],
             committed: Seq(0),
             base: Seq(0),
             pages: BTreeMap::new(),

@@ -1,6 +1,5 @@
 //! A lost parity is built anew on a node that is free, while everything goes on.
 
-use cluster::ParityState;
 use testing::sim::Story;
 
 fn in_sync(story: &Story, count: usize) -> bool {
@@ -12,9 +11,7 @@ fn learning(k: usize, nodes: usize) -> Story {
     let mut story = Story::new(k, 1, nodes);
     story.fill(3);
     story.kill(story.parity(0));
-    story.run_until("a learner is appointed", |story| {
-        matches!(story.view().parity[0].state, ParityState::Learner { .. })
-    });
+    story.run_until("a learner is appointed", |story| !story.view().learners.is_empty());
     story
 }
 
@@ -54,7 +51,7 @@ fn writes_before_during_and_after_a_lesson_are_in_the_new_parity() {
 #[test]
 fn a_learner_that_dies_is_replaced() {
     let mut story = learning(3, 6);
-    let learner = story.view().parity[0].host.expect("just appointed").node;
+    let learner = story.view().learners[0].host.node;
     story.kill(usize::from(learner.0));
     story.run_until("another one is in sync", |story| in_sync(story, 1));
     assert_ne!(story.parity(0), usize::from(learner.0));
@@ -67,7 +64,7 @@ fn a_link_that_breaks_during_a_lesson_makes_the_learner_start_again() {
     for moment in (0..400).step_by(37) {
         let mut story = learning(3, 5);
         story.steps(moment);
-        let learner = usize::from(story.view().parity[0].host.expect("just appointed").node.0);
+        let learner = usize::from(story.view().learners[0].host.node.0);
         story.break_link(story.primary(1), learner);
         story.run_until("it is in sync all the same", |story| in_sync(story, 1));
         story.kill(story.primary(1));

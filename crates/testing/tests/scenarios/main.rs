@@ -8,6 +8,7 @@ mod commit;
 mod learners;
 mod limits;
 mod losses;
+mod moves;
 mod partition;
 mod reconnect;
 mod repair;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, GroupView, HostId, Incarnation, NodeId, NodeInfo, ParityRole,
-    ParityState, Profile, RoleStatus,
+    ClusterId, ClusterMap, DataRole, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo, Profile,
+    RoleIndex, RoleStatus,
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
@@ -17,19 +17,22 @@ wire_struct!(HostId { node, incarnation });
 const MAX_NODES: u32 = 1 << 16;
 /// Most groups of a map; the frame's length bounds them sooner.
 const MAX_GROUPS: u32 = 1 << 20;
+/// Most roles of a group.
+const MAX_ROLES: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
 
 wire_choice!(ToCoordinator {
     0 => Register { 0: node },
     1 => Heartbeat { host: host, map: map },
     2 => FetchView { group: group },
-    3 => Stalled { group: group, role: role, term: term, view: view, parities: parities },
+    3 => Stalled { group: group, role: role, term: term, view: view, silent: silent },
     4 => Repaired { group: group, role: role, term: term },
     5 => Fenced {
         group: group, role: role, term: term, parity: parity, received: received, applied: applied, quiet_us: quiet_us
     },
     6 => Settled { group: group, role: role, term: term, parity: parity },
-    7 => CaughtUp { group: group, role: role, term: term, parity: parity, lesson: lesson },
-    8 => GaveUp { group: group, parity: parity, since: since },
+    7 => CaughtUp { group: group, role: role, term: term, learner: learner, lesson: lesson },
+    8 => GaveUp { group: group, learner: learner, since: since },
+    9 => HandedOver { group: group, role: role, term: term, since: since, asked_at: asked_at },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -38,13 +41,14 @@ wire_choice!(FromCoordinator {
     3 => Fence { group: group, role: role, term: term, parity: parity },
     4 => Settle { group: group, role: role, term: term, parity: parity, upto: upto },
     5 => Alive {},
+    6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at },
 });
 
 wire_struct!(ClusterMap { cluster, version, profile, shards, nodes, groups });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
-wire_struct!(GroupView { group, version, data, parity });
+wire_struct!(GroupView { group, version, data, parity, learners });
 wire_struct!(DataRole { primary, term, status });
-wire_struct!(ParityRole { host, state });
+wire_struct!(Learner { role, host, since, whole });
 
 impl Entry for NodeInfo {
     const MAX_COUNT: u32 = MAX_NODES;
@@ -58,8 +62,30 @@ impl Entry for DataRole {
     const MAX_COUNT: u32 = Profile::MAX_K as u32;
 }
 
-impl Entry for ParityRole {
+/// Hosts of parities.
+impl Entry for Option<HostId> {
     const MAX_COUNT: u32 = Profile::MAX_M as u32;
+}
+
+impl Entry for Learner {
+    const MAX_COUNT: u32 = MAX_ROLES;
+}
+
+/// A member by its role and its host: where a role moves, two hosts have the same one for a while.
+impl Wire for (RoleIndex, HostId) {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok((Wire::take(from)?, Wire::take(from)?))
+    }
+}
+
+/// Each parity role twice, and a mirror.
+impl Entry for (RoleIndex, HostId) {
+    const MAX_COUNT: u32 = 2 * MAX_ROLES;
 }
 
 impl Wire for RoleStatus {
@@ -87,28 +113,6 @@ impl Wire for RoleStatus {
             2 => Self::Orphan(Wire::take(from)?),
             3 => Self::Rebuilding { start: Wire::take(from)?, wait_us: Wire::take(from)? },
             4 => Self::Lost,
-            tag => return Err(BadBody::Tag(tag)),
-        })
-    }
-}
-
-impl Wire for ParityState {
-    fn put(&self, out: &mut Writer<'_>) {
-        match *self {
-            Self::InSync => 0u8.put(out),
-            Self::Learner { since } => {
-                1u8.put(out);
-                since.put(out);
-            }
-            Self::Absent => 2u8.put(out),
-        }
-    }
-
-    fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        Ok(match u8::take(from)? {
-            0 => Self::InSync,
-            1 => Self::Learner { since: Wire::take(from)? },
-            2 => Self::Absent,
             tag => return Err(BadBody::Tag(tag)),
         })
     }

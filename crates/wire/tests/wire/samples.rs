@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use cluster::{
-    ClusterId, ClusterMap, DataRole, GroupId, GroupView, HostId, Incarnation, NodeId, NodeInfo, ParityRole,
-    ParityState, Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
+    ClusterId, ClusterMap, DataRole, GroupId, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
+    Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
@@ -158,6 +158,12 @@ where
     }
 }
 
+impl Sample for (RoleIndex, HostId) {
+    fn sample(from: &mut Gen) -> Self {
+        (from.of(), from.of())
+    }
+}
+
 impl Sample for Profile {
     fn sample(from: &mut Gen) -> Self {
         Self::rs(1 + from.below(32) as u32, from.below(9) as u32).expect("within bounds")
@@ -179,9 +185,9 @@ structs! {
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, zone, alive }
     ClusterMap { cluster, version, profile, shards, nodes, groups }
-    GroupView { group, version, data, parity }
+    GroupView { group, version, data, parity, learners }
     DataRole { primary, term, status }
-    ParityRole { host, state }
+    Learner { role, host, since, whole }
     LinkHello { cluster, from, to, shard }
     LinkWelcome { from }
     Forward { id, group, role, request }
@@ -222,7 +228,6 @@ structs! {
 
 choices! {
     RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} }
-    ParityState { 0 InSync {} 1 Learner { since } 2 Absent {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
     IndexOp {
@@ -237,16 +242,17 @@ choices! {
     PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } }
     ToCoordinator {
         0 Register { 0 } 1 Heartbeat { host, map } 2 FetchView { group }
-        3 Stalled { group, role, term, view, parities } 4 Repaired { group, role, term }
+        3 Stalled { group, role, term, view, silent } 4 Repaired { group, role, term }
         5 Fenced { group, role, term, parity, received, applied, quiet_us } 6 Settled { group, role, term, parity }
-        7 CaughtUp { group, role, term, parity, lesson } 8 GaveUp { group, parity, since }
+        7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
+        9 HandedOver { group, role, term, since, asked_at }
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
     }
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }
-        4 Settle { group, role, term, parity, upto } 5 Alive {}
+        4 Settle { group, role, term, parity, upto } 5 Alive {} 6 HandOver { group, role, term, since, asked_at }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
     Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } }

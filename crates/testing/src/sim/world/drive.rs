@@ -153,15 +153,15 @@ impl World {
             _ => {}
         }
         let member = cluster::MemberId { group: message.group, role: message.from };
-        let k = self.options.k;
+        let (k, m) = (self.options.k, self.options.m);
         let broken = match &message.body {
             GroupBody::Frame(frame) => {
                 let index = self.stream_index(member);
                 let view = self.coordinator.coordinator.map().and_then(|map| map.group(message.group));
                 let required = view
                     .into_iter()
-                    .flat_map(|view| view.in_sync())
-                    .map(|(role, host)| (usize::from(role.0) - k, host));
+                    .flat_map(|view| view.witnesses(message.from))
+                    .map(|(role, host)| (taker(role, k, m), host));
                 self.shadow.streams[index].sent(from, frame.term, frame.committed, &frame.records, required)
             }
             GroupBody::Ack(ack) => self.confirm(from, message, ack.term, ack.received),
@@ -182,21 +182,21 @@ impl World {
     }
 
     fn watch_lesson(&mut self, from: HostId, message: &wire::message::GroupMessage) -> Result<(), String> {
-        let k = self.options.k;
+        let (k, m) = (self.options.k, self.options.m);
         let member = |role| cluster::MemberId { group: message.group, role };
         match &message.body {
             GroupBody::Learn(learn) => {
                 let index = self.stream_index(member(message.from));
-                let parity = usize::from(message.to.0) - k;
+                let parity = taker(message.to, k, m);
                 self.shadow.streams[index].taught(parity, (learn.lesson, learn.number), learn.tag);
             }
             GroupBody::LearnHello(_) => {
                 let index = self.stream_index(member(message.to));
-                self.shadow.streams[index].forgotten(usize::from(message.from.0) - k, from);
+                self.shadow.streams[index].forgotten(taker(message.from, k, m), from);
             }
             GroupBody::Learned(learned) => {
                 let index = self.stream_index(member(message.to));
-                let parity = usize::from(message.from.0) - k;
+                let parity = taker(message.from, k, m);
                 let tag = self.shadow.streams[index].understood(parity, (learned.lesson, learned.number));
                 if let Some(tag) = tag {
                     return self.confirm(from, message, learned.term, tag);
@@ -215,7 +215,7 @@ impl World {
         received: cluster::Seq,
     ) -> Result<(), String> {
         let index = self.stream_index(cluster::MemberId { group: message.group, role: message.to });
-        let parity = usize::from(message.from.0) - self.options.k;
+        let parity = taker(message.from, self.options.k, self.options.m);
         self.shadow.streams[index].confirmed(parity, from, term, received)
     }
 
@@ -318,4 +318,9 @@ impl World {
             self.queue.push(at, Event::CoordinatorTick);
         }
     }
+}
+
+/// The number of whoever takes a stream, as role `role`: its row, or, of the role's mirror, `m`.
+fn taker(role: cluster::RoleIndex, k: usize, m: usize) -> usize {
+    usize::from(role.0).checked_sub(k).unwrap_or(m)
 }
