@@ -1,15 +1,105 @@
-//! The embedded coordinator inside `gestalt local`.
+//! The embedded coordinator: inside `gestalt local`, or as a process of its own, `gestalt coordinator`.
 
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cluster::{ClusterId, NodeId};
+use clap::Args;
+use cluster::{ClusterId, NodeId, Profile};
 use proto::CoordinatorConfig;
 use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::local::Plan;
+use crate::log;
+use crate::output;
+use crate::process::die_with;
 use crate::serve::timing;
+use crate::settings::{DEFAULT_LEASE, check_lease};
+use crate::units::{address, duration};
+
+const EXAMPLE: &str = "\
+Example, a cluster of three machines:
+  gestalt coordinator --listen 10.0.0.1:9179 --http 10.0.0.1:9180 --nodes 3 --profile 'rs(2+1)' --workers 4
+  gestalt serve --node 0 --coordinator embedded://10.0.0.1:9179 --workers 4 --memcached 10.0.0.1:11211 --peer 10.0.0.1:9178
+  and so on for nodes 1 and 2, on their machines
+
+It keeps the cluster's map in memory only: stopping it for good means starting the cluster anew.";
+
+/// The coordinator of a cluster whose nodes are started with `gestalt serve`.
+///
+/// Prints `ready` once nodes may connect. The cluster forms when as many nodes as --nodes says have done so.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct CoordinatorArgs {
+    /// Where nodes connect: their --coordinator embedded://HOST:PORT
+    #[arg(long, env = "GESTALT_LISTEN", default_value = "127.0.0.1:9179", value_parser = address)]
+    listen: SocketAddr,
+    /// Where status and metrics are
+    #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
+    http: SocketAddr,
+    /// How many nodes form the cluster
+    #[arg(long, env = "GESTALT_NODES", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    nodes: u16,
+    /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; none survives none
+    #[arg(long, env = "GESTALT_PROFILE", default_value = "rs(3+2)")]
+    profile: Profile,
+    /// Worker threads of each node, the same number as their --workers
+    #[arg(long, env = "GESTALT_WORKERS", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
+    /// Coding groups in all; nodes times workers if not given
+    #[arg(long, env = "GESTALT_GROUPS", value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    groups: Option<u32>,
+    /// Silence after which a node counts as lost, the same as the nodes' [default: 1s]
+    #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
+    lease: Option<Duration>,
+    /// Ends with the process that has this id
+    #[arg(long, hide = true)]
+    parent_pid: Option<i32>,
+}
+
+/// Runs until it is told to stop.
+///
+/// # Errors
+/// `Usage` if it cannot start.
+pub async fn run(args: &CoordinatorArgs) -> Result<(), Exit> {
+    if let Some(parent) = args.parent_pid {
+        die_with(parent)?;
+    }
+    let config = settle(args)?;
+    log::to_stderr();
+    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
+    let coordinator = CoordinatorServer::start(config).map_err(Exit::usage)?;
+    output::print("ready\n");
+    tokio::select! {
+        _ = terminate.recv() => (),
+        _ = interrupt.recv() => (),
+    }
+    coordinator.stop();
+    Ok(())
+}
+
+fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
+    let lease = args.lease.unwrap_or(DEFAULT_LEASE);
+    check_lease(lease).map_err(Exit::Usage)?;
+    let needed = args.profile.n();
+    if usize::from(args.nodes) < needed {
+        return Err(Exit::Usage(format!(
+            "profile {} needs {needed} nodes, there are {}: give --nodes {needed} or a smaller --profile",
+            args.profile, args.nodes
+        )));
+    }
+    let cluster = CoordinatorConfig {
+        cluster: fresh_id(),
+        profile: args.profile,
+        nodes: args.nodes,
+        shards: args.workers,
+        groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
+        timing: timing(lease),
+    };
+    Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster })
+}
 
 /// A running coordinator.
 pub struct Coordinator {
@@ -53,4 +143,35 @@ impl Coordinator {
 fn fresh_id() -> ClusterId {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     ClusterId(nanos ^ (u64::from(std::process::id()) << 48) | 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        args: CoordinatorArgs,
+    }
+
+    fn settled(flags: &[&str]) -> Result<CoordinatorServerConfig, Exit> {
+        settle(&Flags::parse_from(["coordinator", "--workers", "2"].iter().chain(flags)).args)
+    }
+
+    #[test]
+    fn groups_follow_nodes_and_workers_unless_given() {
+        let groups = |flags: &[&str]| settled(flags).unwrap().cluster.groups;
+        assert_eq!(groups(&["--nodes", "7"]), 14);
+        assert_eq!(groups(&["--nodes", "7", "--groups", "21"]), 21);
+    }
+
+    #[test]
+    fn too_few_nodes_and_a_bad_lease_are_refused() {
+        let error = |flags: &[&str]| settled(flags).unwrap_err().to_string();
+        assert!(error(&["--nodes", "4"]).starts_with("profile rs(3+2) needs 5 nodes, there are 4"));
+        assert!(error(&["--lease", "1ms"]).contains("out of bounds"));
+    }
 }

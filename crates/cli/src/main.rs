@@ -44,6 +44,7 @@ struct Cli {
 enum Command {
     Local(local::LocalArgs),
     Serve(serve::ServeArgs),
+    Coordinator(coordinator::CoordinatorArgs),
     Status(status::StatusArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
@@ -67,6 +68,7 @@ fn dispatch(command: Command) -> Result<(), Exit> {
     match command {
         Command::Local(args) => on_runtime(local::run(&args)),
         Command::Serve(args) => on_runtime(serve::run(&args)),
+        Command::Coordinator(args) => on_runtime(coordinator::run(&args)),
         Command::Status(args) => on_runtime(status::run(&args)),
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),

@@ -1,9 +1,11 @@
-//! What the operating system knows of processes: their CPU time and who listens on a port.
+//! What the operating system knows of processes: their CPU time, who listens on a port, and whose child this one is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use crate::exit::Exit;
 
 /// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that this runs on (`getconf CLK_TCK`).
 const TICKS_PER_SECOND: u64 = 100;
@@ -56,6 +58,18 @@ fn holds_any(pid: u32, inodes: &BTreeMap<String, u16>) -> bool {
         .flatten()
         .filter_map(|entry| fs::read_link(entry.path()).ok())
         .any(|target| target.to_str().is_some_and(|target| inodes.contains_key(target)))
+}
+
+/// Asks the kernel to kill this process when its parent ends, however that ends.
+///
+/// # Errors
+/// `Usage` if the parent has ended already.
+pub fn die_with(parent: i32) -> Result<(), Exit> {
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Exit::usage)?;
+    if nix::unistd::getppid().as_raw() != parent {
+        return Err(Exit::usage("the process that started this one has ended"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

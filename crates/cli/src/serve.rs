@@ -14,6 +14,7 @@ use crate::config::NodeFile;
 use crate::exit::Exit;
 use crate::log;
 use crate::machine;
+use crate::process::die_with;
 use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, check_lease};
 use crate::units::{Size, address, duration};
 
@@ -155,15 +156,6 @@ impl From<Eviction> for store::Eviction {
             Eviction::None => Self::None,
         }
     }
-}
-
-/// Asks the kernel to kill this process when its parent ends, however that ends.
-fn die_with(parent: i32) -> Result<(), Exit> {
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Exit::usage)?;
-    if nix::unistd::getppid().as_raw() != parent {
-        return Err(Exit::usage("the process that started this node has ended"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
