@@ -31,6 +31,11 @@ pub const STEPS: &[Step] = &[
         about: "real processes killed, stopped and restarted under recorded load",
         run: chaos,
     },
+    Step {
+        name: "chaos-net",
+        about: "a slice of chaos between network namespaces: partitions, loss, delay, corruption (needs root)",
+        run: chaos_net,
+    },
 ];
 
 fn format() -> Result<(), String> {
@@ -90,6 +95,10 @@ fn conformance() -> Result<(), String> {
 
 fn chaos() -> Result<(), String> {
     with_processes(&["chaos"])
+}
+
+fn chaos_net() -> Result<(), String> {
+    with_processes(&["chaos_net"])
 }
 
 /// Tests that start `gestalt local`, so the binary has to be there first. One at a time: they share two cores. The whole

@@ -2,8 +2,10 @@
 //!
 //! Sees everything, and nothing sees it.
 
+pub mod chaos;
 pub mod linearizability;
 pub mod local_cluster;
 pub mod others;
+pub mod porcupine;
 pub mod recorder;
 pub mod sim;

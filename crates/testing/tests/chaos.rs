@@ -41,7 +41,7 @@ fn judge(recorder: Recorder) -> Seen {
     let seen = recorder.finish();
     println!(
         "{} answered, {} unknown, {} refused, longest wait {:?}",
-        seen.answered, seen.unknown, seen.refusals, seen.longest_wait
+        seen.answered, seen.unknown, seen.refusals.unavailable, seen.longest_wait
     );
     if let Err(failure) = check(&seen.history) {
         panic!("not linearizable: {failure}");

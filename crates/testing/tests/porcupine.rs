@@ -5,16 +5,12 @@
 //! Porcupine comes from the Go module proxy, at the version in `porcupine/go.mod`.
 #![allow(clippy::disallowed_methods)]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use testing::linearizability::simulated::{Draft, Fate, history};
-use testing::linearizability::{Bytes, Failure, History, Op, Operation, Outcome, check};
-use testing::local_cluster::{LocalCluster, Options, others_dir};
-use testing::others::{ensure_program, filter, read};
+use testing::linearizability::{Bytes, Failure, Op, Operation, Outcome, check};
+use testing::local_cluster::{LocalCluster, Options};
+use testing::porcupine::{one_history, verdicts};
 use testing::recorder::{Recorder, Workload};
 use testing::sim::Rng;
 
@@ -115,7 +111,7 @@ fn recorded() -> Vec<Vec<Operation>> {
 
 /// Asks both checkers about every history, prints the counts, and demands that they agree.
 fn compare(name: &str, histories: &[Vec<Operation>]) -> Counts {
-    let theirs = porcupines_verdicts(name, histories).expect("porcupine can be asked");
+    let theirs = verdicts(name, histories).expect("porcupine can be asked");
     assert_eq!(theirs.len(), histories.len(), "porcupine left histories out");
     let mut counts = Counts::default();
     for (number, (operations, theirs)) in histories.iter().zip(&theirs).enumerate() {
@@ -140,37 +136,6 @@ fn our_verdict(operations: &[Operation]) -> &'static str {
         Err(Failure::Undecided { .. }) => "undecided",
     }
 }
-
-fn one_history(operations: &[Operation]) -> History {
-    let mut history = History::default();
-    operations.iter().cloned().for_each(|operation| history.push(operation));
-    history
-}
-
-/// One verdict for each history.
-fn porcupines_verdicts(name: &str, histories: &[Vec<Operation>]) -> Result<Vec<String>, String> {
-    let program = PORCUPINE.as_ref()?;
-    let mut lines = Vec::new();
-    for operations in histories {
-        one_history(operations).write_by_key(&mut lines).map_err(|error| error.to_string())?;
-    }
-    let input = program.with_file_name(format!("{name}.jsonl"));
-    fs::write(&input, lines).map_err(|error| error.to_string())?;
-    Ok(filter(&mut Command::new(program), &input)?.lines().map(str::to_owned).collect())
-}
-
-/// The program that asks porcupine, built once.
-static PORCUPINE: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
-    ensure_program("go", "golang-go")?;
-    let dir = others_dir()?.join("porcupine");
-    fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
-    let program = dir.join("porcupine-check");
-    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/porcupine"));
-    let mut build = Command::new("go");
-    build.current_dir(source).args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".");
-    read(&mut build)?;
-    Ok(program)
-});
 
 /// A unique that is not far from `version`.
 fn near(version: u64, rng: &mut Rng) -> u64 {

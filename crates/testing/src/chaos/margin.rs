@@ -1,0 +1,180 @@
+//! Which nodes may be hurt now without asking for more than was promised.
+//!
+//! A group bears as many losses as it has in-sync parities, less the data roles that are not full. What is hurt now, or was
+//! until a moment ago, counts as lost already, whether or not the coordinator has noticed. A primary that is hurt and not dead
+//! may cost more than itself: it complains of parities, and they are removed.
+
+use std::collections::BTreeSet;
+
+use cluster::{ClusterMap, GroupView, NodeId, RoleStatus};
+
+/// How badly a node is hurt, from what it can cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hurt {
+    /// Its process is dead: its members are lost, and nothing else is.
+    Dead,
+    /// It stands still, or is cut off from all others alike: each of its members may be lost, and a stand-in at work, which
+    /// counts as lost already, may have a parity removed.
+    Away,
+    /// Some of what it sends arrives, or arrives late: its primaries may have parities removed, and be deposed in the end.
+    Sick,
+}
+
+/// Nodes that are hurt, and how: one may be hurt in several ways.
+pub type HurtNodes = BTreeSet<(u16, Hurt)>;
+
+/// Why hurting nodes so that these are hurt in all would take away too much; none if it would not.
+#[must_use]
+pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
+    let lacking = |view: &&GroupView| cost(view, hurt) > view.margin();
+    map.groups.iter().find(lacking).map(|view| {
+        let (group, margin, cost) = (view.group, view.margin(), cost(view, hurt));
+        let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
+        format!("{group} can lose {margin} more, and nodes {nodes:?} may cost it {cost}")
+    })
+}
+
+/// What the nodes may cost `view`, in members of its margin. Sick primaries together cost all of it, whatever they are.
+fn cost(view: &GroupView, hurt: &HurtNodes) -> usize {
+    let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
+    let members: usize = nodes.into_iter().map(|node| members_lost(view, node, hurt)).sum();
+    let has_primary = |node: u16| primaries_on(view, NodeId(node)) != (0, 0);
+    let is_sick = hurt.iter().any(|(node, how)| *how == Hurt::Sick && has_primary(*node));
+    if is_sick { members + view.margin().max(1) } else { members }
+}
+
+/// Members that `node` itself may lose. Those of a sick primary's node are in what sick primaries cost.
+fn members_lost(view: &GroupView, node: u16, hurt: &HurtNodes) -> usize {
+    let (full, at_work) = primaries_on(view, NodeId(node));
+    let parities = view.in_sync().filter(|(_, host)| host.node.0 == node).count();
+    let is = |how: Hurt| hurt.contains(&(node, how));
+    match (is(Hurt::Away), is(Hurt::Dead)) {
+        (true, _) => full + at_work + parities,
+        (false, true) => full + parities,
+        (false, false) if full + at_work > 0 => 0,
+        (false, false) => parities,
+    }
+}
+
+/// Primaries on `node`: those that are full, and the others.
+fn primaries_on(view: &GroupView, node: NodeId) -> (usize, usize) {
+    let here = || view.data.iter().filter(|role| role.primary.is_some_and(|host| host.node == node));
+    let full = here().filter(|role| role.status == RoleStatus::Full).count();
+    (full, here().count() - full)
+}
+
+/// Why redundancy is not back; none if it is: all data roles full, all parities in sync that have a node to be on.
+#[must_use]
+pub fn missing(map: &ClusterMap) -> Option<String> {
+    map.groups.iter().find_map(|view| {
+        let group = view.group;
+        if let Some((role, data)) = view.data_roles().find(|(_, data)| data.status != RoleStatus::Full) {
+            return Some(format!("data role {} of {group} is {:?}", role.0, data.status));
+        }
+        let lacking = view.m() - view.in_sync().count();
+        let mut living = map.nodes.iter().filter(|info| info.alive).map(|info| info.host.node);
+        (lacking > 0 && living.any(|node| !serves(view, node)))
+            .then(|| format!("{group} lacks {lacking} parities"))
+    })
+}
+
+/// Whether `node` hosts a primary or an in-sync parity of `view`.
+fn serves(view: &GroupView, node: NodeId) -> bool {
+    primaries_on(view, node) != (0, 0) || view.in_sync().any(|(_, host)| host.node == node)
+}
+
+/// Whether every group is as protected as was asked for.
+#[must_use]
+pub fn is_full(map: &ClusterMap) -> bool {
+    map.groups.iter().all(|view| view.margin() == view.m())
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{ClusterId, HostId, Incarnation, NodeInfo, Profile, RoleStatus, Seq, place};
+
+    use super::*;
+
+    fn all(hurt: Hurt, nodes: &[u16]) -> HurtNodes {
+        nodes.iter().map(|node| (*node, hurt)).collect()
+    }
+
+    fn lose_parity(map: &mut ClusterMap, at: usize) {
+        map.groups[0].parity[at] = None;
+    }
+
+    fn map(nodes: u16) -> ClusterMap {
+        let host = |node| HostId { node: NodeId(node), incarnation: Incarnation(1) };
+        let hosts: Vec<_> = (0..nodes).map(host).collect();
+        let profile = Profile::rs(3, 2).unwrap();
+        let groups = place(profile, &hosts, 1).unwrap();
+        let addr = "127.0.0.1:1".parse().unwrap();
+        let info = |host: &HostId| NodeInfo {
+            host: *host,
+            peer: addr,
+            memcached: addr,
+            http: addr,
+            zone: String::new(),
+            alive: true,
+        };
+        let nodes = hosts.iter().map(info).collect();
+        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, nodes, groups }
+    }
+
+    #[test]
+    fn two_of_five_may_go_and_a_third_may_not() {
+        let map = map(5);
+        for hurt in [Hurt::Dead, Hurt::Away] {
+            assert_eq!(objection(&map, &all(hurt, &[0, 4])), None);
+            let why = objection(&map, &all(hurt, &[0, 1, 4])).unwrap();
+            assert!(why.contains("can lose 2 more, and nodes {0, 1, 4} may cost it 3"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_spare_costs_nothing_and_a_stand_in_at_work_counts_as_lost_already() {
+        let mut map = map(6);
+        assert_eq!(objection(&map, &all(Hurt::Away, &[0, 1, 5])), None);
+        map.groups[0].data[0].status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0, 1])), None);
+        assert!(objection(&map, &all(Hurt::Dead, &[1, 2])).is_some());
+        assert!(objection(&map, &all(Hurt::Away, &[0, 1])).is_some(), "it may complain");
+    }
+
+    #[test]
+    fn a_sick_primary_may_cost_all_of_its_group_and_a_sick_parity_only_itself() {
+        let map = map(6);
+        assert_eq!(objection(&map, &all(Hurt::Sick, &[0])), None);
+        assert_eq!(objection(&map, &all(Hurt::Sick, &[0, 1])), None);
+        assert!(objection(&map, &BTreeSet::from([(0, Hurt::Sick), (4, Hurt::Dead)])).is_some());
+        assert_eq!(objection(&map, &BTreeSet::from([(3, Hurt::Sick), (4, Hurt::Dead)])), None);
+        assert_eq!(objection(&map, &BTreeSet::from([(0, Hurt::Sick), (5, Hurt::Dead)])), None);
+    }
+
+    #[test]
+    fn a_node_that_was_sick_is_not_cheaper_to_kill() {
+        let mut map = map(5);
+        let beside = map.groups[0].in_sync().next().map(|(_, host)| host);
+        map.groups[0].data[0].primary = beside;
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[3])), None, "two members, and two may go");
+        lose_parity(&mut map, 1);
+        assert!(objection(&map, &all(Hurt::Dead, &[3])).is_some());
+        assert_eq!(objection(&map, &all(Hurt::Sick, &[3])), None);
+        assert!(objection(&map, &BTreeSet::from([(3, Hurt::Sick), (3, Hurt::Dead)])).is_some());
+        let twice = BTreeSet::from([(4, Hurt::Away), (4, Hurt::Dead), (1, Hurt::Dead)]);
+        assert_eq!(objection(&map, &twice), None, "one node is not lost twice");
+    }
+
+    #[test]
+    fn a_parity_is_missed_where_there_is_a_node_for_it() {
+        let mut small = map(5);
+        lose_parity(&mut small, 0);
+        assert!(missing(&small).unwrap().contains("lacks 1"), "its own node has room");
+        small.nodes[3].alive = false;
+        assert_eq!(missing(&small), None, "no node has room");
+        let mut large = map(6);
+        assert!(missing(&large).is_none() && is_full(&large));
+        large.groups[0].data[1].status = RoleStatus::Fenced;
+        assert!(missing(&large).unwrap().starts_with("data role 1"));
+    }
+}

@@ -1,0 +1,107 @@
+//! What a run is made of.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long to go on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// Until so much time has gone by.
+    Time(Duration),
+    /// For so many actions.
+    Actions(usize),
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Draws the schedule and what the clients do.
+    pub seed: u64,
+    /// When to end.
+    pub length: Length,
+    /// Nodes. With more than the profile needs there are spares.
+    pub nodes: u16,
+    /// Protection.
+    pub profile: String,
+    /// Memory of each node, as on the command line.
+    pub memory: String,
+    /// Silence after which a node counts as lost.
+    pub lease: Duration,
+    /// Clients.
+    pub clients: u64,
+    /// Keys in use at a time; every so often clients turn to new ones, and the old ones are read now and then.
+    pub keys: u64,
+    /// Pause between a client's operations, which bounds the history.
+    pub pause: Duration,
+    /// Values that are written before the first fault and read after the last one.
+    pub cold: usize,
+    /// Also what the promise does not cover: more members at once than the code can make up for, and a coordinator that is
+    /// cut off for long. Then only that nobody hears a wrong answer is checked.
+    pub beyond: bool,
+    /// Count only what is promised to the letter: that a node which is hurt and not dead may cost its groups more than its own
+    /// members is not allowed for.
+    pub bold: bool,
+    /// Fill the nodes' memory up from time to time.
+    pub fill: bool,
+    /// Only actions of these kinds ([`Fault::KINDS`](super::Fault::KINDS)); of all kinds if empty.
+    pub only: Vec<String>,
+    /// Where logs and the history go; a temporary directory if none is given, which is kept if the run fails.
+    pub dir: Option<PathBuf>,
+    /// Whether each action is told as it happens.
+    pub verbose: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            length: Length::Actions(20),
+            nodes: 7,
+            profile: "rs(3+2)".to_owned(),
+            memory: "128MiB".to_owned(),
+            lease: Duration::from_secs(1),
+            clients: 16,
+            keys: 60,
+            pause: Duration::from_millis(4),
+            cold: 10_000,
+            beyond: false,
+            bold: false,
+            fill: false,
+            only: Vec::new(),
+            dir: None,
+            verbose: true,
+        }
+    }
+}
+
+impl Options {
+    /// The line that runs the first `actions` of the same schedule again.
+    pub(super) fn replay(&self, actions: usize) -> String {
+        let mut line = format!(
+            "cargo run --release -p testing --features processes --bin chaos -- --seed {} --actions {actions} --nodes {} --profile '{}' --memory {} --lease {}ms --clients {} --keys {} --pause {}ms --cold {}",
+            self.seed,
+            self.nodes,
+            self.profile,
+            self.memory,
+            self.lease.as_millis(),
+            self.clients,
+            self.keys,
+            self.pause.as_millis(),
+            self.cold
+        );
+        for (flag, is_set) in [(" --beyond", self.beyond), (" --bold", self.bold), (" --fill", self.fill)] {
+            if is_set {
+                line.push_str(flag);
+            }
+        }
+        for kind in &self.only {
+            line.push_str(&format!(" --only '{kind}'"));
+        }
+        line
+    }
+
+    /// How long to wait for an action that would take away too much.
+    pub(super) fn patience(&self) -> Duration {
+        10 * self.lease
+    }
+}

@@ -1,0 +1,85 @@
+//! A short slice of chaos between network namespaces: a fixed seed, every kind of fault, and the history judged by our checker
+//! and by porcupine. `cargo run -p testing --features processes --bin chaos` is the long one.
+#![allow(clippy::disallowed_methods)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use testing::chaos::{HISTORY, Length, Options, Report, run, unavailable};
+use testing::linearizability::Operation;
+use testing::others::ensure_program;
+use testing::porcupine::verdicts;
+
+/// Operations without an answer on one key, of which each doubles what porcupine has to try.
+const MOST_UNKNOWN: usize = 8;
+
+/// Why this cannot run here, printed; installs what can be installed.
+fn is_possible() -> bool {
+    for (program, package) in [("ip", "iproute2"), ("nft", "nftables")] {
+        if let Err(why) = ensure_program(program, package) {
+            println!("skipped: {why}");
+            return false;
+        }
+    }
+    match unavailable() {
+        Some(why) => println!("skipped: {why}"),
+        None => return true,
+    }
+    false
+}
+
+fn chaos(options: Options) -> Report {
+    let report = run(&options).expect("chaos can run");
+    println!("{report}");
+    assert!(report.passed(), "{:?}", report.failures);
+    report
+}
+
+#[test]
+fn a_slice_of_chaos_shows_nothing_wrong_to_either_checker() {
+    if !is_possible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        seed: SEED,
+        length: Length::Actions(15),
+        clients: 12,
+        keys: 48,
+        cold: 4000,
+        dir: Some(dir.path().to_owned()),
+        ..Options::default()
+    };
+    let report = chaos(options);
+    assert!(report.done.len() >= 6, "too few kinds of faults: {:?}", report.done);
+    assert!(report.answered > 2000 && report.unknown > 0, "the faults were not felt");
+    assert!(report.bits_flipped > 0, "nothing was corrupted");
+    ask_porcupine(&dir.path().join(HISTORY));
+}
+
+/// Chosen for the variety of its first actions.
+const SEED: u64 = 2;
+
+/// Hands porcupine the histories of all keys that it can be expected to decide.
+fn ask_porcupine(path: &Path) {
+    let lines = BufReader::new(fs::File::open(path).expect("the history is written")).lines();
+    let parse = |line: String| serde_json::from_str(&line).expect("a line is a key's history");
+    let histories: Vec<Vec<Operation>> = lines.map_while(Result::ok).map(parse).collect();
+    let unknown = |operations: &Vec<Operation>| {
+        operations.iter().filter(|operation| operation.answer.is_none()).count()
+    };
+    let (easy, hard): (Vec<_>, Vec<_>) =
+        histories.into_iter().partition(|operations| unknown(operations) <= MOST_UNKNOWN);
+    let theirs = verdicts("chaos", &easy).expect("porcupine can be asked");
+    let count = |verdict: &str| theirs.iter().filter(|theirs| *theirs == verdict).count();
+    println!(
+        "porcupine: {} keys ok, {} illegal, {} undecided; {} keys with too many unanswered operations not asked about",
+        count("ok"),
+        count("illegal"),
+        count("unknown"),
+        hard.len()
+    );
+    assert_eq!(count("illegal"), 0, "porcupine sees what our checker does not");
+    assert!(count("ok") * 10 >= (easy.len() + hard.len()) * 9, "porcupine has decided too little");
+}
