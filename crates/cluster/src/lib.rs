@@ -1,11 +1,13 @@
-//! The words that every layer shares: identities, views, the cluster map, placement and profiles.
+//! The words that every layer shares: identities, views, the cluster map, placement and profiles; and the planner, which
+//! says what should be where.
 //!
-//! Plain data without behaviour over time: nothing here sends, waits or decides. What a view *means* is in
-//! `proto`; who may change it is the coordinator's business.
+//! Plain data and pure functions of it, without behaviour over time: nothing here sends or waits. What a view *means* is
+//! in `proto`; who may change it is the coordinator's business.
 
 mod ids;
 mod map;
 mod placement;
+mod plan;
 mod profile;
 mod view;
 
@@ -14,7 +16,11 @@ pub use ids::{
     UnixSeconds, ViewVersion,
 };
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
-pub use placement::{PlacementError, place};
+pub use placement::{PlacementError, place, place_in_zones};
+pub use plan::{
+    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
+    next_moves, plan, role_counts, warnings,
+};
 pub use profile::{Profile, ProfileError};
 pub use view::{DataRole, GroupView, Learner, RoleStatus};
 

@@ -2,7 +2,11 @@
 
 use thiserror::Error;
 
-use crate::{DataRole, GroupId, GroupView, HostId, Profile, RoleStatus, Term, ViewVersion};
+use crate::plan::plan_groups;
+use crate::{
+    DataRole, GroupId, GroupView, HostId, PlanLimits, PlanNode, Profile, RoleCounts,
+    RoleStatus, Term, ViewVersion,
+};
 
 /// Why no placement exists.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -27,20 +31,83 @@ pub enum PlacementError {
 /// # Errors
 /// `TooFewNodes` if two roles of a group would share a node.
 pub fn place(profile: Profile, hosts: &[HostId], groups: u32) -> Result<Vec<GroupView>, PlacementError> {
-    if hosts.len() < profile.n() {
-        return Err(PlacementError::TooFewNodes { profile, needed: profile.n(), nodes: hosts.len() });
-    }
+    check(profile, hosts.len())?;
     let host_of = |group: u32, role: usize| hosts[(group as usize + role) % hosts.len()];
-    let view = |group: u32| GroupView {
+    Ok((0..groups).map(|group| new_view(profile, group, |role| host_of(group, role))).collect())
+}
+
+/// Like [`place`], for nodes with zones. No two roles of a group are in one zone if there are as many zones as roles,
+/// else the zones are as even as their nodes allow; the nodes are balanced as far as that leaves a choice. The planner
+/// finds nothing to move. Without any zone this is [`place`].
+///
+/// # Errors
+/// `TooFewNodes` if two roles of a group would share a node.
+pub fn place_in_zones(
+    profile: Profile,
+    nodes: &[PlanNode],
+    groups: u32,
+) -> Result<Vec<GroupView>, PlacementError> {
+    if nodes.iter().all(|node| node.zone.is_empty()) {
+        let hosts: Vec<HostId> = nodes.iter().map(|node| node.host).collect();
+        return place(profile, &hosts, groups);
+    }
+    check(profile, nodes.len())?;
+    let mut counts = vec![RoleCounts::default(); nodes.len()];
+    let mut seats: Vec<Vec<HostId>> =
+        (0..groups).map(|group| seats_in_zones(profile, nodes, group, &mut counts)).collect();
+    let views = |seats: &[Vec<HostId>]| -> Vec<GroupView> {
+        (0..groups).zip(seats).map(|(group, seats)| new_view(profile, group, |role| seats[role])).collect()
+    };
+    for step in plan_groups(&views(&seats), nodes, &PlanLimits::default()) {
+        seats[step.group.0 as usize][usize::from(step.role.0)] = step.to;
+    }
+    Ok(views(&seats))
+}
+
+/// The host of each role of `group`: the least loaded of the zone with the fewest roles of the group.
+fn seats_in_zones(
+    profile: Profile,
+    nodes: &[PlanNode],
+    group: u32,
+    counts: &mut [RoleCounts],
+) -> Vec<HostId> {
+    let mut taken: Vec<usize> = Vec::new();
+    for role in 0..profile.n() {
+        let is_data = role < profile.k();
+        let in_zone = |at: usize| {
+            let zone = &nodes[at].zone;
+            taken.iter().filter(|&&other| !zone.is_empty() && nodes[other].zone == *zone).count()
+        };
+        let load =
+            |at: usize| (if is_data { counts[at].data } else { counts[at].parity }, counts[at].total());
+        let turn = |at: usize| (at + nodes.len() - group as usize % nodes.len()) % nodes.len();
+        let free = (0..nodes.len()).filter(|at| !taken.contains(at));
+        let best = free.min_by_key(|&at| (in_zone(at), load(at), turn(at)));
+        let best = best.expect("there are as many nodes as roles");
+        *(if is_data { &mut counts[best].data } else { &mut counts[best].parity }) += 1;
+        taken.push(best);
+    }
+    taken.into_iter().map(|at| nodes[at].host).collect()
+}
+
+fn check(profile: Profile, nodes: usize) -> Result<(), PlacementError> {
+    if nodes < profile.n() {
+        return Err(PlacementError::TooFewNodes { profile, needed: profile.n(), nodes });
+    }
+    Ok(())
+}
+
+/// A view in which every role is served by the host that `host_of` names.
+fn new_view(profile: Profile, group: u32, host_of: impl Fn(usize) -> HostId) -> GroupView {
+    GroupView {
         group: GroupId(group),
         version: ViewVersion(1),
         data: (0..profile.k())
-            .map(|r| DataRole { primary: Some(host_of(group, r)), term: Term(1), status: RoleStatus::Full })
+            .map(|r| DataRole { primary: Some(host_of(r)), term: Term(1), status: RoleStatus::Full })
             .collect(),
-        parity: (profile.k()..profile.n()).map(|r| Some(host_of(group, r))).collect(),
+        parity: (profile.k()..profile.n()).map(|r| Some(host_of(r))).collect(),
         learners: Vec::new(),
-    };
-    Ok((0..groups).map(view).collect())
+    }
 }
 
 #[cfg(test)]
@@ -66,5 +133,85 @@ mod tests {
         let hosts = [HostId { node: NodeId(0), incarnation: Incarnation(0) }];
         let error = place(Profile::rs(3, 2).unwrap(), &hosts, 1).unwrap_err();
         assert!(error.to_string().contains("needs 5 nodes"));
+    }
+
+    fn nodes_in(zones: &[&str]) -> Vec<PlanNode> {
+        let node = |(n, zone): (usize, &&str)| PlanNode {
+            host: HostId { node: NodeId(n as u16), incarnation: Incarnation(9) },
+            zone: (*zone).into(),
+            draining: false,
+            can_host: true,
+            bytes: 0,
+        };
+        zones.iter().enumerate().map(node).collect()
+    }
+
+    /// Node of each role, by group.
+    fn seats(views: &[GroupView]) -> Vec<Vec<usize>> {
+        let seats = |view: &GroupView| {
+            let primaries = view.data_roles().filter_map(|(_, role)| role.primary);
+            primaries
+                .chain(view.in_sync().map(|(_, host)| host))
+                .map(|host| usize::from(host.node.0))
+                .collect()
+        };
+        views.iter().map(seats).collect()
+    }
+
+    #[test]
+    fn without_zones_nothing_is_different() {
+        let profile = Profile::rs(3, 2).unwrap();
+        let nodes = nodes_in(&[""; 7]);
+        let hosts: Vec<HostId> = nodes.iter().map(|node| node.host).collect();
+        assert_eq!(place_in_zones(profile, &nodes, 20), place(profile, &hosts, 20));
+    }
+
+    #[test]
+    fn zones_alike_are_filled_alike() {
+        let zones: Vec<String> = (0..10).map(|n| format!("zone-{}", n / 2)).collect();
+        let zones: Vec<&str> = zones.iter().map(String::as_str).collect();
+        let views = place_in_zones(Profile::rs(3, 2).unwrap(), &nodes_in(&zones), 20).unwrap();
+        let counts = crate::role_counts(&views);
+        assert!(counts.values().all(|counts| (counts.data, counts.parity) == (6, 4)), "{counts:?}");
+        for seats in seats(&views) {
+            let mut zones: Vec<usize> = seats.iter().map(|node| node / 2).collect();
+            zones.sort_unstable();
+            assert_eq!(zones, [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn fewer_zones_than_roles_are_as_even_as_can_be() {
+        let nodes = nodes_in(&["a", "a", "a", "a", "b", "b", "c"]);
+        for seats in seats(&place_in_zones(Profile::rs(3, 2).unwrap(), &nodes, 14).unwrap()) {
+            let share = |zone: &str| seats.iter().filter(|&&node| nodes[node].zone == zone).count();
+            assert_eq!([share("a"), share("b"), share("c")], [2, 2, 1]);
+        }
+    }
+
+    #[test]
+    fn too_few_nodes_in_zones_are_refused() {
+        let nodes = nodes_in(&["a", "b", "c", "d"]);
+        let error = place_in_zones(Profile::rs(3, 2).unwrap(), &nodes, 1).unwrap_err();
+        assert!(error.to_string().contains("needs 5 nodes"));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        /// Whatever the zones are, the planner finds nothing to do.
+        #[test]
+        fn a_fresh_placement_is_as_the_planner_wants_it(
+            (k, m) in (1..4u32, 0..3u32),
+            zones in proptest::collection::vec(0..4usize, 6..14),
+            groups in 1..20u32,
+        ) {
+            let zones: Vec<&str> = zones.iter().map(|zone| ["", "a", "b", "c"][*zone]).collect();
+            let profile = Profile::rs(k, m).unwrap();
+            let nodes = nodes_in(&zones);
+            let views = place_in_zones(profile, &nodes, groups).unwrap();
+            let moves = plan_groups(&views, &nodes, &PlanLimits::default());
+            proptest::prop_assert_eq!(moves, vec![]);
+        }
     }
 }

@@ -1,0 +1,161 @@
+//! Evening out: data roles first, then parities, then roles of both kinds, then bytes.
+//!
+//! A step goes from a node that has more than the slack above its target; that is what makes differences smaller and
+//! never larger. An empty joiner is the target of the first steps for that reason, as many at a time as the limits
+//! allow any node, until it is within the slack of the others. No exchange of two roles is looked for: where every role
+//! that could go has a mate on the target, or in its zone, the difference stays.
+//!
+//! Bytes move only where no count of roles comes to exceed the slack by it. Nothing is known of the bytes of a single
+//! role; each is taken for an equal part of its node's.
+
+use std::cmp::Reverse;
+
+use super::layout::{IsData, Layout, RoleCounts, Step};
+use super::usage::Usage;
+use super::{PlanLimits, Reason, wants};
+
+/// Which groups may take part: all roles are served, nothing is under way, nothing else is wanted.
+pub(super) fn open_groups(layout: &Layout) -> Vec<bool> {
+    let is_open = |(at, group): (usize, &super::layout::Group)| {
+        let is_idle = !group.is_in_play && !group.is_moving && group.rebuilds == 0;
+        is_idle && group.is_complete() && wants::reason(layout, at).is_none()
+    };
+    layout.groups.iter().enumerate().map(is_open).collect()
+}
+
+/// The next step that makes the nodes more even, and may begin now.
+pub(super) fn next_step(layout: &Layout, usage: &Usage, limits: &PlanLimits, open: &[bool]) -> Option<Step> {
+    let search = Search { layout, usage, limits, open, slack: limits.balance_slack.max(1) };
+    let data = |counts: RoleCounts| counts.data;
+    let parity = |counts: RoleCounts| counts.parity;
+    search
+        .by_count(data, |_, _| Some(IsData(true)))
+        .or_else(|| search.by_count(parity, |_, _| Some(IsData(false))))
+        .or_else(|| search.by_count(RoleCounts::total, kind_in_excess))
+        .or_else(|| search.by_bytes())
+}
+
+/// Of which kind the node with more roles has more.
+fn kind_in_excess(more: RoleCounts, fewer: RoleCounts) -> Option<IsData> {
+    if more.data > fewer.data {
+        Some(IsData(true))
+    } else {
+        (more.parity > fewer.parity).then_some(IsData(false))
+    }
+}
+
+struct Search<'a> {
+    layout: &'a Layout,
+    usage: &'a Usage,
+    limits: &'a PlanLimits,
+    open: &'a [bool],
+    slack: usize,
+}
+
+impl Search<'_> {
+    fn counts(&self, node: usize) -> RoleCounts {
+        self.layout.nodes[node].counts
+    }
+
+    fn sources(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_source = |&node: &usize| {
+            let node = &self.layout.nodes[node];
+            node.is_known && !node.is_draining
+        };
+        (0..self.layout.nodes.len()).filter(is_source)
+    }
+
+    fn targets(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.layout.nodes.len()).filter(|&node| self.layout.nodes[node].is_target)
+    }
+
+    /// From a node with the most of `count` to one with the fewest, if that differs by more than the slack; `kind` says what
+    /// would have to move.
+    fn by_count(
+        &self,
+        count: impl Fn(RoleCounts) -> usize,
+        kind: impl Fn(RoleCounts, RoleCounts) -> Option<IsData>,
+    ) -> Option<Step> {
+        let nodes = &self.layout.nodes;
+        let mut sources: Vec<usize> = self.sources().collect();
+        sources.sort_by_key(|&node| (Reverse(count(self.counts(node))), Reverse(nodes[node].bytes), node));
+        let mut targets: Vec<usize> = self.targets().collect();
+        targets.sort_by_key(|&node| {
+            let (counts, builds) = (self.counts(node), self.usage.builds_on(node));
+            (count(counts), builds, counts.total(), nodes[node].bytes, nodes[node].host.node)
+        });
+        for &from in &sources {
+            let exceeds = |to: &&usize| count(self.counts(from)) > count(self.counts(**to)) + self.slack;
+            for &to in targets.iter().take_while(exceeds) {
+                let kind = kind(self.counts(from), self.counts(to));
+                if let Some(step) = kind.and_then(|kind| self.step(from, to, kind)) {
+                    return Some(step);
+                }
+            }
+        }
+        None
+    }
+
+    /// From a node with the most bytes to one with the fewest.
+    fn by_bytes(&self) -> Option<Step> {
+        let nodes = &self.layout.nodes;
+        let mut sources: Vec<usize> = self.sources().collect();
+        sources.sort_by_key(|&node| (Reverse(nodes[node].bytes), node));
+        let mut targets: Vec<usize> = self.targets().collect();
+        targets.sort_by_key(|&node| (nodes[node].bytes, nodes[node].host.node));
+        let slack = self.bytes_slack();
+        for &from in &sources {
+            let role = self.layout.bytes_per_role(from);
+            let least = slack.max(role.saturating_mul(2));
+            let exceeds = |to: &&usize| nodes[from].bytes.saturating_sub(nodes[**to].bytes) > least;
+            for &to in targets.iter().take_while(exceeds).filter(|_| role > 0) {
+                let kinds = [IsData(true), IsData(false)].into_iter();
+                let mut kinds = kinds.filter(|kind| self.stays_within_slack(from, to, *kind));
+                if let Some(step) = kinds.find_map(|kind| self.step(from, to, kind)) {
+                    return Some(step);
+                }
+            }
+        }
+        None
+    }
+
+    fn bytes_slack(&self) -> u64 {
+        let bytes: u128 = self.targets().map(|node| u128::from(self.layout.nodes[node].bytes)).sum();
+        let mean = bytes.checked_div(self.targets().count() as u128).unwrap_or(0);
+        u64::try_from(mean * u128::from(self.limits.bytes_slack_percent) / 100).unwrap_or(u64::MAX)
+    }
+
+    /// Whether no difference to another node would exceed the slack, or exceed it by more, if a role of this kind moved.
+    fn stays_within_slack(&self, from: usize, to: usize, kind: IsData) -> bool {
+        let after = |node: usize| {
+            let mut counts = self.counts(node);
+            if node == from {
+                *counts.of_mut(kind) = counts.of(kind).saturating_sub(1);
+            } else if node == to {
+                *counts.of_mut(kind) += 1;
+            }
+            counts
+        };
+        let fits = |more: RoleCounts, fewer: RoleCounts| {
+            more.of(kind) <= fewer.of(kind) + self.slack && more.total() <= fewer.total() + self.slack
+        };
+        let is_target = self.layout.nodes[from].is_target;
+        self.targets().filter(|&node| node != to).all(|node| fits(after(to), after(node)))
+            && (!is_target
+                || self.sources().filter(|&node| node != from).all(|node| fits(after(node), after(from))))
+    }
+
+    /// A role of this kind that may go from one node to the other, without making the zones of its group less even.
+    fn step(&self, from: usize, to: usize, kind: IsData) -> Option<Step> {
+        let steps = self.layout.nodes[from].roles.iter().filter_map(|&(group, role)| {
+            let this = &self.layout.groups[group];
+            let fits = self.open[group] && this.kind(role) == kind && this.roles_on(to) == 0;
+            fits.then_some(Step { group, role, to, reason: Reason::Balance })
+        });
+        let mut steps = steps.filter(|step| {
+            self.usage.allows(self.layout, step, self.limits)
+                && self.layout.zone_change(step.group, step.role, step.to) <= 0
+        });
+        steps.next()
+    }
+}

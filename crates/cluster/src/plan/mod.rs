@@ -1,0 +1,263 @@
+//! The planner: which role should move to which node, what to begin now, and what cannot be had.
+//!
+//! Pure functions of the map, of what is known of the nodes, and of the moves under way. No clock, no state between
+//! calls: the coordinator asks [`next_moves`] again whenever something has changed, a preview asks [`plan`].
+//!
+//! A move builds a role on another node with everything going on (a learner); so it is possible only while all data
+//! roles of the group are full. What is wanted, most important first:
+//!
+//! 1. [`Reason::Rebuild`]: nobody serves a parity.
+//! 2. [`Reason::Crowded`]: a node has two roles of a group, so that its loss counts twice.
+//! 3. [`Reason::Drain`]: a node is to be emptied.
+//! 4. [`Reason::Zone`]: a zone has more roles of a group than it needs to.
+//! 5. [`Reason::Balance`]: a node has more roles, or more bytes, than another one.
+//!
+//! Repairs (1 and 2) begin in the order of what is at risk: first where the next loss of a node would lose data. They
+//! do not wait for moves that are no repairs. A group has one move under way at a time; only missing parities are built
+//! side by side. Balance waits until nothing else is left to begin.
+//!
+//! A target can host, is not draining and has no role in the group. Of these the best is in the zone with the fewest
+//! other roles of the group; then come builds under way, roles of the same kind (a data role costs more than a parity),
+//! bytes, and the id. If the nodes of the best zone are busy the move waits, unless the group is one loss from the
+//! end. A node without a zone is its own zone.
+//!
+//! # Why it ends
+//!
+//! Every move makes this list of numbers smaller, compared from the left: missing parities; pairs of roles of a group on
+//! one node; roles on draining nodes; pairs of roles of a group in one zone; by how much differences of the nodes in
+//! data roles and in parities exceed the slack; the same for roles of both kinds; the spread of the bytes. So no plan runs
+//! in a circle, whatever it starts from. With as many able nodes as roles, at the end no parity is missing, no
+//! node is crowded and draining nodes are empty: a group that lacks any of it has an able node without a role. The same
+//! holds for zones.
+
+mod balance;
+mod layout;
+mod stand_in;
+#[cfg(test)]
+mod tests;
+mod usage;
+mod wants;
+mod warnings;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClusterMap, GroupId, GroupView, HostId, RoleIndex};
+use layout::{Layout, Step};
+use usage::Usage;
+
+pub use layout::RoleCounts;
+pub use stand_in::{choose_stand_in, role_counts};
+pub use warnings::{PlacementWarning, warnings};
+
+/// Most moves that a preview lists.
+pub const MAX_PREVIEW_MOVES: usize = 100_000;
+
+/// What the planner needs to know of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanNode {
+    /// The process.
+    pub host: HostId,
+    /// Failure domain; empty if none was given: then the node is its own.
+    pub zone: String,
+    /// To be emptied: it gets nothing new.
+    pub draining: bool,
+    /// It lives, has memory, and has not refused a role lately.
+    pub can_host: bool,
+    /// Memory in use.
+    pub bytes: u64,
+}
+
+/// A role that is to be built on another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// The group.
+    pub group: GroupId,
+    /// Its role.
+    pub role: RoleIndex,
+    /// Who serves it until then; none if the role is missing.
+    pub from: Option<HostId>,
+    /// Who is to serve it.
+    pub to: HostId,
+    /// What it is good for.
+    pub reason: Reason,
+}
+
+/// Why a role moves; the most important reason first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// A parity is missing.
+    Rebuild,
+    /// Two roles of the group are on one node, as after a stand-in went to a parity's node.
+    Crowded,
+    /// The node is to be emptied.
+    Drain,
+    /// The zone has more roles of the group than another one would have.
+    Zone,
+    /// The node has more roles or bytes than another one.
+    Balance,
+}
+
+/// How much may be under way at a time, and which differences do not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanLimits {
+    /// Roles that are built on one node at a time. Repairs count repairs only; so there may be twice as many when a loss
+    /// comes while a node is being filled.
+    pub per_node: usize,
+    /// Builds at a time that one node is read for: it is the primary of a data role that moves, or of a group whose
+    /// parity is built. Counted like `per_node`.
+    pub per_source: usize,
+    /// Builds at a time in the cluster. Counted like `per_node`.
+    pub total: usize,
+    /// By how many data roles, parities, or roles in all a node may exceed another; 0 is taken as 1, as no move
+    /// would make a difference of 1 smaller.
+    pub balance_slack: usize,
+    /// By what part of the mean, in percent, a node's bytes may exceed another's.
+    pub bytes_slack_percent: u8,
+}
+
+impl Default for PlanLimits {
+    fn default() -> Self {
+        Self { per_node: 1, per_source: 2, total: 16, balance_slack: 1, bytes_slack_percent: 25 }
+    }
+}
+
+/// What to begin now, most important first, while `under_way` goes on. A learner in the map counts as under way
+/// whether or not `under_way` names it; a move that has not come into the map yet counts if `under_way` names it.
+#[must_use]
+pub fn next_moves(
+    map: &ClusterMap,
+    nodes: &[PlanNode],
+    under_way: &[Move],
+    limits: &PlanLimits,
+) -> Vec<Move> {
+    let groups = &map.groups;
+    let mut layout = Layout::read(groups, nodes);
+    let mut usage = Usage::default();
+    begin_known(groups, &mut layout, &mut usage, under_way);
+    begin(&mut layout, &mut usage, limits)
+}
+
+/// Everything that would be moved from now until nothing is left to do, in order, if nothing else happened: for previews.
+/// At most [`MAX_PREVIEW_MOVES`].
+#[must_use]
+pub fn plan(map: &ClusterMap, nodes: &[PlanNode], limits: &PlanLimits) -> Vec<Move> {
+    plan_groups(&map.groups, nodes, limits)
+}
+
+/// [`plan`] where there is no map yet.
+pub(crate) fn plan_groups(groups: &[GroupView], nodes: &[PlanNode], limits: &PlanLimits) -> Vec<Move> {
+    let mut layout = Layout::read(groups, nodes);
+    begin_known(groups, &mut layout, &mut Usage::default(), &[]);
+    let mut moves = Vec::new();
+    while moves.len() < MAX_PREVIEW_MOVES {
+        layout.finish_all();
+        let batch = begin(&mut layout, &mut Usage::default(), limits);
+        if batch.is_empty() {
+            break;
+        }
+        moves.extend(batch);
+    }
+    moves.truncate(MAX_PREVIEW_MOVES);
+    moves
+}
+
+/// Takes as begun what is `given`, and the learners of the map that it does not name.
+fn begin_known(groups: &[GroupView], layout: &mut Layout, usage: &mut Usage, given: &[Move]) {
+    let is_given = |group, role, to: HostId| {
+        given.iter().any(|known| (known.group, known.role, known.to) == (group, role, to))
+    };
+    let mut all = given.to_vec();
+    for view in groups {
+        let learners = view.learners().filter(|(role, to, _)| !is_given(view.group, *role, *to));
+        all.extend(learners.map(|(role, to, _)| layout.learner_move(view.group, role, to)));
+    }
+    for known in all {
+        if let Some(step) = layout.step(&known) {
+            usage.begin(layout, &step);
+            layout.begin(&step);
+        }
+    }
+}
+
+/// Begins whatever the limits allow.
+fn begin(layout: &mut Layout, usage: &mut Usage, limits: &PlanLimits) -> Vec<Move> {
+    let mut begun = begin_wanted(layout, usage, limits);
+    let waits = |group| wants::reason(layout, group).is_some() || layout.groups[group].is_recovering;
+    if !(0..layout.groups.len()).any(waits) {
+        let mut open = balance::open_groups(layout);
+        while let Some(step) = balance::next_step(layout, usage, limits, &open) {
+            open[step.group] = false;
+            begun.push(start(layout, usage, &step));
+        }
+    }
+    begun
+}
+
+/// Begins what is more than balance.
+fn begin_wanted(layout: &mut Layout, usage: &mut Usage, limits: &PlanLimits) -> Vec<Move> {
+    let mut begun = Vec::new();
+    for group in wants::in_order(layout) {
+        while let Some(step) = wants::best_step(layout, usage, limits, group) {
+            begun.push(start(layout, usage, &step));
+        }
+    }
+    begun
+}
+
+fn start(layout: &mut Layout, usage: &mut Usage, step: &Step) -> Move {
+    let described = layout.describe(step);
+    usage.begin(layout, step);
+    layout.begin(step);
+    described
+}
+
+/// The layout when all that is more than balance has been done.
+fn settled(groups: &[GroupView], nodes: &[PlanNode]) -> Layout {
+    let unlimited = PlanLimits {
+        per_node: usize::MAX,
+        per_source: usize::MAX,
+        total: usize::MAX,
+        ..PlanLimits::default()
+    };
+    let mut layout = Layout::read(groups, nodes);
+    begin_known(groups, &mut layout, &mut Usage::default(), &[]);
+    loop {
+        layout.finish_all();
+        if begin_wanted(&mut layout, &mut Usage::default(), &unlimited).is_empty() {
+            return layout;
+        }
+    }
+}
+
+impl Reason {
+    /// Whether a group is worse protected as long as this has not been done.
+    #[must_use]
+    pub fn is_repair(self) -> bool {
+        matches!(self, Self::Rebuild | Self::Crowded)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rebuild => "rebuild",
+            Self::Crowded => "crowded",
+            Self::Drain => "drain",
+            Self::Zone => "zone",
+            Self::Balance => "balance",
+        })
+    }
+}
+
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.reason, self.group, self.role)?;
+        if let Some(from) = self.from {
+            write!(f, " from {}", from.node)?;
+        }
+        write!(f, " to {}", self.to.node)
+    }
+}

@@ -1,0 +1,181 @@
+//! What the nodes at hand do not allow, and what to do about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::PlanNode;
+use super::layout::Layout;
+use crate::{ClusterMap, NodeId};
+
+/// Something that no move can put right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlacementWarning {
+    /// A group has more roles than there are nodes that can host one.
+    TooFewNodes {
+        /// Roles of a group.
+        roles: usize,
+        /// Nodes that can host, those that are being drained not counted.
+        nodes: usize,
+        /// Groups of which a node has two roles.
+        crowded: usize,
+        /// Groups without one of their parities.
+        incomplete: usize,
+    },
+    /// A group has more roles than there are zones, or zones that could take no more than they have nodes.
+    TooFewZones {
+        /// Roles of a group.
+        roles: usize,
+        /// Zones with nodes that can host.
+        zones: usize,
+        /// Most roles of a group in one zone, as even as can be.
+        most: usize,
+        /// How many zones may fail at once without loss of data.
+        survived: usize,
+    },
+    /// Some nodes have a zone, others have none.
+    NodesWithoutZone {
+        /// Those without.
+        nodes: Vec<NodeId>,
+    },
+    /// A node that is being drained keeps roles.
+    DrainBlocked {
+        /// The node.
+        node: NodeId,
+        /// Roles that no node can take, because all that can host have one of the group already.
+        without_target: usize,
+        /// Roles of groups with lost data roles, which cannot move.
+        of_lost_groups: usize,
+    },
+}
+
+/// What the nodes at hand do not allow: what would still be wrong when all that can be moved has been moved.
+#[must_use]
+pub fn warnings(map: &ClusterMap, nodes: &[PlanNode]) -> Vec<PlacementWarning> {
+    let layout = super::settled(&map.groups, nodes);
+    let roles = map.profile.n();
+    let mut warnings = Vec::new();
+    warnings.extend(too_few_nodes(&layout, roles));
+    warnings.extend(too_few_zones(nodes, roles, map.profile.m()));
+    warnings.extend(without_zone(nodes));
+    warnings.extend(blocked_drains(&layout));
+    warnings
+}
+
+fn too_few_nodes(layout: &Layout, roles: usize) -> Option<PlacementWarning> {
+    let nodes = layout.nodes.iter().filter(|node| node.is_target).count();
+    let crowded = layout.groups.iter().filter(|group| group.worst_node() > 1).count();
+    let incomplete = layout.groups.iter().filter(|group| !group.is_complete()).count();
+    (nodes < roles).then_some(PlacementWarning::TooFewNodes { roles, nodes, crowded, incomplete })
+}
+
+fn too_few_zones(nodes: &[PlanNode], roles: usize, parities: usize) -> Option<PlacementWarning> {
+    let mut room: BTreeMap<(&str, Option<NodeId>), usize> = BTreeMap::new();
+    for node in nodes.iter().filter(|node| node.can_host && !node.draining) {
+        *room.entry((&node.zone, node.zone.is_empty().then_some(node.host.node))).or_insert(0) += 1;
+    }
+    let room: Vec<usize> = room.into_values().collect();
+    let mut shares = even_shares(&room, roles);
+    shares.sort_unstable_by(|a, b| b.cmp(a));
+    let most = shares.first().copied().unwrap_or(0);
+    let mut lost = 0;
+    let is_survived = |share: &&usize| {
+        lost += **share;
+        lost <= parities
+    };
+    let survived = shares.iter().take_while(is_survived).count();
+    (most > 1).then_some(PlacementWarning::TooFewZones { roles, zones: room.len(), most, survived })
+}
+
+/// How many of `roles` go into each zone, if zone `i` has room for `room[i]`.
+fn even_shares(room: &[usize], roles: usize) -> Vec<usize> {
+    let mut shares = vec![0; room.len()];
+    for _ in 0..roles {
+        let open = (0..room.len()).filter(|&zone| shares[zone] < room[zone]);
+        let Some(zone) = open.min_by_key(|&zone| shares[zone]) else { break };
+        shares[zone] += 1;
+    }
+    shares
+}
+
+fn without_zone(nodes: &[PlanNode]) -> Option<PlacementWarning> {
+    let without: Vec<NodeId> =
+        nodes.iter().filter(|node| node.zone.is_empty()).map(|node| node.host.node).collect();
+    let is_mixed = !without.is_empty() && without.len() < nodes.len();
+    is_mixed.then_some(PlacementWarning::NodesWithoutZone { nodes: without })
+}
+
+fn blocked_drains(layout: &Layout) -> Vec<PlacementWarning> {
+    let draining = (0..layout.nodes.len()).filter(|&node| layout.nodes[node].is_draining);
+    let warning = |node: usize| {
+        let groups: BTreeSet<usize> = layout.nodes[node].roles.iter().map(|(group, _)| *group).collect();
+        let roles = |is_counted: &dyn Fn(usize) -> bool| {
+            let counted = groups.iter().filter(|&&group| is_counted(group));
+            counted.map(|&group| layout.groups[group].roles_on(node)).sum()
+        };
+        let is_lost = |group: usize| layout.groups[group].is_in_play && !layout.groups[group].is_recovering;
+        let without_target = roles(&|group| !layout.groups[group].is_in_play);
+        let of_lost_groups = roles(&is_lost);
+        let node = layout.nodes[node].host.node;
+        (without_target + of_lost_groups > 0).then_some(PlacementWarning::DrainBlocked {
+            node,
+            without_target,
+            of_lost_groups,
+        })
+    };
+    draining.filter_map(warning).collect()
+}
+
+impl fmt::Display for PlacementWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFewNodes { roles, nodes, crowded, incomplete } => write!(
+                f,
+                "a group has {roles} roles, and {} can host one (alive, with memory, not draining): {} with two roles on \
+                 one node, {} without a parity; start {}",
+                count(*nodes, "node"),
+                count(*crowded, "group"),
+                count(*incomplete, "group"),
+                count(roles.saturating_sub(*nodes), "more node")
+            ),
+            Self::TooFewZones { roles, zones, most, survived } => write!(
+                f,
+                "a group has {roles} roles, and there are {} for them: one has up to {most}, so the data survives \
+                 the loss of {}; start nodes in further zones, or in the small ones",
+                count(*zones, "zone"),
+                count(*survived, "zone")
+            ),
+            Self::NodesWithoutZone { nodes } => {
+                f.write_str("nodes without a zone count as zones of their own: start ")?;
+                for (i, node) in nodes.iter().enumerate() {
+                    write!(f, "{}{node}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str(" with --zone, as the others")
+            }
+            Self::DrainBlocked { node, without_target, of_lost_groups } => {
+                write!(f, "{node} cannot be emptied:")?;
+                if *without_target > 0 {
+                    write!(
+                        f,
+                        " {} would have to share a node with another of the group; start another node",
+                        count(*without_target, "role")
+                    )?;
+                }
+                if *of_lost_groups > 0 {
+                    let and = if *without_target > 0 { ";" } else { "" };
+                    write!(
+                        f,
+                        "{and} {} cannot move because data of the group is lost; stop the node as it is if the \
+                         rest of that data may go, too",
+                        count(*of_lost_groups, "role")
+                    )?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `1 node`, `2 nodes`.
+fn count(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
