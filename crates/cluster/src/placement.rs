@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::plan::plan_groups;
 use crate::{
-    DataRole, GroupId, GroupView, HostId, PlanLimits, PlanNode, Profile, RoleCounts,
-    RoleStatus, Term, ViewVersion,
+    DataRole, GroupId, GroupView, HostId, PlanLimits, PlanNode, Profile, RoleCounts, RoleStatus, Term,
+    ViewVersion,
 };
 
 /// Why no placement exists.

@@ -171,8 +171,9 @@ fn begin_known(groups: &[GroupView], layout: &mut Layout, usage: &mut Usage, giv
     };
     let mut all = given.to_vec();
     for view in groups {
-        let learners = view.learners().filter(|(role, to, _)| !is_given(view.group, *role, *to));
-        all.extend(learners.map(|(role, to, _)| layout.learner_move(view.group, role, to)));
+        let learners =
+            view.learners.iter().filter(|learner| !is_given(view.group, learner.role, learner.host));
+        all.extend(learners.map(|learner| layout.learner_move(view.group, learner.role, learner.host)));
     }
     for known in all {
         if let Some(step) = layout.step(&known) {

@@ -16,9 +16,10 @@ pub fn role_counts(groups: &[GroupView]) -> BTreeMap<NodeId, RoleCounts> {
         for (_, host) in view.in_sync() {
             counts.entry(host.node).or_default().parity += 1;
         }
-        for (role, host, _) in view.learners() {
-            let counts = counts.entry(host.node).or_default();
-            *(if usize::from(role.0) < view.k() { &mut counts.data } else { &mut counts.parity }) += 1;
+        for learner in &view.learners {
+            let counts = counts.entry(learner.host.node).or_default();
+            *(if usize::from(learner.role.0) < view.k() { &mut counts.data } else { &mut counts.parity }) +=
+                1;
         }
     }
     counts

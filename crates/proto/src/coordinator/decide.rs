@@ -1,8 +1,6 @@
 //! Choices that are pure functions of what is known.
 
-use std::collections::BTreeMap;
-
-use cluster::{DataRole, GroupView, HostId, Learner, NodeId, RoleIndex, RoleStatus, Term};
+use cluster::{DataRole, GroupView, HostId, Learner, RoleIndex, RoleStatus, Term};
 
 /// Whether the stand-in `from` of `term` may be called full.
 pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool {
@@ -64,50 +62,6 @@ pub(super) fn declare_lost(view: &mut GroupView) {
     }
 }
 
-/// Where a stand-in goes: the role's whole mirror, else a living node without a role in the group if there is one, else the node of an in-sync
-/// parity; among these the one with the fewest members (`load`), then the lowest id.
-pub(super) fn choose_stand_in(
-    view: &GroupView,
-    role: RoleIndex,
-    living: &[HostId],
-    load: &BTreeMap<NodeId, usize>,
-) -> Option<HostId> {
-    let mirror = view.mirror(role).filter(|host| living.contains(host));
-    let lightest = |hosts: &mut dyn Iterator<Item = HostId>| {
-        hosts.min_by_key(|host| (load.get(&host.node).copied().unwrap_or(0), host.node))
-    };
-    let spare = lightest(&mut living.iter().copied().filter(|host| view.roles_on(host.node) == 0));
-    mirror
-        .or(spare)
-        .or_else(|| lightest(&mut view.in_sync().map(|(_, host)| host).filter(|host| living.contains(host))))
-}
-
-/// Which role is built next, and where: a parity that is missing, or else a data role that shares its node with another role
-/// of the group; on a living host without a role in the group, the one with the fewest members. None while any data role is
-/// not full: repair comes first, and a learner needs its primaries.
-pub(super) fn choose_learner(
-    view: &GroupView,
-    hosts: &[HostId],
-    load: &BTreeMap<NodeId, usize>,
-) -> Option<(RoleIndex, HostId)> {
-    if !view.is_full() {
-        return None;
-    }
-    let roles = 0..(view.k() + view.m()) as u8;
-    let missing = |role: &RoleIndex| {
-        usize::from(role.0) >= view.k() && view.parity_host(*role).is_none() && view.learner(*role).is_none()
-    };
-    let crowded = |role: &RoleIndex| {
-        let primary = view.data_role(*role).and_then(|data| data.primary);
-        view.learner(*role).is_none() && primary.is_some_and(|host| view.roles_on(host.node) > 1)
-    };
-    let role =
-        roles.clone().map(RoleIndex).find(missing).or_else(|| roles.clone().map(RoleIndex).find(crowded))?;
-    let free = hosts.iter().copied().filter(|host| view.roles_on(host.node) == 0);
-    let host = free.min_by_key(|host| (load.get(&host.node).copied().unwrap_or(0), host.node))?;
-    Some((role, host))
-}
-
 /// A failure in the group: learners start again from nothing when it is over. A whole mirror whose role has no primary stays:
 /// it may take it over.
 pub(super) fn cancel_learners(view: &mut GroupView) {
@@ -117,20 +71,6 @@ pub(super) fn cancel_learners(view: &mut GroupView) {
         learner.whole && role.is_some_and(|role| role.primary.is_none())
     };
     view.learners.retain(is_needed);
-}
-
-/// How many members each node hosts, over all groups.
-pub(super) fn member_counts(views: &[GroupView]) -> BTreeMap<NodeId, usize> {
-    let mut counts = BTreeMap::new();
-    for view in views {
-        let primaries = view.data.iter().filter_map(|role| role.primary);
-        let parities = view.parity.iter().copied().flatten();
-        let learners = view.learners.iter().map(|learner| learner.host);
-        for host in primaries.chain(parities).chain(learners) {
-            *counts.entry(host.node).or_insert(0) += 1;
-        }
-    }
-    counts
 }
 
 #[cfg(test)]
@@ -183,17 +123,6 @@ mod tests {
         assert!(may_be_whole(&view, &living), "the remaining parity makes up for role 1");
         living.retain(|living| *living != host(3));
         assert!(!may_be_whole(&view, &living));
-    }
-
-    #[test]
-    fn a_spare_is_preferred_and_load_decides_among_parities() {
-        let (mut view6, mut living) = view(6);
-        remove_host(&mut view6, host(0));
-        living.remove(0);
-        assert_eq!(choose_stand_in(&view6, RoleIndex(0), &living, &BTreeMap::new()), Some(host(5)));
-        let load = BTreeMap::from([(NodeId(3), 9), (NodeId(4), 2)]);
-        living.pop();
-        assert_eq!(choose_stand_in(&view6, RoleIndex(0), &living, &load), Some(host(4)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{GroupId, GroupView, HostId, Learner, MemberId, NodeId, RoleIndex, Term, Time, ViewVersion};
+use cluster::{GroupView, HostId, Learner, MemberId, NodeId, PlanLimits, RoleIndex, Term, Time, ViewVersion};
 use wire::message::{FromCoordinator, Lesson};
 
 use super::recovery::Former;
@@ -19,29 +19,35 @@ pub(super) struct Learners {
     ended: BTreeMap<MemberId, (Lesson, BTreeSet<RoleIndex>)>,
     /// Primaries that were asked to make way for their mirrors, and when.
     asked: BTreeMap<MemberId, Time>,
+    /// Version of the map that was planned for last, and when.
+    planned: Option<(u64, Time)>,
     /// Hosts without memory, and since when.
     refused: BTreeMap<NodeId, Time>,
 }
 
+impl Learners {
+    /// Whether `node` had no memory for a learner lately.
+    pub(super) fn has_refused(&self, node: NodeId) -> bool {
+        self.refused.contains_key(&node)
+    }
+}
+
 impl Coordinator {
-    /// Appoints learners where parities are missing and nothing else is at stake, one host at a time.
+    /// Begins what the planner finds most worth doing: parities that are missing, roles that should be elsewhere.
     pub(super) fn appoint_learners(&mut self, now: Now) {
         let pause = PAUSE_LEASES * self.config.timing.node_lease_us;
         self.learners.refused.retain(|_, at| now.time.since(*at) < pause);
         let Some(map) = &self.map else { return };
-        let refused = &self.learners.refused;
-        let able: Vec<HostId> =
-            self.living().into_iter().filter(|host| !refused.contains_key(&host.node)).collect();
-        let groups: Vec<GroupId> = map.groups.iter().map(|view| view.group).collect();
-        for group in groups {
-            let Some(map) = &self.map else { return };
-            let Some(view) = map.group(group) else { continue };
-            let learners = map.groups.iter().flat_map(|view| &view.learners);
-            let busy: BTreeSet<NodeId> = learners.map(|learner| learner.host.node).collect();
-            let free: Vec<HostId> = able.iter().copied().filter(|host| !busy.contains(&host.node)).collect();
-            let load = decide::member_counts(&map.groups);
-            let Some((role, host)) = decide::choose_learner(view, &free, &load) else { continue };
-            self.appoint_learner(MemberId { group, role }, host);
+        let lease = self.config.timing.node_lease_us;
+        let known = |(version, at): (u64, Time)| version == map.version && now.time.since(at) < lease;
+        if self.learners.planned.is_some_and(known) {
+            return;
+        }
+        let moves = cluster::next_moves(map, &self.plan_nodes(), &[], &PlanLimits::default());
+        self.learners.planned = Some((map.version, now.time));
+        for step in moves {
+            tracing::info!(%step, "planned");
+            self.appoint_learner(MemberId { group: step.group, role: step.role }, step.to);
         }
     }
 

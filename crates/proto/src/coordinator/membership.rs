@@ -1,8 +1,8 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, GroupId, HostId, Learner, MemberId, NodeId, NodeInfo, RoleIndex, RoleStatus, Term, Time,
-    ViewVersion, place,
+    ClusterMap, GroupId, HostId, Learner, MemberId, NodeId, NodeInfo, PlanNode, RoleIndex, RoleStatus, Term,
+    Time, ViewVersion, place_in_zones,
 };
 use wire::message::FromCoordinator;
 
@@ -104,8 +104,8 @@ impl Coordinator {
 
     /// All nodes are here: place the groups.
     fn form(&mut self) {
-        let hosts: Vec<HostId> = self.nodes.values().map(|node| node.info.host).collect();
-        match place(self.config.profile, &hosts, self.config.groups) {
+        let nodes = self.plan_nodes();
+        match place_in_zones(self.config.profile, &nodes, self.config.groups) {
             Ok(groups) => {
                 let map = ClusterMap {
                     cluster: self.config.cluster,
@@ -115,7 +115,7 @@ impl Coordinator {
                     nodes: self.node_infos(),
                     groups,
                 };
-                tracing::info!(nodes = hosts.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
+                tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
                 self.map = Some(map.clone());
                 self.broadcast(&FromCoordinator::Map(map));
             }
@@ -236,6 +236,18 @@ impl Coordinator {
 
     pub(super) fn living(&self) -> Vec<HostId> {
         self.nodes.values().filter(|node| node.is_leased()).map(|node| node.info.host).collect()
+    }
+
+    /// All nodes, as the planner looks at them.
+    pub(super) fn plan_nodes(&self) -> Vec<PlanNode> {
+        let plan_node = |node: &NodeState| PlanNode {
+            host: node.info.host,
+            zone: node.info.zone.clone(),
+            draining: false,
+            can_host: node.is_leased() && !self.learners.has_refused(node.info.host.node),
+            bytes: 0,
+        };
+        self.nodes.values().map(plan_node).collect()
     }
 
     /// F0 for everything that `host` was.

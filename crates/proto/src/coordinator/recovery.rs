@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cluster::{HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
 use wire::message::FromCoordinator;
 
-use super::{Coordinator, decide};
+use super::Coordinator;
 use crate::Now;
 
 /// A lost data role on its way.
@@ -198,10 +198,13 @@ impl Coordinator {
     fn appoint(&mut self, member: MemberId, end: Seq) {
         let Some(map) = &self.map else { return };
         let Some(view) = map.group(member.group) else { return };
-        let load = decide::member_counts(&map.groups);
+        let load = cluster::role_counts(&map.groups);
         let avoid = self.recoveries.get(&member).and_then(|recovery| recovery.avoid);
-        let living: Vec<HostId> = self.living().into_iter().filter(|host| Some(*host) != avoid).collect();
-        let stand_in = decide::choose_stand_in(view, member.role, &living, &load);
+        let asked: Vec<HostId> = self.living().into_iter().filter(|host| Some(*host) != avoid).collect();
+        let mut living = self.plan_nodes();
+        living.retain(|node| asked.contains(&node.host));
+        let mirror = view.mirror(member.role).filter(|host| asked.contains(host));
+        let stand_in = mirror.or_else(|| cluster::choose_stand_in(view, &living, &load));
         let at = usize::from(member.role.0);
         let Some(host) = stand_in else {
             if view.data[at].status == RoleStatus::Fenced {

@@ -1,7 +1,7 @@
 //! A map and its nodes, and what it takes to move roles about in them.
 
 use super::super::*;
-use crate::{ClusterId, GroupView, Incarnation, NodeId, ParityState, Profile, RoleStatus, Term, place};
+use crate::{ClusterId, GroupView, Incarnation, NodeId, Profile, RoleStatus, Term, place};
 
 pub fn host(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }
@@ -131,14 +131,11 @@ pub fn seat(view: &mut GroupView, role: RoleIndex, host: Option<HostId>) {
     if role < k {
         view.data[role].primary = host;
     } else {
-        let state = if host.is_some() { ParityState::InSync } else { ParityState::Absent };
-        view.parity[role - k] = crate::ParityRole { host, state };
+        view.parity[role - k] = host;
     }
 }
 
 /// `role` is being built on `host`.
 pub fn learn(view: &mut GroupView, role: RoleIndex, host: HostId) {
-    let at = usize::from(role.0) - view.k();
-    let state = ParityState::Learner { since: view.version };
-    view.parity[at] = crate::ParityRole { host: Some(host), state };
+    view.learners.push(crate::Learner { role, host, since: view.version, whole: false });
 }
