@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use cluster::{Profile, ProfileError};
 use toml::{Table, Value};
 
 use crate::exit::Exit;
@@ -20,6 +21,10 @@ pub struct NodeFile {
     pub node: Option<u16>,
     /// Where the coordinator is.
     pub coordinator: Option<String>,
+    /// The cluster that the node is meant for.
+    pub cluster: Option<u64>,
+    /// The protection that the node is meant for.
+    pub profile: Option<Profile>,
     /// Where memcached clients connect.
     pub memcached: Option<SocketAddr>,
     /// Where other nodes connect.
@@ -38,8 +43,20 @@ pub struct NodeFile {
     pub lease: Option<Duration>,
 }
 
-const KNOWN: [&str; 10] =
-    ["coordinator", "evict", "http", "lease", "memcached", "memory", "node", "peer", "workers", "zone"];
+const KNOWN: [&str; 12] = [
+    "cluster",
+    "coordinator",
+    "evict",
+    "http",
+    "lease",
+    "memcached",
+    "memory",
+    "node",
+    "peer",
+    "profile",
+    "workers",
+    "zone",
+];
 
 impl NodeFile {
     /// Reads `path`.
@@ -60,6 +77,12 @@ impl NodeFile {
         Ok(Self {
             node: number(&table, "node")?,
             coordinator: string(&table, "coordinator", Ok)?,
+            cluster: string(&table, "cluster", |text| {
+                text.parse().map_err(|_| format!("'{text}' is not a number"))
+            })?,
+            profile: string(&table, "profile", |text| {
+                text.parse().map_err(|error: ProfileError| error.to_string())
+            })?,
             memcached: string(&table, "memcached", |text| units::address(&text))?,
             peer: string(&table, "peer", |text| units::address(&text))?,
             http: string(&table, "http", |text| units::address(&text))?,
@@ -131,7 +154,7 @@ mod tests {
             NodeFile::parse("coordinater = \"\"").unwrap_err().split("mean ").nth(1),
             Some("'coordinator'?")
         );
-        assert!(NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are coordinator, evict"));
+        assert!(NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are cluster, coordinator, evict"));
     }
 
     #[test]

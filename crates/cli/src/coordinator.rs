@@ -118,7 +118,7 @@ impl Coordinator {
             cluster: CoordinatorConfig {
                 cluster: fresh_id(),
                 profile: plan.profile,
-                nodes: u16::try_from(plan.nodes.len()).map_err(Exit::usage)?,
+                nodes: u16::try_from(plan.founders()).map_err(Exit::usage)?,
                 shards: plan.workers,
                 groups: plan.groups,
                 timing: timing(plan.lease),

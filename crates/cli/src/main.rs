@@ -1,6 +1,7 @@
 //! `gestalt`, the one binary.
 #![allow(clippy::disallowed_methods)]
 
+mod admin;
 mod bench;
 mod config;
 mod coordinator;
@@ -46,6 +47,9 @@ enum Command {
     Serve(serve::ServeArgs),
     Coordinator(coordinator::CoordinatorArgs),
     Status(status::StatusArgs),
+    Node(admin::node::NodeArgs),
+    Layout(admin::layout::LayoutArgs),
+    Repair(admin::repair::RepairArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
 }
@@ -70,6 +74,9 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Serve(args) => on_runtime(serve::run(&args)),
         Command::Coordinator(args) => on_runtime(coordinator::run(&args)),
         Command::Status(args) => on_runtime(status::run(&args)),
+        Command::Node(args) => on_runtime(admin::node::run(&args)),
+        Command::Layout(args) => on_runtime(admin::layout::run(&args)),
+        Command::Repair(args) => on_runtime(admin::repair::run(&args)),
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),
     }

@@ -26,14 +26,19 @@ impl Progress {
         Self { started: Instant::now(), drawn: None, terminal }
     }
 
-    /// Shows `text` if it is time to.
-    pub fn show(&mut self, text: impl FnOnce() -> String) {
+    /// Whether `show` would show something now.
+    pub fn is_due(&self) -> bool {
         let now = Instant::now();
         let recent = self.drawn.is_some_and(|drawn| now - drawn < REDRAW_EVERY);
-        if self.terminal == Terminal::Absent || recent || now - self.started < SILENT_FOR {
+        self.terminal == Terminal::Present && !recent && now - self.started >= SILENT_FOR
+    }
+
+    /// Shows `text` if it is time to.
+    pub fn show(&mut self, text: impl FnOnce() -> String) {
+        if !self.is_due() {
             return;
         }
-        self.drawn = Some(now);
+        self.drawn = Some(Instant::now());
         eprint!("\r\x1b[2K{}", text());
         let _ = std::io::stderr().flush();
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cluster::NodeId;
+use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::Timing;
 use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,6 +22,7 @@ const EXAMPLE: &str = "\
 Examples:
   gestalt serve --node 3 --coordinator embedded://10.0.0.1:9179 --memcached 10.0.0.4:11211 --peer 10.0.0.4:9178
   gestalt serve --config node.toml
+  gestalt serve --config node.toml --node 7 --join      a further node of a cluster that runs
 
 node.toml knows the same names as the flags:
   node = 3
@@ -43,6 +44,15 @@ pub struct ServeArgs {
     /// Id of the node, 0 to the number of nodes less one
     #[arg(long, env = "GESTALT_NODE")]
     node: Option<u16>,
+    /// Become a new, empty node of a cluster that has formed already
+    #[arg(long)]
+    join: bool,
+    /// The cluster that the node is meant for (`gestalt status -o json` names it); another one is refused
+    #[arg(long, env = "GESTALT_CLUSTER")]
+    cluster: Option<u64>,
+    /// The protection that the node is meant for, for example rs(3+2); a cluster with another one is refused
+    #[arg(long, env = "GESTALT_PROFILE")]
+    profile: Option<Profile>,
     /// Where the coordinator is: embedded://HOST:PORT
     #[arg(long, env = "GESTALT_COORDINATOR")]
     coordinator: Option<String>,
@@ -114,6 +124,9 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     check_memory(memory)?;
     let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
     Ok(NodeConfig {
+        cluster: args.cluster.or(file.cluster).map(ClusterId),
+        profile: args.profile.or(file.profile),
+        entry: if args.join { Entry::Joiner } else { Entry::Founder },
         workers: args.workers.or(file.workers).unwrap_or_else(machine::cores),
         memcached: args.memcached.or(file.memcached).unwrap_or(local(11211)),
         peer: args.peer.or(file.peer).unwrap_or(local(0)),

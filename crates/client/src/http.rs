@@ -1,9 +1,10 @@
-//! One HTTP GET, enough for `/map` and `/status`.
+//! One HTTP request, enough for `/map`, `/status` and `/admin`.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -68,8 +69,38 @@ pub enum HttpError {
 /// # Errors
 /// Whatever keeps a 200 from arriving within `limit`.
 pub async fn fetch(address: SocketAddr, path: &str, limit: Duration) -> Result<Vec<u8>, HttpError> {
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");
+    ask(address, path, request, limit).await
+}
+
+/// The answer to `body`, a JSON document, posted to `http://address/path`.
+///
+/// # Errors
+/// Whatever keeps a 200 from arriving within `limit`.
+pub async fn post_json<T: Serialize>(
+    address: SocketAddr,
+    path: &str,
+    body: &T,
+    limit: Duration,
+) -> Result<Vec<u8>, HttpError> {
+    let body = serde_json::to_string(body).map_err(|error| HttpError::Content {
+        address,
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let head = format!("POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n");
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    ask(address, path, request, limit).await
+}
+
+async fn ask(
+    address: SocketAddr,
+    path: &str,
+    request: String,
+    limit: Duration,
+) -> Result<Vec<u8>, HttpError> {
     let path_owned = || path.to_owned();
-    let raw = timeout(limit, exchange(address, path))
+    let raw = timeout(limit, exchange(address, &request))
         .await
         .map_err(|_| HttpError::Timeout { address, path: path_owned(), after: limit })?
         .map_err(|source| HttpError::Io { address, path: path_owned(), source })?;
@@ -98,9 +129,8 @@ pub async fn fetch_json<T: DeserializeOwned>(
 }
 
 /// Sends the request and reads to the end. HTTP/1.0, so that the answer is neither chunked nor kept alive.
-async fn exchange(address: SocketAddr, path: &str) -> io::Result<Vec<u8>> {
+async fn exchange(address: SocketAddr, request: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut raw = Vec::new();
     stream.take(MAX_BODY_BYTES).read_to_end(&mut raw).await?;

@@ -21,5 +21,5 @@ mod routing;
 pub use client::{Client, ClientConfig, Deleted, Value};
 pub use connection::Connection;
 pub use error::ClientError;
-pub use http::{HttpError, fetch, fetch_json};
+pub use http::{HttpError, fetch, fetch_json, post_json};
 pub use routing::{Location, Router};

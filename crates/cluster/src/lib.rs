@@ -4,17 +4,25 @@
 //! Plain data and pure functions of it, without behaviour over time: nothing here sends or waits. What a view *means* is
 //! in `proto`; who may change it is the coordinator's business.
 
+mod admin;
 mod ids;
+mod layout;
 mod map;
 mod placement;
 mod plan;
 mod profile;
+mod safety;
 mod view;
 
+pub use admin::{
+    AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,
+    StopReport,
+};
 pub use ids::{
     ClusterId, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term, Time,
     UnixSeconds, ViewVersion,
 };
+pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, RepairSettings};
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{

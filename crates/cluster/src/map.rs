@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterId, GroupId, GroupView, HostId, KeyHash, MemberId, NodeId, Profile, RoleIndex, Slot};
+use crate::{
+    ClusterId, GroupId, GroupView, HostId, KeyHash, Layout, MemberId, NodeId, Profile, RoleIndex, Slot,
+};
 
 /// Hash slots of the keyspace.
 pub const SLOT_COUNT: u16 = 16_384;
@@ -37,6 +39,9 @@ pub struct ClusterMap {
     pub profile: Profile,
     /// Workers of every node; group `g` is worker `g % shards`' business on each of them.
     pub shards: u16,
+    /// What operators have asked for.
+    #[serde(default)]
+    pub layout: Layout,
     /// Sorted by node id.
     pub nodes: Vec<NodeInfo>,
     /// Sorted by group id, dense from 0.
@@ -130,6 +135,7 @@ mod tests {
             version: 0,
             profile,
             shards: 1,
+            layout: Layout::default(),
             nodes: vec![],
             groups: (0..groups).map(empty).collect(),
         }

@@ -9,6 +9,7 @@ pub mod host;
 
 mod config;
 mod outbox;
+mod pace;
 mod parity;
 mod planted;
 mod primary;
@@ -17,6 +18,7 @@ mod size;
 
 pub use config::{Limits, Now, Timing};
 pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig};
+pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostStats, Read, Submitted, Token};
 pub use planted::Bug;
 #[cfg(feature = "planted-bugs")]

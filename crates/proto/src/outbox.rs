@@ -8,6 +8,7 @@ use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use wire::op::Outcome;
 
 use crate::host::Token;
+use crate::pace::Pace;
 use crate::{Limits, Now, Timing};
 
 /// Who asked.
@@ -40,6 +41,7 @@ pub(crate) struct Context<'a> {
     pub timing: &'a Timing,
     pub limits: &'a Limits,
     pub code: &'a Code,
+    pub pace: &'a mut Pace,
     pub out: &'a mut Outbox,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use cluster::{ClusterId, NodeId, Profile};
+use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::{Limits, Timing};
 use store::Eviction;
 
@@ -22,6 +22,8 @@ pub struct NodeConfig {
     pub cluster: Option<ClusterId>,
     /// The protection that it is meant for; none = whichever the cluster has.
     pub profile: Option<Profile>,
+    /// Whether it may be added to a cluster that has formed.
+    pub entry: Entry,
     /// Where clients connect.
     pub memcached: SocketAddr,
     /// Where other nodes connect; port 0 = any free one.
@@ -59,6 +61,7 @@ impl NodeConfig {
             workers: 1,
             cluster: None,
             profile: None,
+            entry: Entry::Founder,
             memcached: LOOPBACK,
             peer: LOOPBACK,
             http: LOOPBACK,

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
-use wire::frame::Message;
+use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::frames::{FrameBuffer, FrameReader, StreamError};
@@ -30,6 +30,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
                 pause = REDIAL_MIN;
                 tracing::info!(node = %shared.host.node, coordinator = %shared.config.coordinator, "coordinator connected");
                 let Err(error) = session.run(&mut outgoing).await;
+                give_up_on_another_version(&shared, &error);
                 tracing::info!(node = %shared.host.node, %error, "coordinator connection lost");
             }
             Err(error) => tracing::debug!(%error, "coordinator not reached"),
@@ -39,6 +40,17 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
         while outgoing.try_recv().is_ok() {}
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(REDIAL_MAX);
+    }
+}
+
+/// A node that has no cluster yet ends if the coordinator's version is another; one that serves goes on without it.
+fn give_up_on_another_version(shared: &Shared, error: &StreamError) {
+    if let StreamError::Frame(error @ FrameError::WrongVersion { .. }) = error
+        && shared.map().is_none()
+    {
+        let text =
+            format!("the coordinator's version is another one: {error}: run the same version everywhere");
+        shared.end(NodeExit::WrongCluster(text));
     }
 }
 
@@ -53,7 +65,7 @@ async fn connect(shared: &Arc<Shared>) -> Result<Session, StreamError> {
         writer: write,
         out: FrameBuffer::new(shared.host),
     };
-    session.out.push(&ToCoordinator::Register(shared.info()));
+    session.out.push(&ToCoordinator::Register(shared.registration()));
     session.write().await?;
     Ok(session)
 }
@@ -105,7 +117,8 @@ impl Session {
             tracing::error!(silence_us, "a worker is stuck: no heartbeat");
             return Ok(());
         }
-        self.out.push(&ToCoordinator::Heartbeat { host: self.shared.host, map: self.shared.map_version() });
+        let (host, map, load) = (self.shared.host, self.shared.map_version(), self.shared.load());
+        self.out.push(&ToCoordinator::Heartbeat { host, map, load });
         self.write().await
     }
 
@@ -133,6 +146,10 @@ impl Session {
                 adopt_map(&self.shared, map);
             }
             FromCoordinator::View(view) => adopt_view(&self.shared, view),
+            FromCoordinator::Admin { id, reply } => {
+                self.shared.desk.answer(*id, reply.clone());
+                return Ok(());
+            }
             FromCoordinator::Fence { .. }
             | FromCoordinator::Settle { .. }
             | FromCoordinator::HandOver { .. } => (),

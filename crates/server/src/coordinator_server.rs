@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use cluster::{ClusterMap, HostId, Incarnation, NodeId};
+use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, Incarnation, NodeId, NodeLoad};
 use proto::{Coordinator, CoordinatorAction};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, mpsc, watch};
-use wire::frame::Message;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::clock::Clock;
@@ -36,6 +36,8 @@ pub struct CoordinatorStatus {
     pub connected: Vec<HostId>,
     /// Nodes that the cluster waits for before it forms.
     pub expected: u16,
+    /// What the nodes said of themselves last.
+    pub loads: BTreeMap<NodeId, NodeLoad>,
 }
 
 /// The embedded coordinator.
@@ -55,7 +57,8 @@ impl CoordinatorServer {
         let status =
             watch::Sender::new(CoordinatorStatus { expected: config.cluster.nodes, ..Default::default() });
         let published = status.subscribe();
-        let run = move || serve(config, nodes, http, inbox, status);
+        let orders = commands.clone();
+        let run = move || serve(config, nodes, http, (orders, inbox), status);
         let thread = std::thread::Builder::new()
             .name("coordinator".to_owned())
             .spawn(run)
@@ -74,10 +77,11 @@ pub struct CoordinatorHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the owner says.
+/// What the owner says, and what operators ask.
 #[derive(Debug)]
-enum Command {
+pub(crate) enum Command {
     Exited(NodeId),
+    Admin(AdminRequest, oneshot::Sender<AdminReply>),
     Stop,
 }
 
@@ -143,7 +147,7 @@ fn serve(
     config: CoordinatorServerConfig,
     nodes: StdListener,
     http: Option<StdListener>,
-    inbox: mpsc::UnboundedReceiver<Command>,
+    (orders, inbox): (mpsc::UnboundedSender<Command>, mpsc::UnboundedReceiver<Command>),
     status: watch::Sender<CoordinatorStatus>,
 ) {
     let runtime = match worker::runtime() {
@@ -156,7 +160,7 @@ fn serve(
         tokio::task::spawn_local(accept(Rc::clone(&server), nodes));
         tokio::task::spawn_local(tick(Rc::clone(&server)));
         if let Some(http) = http {
-            tokio::task::spawn(http::serve_coordinator(http, published, server.clock));
+            tokio::task::spawn(http::serve_coordinator(http, published, orders, server.clock));
         }
         obey(&server, inbox).await;
         server.connections.take();
@@ -223,6 +227,7 @@ impl Server {
             let registered: Vec<NodeId> = coordinator.registered().map(|info| info.host.node).collect();
             let connected: Vec<HostId> = self.connections.borrow().keys().copied().collect();
             let changed = map_changed || registered != status.registered || connected != status.connected;
+            status.loads = coordinator.loads().collect();
             (status.registered, status.connected) = (registered, connected);
             changed
         });
@@ -231,21 +236,24 @@ impl Server {
     /// One connection of a node, until it ends.
     async fn serve_node(self: Rc<Self>, stream: TcpStream) -> Result<(), StreamError> {
         net::tune_peer(&stream, net::silence(&self.config.cluster.timing));
-        let (read, writer) = stream.into_split();
+        let (read, mut writer) = stream.into_split();
         let mut reader = FrameReader::new(read);
         let first = tokio::time::timeout(HANDSHAKE_DEADLINE, reader.next());
-        let first = first.await.map_err(|_| StreamError::Silent)??;
-        let Message::ToCoordinator(ToCoordinator::Register(info)) = first else {
+        let first = first.await.map_err(|_| StreamError::Silent)?;
+        if let Err(StreamError::Frame(FrameError::WrongVersion { .. })) = first {
+            say_version(&mut writer).await?;
+        }
+        let Message::ToCoordinator(ToCoordinator::Register(registration)) = first? else {
             return Err(StreamError::Unexpected);
         };
-        let host = info.host;
+        let host = registration.info.host;
         let out = RefCell::new(FrameBuffer::new(COORDINATOR));
         let connection = Rc::new(NodeConnection { out, wake: Notify::new() });
         let before = self.connections.borrow_mut().insert(host, Rc::clone(&connection));
         if let Some(before) = before {
             before.wake.notify_one();
         }
-        self.drive(|coordinator, now| coordinator.handle(now, host, ToCoordinator::Register(info)));
+        self.drive(|coordinator, now| coordinator.handle(now, host, ToCoordinator::Register(registration)));
         let ended = tokio::select! {
             ended = self.listen(host, &connection, &mut reader) => ended,
             ended = self.talk(host, &connection, writer) => ended,
@@ -273,7 +281,7 @@ impl Server {
                 return Err(StreamError::Unexpected);
             };
             let is_of_another = match &message {
-                ToCoordinator::Register(info) => info.host != host,
+                ToCoordinator::Register(registration) => registration.info.host != host,
                 ToCoordinator::Heartbeat { host: from, .. } => *from != host,
                 _ => false,
             };
@@ -301,6 +309,13 @@ impl Server {
             writing.await.map_err(|_| StreamError::Stalled)??;
         }
     }
+}
+
+/// A node of another format cannot read an answer, but any frame says which format this is.
+async fn say_version(writer: &mut OwnedWriteHalf) -> Result<(), StreamError> {
+    let mut out = FrameBuffer::new(COORDINATOR);
+    out.push(&FromCoordinator::Refused("the coordinator is of another version".to_owned()));
+    Ok(writer.write_all(&out.bytes).await?)
 }
 
 async fn accept(server: Rc<Server>, listener: StdListener) {
@@ -340,7 +355,14 @@ async fn tick(server: Rc<Server>) {
 }
 
 async fn obey(server: &Server, mut inbox: mpsc::UnboundedReceiver<Command>) {
-    while let Some(Command::Exited(node)) = inbox.recv().await {
-        server.drive(|coordinator, now| coordinator.exited(now, node));
+    while let Some(command) = inbox.recv().await {
+        match command {
+            Command::Exited(node) => server.drive(|coordinator, now| coordinator.exited(now, node)),
+            Command::Admin(request, asker) => server.drive(|coordinator, now| {
+                // Who has gone away can look at the layout.
+                let _ = asker.send(coordinator.administer(now, &request));
+            }),
+            Command::Stop => return,
+        }
     }
 }

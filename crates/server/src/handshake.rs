@@ -189,6 +189,7 @@ mod tests {
             version: 1,
             profile: Profile::rs(1, 1).unwrap(),
             shards: 2,
+            layout: Default::default(),
             nodes: (0..3).map(info).collect(),
             groups: vec![],
         }

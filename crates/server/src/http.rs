@@ -1,4 +1,4 @@
-//! The http face: `/metrics`, `/healthz`, `/readyz`, `/status`, `/map`. It runs beside the workers and asks them for
+//! The http face: `/metrics`, `/healthz`, `/readyz`, `/status`, `/map`, and `/admin` for operators. It runs beside the workers and asks them for
 //! snapshots; it never holds them up.
 
 use std::io;
@@ -7,21 +7,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::State;
+use axum::extract::connect_info::Connected;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::serve::Listener;
+use axum::routing::{get, post};
+use axum::serve::{IncomingStream, Listener};
 use axum::{Json, Router};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::clock::Clock;
-use crate::limits::HTTP_CONNECTIONS;
+use crate::coordinator_server::Command;
+use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
 use crate::shared::Shared;
 use crate::status::{CoordinatorReport, NodeStatus};
-use crate::{CoordinatorStatus, metrics};
+use crate::{CoordinatorStatus, admin, metrics};
 
 /// What Prometheus expects.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -34,6 +36,7 @@ pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
         .route("/readyz", get(node_ready))
         .route("/status", get(node_status))
         .route("/map", get(node_map))
+        .route("/admin", post(admin::at_node))
         .with_state(shared);
     serve(listener, pages).await;
 }
@@ -42,6 +45,7 @@ pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
 pub(crate) async fn serve_coordinator(
     listener: StdListener,
     status: watch::Receiver<CoordinatorStatus>,
+    commands: mpsc::UnboundedSender<Command>,
     clock: Clock,
 ) {
     let pages = Router::new()
@@ -50,7 +54,8 @@ pub(crate) async fn serve_coordinator(
         .route("/readyz", get(coordinator_ready))
         .route("/status", get(coordinator_status))
         .route("/map", get(coordinator_map))
-        .with_state(CoordinatorPages { status, clock });
+        .route("/admin", post(admin::at_coordinator))
+        .with_state(CoordinatorPages { status, commands, clock });
     serve(listener, pages).await;
 }
 
@@ -58,7 +63,9 @@ async fn serve(listener: StdListener, pages: Router) {
     match TcpListener::from_std(listener) {
         Ok(listener) => {
             let listener = Limited { listener, places: Arc::new(Semaphore::new(HTTP_CONNECTIONS)) };
-            if let Err(error) = axum::serve(listener, pages).await {
+            let pages = pages.layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES));
+            let service = pages.into_make_service_with_connect_info::<Peer>();
+            if let Err(error) = axum::serve(listener, service).await {
                 tracing::error!(%error, "http has ended");
             }
         }
@@ -84,6 +91,19 @@ impl Listener for Limited {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub remote: SocketAddr,
+    pub local: Option<SocketAddr>,
+}
+
+impl Connected<IncomingStream<'_, Limited>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Limited>) -> Self {
+        Self { remote: *stream.remote_addr(), local: stream.io().stream.local_addr().ok() }
     }
 }
 
@@ -151,8 +171,9 @@ fn no_map() -> Response {
 }
 
 #[derive(Clone)]
-struct CoordinatorPages {
+pub(crate) struct CoordinatorPages {
     status: watch::Receiver<CoordinatorStatus>,
+    pub commands: mpsc::UnboundedSender<Command>,
     clock: Clock,
 }
 

@@ -15,6 +15,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod accept;
+mod admin;
 mod buffers;
 mod clock;
 mod commands;
@@ -40,6 +41,7 @@ mod net;
 mod node;
 mod process;
 mod pump;
+mod repair_meter;
 mod replies;
 mod schedule;
 mod shared;
@@ -57,5 +59,6 @@ pub use node::{Node, NodeHandle, Stopper};
 pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{
-    ClusterStatus, CoordinatorReport, GroupStatus, LinkStatus, MemoryStatus, NodeStatus, RoleLine,
+    ClusterStatus, CoordinatorReport, DataRoleStatus, GroupStatus, LinkStatus, MemoryStatus, NodeStatus,
+    RepairStatus, RoleLine,
 };

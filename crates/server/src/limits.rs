@@ -110,6 +110,12 @@ pub(crate) const CLIENT_PLACES_KEPT: usize = 16;
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 /// Http connections at one time; more wait to be accepted.
 pub(crate) const HTTP_CONNECTIONS: usize = 128;
+/// Operators' requests of one node that may wait for the coordinator.
+pub(crate) const ADMIN_REQUESTS: usize = 64;
+/// Longest operators' request.
+pub(crate) const ADMIN_BODY_BYTES: usize = 1 << 20;
+/// How long an operator's request waits for the coordinator.
+pub(crate) const ADMIN_DEADLINE: Duration = Duration::from_secs(5);
 /// How long an http request waits for the workers' figures.
 pub(crate) const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(1);
 /// Least memory of a node.
@@ -118,5 +124,6 @@ pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
 const _: () = assert!(CLIENT_OUT_HIGH_BYTES < BUFFER_FLOOR_BYTES);
 const _: () = assert!(wire::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
 const _: () = assert!(LINK_PAUSE_BYTES < LINK_VALUES_BYTES && wire::op::MAX_VALUE_BYTES < LINK_PAUSE_BYTES);
+const _: () = assert!(ADMIN_BODY_BYTES < wire::frame::MAX_FRAME_BYTES);
 const _: () = assert!(wire::frame::MAX_FRAME_BYTES < LINK_OUT_BYTES - LINK_VALUES_BYTES);
 const _: () = assert!(REDIAL_MIN.as_nanos() < REDIAL_MAX.as_nanos());

@@ -184,6 +184,18 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
         "Pages that are still to be repaired.",
         sum(|w| w.host.absent_pages),
     );
+    page.single(
+        "gestalt_rebuilt_bytes_total",
+        Kind::Counter,
+        "Bytes that were repaired, or taught to new parities.",
+        sum(|w| w.host.rebuilt_bytes),
+    );
+    page.single(
+        "gestalt_to_rebuild_bytes",
+        Kind::Gauge,
+        "Bytes that are still to be repaired or taught.",
+        sum(|w| w.host.to_rebuild_bytes),
+    );
     let uncommitted = sum(|w| w.host.uncommitted_records);
     page.single(
         "gestalt_uncommitted_records",
@@ -252,6 +264,14 @@ fn about_cluster(page: &mut Exposition, map: &ClusterMap) {
     page.family("gestalt_nodes", Kind::Gauge, "Nodes of the cluster.")
         .sample(&[("state", "alive")], alive)
         .sample(&[("state", "dead")], map.nodes.len() - alive);
+    let draining = map.layout.draining().count();
+    page.single("gestalt_draining_nodes", Kind::Gauge, "Nodes that are to become empty.", draining);
+    page.single(
+        "gestalt_repair_paused",
+        Kind::Gauge,
+        "Whether operators have paused repair.",
+        u8::from(map.layout.repair.paused),
+    );
     let asked = map.profile.m();
     let achieved = map.groups.iter().map(cluster::GroupView::margin).min().unwrap_or(0).min(asked);
     page.single("gestalt_map_version", Kind::Gauge, "Version of the cluster map.", map.version);

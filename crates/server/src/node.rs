@@ -73,6 +73,8 @@ fn worker_ends(
         counters: Arc::default(),
         pulse: Default::default(),
         map_version: Default::default(),
+        rebuilt_bytes: Default::default(),
+        to_rebuild_bytes: Default::default(),
     };
     (face, Inbox { errands: errand_inbox, coordinator: coordinator_inbox, crossings })
 }

@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster::{ClusterMap, HostId, NodeInfo, Time};
-use proto::HostStats;
-use store::Budget;
+use cluster::{ClusterMap, Expectations, HostId, NodeInfo, NodeLoad, Time};
+use proto::{HostStats, RoleBytes};
+use store::{Budget, Category};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::frame::{Decoder, Encoder};
-use wire::message::{FromCoordinator, ToCoordinator};
+use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
+use crate::admin::Desk;
 use crate::clock::Clock;
 use crate::counters::{CounterValues, Counters};
 use crate::limits::SNAPSHOT_DEADLINE;
+use crate::repair_meter::{Reading, RepairMeter, Sample};
 use crate::{NodeConfig, NodeExit};
 
 /// See the module.
@@ -32,6 +34,9 @@ pub(crate) struct Shared {
     /// For the coordinator, from all workers.
     pub to_coordinator: mpsc::Sender<ToCoordinator>,
     pub coordinator_connected: AtomicBool,
+    /// Operators' requests that wait for the coordinator.
+    pub desk: Desk,
+    repair: Mutex<(RepairMeter, Reading)>,
     /// Client connections, open or on their way to a worker.
     pub connections: AtomicUsize,
     pub rejected_connections: AtomicU64,
@@ -60,6 +65,9 @@ pub(crate) struct WorkerFace {
     pub pulse: AtomicU64,
     /// Version of the map that its host has.
     pub map_version: AtomicU64,
+    /// Bytes that its members have rebuilt, and have still to rebuild.
+    pub rebuilt_bytes: AtomicU64,
+    pub to_rebuild_bytes: AtomicU64,
 }
 
 /// What other threads ask of a worker.
@@ -99,6 +107,7 @@ pub(crate) struct AcceptedLink {
 pub(crate) struct WorkerSnapshot {
     pub shard: u16,
     pub host: HostStats,
+    pub roles: Vec<RoleBytes>,
     pub open_requests: usize,
     pub buffer_bytes: usize,
     pub links: Vec<LinkSnapshot>,
@@ -129,6 +138,8 @@ impl Shared {
             exit: watch::Sender::new(None),
             to_coordinator,
             coordinator_connected: AtomicBool::new(false),
+            desk: Desk::default(),
+            repair: Mutex::default(),
             connections: AtomicUsize::new(0),
             rejected_connections: AtomicU64::new(0),
             reset: Mutex::default(),
@@ -192,6 +203,50 @@ impl Shared {
             zone: self.config.zone.clone(),
             alive: true,
         }
+    }
+
+    /// How the coordinator is told of this process.
+    pub(crate) fn registration(&self) -> Registration {
+        let config = &self.config;
+        let expect = Expectations {
+            cluster: config.cluster.or(self.map().map(|map| map.cluster)),
+            profile: config.profile,
+            shards: config.workers,
+            entry: config.entry,
+        };
+        Registration { info: self.info(), expect }
+    }
+
+    /// What the coordinator is told with every heartbeat.
+    pub(crate) fn load(&self) -> NodeLoad {
+        let repair = self.sample_repair();
+        let members = [Category::Area, Category::Parity, Category::Index];
+        NodeLoad {
+            used_bytes: self.budget.total_used(),
+            limit_bytes: self.budget.limit(),
+            member_bytes: members.into_iter().map(|category| self.budget.used(category)).sum(),
+            repair_done_bytes: repair.done_bytes,
+            repair_left_bytes: repair.left_bytes,
+            repair_bytes_per_second: repair.bytes_per_second,
+        }
+    }
+
+    /// How repair goes on, as of the last heartbeat.
+    pub(crate) fn repair(&self) -> Reading {
+        self.repair.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn sample_repair(&self) -> Reading {
+        let sum = |of: fn(&WorkerFace) -> &AtomicU64| -> u64 {
+            self.workers.iter().map(|worker| of(worker).load(Ordering::Relaxed)).sum()
+        };
+        let sample = Sample {
+            done_bytes: sum(|face| &face.rebuilt_bytes),
+            left_bytes: sum(|face| &face.to_rebuild_bytes),
+        };
+        let mut repair = self.repair.lock().unwrap_or_else(PoisonError::into_inner);
+        repair.1 = repair.0.read(self.clock.time(), sample);
+        repair.1
     }
 
     /// Sum of all workers' counters since the last reset.

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use cluster::{
-    ClusterMap, DataRole, GroupId, GroupView, HostId, Learner, MemberId, NodeId, RoleIndex, RoleStatus,
-    SlotRange, Term, ViewVersion,
+    ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, NodeLoad, RoleIndex,
+    RoleStatus, SlotRange, Term, ViewVersion,
 };
+use proto::RoleBytes;
 use serde::{Deserialize, Serialize};
 use store::Category;
 
 use crate::CoordinatorStatus;
+use crate::repair_meter::Reading;
 use crate::shared::{Shared, WorkerSnapshot};
 
 /// A node, as it sees itself.
@@ -38,6 +40,12 @@ pub struct NodeStatus {
     pub item_bytes: u64,
     /// Pages that this node's stand-ins have not repaired yet.
     pub absent_pages: u64,
+    /// What it rebuilds.
+    #[serde(default)]
+    pub repair: RepairStatus,
+    /// The data roles that it serves.
+    #[serde(default)]
+    pub data_roles: Vec<DataRoleStatus>,
     /// Records that not every parity has acknowledged.
     pub uncommitted_records: u64,
     /// Requests without an answer.
@@ -48,6 +56,30 @@ pub struct NodeStatus {
     pub links: Vec<LinkStatus>,
     /// The cluster, as this node knows it; none before it has heard of it.
     pub cluster: Option<ClusterStatus>,
+}
+
+/// What a node rebuilds: pages of its stand-ins, and the state that it teaches to new parities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepairStatus {
+    /// Bytes that are done since there was last nothing to do.
+    pub done_bytes: u64,
+    /// Bytes that are left.
+    pub left_bytes: u64,
+    /// Bytes a second of late.
+    pub bytes_per_second: u64,
+}
+
+/// What a data role holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataRoleStatus {
+    /// Which group.
+    pub group: GroupId,
+    /// Which role of it.
+    pub role: RoleIndex,
+    /// Bytes of its items.
+    pub item_bytes: u64,
+    /// Pages that are still to be repaired.
+    pub absent_pages: u64,
 }
 
 /// What memory is used for.
@@ -89,6 +121,8 @@ pub struct ClusterStatus {
     pub lost_slots: Vec<SlotRange>,
     /// Nodes whose lease has run out.
     pub dead_nodes: Vec<NodeId>,
+    /// What operators have asked for.
+    pub layout: Layout,
     /// All groups.
     pub groups: Vec<GroupStatus>,
 }
@@ -102,6 +136,8 @@ pub struct GroupStatus {
     pub view: ViewVersion,
     /// Further member losses that it would survive.
     pub margin: usize,
+    /// Further node losses that it would survive: a node may host two of its members.
+    pub losses_survived: usize,
     /// Its members.
     pub roles: Vec<RoleLine>,
 }
@@ -130,6 +166,8 @@ pub struct CoordinatorReport {
     pub registered: Vec<NodeId>,
     /// Nodes that are connected.
     pub connected: Vec<HostId>,
+    /// What the nodes said of themselves last.
+    pub loads: BTreeMap<NodeId, NodeLoad>,
     /// The cluster, once it has formed.
     pub cluster: Option<ClusterStatus>,
 }
@@ -151,12 +189,26 @@ impl NodeStatus {
             items: sum(|worker| worker.host.items),
             item_bytes: sum(|worker| worker.host.item_bytes),
             absent_pages: sum(|worker| worker.host.absent_pages),
+            repair: RepairStatus::of(shared),
+            data_roles: snapshots.iter().flat_map(|worker| &worker.roles).map(data_role).collect(),
             uncommitted_records: sum(|worker| worker.host.uncommitted_records),
             open_requests: sum(|worker| worker.open_requests as u64),
             memory: MemoryStatus::of(shared),
             links: snapshots.iter().flat_map(links_of).collect(),
             cluster: map.as_deref().map(ClusterStatus::of),
         }
+    }
+}
+
+fn data_role(known: &RoleBytes) -> DataRoleStatus {
+    let RoleBytes { member: MemberId { group, role }, item_bytes, absent_pages } = *known;
+    DataRoleStatus { group, role, item_bytes, absent_pages }
+}
+
+impl RepairStatus {
+    fn of(shared: &Shared) -> Self {
+        let Reading { done_bytes, left_bytes, bytes_per_second } = shared.repair();
+        Self { done_bytes, left_bytes, bytes_per_second }
     }
 }
 
@@ -225,6 +277,7 @@ impl ClusterStatus {
             protection_achieved: achieved,
             lost_slots: lost_slots(map),
             dead_nodes: dead.collect(),
+            layout: map.layout.clone(),
             groups: map.groups.iter().map(group_status).collect(),
         }
     }
@@ -250,6 +303,7 @@ fn group_status(view: &GroupView) -> GroupStatus {
         group: view.group,
         view: view.version,
         margin: view.margin(),
+        losses_survived: view.losses_survived(),
         roles: data
             .chain(parity)
             .chain(view.learners.iter().map(|learner| learner_line(view, learner)))
@@ -299,6 +353,7 @@ impl CoordinatorReport {
             expected_nodes: status.expected,
             registered: status.registered.clone(),
             connected: status.connected.clone(),
+            loads: status.loads.clone(),
             cluster: status.map.as_deref().map(ClusterStatus::of),
         }
     }
@@ -316,8 +371,9 @@ mod tests {
             (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 5).unwrap();
+        let (layout, nodes) = (Default::default(), vec![]);
         let mut map =
-            ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, nodes: vec![], groups };
+            ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, layout, nodes, groups };
         let status = ClusterStatus::of(&map);
         assert_eq!((status.protection_asked, status.protection_achieved), (2, 2));
         assert!(status.lost_slots.is_empty());

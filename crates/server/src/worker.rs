@@ -92,6 +92,7 @@ pub(crate) fn run(runtime: &LocalRuntime, shard: u16, shared: Arc<Shared>, inbox
     runtime.block_on(async {
         tokio::task::spawn_local(pump::run(Rc::clone(&worker)));
         tokio::task::spawn_local(sweep(Rc::clone(&worker)));
+        tokio::task::spawn_local(report_repair(Rc::clone(&worker)));
         tokio::task::spawn_local(take_batches(Rc::clone(&worker), batches));
         tokio::task::spawn_local(take_coordinator(Rc::clone(&worker), inbox.coordinator));
         tokio::task::spawn_local(take_errands(Rc::clone(&worker), inbox.errands));
@@ -274,6 +275,7 @@ impl Worker {
         WorkerSnapshot {
             shard: self.shard,
             host: self.host.borrow().stats(),
+            roles: self.host.borrow().role_bytes().collect(),
             open_requests: self.waiters.borrow().len(),
             buffer_bytes: self.gate.held(),
             links: self.links.snapshot(),
@@ -372,6 +374,19 @@ async fn sweep(worker: Rc<Worker>) {
             }
         }
         worker.gate.trim();
+    }
+}
+
+/// Says how repair goes on, for the next heartbeat.
+async fn report_repair(worker: Rc<Worker>) {
+    let heartbeat = Duration::from_micros(worker.shared.config.timing.heartbeat_us.max(1000));
+    let mut ticks = tokio::time::interval(heartbeat);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let stats = worker.host.borrow().stats();
+        worker.face().rebuilt_bytes.store(stats.rebuilt_bytes, Ordering::Relaxed);
+        worker.face().to_rebuild_bytes.store(stats.to_rebuild_bytes, Ordering::Relaxed);
     }
 }
 

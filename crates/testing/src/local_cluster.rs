@@ -20,6 +20,8 @@ use nix::unistd::Pid;
 pub struct Options {
     /// Nodes.
     pub nodes: u16,
+    /// Further ones that join empty.
+    pub spares: u16,
     /// Protection.
     pub profile: String,
     /// Memory of each node, as on the command line.
@@ -34,6 +36,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             nodes: 5,
+            spares: 0,
             profile: "rs(3+2)".to_owned(),
             memory: "256MiB".to_owned(),
             lease: Duration::from_secs(1),
@@ -62,17 +65,19 @@ impl LocalCluster {
     /// # Errors
     /// One line if the binary is not there or the cluster does not get ready.
     pub fn start(options: &Options) -> Result<Self, String> {
-        let (base_port, http_port) = free_ports(options.nodes)?;
+        let nodes = options.nodes + options.spares;
+        let (base_port, http_port) = free_ports(nodes)?;
         let mut command = Command::new(binary()?);
         command
             .args(["local", "--nodes", &options.nodes.to_string(), "--profile", &options.profile])
+            .args(["--spares", &options.spares.to_string()])
             .args(["--memory", &options.memory, "--lease", &format!("{}us", options.lease.as_micros())])
             .args(["--port", &base_port.to_string(), "--http", &http_port.to_string()])
             .args(&options.flags)
             .stdout(Stdio::piped());
         let mut parent = command.spawn().map_err(|error| format!("cannot start gestalt: {error}"))?;
         let stdout = parent.stdout.take().expect("standard output is piped");
-        let cluster = Self { parent, base_port, http_port, nodes: options.nodes };
+        let cluster = Self { parent, base_port, http_port, nodes };
         cluster.wait_until_ready(stdout)?;
         Ok(cluster)
     }
@@ -95,7 +100,7 @@ impl LocalCluster {
         }
     }
 
-    /// How many nodes there were at the start.
+    /// How many nodes there were at the start, spares included.
     #[must_use]
     pub fn node_count(&self) -> u16 {
         self.nodes

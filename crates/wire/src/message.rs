@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use cluster::{
-    ClusterMap, GroupId, GroupView, HostId, NodeInfo, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+    AdminReply, AdminRequest, ClusterMap, Expectations, GroupId, GroupView, HostId, NodeInfo, NodeLoad,
+    RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::SmallVec;
 use store::{Addr, IndexOp, PageRange};
@@ -357,17 +358,35 @@ pub struct Learned {
     pub number: u32,
 }
 
+/// How a process introduces itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    /// Who and where it is.
+    pub info: NodeInfo,
+    /// What it expects of the cluster.
+    pub expect: Expectations,
+}
+
+impl From<NodeInfo> for Registration {
+    /// One that expects nothing.
+    fn from(info: NodeInfo) -> Self {
+        Self { info, expect: Expectations::default() }
+    }
+}
+
 /// What a node tells the coordinator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToCoordinator {
     /// The first message on a connection.
-    Register(NodeInfo),
+    Register(Registration),
     /// Keeps the node's lease; names the map version that the node has, so that the coordinator sends what is newer.
     Heartbeat {
         /// The process.
         host: HostId,
         /// Version of its map.
         map: u64,
+        /// What it holds.
+        load: NodeLoad,
     },
     /// Send me the newest view of this group.
     FetchView {
@@ -460,6 +479,13 @@ pub enum ToCoordinator {
         /// As in the question.
         asked_at: Time,
     },
+    /// An operator's request, which this node passes on.
+    Admin {
+        /// The node's number for it.
+        id: u64,
+        /// What is asked.
+        request: AdminRequest,
+    },
 }
 
 /// What the coordinator tells a node.
@@ -509,5 +535,12 @@ pub enum FromCoordinator {
         since: ViewVersion,
         /// The coordinator's time.
         asked_at: Time,
+    },
+    /// The answer to an operator's request.
+    Admin {
+        /// The node's number for the request.
+        id: u64,
+        /// What came of it.
+        reply: AdminReply,
     },
 }

@@ -14,6 +14,7 @@ use crate::units::{Size, address, duration};
 const EXAMPLE: &str = "\
 Examples:
   gestalt local                                   five nodes, any two of which may be lost
+  gestalt local --spares 1                        and a sixth one that takes the place of a lost one
   gestalt local --nodes 3 --profile 'rs(2+1)' --memory 256MiB --port 22000 --http 22100
 
 Then:
@@ -29,6 +30,9 @@ pub struct LocalArgs {
     /// How many nodes
     #[arg(long, env = "GESTALT_NODES", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub nodes: u16,
+    /// Further nodes that join empty: what is lost or drained goes there
+    #[arg(long, env = "GESTALT_SPARES", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub spares: u16,
     /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; none survives none
     #[arg(long, env = "GESTALT_PROFILE", default_value = "rs(3+2)")]
     pub profile: Profile,

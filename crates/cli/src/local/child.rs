@@ -102,6 +102,9 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
         ("--parent-pid", std::process::id().to_string()),
     ];
     command.arg("serve");
+    if usize::from(node.node.0) >= plan.founders() {
+        command.arg("--join");
+    }
     for (flag, value) in flags {
         command.arg(flag).arg(value);
     }

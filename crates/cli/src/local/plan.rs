@@ -33,8 +33,10 @@ pub struct Plan {
     pub evict: Eviction,
     /// Silence after which a node counts as lost.
     pub lease: Duration,
-    /// The nodes.
+    /// The nodes that the cluster forms with, then the spares.
     pub nodes: Vec<NodePlan>,
+    /// How many of them are spares.
+    pub spares: u16,
 }
 
 /// A node to be.
@@ -56,7 +58,8 @@ impl Plan {
     /// in use.
     pub fn new(args: &LocalArgs) -> Result<Self, Exit> {
         check_lease(args.lease).map_err(Exit::Usage)?;
-        let workers = args.workers.unwrap_or_else(|| (machine::cores() / args.nodes).max(1));
+        let processes = args.nodes + args.spares;
+        let workers = args.workers.unwrap_or_else(|| (machine::cores() / processes).max(1));
         let groups = args.groups.unwrap_or(u32::from(args.nodes) * u32::from(workers));
         let plan = Self {
             profile: args.profile,
@@ -66,7 +69,8 @@ impl Plan {
             memory: args.memory,
             evict: args.evict,
             lease: args.lease,
-            nodes: (0..args.nodes).map(|node| node_plan(args, node)).collect::<Result<_, _>>()?,
+            nodes: (0..processes).map(|node| node_plan(args, node)).collect::<Result<_, _>>()?,
+            spares: args.spares,
         };
         plan.check_nodes()?;
         plan.check_memory(machine::memory())?;
@@ -74,8 +78,13 @@ impl Plan {
         Ok(plan)
     }
 
+    /// How many nodes the cluster forms with.
+    pub fn founders(&self) -> usize {
+        self.nodes.len() - usize::from(self.spares)
+    }
+
     fn check_nodes(&self) -> Result<(), Exit> {
-        let (needed, nodes) = (self.profile.n(), self.nodes.len());
+        let (needed, nodes) = (self.profile.n(), self.founders());
         if nodes >= needed {
             return Ok(());
         }
@@ -88,7 +97,7 @@ impl Plan {
     /// That the roles fit into a node and the nodes into the machine.
     fn check_memory(&self, machine: Option<Size>) -> Result<(), Exit> {
         let nodes = self.nodes.len() as u64;
-        let roles = (u64::from(self.groups) * self.profile.n() as u64).div_ceil(nodes);
+        let roles = (u64::from(self.groups) * self.profile.n() as u64).div_ceil(self.founders() as u64);
         let needed = Size(BASE_MEMORY_BYTES + roles * ROLE_MEMORY_BYTES);
         if self.memory < needed {
             return Err(Exit::Usage(format!(
@@ -155,6 +164,7 @@ mod tests {
             evict: Eviction::Clock,
             lease: Duration::from_secs(1),
             nodes: (0..nodes).map(node).collect(),
+            spares: 0,
         }
     }
 

@@ -34,7 +34,7 @@ impl Assessment {
     /// Of the groups of `map`.
     pub fn of(map: &ClusterMap) -> Self {
         let asked = map.profile.m();
-        let achieved = map.groups.iter().map(losses_survived).min().unwrap_or(0).min(asked);
+        let achieved = map.groups.iter().map(GroupView::losses_survived).min().unwrap_or(0).min(asked);
         let lost_slots = lost_slots(map);
         let all_full = map.groups.iter().all(|group| group.roles_in_play() == 0);
         let health = if !lost_slots.is_empty() {
@@ -48,28 +48,6 @@ impl Assessment {
         };
         Self { health, protection_asked: asked, protection_achieved: achieved, lost_slots }
     }
-}
-
-/// How many nodes may still be lost, whichever they are. A stand-in shares its node with a parity, so a node's loss
-/// may cost a group more than one member; the costliest nodes are counted first.
-pub fn losses_survived(group: &GroupView) -> usize {
-    let mut costs: Vec<(HostId, usize)> = Vec::new();
-    let full =
-        group.data.iter().filter(|role| role.status == RoleStatus::Full).filter_map(|role| role.primary);
-    for host in full.chain(group.in_sync().map(|(_, host)| host)) {
-        match costs.iter_mut().find(|(known, _)| known.node == host.node) {
-            Some((_, cost)) => *cost += 1,
-            None => costs.push((host, 1)),
-        }
-    }
-    costs.sort_by_key(|&(_, cost)| std::cmp::Reverse(cost));
-    let mut margin = group.margin();
-    costs.iter().take_while(|&&(_, cost)| take(&mut margin, cost)).count()
-}
-
-/// Takes `cost` from `margin` if it is there.
-fn take(margin: &mut usize, cost: usize) -> bool {
-    margin.checked_sub(cost).inspect(|&left| *margin = left).is_some()
 }
 
 fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
@@ -141,7 +119,8 @@ mod tests {
         let hosts: Vec<_> = (0..5).map(host).collect();
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 5).unwrap();
-        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, nodes: vec![], groups }
+        let (layout, nodes) = (Default::default(), vec![]);
+        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, layout, nodes, groups }
     }
 
     #[test]
@@ -165,7 +144,7 @@ mod tests {
         let mut map = map();
         let parity_host = map.groups[0].parity[0];
         map.groups[0].data[0].primary = parity_host;
-        assert_eq!(losses_survived(&map.groups[0]), 1);
+        assert_eq!(map.groups[0].losses_survived(), 1);
         let status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
         map.groups[0].data[0].status = status;
         let found = Assessment::of(&map);

@@ -1,19 +1,20 @@
 //! `gestalt status`: what the map says, what the nodes say, and an exit code for scripts.
 
 mod health;
-mod nodes;
-mod render;
+pub mod nodes;
+pub mod render;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
 use client::Router;
-use cluster::{ClusterMap, GroupId, Profile};
+use cluster::{ClusterMap, GroupId, MemberId, NodeId, Profile, RepairSettings, RoleStatus};
 use serde::Serialize;
 
-use self::health::{Assessment, Health, RoleReport, losses_survived, roles_of};
-use self::nodes::NodeReport;
+use self::health::{Assessment, Health, RoleReport, roles_of};
+use self::nodes::{NodeReport, RepairTotal};
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::units::address;
@@ -47,8 +48,25 @@ struct Status {
     profile: Profile,
     cluster: u64,
     map_version: u64,
+    layout_version: u64,
+    /// Groups by how many node losses they survive.
+    groups_by_margin: BTreeMap<usize, usize>,
+    /// Bytes of items in groups that survive no further loss, as far as their nodes answer.
+    bytes_at_risk: u64,
+    /// Data roles in such groups whose nodes do not answer.
+    roles_at_risk_unknown: usize,
+    draining_nodes: Vec<NodeId>,
+    repair: RepairReport,
     nodes: Vec<NodeReport>,
     groups: Vec<GroupReport>,
+}
+
+/// Settings and progress of repair.
+#[derive(Clone, Debug, Serialize)]
+struct RepairReport {
+    #[serde(flatten)]
+    settings: RepairSettings,
+    progress: RepairTotal,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -81,17 +99,49 @@ async fn gather(map: &ClusterMap) -> Status {
     let group = |view: &cluster::GroupView| GroupReport {
         group: view.group,
         view: view.version.0,
-        losses_survived: losses_survived(view),
+        losses_survived: view.losses_survived(),
         roles: roles_of(view),
     };
+    let nodes = nodes::ask_all(map, LIMIT).await;
+    let mut groups_by_margin = BTreeMap::new();
+    for view in &map.groups {
+        *groups_by_margin.entry(view.losses_survived()).or_insert(0) += 1;
+    }
+    let (bytes_at_risk, roles_at_risk_unknown) = at_risk(map, &nodes);
     Status {
+        layout_version: map.layout.version.0,
+        groups_by_margin,
+        bytes_at_risk,
+        roles_at_risk_unknown,
+        draining_nodes: map.layout.draining().collect(),
+        repair: RepairReport { settings: map.layout.repair, progress: nodes::repair_of_all(&nodes) },
         assessment: Assessment::of(map),
         profile: map.profile,
         cluster: map.cluster.0,
         map_version: map.version,
-        nodes: nodes::ask_all(map, LIMIT).await,
+        nodes,
         groups: map.groups.iter().map(group).collect(),
     }
+}
+
+/// Bytes of items in groups that survive no further loss, and data roles there of which nobody tells.
+fn at_risk(map: &ClusterMap, nodes: &[NodeReport]) -> (u64, usize) {
+    let held: BTreeMap<MemberId, u64> = nodes
+        .iter()
+        .flat_map(|node| &node.roles)
+        .map(|known| (MemberId { group: known.group, role: known.role }, known.item_bytes))
+        .collect();
+    let (mut bytes, mut unknown) = (0, 0);
+    for view in map.groups.iter().filter(|view| view.losses_survived() == 0) {
+        let living = view.data_roles().filter(|(_, known)| known.status != RoleStatus::Lost);
+        for (role, _) in living {
+            match held.get(&MemberId { group: view.group, role }) {
+                Some(held) => bytes += held,
+                None => unknown += 1,
+            }
+        }
+    }
+    (bytes, unknown)
 }
 
 fn verdict(found: &Assessment) -> Result<(), Exit> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::fetch_json;
 use cluster::{ClusterMap, NodeId, NodeInfo, RoleStatus};
 use serde::Serialize;
-use server::NodeStatus;
+use server::{DataRoleStatus, NodeStatus, RepairStatus};
 
 /// One node's line.
 #[derive(Clone, Debug, Serialize)]
@@ -17,6 +17,8 @@ pub struct NodeReport {
     pub incarnation: String,
     /// Whether its lease at the coordinator runs.
     pub alive: bool,
+    /// `up`, `draining`, `drained` (nothing is left on it), `lost`, or `down` (gone, and nothing was left on it).
+    pub state: &'static str,
     /// Failure domain.
     pub zone: String,
     /// Where memcached clients connect.
@@ -35,6 +37,47 @@ pub struct NodeReport {
     pub items: Option<u64>,
     /// Pages that its stand-ins have not repaired yet, if the node answered.
     pub absent_pages: Option<u64>,
+    /// What it rebuilds, if the node answered.
+    pub repair: Option<RepairStatus>,
+    /// What its data roles hold, if the node answered.
+    #[serde(skip)]
+    pub roles: Vec<DataRoleStatus>,
+}
+
+/// What is rebuilt, of one node or of all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RepairTotal {
+    /// Bytes that are done since there was last nothing to do.
+    pub done_bytes: u64,
+    /// Bytes that are left.
+    pub left_bytes: u64,
+    /// Bytes a second of late.
+    pub bytes_per_second: u64,
+    /// Seconds until it is done at this rate; none if nothing moves.
+    pub seconds_left: Option<u64>,
+}
+
+impl From<RepairStatus> for RepairTotal {
+    fn from(status: RepairStatus) -> Self {
+        let RepairStatus { done_bytes, left_bytes, bytes_per_second } = status;
+        let seconds_left = match left_bytes {
+            0 => Some(0),
+            left => left.checked_div(bytes_per_second).map(|seconds| seconds.max(1)),
+        };
+        Self { done_bytes, left_bytes, bytes_per_second, seconds_left }
+    }
+}
+
+/// The repair of all nodes that answered and have something to do.
+pub fn repair_of_all(reports: &[NodeReport]) -> RepairTotal {
+    let active = reports.iter().filter_map(|report| report.repair).filter(|repair| repair.left_bytes > 0);
+    let zero = RepairStatus::default();
+    let all = active.fold(zero, |sum, one| RepairStatus {
+        done_bytes: sum.done_bytes + one.done_bytes,
+        left_bytes: sum.left_bytes + one.left_bytes,
+        bytes_per_second: sum.bytes_per_second + one.bytes_per_second,
+    });
+    all.into()
 }
 
 /// Asks every live node of the map, all at once.
@@ -63,6 +106,7 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         node: info.host.node,
         incarnation: format!("{:016x}", info.host.incarnation.0),
         alive: info.alive,
+        state: state(map, info),
         zone: info.zone.clone(),
         memcached: info.memcached,
         http: info.http,
@@ -72,5 +116,33 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         memory_limit_bytes: answer.map(|status| status.memory.limit_bytes),
         items: answer.map(|status| status.items),
         absent_pages: answer.map(|status| status.absent_pages),
+        repair: answer.map(|status| status.repair),
+        roles: answer.map(|status| status.data_roles.clone()).unwrap_or_default(),
+    }
+}
+
+fn state(map: &ClusterMap, info: &NodeInfo) -> &'static str {
+    let node = info.host.node;
+    let is_empty = map.groups.iter().all(|view| view.roles_on(node) == 0);
+    match (info.alive, map.layout.is_draining(node)) {
+        (true, false) => "up",
+        (true, true) if is_empty => "drained",
+        (true, true) => "draining",
+        (false, true) if is_empty => "down",
+        (false, _) => "lost",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_what_is_left_at_the_present_rate() {
+        let total = |done_bytes, left_bytes, bytes_per_second| {
+            RepairTotal::from(RepairStatus { done_bytes, left_bytes, bytes_per_second }).seconds_left
+        };
+        assert_eq!(total(0, 1000, 100), Some(10));
+        assert_eq!((total(5, 10, 100), total(5, 10, 0), total(5, 0, 0)), (Some(1), None, Some(0)));
     }
 }

@@ -1,9 +1,11 @@
 //! The status as text.
 
+use std::time::Duration;
+
 use cluster::HostId;
 
 use super::health::{Health, RoleReport};
-use super::nodes::NodeReport;
+use super::nodes::{NodeReport, RepairTotal};
 use super::{GroupReport, Status};
 use crate::output::{Table, Tone, tinted};
 use crate::units::Size;
@@ -18,6 +20,7 @@ pub(super) fn text(status: &Status) -> String {
     for range in &status.assessment.lost_slots {
         text.push_str(&format!("lost: slots {}-{}\n", range.first.0, range.last.0));
     }
+    text.push_str(&operations(status));
     text.push('\n');
     text.push_str(&nodes(&status.nodes));
     text.push('\n');
@@ -42,13 +45,52 @@ fn headline(status: &Status) -> String {
     )
 }
 
+/// What is at risk, what is being done about it, and what operators want; nothing if all is well.
+fn operations(status: &Status) -> String {
+    let mut text = String::new();
+    let asked = status.assessment.protection_asked;
+    if status.groups_by_margin.keys().any(|margin| *margin < asked) {
+        let line = |(margin, groups): (&usize, &usize)| format!("{groups} survive {margin}");
+        let lines: Vec<String> = status.groups_by_margin.iter().map(line).collect();
+        text.push_str(&format!("groups by losses survived: {}\n", lines.join(", ")));
+    }
+    if status.bytes_at_risk > 0 || status.roles_at_risk_unknown > 0 {
+        let unknown = match status.roles_at_risk_unknown {
+            0 => String::new(),
+            roles => format!(", and {roles} data roles that do not tell"),
+        };
+        text.push_str(&format!("at risk by the next loss: {}{unknown}\n", Size(status.bytes_at_risk)));
+    }
+    if status.repair.progress.left_bytes > 0 {
+        text.push_str(&format!("repair: {}\n", progress(&status.repair.progress)));
+    }
+    if status.repair.settings.paused {
+        text.push_str("repair is paused: `gestalt repair resume` lets it go on\n");
+    }
+    if !status.draining_nodes.is_empty() {
+        let nodes: Vec<String> = status.draining_nodes.iter().map(|node| node.0.to_string()).collect();
+        text.push_str(&format!("draining: node {}\n", nodes.join(", ")));
+    }
+    text
+}
+
+/// Done of all, rate, time left.
+pub fn progress(total: &RepairTotal) -> String {
+    let all = Size(total.done_bytes + total.left_bytes);
+    let left = match total.seconds_left {
+        Some(seconds) => format!("{} left", humantime::format_duration(Duration::from_secs(seconds))),
+        None => "nothing moves now".to_owned(),
+    };
+    format!("{} of {all}, {} a second, {left}", Size(total.done_bytes), Size(total.bytes_per_second))
+}
+
 fn nodes(nodes: &[NodeReport]) -> String {
     let mut table =
         Table::new(&["node", "state", "memcached", "http", "data", "parity", "memory", "items", "to repair"]);
     for node in nodes {
         table.row(vec![
             node.node.0.to_string(),
-            if node.alive { "up" } else { "lost" }.to_owned(),
+            node.state.to_owned(),
             node.memcached.to_string(),
             node.http.to_string(),
             node.data_roles.to_string(),
@@ -61,7 +103,8 @@ fn nodes(nodes: &[NodeReport]) -> String {
     table.render()
 }
 
-fn memory(node: &NodeReport) -> String {
+/// Used of the cap.
+pub fn memory(node: &NodeReport) -> String {
     match (node.memory_used_bytes, node.memory_limit_bytes) {
         (Some(used), Some(limit)) => format!("{} of {}", Size(used), Size(limit)),
         _ => "-".to_owned(),

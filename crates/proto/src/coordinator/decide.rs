@@ -75,7 +75,7 @@ pub(super) fn cancel_learners(view: &mut GroupView) {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, Profile, Seq, place};
+    use cluster::{Incarnation, NodeId, Profile, Seq, place};
 
     use super::*;
 

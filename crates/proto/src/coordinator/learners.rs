@@ -38,6 +38,9 @@ impl Coordinator {
         let pause = PAUSE_LEASES * self.config.timing.node_lease_us;
         self.learners.refused.retain(|_, at| now.time.since(*at) < pause);
         let Some(map) = &self.map else { return };
+        if map.layout.repair.paused {
+            return;
+        }
         let lease = self.config.timing.node_lease_us;
         let known = |(version, at): (u64, Time)| version == map.version && now.time.since(at) < lease;
         if self.learners.planned.is_some_and(known) {

@@ -1,10 +1,10 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, GroupId, HostId, Learner, MemberId, NodeId, NodeInfo, PlanNode, RoleIndex, RoleStatus, Term,
-    Time, ViewVersion, place_in_zones,
+    ClusterMap, Entry, GroupId, HostId, Layout, Learner, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode,
+    RoleIndex, RoleStatus, Term, Time, ViewVersion, place_in_zones,
 };
-use wire::message::FromCoordinator;
+use wire::message::{FromCoordinator, Registration};
 
 use super::recovery::Former;
 use super::{Coordinator, decide};
@@ -16,8 +16,10 @@ const GRACE_LEASES: u64 = 5;
 /// A process as the coordinator knows it.
 pub(super) struct NodeState {
     info: NodeInfo,
+    entry: Entry,
     last_heard: Time,
     liveness: Liveness,
+    load: NodeLoad,
 }
 
 /// What is known of a process's life.
@@ -29,6 +31,8 @@ enum Liveness {
     Suspected,
     /// It may live, but nobody waits for it any more.
     GivenUp,
+    /// It may live; an operator wants it to count as lost, and it may not come back.
+    Fenced,
     /// It has ended.
     Dead,
 }
@@ -46,6 +50,10 @@ impl NodeState {
         &self.info
     }
 
+    pub(super) fn load(&self) -> NodeLoad {
+        self.load
+    }
+
     fn is_leased(&self) -> bool {
         self.liveness == Liveness::Leased
     }
@@ -53,9 +61,9 @@ impl NodeState {
 
 impl Coordinator {
     /// A process introduces itself.
-    pub(super) fn register(&mut self, now: Now, info: NodeInfo) {
-        let host = info.host;
-        if let Some(reason) = self.refusal(now, &info) {
+    pub(super) fn register(&mut self, now: Now, registration: Registration) {
+        let host = registration.info.host;
+        if let Some(reason) = self.refusal(now, &registration) {
             return self.send(host, FromCoordinator::Refused(reason));
         }
         if let Some(before) = self.nodes.get(&host.node).map(|node| node.info.host)
@@ -66,10 +74,12 @@ impl Coordinator {
             self.lose(now, before);
         }
         let returning = self.nodes.get(&host.node).is_some_and(|node| node.info.host == host);
-        let state = NodeState { info, last_heard: now.time, liveness: Liveness::Leased };
+        let Registration { info, expect } = registration;
+        let (last_heard, load) = (now.time, NodeLoad::default());
+        let state = NodeState { info, entry: expect.entry, last_heard, liveness: Liveness::Leased, load };
         self.nodes.insert(host.node, state);
         match &self.map {
-            None if self.nodes.len() >= usize::from(self.config.nodes) => self.form(),
+            None if self.founders().count() >= usize::from(self.config.nodes) => self.form(),
             None => {}
             Some(map) if returning && self.map_names(host) => {
                 let map = map.clone();
@@ -86,25 +96,63 @@ impl Coordinator {
             .is_some_and(|info| info.host == host && info.alive)
     }
 
-    fn refusal(&self, now: Now, info: &NodeInfo) -> Option<String> {
+    /// The nodes that the cluster forms with.
+    fn founders(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.nodes.values().filter(|node| node.entry == Entry::Founder).map(|node| node.info.host)
+    }
+
+    fn refusal(&self, now: Now, registration: &Registration) -> Option<String> {
+        let info = &registration.info;
         let id = info.host.node;
+        if let Some(reason) = self.unmet(registration) {
+            return Some(reason);
+        }
         match self.nodes.get(&id) {
+            Some(node) if node.info.host == info.host && node.liveness == Liveness::Fenced => {
+                Some(Self::fenced_refusal())
+            }
             Some(node) if node.info.host != info.host && node.is_leased() => {
                 let heard = now.time.since(node.last_heard);
                 (heard < self.config.timing.node_lease_us).then(|| {
                     format!("{id} is already here as another process; stop it first, or wait until its lease has run out")
                 })
             }
-            None if self.map.is_none() && self.nodes.len() >= usize::from(self.config.nodes) => {
+            None if registration.expect.entry == Entry::Joiner => None,
+            None if self.map.is_none() && self.founders().count() >= usize::from(self.config.nodes) => {
                 Some(format!("the cluster is for {} nodes, and they are all here", self.config.nodes))
             }
+            None if self.map.as_ref().is_some_and(|map| map.node(id).is_none()) => Some(format!(
+                "{id} is not one of the nodes that this cluster has formed with: give it --join to add it, or the id of the \
+                 node that it replaces"
+            )),
             _ => None,
         }
     }
 
+    /// What a process expects of its cluster and does not find here.
+    fn unmet(&self, registration: &Registration) -> Option<String> {
+        let (expect, config) = (&registration.expect, &self.config);
+        let cluster = self.map.as_ref().map_or(config.cluster, |map| map.cluster);
+        if let Some(wanted) = expect.cluster.filter(|wanted| *wanted != cluster) {
+            return Some(format!("this node is meant for {wanted}, the coordinator has {cluster}"));
+        }
+        if let Some(wanted) = expect.profile.filter(|wanted| *wanted != config.profile) {
+            return Some(format!(
+                "this node is meant for profile {wanted}, the cluster has {}",
+                config.profile
+            ));
+        }
+        let (mine, theirs) = (expect.shards, config.shards);
+        (mine != 0 && mine != theirs).then(|| {
+            format!("this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}")
+        })
+    }
+
     /// All nodes are here: place the groups.
     fn form(&mut self) {
-        let nodes = self.plan_nodes();
+        let founders: Vec<HostId> = self.founders().collect();
+        let mut nodes = self.plan_nodes();
+        nodes.retain(|node| founders.contains(&node.host));
         match place_in_zones(self.config.profile, &nodes, self.config.groups) {
             Ok(groups) => {
                 let map = ClusterMap {
@@ -112,6 +160,7 @@ impl Coordinator {
                     version: 1,
                     profile: self.config.profile,
                     shards: self.config.shards,
+                    layout: Layout::default(),
                     nodes: self.node_infos(),
                     groups,
                 };
@@ -127,11 +176,20 @@ impl Coordinator {
     }
 
     fn node_infos(&self) -> Vec<NodeInfo> {
-        self.nodes.values().map(|node| NodeInfo { alive: node.is_leased(), ..node.info.clone() }).collect()
+        let zone = |info: &NodeInfo| {
+            let given = self.map.as_ref().and_then(|map| map.layout.zone_of(info.host.node));
+            given.map_or_else(|| info.zone.clone(), str::to_owned)
+        };
+        let info = |node: &NodeState| NodeInfo {
+            alive: node.is_leased(),
+            zone: zone(&node.info),
+            ..node.info.clone()
+        };
+        self.nodes.values().map(info).collect()
     }
 
     /// Nodes have changed: a new map for all.
-    fn publish_nodes(&mut self) {
+    pub(super) fn publish_nodes(&mut self) {
         let nodes = self.node_infos();
         let Some(map) = &mut self.map else { return };
         map.nodes = nodes;
@@ -145,6 +203,10 @@ impl Coordinator {
         let Some(node) = self.nodes.get_mut(&from.node).filter(|node| node.info.host == from) else {
             return false;
         };
+        if node.liveness == Liveness::Fenced {
+            self.turn_away_fenced(from);
+            return false;
+        }
         node.last_heard = now.time;
         if matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp) {
             // It lives after all. What it served has been given away; it may forward, and later host something new.
@@ -154,7 +216,10 @@ impl Coordinator {
         true
     }
 
-    pub(super) fn handle_heartbeat(&mut self, from: HostId, map_version: u64) {
+    pub(super) fn handle_heartbeat(&mut self, from: HostId, map_version: u64, load: NodeLoad) {
+        if let Some(node) = self.nodes.get_mut(&from.node) {
+            node.load = load;
+        }
         self.send(from, FromCoordinator::Alive);
         if let Some(map) = self.map.as_ref().filter(|map| map.version > map_version) {
             let map = map.clone();
@@ -240,18 +305,30 @@ impl Coordinator {
 
     /// All nodes, as the planner looks at them.
     pub(super) fn plan_nodes(&self) -> Vec<PlanNode> {
-        let plan_node = |node: &NodeState| PlanNode {
-            host: node.info.host,
-            zone: node.info.zone.clone(),
-            draining: false,
-            can_host: node.is_leased() && !self.learners.has_refused(node.info.host.node),
-            bytes: 0,
+        let layout = self.map.as_ref().map(|map| &map.layout);
+        let plan_node = |node: &NodeState| {
+            let (host, own) = (node.info.host, &node.info.zone);
+            let given = layout.and_then(|layout| layout.zone_of(host.node));
+            PlanNode {
+                host,
+                zone: given.unwrap_or(own).to_owned(),
+                draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
+                can_host: node.is_leased() && !self.learners.has_refused(host.node),
+                bytes: node.load.member_bytes,
+            }
         };
         self.nodes.values().map(plan_node).collect()
     }
 
+    /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
+    pub(super) fn mark_fenced(&mut self, node: NodeId) -> Option<HostId> {
+        let state = self.nodes.get_mut(&node).filter(|state| state.liveness != Liveness::Dead)?;
+        state.liveness = Liveness::Fenced;
+        Some(state.info.host)
+    }
+
     /// F0 for everything that `host` was.
-    fn lose(&mut self, now: Now, host: HostId) {
+    pub(super) fn lose(&mut self, now: Now, host: HostId) {
         let dead = self.is_dead(host);
         let affected: Vec<GroupId> = self
             .map

@@ -1,9 +1,12 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
 //! `membership` forms the cluster and notices who is lost, `recovery` walks a lost data role from fence to stand-in,
-//! `learners` has new parities built, `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
+//! `learners` has new parities built, `admin` does what operators ask, `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
 //! nothing is reconfigured and everything else goes on.
 
+mod admin;
+#[cfg(test)]
+mod admin_tests;
 mod decide;
 mod learners;
 mod membership;
@@ -11,7 +14,9 @@ mod recovery;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cluster::{ClusterId, ClusterMap, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, Profile, Time};
+use cluster::{
+    ClusterId, ClusterMap, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, NodeLoad, Profile, Time,
+};
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::{Now, Timing};
@@ -91,15 +96,15 @@ impl Coordinator {
     /// A message of `from`. `Register` names the process; later messages on the connection come from the same.
     pub fn handle(&mut self, now: Now, from: HostId, message: ToCoordinator) {
         self.forgive_own_absence(now.time);
-        if let ToCoordinator::Register(info) = message {
-            return self.register(now, info);
+        if let ToCoordinator::Register(registration) = message {
+            return self.register(now, registration);
         }
         if !self.hear(now, from) {
             return;
         }
         match message {
             ToCoordinator::Register(_) => unreachable!("taken above"),
-            ToCoordinator::Heartbeat { map, .. } => self.handle_heartbeat(from, map),
+            ToCoordinator::Heartbeat { map, load, .. } => self.handle_heartbeat(from, map, load),
             ToCoordinator::FetchView { group } => self.send_view(from, group),
             ToCoordinator::Stalled { group, role, term, view, silent } => {
                 self.handle_stalled(now, from, MemberId { group, role }, (term, view), &silent);
@@ -122,6 +127,10 @@ impl Coordinator {
             }
             ToCoordinator::HandedOver { group, role, term, since, asked_at } => {
                 self.handle_handed_over(now, from, MemberId { group, role }, term, (since, asked_at));
+            }
+            ToCoordinator::Admin { id, request } => {
+                let reply = self.administer(now, &request);
+                self.send(from, FromCoordinator::Admin { id, reply });
             }
         }
     }
@@ -162,6 +171,11 @@ impl Coordinator {
     /// What is known of the nodes that have registered.
     pub fn registered(&self) -> impl Iterator<Item = &NodeInfo> {
         self.nodes.values().map(NodeState::info)
+    }
+
+    /// What the nodes said of themselves last.
+    pub fn loads(&self) -> impl Iterator<Item = (NodeId, NodeLoad)> + '_ {
+        self.nodes.iter().map(|(node, state)| (*node, state.load()))
     }
 
     fn send(&mut self, to: HostId, message: FromCoordinator) {

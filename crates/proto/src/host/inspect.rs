@@ -50,7 +50,30 @@ pub struct StreamInfo<'a> {
     pub replica: &'a Replica,
 }
 
+/// What a data role holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoleBytes {
+    /// Which role.
+    pub member: MemberId,
+    /// Bytes of its items.
+    pub item_bytes: u64,
+    /// Pages that are still to be repaired.
+    pub absent_pages: u64,
+}
+
 impl Host {
+    /// What the data roles hold that are served here, by member; those whose stand-in fetches its index are missing.
+    pub fn role_bytes(&self) -> impl Iterator<Item = RoleBytes> + '_ {
+        self.members.primaries.values().filter_map(|primary| {
+            let stats = primary.store()?.stats();
+            Some(RoleBytes {
+                member: primary.member(),
+                item_bytes: stats.item_bytes as u64,
+                absent_pages: stats.absent_pages as u64,
+            })
+        })
+    }
+
     /// The primaries here, by member.
     pub fn primaries(&self) -> impl Iterator<Item = PrimaryInfo<'_>> {
         self.members.primaries.values().map(|primary| PrimaryInfo {

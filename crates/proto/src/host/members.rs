@@ -21,6 +21,7 @@ impl Host {
                 }
             }
             self.config.store.cluster = map.cluster;
+            self.pace.set(map.layout.repair, map.shards);
             let groups = map.groups.clone();
             self.map = Some(map);
             for view in groups {
@@ -33,6 +34,8 @@ impl Host {
         }
         known.version = map.version;
         known.nodes = map.nodes;
+        known.layout = map.layout;
+        self.pace.set(known.layout.repair, known.shards);
         for view in map.groups {
             self.adopt_view(now, view);
         }
@@ -162,7 +165,8 @@ impl Host {
     pub(super) fn with_context<T>(&mut self, now: Now, act: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         let code = self.code.as_ref()?;
         let (timing, limits) = (&self.config.timing, &self.config.limits);
-        Some(act(&mut Context { now, timing, limits, code, out: &mut self.outbox }))
+        let (out, pace) = (&mut self.outbox, &mut self.pace);
+        Some(act(&mut Context { now, timing, limits, code, pace, out }))
     }
 
     /// Runs `act` on a primary of this host; none if it is not here.
@@ -175,7 +179,8 @@ impl Host {
         let primary = self.members.primaries.get_mut(&id)?;
         let code = self.code.as_ref()?;
         let (timing, limits) = (&self.config.timing, &self.config.limits);
-        Some(act(primary, &mut Context { now, timing, limits, code, out: &mut self.outbox }))
+        let (out, pace) = (&mut self.outbox, &mut self.pace);
+        Some(act(primary, &mut Context { now, timing, limits, code, pace, out }))
     }
 
     /// Recovery, F1.

@@ -18,6 +18,7 @@ use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 use wire::op::{Outcome, Request};
 
 use crate::outbox::{Context, Outbox, ReplyTo};
+use crate::pace::Pace;
 use crate::parity::Parity;
 use crate::primary::Primary;
 use crate::{Limits, Now, Timing};
@@ -95,6 +96,7 @@ pub struct Host {
     links: BTreeMap<NodeId, HostId>,
     routes: Routes,
     outbox: Outbox,
+    pace: Pace,
     /// Messages of this host to itself, in order.
     loopback: VecDeque<PeerMessage>,
     actions: VecDeque<Action>,
@@ -127,6 +129,7 @@ impl Host {
             links: BTreeMap::new(),
             routes: Routes::default(),
             outbox: Outbox::default(),
+            pace: Pace::default(),
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             last_tick: Time(0),
@@ -157,7 +160,7 @@ impl Host {
             FromCoordinator::HandOver { group, role, term, since, asked_at } => {
                 self.handle_hand_over(now, MemberId { group, role }, term, since, asked_at);
             }
-            FromCoordinator::Alive | FromCoordinator::Refused(_) => {}
+            FromCoordinator::Alive | FromCoordinator::Refused(_) | FromCoordinator::Admin { .. } => {}
         }
         self.settle(now);
     }
@@ -267,7 +270,8 @@ impl Host {
     fn for_each_primary(&mut self, now: Now, mut act: impl FnMut(&mut Primary, &mut Context<'_>)) {
         let Some(code) = &self.code else { return };
         let (timing, limits) = (&self.config.timing, &self.config.limits);
-        let mut context = Context { now, timing, limits, code, out: &mut self.outbox };
+        let (out, pace) = (&mut self.outbox, &mut self.pace);
+        let mut context = Context { now, timing, limits, code, pace, out };
         for primary in self.members.primaries.values_mut() {
             act(primary, &mut context);
         }
@@ -322,6 +326,7 @@ impl Host {
             None => NO_CODE.get_or_init(|| Code::rs(1, 0).expect("1+0 is a code")),
         };
         let (timing, limits) = (&self.config.timing, &self.config.limits);
-        (&mut self.members.parities, Context { now, timing, limits, code, out: &mut self.outbox })
+        let (out, pace) = (&mut self.outbox, &mut self.pace);
+        (&mut self.members.parities, Context { now, timing, limits, code, pace, out })
     }
 }

@@ -31,6 +31,10 @@ pub struct HostStats {
     pub item_bytes: u64,
     /// Pages that stand-ins have not repaired yet.
     pub absent_pages: u64,
+    /// Bytes that the primaries here have rebuilt: decoded for themselves, or taught to learners.
+    pub rebuilt_bytes: u64,
+    /// Bytes that they have still to rebuild.
+    pub to_rebuild_bytes: u64,
     /// Records that are not yet committed.
     pub uncommitted_records: u64,
     /// Requests that wait in primaries.
@@ -66,11 +70,14 @@ impl HostStats {
             let (evicted, expired) = primary.removed();
             self.evictions += evicted;
             self.reclaimed += expired;
+            self.rebuilt_bytes += primary.repaired_bytes() + primary.taught_bytes();
+            self.to_rebuild_bytes += primary.untaught_bytes();
             if let Some(store) = primary.store() {
                 let stats = store.stats();
                 self.items += stats.items as u64;
                 self.item_bytes += stats.item_bytes as u64;
                 self.absent_pages += store.absent_count() as u64;
+                self.to_rebuild_bytes += u64::from(store.absent_count()) * store::PAGE_BYTES as u64;
             }
         }
         self

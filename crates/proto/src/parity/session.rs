@@ -59,7 +59,10 @@ impl Parity {
         }
         self.remove_session(id);
         self.remove_abandoned(id);
-        if self.budget.try_reserve(Category::Repair, open.pages.len_bytes()).is_err() {
+        let len_bytes = open.pages.len_bytes();
+        if !context.pace.has_memory(self.budget.used(Category::Repair), len_bytes)
+            || self.budget.try_reserve(Category::Repair, len_bytes).is_err()
+        {
             return self.abort(context, from, id);
         }
         self.apply_up_to(context, id.role, open.committed);

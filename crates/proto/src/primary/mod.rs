@@ -55,6 +55,7 @@ pub(crate) struct Primary {
     handing_over: Option<HandingOver>,
     /// Frames sent before this renew no lease.
     lease_from: Time,
+    taught_bytes: u64,
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
     cleared: Option<Seq>,
@@ -115,6 +116,7 @@ impl Primary {
             learners: Vec::new(),
             handing_over: None,
             lease_from: Time(0),
+            taught_bytes: 0,
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,

@@ -13,10 +13,10 @@ use wire::message::{Abort, GroupBody, Open, Page, Read, Residual, SessionId, ToC
 use super::{Phase, Primary};
 use crate::outbox::Context;
 
-/// Pages of a 64 KiB run: the most that one session repairs.
 /// Extents that a starved stand-in may give up within an eighth of a retry time-out.
 const SURRENDERS_PER_WINDOW: u32 = 16;
 
+/// Pages of a 64 KiB run: the most that one session repairs.
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
 const EXTENT_PAGES: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
@@ -37,6 +37,8 @@ pub(super) struct Repair {
     surrendered: (Time, u32),
     /// Sessions in a row that came to nothing: each doubles the next ones' time.
     failures: u32,
+    /// Bytes that sessions have brought.
+    repaired_bytes: u64,
 }
 
 struct Session {
@@ -137,10 +139,14 @@ impl Primary {
             return;
         }
         let mut from = 0;
-        while self.may_repair() && self.repair.count_of(Cause::Sweep) < context.limits.sweep_sessions {
+        while self.may_repair()
+            && self.repair.count_of(Cause::Sweep) < context.limits.sweep_sessions
+            && context.pace.allows(now)
+        {
             let Some(pages) = self.store().and_then(|store| store.next_absent(from)) else { break };
             from = pages.first + pages.count;
             if let Some(absent) = self.absent_part(pages) {
+                context.pace.spend(absent.len_bytes());
                 self.open_session(context, absent, Cause::Sweep);
             }
         }
@@ -286,9 +292,15 @@ impl Primary {
             // The timer opens sessions anew for those who wait.
             return;
         }
+        self.repair.repaired_bytes += bytes.len() as u64;
         self.retry_waiting(context);
         self.demand_waiting(context);
         self.sweep(context);
+    }
+
+    /// Bytes that repair sessions have brought so far.
+    pub(crate) fn repaired_bytes(&self) -> u64 {
+        self.repair.repaired_bytes
     }
 
     /// Pages that came meanwhile may have been written since: the store keeps those. If there is no memory for what

@@ -32,6 +32,8 @@ struct Teaching {
     /// Its stream; moves to the parities that are waited for when the lesson ends.
     peer: Option<ParityPeer>,
     next: Next,
+    /// Pages that were sent.
+    pages: u32,
     /// Number of the next part.
     number: u32,
     /// Parts that were understood.
@@ -99,6 +101,7 @@ impl Primary {
             lesson,
             peer: Some(ParityPeer::for_learner(role, from, self.committed, context.now.time)),
             next: Next::Run(0),
+            pages: 0,
             number: 0,
             understood: 0,
             extents: Bytes::new(),
@@ -154,6 +157,8 @@ impl Primary {
         for at in 0..self.learners.len() {
             let role = self.learners[at].role;
             while let Some(part) = self.next_part(context, at) {
+                self.taught_bytes += part_bytes(&part) as u64;
+                context.pace.spend(part_bytes(&part));
                 self.send_part(context, role, part);
             }
         }
@@ -218,6 +223,26 @@ impl Primary {
         self.teaching(from, role)?.peer.as_mut()
     }
 
+    /// Bytes that this primary has taught so far.
+    pub(crate) fn taught_bytes(&self) -> u64 {
+        self.taught_bytes
+    }
+
+    /// Bytes of the area that are still to be taught.
+    pub(crate) fn untaught_bytes(&self) -> u64 {
+        let Some(touched) = self.store().map(|store| u64::from(store.replica().touched().count())) else {
+            return 0;
+        };
+        let left = |learner: &LearnerPeer| match &learner.lesson {
+            Some(teaching) if matches!(teaching.next, Next::Run(_)) => {
+                touched.saturating_sub(teaching.pages.into())
+            }
+            Some(_) => 0,
+            None => touched,
+        };
+        self.learners.iter().map(left).sum::<u64>() * PAGE_BYTES as u64
+    }
+
     pub(super) fn is_teaching(&self) -> bool {
         !self.learners.is_empty()
     }
@@ -236,9 +261,15 @@ impl Primary {
     }
 
     /// The next part, if the learner may get one more now.
-    fn next_part(&mut self, context: &Context<'_>, at: usize) -> Option<LearnPart> {
+    fn next_part(&mut self, context: &mut Context<'_>, at: usize) -> Option<LearnPart> {
         let Phase::Serving(store) = &self.phase else { return None };
-        let teaching = self.learners[at].lesson.as_mut().filter(|t| t.peer.is_some())?;
+        let learner = &mut self.learners[at];
+        let teaching = learner.lesson.as_mut().filter(|t| t.peer.is_some())?;
+        if teaching.next != Next::Answer && !context.pace.allows(context.now.time) {
+            // It is this side that is slow.
+            learner.moved = context.now.time;
+            return None;
+        }
         if (teaching.number - teaching.understood) as usize >= context.limits.lesson_parts {
             return None;
         }
@@ -246,6 +277,7 @@ impl Primary {
             match touched_run(store, from) {
                 Some((run, part)) => {
                     teaching.next = Next::Run(run + 1);
+                    teaching.pages += pages_of(&part);
                     return Some(part);
                 }
                 None => teaching.next = Next::Segment(0),
@@ -270,6 +302,23 @@ impl Primary {
 impl LearnerPeer {
     fn has_ended(&self) -> bool {
         self.lesson.as_ref().is_some_and(|teaching| teaching.peer.is_none())
+    }
+}
+
+fn pages_of(part: &LearnPart) -> u32 {
+    match part {
+        LearnPart::Run { pages, .. } => pages.count_ones(),
+        _ => 0,
+    }
+}
+
+/// What weighs in a part.
+fn part_bytes(part: &LearnPart) -> usize {
+    match part {
+        LearnPart::Begin { classes, .. } => classes.len(),
+        LearnPart::Run { bytes, .. } => bytes.len(),
+        LearnPart::Segment { entries, .. } => entries.len(),
+        LearnPart::End { extents } => extents.len(),
     }
 }
 

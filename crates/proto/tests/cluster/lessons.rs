@@ -82,6 +82,7 @@ fn map() -> ClusterMap {
         version: 1,
         profile: Profile::rs(1, 1).unwrap(),
         shards: 1,
+        layout: Default::default(),
         nodes: vec![node(0), node(1)],
         groups: vec![view],
     }

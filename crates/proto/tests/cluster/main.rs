@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used)] // a panic is how a test reports
 
 mod lessons;
+mod paced;
 mod starved;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cluster::{ClusterId, HostId, Incarnation, NodeId, NodeInfo, Profile, RoleStatus, Time, UnixSeconds};
+use cluster::{
+    ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
+};
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Submitted,
     Timing, Token,
@@ -75,7 +78,7 @@ impl Cluster {
                 zone: String::new(),
                 alive: true,
             };
-            cluster.coordinator.handle(now, host_id(node), ToCoordinator::Register(info));
+            cluster.coordinator.handle(now, host_id(node), ToCoordinator::Register(info.into()));
         }
         cluster.settle();
         let nodes: Vec<NodeId> = cluster.hosts.keys().copied().collect();
@@ -137,7 +140,7 @@ impl Cluster {
                 self.coordinator.handle(
                     self.now,
                     host_id(node.0),
-                    ToCoordinator::Heartbeat { host: host_id(node.0), map },
+                    ToCoordinator::Heartbeat { host: host_id(node.0), map, load: NodeLoad::default() },
                 );
                 host.tick(self.now);
             }

@@ -8,5 +8,6 @@ mod cluster_life;
 mod deadlines;
 mod harness;
 mod limits;
+mod operators;
 mod ordering;
 mod pages;

@@ -118,7 +118,15 @@ mod tests {
             alive: true,
         };
         let nodes = hosts.iter().map(info).collect();
-        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, nodes, groups }
+        ClusterMap {
+            cluster: ClusterId(1),
+            version: 1,
+            profile,
+            shards: 1,
+            layout: cluster::Layout::default(),
+            nodes,
+            groups,
+        }
     }
 
     #[test]

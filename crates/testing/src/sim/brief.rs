@@ -166,8 +166,8 @@ impl fmt::Display for Brief<'_, GroupMessage> {
 impl fmt::Display for Brief<'_, ToCoordinator> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            ToCoordinator::Register(info) => write!(f, "Register {}", info.host),
-            ToCoordinator::Heartbeat { host, map } => write!(f, "Heartbeat {host} map {map}"),
+            ToCoordinator::Register(registration) => write!(f, "Register {}", registration.info.host),
+            ToCoordinator::Heartbeat { host, map, .. } => write!(f, "Heartbeat {host} map {map}"),
             other => write!(f, "{other:?}"),
         }
     }

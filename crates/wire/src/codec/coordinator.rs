@@ -8,21 +8,21 @@ use cluster::{
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
-use crate::message::{FromCoordinator, ToCoordinator};
+use crate::message::{FromCoordinator, Registration, ToCoordinator};
 
 wire_newtypes!(ClusterId, NodeId, Incarnation);
 wire_struct!(HostId { node, incarnation });
 
 /// Most nodes of a map: as many as there are node ids.
-const MAX_NODES: u32 = 1 << 16;
+pub(super) const MAX_NODES: u32 = 1 << 16;
 /// Most groups of a map; the frame's length bounds them sooner.
-const MAX_GROUPS: u32 = 1 << 20;
+pub(super) const MAX_GROUPS: u32 = 1 << 20;
 /// Most roles of a group.
 const MAX_ROLES: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
 
 wire_choice!(ToCoordinator {
     0 => Register { 0: node },
-    1 => Heartbeat { host: host, map: map },
+    1 => Heartbeat { host: host, map: map, load: load },
     2 => FetchView { group: group },
     3 => Stalled { group: group, role: role, term: term, view: view, silent: silent },
     4 => Repaired { group: group, role: role, term: term },
@@ -33,6 +33,7 @@ wire_choice!(ToCoordinator {
     7 => CaughtUp { group: group, role: role, term: term, learner: learner, lesson: lesson },
     8 => GaveUp { group: group, learner: learner, since: since },
     9 => HandedOver { group: group, role: role, term: term, since: since, asked_at: asked_at },
+    10 => Admin { id: id, request: request },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -42,9 +43,11 @@ wire_choice!(FromCoordinator {
     4 => Settle { group: group, role: role, term: term, parity: parity, upto: upto },
     5 => Alive {},
     6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at },
+    7 => Admin { id: id, reply: reply },
 });
 
-wire_struct!(ClusterMap { cluster, version, profile, shards, nodes, groups });
+wire_struct!(Registration { info, expect });
+wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
 wire_struct!(GroupView { group, version, data, parity, learners });
 wire_struct!(DataRole { primary, term, status });

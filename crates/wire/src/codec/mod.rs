@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
 
+mod admin;
 mod coordinator;
 mod group;
 mod link;
@@ -31,6 +32,9 @@ pub enum BadBody {
     /// Text that is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
+    /// A table whose keys do not ascend.
+    #[error("a table is out of order")]
+    Order,
     /// A profile outside its bounds.
     #[error("a profile is out of bounds")]
     Profile,
@@ -222,6 +226,20 @@ impl<T: Wire> Wire for Option<T> {
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         Ok(if bool::take(from)? { Some(T::take(from)?) } else { None })
+    }
+}
+
+impl<T: Wire, E: Wire> Wire for Result<T, E> {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.is_ok().put(out);
+        match self {
+            Ok(value) => value.put(out),
+            Err(error) => error.put(out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(if bool::take(from)? { Ok(T::take(from)?) } else { Err(E::take(from)?) })
     }
 }
 

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use cluster::{
-    ClusterId, ClusterMap, DataRole, GroupId, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
-    Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry,
+    Expectations, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, NodeId, NodeInfo,
+    NodeLayout, NodeLoad, NodeState, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus, Seq, StopReport,
+    Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
@@ -110,7 +112,7 @@ macro_rules! choices {
 
 numbers!(u8, u16, u32, u64);
 newtypes!(ClusterId, NodeId, Incarnation, GroupId, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion);
-newtypes!(Addr, IndexHash, RunClass);
+newtypes!(Addr, IndexHash, RunClass, LayoutVersion);
 
 impl Sample for bool {
     fn sample(from: &mut Gen) -> Self {
@@ -164,6 +166,18 @@ impl Sample for (RoleIndex, HostId) {
     }
 }
 
+impl<T: Sample, E: Sample> Sample for Result<T, E> {
+    fn sample(from: &mut Gen) -> Self {
+        if from.one_in(2) { Ok(from.of()) } else { Err(from.of()) }
+    }
+}
+
+impl Sample for std::collections::BTreeMap<NodeId, NodeLayout> {
+    fn sample(from: &mut Gen) -> Self {
+        (0..from.len(6)).map(|_| (from.of(), from.of())).collect()
+    }
+}
+
 impl Sample for Profile {
     fn sample(from: &mut Gen) -> Self {
         Self::rs(1 + from.below(32) as u32, from.below(9) as u32).expect("within bounds")
@@ -184,7 +198,15 @@ impl Sample for SocketAddr {
 structs! {
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, zone, alive }
-    ClusterMap { cluster, version, profile, shards, nodes, groups }
+    ClusterMap { cluster, version, profile, shards, layout, nodes, groups }
+    Layout { version, nodes, repair }
+    NodeLayout { state, zone }
+    RepairSettings { paused, bytes_per_second, memory_bytes }
+    AdminRequest { expect, command }
+    StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost }
+    NodeLoad { used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second }
+    Expectations { cluster, profile, shards, entry }
+    Registration { info, expect }
     GroupView { group, version, data, parity, learners }
     DataRole { primary, term, status }
     Learner { role, host, since, whole }
@@ -241,18 +263,30 @@ choices! {
     }
     PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } }
     ToCoordinator {
-        0 Register { 0 } 1 Heartbeat { host, map } 2 FetchView { group }
+        0 Register { 0 } 1 Heartbeat { host, map, load } 2 FetchView { group }
         3 Stalled { group, role, term, view, silent } 4 Repaired { group, role, term }
         5 Fenced { group, role, term, parity, received, applied, quiet_us } 6 Settled { group, role, term, parity }
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
-        9 HandedOver { group, role, term, since, asked_at }
+        9 HandedOver { group, role, term, since, asked_at } 10 Admin { id, request }
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
     }
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }
-        4 Settle { group, role, term, parity, upto } 5 Alive {} 6 HandOver { group, role, term, since, asked_at }
+        4 Settle { group, role, term, parity, upto } 5 Alive {} 6 HandOver { group, role, term, since, asked_at } 7 Admin { id, reply }
+    }
+    NodeState { 0 Active {} 1 Draining {} }
+    OnLoss { 0 Refuse {} 1 Accept {} }
+    Entry { 0 Founder {} 1 Joiner {} }
+    AdminCommand {
+        0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node } 4 PauseRepair {}
+        5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
+    }
+    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } }
+    AdminError {
+        0 NotFormed {} 1 VersionConflict { named, have } 2 UnknownNode { node }
+        3 NotEnoughNodes { node, left, profile, needed } 4 WouldLoseData { reason, way_out } 5 BadLayout { reason }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
     Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } }

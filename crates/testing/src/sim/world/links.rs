@@ -152,7 +152,8 @@ impl World {
                 self.shards[host].host.as_ref().and_then(proto::Host::map).map_or(0, |map| map.version)
             });
             let map = versions.min().unwrap_or(0);
-            self.send_up(node, ToCoordinator::Heartbeat { host: self.nodes[node].id, map });
+            let load = cluster::NodeLoad::default();
+            self.send_up(node, ToCoordinator::Heartbeat { host: self.nodes[node].id, map, load });
         }
     }
 
@@ -168,7 +169,7 @@ impl World {
         }
         state.line.connected = true;
         state.line.epoch += 1;
-        let register = ToCoordinator::Register(state.info());
+        let register = ToCoordinator::Register(state.info().into());
         self.notice_lost_line(node);
         self.send_up(node, register);
     }

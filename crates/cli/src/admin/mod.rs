@@ -1,0 +1,115 @@
+//! What operators do: `gestalt node`, `gestalt layout`, `gestalt repair`. Each asks the coordinator, through any node.
+
+pub mod layout;
+pub mod node;
+pub mod repair;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+use client::{HttpError, Router, post_json};
+use cluster::{AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterMap, Layout, LayoutVersion};
+use serde::Deserialize;
+
+use crate::exit::Exit;
+use crate::output::Format;
+use crate::units::address;
+
+/// How long a page may take.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How long the coordinator may take, by way of a node that gives up before.
+const ORDER_LIMIT: Duration = Duration::from_secs(7);
+
+/// Whom to ask, and how to print.
+#[derive(Args, Clone, Debug)]
+pub struct Target {
+    /// HTTP address of the coordinator or of any node; commands that change something are taken on its own machine only
+    #[arg(long, global = true, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
+    http: SocketAddr,
+    /// How to print
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// That a change was made from another layout than the one that is there is a conflict.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Expect {
+    /// Do it only if the layout is still of this version (`gestalt layout show`)
+    #[arg(long, value_name = "VERSION")]
+    expect: Option<u64>,
+}
+
+impl Target {
+    /// The newest map.
+    async fn map(&self) -> Result<ClusterMap, Exit> {
+        let router = Router::fetch(&[self.http], LIMIT).await.map_err(|error| {
+            Exit::Unreachable(format!(
+                "{error}: start a cluster with `gestalt local`, or give another node's --http"
+            ))
+        })?;
+        Ok(router.map().clone())
+    }
+
+    /// Asks the coordinator.
+    async fn order(&self, expect: Expect, command: AdminCommand) -> Result<AdminAnswer, Exit> {
+        let request = AdminRequest { expect: expect.expect.map(LayoutVersion), command };
+        let body = post_json(self.http, "/admin", &request, ORDER_LIMIT).await.map_err(explain)?;
+        serde_json::from_slice(&body)
+            .map_err(|error| Exit::Unreachable(format!("http://{}/admin: {error}", self.http)))
+    }
+
+    /// Asks for a change; the layout after it.
+    async fn change(&self, expect: Expect, command: AdminCommand) -> Result<Layout, Exit> {
+        match self.order(expect, command).await? {
+            AdminAnswer::Layout(layout) => Ok(layout),
+            AdminAnswer::CanStop(_) => Err(Exit::unreachable("the coordinator answered another question")),
+        }
+    }
+}
+
+/// A refusal has a text and an exit code of its kind; whatever else went wrong is "unreachable".
+fn explain(error: HttpError) -> Exit {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+        message: String,
+    }
+    let HttpError::Status { body, .. } = &error else { return Exit::unreachable(error) };
+    let Ok(refusal) = serde_json::from_slice::<Refusal>(body) else {
+        let text = String::from_utf8_lossy(body);
+        return Exit::Unreachable(format!("{error}: {}", text.trim()));
+    };
+    let message = refusal.message;
+    match serde_json::from_slice::<AdminError>(body) {
+        Ok(AdminError::NotFormed) => Exit::Unreachable(message),
+        Ok(AdminError::NotEnoughNodes { .. }) => Exit::Degraded(message),
+        Ok(AdminError::WouldLoseData { .. }) => Exit::AtRisk(message),
+        Ok(_) => Exit::Usage(message),
+        Err(_) if refusal.error == "not_here" => Exit::Usage(message),
+        Err(_) => Exit::Unreachable(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_the_exit_code_of_their_kind() {
+        let code = |body: &str| {
+            let (address, path) = (SocketAddr::from(([127, 0, 0, 1], 1)), "/admin".to_owned());
+            explain(HttpError::Status { address, path, status: 409, body: body.as_bytes().to_vec() })
+        };
+        let conflict = r#"{"error":"version_conflict","named":1,"have":2,"message":"so"}"#;
+        assert!(matches!(code(conflict), Exit::Usage(text) if text == "so"));
+        let loss = r#"{"error":"would_lose_data","reason":"a","way_out":"b","message":"a: b"}"#;
+        assert!(matches!(code(loss), Exit::AtRisk(_)));
+        let nowhere =
+            r#"{"error":"not_enough_nodes","node":1,"left":4,"profile":"rs(3+2)","needed":5,"message":"so"}"#;
+        assert!(matches!(code(nowhere), Exit::Degraded(_)));
+        assert!(matches!(code(r#"{"error":"no_coordinator","message":"so"}"#), Exit::Unreachable(_)));
+        assert!(matches!(code(r#"{"error":"not_here","message":"so"}"#), Exit::Usage(_)));
+        assert!(matches!(code("<html>"), Exit::Unreachable(text) if text.ends_with("<html>")));
+    }
+}

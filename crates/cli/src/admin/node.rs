@@ -1,0 +1,277 @@
+//! `gestalt node`: who is there, and what becomes of it.
+
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use cluster::{AdminAnswer, AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
+use serde::Serialize;
+use tokio::time::sleep;
+
+use super::{Expect, LIMIT, Target};
+use crate::exit::Exit;
+use crate::output::{self, Format, Table};
+use crate::progress::Progress;
+use crate::status::nodes::{self, NodeReport};
+use crate::status::render;
+use crate::units::duration;
+
+/// How often a drain is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt node list
+  gestalt node can-stop 3 && kill 4711     stop a process only if that loses nothing
+  gestalt node drain 3 --wait              move everything off node 3
+  gestalt node undrain 3
+  gestalt node fence 3                     do not wait for node 3 any more
+
+Restarting every node in turn: docs/operations.md.
+
+Exit codes: 0 ok, 1 wrong usage or a conflict, 2 unreachable, 3 degraded or no place to go, 4 data at risk.";
+
+/// List nodes, empty them, fence them, ask whether one may be stopped.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct NodeArgs {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// All nodes: state, zone, addresses, roles, memory
+    #[command(after_help = "Example: gestalt node list -o json")]
+    List,
+    /// Move everything off a node; it takes nothing new, through restarts too, until `undrain`
+    #[command(after_help = "Example: gestalt node drain 3 --wait --timeout 10min")]
+    Drain {
+        /// Id of the node
+        node: u16,
+        /// Return when the node is empty; shows progress on a terminal
+        #[arg(long)]
+        wait: bool,
+        /// With --wait: give up after this long, with exit code 3; the drain goes on
+        #[arg(long, value_parser = duration, requires = "wait")]
+        timeout: Option<Duration>,
+        #[command(flatten)]
+        expect: Expect,
+    },
+    /// Let a node host members again
+    #[command(after_help = "Example: gestalt node undrain 3")]
+    Undrain {
+        /// Id of the node
+        node: u16,
+        #[command(flatten)]
+        expect: Expect,
+    },
+    /// Treat a node's process as dead from now on, without waiting for it
+    #[command(after_help = "\
+Example: gestalt node fence 3
+
+What the process served goes to others at once, as if it had died. If it lives after all it is cut off: the others reject its
+term, and the coordinator tells it to end. Memory that only it had is lost with it; that is refused unless --accept-loss is
+given. Use it when a machine hangs, or when the coordinator waits for one that will not come back.")]
+    Fence {
+        /// Id of the node
+        node: u16,
+        /// Do it even if data is lost by it
+        #[arg(long)]
+        accept_loss: bool,
+        #[command(flatten)]
+        expect: Expect,
+    },
+    /// Would it lose anything to stop this node now? Exit code 0 no, 3 no but the next loss would, 4 yes
+    #[command(after_help = "Example: gestalt node can-stop 3 && systemctl stop gestalt")]
+    CanStop {
+        /// Id of the node
+        node: u16,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// With the exit code of the kind.
+pub async fn run(args: &NodeArgs) -> Result<(), Exit> {
+    let target = &args.target;
+    match &args.action {
+        Action::List => list(target).await,
+        Action::Drain { node, wait, timeout, expect } => {
+            let node = NodeId(*node);
+            let layout = target.change(*expect, AdminCommand::Drain { node }).await?;
+            if *wait {
+                wait_until_empty(target, node, &layout, *timeout).await
+            } else {
+                told(target, node, &layout).await
+            }
+        }
+        Action::Undrain { node, expect } => {
+            let node = NodeId(*node);
+            let layout = target.change(*expect, AdminCommand::Undrain { node }).await?;
+            told(target, node, &layout).await
+        }
+        Action::Fence { node, accept_loss, expect } => {
+            let loss = if *accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
+            let command = AdminCommand::Fence { node: NodeId(*node), loss };
+            let layout = target.change(*expect, command).await?;
+            say(
+                target.output,
+                &Changed {
+                    node: NodeId(*node),
+                    state: "fenced",
+                    roles_left: 0,
+                    layout_version: layout.version.0,
+                },
+            );
+            Ok(())
+        }
+        Action::CanStop { node } => can_stop(target, NodeId(*node)).await,
+    }
+}
+
+async fn list(target: &Target) -> Result<(), Exit> {
+    let map = target.map().await?;
+    let reports = nodes::ask_all(&map, LIMIT).await;
+    match target.output {
+        Format::Table => output::print(&table(&reports)),
+        Format::Json => output::print_json(&reports),
+    }
+    Ok(())
+}
+
+fn table(reports: &[NodeReport]) -> String {
+    let mut table = Table::new(&["node", "state", "zone", "memcached", "http", "data", "parity", "memory"]);
+    for node in reports {
+        table.row(vec![
+            node.node.0.to_string(),
+            node.state.to_owned(),
+            if node.zone.is_empty() { "-".to_owned() } else { node.zone.clone() },
+            node.memcached.to_string(),
+            node.http.to_string(),
+            node.data_roles.to_string(),
+            node.parity_roles.to_string(),
+            render::memory(node),
+        ]);
+    }
+    table.render()
+}
+
+/// What a change has done.
+#[derive(Serialize)]
+struct Changed {
+    node: NodeId,
+    state: &'static str,
+    roles_left: usize,
+    layout_version: u64,
+}
+
+fn say(format: Format, changed: &Changed) {
+    match format {
+        Format::Json => output::print_json(changed),
+        Format::Table => {
+            let left = match (changed.state, changed.roles_left) {
+                ("draining", 1) => ": 1 role is still on it".to_owned(),
+                ("draining", roles) => format!(": {roles} roles are still on it"),
+                _ => String::new(),
+            };
+            output::print(&format!("node {} is {}{left}\n", changed.node.0, changed.state));
+        }
+    }
+}
+
+fn roles_left(map: &ClusterMap, node: NodeId) -> usize {
+    map.groups.iter().map(|view| view.roles_on(node)).sum()
+}
+
+async fn told(target: &Target, node: NodeId, layout: &Layout) -> Result<(), Exit> {
+    let map = target.map().await?;
+    let roles = roles_left(&map, node);
+    let state = match (layout.is_draining(node), roles) {
+        (false, _) => "active",
+        (true, 0) => "drained",
+        (true, _) => "draining",
+    };
+    say(target.output, &Changed { node, state, roles_left: roles, layout_version: layout.version.0 });
+    Ok(())
+}
+
+/// Until `node` hosts nothing any more.
+async fn wait_until_empty(
+    target: &Target,
+    node: NodeId,
+    layout: &Layout,
+    timeout: Option<Duration>,
+) -> Result<(), Exit> {
+    let started = Instant::now();
+    let mut progress = Progress::start();
+    let mut at_first = None;
+    loop {
+        let map = target.map().await?;
+        // A node's map may be a little older than the coordinator's.
+        let current = map.layout.version >= layout.version;
+        if current && !map.layout.is_draining(node) {
+            return Err(Exit::Degraded(format!("somebody has called off the drain of {node}")));
+        }
+        let left = roles_left(&map, node);
+        if current && left == 0 {
+            drop(progress);
+            return told(target, node, &map.layout).await;
+        }
+        if timeout.is_some_and(|limit| started.elapsed() >= limit) {
+            return Err(Exit::Degraded(format!(
+                "{node} still has {left} roles: the drain goes on; look again with `gestalt node list`, or call it off \
+                 with `gestalt node undrain {}`",
+                node.0
+            )));
+        }
+        if progress.is_due() {
+            let all = *at_first.get_or_insert(left);
+            let total = nodes::repair_of_all(&nodes::ask_all(&map, LIMIT).await);
+            progress.show(|| format!("{node}: {left} of {all} roles left, {}", render::progress(&total)));
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The coordinator's report, with a verdict.
+#[derive(Serialize)]
+struct Verdict {
+    #[serde(flatten)]
+    report: StopReport,
+    /// `yes`, `degraded` (the next loss would lose data) or `no`.
+    verdict: &'static str,
+}
+
+async fn can_stop(target: &Target, node: NodeId) -> Result<(), Exit> {
+    let answer = target.order(Expect::default(), AdminCommand::CanStop { node }).await?;
+    let AdminAnswer::CanStop(report) = answer else {
+        return Err(Exit::unreachable("the coordinator answered another question"));
+    };
+    let verdict = match report.losses_survived_after {
+        Some(1..) => "yes",
+        Some(0) if report.data_roles + report.parity_roles == 0 => "yes",
+        Some(0) => "degraded",
+        None => "no",
+    };
+    let (data, parity) = (report.data_roles, report.parity_roles);
+    let roles = format!("{node} serves {data} data roles and hosts {parity} parity roles");
+    let result = match verdict {
+        "yes" => Ok(()),
+        "degraded" => Err(Exit::Degraded(format!(
+            "{roles}: stopping it loses nothing, but then the next loss would; drain it first, or wait for the repair"
+        ))),
+        _ => Err(Exit::AtRisk(format!(
+            "{roles}: stopping it loses data in {} groups; drain it first, or wait for the repair",
+            report.groups_lost.len()
+        ))),
+    };
+    match target.output {
+        Format::Json => output::print_json(&Verdict { report, verdict }),
+        Format::Table if result.is_ok() => output::print(&format!("{roles}: stopping it loses nothing\n")),
+        Format::Table => {}
+    }
+    result
+}

@@ -1,0 +1,266 @@
+//! What operators ask of the coordinator, and its answers: plain data.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, NodeId, NodeState, Profile};
+
+/// One thing that an operator asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminRequest {
+    /// The layout that it was decided on: another one is a conflict. None = whatever is there now.
+    #[serde(default)]
+    pub expect: Option<LayoutVersion>,
+    /// What.
+    pub command: AdminCommand,
+}
+
+/// What an operator may ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminCommand {
+    /// Make a node empty.
+    Drain {
+        /// Which.
+        node: NodeId,
+    },
+    /// Let a node host members again.
+    Undrain {
+        /// Which.
+        node: NodeId,
+    },
+    /// Treat a node's process as dead from now on; it may not come back but as a new one.
+    Fence {
+        /// Which.
+        node: NodeId,
+        /// What to do if that loses data.
+        loss: OnLoss,
+    },
+    /// Would it do harm to stop this node now?
+    CanStop {
+        /// Which.
+        node: NodeId,
+    },
+    /// Rebuild nothing in the background.
+    PauseRepair,
+    /// Go on.
+    ResumeRepair,
+    /// Change the limits that are given; 0 = no limit.
+    LimitRepair {
+        /// Bytes a second of one node.
+        bytes_per_second: Option<u64>,
+        /// Memory of one node.
+        memory_bytes: Option<u64>,
+    },
+    /// Put this layout in the place of the one whose version it names.
+    Apply {
+        /// All of it.
+        layout: Layout,
+    },
+}
+
+/// What to do about a loss of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLoss {
+    /// Do not do it.
+    #[default]
+    Refuse,
+    /// Do it: the data is known to be gone, or is not worth waiting for.
+    Accept,
+}
+
+/// What an operator is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminAnswer {
+    /// It is done; this is the layout now.
+    Layout(Layout),
+    /// What it would mean to stop a node.
+    CanStop(StopReport),
+}
+
+/// What it would mean to stop a node now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopReport {
+    /// The node.
+    pub node: NodeId,
+    /// Data roles that it serves: their keys would pause until a stand-in serves them.
+    pub data_roles: u32,
+    /// Parity roles that it hosts, learners included.
+    pub parity_roles: u32,
+    /// Node losses that each of its groups would still survive without it, the least of all; none if one of them would lose
+    /// data by the stop itself.
+    pub losses_survived_after: Option<u32>,
+    /// Groups that would lose data by the stop itself.
+    pub groups_lost: Vec<GroupId>,
+}
+
+/// Why the coordinator does not do it. The text says what to do next.
+#[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "error")]
+pub enum AdminError {
+    /// Nothing can be changed yet.
+    #[error("the cluster has not formed yet: start the nodes that are missing")]
+    NotFormed,
+    /// Somebody else was faster.
+    #[error(
+        "the layout is version {have} by now, this change was made from version {named}: look at `gestalt layout show`, \
+         and make the change again if it is still wanted"
+    )]
+    VersionConflict {
+        /// The version that was named.
+        named: LayoutVersion,
+        /// The version that is there.
+        have: LayoutVersion,
+    },
+    /// There is no such node.
+    #[error("{node} is not a node of this cluster: `gestalt node list` names them")]
+    UnknownNode {
+        /// The id that was named.
+        node: NodeId,
+    },
+    /// Members would have no place to go.
+    #[error(
+        "without {node} there are {left} nodes that may host members, profile {profile} needs {needed}: start another node \
+         with `gestalt serve --join`, or undrain one"
+    )]
+    NotEnoughNodes {
+        /// The node that would be emptied.
+        node: NodeId,
+        /// Living nodes that would remain and are not draining.
+        left: u32,
+        /// The cluster's protection.
+        profile: Profile,
+        /// Nodes that it needs.
+        needed: u32,
+    },
+    /// Data would be lost.
+    #[error("{reason}: {way_out}")]
+    WouldLoseData {
+        /// How.
+        reason: String,
+        /// What to do instead.
+        way_out: String,
+    },
+    /// A layout that makes no sense.
+    #[error("{reason}")]
+    BadLayout {
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+}
+
+/// What the coordinator says to a request.
+pub type AdminReply = Result<AdminAnswer, AdminError>;
+
+/// What a node tells of itself with every heartbeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLoad {
+    /// Memory in use, in bytes.
+    pub used_bytes: u64,
+    /// Its cap; 0 if the node has not said anything yet.
+    pub limit_bytes: u64,
+    /// What of it members take: areas, parities, indexes.
+    pub member_bytes: u64,
+    /// Bytes that were rebuilt since it last had nothing to rebuild.
+    pub repair_done_bytes: u64,
+    /// Bytes that are still to be rebuilt.
+    pub repair_left_bytes: u64,
+    /// Bytes a second of late.
+    pub repair_bytes_per_second: u64,
+}
+
+/// What a process expects of the cluster that it registers with, and how it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expectations {
+    /// The cluster that it is meant for; none = any.
+    pub cluster: Option<ClusterId>,
+    /// The protection that it is meant for; none = any.
+    pub profile: Option<Profile>,
+    /// Its workers; 0 = whatever the cluster has.
+    pub shards: u16,
+    /// Whether it may become a new node of a cluster that has formed.
+    pub entry: Entry,
+}
+
+/// As what a process comes to a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Entry {
+    /// One of those that the cluster forms with, in its first or a later life.
+    #[default]
+    Founder,
+    /// A further node: waits until the cluster has formed, and comes without members.
+    Joiner,
+}
+
+impl StopReport {
+    /// What it would mean to stop `node`, going by the views of `map`. Whoever is silent counts as lost.
+    #[must_use]
+    pub fn of(map: &ClusterMap, node: NodeId) -> Self {
+        let hosted = || map.groups.iter().filter(move |view| view.roles_on(node) > 0);
+        let data = |view: &GroupView| {
+            view.data.iter().filter(|role| role.primary.is_some_and(|host| host.node == node)).count()
+        };
+        let dead = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
+        let gone: Vec<NodeId> = dead.chain([node]).collect();
+        let without = |view: &GroupView| view.losses_survived_without(&gone);
+        let data_roles: usize = hosted().map(data).sum();
+        let roles: usize = hosted().map(|view| view.roles_on(node)).sum();
+        let least = hosted().map(without).min().unwrap_or(Some(map.profile.m()));
+        Self {
+            node,
+            data_roles: count(data_roles),
+            parity_roles: count(roles - data_roles),
+            losses_survived_after: least.map(count),
+            groups_lost: hosted().filter(|view| without(view).is_none()).map(|view| view.group).collect(),
+        }
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl AdminCommand {
+    /// The node that is meant, if it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<NodeId> {
+        match *self {
+            Self::Drain { node }
+            | Self::Undrain { node }
+            | Self::Fence { node, .. }
+            | Self::CanStop { node } => Some(node),
+            Self::PauseRepair | Self::ResumeRepair | Self::LimitRepair { .. } | Self::Apply { .. } => None,
+        }
+    }
+}
+
+impl Layout {
+    /// The layout after `command`, unless it is one that changes nothing of it (`Fence`, `CanStop`). The version is as it was.
+    #[must_use]
+    pub fn after(&self, command: &AdminCommand) -> Option<Self> {
+        let mut layout = self.clone();
+        match command {
+            AdminCommand::Drain { node } => {
+                layout.nodes.entry(*node).or_default().state = NodeState::Draining;
+            }
+            AdminCommand::Undrain { node } => {
+                layout.nodes.entry(*node).or_default().state = NodeState::Active;
+            }
+            AdminCommand::PauseRepair => layout.repair.paused = true,
+            AdminCommand::ResumeRepair => layout.repair.paused = false,
+            AdminCommand::LimitRepair { bytes_per_second, memory_bytes } => {
+                let repair = &mut layout.repair;
+                repair.bytes_per_second = bytes_per_second.unwrap_or(repair.bytes_per_second);
+                repair.memory_bytes = memory_bytes.unwrap_or(repair.memory_bytes);
+            }
+            AdminCommand::Apply { layout: wanted } => {
+                layout = Self { version: self.version, ..wanted.clone() };
+            }
+            AdminCommand::Fence { .. } | AdminCommand::CanStop { .. } => return None,
+        }
+        Some(layout.normalized())
+    }
+}

@@ -1,0 +1,80 @@
+//! How much more a group can lose.
+
+use crate::{GroupView, NodeId, RoleStatus};
+
+impl GroupView {
+    /// How many nodes may still be lost, whichever they are. A stand-in shares its node with a parity, so a node's loss
+    /// may cost a group more than one member; the costliest nodes are counted first.
+    #[must_use]
+    pub fn losses_survived(&self) -> usize {
+        let mut costs: Vec<(NodeId, usize)> = Vec::new();
+        let full = self.data.iter().filter(|role| role.status == RoleStatus::Full);
+        let full = full.filter_map(|role| role.primary);
+        for host in full.chain(self.in_sync().map(|(_, host)| host)) {
+            match costs.iter_mut().find(|(known, _)| *known == host.node) {
+                Some((_, cost)) => *cost += 1,
+                None => costs.push((host.node, 1)),
+            }
+        }
+        costs.sort_by_key(|&(_, cost)| std::cmp::Reverse(cost));
+        let mut margin = self.margin();
+        costs.iter().take_while(|&&(_, cost)| take(&mut margin, cost)).count()
+    }
+
+    /// As [`Self::losses_survived`], once the nodes `gone` are lost; none if that loses data.
+    #[must_use]
+    pub fn losses_survived_without(&self, gone: &[NodeId]) -> Option<usize> {
+        let mut view = self.clone();
+        for role in &mut view.data {
+            if role.primary.is_some_and(|host| gone.contains(&host.node)) {
+                role.primary = None;
+                role.status = RoleStatus::Fenced;
+            }
+        }
+        for parity in &mut view.parity {
+            *parity = parity.filter(|host| !gone.contains(&host.node));
+        }
+        view.learners.retain(|learner| !gone.contains(&learner.host.node));
+        let bearable = view.roles_in_play() <= view.in_sync().count();
+        bearable.then(|| view.losses_survived())
+    }
+}
+
+/// Takes `cost` from `margin` if it is there.
+fn take(margin: &mut usize, cost: usize) -> bool {
+    margin.checked_sub(cost).inspect(|&left| *margin = left).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HostId, Incarnation, Profile, Seq, place};
+
+    fn view() -> GroupView {
+        let host = |node| HostId { node: NodeId(node), incarnation: Incarnation(1) };
+        let hosts: Vec<_> = (0..5).map(host).collect();
+        place(Profile::rs(3, 2).unwrap(), &hosts, 1).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_stand_in_beside_a_parity_makes_its_node_count_twice() {
+        let mut view = view();
+        assert_eq!(view.losses_survived(), 2);
+        view.data[0].primary = view.parity[0];
+        assert_eq!(view.losses_survived(), 1);
+        view.data[0].status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
+        assert_eq!(view.losses_survived(), 1);
+    }
+
+    #[test]
+    fn without_a_node_one_loss_less_is_survived_and_beyond_the_parities_none_is() {
+        let mut view = view();
+        assert_eq!(view.losses_survived_without(&[]), Some(2));
+        assert_eq!(view.losses_survived_without(&[NodeId(0)]), Some(1));
+        assert_eq!(view.losses_survived_without(&[NodeId(4)]), Some(1));
+        assert_eq!(view.losses_survived_without(&[NodeId(4), NodeId(1)]), Some(0));
+        view.parity[0] = None;
+        assert_eq!(view.losses_survived_without(&[NodeId(4), NodeId(1)]), None);
+        assert_eq!(view.losses_survived_without(&[NodeId(9)]), Some(1));
+    }
+}

@@ -1,0 +1,192 @@
+//! What operators ask: who is to be emptied, who counts as dead, how fast is rebuilt.
+//!
+//! A change is made from one version of the layout, or not at all: of two operators at once one is told that the other was
+//! faster. What would lose data is refused, with the way out.
+
+use std::collections::BTreeSet;
+
+use cluster::{
+    AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterMap, GroupId, GroupView, Layout,
+    LayoutVersion, NodeId, OnLoss, RepairSettings, StopReport,
+};
+use wire::message::FromCoordinator;
+
+use super::{Coordinator, decide};
+use crate::Now;
+
+/// Longest name of a zone.
+const MAX_ZONE_BYTES: usize = 255;
+
+/// Groups that a refusal names; what is beyond is counted.
+const GROUPS_NAMED: usize = 8;
+
+const FENCED: &str = "an operator has fenced this process: start the node again, with empty memory";
+
+impl Coordinator {
+    /// Does what an operator asks, or says why not.
+    ///
+    /// # Errors
+    /// See [`AdminError`]; nothing has changed then.
+    pub fn administer(&mut self, now: Now, request: &AdminRequest) -> AdminReply {
+        self.forgive_own_absence(now.time);
+        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
+        check_version(request, map.layout.version)?;
+        request.command.node().map_or(Ok(()), |node| known(map, node))?;
+        if let AdminCommand::CanStop { node } = request.command {
+            return Ok(AdminAnswer::CanStop(StopReport::of(map, node)));
+        }
+        if let AdminCommand::Fence { node, loss } = request.command {
+            self.fence_node(now, node, loss)?;
+        }
+        if let Some(wanted) = self.map.as_ref().and_then(|map| map.layout.after(&request.command)) {
+            self.change_layout(wanted)?;
+        }
+        let layout = self.map.as_ref().map(|map| map.layout.clone());
+        layout.map(AdminAnswer::Layout).ok_or(AdminError::NotFormed)
+    }
+
+    fn change_layout(&mut self, wanted: Layout) -> Result<(), AdminError> {
+        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
+        if wanted == map.layout {
+            return Ok(());
+        }
+        check_layout(map, &wanted)?;
+        self.check_drains(map, &wanted)?;
+        let version = map.layout.version.next();
+        let draining: Vec<NodeId> = wanted.draining().collect();
+        tracing::info!(%version, ?draining, repair = ?wanted.repair, "layout changed");
+        if let Some(map) = &mut self.map {
+            map.layout = Layout { version, ..wanted };
+        }
+        self.publish_nodes();
+        Ok(())
+    }
+
+    /// That what newly drains has somewhere to go, and room there.
+    fn check_drains(&self, map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
+        let drains: BTreeSet<NodeId> = wanted
+            .draining()
+            .filter(|node| !map.layout.is_draining(*node) && hosts_members(map, *node))
+            .collect();
+        let Some(&node) = drains.first() else { return Ok(()) };
+        let left: Vec<NodeId> = self
+            .living()
+            .into_iter()
+            .map(|host| host.node)
+            .filter(|node| !wanted.is_draining(*node))
+            .collect();
+        let needed = map.profile.n();
+        if left.len() < needed {
+            let (left, needed) = (left.len() as u32, needed as u32);
+            return Err(AdminError::NotEnoughNodes { node, left, profile: map.profile, needed });
+        }
+        self.check_room(&drains, &left)
+    }
+
+    /// That what the nodes of `drains` hold fits into those of `left`, as far as they have told.
+    fn check_room(&self, drains: &BTreeSet<NodeId>, left: &[NodeId]) -> Result<(), AdminError> {
+        let load = |node: &NodeId| self.loads().find(|(known, _)| known == node).map(|(_, load)| load);
+        let moved: u64 = drains.iter().filter_map(load).map(|load| load.member_bytes).sum();
+        let told: Vec<_> = left.iter().filter_map(load).filter(|load| load.limit_bytes > 0).collect();
+        let room: u64 = told.iter().map(|load| load.limit_bytes.saturating_sub(load.used_bytes)).sum();
+        if told.len() < left.len() || moved <= room {
+            return Ok(());
+        }
+        let names: Vec<String> = drains.iter().map(ToString::to_string).collect();
+        Err(AdminError::WouldLoseData {
+            reason: format!(
+                "{} would move {moved} bytes, and the other nodes have room for {room}",
+                names.join(", ")
+            ),
+            way_out: "start another node with `gestalt serve --join`, or delete what is not needed"
+                .to_owned(),
+        })
+    }
+
+    /// From now on the process of `node` counts as lost, and may not come back. It may still live, so its read leases are
+    /// waited for.
+    fn fence_node(&mut self, now: Now, node: NodeId, loss: OnLoss) -> Result<(), AdminError> {
+        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
+        let lost = groups_lost_without(map, node);
+        if loss == OnLoss::Refuse && !lost.is_empty() {
+            return Err(AdminError::WouldLoseData {
+                reason: format!("{} cannot do without {node}", named(&lost)),
+                way_out: "bring its process back, or wait until the repair is done; if its memory is gone for good, give \
+                          --accept-loss"
+                    .to_owned(),
+            });
+        }
+        let Some(host) = self.mark_fenced(node) else { return Ok(()) };
+        tracing::info!(%host, "fenced by an operator");
+        self.send(host, FromCoordinator::Refused(FENCED.to_owned()));
+        self.lose(now, host);
+        self.publish_nodes();
+        Ok(())
+    }
+
+    /// Tells a fenced process that it is one.
+    pub(super) fn turn_away_fenced(&mut self, host: cluster::HostId) {
+        self.send(host, FromCoordinator::Refused(FENCED.to_owned()));
+    }
+
+    /// Why a fenced process may not register.
+    pub(super) fn fenced_refusal() -> String {
+        FENCED.to_owned()
+    }
+}
+
+fn check_version(request: &AdminRequest, have: LayoutVersion) -> Result<(), AdminError> {
+    let applied = match &request.command {
+        AdminCommand::Apply { layout } => Some(layout.version),
+        _ => None,
+    };
+    match request.expect.into_iter().chain(applied).find(|named| *named != have) {
+        Some(named) => Err(AdminError::VersionConflict { named, have }),
+        None => Ok(()),
+    }
+}
+
+/// That `node` is one of the cluster's.
+fn known(map: &ClusterMap, node: NodeId) -> Result<(), AdminError> {
+    map.node(node).map(|_| ()).ok_or(AdminError::UnknownNode { node })
+}
+
+fn check_layout(map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
+    let (memory, least) = (wanted.repair.memory_bytes, RepairSettings::MIN_MEMORY_BYTES);
+    if memory != 0 && memory < least {
+        let reason = format!(
+            "{memory} bytes are too little memory for repairs: give at least {least}, or 0 for no limit"
+        );
+        return Err(AdminError::BadLayout { reason });
+    }
+    for (node, asked) in &wanted.nodes {
+        known(map, *node)?;
+        if asked.zone.as_ref().is_some_and(|zone| zone.len() > MAX_ZONE_BYTES) {
+            let reason = format!("the zone of {node} is longer than {MAX_ZONE_BYTES} bytes: shorten it");
+            return Err(AdminError::BadLayout { reason });
+        }
+    }
+    Ok(())
+}
+
+fn hosts_members(map: &ClusterMap, node: NodeId) -> bool {
+    map.groups.iter().any(|view| view.roles_on(node) > 0)
+}
+
+/// Groups that would be beyond repair if `node` were lost, and are not without that.
+fn groups_lost_without(map: &ClusterMap, node: NodeId) -> Vec<GroupId> {
+    let would_be = |view: &&GroupView| {
+        view.roles_on(node) > 0
+            && !decide::is_beyond_repair(view)
+            && view.losses_survived_without(&[node]).is_none()
+    };
+    map.groups.iter().filter(would_be).map(|view| view.group).collect()
+}
+
+fn named(groups: &[GroupId]) -> String {
+    let mut names: Vec<String> = groups.iter().take(GROUPS_NAMED).map(ToString::to_string).collect();
+    if groups.len() > GROUPS_NAMED {
+        names.push(format!("{} more", groups.len() - GROUPS_NAMED));
+    }
+    names.join(", ")
+}

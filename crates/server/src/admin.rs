@@ -1,0 +1,233 @@
+//! Operators' requests over http: `POST /admin`, from this machine only. A node passes them on to its coordinator.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use cluster::{AdminError, AdminReply, AdminRequest};
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use wire::message::ToCoordinator;
+
+use crate::coordinator_server::Command;
+use crate::http::Peer;
+use crate::limits::{ADMIN_DEADLINE, ADMIN_REQUESTS};
+use crate::shared::Shared;
+
+/// Requests that wait for the coordinator's answer.
+#[derive(Debug, Default)]
+pub(crate) struct Desk(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    last: u64,
+    waiting: BTreeMap<u64, oneshot::Sender<AdminReply>>,
+}
+
+impl Desk {
+    /// A place for one more request, and its number; none if too many wait.
+    fn open(&self) -> Option<(u64, oneshot::Receiver<AdminReply>)> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.waiting.len() >= ADMIN_REQUESTS {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        open.last += 1;
+        let id = open.last;
+        open.waiting.insert(id, sender);
+        Some((id, receiver))
+    }
+
+    /// The coordinator has answered.
+    pub(crate) fn answer(&self, id: u64, reply: AdminReply) {
+        if let Some(waiting) = self.close(id) {
+            let _ = waiting.send(reply);
+        }
+    }
+
+    fn close(&self, id: u64) -> Option<oneshot::Sender<AdminReply>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&id)
+    }
+}
+
+/// Why a request did not get to the coordinator and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case", tag = "error")]
+pub(crate) enum RelayError {
+    #[error("no coordinator: this node has no connection to it; ask again, or another node")]
+    NoCoordinator,
+    #[error("too many requests of operators wait for the coordinator: ask again")]
+    Busy,
+    #[error(
+        "the coordinator has not answered: the change may have been made or not, `gestalt layout show` tells"
+    )]
+    NoAnswer,
+    #[error(
+        "operators' commands are taken from the node's own machine only: run gestalt there, with --http 127.0.0.1:PORT or the \
+         address that the node listens on"
+    )]
+    NotHere,
+}
+
+/// An error as http has it: its fields, and a text.
+#[derive(Serialize)]
+struct Refusal<E> {
+    #[serde(flatten)]
+    error: E,
+    message: String,
+}
+
+fn refusal<E: Serialize + ToString>(status: StatusCode, error: E) -> Response {
+    let message = error.to_string();
+    (status, Json(Refusal { error, message })).into_response()
+}
+
+impl IntoResponse for RelayError {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Self::NotHere => StatusCode::FORBIDDEN,
+            Self::NoCoordinator | Self::Busy | Self::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        refusal(status, self)
+    }
+}
+
+fn print(reply: AdminReply) -> Response {
+    let error = match reply {
+        Ok(answer) => return Json(answer).into_response(),
+        Err(error) => error,
+    };
+    let status = match &error {
+        AdminError::NotFormed => StatusCode::SERVICE_UNAVAILABLE,
+        AdminError::UnknownNode { .. } => StatusCode::NOT_FOUND,
+        AdminError::BadLayout { .. } => StatusCode::BAD_REQUEST,
+        AdminError::VersionConflict { .. }
+        | AdminError::NotEnoughNodes { .. }
+        | AdminError::WouldLoseData { .. } => StatusCode::CONFLICT,
+    };
+    refusal(status, error)
+}
+
+/// Whether a request comes from an operator on this machine: over the loopback or from one of the machine's own addresses
+/// to itself, and not from a web page whose name was made to point here.
+fn check_origin(peer: Peer, headers: &HeaderMap) -> Result<(), RelayError> {
+    let from = peer.remote.ip().to_canonical();
+    let own = from.is_loopback() || peer.local.is_some_and(|local| local.ip().to_canonical() == from);
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if own && is_plain_address(host) { Ok(()) } else { Err(RelayError::NotHere) }
+}
+
+/// An address, or the one name that nobody else can give away.
+fn is_plain_address(host: &str) -> bool {
+    let bare = host.rsplit_once(':').map_or(host, |(name, port)| {
+        if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host }
+    });
+    let bare = bare.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok()
+}
+
+/// `POST /admin` at a node.
+pub(crate) async fn at_node(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+    request: Result<Json<AdminRequest>, JsonRejection>,
+) -> Response {
+    if let Err(error) = check_origin(peer, &headers) {
+        return error.into_response();
+    }
+    let Json(request) = match request {
+        Ok(request) => request,
+        Err(rejection) => return rejection.into_response(),
+    };
+    match relay(&shared, request).await {
+        Ok(reply) => print(reply),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn relay(shared: &Shared, request: AdminRequest) -> Result<AdminReply, RelayError> {
+    if !shared.coordinator_connected.load(Ordering::Relaxed) {
+        return Err(RelayError::NoCoordinator);
+    }
+    let (id, answer) = shared.desk.open().ok_or(RelayError::Busy)?;
+    let sent = shared.to_coordinator.try_send(ToCoordinator::Admin { id, request });
+    let answered = match sent {
+        Ok(()) => timeout(ADMIN_DEADLINE, answer).await,
+        Err(_) => return Err(shared.desk.close(id).map_or(RelayError::NoAnswer, |_| RelayError::Busy)),
+    };
+    drop(shared.desk.close(id));
+    answered.ok().and_then(Result::ok).ok_or(RelayError::NoAnswer)
+}
+
+/// `POST /admin` at a coordinator.
+pub(crate) async fn at_coordinator(
+    State(pages): State<crate::http::CoordinatorPages>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+    request: Result<Json<AdminRequest>, JsonRejection>,
+) -> Response {
+    if let Err(error) = check_origin(peer, &headers) {
+        return error.into_response();
+    }
+    match request {
+        Ok(Json(request)) => match command(&pages.commands, request).await {
+            Ok(reply) => print(reply),
+            Err(error) => error.into_response(),
+        },
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+async fn command(
+    commands: &mpsc::UnboundedSender<Command>,
+    request: AdminRequest,
+) -> Result<AdminReply, RelayError> {
+    let (sender, answer) = oneshot::channel();
+    commands.send(Command::Admin(request, sender)).map_err(|_| RelayError::NoCoordinator)?;
+    timeout(ADMIN_DEADLINE, answer).await.ok().and_then(Result::ok).ok_or(RelayError::NoAnswer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(remote: &str, local: &str, host: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        let peer = Peer { remote: remote.parse().unwrap(), local: Some(local.parse().unwrap()) };
+        check_origin(peer, &headers).is_ok()
+    }
+
+    #[test]
+    fn operators_sit_at_the_machine_itself() {
+        assert!(allowed("127.0.0.1:5", "127.0.0.1:9181", "127.0.0.1:9181"));
+        assert!(allowed("127.0.0.1:5", "127.0.0.1:9181", "localhost:9181"));
+        assert!(allowed("[::1]:5", "[::1]:9181", "[::1]:9181"));
+        assert!(allowed("[::ffff:127.0.0.1]:5", "[::]:9181", "127.0.0.1"));
+        assert!(allowed("10.0.0.4:5", "10.0.0.4:9181", "10.0.0.4:9181"), "to itself by its own address");
+        assert!(!allowed("10.0.0.5:5", "10.0.0.4:9181", "10.0.0.4:9181"));
+        assert!(!allowed("127.0.0.1:5", "127.0.0.1:9181", "evil.example:9181"), "a rebound name");
+        assert!(!allowed("127.0.0.1:5", "127.0.0.1:9181", "localhost.evil.example"));
+    }
+
+    #[test]
+    fn requests_beyond_the_bound_are_refused_and_answers_find_theirs() {
+        let desk = Desk::default();
+        let mut open: Vec<_> = (0..ADMIN_REQUESTS).map(|_| desk.open().unwrap()).collect();
+        assert!(desk.open().is_none());
+        let (id, mut receiver) = open.pop().unwrap();
+        desk.answer(id, Err(AdminError::NotFormed));
+        desk.answer(id, Err(AdminError::NotFormed));
+        assert_eq!(receiver.try_recv().unwrap(), Err(AdminError::NotFormed));
+        assert!(desk.open().is_some());
+    }
+}

@@ -1,0 +1,178 @@
+//! What operators ask, what they are told, and the layout.
+
+use std::collections::BTreeMap;
+
+use cluster::{
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, Expectations, GroupId, Layout,
+    LayoutVersion, NodeId, NodeLayout, NodeLoad, NodeState, OnLoss, RepairSettings, StopReport,
+};
+
+use super::coordinator::{MAX_GROUPS, MAX_NODES};
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_newtypes, wire_struct};
+
+wire_newtypes!(LayoutVersion);
+wire_struct!(AdminRequest { expect, command });
+wire_struct!(Layout { version, nodes, repair });
+wire_struct!(NodeLayout { state, zone });
+wire_struct!(RepairSettings { paused, bytes_per_second, memory_bytes });
+wire_struct!(StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost });
+wire_struct!(NodeLoad {
+    used_bytes,
+    limit_bytes,
+    member_bytes,
+    repair_done_bytes,
+    repair_left_bytes,
+    repair_bytes_per_second
+});
+wire_struct!(Expectations { cluster, profile, shards, entry });
+
+impl Entry for GroupId {
+    const MAX_COUNT: u32 = MAX_GROUPS;
+}
+
+/// Choices without fields, numbered from 0 in this order.
+macro_rules! wire_plain_choices {
+    ($($type:ident { $($tag:literal => $variant:ident),* })*) => { $(
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                let tag: u8 = match self { $( Self::$variant => $tag, )* };
+                tag.put(out);
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                match u8::take(from)? {
+                    $( $tag => Ok(Self::$variant), )*
+                    tag => Err(BadBody::Tag(tag)),
+                }
+            }
+        }
+    )* };
+}
+
+wire_plain_choices! {
+    NodeState { 0 => Active, 1 => Draining }
+    OnLoss { 0 => Refuse, 1 => Accept }
+    NodeEntry { 0 => Founder, 1 => Joiner }
+}
+
+/// A table: its entries with ascending keys.
+impl Wire for BTreeMap<NodeId, NodeLayout> {
+    fn put(&self, out: &mut Writer<'_>) {
+        out.count(self.len(), MAX_NODES);
+        for (node, layout) in self {
+            node.put(out);
+            layout.put(out);
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let mut table = Self::new();
+        for _ in 0..from.count(MAX_NODES)? {
+            let node = NodeId::take(from)?;
+            if table.last_key_value().is_some_and(|(last, _)| *last >= node) {
+                return Err(BadBody::Order);
+            }
+            table.insert(node, Wire::take(from)?);
+        }
+        Ok(table)
+    }
+}
+
+impl Wire for AdminCommand {
+    fn put(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Drain { node } => put_tagged(0, node, out),
+            Self::Undrain { node } => put_tagged(1, node, out),
+            Self::Fence { node, loss } => {
+                put_tagged(2, node, out);
+                loss.put(out);
+            }
+            Self::CanStop { node } => put_tagged(3, node, out),
+            Self::PauseRepair => 4u8.put(out),
+            Self::ResumeRepair => 5u8.put(out),
+            Self::LimitRepair { bytes_per_second, memory_bytes } => {
+                put_tagged(6, bytes_per_second, out);
+                memory_bytes.put(out);
+            }
+            Self::Apply { layout } => put_tagged(7, layout, out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::Drain { node: Wire::take(from)? },
+            1 => Self::Undrain { node: Wire::take(from)? },
+            2 => Self::Fence { node: Wire::take(from)?, loss: Wire::take(from)? },
+            3 => Self::CanStop { node: Wire::take(from)? },
+            4 => Self::PauseRepair,
+            5 => Self::ResumeRepair,
+            6 => Self::LimitRepair { bytes_per_second: Wire::take(from)?, memory_bytes: Wire::take(from)? },
+            7 => Self::Apply { layout: Wire::take(from)? },
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}
+
+impl Wire for AdminAnswer {
+    fn put(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Layout(layout) => put_tagged(0, layout, out),
+            Self::CanStop(report) => put_tagged(1, report, out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::Layout(Wire::take(from)?),
+            1 => Self::CanStop(Wire::take(from)?),
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}
+
+impl Wire for AdminError {
+    fn put(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::NotFormed => 0u8.put(out),
+            Self::VersionConflict { named, have } => {
+                put_tagged(1, named, out);
+                have.put(out);
+            }
+            Self::UnknownNode { node } => put_tagged(2, node, out),
+            Self::NotEnoughNodes { node, left, profile, needed } => {
+                put_tagged(3, node, out);
+                left.put(out);
+                profile.put(out);
+                needed.put(out);
+            }
+            Self::WouldLoseData { reason, way_out } => {
+                put_tagged(4, reason, out);
+                way_out.put(out);
+            }
+            Self::BadLayout { reason } => put_tagged(5, reason, out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::NotFormed,
+            1 => Self::VersionConflict { named: Wire::take(from)?, have: Wire::take(from)? },
+            2 => Self::UnknownNode { node: Wire::take(from)? },
+            3 => Self::NotEnoughNodes {
+                node: Wire::take(from)?,
+                left: Wire::take(from)?,
+                profile: Wire::take(from)?,
+                needed: Wire::take(from)?,
+            },
+            4 => Self::WouldLoseData { reason: Wire::take(from)?, way_out: Wire::take(from)? },
+            5 => Self::BadLayout { reason: Wire::take(from)? },
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}
+
+/// The number of a choice and its first field.
+fn put_tagged(tag: u8, field: &impl Wire, out: &mut Writer<'_>) {
+    tag.put(out);
+    field.put(out);
+}
