@@ -86,7 +86,7 @@ fn planted() -> Result<(), String> {
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line"])
+    with_processes(&["command_line", "operations"])
 }
 
 fn conformance() -> Result<(), String> {

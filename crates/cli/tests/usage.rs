@@ -77,11 +77,16 @@ fn an_unknown_config_key_names_the_nearest() {
 
 #[test]
 fn wrong_flags_are_exit_code_1_too() {
-    for args in [&["bench", "--htp", "x"][..], &["frobnicate"], &["kv", "get"], &[]] {
+    let wrong = [&["bench", "--htp", "x"][..], &["frobnicate"], &["kv", "get"], &[]];
+    let operators =
+        [&["node", "drain"][..], &["repair", "limit"], &["node", "drain", "1", "--timeout", "1s"]];
+    for args in wrong.into_iter().chain(operators) {
         let output = gestalt(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
     }
     refuses(&["bench", "a", "--wait", "2", "--server", "127.0.0.1:1"], &["--protocol redis"]);
+    refuses(&["repair", "limit", "--rate", "0"], &["repair pause"]);
+    refuses(&["layout", "apply", "-f", "/nowhere/layout.json"], &["/nowhere/layout.json"]);
     refuses(&["bench", "a", "--zipf", "nan", "--server", "127.0.0.1:1"], &["--zipf"]);
 }
 
@@ -90,6 +95,10 @@ fn nobody_there_is_exit_code_2() {
     let address = format!("127.0.0.1:{}", free_port());
     for args in [
         &["status", "--http", &address][..],
+        &["node", "list", "--http", &address],
+        &["node", "drain", "1", "--http", &address],
+        &["layout", "show", "--http", &address],
+        &["repair", "pause", "--http", &address],
         &["kv", "get", "key", "--http", &address],
         &["bench", "c", "--http", &address, "--duration", "100ms"],
         &["bench", "c", "--server", &address, "--duration", "100ms"],
@@ -104,6 +113,11 @@ fn nobody_there_is_exit_code_2() {
 fn help_has_an_example_everywhere() {
     for command in
         [&[][..], &["local"], &["serve"], &["status"], &["bench"], &["kv"], &["kv", "set"], &["kv", "locate"]]
+            .into_iter()
+            .chain([&["node"][..], &["node", "list"], &["node", "drain"], &["node", "undrain"]])
+            .chain([&["node", "fence"][..], &["node", "can-stop"], &["layout"], &["layout", "show"]])
+            .chain([&["layout", "diff"][..], &["layout", "apply"], &["repair"], &["repair", "status"]])
+            .chain([&["repair", "pause"][..], &["repair", "resume"], &["repair", "limit"]])
     {
         let output = gestalt(&[command, &["--help"]].concat());
         assert_eq!(output.status.code(), Some(0));

@@ -27,6 +27,7 @@ impl World {
             version: 1,
             profile,
             shards: 1,
+            layout: crate::Layout::default(),
             nodes: vec![],
             groups: place(profile, &hosts, groups).unwrap(),
         };

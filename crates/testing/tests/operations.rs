@@ -1,0 +1,250 @@
+//! What operators do, with the real binary on a real cluster.
+#![allow(clippy::disallowed_methods)] // Real processes take real time.
+#![allow(clippy::unwrap_used)] // a panic is how a test reports
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testing::local_cluster::{LocalCluster, Options, binary};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn cluster(spares: u16) -> LocalCluster {
+    LocalCluster::start(&Options { spares, ..Options::default() }).expect("a cluster starts")
+}
+
+/// Exit code, standard output and standard error.
+fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String, String) {
+    let (status, out, error) =
+        cluster.gestalt(&[args, &["--http", "{http}"]].concat()).expect("the binary runs");
+    println!("$ gestalt {args:?}: {status}\n{out}{error}");
+    (status.code().unwrap_or(-1), out, error)
+}
+
+fn json(cluster: &LocalCluster, args: &[&str]) -> (i32, Value) {
+    let (code, out, _) = run(cluster, &[args, &["-o", "json"]].concat());
+    (code, serde_json::from_str(&out).expect("a JSON document"))
+}
+
+#[track_caller]
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "not {what}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn nodes_are_listed_and_spares_are_empty() {
+    let cluster = cluster(1);
+    let (code, nodes) = json(&cluster, &["node", "list"]);
+    let nodes = nodes.as_array().unwrap();
+    assert_eq!((code, nodes.len()), (0, 6));
+    let roles = |node: &Value| node["data_roles"].as_u64().unwrap() + node["parity_roles"].as_u64().unwrap();
+    assert!(nodes[..5].iter().all(|node| node["state"] == "up" && roles(node) > 0));
+    assert_eq!((nodes[5]["state"].as_str(), roles(&nodes[5])), (Some("up"), 0));
+    let (code, table, _) = run(&cluster, &["node", "list"]);
+    assert!(code == 0 && table.lines().count() == 7 && table.starts_with("node  state  zone"), "{table}");
+}
+
+#[test]
+fn can_stop_tells_harmless_from_degrading_from_fatal() {
+    let cluster = cluster(0);
+    let (code, report) = json(&cluster, &["node", "can-stop", "1"]);
+    assert_eq!((code, report["verdict"].as_str()), (0, Some("yes")));
+    assert_eq!(report["losses_survived_after"], 1);
+    cluster.kill_nodes(&[0]);
+    eventually("degraded", || json(&cluster, &["node", "can-stop", "1"]).0 == 3);
+    cluster.kill_nodes(&[2]);
+    eventually("fatal", || {
+        let (code, report) = json(&cluster, &["node", "can-stop", "1"]);
+        code == 4 && !report["groups_lost"].as_array().unwrap().is_empty()
+    });
+    let (code, _, error) = run(&cluster, &["node", "can-stop", "9"]);
+    assert!(code == 1 && error.contains("gestalt node list"), "{error}");
+}
+
+#[test]
+fn a_drain_is_refused_with_the_way_out_or_remembered() {
+    let cluster = cluster(1);
+    let (code, drained) = json(&cluster, &["node", "drain", "5"]);
+    assert_eq!((code, drained["state"].as_str()), (0, Some("drained")), "a spare is empty already");
+    let (code, _, error) = run(&cluster, &["node", "drain", "0"]);
+    assert!(code == 3 && error.contains("gestalt serve --join") && error.contains("needs 5"), "{error}");
+    assert_eq!(json(&cluster, &["node", "undrain", "5"]).1["state"], "active");
+    let (code, drained) = json(&cluster, &["node", "drain", "0", "--expect", "2"]);
+    assert_eq!((code, drained["layout_version"].as_u64()), (0, Some(3)));
+    let (code, _, error) = run(&cluster, &["node", "drain", "1", "--expect", "2"]);
+    assert!(code == 1 && error.contains("version 3 by now"), "{error}");
+    let (_, status) = json(&cluster, &["status"]);
+    assert_eq!(status["draining_nodes"], serde_json::json!([0]));
+    let state = json(&cluster, &["node", "list"]).1[0]["state"].as_str().unwrap().to_owned();
+    assert!(["draining", "drained"].contains(&state.as_str()), "{state}");
+}
+
+#[test]
+fn a_fenced_process_ends_and_its_roles_go_elsewhere() {
+    let cluster = cluster(1);
+    assert_eq!(run(&cluster, &["kv", "set", "k", "v"]).0, 0);
+    let (code, fenced) = json(&cluster, &["node", "fence", "2"]);
+    assert_eq!((code, fenced["state"].as_str()), (0, Some("fenced")));
+    eventually("ended", || cluster.pid(2).is_none());
+    assert_eq!(run(&cluster, &["kv", "get", "k"]).1, "v");
+    eventually("whole again", || json(&cluster, &["status"]).0 == 0);
+    for node in ["0", "1"] {
+        assert_eq!(run(&cluster, &["node", "fence", node]).0, 0);
+    }
+    let (code, _, error) = run(&cluster, &["node", "fence", "3"]);
+    assert!(code == 4 && error.contains("--accept-loss"), "{error}");
+    assert!(cluster.pid(3).is_some());
+    assert_eq!(run(&cluster, &["node", "fence", "3", "--accept-loss"]).0, 0);
+    eventually("lost", || json(&cluster, &["status"]).1["health"] == "lost");
+}
+
+#[test]
+fn paused_repair_waits_and_the_status_says_so() {
+    let cluster = cluster(1);
+    let (code, _, _) = run(&cluster, &["bench", "load", "--keys", "20000", "--value-size", "1000"]);
+    assert_eq!(code, 0);
+    assert_eq!(json(&cluster, &["repair", "pause"]).1["paused"], true);
+    let (code, limited) = json(&cluster, &["repair", "limit", "--rate", "300MiB", "--memory", "8MiB"]);
+    assert_eq!((code, limited["bytes_per_second"].as_u64()), (0, Some(300 << 20)));
+    assert_eq!(limited["memory_bytes"], 8 << 20);
+    cluster.kill_nodes(&[0]);
+    eventually("known", || {
+        let (_, repair) = json(&cluster, &["repair", "status"]);
+        repair["paused"] == true && repair["progress"]["left_bytes"].as_u64().unwrap() > 0
+    });
+    sleep(Duration::from_secs(2));
+    let (code, status) = json(&cluster, &["status"]);
+    assert_eq!((code, status["repair"]["paused"].as_bool()), (3, Some(true)));
+    assert_eq!(status["protection_achieved"], 1);
+    assert_eq!(status["groups_by_margin"]["1"], 5);
+    assert_eq!(status["bytes_at_risk"], 0);
+    assert!(run(&cluster, &["status"]).1.contains("repair is paused"));
+    cluster.kill_nodes(&[1]);
+    eventually("at risk", || {
+        let (_, status) = json(&cluster, &["status"]);
+        status["bytes_at_risk"].as_u64().unwrap() > 1_000_000 && status["protection_achieved"] == 0
+    });
+    assert!(run(&cluster, &["status"]).1.contains("at risk by the next loss: "));
+    assert_eq!(run(&cluster, &["repair", "limit", "--rate", "none"]).0, 0);
+    assert_eq!(run(&cluster, &["repair", "resume"]).0, 0);
+    eventually("repaired", || {
+        let (_, repair) = json(&cluster, &["repair", "status"]);
+        repair["progress"]["left_bytes"] == 0 && json(&cluster, &["status"]).1["protection_achieved"] == 1
+    });
+}
+
+#[test]
+fn a_layout_is_edited_compared_and_applied_once() {
+    let cluster = cluster(1);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("layout.json");
+    let file = path.to_str().unwrap();
+    let (_, mut layout) = json(&cluster, &["layout", "show"]);
+    assert_eq!((layout["version"].as_u64(), layout["nodes"].as_object().unwrap().len()), (Some(0), 6));
+    layout["nodes"]["3"]["zone"] = "rack-b".into();
+    layout["nodes"]["4"]["state"] = "draining".into();
+    std::fs::write(&path, layout.to_string()).unwrap();
+    let (code, diff, _) = run(&cluster, &["layout", "diff", "-f", file]);
+    assert!(code == 0 && diff.contains("node 3 zone: its own -> rack-b"), "{diff}");
+    assert!(diff.contains("node 4 state: active -> draining") && diff.contains("5 roles would leave node 4"));
+    assert_eq!(json(&cluster, &["layout", "show"]).1["version"], 0, "a diff changes nothing");
+    // Somebody else is faster.
+    assert_eq!(run(&cluster, &["repair", "pause"]).0, 0);
+    assert!(run(&cluster, &["layout", "diff", "-f", file]).1.contains("conflict: made from version 0"));
+    let (code, _, error) = run(&cluster, &["layout", "apply", "-f", file]);
+    assert!(code == 1 && error.contains("version 1 by now") && error.contains("layout show"), "{error}");
+    layout["version"] = 1.into();
+    layout["repair"]["paused"] = true.into();
+    std::fs::write(&path, layout.to_string()).unwrap();
+    let (code, applied) = json(&cluster, &["layout", "apply", "-f", file]);
+    assert_eq!((code, applied["version"].as_u64()), (0, Some(2)));
+    assert_eq!(json(&cluster, &["node", "list"]).1[3]["zone"], "rack-b");
+    let shown = json(&cluster, &["layout", "show"]).1;
+    assert_eq!(shown["nodes"]["4"]["state"], "draining");
+    assert_eq!(shown["repair"]["paused"], true);
+    std::fs::write(&path, "{\"version\": 2, \"ndoes\": {}}").unwrap();
+    let (code, _, error) = run(&cluster, &["layout", "apply", "-f", file]);
+    assert!(code == 1 && error.contains("unknown field `ndoes`"), "{error}");
+}
+
+#[test]
+fn orders_go_through_any_node() {
+    let cluster = cluster(0);
+    let (_, nodes) = json(&cluster, &["node", "list"]);
+    let http = nodes[3]["http"].as_str().unwrap();
+    let (status, out, _) = cluster.gestalt(&["repair", "pause", "--http", http, "-o", "json"]).unwrap();
+    assert!(status.success() && out.contains("\"paused\": true"), "{out}");
+    assert_eq!(json(&cluster, &["layout", "show"]).1["repair"]["paused"], true);
+}
+
+/// Standard error of a `gestalt serve` that is expected to end by itself.
+fn refused(cluster: &LocalCluster, coordinator: &str, flags: &[&str]) -> String {
+    let any = "127.0.0.1:0";
+    let mut child = Command::new(binary().unwrap())
+        .args(["serve", "--coordinator", coordinator, "--memcached", any, "--http", any, "--workers", "1"])
+        .args(["--memory", "64MiB", "--node"])
+        .args(flags)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("{flags:?} was not refused by {:?}", cluster.http());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    text
+}
+
+#[test]
+fn who_does_not_fit_may_not_join() {
+    let cluster = cluster(0);
+    let coordinator = coordinator_of(&cluster);
+    let text = refused(&cluster, &coordinator, &["7", "--join", "--cluster", "99"]);
+    assert!(text.contains("this node is meant for cluster-99, the coordinator has cluster-"), "{text}");
+    let text = refused(&cluster, &coordinator, &["7", "--join", "--profile", "rs(4+2)"]);
+    assert!(text.contains("meant for profile rs(4+2), the cluster has rs(3+2)"), "{text}");
+    let text = refused(&cluster, &coordinator, &["7"]);
+    assert!(text.contains("give it --join to add it"), "{text}");
+    assert_eq!(json(&cluster, &["node", "list"]).1.as_array().unwrap().len(), 5);
+}
+
+/// The address that the nodes were started with.
+fn coordinator_of(cluster: &LocalCluster) -> String {
+    let pid = cluster.pid(0).expect("node 0 lives");
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let words: Vec<String> =
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let at = words.iter().position(|word| word == "--coordinator").expect("a flag of every node");
+    words[at + 1].clone()
+}
+
+#[test]
+fn a_layout_comes_from_standard_input_too() {
+    let cluster = cluster(0);
+    let http = cluster.http().to_string();
+    let mut child = Command::new(binary().unwrap())
+        .args(["layout", "apply", "-f", "-", "--http", &http])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"version\":0,\"repair\":{\"paused\":true}}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert_eq!(text, "repair paused: false -> true\nlayout 1 is in force\n");
+}
