@@ -36,17 +36,13 @@ pub enum Bug {
     ServeBeforeLeaseEnds,
     /// A learner applies records to pages that it has not got yet.
     LearnerAppliesUnknown,
-    /// A primary makes way for its mirror while records are under way.
-    HandOverEarly,
-    /// A primary that goes on after a hand-over came to nothing keeps the lease that it had.
-    LeaseSurvivesHandOver,
     /// A learner goes on although the primary that taught it has made way for another one.
     LessonOutlivesTeacher,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 17] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -63,8 +59,6 @@ impl Bug {
         Self::SettleRepeated,
         Self::ServeBeforeLeaseEnds,
         Self::LearnerAppliesUnknown,
-        Self::HandOverEarly,
-        Self::LeaseSurvivesHandOver,
         Self::LessonOutlivesTeacher,
     ];
 }

@@ -12,7 +12,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::SessionWhileFenced => (Focus::DoubleFaults, 250),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
         Bug::ServeBeforeLeaseEnds => (Focus::Anything, 700),
-        Bug::HandOverEarly | Bug::LeaseSurvivesHandOver | Bug::LessonOutlivesTeacher => (Focus::Moves, 200),
+        Bug::LessonOutlivesTeacher => (Focus::Moves, 150),
         _ => (Focus::Anything, 150),
     }
 }
@@ -81,7 +81,5 @@ planted! {
     a_settle_that_is_obeyed_twice_is_found: SettleRepeated;
     a_stand_in_that_does_not_wait_for_the_old_lease_is_found: ServeBeforeLeaseEnds;
     a_learner_that_applies_what_it_cannot_know_is_found: LearnerAppliesUnknown;
-    a_primary_that_makes_way_with_records_under_way_is_found: HandOverEarly;
-    a_lease_that_survives_a_hand_over_is_found: LeaseSurvivesHandOver;
     a_lesson_that_outlives_its_teacher_is_found: LessonOutlivesTeacher;
 }

@@ -277,8 +277,12 @@ impl Coordinator {
         self.lose_the_long_gone(now);
     }
 
-    /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end.
+    /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end; not while most
+    /// are silent.
     fn lose_the_long_gone(&mut self, now: Now) {
+        if self.hears_too_few() {
+            return;
+        }
         let grace = self.config.timing.node_lease_us * GRACE_LEASES;
         let gone: Vec<HostId> = self
             .nodes
@@ -290,6 +294,17 @@ impl Coordinator {
             self.nodes.get_mut(&host.node).expect("just listed").liveness = Liveness::GivenUp;
             self.lose(now, host);
         }
+    }
+
+    /// Whether most processes that may live are silent, and more than the code can make up for: then it is the coordinator
+    /// that is cut off, more likely than not. It gives nobody up; operators may (`node fence`).
+    fn hears_too_few(&self) -> bool {
+        let ended = |node: &&NodeState| matches!(node.liveness, Liveness::Dead | Liveness::Fenced);
+        let may_live = self.nodes.values().filter(|node| !ended(node));
+        let (all, heard) =
+            may_live.fold((0, 0), |(all, heard), node| (all + 1, heard + usize::from(node.is_leased())));
+        let silent = all - heard;
+        silent > self.config.profile.m() && silent > heard
     }
 
     /// Whether `host` is known to have ended, so that nothing of it can answer a client any more.

@@ -406,6 +406,10 @@ impl World {
             self.resume(node);
             if self.nodes[node].state == Life::Down && self.options.faults.restart_percent > 0 {
                 self.restart(node);
+            } else if self.nodes[node].state == Life::Down {
+                // An operator says so: where most nodes are silent, the coordinator gives nobody up.
+                let life = self.nodes[node].life;
+                self.queue.push(self.now, Event::Exited { node: node as u16, life });
             }
         }
     }

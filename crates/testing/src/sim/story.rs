@@ -125,7 +125,9 @@ impl Story {
     pub fn begin_set(&mut self, key: usize, value: &str) -> Asked {
         // While nobody serves the role, any node takes the request.
         let role = usize::from(self.world.keys[key].member.role.0);
-        let node = self.view().data[role].primary.map_or(self.parity(0), |host| usize::from(host.node.0));
+        let node = self.view().data[role]
+            .primary
+            .map_or_else(|| self.primary((role + 1) % self.view().k()), |host| usize::from(host.node.0));
         self.ask(node, key, set(value.as_bytes()))
     }
 
