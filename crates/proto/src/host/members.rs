@@ -39,6 +39,7 @@ impl Host {
         for view in map.groups {
             self.adopt_view(now, view);
         }
+        self.abandon_forwards_to_the_lost(now);
         self.reroute(now);
     }
 

@@ -166,12 +166,39 @@ impl Host {
         }
     }
 
-    /// Forwards to primaries that `view` no longer names.
+    /// Forwards to primaries that `view` no longer names and that are gone. One that lives and has made way answers itself.
     pub(super) fn abandon_forwards_of(&mut self, now: Now, view: &GroupView) {
+        let answering = self.answering();
         self.abandon_forwards(now, |forwarded| {
             forwarded.member.group == view.group
                 && view.data_role(forwarded.member.role).and_then(|role| role.primary) != Some(forwarded.to)
+                && !answering.contains(&forwarded.to)
         });
+    }
+
+    /// Nodes have changed: forwards to those that are gone, and that were left to answer themselves when they made way.
+    pub(super) fn abandon_forwards_to_the_lost(&mut self, now: Now) {
+        let answering = self.answering();
+        let Some(map) = &self.map else { return };
+        let deposed: Vec<MemberId> = self
+            .routes
+            .forwarded
+            .values()
+            .filter(|forwarded| map.primary_of(forwarded.member) != Some(forwarded.to))
+            .map(|forwarded| forwarded.member)
+            .collect();
+        self.abandon_forwards(now, |forwarded| {
+            deposed.contains(&forwarded.member) && !answering.contains(&forwarded.to)
+        });
+    }
+
+    /// Processes that live, by the map, and are linked.
+    fn answering(&self) -> Vec<HostId> {
+        let lives = |host: &HostId| {
+            let known = self.map.as_ref().and_then(|map| map.node(host.node));
+            known.is_some_and(|info| info.host == *host && info.alive)
+        };
+        self.links.values().copied().filter(lives).collect()
     }
 
     /// Tries all waiting requests again.
