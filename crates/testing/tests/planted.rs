@@ -9,9 +9,9 @@ use testing::sim::{Focus, Options, Report, run};
 /// Where each bug shows, and in how many seeds, from 1 on, it must.
 fn hunting_ground(bug: Bug) -> (Focus, u64) {
     match bug {
-        Bug::SessionWhileFenced => (Focus::DoubleFaults, 250),
+        Bug::SessionWhileFenced => (Focus::DoubleFaults, 600),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
-        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 700),
+        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 900),
         Bug::LessonOutlivesTeacher => (Focus::Moves, 150),
         _ => (Focus::Anything, 150),
     }

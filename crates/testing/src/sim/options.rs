@@ -631,8 +631,10 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
     if rng.once_in(10) {
         return Faults::none();
     }
-    let usual = [8, 4, 8, 6, 4, 4, 6, 6, 2, 6, 3, 20];
-    let mut mix = usual.map(|weight: u32| if rng.percent(40) { 0 } else { weight });
+    let usual = [8, 4, 8, 6, 4, 4, 6, 6, 2, 6, 3];
+    let drawn = usual.map(|weight: u32| if rng.percent(40) { 0 } else { weight });
+    let mut mix = [0; FaultKind::ALL.len()];
+    mix[..drawn.len()].copy_from_slice(&drawn);
     if mix.iter().all(|weight| *weight == 0) {
         mix[FaultKind::Crash as usize] = 1;
     }
