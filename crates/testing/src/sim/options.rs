@@ -631,6 +631,7 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
     if rng.once_in(10) {
         return Faults::none();
     }
+    // `Move`, the last kind, has a focus of its own.
     let usual = [8, 4, 8, 6, 4, 4, 6, 6, 2, 6, 3];
     let drawn = usual.map(|weight: u32| if rng.percent(40) { 0 } else { weight });
     let mut mix = [0; FaultKind::ALL.len()];

@@ -167,3 +167,15 @@ fn the_minority_side_of_a_split_is_replaced_and_comes_back_as_spares() {
     assert_eq!(story.get(key).as_deref(), Some("on the majority side"));
     story.end();
 }
+
+#[test]
+fn a_coordinator_cut_off_from_everyone_for_long_gives_nobody_up() {
+    let mut story = Story::new(3, 2, 5);
+    story.fill(3);
+    (0..5).for_each(|node| story.sever_coordinator(node));
+    story.run(12 * story.lease_us());
+    (0..5).for_each(|node| story.mend_coordinator(node));
+    (0..3).for_each(|role| story.until_full(role));
+    story.is_filled(3);
+    assert_eq!(story.end().lost_roles, 0);
+}
