@@ -1,8 +1,8 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, Entry, GroupId, HostId, Layout, Learner, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode,
-    RoleIndex, RoleStatus, Term, Time, ViewVersion, place_in_zones,
+    ClusterMap, Entry, GroupId, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode, Time,
+    place_in_zones,
 };
 use wire::message::{FromCoordinator, Registration};
 
@@ -35,14 +35,6 @@ enum Liveness {
     Fenced,
     /// It has ended.
     Dead,
-}
-
-/// A primary that finds all its parities silent.
-pub(super) struct CutOff {
-    host: HostId,
-    since: Time,
-    /// Parities that have answered since they were last asked.
-    proven: Vec<RoleIndex>,
 }
 
 impl NodeState {
@@ -249,7 +241,7 @@ impl Coordinator {
         self.last_active = Some(now);
         if late > self.config.timing.node_lease_us / 4 {
             self.away_until = now;
-            self.cut_off.clear();
+            self.complaints.clear();
             for node in self.nodes.values_mut() {
                 node.last_heard = node.last_heard + late;
             }
@@ -419,124 +411,5 @@ impl Coordinator {
             self.after_loss(now, group);
             self.doubtful.remove(&group);
         }
-    }
-
-    /// A primary waits in vain for some of its parities.
-    pub(super) fn handle_stalled(
-        &mut self,
-        now: Now,
-        from: HostId,
-        member: MemberId,
-        (term, version): (Term, ViewVersion),
-        silent: &[(RoleIndex, HostId)],
-    ) {
-        // Complaints from while the coordinator was away may be long outdated; a primary repeats what still holds.
-        if now.time.since(self.away_until) < self.config.timing.retry_us {
-            return;
-        }
-        let Some(view) = self.view(member.group) else { return };
-        let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
-        if !named || view.version != version {
-            return self.send_view(from, member.group);
-        }
-        let is_silent = |learner: &Learner| silent.contains(&(learner.role, learner.host));
-        if view.learners.iter().any(is_silent) {
-            // Nobody counts on it yet.
-            return self
-                .change_view(member.group, |view| view.learners.retain(|learner| !is_silent(learner)));
-        }
-        let silent: Vec<RoleIndex> =
-            view.in_sync().filter(|member| silent.contains(member)).map(|(role, _)| role).collect();
-        let left = view.in_sync().count().saturating_sub(silent.len());
-        if silent.is_empty() {
-            return;
-        }
-        if left > 0 && left >= view.roles_in_play() {
-            tracing::info!(%member, ?silent, "silent parities removed");
-            self.change_view(member.group, |view| remove_parities(view, &silent));
-            return self.after_loss(now, member.group);
-        }
-        self.depose_if_parities_live(now, from, member, term);
-    }
-
-    /// All parities of one primary are silent to it. If they prove to be alive it is the primary that is cut off: another
-    /// takes over. If they do not, their leases will tell. The proof is an answer to a question that is asked once the
-    /// complaint has lasted; a heartbeat may be the last one of a parity that has died since.
-    fn depose_if_parities_live(&mut self, now: Now, from: HostId, member: MemberId, term: Term) {
-        let lease = self.config.timing.node_lease_us;
-        let complaint = self.cut_off.get_mut(&member);
-        let Some(complaint) = complaint.filter(|c| c.host == from && now.time.since(c.since) < 2 * lease)
-        else {
-            self.cut_off.insert(member, CutOff { host: from, since: now.time, proven: Vec::new() });
-            return;
-        };
-        if now.time.since(complaint.since) < lease / 2 {
-            return;
-        }
-        complaint.proven.clear();
-        if !self.may_depose(now, from, member) {
-            return;
-        }
-        let MemberId { group, role } = member;
-        let in_sync: Vec<_> = self.view(group).map(|view| view.in_sync().collect()).unwrap_or_default();
-        for (parity, host) in in_sync {
-            // Of the term that is: this changes nothing, and is answered.
-            self.send(host, FromCoordinator::Fence { group, role, term, parity });
-        }
-    }
-
-    /// A parity has answered although its primary finds it silent.
-    pub(super) fn handle_proof_of_life(
-        &mut self,
-        now: Now,
-        from: HostId,
-        member: MemberId,
-        parity: RoleIndex,
-    ) {
-        let Some(view) = self.view(member.group) else { return };
-        let in_sync: Vec<(RoleIndex, HostId)> = view.in_sync().collect();
-        let primary = view.data_role(member.role).and_then(|role| role.primary);
-        let Some(complaint) = self.cut_off.get_mut(&member) else { return };
-        if !in_sync.contains(&(parity, from)) || primary != Some(complaint.host) {
-            return;
-        }
-        complaint.proven.push(parity);
-        let host = complaint.host;
-        if in_sync.iter().any(|(role, _)| !complaint.proven.contains(role))
-            || !self.may_depose(now, host, member)
-        {
-            return;
-        }
-        tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
-        self.cut_off.remove(&member);
-        self.change_view(member.group, |view| {
-            decide::fence(&mut view.data[usize::from(member.role.0)]);
-            decide::cancel_learners(view);
-        });
-        self.begin_recovery(member, Former::MayLive, Some(host));
-        self.restart_recoveries(now, member.group);
-    }
-
-    /// Whether `member`'s primary on `host` may be deposed if all its parities live.
-    fn may_depose(&self, now: Now, host: HostId, member: MemberId) -> bool {
-        let lease = self.config.timing.node_lease_us;
-        let Some(view) = self.view(member.group) else { return false };
-        let elsewhere = view.in_sync().all(|(_, parity)| parity.node != host.node);
-        // A primary that has company in its complaint is not the one that is cut off.
-        let alone = !self.cut_off.iter().any(|(other, complaint)| {
-            other.group == member.group
-                && other.role != member.role
-                && now.time.since(complaint.since) < 2 * lease
-        });
-        let full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
-        let in_play = view.roles_in_play() + usize::from(full);
-        elsewhere && alone && in_play <= view.in_sync().count()
-    }
-}
-
-fn remove_parities(view: &mut cluster::GroupView, roles: &[RoleIndex]) {
-    let k = view.k();
-    for role in roles {
-        view.parity[usize::from(role.0) - k] = None;
     }
 }

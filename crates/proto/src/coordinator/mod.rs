@@ -1,12 +1,13 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
-//! `membership` forms the cluster and notices who is lost, `recovery` walks a lost data role from fence to stand-in,
+//! `membership` forms the cluster and notices who is lost, `complaints` finds out who is cut off from whom, `recovery` walks a lost data role from fence to stand-in,
 //! `learners` has new parities built, `admin` does what operators ask, `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
 //! nothing is reconfigured and everything else goes on.
 
 mod admin;
 #[cfg(test)]
 mod admin_tests;
+mod complaints;
 mod decide;
 mod learners;
 mod membership;
@@ -20,8 +21,9 @@ use cluster::{
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::{Now, Timing};
+use complaints::Complaint;
 use learners::Learners;
-use membership::{CutOff, NodeState};
+use membership::NodeState;
 use recovery::{Answer, Recovery};
 
 /// What a cluster is made of.
@@ -70,8 +72,8 @@ pub struct Coordinator {
     learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
-    /// Primaries that complained of all their parities at once.
-    cut_off: BTreeMap<MemberId, CutOff>,
+    /// Primaries that complained, and may be cut off themselves.
+    complaints: BTreeMap<MemberId, Complaint>,
 }
 
 impl Coordinator {
@@ -89,7 +91,7 @@ impl Coordinator {
             away_until: Time(0),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
-            cut_off: BTreeMap::new(),
+            complaints: BTreeMap::new(),
         }
     }
 

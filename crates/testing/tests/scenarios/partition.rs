@@ -179,3 +179,48 @@ fn a_coordinator_cut_off_from_everyone_for_long_gives_nobody_up() {
     story.is_filled(3);
     assert_eq!(story.end().lost_roles, 0);
 }
+
+/// A stand-in on a spare node that is kept from `silent`, and from a primary so that it stays without all its pages.
+fn stand_in_kept_from(story: &mut Story, silent: usize) -> usize {
+    story.fill(6);
+    story.kill(story.primary(0));
+    story.until_appointed(0);
+    let stand_in = story.primary(0);
+    for other in [silent, story.primary(1)] {
+        story.sever(stand_in, other);
+    }
+    stand_in
+}
+
+#[test]
+fn a_stand_in_that_misses_a_living_parity_is_replaced_and_the_parity_stays() {
+    let mut story = Story::new(3, 2, 7);
+    let parity = story.parity(1);
+    let stand_in = stand_in_kept_from(&mut story, parity);
+    story.run_until("another stand-in", |story| {
+        let primary = story.view().data[0].primary;
+        primary.is_some_and(|host| usize::from(host.node.0) != stand_in)
+    });
+    assert!(story.in_sync().contains(&1));
+    story.until_full(0);
+    assert!(story.in_sync().contains(&1));
+    story.is_filled(6);
+    story.end();
+}
+
+#[test]
+fn a_parity_that_two_stand_ins_in_turn_cannot_reach_is_removed() {
+    let mut story = Story::new(3, 2, 7);
+    let parity = story.parity(1);
+    let first = stand_in_kept_from(&mut story, parity);
+    let next = (5..7).find(|spare| *spare != first).expect("there are two spare nodes");
+    story.sever(next, parity);
+    story.sever(next, story.primary(1));
+    story.run_until("the parity is removed", |story| !story.in_sync().contains(&1));
+    assert_eq!(story.primary(0), next);
+    story.mend(next, story.primary(1));
+    story.mend(next, parity);
+    story.until_full(0);
+    story.is_filled(6);
+    story.end();
+}
