@@ -142,6 +142,32 @@ impl LocalCluster {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_node)
     }
 
+    /// Where the nodes reach the coordinator, as their `--coordinator` says.
+    ///
+    /// # Errors
+    /// One line if no node lives that could tell.
+    pub fn coordinator(&self) -> Result<String, String> {
+        let pid = self.pids().first().copied().ok_or("no node lives")?;
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).map_err(|error| error.to_string())?;
+        let mut words = line.split('\0').skip_while(|word| *word != "--coordinator");
+        words.nth(1).map(str::to_owned).ok_or_else(|| "the nodes have no coordinator".to_owned())
+    }
+
+    /// Starts one more node, which joins with as much memory as given. It ends when what is returned is dropped.
+    ///
+    /// # Errors
+    /// One line if it cannot be started.
+    pub fn join(&self, node: u16, memory: &str) -> Result<Joiner, String> {
+        let any = "127.0.0.1:0";
+        let mut command = Command::new(binary()?);
+        command
+            .args(["serve", "--join", "--node", &node.to_string(), "--coordinator", &self.coordinator()?])
+            .args(["--memcached", any, "--http", any, "--workers", "1", "--memory", memory])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn().map(Joiner).map_err(|error| format!("cannot start gestalt: {error}"))
+    }
+
     /// All living nodes' processes.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
@@ -208,6 +234,17 @@ impl Drop for LocalCluster {
     fn drop(&mut self) {
         let _ = self.parent.kill();
         let _ = self.parent.wait();
+    }
+}
+
+/// A node that has joined later.
+#[derive(Debug)]
+pub struct Joiner(Child);
+
+impl Drop for Joiner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

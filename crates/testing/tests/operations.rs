@@ -216,7 +216,7 @@ fn refused(cluster: &LocalCluster, coordinator: &str, flags: &[&str]) -> String 
 #[test]
 fn who_does_not_fit_may_not_join() {
     let cluster = cluster(0);
-    let coordinator = coordinator_of(&cluster);
+    let coordinator = cluster.coordinator().unwrap();
     let text = refused(&cluster, &coordinator, &["7", "--join", "--cluster", "99"]);
     assert!(text.contains("this node is meant for cluster-99, the coordinator has cluster-"), "{text}");
     let text = refused(&cluster, &coordinator, &["7", "--join", "--profile", "rs(4+2)"]);
@@ -224,16 +224,6 @@ fn who_does_not_fit_may_not_join() {
     let text = refused(&cluster, &coordinator, &["7"]);
     assert!(text.contains("give it --join to add it"), "{text}");
     assert_eq!(json(&cluster, &["node", "list"]).1.as_array().unwrap().len(), 5);
-}
-
-/// The address that the nodes were started with.
-fn coordinator_of(cluster: &LocalCluster) -> String {
-    let pid = cluster.pid(0).expect("node 0 lives");
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-    let words: Vec<String> =
-        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-    let at = words.iter().position(|word| word == "--coordinator").expect("a flag of every node");
-    words[at + 1].clone()
 }
 
 #[test]

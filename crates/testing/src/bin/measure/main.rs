@@ -1,11 +1,13 @@
 //! Figures beside stock memcached and redis, taken in one run on this machine: throughput, latency and CPU per
-//! operation; memory per stored value; the pause that clients see when a node is lost; repair.
+//! operation; memory per stored value; the pause that clients see when a node is lost; how long the cluster takes to be as
+//! protected as before; growth and restarts under load.
 //!
 //! The machine may be shared, so servers alternate round by round and nothing is judged: figures are printed.
 #![allow(clippy::disallowed_methods)]
 
 mod faults;
 mod memory;
+mod recovery;
 mod servers;
 mod throughput;
 
@@ -35,9 +37,15 @@ pub struct Arguments {
     /// Requests in flight on each connection
     #[arg(long, default_value_t = 1)]
     depth: u32,
-    /// Values of the memory and repair parts
+    /// Values of the memory part
     #[arg(long, default_value_t = 200_000)]
     values: u32,
+    /// Sizes of the protection part, in GiB of values; growth and restart take the first
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    gib: Vec<u32>,
+    /// Requests a second of the load in the protection, growth and restart parts
+    #[arg(long, default_value_t = 4000)]
+    rate: u32,
 }
 
 /// What can be measured.
@@ -49,20 +57,29 @@ enum Part {
     Memory,
     /// The pause that clients see when a node is killed, and when it is stopped.
     Pause,
-    /// How fast a lost node's data is repaired.
-    Repair,
+    /// From the loss of a node to the first answers for its keys.
+    Access,
+    /// From the loss of a node to full protection, idle and under load, for each size.
+    Protection,
+    /// Two nodes join five under load.
+    Growth,
+    /// Every node is restarted in turn under load.
+    Restart,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let all = [Part::Throughput, Part::Memory, Part::Pause, Part::Repair];
-    let parts = if arguments.parts.is_empty() { all.to_vec() } else { arguments.parts.clone() };
+    let parts =
+        if arguments.parts.is_empty() { Part::value_variants().to_vec() } else { arguments.parts.clone() };
     for part in parts {
         let result = match part {
             Part::Throughput => throughput::measure(&arguments),
             Part::Memory => memory::measure(&arguments),
             Part::Pause => faults::pause(),
-            Part::Repair => faults::repair(&arguments),
+            Part::Access => recovery::first_access(&arguments),
+            Part::Protection => recovery::protection(&arguments),
+            Part::Growth => recovery::growth(&arguments),
+            Part::Restart => recovery::rolling_restart(&arguments),
         };
         if let Err(reason) = result {
             eprintln!("{part:?}: {reason}");

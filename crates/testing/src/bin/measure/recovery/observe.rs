@@ -1,0 +1,141 @@
+//! What the cluster says of itself while it heals, and what the loopback can carry.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cluster::ClusterMap;
+use serde_json::Value;
+use testing::local_cluster::LocalCluster;
+
+/// How often the cluster is looked at.
+pub const LOOK: Duration = Duration::from_millis(20);
+/// How long nothing has to change for the cluster to count as calm: more than a lease, at which plans are made anew.
+const STAYS_CALM: Duration = Duration::from_millis(1500);
+/// Longest wait for one page.
+const PAGE_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes of one write and one read of the loopback's test, and how long it takes.
+const CHUNK: usize = 256 << 10;
+const COPY_TIME: Duration = Duration::from_secs(2);
+
+/// The coordinator's map.
+pub fn map(cluster: &LocalCluster) -> Result<ClusterMap, String> {
+    let text = page(cluster.http(), "/map")?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+/// Whether every group survives as many losses as it is to, and nobody moves.
+pub fn is_settled(map: &ClusterMap) -> bool {
+    map.groups
+        .iter()
+        .all(|view| view.learners.is_empty() && view.is_full() && view.in_sync().count() == map.profile.m())
+}
+
+/// Waits until `holds` of the map; the time that took.
+pub fn wait_until(
+    cluster: &LocalCluster,
+    what: &str,
+    limit: Duration,
+    holds: impl Fn(&ClusterMap) -> bool,
+) -> Result<Duration, String> {
+    let begun = Instant::now();
+    while !holds(&map(cluster)?) {
+        if begun.elapsed() > limit {
+            return Err(format!("not {what} after {limit:?}"));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(begun.elapsed())
+}
+
+/// Waits until the cluster is settled with members on so many nodes and has stayed so for a while; the time until then,
+/// without the while.
+pub fn wait_until_calm(cluster: &LocalCluster, nodes: usize, limit: Duration) -> Result<Duration, String> {
+    let begun = Instant::now();
+    let (mut version, mut since) = (0, begun);
+    loop {
+        let map = map(cluster)?;
+        if map.version != version {
+            (version, since) = (map.version, Instant::now());
+        }
+        let is_spread = is_settled(&map) && cluster::role_counts(&map.groups).len() >= nodes;
+        if is_spread && since.elapsed() > STAYS_CALM {
+            return Ok(since - begun);
+        }
+        if begun.elapsed() > limit {
+            return Err(format!("not settled on {nodes} nodes after {limit:?}"));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// What all living nodes have sent to each other.
+pub fn sent_bytes(cluster: &LocalCluster) -> Result<f64, String> {
+    let mut sum = 0.0;
+    for node in map(cluster)?.nodes.iter().filter(|node| node.alive) {
+        sum += metric(&page(node.http, "/metrics")?, "gestalt_peer_sent_bytes_total");
+    }
+    Ok(sum)
+}
+
+/// Memory of the members on each of `nodes`, added up: areas, parities, indexes.
+pub fn member_bytes(cluster: &LocalCluster, nodes: &[u16]) -> Result<f64, String> {
+    let text = page(cluster.http(), "/status")?;
+    let status: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let bytes = |node: &u16| status["loads"][node.to_string()]["member_bytes"].as_f64();
+    Ok(nodes.iter().filter_map(bytes).sum())
+}
+
+/// A family's samples, added up.
+fn metric(text: &str, family: &str) -> f64 {
+    let of = |line: &str| {
+        let rest = line.strip_prefix(family)?;
+        rest.starts_with([' ', '{']).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok()).flatten()
+    };
+    text.lines().filter_map(of).sum()
+}
+
+fn page(address: SocketAddr, path: &str) -> Result<String, String> {
+    let config = ureq::Agent::config_builder().timeout_global(Some(PAGE_LIMIT)).build();
+    let answer = ureq::Agent::new_with_config(config).get(format!("http://{address}{path}")).call();
+    let mut answer = answer.map_err(|error| format!("http://{address}{path}: {error}"))?;
+    let body = answer.body_mut().with_config().limit(64 << 20).read_to_string();
+    body.map_err(|error| error.to_string())
+}
+
+/// Bytes a second that one TCP connection over the loopback carries, one thread at either end.
+pub fn loopback_rate() -> Result<f64, String> {
+    let copy = || -> std::io::Result<f64> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut sender = TcpStream::connect(listener.local_addr()?)?;
+        let (mut receiver, _) = listener.accept()?;
+        let reader = thread::spawn(move || {
+            let mut buffer = vec![0; CHUNK];
+            let mut count = 0_u64;
+            while let Ok(read @ 1..) = receiver.read(&mut buffer) {
+                count += read as u64;
+            }
+            count
+        });
+        let (begun, bytes) = (Instant::now(), vec![1; CHUNK]);
+        while begun.elapsed() < COPY_TIME {
+            sender.write_all(&bytes)?;
+        }
+        drop(sender);
+        let count = reader.join().unwrap_or(0);
+        Ok(count as f64 / begun.elapsed().as_secs_f64())
+    };
+    copy().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::metric;
+
+    #[test]
+    fn a_family_is_added_up_and_others_are_left_out() {
+        let text = "# TYPE a counter\na{x=\"1\"} 2\na{x=\"2\"} 3\nab 100\na 1\n";
+        assert_eq!(metric(text, "a"), 6.0);
+    }
+}
