@@ -19,7 +19,11 @@ pub const STEPS: &[Step] = &[
     Step { name: "docs", about: "the documentation builds without warnings", run: docs },
     Step { name: "unit", about: "unit, property and scenario tests of all crates", run: unit },
     Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
-    Step { name: "planted", about: "the simulator finds every planted bug within its budget", run: planted },
+    Step {
+        name: "planted",
+        about: "the simulator finds every planted bug within its budget, and a scrub finds damaged memory",
+        run: planted,
+    },
     Step { name: "commands", about: "the command line does what the architecture promises", run: commands },
     Step {
         name: "conformance",
@@ -84,12 +88,14 @@ fn planted() -> Result<(), String> {
         "planted-bugs",
         "--test",
         "planted",
+        "--test",
+        "damage",
     ])
     .show()
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line", "operations"])
+    with_processes(&["command_line", "operations", "scrub"])
 }
 
 fn conformance() -> Result<(), String> {

@@ -50,6 +50,7 @@ enum Command {
     Node(admin::node::NodeArgs),
     Layout(admin::layout::LayoutArgs),
     Repair(admin::repair::RepairArgs),
+    Scrub(admin::scrub::ScrubArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
 }
@@ -75,6 +76,7 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Coordinator(args) => on_runtime(coordinator::run(&args)),
         Command::Status(args) => on_runtime(status::run(&args)),
         Command::Node(args) => on_runtime(admin::node::run(&args)),
+        Command::Scrub(args) => on_runtime(admin::scrub::run(&args)),
         Command::Layout(args) => on_runtime(admin::layout::run(&args)),
         Command::Repair(args) => on_runtime(admin::repair::run(&args)),
         Command::Kv(args) => on_runtime(kv::run(&args)),

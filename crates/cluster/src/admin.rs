@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, NodeId, NodeState, Profile};
+use crate::{
+    ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, NodeId, NodeState, OnFinding, Profile,
+};
 
 /// One thing that an operator asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +59,20 @@ pub enum AdminCommand {
     Apply {
         /// All of it.
         layout: Layout,
+    },
+    /// Compare all data with its parities, from the beginning.
+    StartScrub {
+        /// What to do about what is found.
+        finding: OnFinding,
+        /// Most bytes of parity a second that one node checks; 0 = what repair may take.
+        bytes_per_second: u64,
+    },
+    /// Call the scrub off.
+    StopScrub,
+    /// Forget a node that is gone for good.
+    Remove {
+        /// Which.
+        node: NodeId,
     },
 }
 
@@ -124,7 +140,7 @@ pub enum AdminError {
     /// Members would have no place to go.
     #[error(
         "without {node} there are {left} nodes that may host members, profile {profile} needs {needed}: start another node \
-         with `gestalt serve --join`, or undrain one"
+         first, with `gestalt serve --join`, or undrain one"
     )]
     NotEnoughNodes {
         /// The node that would be emptied.
@@ -142,6 +158,16 @@ pub enum AdminError {
         /// How.
         reason: String,
         /// What to do instead.
+        way_out: String,
+    },
+    /// A node that is still of use.
+    #[error("{node} {reason}: {way_out}")]
+    StillThere {
+        /// The node.
+        node: NodeId,
+        /// Why it cannot be forgotten.
+        reason: String,
+        /// What to do first.
         way_out: String,
     },
     /// A layout that makes no sense.
@@ -170,6 +196,40 @@ pub struct NodeLoad {
     pub repair_left_bytes: u64,
     /// Bytes a second of late.
     pub repair_bytes_per_second: u64,
+    /// How its scrub goes on.
+    pub scrub: ScrubProgress,
+}
+
+/// How far the scrub of a node has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubProgress {
+    /// Which scrub; 0 = none yet.
+    pub generation: u64,
+    /// Pages of its parities that were compared.
+    pub checked_pages: u64,
+    /// Pages that are still to be compared.
+    pub left_pages: u64,
+    /// Places, of up to 16 pages each, at which something was wrong.
+    pub mismatches: u64,
+    /// Those of them that were corrected.
+    pub corrected: u64,
+}
+
+impl ScrubProgress {
+    /// Of two that are at the same scrub. Of two scrubs the older one counts: who is at it has all of the newer one to do.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        if self.generation != other.generation {
+            return if self.generation < other.generation { self } else { other };
+        }
+        Self {
+            generation: self.generation,
+            checked_pages: self.checked_pages + other.checked_pages,
+            left_pages: self.left_pages + other.left_pages,
+            mismatches: self.mismatches + other.mismatches,
+            corrected: self.corrected + other.corrected,
+        }
+    }
 }
 
 /// What a process expects of the cluster that it registers with, and how it comes.
@@ -231,8 +291,14 @@ impl AdminCommand {
             Self::Drain { node }
             | Self::Undrain { node }
             | Self::Fence { node, .. }
-            | Self::CanStop { node } => Some(node),
-            Self::PauseRepair | Self::ResumeRepair | Self::LimitRepair { .. } | Self::Apply { .. } => None,
+            | Self::CanStop { node }
+            | Self::Remove { node } => Some(node),
+            Self::PauseRepair
+            | Self::ResumeRepair
+            | Self::LimitRepair { .. }
+            | Self::Apply { .. }
+            | Self::StartScrub { .. }
+            | Self::StopScrub => None,
         }
     }
 }
@@ -257,8 +323,13 @@ impl Layout {
                 repair.memory_bytes = memory_bytes.unwrap_or(repair.memory_bytes);
             }
             AdminCommand::Apply { layout: wanted } => {
-                layout = Self { version: self.version, ..wanted.clone() };
+                layout = Self { version: self.version, scrub: self.scrub, ..wanted.clone() };
             }
+            AdminCommand::StartScrub { finding, bytes_per_second } => {
+                layout.scrub = self.scrub.started(*finding, *bytes_per_second);
+            }
+            AdminCommand::StopScrub => layout.scrub.running = false,
+            AdminCommand::Remove { node } => drop(layout.nodes.remove(node)),
             AdminCommand::Fence { .. } | AdminCommand::CanStop { .. } => return None,
         }
         Some(layout.normalized())

@@ -39,6 +39,9 @@ pub struct Layout {
     /// How lost members are rebuilt.
     #[serde(default)]
     pub repair: RepairSettings,
+    /// Whether everything is compared with its parities. Not changed with a layout as a whole.
+    #[serde(default)]
+    pub scrub: ScrubSettings,
 }
 
 /// What was asked of one node. The default is what a node is of itself.
@@ -82,6 +85,40 @@ pub struct RepairSettings {
 impl RepairSettings {
     /// Smallest memory limit: a few repairs must be possible at a time.
     pub const MIN_MEMORY_BYTES: u64 = 1 << 20;
+}
+
+/// The comparison of all data with its parities (group protocol, section 7). A process that comes later takes part, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScrubSettings {
+    /// Grows with each start: whoever has not ended the scrub of this number has it to do. 0 = there was none yet.
+    pub generation: u64,
+    /// Whether it may go on.
+    pub running: bool,
+    /// Whether a parity that is wrong beside items that are all right is corrected.
+    pub repair: bool,
+    /// Most bytes of parity a second that one node checks, beside the limit of all repair; 0 = no limit of its own.
+    pub bytes_per_second: u64,
+}
+
+impl ScrubSettings {
+    /// The next one.
+    #[must_use]
+    pub fn started(self, finding: OnFinding, bytes_per_second: u64) -> Self {
+        let repair = finding == OnFinding::Correct;
+        Self { generation: self.generation + 1, running: true, repair, bytes_per_second }
+    }
+}
+
+/// What to do about a parity that a scrub has found wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFinding {
+    /// Tell.
+    #[default]
+    Report,
+    /// Correct it, where all items that it covers are right by their checksums.
+    Correct,
 }
 
 impl Layout {

@@ -16,13 +16,13 @@ mod view;
 
 pub use admin::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,
-    StopReport,
+    ScrubProgress, StopReport,
 };
 pub use ids::{
     ClusterId, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term, Time,
     UnixSeconds, ViewVersion,
 };
-pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, RepairSettings};
+pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{

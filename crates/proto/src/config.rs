@@ -77,6 +77,8 @@ pub struct Limits {
     pub sweep_sessions: usize,
     /// Sessions that one parity keeps open for others.
     pub parity_sessions: usize,
+    /// Scrub sessions that the parities of one host keep open together.
+    pub scrub_sessions: usize,
     /// Bytes of an index replica in one message.
     pub index_part_bytes: usize,
     /// Parts of a learner's lesson that one primary has under way.
@@ -94,6 +96,7 @@ impl Default for Limits {
             demand_sessions: 64,
             sweep_sessions: 4,
             parity_sessions: 1024,
+            scrub_sessions: 2,
             index_part_bytes: 256 * 1024,
             lesson_parts: 16,
         }

@@ -20,6 +20,7 @@ pub use config::{Limits, Now, Timing};
 pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig};
 pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostStats, Read, Submitted, Token};
+pub use parity::ScrubFinding;
 pub use planted::Bug;
 #[cfg(feature = "planted-bugs")]
 pub use planted::plant;

@@ -1,6 +1,6 @@
 //! How fast this host rebuilds in the background: a bucket of bytes that all members here draw from.
 
-use cluster::{RepairSettings, Time};
+use cluster::{Layout, ScrubSettings, Time};
 
 /// Parts of a second for which unused bytes are kept.
 const BURST_DIVISOR: u64 = 8;
@@ -9,28 +9,34 @@ const BURST_DIVISOR: u64 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     paused: bool,
-    /// This worker's share of the node's rate; 0 = no limit.
-    bytes_per_second: u64,
+    /// Of all background work.
+    all: Bucket,
     /// Most memory of the node that open repairs take; 0 = no limit.
     memory_bytes: u64,
+    scrub: ScrubSettings,
+    /// Of scrubs alone.
+    scrubs: Bucket,
+}
+
+/// A rate.
+#[derive(Debug, Default)]
+struct Bucket {
+    /// This worker's share of the node's rate; 0 = no limit.
+    bytes_per_second: u64,
     /// What may go now; below 0 after a piece that was larger than what was left.
     left_bytes: i64,
     filled_at: Time,
 }
 
-impl Pace {
-    /// The operators want it so from now on; the rate is shared by `shards` workers.
-    pub(crate) fn set(&mut self, settings: RepairSettings, shards: u16) {
-        let share = settings.bytes_per_second.div_ceil(u64::from(shards.max(1)));
-        self.left_bytes = self.left_bytes.min(burst(share));
-        (self.paused, self.bytes_per_second) = (settings.paused, share);
-        self.memory_bytes = settings.memory_bytes;
+impl Bucket {
+    fn set(&mut self, bytes_per_second: u64) {
+        self.left_bytes = self.left_bytes.min(burst(bytes_per_second));
+        self.bytes_per_second = bytes_per_second;
     }
 
-    /// Whether a piece of background work may begin.
-    pub(crate) fn allows(&mut self, now: Time) -> bool {
-        if self.paused || self.bytes_per_second == 0 {
-            return !self.paused;
+    fn allows(&mut self, now: Time) -> bool {
+        if self.bytes_per_second == 0 {
+            return true;
         }
         let elapsed_us = now.since(self.filled_at);
         let earned = u128::from(elapsed_us) * u128::from(self.bytes_per_second) / 1_000_000;
@@ -42,11 +48,48 @@ impl Pace {
         self.left_bytes > 0
     }
 
-    /// A piece of `bytes` has begun.
-    pub(crate) fn spend(&mut self, bytes: usize) {
+    fn spend(&mut self, bytes: usize) {
         if self.bytes_per_second > 0 {
             self.left_bytes = self.left_bytes.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
+    }
+}
+
+impl Pace {
+    /// The operators want it so from now on; rates are shared by `shards` workers.
+    pub(crate) fn set(&mut self, layout: &Layout, shards: u16) {
+        let share = |rate: u64| rate.div_ceil(u64::from(shards.max(1)));
+        self.all.set(share(layout.repair.bytes_per_second));
+        self.scrubs.set(share(layout.scrub.bytes_per_second));
+        self.paused = layout.repair.paused;
+        self.memory_bytes = layout.repair.memory_bytes;
+        self.scrub = layout.scrub;
+    }
+
+    /// What the operators want compared.
+    pub(crate) fn scrub(&self) -> ScrubSettings {
+        self.scrub
+    }
+
+    /// Whether a piece of background work may begin.
+    pub(crate) fn allows(&mut self, now: Time) -> bool {
+        !self.paused && self.all.allows(now)
+    }
+
+    /// A piece of `bytes` has begun.
+    pub(crate) fn spend(&mut self, bytes: usize) {
+        self.all.spend(bytes);
+    }
+
+    /// Whether a piece of a scrub may begin.
+    pub(crate) fn allows_scrub(&mut self, now: Time) -> bool {
+        self.allows(now) && self.scrubs.allows(now)
+    }
+
+    /// A scrub of `bytes` has begun.
+    pub(crate) fn spend_scrub(&mut self, bytes: usize) {
+        self.all.spend(bytes);
+        self.scrubs.spend(bytes);
     }
 
     /// Whether repairs that hold `used` bytes of this node may take `more`.
@@ -62,7 +105,13 @@ fn burst(bytes_per_second: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use cluster::RepairSettings;
+
     use super::*;
+
+    fn limited(repair: RepairSettings) -> Layout {
+        Layout { repair, ..Layout::default() }
+    }
 
     const PIECE: usize = 64 << 10;
 
@@ -83,7 +132,7 @@ mod tests {
         let mut pace = Pace::default();
         assert!(in_one_second(&mut pace, Time(0)) >= 1 << 30, "no limit");
         let settings = RepairSettings { bytes_per_second: 8 << 20, ..RepairSettings::default() };
-        pace.set(settings, 2);
+        pace.set(&limited(settings), 2);
         let gone = in_one_second(&mut pace, Time(5_000_000));
         let share = 4 << 20;
         assert!((share / 2..share + share / 4).contains(&gone), "{gone} of {share}");
@@ -94,7 +143,7 @@ mod tests {
     #[test]
     fn a_piece_larger_than_the_bucket_is_paid_back() {
         let mut pace = Pace::default();
-        pace.set(RepairSettings { bytes_per_second: 64 << 10, ..RepairSettings::default() }, 1);
+        pace.set(&limited(RepairSettings { bytes_per_second: 64 << 10, ..RepairSettings::default() }), 1);
         assert!(pace.allows(Time(1_000_000)));
         pace.spend(PIECE);
         assert!(!pace.allows(Time(1_500_000)));
@@ -104,10 +153,25 @@ mod tests {
     #[test]
     fn a_pause_stops_all_and_memory_has_its_bound() {
         let mut pace = Pace::default();
-        pace.set(RepairSettings { paused: true, bytes_per_second: 0, memory_bytes: 1 << 20 }, 1);
+        pace.set(&limited(RepairSettings { paused: true, bytes_per_second: 0, memory_bytes: 1 << 20 }), 1);
         assert!(!pace.allows(Time(1)));
         assert!(pace.has_memory(960 << 10, PIECE) && !pace.has_memory(961 << 10, PIECE));
-        pace.set(RepairSettings::default(), 1);
+        pace.set(&Layout::default(), 1);
         assert!(pace.allows(Time(2)) && pace.has_memory(u64::MAX, PIECE));
+    }
+
+    #[test]
+    fn a_scrub_has_a_rate_of_its_own_within_that_of_repair() {
+        let mut pace = Pace::default();
+        let repair = RepairSettings { bytes_per_second: 8 << 20, ..RepairSettings::default() };
+        let scrub = ScrubSettings { bytes_per_second: 64 << 10, ..ScrubSettings::default() };
+        pace.set(&Layout { scrub, ..limited(repair) }, 1);
+        assert!(pace.allows_scrub(Time(1_000_000)));
+        pace.spend_scrub(PIECE);
+        assert!(!pace.allows_scrub(Time(1_500_000)) && pace.allows(Time(1_500_000)));
+        while pace.allows(Time(3_000_000)) {
+            pace.spend(PIECE);
+        }
+        assert!(!pace.allows_scrub(Time(3_000_000)), "repair comes first");
     }
 }

@@ -38,11 +38,13 @@ pub enum Bug {
     LearnerAppliesUnknown,
     /// A learner goes on although the primary that taught it has made way for another one.
     LessonOutlivesTeacher,
+    /// A scrub takes a primary's page out of the sum before the records that it contains are in it.
+    ScrubOutsideFifo,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -60,6 +62,7 @@ impl Bug {
         Self::ServeBeforeLeaseEnds,
         Self::LearnerAppliesUnknown,
         Self::LessonOutlivesTeacher,
+        Self::ScrubOutsideFifo,
     ];
 }
 

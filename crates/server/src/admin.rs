@@ -111,7 +111,8 @@ fn print(reply: AdminReply) -> Response {
         AdminError::BadLayout { .. } => StatusCode::BAD_REQUEST,
         AdminError::VersionConflict { .. }
         | AdminError::NotEnoughNodes { .. }
-        | AdminError::WouldLoseData { .. } => StatusCode::CONFLICT,
+        | AdminError::WouldLoseData { .. }
+        | AdminError::StillThere { .. } => StatusCode::CONFLICT,
     };
     refusal(status, error)
 }

@@ -59,6 +59,6 @@ pub use node::{Node, NodeHandle, Stopper};
 pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{
-    ClusterStatus, CoordinatorReport, DataRoleStatus, GroupStatus, LinkStatus, MemoryStatus, NodeStatus,
-    RepairStatus, RoleLine,
+    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GroupStatus, LinkStatus, MemoryStatus,
+    NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };

@@ -196,6 +196,24 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
         "Bytes that are still to be repaired or taught.",
         sum(|w| w.host.to_rebuild_bytes),
     );
+    page.single(
+        "gestalt_scrub_pages_total",
+        Kind::Counter,
+        "Parity pages that were compared with the data.",
+        sum(|w| w.host.scrubbed_pages),
+    );
+    page.single(
+        "gestalt_scrub_mismatches_total",
+        Kind::Counter,
+        "Places, of up to 16 pages, at which a scrub has found something wrong.",
+        sum(|w| w.host.scrub_mismatches),
+    );
+    page.single(
+        "gestalt_scrub_left_pages",
+        Kind::Gauge,
+        "Parity pages that the newest scrub has still to compare.",
+        sum(|w| w.host.scrub.left_pages),
+    );
     let uncommitted = sum(|w| w.host.uncommitted_records);
     page.single(
         "gestalt_uncommitted_records",

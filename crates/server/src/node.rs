@@ -75,6 +75,7 @@ fn worker_ends(
         map_version: Default::default(),
         rebuilt_bytes: Default::default(),
         to_rebuild_bytes: Default::default(),
+        scrub: Default::default(),
     };
     (face, Inbox { errands: errand_inbox, coordinator: coordinator_inbox, crossings })
 }

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster::{ClusterMap, Expectations, HostId, NodeInfo, NodeLoad, Time};
-use proto::{HostStats, RoleBytes};
-use store::{Budget, Category};
+use cluster::{ClusterMap, Expectations, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
+use proto::{HostStats, RoleBytes, ScrubFinding};
+use store::{Budget, Category, PAGE_BYTES};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::frame::{Decoder, Encoder};
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     /// Operators' requests that wait for the coordinator.
     pub desk: Desk,
     repair: Mutex<(RepairMeter, Reading)>,
+    scrub: Mutex<(RepairMeter, Reading)>,
     /// Client connections, open or on their way to a worker.
     pub connections: AtomicUsize,
     pub rejected_connections: AtomicU64,
@@ -68,6 +69,8 @@ pub(crate) struct WorkerFace {
     /// Bytes that its members have rebuilt, and have still to rebuild.
     pub rebuilt_bytes: AtomicU64,
     pub to_rebuild_bytes: AtomicU64,
+    /// How far its parities are compared, and the pages of all scrubs.
+    pub scrub: Mutex<(ScrubProgress, u64)>,
 }
 
 /// What other threads ask of a worker.
@@ -108,6 +111,7 @@ pub(crate) struct WorkerSnapshot {
     pub shard: u16,
     pub host: HostStats,
     pub roles: Vec<RoleBytes>,
+    pub scrub_findings: Vec<ScrubFinding>,
     pub open_requests: usize,
     pub buffer_bytes: usize,
     pub links: Vec<LinkSnapshot>,
@@ -140,6 +144,7 @@ impl Shared {
             coordinator_connected: AtomicBool::new(false),
             desk: Desk::default(),
             repair: Mutex::default(),
+            scrub: Mutex::default(),
             connections: AtomicUsize::new(0),
             rejected_connections: AtomicU64::new(0),
             reset: Mutex::default(),
@@ -228,6 +233,7 @@ impl Shared {
             repair_done_bytes: repair.done_bytes,
             repair_left_bytes: repair.left_bytes,
             repair_bytes_per_second: repair.bytes_per_second,
+            scrub: self.sample_scrub(),
         }
     }
 
@@ -247,6 +253,28 @@ impl Shared {
         let mut repair = self.repair.lock().unwrap_or_else(PoisonError::into_inner);
         repair.1 = repair.0.read(self.clock.time(), sample);
         repair.1
+    }
+
+    /// How far this node's scrub has come, and how many bytes a second it compares, as of the last heartbeat.
+    pub(crate) fn scrub(&self) -> (ScrubProgress, u64) {
+        let rate = self.scrub.lock().unwrap_or_else(PoisonError::into_inner).1.bytes_per_second;
+        (self.scrub_of_workers().0, rate)
+    }
+
+    fn scrub_of_workers(&self) -> (ScrubProgress, u64) {
+        let known = |face: &WorkerFace| *face.scrub.lock().unwrap_or_else(PoisonError::into_inner);
+        let faces = self.workers.iter().map(known);
+        let add = |(sum, pages): (ScrubProgress, u64), (one, more)| (sum.plus(one), pages + more);
+        faces.reduce(add).unwrap_or_default()
+    }
+
+    fn sample_scrub(&self) -> ScrubProgress {
+        let (progress, pages) = self.scrub_of_workers();
+        let bytes = |pages: u64| pages * PAGE_BYTES as u64;
+        let sample = Sample { done_bytes: bytes(pages), left_bytes: bytes(progress.left_pages) };
+        let mut scrub = self.scrub.lock().unwrap_or_else(PoisonError::into_inner);
+        scrub.1 = scrub.0.read(self.clock.time(), sample);
+        progress
     }
 
     /// Sum of all workers' counters since the last reset.

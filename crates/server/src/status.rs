@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use cluster::{
     ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, NodeLoad, RoleIndex,
-    RoleStatus, SlotRange, Term, ViewVersion,
+    RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
 };
-use proto::RoleBytes;
+use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::Category;
 
@@ -43,6 +43,9 @@ pub struct NodeStatus {
     /// What it rebuilds.
     #[serde(default)]
     pub repair: RepairStatus,
+    /// What it compares.
+    #[serde(default)]
+    pub scrub: ScrubStatus,
     /// The data roles that it serves.
     #[serde(default)]
     pub data_roles: Vec<DataRoleStatus>,
@@ -67,6 +70,71 @@ pub struct RepairStatus {
     pub left_bytes: u64,
     /// Bytes a second of late.
     pub bytes_per_second: u64,
+}
+
+/// What a node compares, and what it has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubStatus {
+    /// How far it has come.
+    #[serde(flatten)]
+    pub progress: ScrubProgress,
+    /// Bytes of parity that it compares in a second, of late.
+    pub bytes_per_second: u64,
+    /// What it has found; each parity remembers the first 16.
+    pub findings: Vec<FindingStatus>,
+}
+
+/// A place at which a parity and its data do not agree, or items are wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindingStatus {
+    /// Which group.
+    pub group: GroupId,
+    /// The parity that was compared.
+    pub parity: RoleIndex,
+    /// The first page.
+    pub first_page: u32,
+    /// How many pages.
+    pub pages: u32,
+    /// Whether the parity is not the sum of the data.
+    pub differs: bool,
+    /// Whether the parity has been corrected.
+    pub corrected: bool,
+    /// Items there that are wrong by their checksums.
+    pub wrong_items: Vec<WrongItem>,
+}
+
+/// An item whose checksum is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WrongItem {
+    /// The data role that has it.
+    pub role: RoleIndex,
+    /// First byte of its slot in the role's area.
+    pub byte: u64,
+}
+
+impl ScrubStatus {
+    fn of(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Self {
+        let (progress, bytes_per_second) = shared.scrub();
+        let findings = snapshots.iter().flat_map(|worker| &worker.scrub_findings).map(FindingStatus::of);
+        Self { progress, bytes_per_second, findings: findings.collect() }
+    }
+}
+
+impl FindingStatus {
+    fn of(found: &ScrubFinding) -> Self {
+        let MemberId { group, role: parity } = found.parity;
+        let item =
+            |(role, addr): &(RoleIndex, store::Addr)| WrongItem { role: *role, byte: addr.byte() as u64 };
+        Self {
+            group,
+            parity,
+            first_page: found.pages.first,
+            pages: found.pages.count,
+            differs: found.differs,
+            corrected: found.corrected,
+            wrong_items: found.items.iter().map(item).collect(),
+        }
+    }
 }
 
 /// What a data role holds.
@@ -190,6 +258,7 @@ impl NodeStatus {
             item_bytes: sum(|worker| worker.host.item_bytes),
             absent_pages: sum(|worker| worker.host.absent_pages),
             repair: RepairStatus::of(shared),
+            scrub: ScrubStatus::of(shared, snapshots),
             data_roles: snapshots.iter().flat_map(|worker| &worker.roles).map(data_role).collect(),
             uncommitted_records: sum(|worker| worker.host.uncommitted_records),
             open_requests: sum(|worker| worker.open_requests as u64),

@@ -4,8 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cluster::{GroupId, MemberId, RoleIndex};
@@ -276,6 +276,7 @@ impl Worker {
             shard: self.shard,
             host: self.host.borrow().stats(),
             roles: self.host.borrow().role_bytes().collect(),
+            scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
             open_requests: self.waiters.borrow().len(),
             buffer_bytes: self.gate.held(),
             links: self.links.snapshot(),
@@ -387,6 +388,8 @@ async fn report_repair(worker: Rc<Worker>) {
         let stats = worker.host.borrow().stats();
         worker.face().rebuilt_bytes.store(stats.rebuilt_bytes, Ordering::Relaxed);
         worker.face().to_rebuild_bytes.store(stats.to_rebuild_bytes, Ordering::Relaxed);
+        let scrub = (stats.scrub, stats.scrubbed_pages);
+        *worker.face().scrub.lock().unwrap_or_else(PoisonError::into_inner) = scrub;
     }
 }
 

@@ -158,6 +158,16 @@ fn a_layout_is_edited_compared_and_applied_once() {
     let (code, diff, _) = run(&cluster, &["layout", "diff", "-f", file]);
     assert!(code == 0 && diff.contains("node 3 zone: its own -> rack-b"), "{diff}");
     assert!(diff.contains("node 4 state: active -> draining") && diff.contains("5 roles would leave node 4"));
+    assert!(diff.contains("roles would move, with about ") && diff.contains("drain group-"), "{diff}");
+    let (_, diff) = json(&cluster, &["layout", "diff", "-f", file]);
+    let preview = &diff["preview"];
+    assert!(preview["moves"].as_array().unwrap().len() >= 5, "{preview}");
+    let roles = |when: &str| {
+        let share = &preview["nodes"][4][when];
+        share["data_roles"].as_u64().unwrap() + share["parity_roles"].as_u64().unwrap()
+    };
+    assert_eq!((roles("before") > 0, roles("after")), (true, 0));
+    assert_eq!(diff["leaving"][0]["node"], 4);
     assert_eq!(json(&cluster, &["layout", "show"]).1["version"], 0, "a diff changes nothing");
     // Somebody else is faster.
     assert_eq!(run(&cluster, &["repair", "pause"]).0, 0);
@@ -176,6 +186,27 @@ fn a_layout_is_edited_compared_and_applied_once() {
     std::fs::write(&path, "{\"version\": 2, \"ndoes\": {}}").unwrap();
     let (code, _, error) = run(&cluster, &["layout", "apply", "-f", file]);
     assert!(code == 1 && error.contains("unknown field `ndoes`"), "{error}");
+}
+
+#[test]
+fn a_node_that_is_drained_and_stopped_can_be_forgotten() {
+    let cluster = cluster(1);
+    let (code, _, error) = run(&cluster, &["node", "remove", "5"]);
+    assert!(code == 1 && error.contains("is alive") && error.contains("gestalt node drain 5"), "{error}");
+    assert_eq!(run(&cluster, &["node", "drain", "5", "--wait"]).0, 0);
+    cluster.kill_nodes(&[5]);
+    eventually("down", || json(&cluster, &["node", "list"]).1[5]["state"] == "down");
+    let (code, removed) = json(&cluster, &["node", "remove", "5"]);
+    assert_eq!((code, removed["state"].as_str()), (0, Some("removed")));
+    eventually("gone from the lists", || {
+        json(&cluster, &["node", "list"]).1.as_array().unwrap().len() == 5
+            && json(&cluster, &["status"]).1["draining_nodes"] == serde_json::json!([])
+    });
+    assert_eq!(run(&cluster, &["node", "remove", "5"]).0, 1);
+    // One whose roles were rebuilt elsewhere, too; not before.
+    cluster.kill_nodes(&[0]);
+    eventually("lost", || json(&cluster, &["node", "list"]).1[0]["alive"] == false);
+    eventually("served by others", || json(&cluster, &["node", "remove", "0"]).0 == 0);
 }
 
 #[test]

@@ -82,4 +82,5 @@ planted! {
     a_stand_in_that_does_not_wait_for_the_old_lease_is_found: ServeBeforeLeaseEnds;
     a_learner_that_applies_what_it_cannot_know_is_found: LearnerAppliesUnknown;
     a_lesson_that_outlives_its_teacher_is_found: LessonOutlivesTeacher;
+    a_scrub_beside_the_stream_is_found: ScrubOutsideFifo;
 }

@@ -11,6 +11,9 @@ use store::{Addr, IndexOp, PageRange};
 
 use crate::op::{Outcome, Request};
 
+/// Most items that a [`Page`] calls wrong; what is beyond is not named.
+pub const MAX_WRONG_ITEMS: usize = 16;
+
 /// Whatever one node sends to another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PeerMessage {
@@ -85,7 +88,7 @@ pub enum GroupBody {
     Open(Open),
     /// Parity to stand-in: the snapshot is taken.
     Opened(Opened),
-    /// Stand-in to primary: put these pages into your FIFO to the parities.
+    /// Stand-in, or a parity that scrubs, to primary: put these pages into your FIFO to the parities.
     Read(Read),
     /// Primary to parity, in the FIFO of its records.
     Page(Page),
@@ -212,10 +215,11 @@ pub struct IndexPart {
     pub bytes: Bytes,
 }
 
-/// A repair session: unique by the stand-in's role, term and its own count.
+/// A repair session: unique by the stand-in's role, term and its own count. A scrub session of a parity: its role, term 0, and
+/// its own count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
-    /// The stand-in's role.
+    /// The stand-in's role, or the scrubbing parity's.
     pub role: RoleIndex,
     /// Its term.
     pub term: Term,
@@ -263,6 +267,8 @@ pub struct Page {
     pub committed: Seq,
     /// The pages' bytes; none if one of them is absent there too.
     pub bytes: Option<Bytes>,
+    /// For a scrub: slots over these pages whose items are wrong by their checksums, ascending; not more than [`MAX_WRONG_ITEMS`].
+    pub wrong: SmallVec<[Addr; 2]>,
 }
 
 /// See [`GroupBody::Residual`].

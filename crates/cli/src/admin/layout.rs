@@ -8,9 +8,11 @@ use clap::{Args, Subcommand};
 use cluster::{AdminCommand, ClusterMap, Layout, NodeId, NodeLayout, NodeState};
 use serde::Serialize;
 
-use super::{Expect, Target};
+use super::preview::Preview;
+use super::{Expect, LIMIT, Target};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
+use crate::status::nodes;
 
 /// Longest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -19,7 +21,7 @@ const EXAMPLE: &str = "\
 Example:
   gestalt layout show -o json > layout.json
   edit layout.json                          drain nodes, name zones, limit repair
-  gestalt layout diff -f layout.json        what would change
+  gestalt layout diff -f layout.json        what would change and move, and the balance after it
   gestalt layout apply -f layout.json       refused if somebody else has changed the layout since `show`";
 
 /// See and change what is asked of all nodes, in one step.
@@ -37,7 +39,7 @@ enum Action {
     /// The layout; -o json is what `diff` and `apply` take
     #[command(after_help = "Example: gestalt layout show -o json > layout.json")]
     Show,
-    /// What would be different with this layout; changes nothing
+    /// What would be different with this layout, and what would move; changes nothing
     #[command(after_help = "Example: gestalt layout diff -f layout.json")]
     Diff {
         /// The layout; - is standard input
@@ -68,10 +70,12 @@ pub async fn run(args: &LayoutArgs) -> Result<(), Exit> {
         Action::Diff { file } => {
             let wanted = read(file)?;
             let map = target.map().await?;
-            let diff = Diff::between(&map, &wanted);
+            let reports = nodes::ask_all(&map, LIMIT).await;
+            let preview = Preview::of(&map, &wanted, &reports);
+            let diff = Compared { diff: Diff::between(&map, &wanted), preview };
             match target.output {
                 Format::Json => output::print_json(&diff),
-                Format::Table => output::print(&diff.text()),
+                Format::Table => output::print(&(diff.diff.text() + &diff.preview.text())),
             }
             Ok(())
         }
@@ -133,6 +137,14 @@ fn word(state: NodeState) -> &'static str {
         NodeState::Active => "active",
         NodeState::Draining => "draining",
     }
+}
+
+/// A difference, and what would follow from it.
+#[derive(Serialize)]
+struct Compared {
+    #[serde(flatten)]
+    diff: Diff,
+    preview: Preview,
 }
 
 /// What is different between the layout in force and another one.

@@ -1,8 +1,11 @@
-//! What operators do: `gestalt node`, `gestalt layout`, `gestalt repair`. Each asks the coordinator, through any node.
+//! What operators do: `gestalt node`, `gestalt layout`, `gestalt repair`, `gestalt scrub`. Each asks the coordinator, through any node.
 
+mod damage;
 pub mod layout;
 pub mod node;
+mod preview;
 pub mod repair;
+pub mod scrub;
 
 use std::net::SocketAddr;
 use std::time::Duration;

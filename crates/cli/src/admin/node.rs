@@ -25,6 +25,7 @@ Examples:
   gestalt node drain 3 --wait              move everything off node 3
   gestalt node undrain 3
   gestalt node fence 3                     do not wait for node 3 any more
+  gestalt node remove 3                    forget node 3, which is drained and stopped
 
 Restarting every node in turn: docs/operations.md.
 
@@ -83,6 +84,17 @@ given. Use it when a machine hangs, or when the coordinator waits for one that w
         #[command(flatten)]
         expect: Expect,
     },
+    /// Forget a node that is gone and has no roles, so that nothing shows it any more
+    #[command(after_help = "\
+Example: gestalt node drain 3 --wait && systemctl stop gestalt && gestalt node remove 3
+
+Refused while the node is alive or has roles. A process of that id is a new node from then on: it needs --join.")]
+    Remove {
+        /// Id of the node
+        node: u16,
+        #[command(flatten)]
+        expect: Expect,
+    },
     /// Would it lose anything to stop this node now? Exit code 0 no, 3 no but the next loss would, 4 yes
     #[command(after_help = "Example: gestalt node can-stop 3 && systemctl stop gestalt")]
     CanStop {
@@ -116,20 +128,20 @@ pub async fn run(args: &NodeArgs) -> Result<(), Exit> {
         Action::Fence { node, accept_loss, expect } => {
             let loss = if *accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
             let command = AdminCommand::Fence { node: NodeId(*node), loss };
-            let layout = target.change(*expect, command).await?;
-            say(
-                target.output,
-                &Changed {
-                    node: NodeId(*node),
-                    state: "fenced",
-                    roles_left: 0,
-                    layout_version: layout.version.0,
-                },
-            );
-            Ok(())
+            done(target, NodeId(*node), "fenced", &target.change(*expect, command).await?)
+        }
+        Action::Remove { node, expect } => {
+            let command = AdminCommand::Remove { node: NodeId(*node) };
+            done(target, NodeId(*node), "removed", &target.change(*expect, command).await?)
         }
         Action::CanStop { node } => can_stop(target, NodeId(*node)).await,
     }
+}
+
+/// `node` has no roles any more.
+fn done(target: &Target, node: NodeId, state: &'static str, layout: &Layout) -> Result<(), Exit> {
+    say(target.output, &Changed { node, state, roles_left: 0, layout_version: layout.version.0 });
+    Ok(())
 }
 
 async fn list(target: &Target) -> Result<(), Exit> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use client::fetch_json;
 use cluster::{ClusterMap, NodeId, NodeInfo, RoleStatus};
 use serde::Serialize;
-use server::{DataRoleStatus, NodeStatus, RepairStatus};
+use server::{DataRoleStatus, NodeStatus, RepairStatus, ScrubStatus};
+use store::Category;
 
 /// One node's line.
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +40,12 @@ pub struct NodeReport {
     pub absent_pages: Option<u64>,
     /// What it rebuilds, if the node answered.
     pub repair: Option<RepairStatus>,
+    /// What it compares, if the node answered.
+    #[serde(skip)]
+    pub scrub: Option<ScrubStatus>,
+    /// What its members take, if the node answered.
+    #[serde(skip)]
+    pub member_bytes: Option<u64>,
     /// What its data roles hold, if the node answered.
     #[serde(skip)]
     pub roles: Vec<DataRoleStatus>,
@@ -117,8 +124,16 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         items: answer.map(|status| status.items),
         absent_pages: answer.map(|status| status.absent_pages),
         repair: answer.map(|status| status.repair),
+        member_bytes: answer.map(member_bytes),
+        scrub: answer.map(|status| status.scrub.clone()),
         roles: answer.map(|status| status.data_roles.clone()).unwrap_or_default(),
     }
+}
+
+/// Memory of areas, parities and indexes.
+fn member_bytes(status: &NodeStatus) -> u64 {
+    let members = [Category::Area, Category::Parity, Category::Index].map(Category::name);
+    members.iter().filter_map(|name| status.memory.by_category.get(*name)).sum()
 }
 
 fn state(map: &ClusterMap, info: &NodeInfo) -> &'static str {

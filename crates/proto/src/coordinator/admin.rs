@@ -38,6 +38,9 @@ impl Coordinator {
         if let AdminCommand::Fence { node, loss } = request.command {
             self.fence_node(now, node, loss)?;
         }
+        if let AdminCommand::Remove { node } = request.command {
+            self.remove_node(node)?;
+        }
         if let Some(wanted) = self.map.as_ref().and_then(|map| map.layout.after(&request.command)) {
             self.change_layout(wanted)?;
         }
@@ -55,6 +58,9 @@ impl Coordinator {
         let version = map.layout.version.next();
         let draining: Vec<NodeId> = wanted.draining().collect();
         tracing::info!(%version, ?draining, repair = ?wanted.repair, "layout changed");
+        if wanted.scrub != map.layout.scrub {
+            tracing::info!(scrub = ?wanted.scrub, "scrub started or stopped");
+        }
         if let Some(map) = &mut self.map {
             map.layout = Layout { version, ..wanted };
         }
@@ -120,6 +126,29 @@ impl Coordinator {
         tracing::info!(%host, "fenced by an operator");
         self.send(host, FromCoordinator::Refused(FENCED.to_owned()));
         self.lose(now, host);
+        self.publish_nodes();
+        Ok(())
+    }
+
+    /// Forgets a node that is gone and has nothing: a process of that id would be a new node.
+    fn remove_node(&mut self, node: NodeId) -> Result<(), AdminError> {
+        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
+        let roles: usize = map.groups.iter().map(|view| view.roles_on(node)).sum();
+        let NodeId(id) = node;
+        if self.living().iter().any(|host| host.node == node) {
+            let way_out = format!("drain it with `gestalt node drain {id} --wait`, then stop its process");
+            return Err(AdminError::StillThere { node, reason: "is alive".to_owned(), way_out });
+        }
+        if roles > 0 {
+            let reason = format!("still has {roles} roles");
+            let way_out = format!(
+                "wait until they are rebuilt elsewhere (`gestalt repair status`), or, if its process will not come back, \
+                 `gestalt node fence {id}`"
+            );
+            return Err(AdminError::StillThere { node, reason, way_out });
+        }
+        tracing::info!(%node, "node removed");
+        self.forget(node);
         self.publish_nodes();
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterId, Entry, Expectations, GroupId,
-    HostId, Incarnation, Layout, LayoutVersion, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnLoss,
-    Profile, Time, UnixSeconds,
+    HostId, Incarnation, Layout, LayoutVersion, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding,
+    OnLoss, Profile, Time, UnixSeconds,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
@@ -70,6 +70,71 @@ fn layout(reply: AdminReply) -> Layout {
         Ok(AdminAnswer::Layout(layout)) => layout,
         other => panic!("not a layout: {other:?}"),
     }
+}
+
+fn remove(node: u16) -> AdminCommand {
+    AdminCommand::Remove { node: NodeId(node) }
+}
+
+#[test]
+fn a_node_that_is_gone_and_empty_can_be_forgotten() {
+    let mut coordinator = formed(1);
+    let refusal = ask(&mut coordinator, remove(5)).unwrap_err();
+    assert!(refusal.to_string().contains("is alive") && refusal.to_string().contains("node drain 5"));
+    layout(ask(&mut coordinator, drain(5)));
+    coordinator.exited(NOW, NodeId(5));
+    let after = layout(ask(&mut coordinator, remove(5)));
+    assert!(!after.nodes.contains_key(&NodeId(5)) && !after.is_draining(NodeId(5)));
+    assert_eq!(coordinator.map().unwrap().nodes.len(), 5);
+    assert_eq!(ask(&mut coordinator, remove(5)), Err(AdminError::UnknownNode { node: NodeId(5) }));
+    // Its id is that of a stranger now.
+    actions(&mut coordinator);
+    let told = register(&mut coordinator, registration(5, 2, Entry::Founder));
+    assert!(
+        matches!(&told[..], [CoordinatorAction::Send { message: FromCoordinator::Refused(why), .. }] if why.contains("--join"))
+    );
+    register(&mut coordinator, registration(5, 3, Entry::Joiner));
+    assert_eq!(coordinator.map().unwrap().nodes.len(), 6);
+}
+
+#[test]
+fn a_node_whose_roles_are_waited_for_is_not_forgotten() {
+    let mut coordinator = formed(0);
+    let mut now = NOW;
+    while now.time < NOW.time + 3_000_000 {
+        now.time = now.time + 100_000;
+        for node in [3, 4] {
+            let (host, load) = (host(node, 1), NodeLoad::default());
+            coordinator.handle(now, host, ToCoordinator::Heartbeat { host, map: 1, load });
+        }
+        coordinator.tick(now);
+    }
+    let with_roles = (0..3)
+        .find(|node| coordinator.map().unwrap().groups.iter().any(|view| view.roles_on(NodeId(*node)) > 0));
+    let node = with_roles.expect("three of five are one too many: some are waited for");
+    let request = AdminRequest { expect: None, command: remove(node) };
+    let refusal = coordinator.administer(now, &request).unwrap_err().to_string();
+    assert!(refusal.contains("still has") && refusal.contains(&format!("node fence {node}")), "{refusal}");
+}
+
+#[test]
+fn every_start_is_a_scrub_of_its_own_and_a_layout_changes_nothing_of_it() {
+    let mut coordinator = formed(0);
+    let start = |finding, bytes_per_second| AdminCommand::StartScrub { finding, bytes_per_second };
+    let first = layout(ask(&mut coordinator, start(OnFinding::Report, 7)));
+    assert_eq!((first.version, first.scrub.generation, first.scrub.running), (LayoutVersion(1), 1, true));
+    assert_eq!((first.scrub.repair, first.scrub.bytes_per_second), (false, 7));
+    let given = Layout { scrub: Default::default(), ..first.clone() };
+    let applied = layout(ask(&mut coordinator, AdminCommand::Apply { layout: given }));
+    assert_eq!(applied.scrub, first.scrub);
+    let stopped = layout(ask(&mut coordinator, AdminCommand::StopScrub));
+    assert_eq!((stopped.scrub.generation, stopped.scrub.running), (1, false));
+    let second = layout(ask(&mut coordinator, start(OnFinding::Correct, 0)));
+    assert!(second.scrub.running && second.scrub.repair && second.scrub.generation == 2);
+    let told = actions(&mut coordinator).into_iter().filter(|CoordinatorAction::Send { message, .. }| {
+        matches!(message, FromCoordinator::Map(map) if map.layout.scrub == second.scrub)
+    });
+    assert_eq!(told.count(), 5, "all nodes are told");
 }
 
 fn drain(node: u16) -> AdminCommand {

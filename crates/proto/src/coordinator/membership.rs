@@ -327,6 +327,11 @@ impl Coordinator {
         self.nodes.values().map(plan_node).collect()
     }
 
+    /// Nothing is known of `node` any more.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.nodes.remove(&node);
+    }
+
     /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
     pub(super) fn mark_fenced(&mut self, node: NodeId) -> Option<HostId> {
         let state = self.nodes.get_mut(&node).filter(|state| state.liveness != Liveness::Dead)?;

@@ -21,7 +21,7 @@ impl Host {
                 }
             }
             self.config.store.cluster = map.cluster;
-            self.pace.set(map.layout.repair, map.shards);
+            self.pace.set(&map.layout, map.shards);
             let groups = map.groups.clone();
             self.map = Some(map);
             for view in groups {
@@ -35,7 +35,7 @@ impl Host {
         known.version = map.version;
         known.nodes = map.nodes;
         known.layout = map.layout;
-        self.pace.set(known.layout.repair, known.shards);
+        self.pace.set(&known.layout, known.shards);
         for view in map.groups {
             self.adopt_view(now, view);
         }

@@ -7,6 +7,7 @@ mod dispatch;
 pub mod inspect;
 mod members;
 mod route;
+mod scrub;
 mod stats;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -108,6 +109,8 @@ pub struct Host {
     /// Messages of repair sessions whose view has not arrived yet.
     early: Vec<(HostId, GroupMessage)>,
     stats: HostStats,
+    /// The newest scrub that has ended here.
+    scrubbed: u64,
 }
 
 /// The members of this host, dense by (group, role).
@@ -137,6 +140,7 @@ impl Host {
             left: BTreeSet::new(),
             early: Vec::new(),
             stats: HostStats::default(),
+            scrubbed: 0,
         }
     }
 
@@ -223,9 +227,17 @@ impl Host {
         self.last_tick = now.time;
         self.for_each_primary(now, Primary::tick);
         let (parities, mut context) = self.parities_and_context(now);
+        let mut scrubbing = 0;
         for parity in parities.values_mut() {
             parity.tick(&mut context);
+            scrubbing += usize::from(parity.is_scrubbing());
         }
+        for parity in parities.values_mut() {
+            if scrubbing < context.limits.scrub_sessions {
+                scrubbing += usize::from(parity.go_on_scrubbing(&mut context));
+            }
+        }
+        self.note_end_of_scrub();
         self.expire_requests(now);
         self.reroute(now);
         self.settle(now);
@@ -238,7 +250,8 @@ impl Host {
         let members = self.members.primaries.values().map(|primary| primary.next_deadline(timing)).min();
         let idle = self.last_tick + timing.heartbeat_us;
         let routes = if self.routes.is_idle() { idle } else { self.last_tick + timing.heartbeat_us / 4 };
-        members.map_or(routes, |members| members.min(routes))
+        let scrub = if self.has_to_scrub() { self.last_tick + timing.retry_us / 8 } else { idle };
+        members.map_or(routes, |members| members.min(routes)).min(scrub)
     }
 
     /// Builds the Frames that the inputs since the last call made due. To be called once per batch of inputs.
@@ -260,7 +273,9 @@ impl Host {
     /// Counters since the start, and what is held now.
     #[must_use]
     pub fn stats(&self) -> HostStats {
-        self.stats.with_gauges(&self.members.primaries)
+        self.stats
+            .with_gauges(&self.members.primaries)
+            .with_scrub(&self.members.parities, self.scrub_progress())
     }
 
     fn role_is_local(&self, member: MemberId) -> bool {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cluster::MemberId;
+use cluster::{MemberId, ScrubProgress};
 use wire::op::{Op, StoreMode};
 
 use crate::Read;
+use crate::parity::Parity;
 use crate::primary::Primary;
 
 /// Counters since the start of the process, and gauges. All counts are of this host alone.
@@ -43,6 +44,12 @@ pub struct HostStats {
     pub evictions: u64,
     /// Items that the primaries here have removed after they had expired.
     pub reclaimed: u64,
+    /// Pages that scrubs of the parities here have compared.
+    pub scrubbed_pages: u64,
+    /// Places at which they have found something wrong.
+    pub scrub_mismatches: u64,
+    /// How far the newest scrub has come.
+    pub scrub: ScrubProgress,
 }
 
 impl HostStats {
@@ -80,6 +87,20 @@ impl HostStats {
                 self.to_rebuild_bytes += u64::from(store.absent_count()) * store::PAGE_BYTES as u64;
             }
         }
+        self
+    }
+
+    pub(super) fn with_scrub(
+        mut self,
+        parities: &BTreeMap<MemberId, Parity>,
+        progress: ScrubProgress,
+    ) -> Self {
+        for parity in parities.values() {
+            let (pages, mismatches) = parity.scrub_totals();
+            self.scrubbed_pages += pages;
+            self.scrub_mismatches += mismatches;
+        }
+        self.scrub = progress;
         self
     }
 }

@@ -8,6 +8,7 @@
 //! is ever undone; I7 sessions live inside one view.
 
 mod learner;
+mod scrub;
 mod session;
 mod stream;
 
@@ -23,6 +24,8 @@ use wire::message::{
 use crate::outbox::{Context, Sender};
 use crate::roles::RoleSet;
 use learner::Learner;
+use scrub::Scrub;
+pub use scrub::ScrubFinding;
 use session::Session;
 pub(crate) use stream::Stream;
 
@@ -39,6 +42,7 @@ pub(crate) struct Parity {
     sessions: BTreeMap<SessionId, Session>,
     /// Until the view calls it in sync.
     learner: Option<Learner>,
+    scrub: Scrub,
 }
 
 impl Parity {
@@ -54,7 +58,16 @@ impl Parity {
         let streams = view.data.iter().map(|role| Stream::new(role.term, budget.clone())).collect();
         let learner = view.learner(member.role).filter(|learner| learner.host == host);
         let learner = learner.map(|learner| Learner::new(learner.since));
-        Ok(Self { member, view, area, budget: budget.clone(), streams, sessions: BTreeMap::new(), learner })
+        Ok(Self {
+            member,
+            view,
+            area,
+            budget: budget.clone(),
+            streams,
+            sessions: BTreeMap::new(),
+            learner,
+            scrub: Scrub::default(),
+        })
     }
 
     pub(crate) fn member(&self) -> MemberId {
@@ -304,6 +317,7 @@ impl Parity {
     /// Gives up sessions whose stand-in went silent.
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
         self.ask_for_lessons(context);
+        self.tick_scrub(context);
         let oldest = context.now.time - MAX_SESSION_RETRIES * context.timing.retry_us;
         let stale: Vec<_> =
             self.sessions.iter().filter(|(_, s)| s.opened_at() < oldest).map(|(id, _)| *id).collect();

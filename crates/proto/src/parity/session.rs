@@ -4,7 +4,7 @@
 //! exact point of that role's stream. What is left is the weighted sum of the lost roles.
 
 use cluster::{HostId, RoleIndex, Time};
-use store::{Category, PAGE_BYTES, PageRange};
+use store::{Addr, Category, PAGE_BYTES, PageRange};
 use wire::message::{Abort, GroupBody, Open, Opened, Page, Residual, SessionId, Write};
 
 use super::Parity;
@@ -12,14 +12,13 @@ use crate::outbox::Context;
 use crate::roles::RoleSet;
 
 /// Most pages of a session: a 64 KiB run.
-const MAX_PAGES: u32 = (store::RUN_BYTES / PAGE_BYTES) as u32;
+pub(super) const MAX_PAGES: u32 = (store::RUN_BYTES / PAGE_BYTES) as u32;
 
 /// Sessions that a stand-in may have open at a time, by far.
 const WINDOW: u64 = 256;
 
 pub(super) struct Session {
     pages: PageRange,
-    stand_in: HostId,
     opened_at: Time,
     /// The copy, less what has been taken out.
     sum: Vec<u8>,
@@ -27,9 +26,43 @@ pub(super) struct Session {
     gone: RoleSet,
     /// Roles of `gone` whose bytes are still in the sum.
     lost: RoleSet,
+    /// Items over the pages that their primaries find wrong; told in a scrub only.
+    wrong: Vec<(RoleIndex, Addr)>,
+    cause: Cause,
+}
+
+/// Who wants to know what is left of the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// A stand-in, which lacks these pages.
+    Repair(HostId),
+    /// This parity.
+    Scrub,
 }
 
 impl Session {
+    /// A session of the parity itself, in which nothing is lost.
+    pub(super) fn of_scrub(pages: PageRange, opened_at: Time, sum: Vec<u8>) -> Self {
+        let (gone, lost, wrong) = (RoleSet::default(), RoleSet::default(), Vec::new());
+        Self { pages, opened_at, sum, gone, lost, wrong, cause: Cause::Scrub }
+    }
+
+    pub(super) fn pages(&self) -> PageRange {
+        self.pages
+    }
+
+    pub(super) fn sum(&self) -> &[u8] {
+        &self.sum
+    }
+
+    pub(super) fn lost(&self) -> RoleSet {
+        self.lost
+    }
+
+    pub(super) fn wrong(&self) -> &[(RoleIndex, Addr)] {
+        &self.wrong
+    }
+
     pub(super) fn opened_at(&self) -> Time {
         self.opened_at
     }
@@ -75,11 +108,12 @@ impl Parity {
         }
         let session = Session {
             pages: open.pages,
-            stand_in: from,
             opened_at: context.now.time,
             sum: self.copy_pages(open.pages),
             gone,
             lost: gone,
+            wrong: Vec::new(),
+            cause: Cause::Repair(from),
         };
         self.sessions.insert(id, session);
         self.sender().send(context, from, id.role, GroupBody::Opened(Opened { session: id }));
@@ -101,7 +135,7 @@ impl Parity {
     }
 
     /// The pages' bytes; zero where nothing was ever reserved.
-    fn copy_pages(&self, pages: PageRange) -> Vec<u8> {
+    pub(super) fn copy_pages(&self, pages: PageRange) -> Vec<u8> {
         if self.area.covers(pages.start_byte(), pages.len_bytes()) {
             self.area.bytes(pages.start_byte(), pages.len_bytes()).to_vec()
         } else {
@@ -125,14 +159,15 @@ impl Parity {
         if session.gone.contains(role) {
             return;
         }
-        let stand_in = session.stand_in;
+        let cause = session.cause;
         let expected_len = session.pages.len_bytes();
         let in_order = page.committed <= self.streams[usize::from(role.0)].received();
         if !in_order || page.bytes.as_ref().is_some_and(|bytes| bytes.len() != expected_len) {
-            self.remove_session(id);
-            return self.abort(context, stand_in, id);
+            return self.call_off(context, id, cause);
         }
-        self.apply_up_to(context, role, page.committed);
+        if cause != Cause::Scrub || !crate::planted(crate::Bug::ScrubOutsideFifo) {
+            self.apply_up_to(context, role, page.committed);
+        }
         let coefficient = self.coefficient(context, role);
         let session = self.sessions.get_mut(&id).expect("looked up above; applying records ends no session");
         match &page.bytes {
@@ -140,6 +175,7 @@ impl Parity {
             None => session.lost.insert(role),
         }
         session.gone.insert(role);
+        session.wrong.extend(page.wrong.iter().map(|addr| (role, *addr)));
         self.finish_if_complete(context, id);
     }
 
@@ -150,14 +186,30 @@ impl Parity {
             return;
         }
         let session = self.remove_session(id).expect("checked above");
-        let residual = Residual { session: id, lost: session.lost.list(), bytes: session.sum.into() };
-        self.sender().send(context, session.stand_in, id.role, GroupBody::Residual(residual));
+        match session.cause {
+            Cause::Repair(stand_in) => {
+                let residual = Residual { session: id, lost: session.lost.list(), bytes: session.sum.into() };
+                self.sender().send(context, stand_in, id.role, GroupBody::Residual(residual));
+            }
+            Cause::Scrub => self.finish_scrub(context, id, session),
+        }
     }
 
     /// The stand-in has given the session up.
     pub(crate) fn handle_abort(&mut self, from: HostId, id: SessionId) {
-        if self.sessions.get(&id).is_some_and(|session| session.stand_in == from) {
+        if self.sessions.get(&id).is_some_and(|session| session.cause == Cause::Repair(from)) {
             self.remove_session(id);
+        }
+    }
+
+    /// The session cannot be brought to an end.
+    fn call_off(&mut self, context: &mut Context<'_>, id: SessionId, cause: Cause) {
+        match cause {
+            Cause::Repair(stand_in) => {
+                self.remove_session(id);
+                self.abort(context, stand_in, id);
+            }
+            Cause::Scrub => self.give_up_scrub(id),
         }
     }
 
@@ -185,6 +237,7 @@ impl Parity {
         while let Some((&id, _)) = self.sessions.first_key_value() {
             self.remove_session(id);
         }
+        self.scrub.forget_session();
     }
 }
 

@@ -184,6 +184,14 @@ impl Primary {
         (self.growth.evicted, self.growth.expired)
     }
 
+    /// For tests of what notices.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn damage(&mut self, byte: usize, mask: u8) {
+        if let Some(store) = self.store_mut() {
+            store.damage(byte, mask);
+        }
+    }
+
     fn sender(&self) -> Sender {
         Sender { group: self.member.group, role: self.member.role, view: self.view.version }
     }

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use cluster::{HostId, RoleIndex, RoleStatus, Time};
 use smallvec::SmallVec;
-use store::{EXTENT_BYTES, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES};
-use wire::message::{Abort, GroupBody, Open, Page, Read, Residual, SessionId, ToCoordinator};
+use store::{Addr, EXTENT_BYTES, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES};
+use wire::message::{
+    Abort, GroupBody, MAX_WRONG_ITEMS, Open, Page, Read, Residual, SessionId, ToCoordinator,
+};
 
 use super::{Phase, Primary};
 use crate::outbox::Context;
@@ -221,7 +223,8 @@ impl Primary {
 
     /// R3: one snapshot of committed bytes, into the FIFO to each parity of the session.
     pub(crate) fn handle_read(&mut self, context: &mut Context<'_>, read: &Read) {
-        if read.pages.count == 0 || read.pages.count > RUN_PAGES {
+        let in_bounds = read.pages.first.checked_add(read.pages.count).is_some();
+        if read.pages.count == 0 || read.pages.count > RUN_PAGES || !in_bounds {
             return;
         }
         let bytes = self.store().and_then(|store| {
@@ -233,10 +236,18 @@ impl Primary {
         if crate::planted(crate::Bug::RepairOutsideFifo) {
             committed = cluster::Seq(committed.0.saturating_sub(2));
         }
-        let page = Page { session: read.session, term: self.term, committed, bytes };
+        let wrong = self.wrong_items(read);
+        let page = Page { session: read.session, term: self.term, committed, bytes, wrong };
         for (role, host) in self.hosts_of(&read.parities) {
             self.sender().send(context, host, role, GroupBody::Page(page.clone()));
         }
+    }
+
+    /// What a scrub is told of the items over its pages.
+    fn wrong_items(&self, read: &Read) -> SmallVec<[Addr; 2]> {
+        let of_scrub = usize::from(read.session.role.0) >= self.view.k();
+        let store = self.store().filter(|_| of_scrub);
+        store.map(|store| store.wrong_items(read.pages, MAX_WRONG_ITEMS).into()).unwrap_or_default()
     }
 
     /// R6: when all have answered, solve for this role's pages.

@@ -14,6 +14,7 @@ mod access;
 mod presence;
 mod read;
 mod reclaim;
+mod scrub;
 mod stats;
 mod surrender;
 

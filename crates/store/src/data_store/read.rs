@@ -20,7 +20,7 @@ pub enum Found {
 }
 
 /// Why no item can be read from a slot.
-enum Unread {
+pub(super) enum Unread {
     Absent(PageRange),
     NoItem,
 }
@@ -83,7 +83,7 @@ impl DataStore {
         }
     }
 
-    fn read(&self, addr: Addr) -> Result<Item<'_>, Unread> {
+    pub(super) fn read(&self, addr: Addr) -> Result<Item<'_>, Unread> {
         let start = addr.byte();
         let slot_len = self.allocator.slot_len(addr).ok_or(Unread::NoItem)?;
         if self.absent_within(start, ITEM_HEADER_BYTES).is_some() {

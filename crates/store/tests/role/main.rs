@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests count as tests.
 
+mod damage;
 mod driver;
 mod large;
 mod model;

@@ -63,6 +63,7 @@ impl World {
     /// Lets faults begin.
     pub(crate) fn unleash(&mut self) {
         self.fault_later();
+        self.scrub_later();
     }
 
     fn fault_later(&mut self) {

@@ -25,6 +25,7 @@ mod queue;
 mod report;
 mod rng;
 mod run;
+mod scrub;
 pub mod story;
 mod stream;
 mod trace;

@@ -15,6 +15,7 @@ pub(crate) mod purpose {
     pub(crate) const CHECKS: u64 = 5;
     pub(crate) const PROCESSES: u64 = 6;
     pub(crate) const FOCUS: u64 = 7;
+    pub(crate) const SCRUBS: u64 = 8;
 }
 
 /// What clients ask for; positions in [`Options::mix`].
@@ -256,6 +257,8 @@ pub struct Options {
     pub faults: Faults,
     /// Events between two expensive checks, on average; 0 = none.
     pub check_every: u64,
+    /// Time between two scrubs; 0 = none.
+    pub scrub_every_us: u64,
 }
 
 /// Codes, the usual one more often.
@@ -303,6 +306,7 @@ impl Options {
             drift_ppm: 0,
             faults: Faults::none(),
             check_every: 16,
+            scrub_every_us: 0,
         }
     }
 
@@ -338,12 +342,21 @@ impl Options {
     pub fn draw_focused(seed: u64, focus: Focus) -> Self {
         let rng = &mut Rng::new(seed, purpose::OPTIONS);
         let options = Self::draw_anything(seed, rng);
-        match focus {
+        let focused = match focus {
             Focus::Anything => options,
             Focus::DoubleFaults => options.with_double_faults(rng),
             Focus::SlowLines => options.with_slow_lines(rng),
             Focus::Moves => options.with_moves(rng),
+        };
+        focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
+    }
+
+    /// Now and then everything is compared with its parities; not in every seed.
+    fn with_scrubs(mut self, rng: &mut Rng) -> Self {
+        if rng.once_in(3) {
+            self.scrub_every_us = self.timing.node_lease_us * rng.range(1, 8);
         }
+        self
     }
 
     fn draw_anything(seed: u64, rng: &mut Rng) -> Self {
@@ -382,6 +395,7 @@ impl Options {
             drift_ppm: rng.pick(&[0, 100, 10_000]),
             faults: draw_faults(rng, lease_us, m),
             check_every: rng.pick(&[100, 300, 1_000]),
+            scrub_every_us: 0,
         };
         options.evenly_busy()
     }
@@ -682,7 +696,7 @@ impl fmt::Display for Options {
         writeln!(f, "  {:?}", self.timing)?;
         writeln!(f, "  {:?}", self.limits)?;
         writeln!(f, "  {:?}, {:?}, drift {} ppm", self.memory, self.batching, self.drift_ppm)?;
-        writeln!(f, "  {:?}", self.network)?;
+        writeln!(f, "  {:?}, scrub every {} us", self.network, self.scrub_every_us)?;
         let faults = &self.faults;
         write!(
             f,

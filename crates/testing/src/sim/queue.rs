@@ -50,6 +50,8 @@ pub(crate) enum Event {
     Resume { node: u16, life: u32 },
     /// The coordinator goes on after a pause.
     CoordinatorResume,
+    /// Everything is to be compared with its parities.
+    Scrub,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,6 +58,8 @@ pub struct Stats {
     pub keys_given_up: u64,
     /// Roles that were lost because the seed went beyond `m`.
     pub lost_roles: u64,
+    /// Pages that scrubs have compared, at the end of the run.
+    pub scrubbed_pages: u64,
 }
 
 /// The end of a run.
@@ -82,7 +84,7 @@ pub struct Report {
 impl Stats {
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
-        let pairs: [(&mut u64, u64); 19] = [
+        let pairs: [(&mut u64, u64); 20] = [
             (&mut self.events, other.events),
             (&mut self.answered, other.answered),
             (&mut self.unknown, other.unknown),
@@ -102,6 +104,7 @@ impl Stats {
             (&mut self.replicas, other.replicas),
             (&mut self.keys_given_up, other.keys_given_up),
             (&mut self.lost_roles, other.lost_roles),
+            (&mut self.scrubbed_pages, other.scrubbed_pages),
         ];
         for (sum, more) in pairs {
             *sum += more;
@@ -133,8 +136,8 @@ impl fmt::Display for Stats {
         writeln!(f, "{events} events; calls: {answered} answered, {unknown} unknown, {refused} refused")?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {} residuals, {} roles lost",
-            self.residuals, self.lost_roles
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {} residuals, {} pages scrubbed, {} roles lost",
+            self.residuals, self.scrubbed_pages, self.lost_roles
         )?;
         write!(
             f,

@@ -104,7 +104,7 @@ fn agree(world: &mut World) -> bool {
         return false;
     }
     world.check_agreement();
-    final_reads(world)
+    world.last_scrub() && final_reads(world)
 }
 
 /// Every key is read once more, through any node.

@@ -30,7 +30,7 @@ pub struct Asked(u32);
 
 /// A cluster of one group, for a scenario.
 pub struct Story {
-    world: World,
+    pub(super) world: World,
 }
 
 impl Story {
@@ -453,7 +453,7 @@ impl Story {
     }
 
     /// A broken rule ends the story.
-    fn look(&self) {
+    pub(super) fn look(&self) {
         if let Some(failure) = self.world.failure() {
             panic!("{failure}{}", self.told());
         }

@@ -12,5 +12,6 @@ mod moves;
 mod partition;
 mod reconnect;
 mod repair;
+mod scrub;
 mod takeover;
 mod zombie;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, Expectations, GroupId, Layout,
-    LayoutVersion, NodeId, NodeLayout, NodeLoad, NodeState, OnLoss, RepairSettings, StopReport,
+    LayoutVersion, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, RepairSettings, ScrubProgress,
+    ScrubSettings, StopReport,
 };
 
 use super::coordinator::{MAX_GROUPS, MAX_NODES};
@@ -12,9 +13,11 @@ use super::{BadBody, Entry, Reader, Wire, Writer, wire_newtypes, wire_struct};
 
 wire_newtypes!(LayoutVersion);
 wire_struct!(AdminRequest { expect, command });
-wire_struct!(Layout { version, nodes, repair });
+wire_struct!(Layout { version, nodes, repair, scrub });
 wire_struct!(NodeLayout { state, zone });
 wire_struct!(RepairSettings { paused, bytes_per_second, memory_bytes });
+wire_struct!(ScrubSettings { generation, running, repair, bytes_per_second });
+wire_struct!(ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected });
 wire_struct!(StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost });
 wire_struct!(NodeLoad {
     used_bytes,
@@ -22,7 +25,8 @@ wire_struct!(NodeLoad {
     member_bytes,
     repair_done_bytes,
     repair_left_bytes,
-    repair_bytes_per_second
+    repair_bytes_per_second,
+    scrub
 });
 wire_struct!(Expectations { cluster, profile, shards, entry });
 
@@ -52,6 +56,7 @@ macro_rules! wire_plain_choices {
 wire_plain_choices! {
     NodeState { 0 => Active, 1 => Draining }
     OnLoss { 0 => Refuse, 1 => Accept }
+    OnFinding { 0 => Report, 1 => Correct }
     NodeEntry { 0 => Founder, 1 => Joiner }
 }
 
@@ -95,6 +100,12 @@ impl Wire for AdminCommand {
                 memory_bytes.put(out);
             }
             Self::Apply { layout } => put_tagged(7, layout, out),
+            Self::StartScrub { finding, bytes_per_second } => {
+                put_tagged(8, finding, out);
+                bytes_per_second.put(out);
+            }
+            Self::StopScrub => 9u8.put(out),
+            Self::Remove { node } => put_tagged(10, node, out),
         }
     }
 
@@ -108,6 +119,9 @@ impl Wire for AdminCommand {
             5 => Self::ResumeRepair,
             6 => Self::LimitRepair { bytes_per_second: Wire::take(from)?, memory_bytes: Wire::take(from)? },
             7 => Self::Apply { layout: Wire::take(from)? },
+            8 => Self::StartScrub { finding: Wire::take(from)?, bytes_per_second: Wire::take(from)? },
+            9 => Self::StopScrub,
+            10 => Self::Remove { node: Wire::take(from)? },
             tag => return Err(BadBody::Tag(tag)),
         })
     }
@@ -150,6 +164,11 @@ impl Wire for AdminError {
                 way_out.put(out);
             }
             Self::BadLayout { reason } => put_tagged(5, reason, out),
+            Self::StillThere { node, reason, way_out } => {
+                put_tagged(6, node, out);
+                reason.put(out);
+                way_out.put(out);
+            }
         }
     }
 
@@ -166,6 +185,11 @@ impl Wire for AdminError {
             },
             4 => Self::WouldLoseData { reason: Wire::take(from)?, way_out: Wire::take(from)? },
             5 => Self::BadLayout { reason: Wire::take(from)? },
+            6 => Self::StillThere {
+                node: Wire::take(from)?,
+                reason: Wire::take(from)?,
+                way_out: Wire::take(from)?,
+            },
             tag => return Err(BadBody::Tag(tag)),
         })
     }

@@ -6,8 +6,8 @@ use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::message::{
     Abort, Ack, Answer, FetchIndex, Forward, Frame, GroupBody, Hello, IndexPart, Learn, LearnHello,
-    LearnPart, Learned, Lesson, Open, Opened, Page, Read, Record, Reject, Reserve, Reserved, Residual,
-    SessionId, Welcome, Write,
+    LearnPart, Learned, Lesson, MAX_WRONG_ITEMS, Open, Opened, Page, Read, Record, Reject, Reserve, Reserved,
+    Residual, SessionId, Welcome, Write,
 };
 
 wire_newtypes!(GroupId, RoleIndex, Seq, Term, Time, ViewVersion, Addr, IndexHash, RunClass);
@@ -21,6 +21,10 @@ const MAX_INDEX_OPS: u32 = 8192;
 
 impl Entry for RoleIndex {
     const MAX_COUNT: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
+}
+
+impl Entry for Addr {
+    const MAX_COUNT: u32 = MAX_WRONG_ITEMS as u32;
 }
 
 impl Entry for Record {
@@ -84,7 +88,7 @@ wire_struct!(PageRange { first, count });
 wire_struct!(Open { session, pages, committed });
 wire_struct!(Opened { session });
 wire_struct!(Read { session, pages, parities });
-wire_struct!(Page { session, term, committed, bytes });
+wire_struct!(Page { session, term, committed, bytes, wrong });
 wire_struct!(Residual { session, lost, bytes });
 wire_struct!(Abort { session });
 

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry,
     Expectations, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, NodeId, NodeInfo,
-    NodeLayout, NodeLoad, NodeState, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus, Seq, StopReport,
-    Term, Time, UnixSeconds, ViewVersion,
+    NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus,
+    ScrubProgress, ScrubSettings, Seq, StopReport, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
@@ -199,12 +199,16 @@ structs! {
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, zone, alive }
     ClusterMap { cluster, version, profile, shards, layout, nodes, groups }
-    Layout { version, nodes, repair }
+    Layout { version, nodes, repair, scrub }
     NodeLayout { state, zone }
     RepairSettings { paused, bytes_per_second, memory_bytes }
+    ScrubSettings { generation, running, repair, bytes_per_second }
+    ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected }
     AdminRequest { expect, command }
     StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost }
-    NodeLoad { used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second }
+    NodeLoad {
+        used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second, scrub
+    }
     Expectations { cluster, profile, shards, entry }
     Registration { info, expect }
     GroupView { group, version, data, parity, learners }
@@ -231,7 +235,7 @@ structs! {
     Open { session, pages, committed }
     Opened { session }
     Read { session, pages, parities }
-    Page { session, term, committed, bytes }
+    Page { session, term, committed, bytes, wrong }
     Residual { session, lost, bytes }
     Abort { session }
     Lesson { since, attempt }
@@ -278,15 +282,18 @@ choices! {
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }
+    OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {
         0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node } 4 PauseRepair {}
         5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
+        8 StartScrub { finding, bytes_per_second } 9 StopScrub {} 10 Remove { node }
     }
     AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } }
     AdminError {
         0 NotFormed {} 1 VersionConflict { named, have } 2 UnknownNode { node }
         3 NotEnoughNodes { node, left, profile, needed } 4 WouldLoseData { reason, way_out } 5 BadLayout { reason }
+        6 StillThere { node, reason, way_out }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
     Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } }

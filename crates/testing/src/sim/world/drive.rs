@@ -248,6 +248,8 @@ impl World {
         if machine.next_deadline() <= now.time {
             machine.tick(now);
             machine.flush(now);
+            self.check_scrub(host);
+            let Some(machine) = &self.shards[host].host else { return };
             let stuck = machine.next_deadline() <= now.time;
             self.drain(host);
             self.shards[host].idle_ticks += 1;

@@ -69,6 +69,8 @@ pub struct World {
     pub(crate) suspect: Option<Suspect>,
     pub(crate) stats: Stats,
     pub(crate) next_check: u64,
+    /// A story has damaged memory: what a scrub finds is no broken rule, and the expensive checks would say the same.
+    pub(crate) damaged: bool,
 }
 
 /// What a failure is about.
@@ -130,6 +132,7 @@ impl World {
             suspect: None,
             stats: Stats::default(),
             next_check,
+            damaged: false,
             options,
         };
         for node in 0..world.options.nodes {
@@ -190,7 +193,7 @@ impl World {
         self.now = at;
         self.stats.events += 1;
         self.handle(event);
-        if self.stats.events >= self.next_check {
+        if self.stats.events >= self.next_check && !self.damaged {
             self.next_check = self.stats.events + 1 + self.rng.checks.below(2 * self.options.check_every);
             self.check_something();
         }
@@ -234,6 +237,7 @@ impl World {
             Event::Restart { node, life } => self.restart_due(usize::from(node), life),
             Event::Resume { node, life } => self.resume_due(usize::from(node), life),
             Event::CoordinatorResume => self.coordinator_resume(),
+            Event::Scrub => self.scrub_due(),
         }
     }
 
