@@ -137,6 +137,7 @@ mod tests {
 
     fn nodes_in(zones: &[&str]) -> Vec<PlanNode> {
         let node = |(n, zone): (usize, &&str)| PlanNode {
+            former: vec![],
             host: HostId { node: NodeId(n as u16), incarnation: Incarnation(9) },
             zone: (*zone).into(),
             draining: false,

@@ -51,12 +51,21 @@ impl Timing {
         }
     }
 
+    /// For how long an evicted parity keeps what it has, and everybody else is prepared for its return.
+    #[must_use]
+    pub const fn rejoin_us(&self) -> u64 {
+        self.node_lease_us * REJOIN_LEASES
+    }
+
     /// The read lease as its holder counts it: shorter by 2 %, so that clocks may drift by 1 % against each other.
     #[must_use]
     pub const fn held_lease_us(&self) -> u64 {
         self.read_lease_us - self.read_lease_us / 50
     }
 }
+
+/// A node that has not come back for so long will not have what it lacks in anybody's log.
+const REJOIN_LEASES: u64 = 60;
 
 /// Bounds of queues and batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +76,9 @@ pub struct Limits {
     pub frame_records: usize,
     /// Bytes of uncommitted records of one primary; beyond it requests wait.
     pub log_bytes: usize,
+    /// Bytes of committed records that one primary keeps for parities that were evicted and may come back; beyond it the
+    /// oldest go.
+    pub history_bytes: usize,
     /// Uncommitted records of one primary; beyond it requests wait.
     pub log_records: usize,
     /// Requests that wait in one member or for a route; beyond it they are refused as busy.
@@ -91,6 +103,7 @@ impl Default for Limits {
             frame_bytes: 64 * 1024,
             frame_records: 128,
             log_bytes: 8 << 20,
+            history_bytes: 64 << 20,
             log_records: 16_384,
             parked_requests: 65_536,
             demand_sessions: 64,

@@ -40,11 +40,15 @@ pub enum Bug {
     LessonOutlivesTeacher,
     /// A scrub takes a primary's page out of the sum before the records that it contains are in it.
     ScrubOutsideFifo,
+    /// A parity that comes back goes on from what it has received instead of what it has applied.
+    ResumeFromReceived,
+    /// Some primaries go on with a parity that comes back, others begin from nothing.
+    MixedLesson,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -63,6 +67,8 @@ impl Bug {
         Self::LearnerAppliesUnknown,
         Self::LessonOutlivesTeacher,
         Self::ScrubOutsideFifo,
+        Self::ResumeFromReceived,
+        Self::MixedLesson,
     ];
 }
 

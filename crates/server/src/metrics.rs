@@ -22,6 +22,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     about_requests(&mut page, &values);
     about_memory(&mut page, shared);
     about_store(&mut page, snapshots);
+    about_returns(&mut page, snapshots);
     about_peers(&mut page, shared, &values);
     if let Some(map) = shared.map() {
         about_cluster(&mut page, &map);
@@ -155,6 +156,29 @@ fn about_memory(page: &mut Exposition, shared: &Shared) {
     for category in Category::ALL {
         used.sample(&[("category", category.name())], shared.budget.used(category));
     }
+}
+
+/// Parities that were evicted and came back.
+fn about_returns(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
+    let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
+    page.single(
+        "gestalt_resumed_parities_total",
+        Kind::Counter,
+        "Evicted parities that came back with what they had.",
+        sum(|w| w.host.resumed_parities),
+    );
+    page.single(
+        "gestalt_resumed_bytes_total",
+        Kind::Counter,
+        "Bytes of the records that they lacked.",
+        sum(|w| w.host.resumed_bytes),
+    );
+    page.single(
+        "gestalt_spared_bytes_total",
+        Kind::Counter,
+        "Bytes that it would have taken more to build them anew.",
+        sum(|w| w.host.spared_bytes),
+    );
 }
 
 fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {

@@ -17,8 +17,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::EXTENT_BYTES;
+
 /// One part in this many of the limit is never given to extents: indexes, logs and buffers grow after them.
 pub const HEADROOM_SHARE: u64 = 32;
+
+/// What is only of possible use goes when less than one part in this many of the limit is free.
+pub const SPARE_SHARE: u64 = 16;
 
 /// What stand-ins leave of the headroom, at most: the parities of the same node need room for the sessions of others.
 const SESSION_ROOM_BYTES: u64 = 1 << 20;
@@ -125,6 +130,13 @@ impl Budget {
     #[must_use]
     pub fn has_room_for_extent(&self, bytes: usize) -> bool {
         self.total_used().saturating_add(bytes as u64) <= self.extent_limit()
+    }
+
+    /// Whether there is room for what is kept only in case that it is of use: one part in [`SPARE_SHARE`] stays free of it.
+    #[must_use]
+    pub fn has_room_to_spare(&self) -> bool {
+        let spare = (self.0.limit / SPARE_SHARE).max(2 * EXTENT_BYTES as u64);
+        self.total_used().saturating_add(spare) <= self.extent_limit()
     }
 
     /// Whether [`Self::try_reserve`] would give `bytes` now.
@@ -291,6 +303,16 @@ mod tests {
         let large = Budget::new(1 << 40);
         assert!(large.has_room_for_repair((1 << 40) - (1 << 20)));
         assert!(!large.has_room_for_repair((1 << 40) - (1 << 20) + 1));
+    }
+
+    #[test]
+    fn what_is_of_possible_use_leaves_a_sixteenth_free() {
+        let budget = Budget::new(64 << 20);
+        budget.charge(Category::Area, 57 << 20);
+        assert!(budget.has_room_to_spare());
+        budget.charge(Category::Area, 2 << 20);
+        assert!(!budget.has_room_to_spare() && budget.has_room_for_extent(EXTENT_BYTES));
+        assert!(!Budget::new(2 << 20).has_room_to_spare(), "two extents are more than that");
     }
 
     #[test]

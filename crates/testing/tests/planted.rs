@@ -13,6 +13,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::SettleRepeated => (Focus::SlowLines, 100),
         Bug::ServeBeforeLeaseEnds => (Focus::Anything, 900),
         Bug::LessonOutlivesTeacher => (Focus::Moves, 150),
+        Bug::ResumeFromReceived => (Focus::Returns, 300),
+        Bug::MixedLesson => (Focus::Returns, 50),
         _ => (Focus::Anything, 150),
     }
 }
@@ -83,4 +85,6 @@ planted! {
     a_learner_that_applies_what_it_cannot_know_is_found: LearnerAppliesUnknown;
     a_lesson_that_outlives_its_teacher_is_found: LessonOutlivesTeacher;
     a_scrub_beside_the_stream_is_found: ScrubOutsideFifo;
+    a_return_from_what_was_only_received_is_found: ResumeFromReceived;
+    a_lesson_of_which_one_half_resumes_is_found: MixedLesson;
 }

@@ -294,7 +294,7 @@ pub struct Abort {
 pub struct Lesson {
     /// The view that appointed the learner.
     pub since: ViewVersion,
-    /// Grows when the learner starts again from nothing.
+    /// Grows when the learner starts again: from nothing, or from what it has applied.
     pub attempt: u32,
 }
 
@@ -303,6 +303,9 @@ pub struct Lesson {
 pub struct LearnHello {
     /// The lesson to begin.
     pub lesson: Lesson,
+    /// Of a parity that was evicted: the newest record of this role that is in its area, after which it would go on; none
+    /// to start from nothing.
+    pub applied: Option<Seq>,
 }
 
 /// See [`GroupBody::Learn`].
@@ -314,7 +317,8 @@ pub struct Learn {
     pub term: Term,
     /// Number of this part in the lesson, from 0.
     pub number: u32,
-    /// The primary's newest committed record: the part is the state after it.
+    /// The primary's newest committed record: the part is the state after it. Of a Resume: the record after which the
+    /// learner goes on.
     pub tag: Seq,
     /// The part.
     pub part: LearnPart,
@@ -351,6 +355,10 @@ pub enum LearnPart {
         /// The extents that the data role uses (`store::PageSet`, encoded).
         extents: Bytes,
     },
+    /// The first one for a learner that goes on: the records after its tag follow in Frames, then the End.
+    Resume,
+    /// The records that the learner wants to go on from are gone: it has to start from nothing.
+    Gone,
 }
 
 /// See [`GroupBody::Learned`].

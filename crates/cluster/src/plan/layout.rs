@@ -52,6 +52,8 @@ pub(super) struct Group {
     pub k: usize,
     /// Who has each role; none while nobody has.
     pub seats: Vec<Option<Seat>>,
+    /// Former hosts of parities, by role and node.
+    pub former: BTreeSet<(usize, usize)>,
     /// Further member losses that it can bear.
     pub margin: usize,
     /// Whether a data role is not full, so that nothing can move.
@@ -107,6 +109,9 @@ impl Layout {
         for view in groups {
             layout.add_group(view);
         }
+        for node in nodes {
+            layout.add_former(node);
+        }
         layout
     }
 
@@ -137,6 +142,7 @@ impl Layout {
             id: view.group,
             k: view.k(),
             seats: seats.clone(),
+            former: BTreeSet::new(),
             margin: view.margin(),
             is_in_play: view.roles_in_play() > 0,
             is_recovering: view.data_roles().any(|(_, role)| recovering(role.status)),
@@ -146,6 +152,15 @@ impl Layout {
         for (role, seat) in seats.iter().enumerate() {
             if let Some(seat) = seat {
                 self.count_in(group, role, seat.node);
+            }
+        }
+    }
+
+    fn add_former(&mut self, node: &PlanNode) {
+        let Some(&at) = self.index.get(&node.host.node) else { return };
+        for (group, role) in &node.former {
+            if let Some(group) = self.group_at(*group) {
+                self.groups[group].former.insert((usize::from(role.0), at));
             }
         }
     }

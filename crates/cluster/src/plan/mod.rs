@@ -19,7 +19,8 @@
 //! A target can host, is not draining and has no role in the group. Of these the best is in the zone with the fewest
 //! other roles of the group; then come builds under way, roles of the same kind (a data role costs more than a parity),
 //! bytes, and the id. If the nodes of the best zone are busy the move waits, unless the group is one loss from the
-//! end. A node without a zone is its own zone.
+//! end. A node without a zone is its own zone. But if the former host of a missing parity is a target, it is the only one:
+//! it may still have most of it.
 //!
 //! # Why it ends
 //!
@@ -67,6 +68,8 @@ pub struct PlanNode {
     pub can_host: bool,
     /// Memory in use.
     pub bytes: u64,
+    /// Parities that it had until it was given up, and may still have the bytes of.
+    pub former: Vec<(GroupId, RoleIndex)>,
 }
 
 /// A role that is to be built on another node.

@@ -65,12 +65,21 @@ fn load(layout: &Layout, usage: &Usage, step: &Step) -> impl Ord + use<> {
 fn candidates(layout: &Layout, group: usize, reason: Reason) -> impl Iterator<Item = Step> + '_ {
     let this = &layout.groups[group];
     let roles = (0..this.seats.len()).filter(move |&role| concerns(layout, this, role, reason));
-    // Missing parities are alike: the first one comes first.
-    let most = if reason == Reason::Rebuild { 1 } else { usize::MAX };
+    let may_return = reason == Reason::Rebuild && has_former_target(layout, group);
+    // Missing parities are alike, unless one of them can return: the first one comes first.
+    let most = if reason == Reason::Rebuild && !may_return { 1 } else { usize::MAX };
     roles
         .take(most)
         .flat_map(move |role| layout.targets(group).map(move |to| Step { group, role, to, reason }))
         .filter(move |step| reason != Reason::Zone || layout.zone_change(group, step.role, step.to) < 0)
+        .filter(move |step| !may_return || this.former.contains(&(step.role, step.to)))
+}
+
+/// Whether a missing parity can be built where it was.
+fn has_former_target(layout: &Layout, group: usize) -> bool {
+    let this = &layout.groups[group];
+    let is_missing = |role: usize| this.seats.get(role).is_some_and(Option::is_none);
+    layout.targets(group).any(|to| this.former.iter().any(|&(role, at)| at == to && is_missing(role)))
 }
 
 fn concerns(layout: &Layout, group: &Group, role: usize, reason: Reason) -> bool {

@@ -47,7 +47,10 @@ impl Coordinator {
         }
         let is_silent = |learner: &Learner| silent.contains(&(learner.role, learner.host));
         if view.learners.iter().any(is_silent) {
-            // Nobody counts on it yet.
+            // Nobody counts on it yet. If it came back, it is no better than others.
+            for (role, _) in silent {
+                self.learners.forget_former(MemberId { group: member.group, role: *role });
+            }
             return self
                 .change_view(member.group, |view| view.learners.retain(|learner| !is_silent(learner)));
         }

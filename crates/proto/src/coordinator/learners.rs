@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{GroupView, HostId, Learner, MemberId, NodeId, PlanLimits, RoleIndex, Term, Time, ViewVersion};
+use cluster::{
+    GroupId, GroupView, HostId, Learner, MemberId, NodeId, PlanLimits, RoleIndex, Term, Time, ViewVersion,
+};
 use wire::message::{FromCoordinator, Lesson};
 
 use super::recovery::Former;
@@ -23,12 +25,41 @@ pub(super) struct Learners {
     planned: Option<(u64, Time)>,
     /// Hosts without memory, and since when.
     refused: BTreeMap<NodeId, Time>,
+    /// Who served a parity that is missing now, and since when that is known; no longer than it may have its bytes.
+    former: BTreeMap<MemberId, (HostId, Option<Time>)>,
 }
 
 impl Learners {
     /// Whether `node` had no memory for a learner lately.
     pub(super) fn has_refused(&self, node: NodeId) -> bool {
         self.refused.contains_key(&node)
+    }
+
+    /// Parities that `host` had until they were removed, and may still have the bytes of.
+    pub(super) fn former_roles(&self, host: HostId) -> Vec<(GroupId, RoleIndex)> {
+        let of_host = self.former.iter().filter(|(_, (former, _))| *former == host);
+        of_host.map(|(member, _)| (member.group, member.role)).collect()
+    }
+
+    /// The view of `group` has changed: whoever leaves a parity is its former host until somebody else has it.
+    pub(super) fn note_parities(&mut self, group: GroupId, before: &[Option<HostId>], view: &GroupView) {
+        for (row, (before, now)) in before.iter().zip(&view.parity).enumerate() {
+            let member = MemberId { group, role: RoleIndex((view.k() + row) as u8) };
+            match (before, now) {
+                (Some(host), None) => _ = self.former.insert(member, (*host, None)),
+                (_, Some(_)) => _ = self.former.remove(&member),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// A former host that came back, and is no good.
+    pub(super) fn forget_former(&mut self, member: MemberId) {
+        self.former.remove(&member);
+    }
+
+    fn expire_former(&mut self, now: Time, timing: &crate::Timing) {
+        self.former.retain(|_, (_, since)| now.since(*since.get_or_insert(now)) < timing.rejoin_us());
     }
 }
 
@@ -37,6 +68,7 @@ impl Coordinator {
     pub(super) fn appoint_learners(&mut self, now: Now) {
         let pause = PAUSE_LEASES * self.config.timing.node_lease_us;
         self.learners.refused.retain(|_, at| now.time.since(*at) < pause);
+        self.learners.expire_former(now.time, &self.config.timing);
         let Some(map) = &self.map else { return };
         if map.layout.repair.paused {
             return;
@@ -186,6 +218,7 @@ impl Coordinator {
         };
         if view.learners.iter().any(given_up) {
             self.learners.refused.insert(from.node, now.time);
+            self.learners.forget_former(member);
             self.change_view(member.group, |view| view.learners.retain(|learner| !given_up(learner)));
         }
     }

@@ -322,6 +322,7 @@ impl Coordinator {
                 draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
                 can_host: node.is_leased() && !self.learners.has_refused(host.node),
                 bytes: node.load.member_bytes,
+                former: self.learners.former_roles(host),
             }
         };
         self.nodes.values().map(plan_node).collect()

@@ -212,7 +212,9 @@ impl Coordinator {
         let Some(view) = map.groups.get_mut(group.0 as usize).filter(|view| view.version == expected) else {
             return false;
         };
+        let before = view.parity.clone();
         change(view);
+        self.learners.note_parities(group, &before, view);
         view.version = expected.next();
         map.version += 1;
         let view = view.clone();

@@ -69,41 +69,38 @@ impl Host {
         // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a primary.
         let (k, n) = (view.k(), view.k() + view.m());
         for role in k..n {
-            self.appoint_parity(view, RoleIndex(role as u8));
+            self.appoint_parity(now, view, RoleIndex(role as u8));
         }
         for role in 0..k {
             self.appoint_primary(now, view, RoleIndex(role as u8));
         }
         for role in 0..k {
-            self.appoint_parity(view, RoleIndex(role as u8));
+            self.appoint_parity(now, view, RoleIndex(role as u8));
         }
     }
 
     /// A parity, or the mirror of a data role.
-    fn appoint_parity(&mut self, view: &GroupView, role: RoleIndex) {
+    fn appoint_parity(&mut self, now: Now, view: &GroupView, role: RoleIndex) {
         let id = MemberId { group: view.group, role };
         let here = self.config.host;
         let in_sync = view.parity_host(role) == Some(here);
         let learner = view.learner(role).filter(|learner| learner.host == here);
         match (self.members.parities.get_mut(&id), learner) {
-            (Some(parity), None) if in_sync => parity.adopt(view),
-            (Some(parity), Some(learner)) if parity.is_learner_since(learner.since) => parity.adopt(view),
-            (_, Some(_)) => {
-                tracing::info!(member = %id, view = %view.version, "learner appointed");
-                self.left.remove(&id);
-                self.create_parity(id, view);
+            (Some(parity), None) if in_sync => {
+                let rejoined = parity.adopt(view);
+                self.note_rejoined(id, rejoined);
             }
-            (Some(_), None) => {
-                tracing::info!(member = %id, view = %view.version, "parity left the view");
-                self.members.parities.remove(&id);
-                self.left.insert(id);
+            (Some(parity), Some(learner)) if parity.is_learner_since(learner.since) => {
+                parity.adopt(view);
             }
+            (_, Some(learner)) => self.begin_to_learn(id, view, learner.since),
+            (Some(_), None) => self.dismiss_parity(now, id, view),
             (None, None) if in_sync && !self.left.contains(&id) => self.create_parity(id, view),
-            (None, None) => {}
+            (None, None) => self.reconsider_dormant(id, view),
         }
     }
 
-    fn create_parity(&mut self, id: MemberId, view: &GroupView) {
+    pub(super) fn create_parity(&mut self, id: MemberId, view: &GroupView) {
         match Parity::new(id, self.config.host, view.clone(), &self.config.store, &self.config.budget) {
             Ok(parity) => {
                 self.members.parities.insert(id, parity);

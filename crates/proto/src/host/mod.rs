@@ -1,9 +1,10 @@
 //! One worker's share of a node: its members, its routes, and the requests that pass through.
 //!
-//! `members` creates and ends members as views say, `dispatch` hands them their messages, `route` finds the primary of
-//! a request, `inspect` shows the inside to tests and to `status`.
+//! `members` creates and ends members as views say, `dormant` keeps parities that may come back, `dispatch` hands them their
+//! messages, `route` finds the primary of a request, `inspect` shows the inside to tests and to `status`.
 
 mod dispatch;
+mod dormant;
 pub mod inspect;
 mod members;
 mod route;
@@ -23,6 +24,7 @@ use crate::pace::Pace;
 use crate::parity::Parity;
 use crate::primary::Primary;
 use crate::{Limits, Now, Timing};
+use dormant::Dormant;
 use route::Routes;
 pub use stats::HostStats;
 
@@ -118,6 +120,7 @@ pub struct Host {
 struct Members {
     primaries: BTreeMap<MemberId, Primary>,
     parities: BTreeMap<MemberId, Parity>,
+    dormant: BTreeMap<MemberId, Dormant>,
 }
 
 impl Host {
@@ -152,6 +155,7 @@ impl Host {
 
     /// A message from the coordinator (every shard gets every one of them).
     pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) {
+        self.trim_dormant(now);
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, map),
             FromCoordinator::View(view) => self.adopt_view(now, view),
@@ -191,6 +195,7 @@ impl Host {
 
     /// A message of `from`, in the order of sending on that link.
     pub fn handle_peer(&mut self, now: Now, from: HostId, message: PeerMessage) {
+        self.trim_dormant(now);
         self.dispatch(now, from, message);
         self.settle(now);
     }
@@ -225,6 +230,7 @@ impl Host {
     /// Timers. To be called at `next_deadline`, or more often.
     pub fn tick(&mut self, now: Now) {
         self.last_tick = now.time;
+        self.trim_dormant(now);
         self.for_each_primary(now, Primary::tick);
         let (parities, mut context) = self.parities_and_context(now);
         let mut scrubbing = 0;

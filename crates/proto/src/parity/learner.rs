@@ -11,6 +11,7 @@ use cluster::{DataRole, GroupView, HostId, RoleIndex, Seq, Term, Time, ViewVersi
 use store::{INDEX_SEGMENTS, OutOfMemory, PAGE_BYTES, PageSet, RUN_BYTES, Replica};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, Record, ToCoordinator, Write};
 
+use super::rejoin::Rejoined;
 use super::{Parity, Stream};
 use crate::outbox::Context;
 use crate::roles::RoleSet;
@@ -19,18 +20,25 @@ const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
 /// What a learner knows of itself.
 pub(super) struct Learner {
-    lesson: Lesson,
-    asked_at: Option<Time>,
+    pub(super) lesson: Lesson,
+    pub(super) asked_at: Option<Time>,
     /// Roles whose lesson has ended.
-    ended: RoleSet,
+    pub(super) ended: RoleSet,
     /// Without memory, it waits for the view that releases it.
-    gave_up: bool,
+    pub(super) gave_up: bool,
+    /// As long as it goes on from what it had: what has come so far.
+    pub(super) resuming: Option<Rejoined>,
 }
 
 impl Learner {
     pub(super) fn new(since: ViewVersion) -> Self {
         let lesson = Lesson { since, attempt: 0 };
-        Self { lesson, asked_at: None, ended: RoleSet::default(), gave_up: false }
+        Self { lesson, asked_at: None, ended: RoleSet::default(), gave_up: false, resuming: None }
+    }
+
+    /// One that has been a parity of this role before.
+    pub(super) fn resuming(since: ViewVersion) -> Self {
+        Self { resuming: Some(Rejoined::default()), ..Self::new(since) }
     }
 
     pub(super) fn is_named_by(&self, view: &GroupView, role: RoleIndex) -> bool {
@@ -42,16 +50,18 @@ impl Learner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Runs below this one are known.
-    runs: u32,
+    pub(super) runs: u32,
     /// Segments of the index below this one are known.
-    segments: usize,
+    pub(super) segments: usize,
     /// Number of the next part.
-    number: u32,
+    pub(super) number: u32,
 }
 
 /// Why a part cannot be taken in.
 enum Unfit {
     NoMemory,
+    /// It goes on from what the primary has not got any more.
+    Gone,
     Broken,
 }
 
@@ -89,6 +99,7 @@ impl Parity {
     pub(super) fn ask_for_lessons(&mut self, context: &mut Context<'_>) {
         let sender = self.sender();
         let support = self.support();
+        let offer = self.offer();
         let now = context.now.time;
         let Some(learner) = &mut self.learner else { return };
         let early = learner.asked_at.is_some_and(|at| now.since(at) < context.timing.retry_us);
@@ -96,10 +107,12 @@ impl Parity {
             return;
         }
         learner.asked_at = Some(now);
-        let hello = LearnHello { lesson: learner.lesson };
+        let lesson = learner.lesson;
         for (role, data) in self.view.data_roles().filter(|(role, _)| support.contains(*role)) {
-            if let (Some(host), false) = (data.primary, self.streams[usize::from(role.0)].has_begun()) {
-                sender.send(context, host, role, GroupBody::LearnHello(hello.clone()));
+            let at = usize::from(role.0);
+            if let (Some(host), false) = (data.primary, self.streams[at].has_begun()) {
+                let applied = offer.as_ref().map(|offer| offer[at]);
+                sender.send(context, host, role, GroupBody::LearnHello(LearnHello { lesson, applied }));
             }
         }
     }
@@ -109,8 +122,12 @@ impl Parity {
         let teaches = |(role, data): (RoleIndex, &DataRole)| {
             data.primary == Some(host) && self.streams[usize::from(role.0)].has_begun()
         };
-        if self.learner.is_some() && self.view.data_roles().any(teaches) {
-            self.start_again();
+        if self.has_learned_all() || !self.view.data_roles().any(teaches) {
+            return;
+        }
+        match self.offer() {
+            Some(_) => self.offer_again(),
+            None => self.start_again(),
         }
     }
 
@@ -127,8 +144,9 @@ impl Parity {
             learner.lesson.attempt += 1;
             learner.ended = RoleSet::default();
             learner.asked_at = None;
+            learner.resuming = None;
         }
-        tracing::info!(member = %self.member, "learner starts again");
+        tracing::info!(member = %self.member, "learner starts from nothing");
     }
 
     /// A part of a lesson.
@@ -151,6 +169,7 @@ impl Parity {
                 self.sender().send(context, from, role, GroupBody::Learned(learned));
             }
             Err(Unfit::NoMemory) => self.give_up(context),
+            Err(Unfit::Gone) => self.start_again(),
             Err(Unfit::Broken) => {
                 tracing::warn!(member = %self.member, %role, number = learn.number, "a lesson does not fit");
                 self.start_again();
@@ -160,13 +179,8 @@ impl Parity {
 
     fn take_in(&mut self, context: &mut Context<'_>, role: RoleIndex, learn: &Learn) -> Result<(), Unfit> {
         let at = usize::from(role.0);
-        if let LearnPart::Begin { flush_at, classes } = &learn.part {
-            if self.streams[at].has_begun() || learn.number != 0 {
-                return Err(Unfit::Broken);
-            }
-            let replica = Replica::at_begin(self.budget.clone(), classes, *flush_at);
-            self.streams[at].begin(learn.term, learn.tag, replica.map_err(|_| Unfit::Broken)?);
-            return Ok(());
+        if matches!(learn.part, LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone) {
+            return self.open_lesson(role, learn);
         }
         // An End may come again, with more extents.
         let ended = self.learner.as_ref().is_some_and(|learner| learner.ended.contains(role));
@@ -177,7 +191,7 @@ impl Parity {
         // The part is the state after these.
         self.apply_up_to(context, role, learn.tag);
         match &learn.part {
-            LearnPart::Begin { .. } => unreachable!("handled above"),
+            LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone => unreachable!("handled above"),
             LearnPart::Run { run, pages, bytes } => self.learn_run(context, role, *run, (*pages, bytes))?,
             LearnPart::Segment { segment, entries } => {
                 self.streams[at].learn_segment(usize::from(*segment), entries).map_err(|()| Unfit::Broken)?;
@@ -186,6 +200,28 @@ impl Parity {
         }
         self.streams[at].part_is_in();
         Ok(())
+    }
+
+    /// The first part: the primary begins from nothing, or goes on from what is here, or cannot. All of them have to do the
+    /// same.
+    fn open_lesson(&mut self, role: RoleIndex, learn: &Learn) -> Result<(), Unfit> {
+        let resuming = self.offer().is_some();
+        let stream = &mut self.streams[usize::from(role.0)];
+        let mixed = crate::planted(crate::Bug::MixedLesson);
+        match &learn.part {
+            LearnPart::Gone if resuming => Err(Unfit::Gone),
+            _ if stream.has_begun() || learn.number != 0 => Err(Unfit::Broken),
+            LearnPart::Resume if resuming && learn.tag == stream.received() => {
+                stream.resume(learn.term);
+                Ok(())
+            }
+            LearnPart::Begin { flush_at, classes } if !resuming || mixed => {
+                let replica = Replica::at_begin(self.budget.clone(), classes, *flush_at);
+                stream.begin(learn.term, learn.tag, replica.map_err(|_| Unfit::Broken)?);
+                Ok(())
+            }
+            _ => Err(Unfit::Broken),
+        }
     }
 
     fn learn_run(

@@ -8,6 +8,7 @@
 //! is ever undone; I7 sessions live inside one view.
 
 mod learner;
+mod rejoin;
 mod scrub;
 mod session;
 mod stream;
@@ -23,7 +24,9 @@ use wire::message::{
 
 use crate::outbox::{Context, Sender};
 use crate::roles::RoleSet;
+use crate::size::record_bytes;
 use learner::Learner;
+pub(crate) use rejoin::Rejoined;
 use scrub::Scrub;
 pub use scrub::ScrubFinding;
 use session::Session;
@@ -111,14 +114,17 @@ impl Parity {
         self.streams.get_mut(usize::from(role.0))
     }
 
-    /// A newer view: sessions end (I7).
-    pub(crate) fn adopt(&mut self, view: &GroupView) {
+    /// A newer view: sessions end (I7). What it took if that calls a parity in sync that has come back.
+    pub(crate) fn adopt(&mut self, view: &GroupView) -> Option<Rejoined> {
         debug_assert!(view.version > self.view.version, "views only grow");
         self.view = view.clone();
         self.drop_sessions();
-        if self.learner.as_ref().is_some_and(|learner| !learner.is_named_by(view, self.member.role)) {
-            self.learner = None;
+        if self.learner.as_ref().is_none_or(|learner| learner.is_named_by(view, self.member.role)) {
+            return None;
         }
+        let rejoined = self.rejoined();
+        self.learner = None;
+        rejoined
     }
 
     /// Answers `Reject` and says no if `term` is fenced.
@@ -179,6 +185,7 @@ impl Parity {
                     return self.sender().send(context, from, role, GroupBody::Welcome(welcome));
                 }
                 stream::Place::Next => {
+                    let bytes = record_bytes(&record);
                     if stream.keep(record, &self.area).is_err() {
                         break;
                     }
@@ -186,6 +193,7 @@ impl Parity {
                         let received = stream.received();
                         self.apply_up_to(context, role, received);
                     }
+                    self.count_resumed(bytes);
                 }
             }
         }

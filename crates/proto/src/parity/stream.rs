@@ -152,11 +152,26 @@ impl Stream {
         debug_assert!(self.applied <= self.received, "I1");
     }
 
-    /// The stream of the terms before `term` ends at `upto`; what came after is dropped.
-    pub(super) fn settle(&mut self, term: Term, upto: Seq) {
+    fn drop_kept(&mut self) {
         for record in self.kept.drain(..) {
             self.budget.release(Category::Log, record_bytes(&record));
         }
+    }
+
+    /// Nobody counts on this parity any more. What it has applied was committed, and stays true; what it has only received
+    /// may be ended otherwise by a takeover that it does not hear of.
+    pub(super) fn rest(&mut self) {
+        if !crate::planted(crate::Bug::ResumeFromReceived) {
+            self.drop_kept();
+            self.received = self.applied;
+        }
+        (self.settled, self.acknowledged) = (None, None);
+        (self.begun, self.progress) = (false, None);
+    }
+
+    /// The stream of the terms before `term` ends at `upto`; what came after is dropped.
+    pub(super) fn settle(&mut self, term: Term, upto: Seq) {
+        self.drop_kept();
         self.received = upto;
         if crate::planted(crate::Bug::NoSettle) || crate::planted(crate::Bug::LostTailAfterTakeover) {
             self.applied = upto;
@@ -168,8 +183,6 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        for record in &self.kept {
-            self.budget.release(Category::Log, record_bytes(record));
-        }
+        self.drop_kept();
     }
 }

@@ -17,7 +17,7 @@ impl Primary {
         }
         self.send_records_to_learners(context);
         while self.committed < target {
-            let entry = self.log.pop().expect("the log holds what is not committed");
+            let entry = self.log.pop_to_commit().expect("the log holds what is not committed");
             self.commit(context, entry);
         }
         self.dirty = true;
@@ -62,6 +62,7 @@ impl Primary {
         for (reply, outcome) in entry.answers {
             context.reply(reply, outcome);
         }
+        self.log.keep_committed(entry.record);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The send log: the records of a primary that are not yet committed, in order.
+//! The send log: the records of a primary that are not yet committed, in order, and before them the history of those that
+//! are and that somebody may still want.
 
 use std::collections::VecDeque;
 
@@ -9,6 +10,7 @@ use store::{Addr, Budget, Category};
 use wire::message::Record;
 use wire::op::Outcome;
 
+use super::history::History;
 use crate::outbox::ReplyTo;
 use crate::size::record_bytes;
 
@@ -35,8 +37,9 @@ pub(super) enum Purpose {
     Reclaim,
 }
 
-/// Records `committed + 1 ..= last`.
+/// Records `committed + 1 ..= last`, and the history.
 pub(super) struct Log {
+    history: History,
     entries: VecDeque<Entry>,
     last: Seq,
     bytes: usize,
@@ -45,7 +48,8 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn starting_after(last: Seq, budget: Budget) -> Self {
-        Self { entries: VecDeque::new(), last, bytes: 0, budget }
+        let history = History::starting_after(last, budget.clone());
+        Self { history, entries: VecDeque::new(), last, bytes: 0, budget }
     }
 
     /// Number of the newest record.
@@ -77,13 +81,35 @@ impl Log {
         self.entries.push_back(entry);
     }
 
-    /// Takes the oldest record.
+    /// Takes the oldest uncommitted record, for good.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         let bytes = record_bytes(&entry.record);
         self.budget.release(Category::Log, bytes);
         self.bytes -= bytes;
         Some(entry)
+    }
+
+    /// Takes the oldest uncommitted record, to commit it; [`Self::keep_committed`] must follow.
+    pub(super) fn pop_to_commit(&mut self) -> Option<Entry> {
+        self.entries.pop_front()
+    }
+
+    /// The record that [`Self::pop_to_commit`] gave is committed, and history.
+    pub(super) fn keep_committed(&mut self, record: Record) {
+        let bytes = record_bytes(&record);
+        self.bytes -= bytes;
+        self.history.push(record, bytes);
+    }
+
+    /// The committed records that are still here.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Drops committed records: those up to `unwanted`, and the oldest beyond `most_bytes`.
+    pub(super) fn trim_history(&mut self, unwanted: Seq, most_bytes: usize) {
+        self.history.trim(unwanted, most_bytes);
     }
 
     /// All records, oldest first.
@@ -103,11 +129,12 @@ impl Log {
         self.entries.get(at).map(|entry| &entry.record)
     }
 
-    /// Records after `after`, in order.
+    /// Records after `after`, in order, committed or not.
     pub(super) fn records_after(&self, after: Seq) -> impl Iterator<Item = &Record> {
         let first = self.entries.front().map_or(self.last.next(), |entry| entry.record.seq);
         let skip = (after.0 + 1).saturating_sub(first.0);
-        self.entries.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).map(|entry| &entry.record)
+        let uncommitted = self.entries.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX));
+        self.history.after(after).chain(uncommitted.map(|entry| &entry.record))
     }
 }
 

@@ -4,12 +4,14 @@
 //! the newest such state of each key in `keys`. Reads see the area; writes are decided against the newest state.
 //!
 //! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
-//! (sending, acks, leases, stalls), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins),
+//! (sending, acks, leases, stalls), `evicted` and `history` (for those that come back), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins),
 //! `teach` (learners), `hand_over` (a role that moves).
 
 mod commit;
+mod evicted;
 mod execute;
 mod hand_over;
+mod history;
 mod log;
 mod parities;
 mod repair;
@@ -28,6 +30,7 @@ pub(crate) use execute::is_repeatable;
 pub(crate) use request::Pending;
 
 use crate::outbox::{Context, Sender};
+use evicted::Evicted;
 use hand_over::HandingOver;
 use log::Log;
 use parities::ParityPeer;
@@ -52,6 +55,7 @@ pub(crate) struct Primary {
     committed: Seq,
     parities: Vec<ParityPeer>,
     learners: Vec<LearnerPeer>,
+    evicted: Vec<Evicted>,
     handing_over: Option<HandingOver>,
     /// Frames sent before this renew no lease.
     lease_from: Time,
@@ -114,6 +118,7 @@ impl Primary {
             committed: start,
             parities: Vec::new(),
             learners: Vec::new(),
+            evicted: Vec::new(),
             handing_over: None,
             lease_from: Time(0),
             taught_bytes: 0,
@@ -130,6 +135,7 @@ impl Primary {
         };
         primary.parities =
             view.in_sync().map(|(role, host)| ParityPeer::new(role, host, start, context.now.time)).collect();
+        primary.expect_the_missing_back(context.now.time);
         primary.adopt_learners(context.now.time);
         primary.greet_all(context);
         primary
@@ -212,8 +218,7 @@ impl Primary {
         self.view = view.clone();
         self.adopt_learners(context.now.time);
         self.reconsider_hand_over(context.now.time);
-        let parities = std::mem::take(&mut self.parities);
-        self.parities = parities.into_iter().filter(|peer| self.is_required(peer)).collect();
+        self.part_with_parities(context.now.time);
         self.repair.forget_sessions();
         self.advance(context);
         self.settle_growth(context);
@@ -237,6 +242,7 @@ impl Primary {
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
         self.last_tick = context.now.time;
         self.tick_parities(context);
+        self.tick_evicted(context);
         self.report_ended_lessons(context);
         self.complain_of_learners(context);
         self.tick_hand_over(context);

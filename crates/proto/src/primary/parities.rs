@@ -22,6 +22,8 @@ pub(super) struct ParityPeer {
     /// Newest record sent on this connection.
     sent: Seq,
     acked: Seq,
+    /// Newest record that it has surely applied.
+    applied: Seq,
     /// Commit index of the newest Frame.
     committed_sent: Seq,
     /// The Frame that is not yet acknowledged, by its time of sending.
@@ -43,6 +45,7 @@ impl ParityPeer {
             welcomed: false,
             sent: start,
             acked: start,
+            applied: start,
             committed_sent: start,
             outstanding: None,
             last_sent: now,
@@ -65,8 +68,17 @@ impl ParityPeer {
         self.acked
     }
 
+    pub(super) fn applied(&self) -> Seq {
+        self.applied
+    }
+
     pub(super) fn sent(&self) -> Seq {
         self.sent
+    }
+
+    /// Whether a Frame is not yet acknowledged.
+    pub(super) fn is_outstanding(&self) -> bool {
+        self.outstanding.is_some()
     }
 
     /// Whether it has left something unanswered for a stall time-out.
@@ -86,23 +98,25 @@ impl ParityPeer {
         }
     }
 
-    /// The next records of the log, or none, with the commit index.
+    /// The next records of the log, or none, with the commit index; how many bytes that is.
     pub(super) fn send_frame(
         &mut self,
         context: &mut Context<'_>,
         sender: Sender,
         (log, term, committed): (&Log, Term, Seq),
-    ) {
+    ) -> usize {
         let now = context.now.time;
+        debug_assert!(self.sent >= log.history().start(), "a Frame follows on the one before");
         let mut records = Vec::new();
         let mut bytes = 0;
         for record in log.records_after(self.sent) {
-            bytes += record_bytes(record);
+            let more = bytes + record_bytes(record);
             if !records.is_empty()
-                && (bytes > context.limits.frame_bytes || records.len() >= context.limits.frame_records)
+                && (more > context.limits.frame_bytes || records.len() >= context.limits.frame_records)
             {
                 break;
             }
+            bytes = more;
             records.push(record.clone());
         }
         if let Some(last) = records.last() {
@@ -114,6 +128,7 @@ impl ParityPeer {
         self.silent_since.get_or_insert(now);
         let frame = Frame { term, sent_at: now, committed, records };
         sender.send(context, self.host, self.role, GroupBody::Frame(frame));
+        bytes
     }
 
     /// When a Frame without records is due.
@@ -230,6 +245,7 @@ impl Primary {
         let Some(peer) = self.peer_mut(from, role) else { return };
         if peer.outstanding == Some(ack.echo) {
             peer.outstanding = None;
+            peer.applied = peer.applied.max(peer.committed_sent.min(ack.received));
         }
         peer.heard(ack.received, now);
         // A time of sending in the future would be a peer's invention.
@@ -238,6 +254,7 @@ impl Primary {
             peer.lease_base = peer.lease_base.max(Some(base));
         }
         self.dirty = true;
+        self.note_learner_moved(now, from, role);
         self.advance(context);
         self.report_ended_lessons(context);
         self.retry_waiting(context);
@@ -282,6 +299,7 @@ impl Primary {
                 }
             }
         }
+        self.trim_history(context);
     }
 
     fn send_frame(&mut self, context: &mut Context<'_>, at: usize) {

@@ -4,8 +4,10 @@
 //! committed record. Once it has understood the last part it is waited for like any parity, and only then the coordinator is
 //! told; so a record that it lacks was never acknowledged.
 
+mod resume;
+
 use bytes::Bytes;
-use cluster::{HostId, Learner, RoleIndex, Time, ViewVersion};
+use cluster::{HostId, Learner, RoleIndex, Seq, Time, ViewVersion};
 use smallvec::smallvec;
 use store::{DataStore, INDEX_SEGMENTS, PAGE_BYTES, PageRange, PageSet, RUN_BYTES};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, ToCoordinator};
@@ -47,6 +49,8 @@ struct Teaching {
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
+    /// The records that a learner lacks which goes on from what it has.
+    Records,
     /// The first touched run from this one on.
     Run(u32),
     Segment(usize),
@@ -87,29 +91,33 @@ impl Primary {
         let lesson = hello.lesson;
         let rebuilding = self.is_rebuilding();
         let Phase::Serving(store) = &self.phase else { return };
-        let known = |p: &&mut LearnerPeer| (p.role, p.host, p.since) == (role, from, lesson.since);
-        let Some(learner) = self.learners.iter_mut().find(known) else { return };
+        let is_known = |p: &LearnerPeer| (p.role, p.host, p.since) == (role, from, lesson.since);
+        let Some(at) = self.learners.iter().position(is_known) else { return };
+        let learner = &self.learners[at];
         if rebuilding || learner.lesson.as_ref().is_some_and(|known| known.lesson.attempt >= lesson.attempt) {
             return;
         }
-        let classes: Bytes =
-            store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
-        let flush_at = store.flush_at().unwrap_or_default();
-        let begin = LearnPart::Begin { flush_at, classes };
-        learner.moved = context.now.time;
-        learner.lesson = Some(Teaching {
-            lesson,
-            peer: Some(ParityPeer::for_learner(role, from, self.committed, context.now.time)),
-            next: Next::Run(0),
-            pages: 0,
-            number: 0,
-            understood: 0,
-            extents: Bytes::new(),
-            reported: None,
-        });
+        let (opening, base) = match hello.applied {
+            Some(applied) if self.reaches_back_to(applied) => (LearnPart::Resume, applied),
+            Some(_) if !crate::planted(crate::Bug::MixedLesson) => (LearnPart::Gone, self.committed),
+            _ => (begin(store), self.committed),
+        };
         // It starts anew: what it had understood before counts for nothing.
         self.parities.retain(|peer| (peer.role, peer.host) != (role, from));
-        self.send_part(context, role, begin);
+        let now = context.now.time;
+        let learner = &mut self.learners[at];
+        (learner.moved, learner.lesson) = (now, None);
+        if opening == LearnPart::Gone {
+            self.refuse_to_resume(context, (role, from), lesson);
+        } else {
+            let next = if opening == LearnPart::Resume { Next::Records } else { Next::Run(0) };
+            let peer = ParityPeer::for_learner(role, from, base, now);
+            learner.lesson = Some(Teaching::new(lesson, peer, next));
+            if opening == LearnPart::Resume {
+                self.expect_back(role, base, now);
+            }
+            self.send_part(context, role, opening, base);
+        }
         self.dirty = true;
         self.advance(context);
     }
@@ -126,10 +134,7 @@ impl Primary {
             return;
         }
         self.dirty = true;
-        let known = |learner: &&mut LearnerPeer| (learner.role, learner.host) == (role, from);
-        if let Some(learner) = self.learners.iter_mut().find(known) {
-            learner.moved = context.now.time;
-        }
+        self.note_learner_moved(context.now.time, from, role);
         let Some(teaching) = self.teaching(from, role).filter(|t| t.lesson == learned.lesson) else { return };
         // What was never sent cannot be understood, whatever a peer says.
         let understood = learned.number.saturating_add(1).min(teaching.number);
@@ -156,19 +161,23 @@ impl Primary {
         self.send_records_to_learners(context);
         for at in 0..self.learners.len() {
             let role = self.learners[at].role;
+            self.send_lacking_records(context, at);
             while let Some(part) = self.next_part(context, at) {
                 self.taught_bytes += part_bytes(&part) as u64;
                 context.pace.spend(part_bytes(&part));
-                self.send_part(context, role, part);
+                self.send_part(context, role, part, self.committed);
             }
         }
     }
 
-    /// All records of the log: they must be on their way before they commit and leave it.
+    /// All records of the log: they must be on their way before they commit. Those that a learner lacks which goes on from
+    /// what it has stay in the history meanwhile.
     pub(super) fn send_records_to_learners(&mut self, context: &mut Context<'_>) {
         let sender = self.sender();
         let stream = (&self.log, self.term, self.committed);
-        for peer in self.learners.iter_mut().filter_map(|learner| learner.lesson.as_mut()?.peer.as_mut()) {
+        let lessons = self.learners.iter_mut().filter_map(|learner| learner.lesson.as_mut());
+        let lessons = lessons.filter(|teaching| teaching.next != Next::Records);
+        for peer in lessons.filter_map(|teaching| teaching.peer.as_mut()) {
             while peer.sent() < self.log.last() {
                 peer.send_frame(context, sender, stream);
             }
@@ -211,6 +220,14 @@ impl Primary {
         }
     }
 
+    /// Records are progress, too.
+    pub(super) fn note_learner_moved(&mut self, now: Time, from: HostId, role: RoleIndex) {
+        let known = |learner: &&mut LearnerPeer| (learner.role, learner.host) == (role, from);
+        if let Some(learner) = self.learners.iter_mut().find(known) {
+            learner.moved = now;
+        }
+    }
+
     /// The connection to `host` is gone: a lesson that was under way is lost; the learner asks for another one.
     pub(super) fn forget_lessons(&mut self, host: HostId) {
         for learner in self.learners.iter_mut().filter(|learner| learner.host == host && !learner.has_ended())
@@ -235,12 +252,13 @@ impl Primary {
         };
         let left = |learner: &LearnerPeer| match &learner.lesson {
             Some(teaching) if matches!(teaching.next, Next::Run(_)) => {
-                touched.saturating_sub(teaching.pages.into())
+                touched.saturating_sub(teaching.pages.into()) * PAGE_BYTES as u64
             }
+            Some(teaching) if teaching.next == Next::Records => self.log.history().bytes() as u64,
             Some(_) => 0,
-            None => touched,
+            None => touched * PAGE_BYTES as u64,
         };
-        self.learners.iter().map(left).sum::<u64>() * PAGE_BYTES as u64
+        self.learners.iter().map(left).sum()
     }
 
     pub(super) fn is_teaching(&self) -> bool {
@@ -251,8 +269,8 @@ impl Primary {
         self.learners.iter_mut().find(|learner| (learner.role, learner.host) == (role, from))?.lesson.as_mut()
     }
 
-    fn send_part(&mut self, context: &mut Context<'_>, role: RoleIndex, part: LearnPart) {
-        let (sender, term, tag) = (self.sender(), self.term, self.committed);
+    fn send_part(&mut self, context: &mut Context<'_>, role: RoleIndex, part: LearnPart, tag: Seq) {
+        let (sender, term) = (self.sender(), self.term);
         let Some(learner) = self.learners.iter_mut().find(|learner| learner.role == role) else { return };
         let Some(teaching) = &mut learner.lesson else { return };
         let learn = Learn { lesson: teaching.lesson, term, number: teaching.number, tag, part };
@@ -284,7 +302,7 @@ impl Primary {
             }
         }
         match teaching.next {
-            Next::Run(_) | Next::Answer => None,
+            Next::Records | Next::Run(_) | Next::Answer => None,
             Next::Segment(segment) if segment < INDEX_SEGMENTS => {
                 teaching.next = Next::Segment(segment + 1);
                 let entries = store.replica().encode_segment(segment);
@@ -295,6 +313,21 @@ impl Primary {
                 teaching.extents = encoded_extents(store);
                 Some(LearnPart::End { extents: teaching.extents.clone() })
             }
+        }
+    }
+}
+
+impl Teaching {
+    fn new(lesson: Lesson, peer: ParityPeer, next: Next) -> Self {
+        Self {
+            lesson,
+            peer: Some(peer),
+            next,
+            pages: 0,
+            number: 0,
+            understood: 0,
+            extents: Bytes::new(),
+            reported: None,
         }
     }
 }
@@ -312,6 +345,12 @@ fn pages_of(part: &LearnPart) -> u32 {
     }
 }
 
+/// The first part of a lesson from nothing.
+fn begin(store: &DataStore) -> LearnPart {
+    let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
+    LearnPart::Begin { flush_at: store.flush_at().unwrap_or_default(), classes }
+}
+
 /// What weighs in a part.
 fn part_bytes(part: &LearnPart) -> usize {
     match part {
@@ -319,6 +358,7 @@ fn part_bytes(part: &LearnPart) -> usize {
         LearnPart::Run { bytes, .. } => bytes.len(),
         LearnPart::Segment { entries, .. } => entries.len(),
         LearnPart::End { extents } => extents.len(),
+        LearnPart::Resume | LearnPart::Gone => 0,
     }
 }
 

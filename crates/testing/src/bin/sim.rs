@@ -25,8 +25,8 @@ struct Arguments {
     /// Print everything that happens (with --seed).
     #[arg(long)]
     trace: bool,
-    /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines
-    /// or moves.
+    /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
+    /// moves or returns.
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
     /// Leave the faults out.
@@ -47,10 +47,9 @@ struct Arguments {
 }
 
 fn parse_focus(text: &str) -> Result<Focus, String> {
-    let named = [Focus::Anything, Focus::DoubleFaults, Focus::SlowLines, Focus::Moves]
-        .into_iter()
-        .find(|f| f.to_string() == text);
-    named.ok_or_else(|| "write anything, double-faults, slow-lines or moves".to_owned())
+    let all = [Focus::Anything, Focus::DoubleFaults, Focus::SlowLines, Focus::Moves, Focus::Returns];
+    let named = all.into_iter().find(|f| f.to_string() == text);
+    named.ok_or_else(|| "write anything, double-faults, slow-lines, moves or returns".to_owned())
 }
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {

@@ -140,7 +140,10 @@ impl fmt::Display for Brief<'_, GroupMessage> {
             }
             GroupBody::Residual(b) => write!(f, "Residual {} lost {:?}", b.session.number, b.lost),
             GroupBody::Abort(b) => write!(f, "Abort {}", b.session.number),
-            GroupBody::LearnHello(b) => write!(f, "LearnHello {} try {}", b.lesson.since, b.lesson.attempt),
+            GroupBody::LearnHello(b) => {
+                write!(f, "LearnHello {} try {}", b.lesson.since, b.lesson.attempt)?;
+                b.applied.map_or(Ok(()), |applied| write!(f, ", has applied {applied}"))
+            }
             GroupBody::Learn(b) => {
                 write!(
                     f,
@@ -154,6 +157,8 @@ impl fmt::Display for Brief<'_, GroupMessage> {
                         write!(f, "segment {segment} ({} B)", entries.len())
                     }
                     LearnPart::End { extents } => write!(f, "end ({} B)", extents.len()),
+                    LearnPart::Resume => write!(f, "resume"),
+                    LearnPart::Gone => write!(f, "gone"),
                 }
             }
             GroupBody::Learned(b) => {

@@ -196,6 +196,8 @@ pub enum Focus {
     SlowLines,
     /// Roles that move, and what goes wrong meanwhile.
     Moves,
+    /// Parities that are evicted and come back, with takeovers in between.
+    Returns,
 }
 
 /// Everything that a seed determines.
@@ -347,6 +349,7 @@ impl Options {
             Focus::DoubleFaults => options.with_double_faults(rng),
             Focus::SlowLines => options.with_slow_lines(rng),
             Focus::Moves => options.with_moves(rng),
+            Focus::Returns => options.with_returns(rng),
         };
         focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
     }
@@ -481,6 +484,50 @@ impl Options {
         self.evenly_busy()
     }
 
+    /// Nodes that stand still or are cut off until they are evicted, over wires of unequal speed, and primaries that die at
+    /// about the same time: what comes back has received more than others, or less.
+    fn with_returns(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Returns;
+        (self.k, self.m) = rng.pick(&[(1, 2), (2, 2), (2, 2), (3, 2), (2, 3)]);
+        self.nodes = self.n() + rng.weighted(&[4, 1]);
+        self.groups = rng.range(1, 2) as usize;
+        self.shards = 1;
+        self.memory = Memory { node_bytes: 512 << 20, area_extents: 16, evict: false };
+        self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
+        self.text_keys = 60;
+        self.clients = 4 * self.k;
+        self.bursts_percent = 3;
+        let lease_us = rng.pick(&[20_000, 50_000, 100_000]);
+        self.network = Network { slow_percent: 40, jitter_us: 20, ..draw_network(rng, lease_us) };
+        self.timing = draw_timing(rng, lease_us, &self.network);
+        self.limits.history_bytes = rng.pick(&[2_000, 20_000, 64 << 20, 64 << 20]);
+        self.faults = Faults {
+            mix: [0; FaultKind::ALL.len()],
+            every_us: lease_us / 2,
+            lasting_us: lease_us * rng.pick(&[4, 6, 12]) / 4,
+            restart_percent: 100,
+            supervised_us: if rng.once_in(3) { Some(rng.range(1, 300)) } else { None },
+            aimed_percent: 70,
+            spare_parities_percent: 90,
+            beyond: 0,
+        };
+        for (kind, weight) in [
+            (FaultKind::Pause, 8),
+            (FaultKind::Crash, 4),
+            (FaultKind::Slow, 3),
+            (FaultKind::Cut, 2),
+            (FaultKind::Isolate, 2),
+            (FaultKind::IsolateFromPeers, 2),
+            (FaultKind::Flap, 1),
+        ] {
+            self.faults.mix[kind as usize] = if rng.percent(25) { 0 } else { weight };
+        }
+        self.faults.mix[FaultKind::Pause as usize] = 8;
+        self.phase_us = lease_us * 60;
+        self.calls = 8_000;
+        self.evenly_busy()
+    }
+
     /// Lines to the coordinator on which its repeated questions overtake the answers to the first ones.
     fn with_slow_lines(mut self, rng: &mut Rng) -> Self {
         self.focus = Focus::SlowLines;
@@ -530,6 +577,7 @@ impl fmt::Display for Focus {
             Self::DoubleFaults => "double-faults",
             Self::SlowLines => "slow-lines",
             Self::Moves => "moves",
+            Self::Returns => "returns",
         })
     }
 }

@@ -40,6 +40,8 @@ pub struct Stats {
     pub takeovers: u64,
     /// Parities that left the views.
     pub evictions: u64,
+    /// Parities that came back with what they had applied.
+    pub resumed: u64,
     /// Repair sessions that ended with a residual.
     pub residuals: u64,
     /// Expensive checks.
@@ -84,7 +86,7 @@ pub struct Report {
 impl Stats {
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
-        let pairs: [(&mut u64, u64); 20] = [
+        for (sum, more) in [
             (&mut self.events, other.events),
             (&mut self.answered, other.answered),
             (&mut self.unknown, other.unknown),
@@ -95,6 +97,7 @@ impl Stats {
             (&mut self.moves, other.moves),
             (&mut self.takeovers, other.takeovers),
             (&mut self.evictions, other.evictions),
+            (&mut self.resumed, other.resumed),
             (&mut self.residuals, other.residuals),
             (&mut self.checks, other.checks),
             (&mut self.parity_pages, other.parity_pages),
@@ -105,8 +108,7 @@ impl Stats {
             (&mut self.keys_given_up, other.keys_given_up),
             (&mut self.lost_roles, other.lost_roles),
             (&mut self.scrubbed_pages, other.scrubbed_pages),
-        ];
-        for (sum, more) in pairs {
+        ] {
             *sum += more;
         }
     }
@@ -131,12 +133,13 @@ impl fmt::Display for Stats {
             takeovers,
             moves,
             evictions,
+            resumed,
             ..
         } = self;
         writeln!(f, "{events} events; calls: {answered} answered, {unknown} unknown, {refused} refused")?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {} residuals, {} pages scrubbed, {} roles lost",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} roles lost",
             self.residuals, self.scrubbed_pages, self.lost_roles
         )?;
         write!(

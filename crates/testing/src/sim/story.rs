@@ -101,6 +101,24 @@ impl Story {
         self.world.stats
     }
 
+    /// What the hosts that run have counted of parities that came back: how many, and the bytes that came to them instead
+    /// of how many.
+    #[must_use]
+    pub fn resumed(&self) -> (u64, u64, u64) {
+        let stats = self.world.shards.iter().filter_map(|shard| Some(shard.host.as_ref()?.stats()));
+        stats.fold((0, 0, 0), |(count, bytes, instead_of), stats| {
+            let all = stats.resumed_bytes + stats.spared_bytes;
+            (count + stats.resumed_parities, bytes + stats.resumed_bytes, instead_of + all)
+        })
+    }
+
+    /// Bytes that the running primaries have sent in lessons.
+    #[must_use]
+    pub fn taught_bytes(&self) -> u64 {
+        let hosts = self.world.shards.iter().filter_map(|shard| shard.host.as_ref());
+        hosts.map(|host| host.stats().rebuilt_bytes).sum()
+    }
+
     // --- requests ---
 
     /// The `n`-th key of data role `role`.

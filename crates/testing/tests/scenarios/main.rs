@@ -11,6 +11,7 @@ mod losses;
 mod moves;
 mod partition;
 mod reconnect;
+mod rejoin;
 mod repair;
 mod scrub;
 mod takeover;

@@ -63,7 +63,7 @@ wire_choice!(GroupBody {
     17 => Learned { 0: body },
 });
 wire_struct!(Lesson { since, attempt });
-wire_struct!(LearnHello { lesson });
+wire_struct!(LearnHello { lesson, applied });
 wire_struct!(Learn { lesson, term, number, tag, part });
 wire_struct!(Learned { lesson, term, number });
 wire_enum!(LearnPart {
@@ -71,6 +71,8 @@ wire_enum!(LearnPart {
     1 => Run { run: run, pages: pages, bytes: bytes },
     2 => Segment { segment: segment, entries: entries },
     3 => End { extents: extents },
+    4 => Resume {},
+    5 => Gone {},
 });
 wire_struct!(Hello { term, committed });
 wire_struct!(Welcome { term, received });

@@ -239,7 +239,7 @@ structs! {
     Residual { session, lost, bytes }
     Abort { session }
     Lesson { since, attempt }
-    LearnHello { lesson }
+    LearnHello { lesson, applied }
     Learn { lesson, term, number, tag, part }
     Learned { lesson, term, number }
     Request { key, op }
@@ -275,6 +275,7 @@ choices! {
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
+        4 Resume {} 5 Gone {}
     }
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }

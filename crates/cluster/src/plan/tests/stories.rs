@@ -52,6 +52,23 @@ fn missing_parities_of_a_group_are_built_side_by_side() {
 }
 
 #[test]
+fn a_missing_parity_returns_to_its_former_host_if_that_is_able() {
+    let mut world = World::without_zones("rs(3+2)", 8, 8, 1);
+    world.seat(0, 3, None);
+    world.seat(0, 4, None);
+    world.nodes[6].former = vec![(GroupId(0), RoleIndex(4))];
+    let moves = texts(&world.next(&[]));
+    assert_eq!(moves[0], "rebuild group-0/role-4 to node-6");
+    assert!(moves[1].starts_with("rebuild group-0/role-3"), "{moves:?}");
+    world.nodes[6].can_host = false;
+    assert!(texts(&world.next(&[])).iter().all(|step| !step.ends_with("node-6")));
+    // It has another role of the group by now.
+    world.nodes[6].can_host = true;
+    world.seat(0, 0, Some(host(6)));
+    assert!(texts(&world.next(&[]))[0].starts_with("rebuild group-0/role-3"));
+}
+
+#[test]
 fn a_group_with_a_lost_data_role_waits_and_so_does_balance() {
     let mut world = World::without_zones("rs(3+2)", 8, 6, 30);
     world.fence(0, 0);

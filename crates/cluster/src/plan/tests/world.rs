@@ -8,7 +8,7 @@ pub fn host(node: u16) -> HostId {
 }
 
 pub fn node(id: u16, zone: &str) -> PlanNode {
-    PlanNode { host: host(id), zone: zone.into(), draining: false, can_host: true, bytes: 0 }
+    PlanNode { host: host(id), zone: zone.into(), draining: false, can_host: true, bytes: 0, former: vec![] }
 }
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use cluster::HostId;
 use proto::{Action, CoordinatorAction, Now, Submitted};
-use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage, ToCoordinator};
 
 use super::super::brief::{Brief, number_of};
 use super::super::faults::Target;
@@ -185,7 +185,7 @@ impl World {
         let (k, m) = (self.options.k, self.options.m);
         let member = |role| cluster::MemberId { group: message.group, role };
         match &message.body {
-            GroupBody::Learn(learn) => {
+            GroupBody::Learn(learn) if learn.part != LearnPart::Gone => {
                 let index = self.stream_index(member(message.from));
                 let parity = taker(message.to, k, m);
                 self.shadow.streams[index].taught(parity, (learn.lesson, learn.number), learn.tag);

@@ -43,7 +43,8 @@ impl World {
         self.nodes[node].state = Life::Down;
         self.nodes[node].backlog.clear();
         for shard in 0..self.options.shards {
-            self.shards[node * self.options.shards + shard].host = None;
+            let ended = self.shards[node * self.options.shards + shard].host.take();
+            self.stats.resumed += ended.map_or(0, |host| host.stats().resumed_parities);
         }
         self.check_budget_is_returned(node);
         for pair in self.wires.pairs_of(node) {
