@@ -42,6 +42,9 @@ newtype!(
     /// Version of a group's record at the coordinator.
     ViewVersion(u64), "v");
 newtype!(
+    /// Number of a coordinator; grows with each that succeeds another. Nodes obey no older one.
+    Epoch(u64), "e");
+newtype!(
     /// Number of a record in a data role's stream; consecutive, across terms. 0 = before the first record.
     Seq(u64), "");
 newtype!(
@@ -53,6 +56,14 @@ newtype!(
 newtype!(
     /// Wall time in seconds since 1970, for expiry only.
     UnixSeconds(u32), "");
+
+impl Epoch {
+    /// The next coordinator's.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
 
 impl Seq {
     /// The number of the next record.

@@ -19,8 +19,8 @@ pub use admin::{
     ScrubProgress, StopReport,
 };
 pub use ids::{
-    ClusterId, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term, Time,
-    UnixSeconds, ViewVersion,
+    ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term,
+    Time, UnixSeconds, ViewVersion,
 };
 pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};

@@ -17,7 +17,7 @@ mod roles;
 mod size;
 
 pub use config::{Limits, Now, Timing};
-pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig};
+pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig, ResumeError};
 pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostStats, Read, Submitted, Token};
 pub use parity::ScrubFinding;

@@ -44,11 +44,15 @@ pub enum Bug {
     ResumeFromReceived,
     /// Some primaries go on with a parity that comes back, others begin from nothing.
     MixedLesson,
+    /// A coordinator tells of a change before the change is recorded.
+    SentBeforeRecorded,
+    /// A node obeys a coordinator that another one has succeeded.
+    OldCoordinatorObeyed,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -69,6 +73,8 @@ impl Bug {
         Self::ScrubOutsideFifo,
         Self::ResumeFromReceived,
         Self::MixedLesson,
+        Self::SentBeforeRecorded,
+        Self::OldCoordinatorObeyed,
     ];
 }
 

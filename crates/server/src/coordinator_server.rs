@@ -198,8 +198,12 @@ impl Server {
     fn drive(&self, act: impl FnOnce(&mut Coordinator, proto::Now)) {
         let mut coordinator = self.coordinator.borrow_mut();
         act(&mut coordinator, self.clock.now());
-        while let Some(CoordinatorAction::Send { to, message }) = coordinator.poll_action() {
-            self.send(to, &message);
+        while let Some(action) = coordinator.poll_action() {
+            match action {
+                CoordinatorAction::Send { to, message } => self.send(to, &message),
+                // Nobody succeeds it: its memory is the record.
+                CoordinatorAction::Record(_) | CoordinatorAction::Resign => (),
+            }
         }
         self.publish(&coordinator);
     }

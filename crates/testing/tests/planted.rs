@@ -1,6 +1,9 @@
 //! Every deliberately broken rule is found within its budget of seeds, and the same seeds pass without it: the proof
 //! that the simulator still sees. `cargo test -p testing --features planted-bugs --test planted`
 
+#[path = "scenarios/late_settle.rs"]
+mod late_settle;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto::{Bug, plant};
@@ -15,6 +18,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::LessonOutlivesTeacher => (Focus::Moves, 150),
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
+        Bug::SentBeforeRecorded => (Focus::Succession, 20),
         _ => (Focus::Anything, 150),
     }
 }
@@ -51,6 +55,18 @@ fn is_found(bug: Bug) {
     assert_eq!(outcome(seed, focus), None, "seed {seed} must pass without {bug:?}");
 }
 
+/// Bugs that too few seeds meet: a story shows them.
+const TOLD: [Bug; 1] = [Bug::OldCoordinatorObeyed];
+
+#[test]
+fn obedience_to_a_former_coordinator_is_found() {
+    plant(Some(Bug::OldCoordinatorObeyed));
+    let told = catch_unwind(late_settle::tell);
+    plant(None);
+    assert!(told.is_err(), "a late Settle must do harm where nodes obey it");
+    late_settle::tell();
+}
+
 macro_rules! planted {
     ($($test:ident: $bug:ident;)*) => {
         $(#[test]
@@ -61,7 +77,8 @@ macro_rules! planted {
         #[test]
         fn no_bug_is_forgotten() {
             let hunted = [$(Bug::$bug),*];
-            assert!(Bug::ALL.iter().all(|bug| hunted.contains(bug)));
+            let is_hunted = |bug: &Bug| hunted.contains(bug) || TOLD.contains(bug);
+            assert!(Bug::ALL.iter().all(is_hunted));
         }
     };
 }
@@ -87,4 +104,5 @@ planted! {
     a_scrub_beside_the_stream_is_found: ScrubOutsideFifo;
     a_return_from_what_was_only_received_is_found: ResumeFromReceived;
     a_lesson_of_which_one_half_resumes_is_found: MixedLesson;
+    news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
 }

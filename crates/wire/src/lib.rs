@@ -8,3 +8,4 @@ pub mod frame;
 pub mod memcache;
 pub mod message;
 pub mod op;
+pub mod record;

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use cluster::{
-    AdminReply, AdminRequest, ClusterMap, Expectations, GroupId, GroupView, HostId, NodeInfo, NodeLoad,
-    RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+    AdminReply, AdminRequest, ClusterMap, Epoch, Expectations, GroupId, GroupView, HostId, NodeInfo,
+    NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::SmallVec;
 use store::{Addr, IndexOp, PageRange};
@@ -445,6 +445,8 @@ pub enum ToCoordinator {
         applied: Seq,
         /// For how long it has not acknowledged a Frame of an older term, in microseconds by its own clock.
         quiet_us: u64,
+        /// The coordinator that asked.
+        epoch: Epoch,
     },
     /// Answer to [`FromCoordinator::Settle`].
     Settled {
@@ -456,6 +458,8 @@ pub enum ToCoordinator {
         term: Term,
         /// The parity that answers.
         parity: RoleIndex,
+        /// The coordinator that asked.
+        epoch: Epoch,
     },
     /// A primary has taught a learner everything, and waits for its acks from now on.
     CaughtUp {
@@ -492,6 +496,8 @@ pub enum ToCoordinator {
         since: ViewVersion,
         /// As in the question.
         asked_at: Time,
+        /// The coordinator that asked.
+        epoch: Epoch,
     },
     /// An operator's request, which this node passes on.
     Admin {
@@ -521,6 +527,8 @@ pub enum FromCoordinator {
         term: Term,
         /// The parity role that is asked.
         parity: RoleIndex,
+        /// The coordinator that asks; an older one than another that was heard is not obeyed.
+        epoch: Epoch,
     },
     /// Recovery: apply records up to `upto`, drop the rest.
     Settle {
@@ -534,6 +542,8 @@ pub enum FromCoordinator {
         parity: RoleIndex,
         /// Where the old stream ends.
         upto: Seq,
+        /// The coordinator that asks; an older one than another that was heard is not obeyed.
+        epoch: Epoch,
     },
     /// A heartbeat was heard.
     Alive,
@@ -549,6 +559,8 @@ pub enum FromCoordinator {
         since: ViewVersion,
         /// The coordinator's time.
         asked_at: Time,
+        /// The coordinator that asks; an older one than another that was heard is not obeyed.
+        epoch: Epoch,
     },
     /// The answer to an operator's request.
     Admin {
@@ -557,4 +569,30 @@ pub enum FromCoordinator {
         /// What came of it.
         reply: AdminReply,
     },
+}
+
+impl ToCoordinator {
+    /// The coordinator that this answers; none if it is no answer that counts for one coordinator only.
+    #[must_use]
+    pub fn epoch(&self) -> Option<Epoch> {
+        match *self {
+            Self::Fenced { epoch, .. } | Self::Settled { epoch, .. } | Self::HandedOver { epoch, .. } => {
+                Some(epoch)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl FromCoordinator {
+    /// The coordinator whose command this is; none if it is no command. Maps and views have versions.
+    #[must_use]
+    pub fn epoch(&self) -> Option<Epoch> {
+        match *self {
+            Self::Fence { epoch, .. } | Self::Settle { epoch, .. } | Self::HandOver { epoch, .. } => {
+                Some(epoch)
+            }
+            _ => None,
+        }
+    }
 }

@@ -29,7 +29,7 @@ impl Coordinator {
     /// See [`AdminError`]; nothing has changed then.
     pub fn administer(&mut self, now: Now, request: &AdminRequest) -> AdminReply {
         self.forgive_own_absence(now.time);
-        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
+        let map = self.map.as_ref().filter(|_| !self.resigned).ok_or(AdminError::NotFormed)?;
         check_version(request, map.layout.version)?;
         request.command.node().map_or(Ok(()), |node| known(map, node))?;
         if let AdminCommand::CanStop { node } = request.command {
@@ -124,9 +124,10 @@ impl Coordinator {
         }
         let Some(host) = self.mark_fenced(node) else { return Ok(()) };
         tracing::info!(%host, "fenced by an operator");
+        // Recorded first: whoever succeeds this coordinator goes on fencing.
+        self.publish_nodes();
         self.send(host, FromCoordinator::Refused(FENCED.to_owned()));
         self.lose(now, host);
-        self.publish_nodes();
         Ok(())
     }
 

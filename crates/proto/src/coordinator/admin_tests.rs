@@ -131,8 +131,9 @@ fn every_start_is_a_scrub_of_its_own_and_a_layout_changes_nothing_of_it() {
     assert_eq!((stopped.scrub.generation, stopped.scrub.running), (1, false));
     let second = layout(ask(&mut coordinator, start(OnFinding::Correct, 0)));
     assert!(second.scrub.running && second.scrub.repair && second.scrub.generation == 2);
-    let told = actions(&mut coordinator).into_iter().filter(|CoordinatorAction::Send { message, .. }| {
-        matches!(message, FromCoordinator::Map(map) if map.layout.scrub == second.scrub)
+    let told = actions(&mut coordinator).into_iter().filter(|action| {
+        matches!(action, CoordinatorAction::Send { message: FromCoordinator::Map(map), .. }
+            if map.layout.scrub == second.scrub)
     });
     assert_eq!(told.count(), 5, "all nodes are told");
 }

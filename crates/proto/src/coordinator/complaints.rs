@@ -125,9 +125,10 @@ impl Coordinator {
         let Some(term) = self.view(group).and_then(|view| view.data_role(role)).map(|role| role.term) else {
             return;
         };
+        let epoch = self.epoch;
         for (parity, host) in suspected {
             // Of the term that is: this changes nothing, and is answered.
-            self.send(host, FromCoordinator::Fence { group, role, term, parity });
+            self.send(host, FromCoordinator::Fence { group, role, term, parity, epoch });
         }
     }
 

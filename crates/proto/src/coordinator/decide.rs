@@ -43,6 +43,12 @@ pub(super) fn is_beyond_repair(view: &GroupView) -> bool {
     view.roles_in_play() > view.in_sync().count()
 }
 
+/// Whether a view is beyond repair, and nobody has said so yet.
+pub(super) fn is_to_be_judged(view: &GroupView) -> bool {
+    let declared = |role: &DataRole| matches!(role.status, RoleStatus::Full | RoleStatus::Lost);
+    is_beyond_repair(view) && !view.data.iter().all(declared)
+}
+
 /// Whether a view beyond repair would not be so if all stand-ins that live had all their pages: a stand-in says when it
 /// has, and that may be on its way.
 pub(super) fn may_be_whole(view: &GroupView, living: &[HostId]) -> bool {

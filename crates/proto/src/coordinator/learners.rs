@@ -92,7 +92,7 @@ impl Coordinator {
         let Some(view) = self.view(member.group) else { return false };
         let exists = usize::from(member.role.0) < view.k() + view.m();
         let free = view.learner(member.role).is_none() && view.roles_on(host.node) == 0;
-        if !exists || !free || !view.is_full() || !self.living().contains(&host) {
+        if !exists || !free || !view.is_full() || !self.present().contains(&host) {
             return false;
         }
         let since = view.version.next();
@@ -177,8 +177,8 @@ impl Coordinator {
         let (Some(learner), Some(data)) = (view.learner(role), view.data_role(role)) else { return };
         let (Some(primary), term, since) = (data.primary, data.term, learner.since) else { return };
         self.learners.asked.insert(member, now.time);
-        let asked_at = now.time;
-        self.send(primary, FromCoordinator::HandOver { group, role, term, since, asked_at });
+        let (asked_at, epoch) = (now.time, self.epoch);
+        self.send(primary, FromCoordinator::HandOver { group, role, term, since, asked_at, epoch });
     }
 
     /// A primary keeps still: its role is fenced, and its mirror takes over.

@@ -5,6 +5,7 @@ use cluster::{
     place_in_zones,
 };
 use wire::message::{FromCoordinator, Registration};
+use wire::record::KnownNode;
 
 use super::recovery::Former;
 use super::{Coordinator, decide};
@@ -18,6 +19,8 @@ pub(super) struct NodeState {
     info: NodeInfo,
     entry: Entry,
     last_heard: Time,
+    /// Whether this very coordinator has heard it; else a former one has.
+    heard: bool,
     liveness: Liveness,
     load: NodeLoad,
 }
@@ -38,6 +41,37 @@ enum Liveness {
 }
 
 impl NodeState {
+    /// A node as a former coordinator has recorded it. Nobody has been heard yet; nobody is silent before `found_by`, by when
+    /// all have found this coordinator.
+    pub(super) fn of_record(known: KnownNode, found_by: Time) -> Self {
+        let liveness = match &known {
+            KnownNode { fenced: true, .. } => Liveness::Fenced,
+            KnownNode { info, .. } if info.alive => Liveness::Leased,
+            KnownNode { .. } => Liveness::Suspected,
+        };
+        let (entry, load) = (Entry::Founder, NodeLoad::default());
+        Self { info: known.info, entry, last_heard: found_by, heard: false, liveness, load }
+    }
+
+    /// As it is to be recorded.
+    pub(super) fn record(&self) -> KnownNode {
+        let info = NodeInfo { alive: self.is_leased(), ..self.info.clone() };
+        KnownNode { info, fenced: self.is_fenced() }
+    }
+
+    /// Whether its lease runs, and not only by the word of a former coordinator.
+    fn is_present(&self) -> bool {
+        self.is_leased() && self.heard
+    }
+
+    pub(super) fn last_heard(&self) -> Time {
+        self.last_heard
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        self.liveness == Liveness::Fenced
+    }
+
     pub(super) fn info(&self) -> &NodeInfo {
         &self.info
     }
@@ -68,7 +102,8 @@ impl Coordinator {
         let returning = self.nodes.get(&host.node).is_some_and(|node| node.info.host == host);
         let Registration { info, expect } = registration;
         let (last_heard, load) = (now.time, NodeLoad::default());
-        let state = NodeState { info, entry: expect.entry, last_heard, liveness: Liveness::Leased, load };
+        let liveness = Liveness::Leased;
+        let state = NodeState { info, entry: expect.entry, last_heard, heard: true, liveness, load };
         self.nodes.insert(host.node, state);
         match &self.map {
             None if self.founders().count() >= usize::from(self.config.nodes) => self.form(),
@@ -146,7 +181,10 @@ impl Coordinator {
         let mut nodes = self.plan_nodes();
         nodes.retain(|node| founders.contains(&node.host));
         match place_in_zones(self.config.profile, &nodes, self.config.groups) {
-            Ok(groups) => {
+            Ok(mut groups) => {
+                for view in &mut groups {
+                    view.version = view.version.max(self.first_version);
+                }
                 let map = ClusterMap {
                     cluster: self.config.cluster,
                     version: 1,
@@ -158,6 +196,7 @@ impl Coordinator {
                 };
                 tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
                 self.map = Some(map.clone());
+                self.record_new_map(&map);
                 self.broadcast(&FromCoordinator::Map(map));
             }
             Err(error) => {
@@ -167,7 +206,7 @@ impl Coordinator {
         }
     }
 
-    fn node_infos(&self) -> Vec<NodeInfo> {
+    pub(super) fn node_infos(&self) -> Vec<NodeInfo> {
         let zone = |info: &NodeInfo| {
             let given = self.map.as_ref().and_then(|map| map.layout.zone_of(info.host.node));
             given.map_or_else(|| info.zone.clone(), str::to_owned)
@@ -187,7 +226,7 @@ impl Coordinator {
         map.nodes = nodes;
         map.version += 1;
         let map = map.clone();
-        self.broadcast(&FromCoordinator::Map(map));
+        self.record_then(self.head_record(&map), FromCoordinator::Map(map));
     }
 
     /// Whether `from` is a process that counts; if so, its lease starts anew.
@@ -199,7 +238,7 @@ impl Coordinator {
             self.turn_away_fenced(from);
             return false;
         }
-        node.last_heard = now.time;
+        (node.last_heard, node.heard) = (now.time, true);
         if matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp) {
             // It lives after all. What it served has been given away; it may forward, and later host something new.
             node.liveness = Liveness::Leased;
@@ -226,6 +265,9 @@ impl Coordinator {
 
     /// The process is known to have ended (its parent saw it).
     pub fn exited(&mut self, now: Now, node: NodeId) {
+        if self.resigned {
+            return;
+        }
         let Some(state) = self.nodes.get_mut(&node) else { return };
         state.liveness = Liveness::Dead;
         let host = state.info.host;
@@ -242,6 +284,7 @@ impl Coordinator {
         if late > self.config.timing.node_lease_us / 4 {
             self.away_until = now;
             self.complaints.clear();
+            self.store.forgive(late);
             for node in self.nodes.values_mut() {
                 node.last_heard = node.last_heard + late;
             }
@@ -310,6 +353,11 @@ impl Coordinator {
         self.nodes.values().filter(|node| node.is_leased()).map(|node| node.info.host).collect()
     }
 
+    /// Those that may be given something to host.
+    pub(super) fn present(&self) -> Vec<HostId> {
+        self.nodes.values().filter(|node| node.is_present()).map(|node| node.info.host).collect()
+    }
+
     /// All nodes, as the planner looks at them.
     pub(super) fn plan_nodes(&self) -> Vec<PlanNode> {
         let layout = self.map.as_ref().map(|map| &map.layout);
@@ -320,7 +368,7 @@ impl Coordinator {
                 host,
                 zone: given.unwrap_or(own).to_owned(),
                 draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
-                can_host: node.is_leased() && !self.learners.has_refused(host.node),
+                can_host: node.is_present() && !self.learners.has_refused(host.node),
                 bytes: node.load.member_bytes,
                 former: self.learners.former_roles(host),
             }

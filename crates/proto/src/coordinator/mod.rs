@@ -1,8 +1,10 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
-//! `membership` forms the cluster and notices who is lost, `complaints` finds out who is cut off from whom, `recovery` walks a lost data role from fence to stand-in,
-//! `learners` has new parities built, `admin` does what operators ask, `decide` holds the choices that are pure functions of a view. Off the data path: while the coordinator is away,
-//! nothing is reconfigured and everything else goes on.
+//! `membership` forms the cluster and notices who is lost, `complaints` finds out who is cut off from whom, `recovery` walks a
+//! lost data role from fence to stand-in, `learners` has new parities built, `admin` does what operators ask, `decide` holds
+//! the choices that are pure functions of a view. `records` says what has to be written down, and `succession` how another
+//! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
+//! else goes on.
 
 mod admin;
 #[cfg(test)]
@@ -11,20 +13,30 @@ mod complaints;
 mod decide;
 mod learners;
 mod membership;
+mod records;
 mod recovery;
+mod store_view;
+mod succession;
+#[cfg(test)]
+mod succession_tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{
-    ClusterId, ClusterMap, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, NodeLoad, Profile, Time,
+    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
+    Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
+use wire::record::Record;
 
 use crate::{Now, Timing};
 use complaints::Complaint;
 use learners::Learners;
 use membership::NodeState;
+use records::view_record;
 use recovery::{Answer, Recovery};
+use store_view::StoreView;
+pub use succession::ResumeError;
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
@@ -43,7 +55,12 @@ pub struct CoordinatorConfig {
     pub timing: Timing,
 }
 
-/// What the driver has to do.
+/// What the driver has to do, in this order.
+///
+/// Whatever comes after a `Record` may be done only when that record is known to be written, the answer of
+/// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. Records are written in order; one
+/// that cannot be written ends this coordinator, and nothing that comes after it may be done. A driver whose coordinator has
+/// no successors passes over them: its memory is the record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CoordinatorAction {
     /// Send to a node; drop it if it is not connected.
@@ -53,11 +70,17 @@ pub enum CoordinatorAction {
         /// The message.
         message: FromCoordinator,
     },
+    /// Write this down, under [`Record::key`].
+    Record(Record),
+    /// This coordinator decides nothing any more: it is cut off from most nodes. Another one may do better.
+    Resign,
 }
 
-/// The embedded coordinator.
+/// A coordinator: the embedded one, or one of several that follow each other.
 pub struct Coordinator {
     config: CoordinatorConfig,
+    /// Which one this is; nodes obey no older one.
+    epoch: Epoch,
     /// Processes that have registered, in their newest incarnation.
     nodes: BTreeMap<NodeId, NodeState>,
     /// None until the cluster has formed.
@@ -74,6 +97,10 @@ pub struct Coordinator {
     doubtful: BTreeMap<GroupId, Time>,
     /// Primaries that complained, and may be cut off themselves.
     complaints: BTreeMap<MemberId, Complaint>,
+    /// The lowest version with which views may be formed: above what a coordinator left that died before it had formed all.
+    first_version: ViewVersion,
+    store: StoreView,
+    resigned: bool,
 }
 
 impl Coordinator {
@@ -82,6 +109,7 @@ impl Coordinator {
     pub fn new(config: CoordinatorConfig) -> Self {
         Self {
             config,
+            epoch: Epoch::default().next(),
             nodes: BTreeMap::new(),
             map: None,
             recoveries: BTreeMap::new(),
@@ -92,16 +120,22 @@ impl Coordinator {
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
             complaints: BTreeMap::new(),
+            first_version: ViewVersion::default(),
+            store: StoreView::default(),
+            resigned: false,
         }
     }
 
     /// A message of `from`. `Register` names the process; later messages on the connection come from the same.
     pub fn handle(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        if self.resigned {
+            return;
+        }
         self.forgive_own_absence(now.time);
         if let ToCoordinator::Register(registration) = message {
             return self.register(now, registration);
         }
-        if !self.hear(now, from) {
+        if !self.hear(now, from) || message.epoch().is_some_and(|asked| asked != self.epoch) {
             return;
         }
         match message {
@@ -118,7 +152,7 @@ impl Coordinator {
                 let answer = Answer { received, quiet_us };
                 self.handle_fenced(now, from, MemberId { group, role }, term, (parity, answer));
             }
-            ToCoordinator::Settled { group, role, term, parity } => {
+            ToCoordinator::Settled { group, role, term, parity, .. } => {
                 self.handle_settled(now, from, MemberId { group, role }, term, parity);
             }
             ToCoordinator::CaughtUp { group, role, term, learner, lesson } => {
@@ -127,7 +161,7 @@ impl Coordinator {
             ToCoordinator::GaveUp { group, learner, since } => {
                 self.handle_gave_up(now, from, MemberId { group, role: learner }, since);
             }
-            ToCoordinator::HandedOver { group, role, term, since, asked_at } => {
+            ToCoordinator::HandedOver { group, role, term, since, asked_at, .. } => {
                 self.handle_handed_over(now, from, MemberId { group, role }, term, (since, asked_at));
             }
             ToCoordinator::Admin { id, request } => {
@@ -141,6 +175,10 @@ impl Coordinator {
     pub fn tick(&mut self, now: Now) {
         self.forgive_own_absence(now.time);
         self.last_tick = Some(now.time);
+        self.resign_if_cut_off(now.time);
+        if self.resigned {
+            return;
+        }
         self.expire_leases(now);
         self.judge_the_doubtful(now);
         self.retry_recoveries(now);
@@ -201,11 +239,12 @@ impl Coordinator {
         self.map.as_ref()?.group(group)
     }
 
-    /// Compare-and-swap of a group's view: `change` is made if the version is still `expected`; everyone is told.
+    /// Compare-and-swap of a group's view: `change` is made if the version is still `expected`; it is recorded, and everyone
+    /// is told.
     fn swap_view(
         &mut self,
         group: GroupId,
-        expected: cluster::ViewVersion,
+        expected: ViewVersion,
         change: impl FnOnce(&mut GroupView),
     ) -> bool {
         let Some(map) = &mut self.map else { return false };
@@ -217,8 +256,8 @@ impl Coordinator {
         self.learners.note_parities(group, &before, view);
         view.version = expected.next();
         map.version += 1;
-        let view = view.clone();
-        self.broadcast(&FromCoordinator::View(view));
+        let (view, map_version) = (view.clone(), map.version);
+        self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
         true
     }
 

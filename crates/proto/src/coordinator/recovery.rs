@@ -89,7 +89,9 @@ impl Coordinator {
             self.recoveries.remove(&member);
             return;
         };
-        let retry_us = self.config.timing.retry_us;
+        let (retry_us, epoch) = (self.config.timing.retry_us, self.epoch);
+        // An orphan's stream has its end, whoever found it.
+        let settled_end = self.orphan_end(member);
         let Some(recovery) = self.recoveries.get_mut(&member) else { return };
         if let Step::Fencing(received) = &recovery.step
             && !witnesses.is_empty()
@@ -99,6 +101,7 @@ impl Coordinator {
             // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
             let end =
                 if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
+            let end = settled_end.or(end);
             // A lease needs the acks of all parities, so it ends when that of the quietest one does.
             let quiet_us = witnesses.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
             recovery.wait_us = match recovery.former {
@@ -127,13 +130,13 @@ impl Coordinator {
             Step::Fencing(received) => witnesses
                 .iter()
                 .filter(|(parity, _)| !received.contains_key(parity))
-                .map(|&(parity, host)| (host, FromCoordinator::Fence { group, role, term, parity }))
+                .map(|&(parity, host)| (host, FromCoordinator::Fence { group, role, term, parity, epoch }))
                 .collect(),
             Step::Settling(upto, settled) => witnesses
                 .iter()
                 .filter(|(parity, _)| !settled.contains(parity))
                 .map(|&(parity, host)| {
-                    (host, FromCoordinator::Settle { group, role, term, parity, upto: *upto })
+                    (host, FromCoordinator::Settle { group, role, term, parity, upto: *upto, epoch })
                 })
                 .collect(),
         };
@@ -146,6 +149,14 @@ impl Coordinator {
     fn fenced_term(&self, member: MemberId) -> Option<Term> {
         let role = self.view(member.group)?.data_role(member.role)?;
         matches!(role.status, RoleStatus::Fenced | RoleStatus::Orphan(_)).then_some(role.term)
+    }
+
+    /// Where the stream of a settled role without a primary ends.
+    fn orphan_end(&self, member: MemberId) -> Option<Seq> {
+        match self.view(member.group)?.data_role(member.role)?.status {
+            RoleStatus::Orphan(end) => Some(end),
+            _ => None,
+        }
     }
 
     /// Whether an answer is of the present term and from the host that the view names.
@@ -200,7 +211,7 @@ impl Coordinator {
         let Some(view) = map.group(member.group) else { return };
         let load = cluster::role_counts(&map.groups);
         let avoid = self.recoveries.get(&member).and_then(|recovery| recovery.avoid);
-        let asked: Vec<HostId> = self.living().into_iter().filter(|host| Some(*host) != avoid).collect();
+        let asked: Vec<HostId> = self.present().into_iter().filter(|host| Some(*host) != avoid).collect();
         let mut living = self.plan_nodes();
         living.retain(|node| asked.contains(&node.host));
         let mirror = view.mirror(member.role).filter(|host| asked.contains(host));

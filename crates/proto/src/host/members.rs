@@ -1,6 +1,6 @@
 //! Members come and go as views say.
 
-use cluster::{ClusterMap, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time, ViewVersion};
+use cluster::{ClusterMap, Epoch, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time, ViewVersion};
 use codec::Code;
 use wire::message::ToCoordinator;
 
@@ -181,10 +181,23 @@ impl Host {
         Some(act(primary, &mut Context { now, timing, limits, code, pace, out }))
     }
 
+    /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.
+    pub(super) fn obeys(&mut self, epoch: Epoch) -> bool {
+        let newest = epoch >= self.epoch || crate::planted(crate::Bug::OldCoordinatorObeyed);
+        self.epoch = self.epoch.max(epoch);
+        newest
+    }
+
     /// Recovery, F1.
-    pub(super) fn handle_fence(&mut self, now: Now, parity: MemberId, role: RoleIndex, term: Term) {
+    pub(super) fn handle_fence(
+        &mut self,
+        now: Now,
+        parity: MemberId,
+        role: RoleIndex,
+        (term, epoch): (Term, Epoch),
+    ) {
         let Some(member) = self.members.parities.get_mut(&parity) else { return };
-        if let Some(fenced) = member.fence(now.time, role, term) {
+        if let Some(fenced) = member.fence(now.time, role, (term, epoch)) {
             self.outbox.coordinator.push_back(fenced);
         }
     }
@@ -195,7 +208,7 @@ impl Host {
         now: Now,
         parity: MemberId,
         role: RoleIndex,
-        term: Term,
+        (term, epoch): (Term, Epoch),
         upto: Seq,
     ) {
         let (parities, mut context) = self.parities_and_context(now);
@@ -206,6 +219,7 @@ impl Host {
                 role,
                 term,
                 parity: parity.role,
+                epoch,
             });
         }
     }
@@ -216,11 +230,10 @@ impl Host {
         now: Now,
         member: MemberId,
         term: Term,
-        since: ViewVersion,
-        asked_at: Time,
+        (since, asked_at, epoch): (ViewVersion, Time, Epoch),
     ) {
         self.with_primary(now, member, |primary, context| {
-            primary.handle_hand_over(context, term, since, asked_at);
+            primary.handle_hand_over(context, term, (since, asked_at, epoch));
         });
     }
 

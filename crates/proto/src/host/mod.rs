@@ -13,7 +13,7 @@ mod stats;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use cluster::{ClusterMap, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
+use cluster::{ClusterMap, Epoch, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
 use codec::Code;
 use store::{Budget, Item, StoreConfig};
 use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
@@ -104,6 +104,8 @@ pub struct Host {
     loopback: VecDeque<PeerMessage>,
     actions: VecDeque<Action>,
     last_tick: Time,
+    /// The newest coordinator that has commanded anything here.
+    epoch: Epoch,
     /// When a group's view was last asked for.
     view_asked: FastMap<GroupId, Time>,
     /// Parities that were here and have left their view: they do not come back.
@@ -139,6 +141,7 @@ impl Host {
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             last_tick: Time(0),
+            epoch: Epoch(0),
             view_asked: FastMap::default(),
             left: BTreeSet::new(),
             early: Vec::new(),
@@ -156,17 +159,20 @@ impl Host {
     /// A message from the coordinator (every shard gets every one of them).
     pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) {
         self.trim_dormant(now);
+        if message.epoch().is_some_and(|epoch| !self.obeys(epoch)) {
+            return;
+        }
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, map),
             FromCoordinator::View(view) => self.adopt_view(now, view),
-            FromCoordinator::Fence { group, role, term, parity } => {
-                self.handle_fence(now, MemberId { group, role: parity }, role, term);
+            FromCoordinator::Fence { group, role, term, parity, epoch } => {
+                self.handle_fence(now, MemberId { group, role: parity }, role, (term, epoch));
             }
-            FromCoordinator::Settle { group, role, term, parity, upto } => {
-                self.handle_settle(now, MemberId { group, role: parity }, role, term, upto);
+            FromCoordinator::Settle { group, role, term, parity, upto, epoch } => {
+                self.handle_settle(now, MemberId { group, role: parity }, role, (term, epoch), upto);
             }
-            FromCoordinator::HandOver { group, role, term, since, asked_at } => {
-                self.handle_hand_over(now, MemberId { group, role }, term, since, asked_at);
+            FromCoordinator::HandOver { group, role, term, since, asked_at, epoch } => {
+                self.handle_hand_over(now, MemberId { group, role }, term, (since, asked_at, epoch));
             }
             FromCoordinator::Alive | FromCoordinator::Refused(_) | FromCoordinator::Admin { .. } => {}
         }

@@ -15,7 +15,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
+use cluster::{Epoch, GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
 use store::{Area, Budget, Category, Replica, StoreConfig};
 use wire::message::{
     Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId,
@@ -253,12 +253,17 @@ impl Parity {
     }
 
     /// Recovery, F1: nothing below `term` any more. Answers what this parity has; none for a role that it does not know.
-    pub(crate) fn fence(&mut self, now: Time, role: RoleIndex, term: Term) -> Option<ToCoordinator> {
+    pub(crate) fn fence(
+        &mut self,
+        now: Time,
+        role: RoleIndex,
+        (term, epoch): (Term, Epoch),
+    ) -> Option<ToCoordinator> {
         let MemberId { group, role: parity } = self.member;
         let stream = self.stream(role)?;
         stream.raise_fence(term);
         let (received, applied, quiet_us) = (stream.received(), stream.applied(), stream.quiet_us(now));
-        let fenced = ToCoordinator::Fenced { group, role, term, parity, received, applied, quiet_us };
+        let fenced = ToCoordinator::Fenced { group, role, term, parity, received, applied, quiet_us, epoch };
         (stream.fence() == term).then_some(fenced)
     }
 

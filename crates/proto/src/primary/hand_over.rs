@@ -4,7 +4,7 @@
 //! read lease from each question on: as long as the coordinator fences the role within that time, nobody has to wait for the
 //! lease to end. If no view follows, the primary goes on, with a new lease.
 
-use cluster::{RoleIndex, Time, ViewVersion};
+use cluster::{Epoch, RoleIndex, Time, ViewVersion};
 use wire::message::ToCoordinator;
 
 use super::Primary;
@@ -14,6 +14,7 @@ use crate::outbox::Context;
 pub(super) struct HandingOver {
     since: ViewVersion,
     asked_at: Time,
+    epoch: Epoch,
     /// When this primary goes on if nothing happens.
     until: Time,
     answered: bool,
@@ -31,14 +32,13 @@ impl Primary {
         &mut self,
         context: &mut Context<'_>,
         term: cluster::Term,
-        since: ViewVersion,
-        asked_at: Time,
+        (since, asked_at, epoch): (ViewVersion, Time, Epoch),
     ) {
         if term != self.term || !self.has_whole_mirror(since) {
             return;
         }
         let until = context.now.time + context.timing.read_lease_us;
-        self.handing_over = Some(HandingOver { since, asked_at, until, answered: false });
+        self.handing_over = Some(HandingOver { since, asked_at, epoch, until, answered: false });
         self.answer_hand_over(context);
     }
 
@@ -54,8 +54,8 @@ impl Primary {
         let idle = self.log.is_empty();
         let Some(asked) = self.handing_over.as_mut().filter(|asked| idle && !asked.answered) else { return };
         asked.answered = true;
-        let (since, asked_at) = (asked.since, asked.asked_at);
-        context.coordinator(ToCoordinator::HandedOver { group, role, term, since, asked_at });
+        let (since, asked_at, epoch) = (asked.since, asked.asked_at, asked.epoch);
+        context.coordinator(ToCoordinator::HandedOver { group, role, term, since, asked_at, epoch });
     }
 
     /// A view: if the mirror is gone, so is the reason to keep still.

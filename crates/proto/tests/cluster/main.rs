@@ -95,7 +95,8 @@ impl Cluster {
     fn settle(&mut self) {
         loop {
             let mut moved = false;
-            while let Some(CoordinatorAction::Send { to, message }) = self.coordinator.poll_action() {
+            while let Some(action) = self.coordinator.poll_action() {
+                let CoordinatorAction::Send { to, message } = action else { continue };
                 moved = true;
                 if let Some(host) = self.hosts.get_mut(&to.node) {
                     host.handle_coordinator(self.now, message);

@@ -47,9 +47,16 @@ struct Arguments {
 }
 
 fn parse_focus(text: &str) -> Result<Focus, String> {
-    let all = [Focus::Anything, Focus::DoubleFaults, Focus::SlowLines, Focus::Moves, Focus::Returns];
+    let all = [
+        Focus::Anything,
+        Focus::DoubleFaults,
+        Focus::SlowLines,
+        Focus::Moves,
+        Focus::Returns,
+        Focus::Succession,
+    ];
     let named = all.into_iter().find(|f| f.to_string() == text);
-    named.ok_or_else(|| "write anything, double-faults, slow-lines, moves or returns".to_owned())
+    named.ok_or_else(|| "write anything, double-faults, slow-lines, moves, returns or succession".to_owned())
 }
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {

@@ -7,7 +7,7 @@
 
 use cluster::GroupView;
 
-use super::options::FaultKind;
+use super::options::{FaultKind, Succession};
 use super::process::Life;
 use super::queue::Event;
 use super::trace::note;
@@ -37,6 +37,8 @@ pub(crate) enum Target {
     Repair,
     /// The coordinator recovers a role.
     Recovery,
+    /// The coordinator has decided something.
+    Decision,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +84,7 @@ impl World {
         self.nemesis.aimed += 1;
         let fault = self.nemesis.aimed;
         if self.rng.faults.percent(self.options.faults.aimed_percent) {
-            let targets = [
+            let mut targets = [
                 Target::Records,
                 Target::Records,
                 Target::Greeting,
@@ -90,6 +92,9 @@ impl World {
                 Target::Repair,
                 Target::Recovery,
             ];
+            if self.options.succession.is_some() {
+                targets[..3].copy_from_slice(&[Target::Decision, Target::Decision, Target::Recovery]);
+            }
             let target = self.rng.faults.pick(&targets);
             self.nemesis.waits_for = Some((target, self.rng.faults.range(1, 6) as u32));
             self.queue.push(self.now + 3 * self.options.timing.node_lease_us, Event::Aimed { fault });
@@ -177,6 +182,9 @@ impl World {
             FaultKind::Slow => self.slow(),
             FaultKind::CoordinatorPause => self.stop_coordinator(),
             FaultKind::Move => self.move_a_role(),
+            FaultKind::CoordinatorCrash => self.crash_the_leader(),
+            FaultKind::CoordinatorDepose => self.depose_the_leader(),
+            FaultKind::CoordinatorIsolate => self.isolate_the_leader(),
         }
     }
 
@@ -332,13 +340,53 @@ impl World {
     }
 
     fn stop_coordinator(&mut self) {
-        if !self.coordinator.paused {
-            self.stats.faults += 1;
-            self.pause_coordinator();
-            self.nemesis.blind_since = Some(self.now);
-            let until = self.now + self.duration();
-            self.queue.push(until, Event::CoordinatorResume);
+        let Some(number) = self.leader.filter(|number| self.process(*number).is_some_and(|it| !it.paused))
+        else {
+            return;
+        };
+        self.stats.faults += 1;
+        self.pause_coordinator(number);
+        self.nobody_decides();
+        let until = self.now + self.duration();
+        self.queue.push(until, Event::CoordinatorResume { number });
+    }
+
+    /// From now on nobody sees what happens to nodes; the consequences come later.
+    pub(crate) fn nobody_decides(&mut self) {
+        self.nemesis.blind_since.get_or_insert(self.now);
+    }
+
+    /// The coordinator ends: now, or after a few more actions.
+    fn crash_the_leader(&mut self) {
+        let Some(number) = self.leader else { return };
+        self.stats.faults += 1;
+        let some = self.rng.succession.below(12) as u32;
+        match self.process_mut(number) {
+            Some(process) if some > 0 => process.ends_after = Some(some - 1),
+            _ => self.end_coordinator(number),
         }
+    }
+
+    /// Another coordinator is elected; this one goes on, or stands still and wakes up later.
+    fn depose_the_leader(&mut self) {
+        let Some(number) = self.leader else { return };
+        self.stats.faults += 1;
+        let asleep = self.rng.succession.percent(50);
+        if asleep {
+            self.pause_coordinator(number);
+            let until = self.now + self.duration();
+            self.queue.push(until, Event::CoordinatorResume { number });
+        }
+        self.depose(number);
+        self.notices_later(number);
+    }
+
+    fn isolate_the_leader(&mut self) {
+        let Some(number) = self.leader else { return };
+        self.stats.faults += 1;
+        note!(self, "fault: no node reaches coordinator {number}");
+        self.nobody_decides();
+        self.isolate_coordinator(number);
     }
 
     /// Any role, to any node: the coordinator refuses what cannot be.
@@ -347,12 +395,13 @@ impl World {
         let role = cluster::RoleIndex(self.rng.faults.index(self.options.n()) as u8);
         let node = self.any_node();
         let host = self.nodes[node].id;
-        if !self.coordinator.paused
-            && self.coordinator.coordinator.appoint_learner(cluster::MemberId { group, role }, host)
-        {
+        let Some(leader) = self.leader.and_then(|number| self.process_mut(number)) else { return };
+        let number = leader.number;
+        let member = cluster::MemberId { group, role };
+        if !leader.paused && leader.coordinator.appoint_learner(member, host) {
             note!(self, "{role} of {group} is to move to {host}");
             self.stats.moves += 1;
-            self.after_coordinator();
+            self.after_coordinator(number);
         }
     }
 
@@ -364,7 +413,11 @@ impl World {
 
     /// How long the consequences of a fault may show after its end.
     fn grace_us(&self) -> u64 {
-        3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us
+        let once = 3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us;
+        match self.options.succession {
+            Some(Succession { write_us, gap_us, late_us, .. }) => 2 * once + 10 * write_us + gap_us + late_us,
+            None => once,
+        }
     }
 
     /// The coordinator reads what has waited: the consequences of all that happened meanwhile begin now.
@@ -402,7 +455,7 @@ impl World {
         for fault in 0..self.nemesis.active.len() {
             self.mend(fault);
         }
-        self.resume_coordinator();
+        self.heal_coordinators();
         for node in 0..self.options.nodes {
             self.resume(node);
             if self.nodes[node].state == Life::Down && self.options.faults.restart_percent > 0 {
@@ -439,7 +492,9 @@ impl World {
 
     /// Whether every group survives, should all nodes at risk be lost and all parities behind pairs at risk be removed.
     fn can_bear(&self, more_nodes: &[usize], more_pairs: &[(usize, usize)]) -> bool {
-        let Some(map) = self.map() else { return false };
+        // What the coordinator has decided may be recorded or not when something happens next.
+        let decided = self.leader.and_then(|number| self.process(number)?.coordinator.map());
+        let (Some(recorded), Some(decided)) = (self.map(), decided.or(self.map())) else { return false };
         let since = self.nemesis.blind_since.unwrap_or(self.now);
         let counted: Vec<&Active> =
             self.nemesis.active.iter().filter(|a| a.counts_until.is_none_or(|until| until > since)).collect();
@@ -448,7 +503,12 @@ impl World {
         let mut pairs: Vec<(usize, usize)> = counted.iter().flat_map(|a| &a.pairs).copied().collect();
         pairs.extend_from_slice(more_pairs);
         let beyond = self.options.faults.beyond as i64;
-        map.groups.iter().all(|view| self.worst_margin(view, &nodes, &pairs) >= -beyond)
+        let views = if std::ptr::eq(recorded, decided) { &[][..] } else { &decided.groups[..] };
+        let views = recorded
+            .groups
+            .iter()
+            .chain(views.iter().filter(|view| recorded.group(view.group) != Some(*view)));
+        views.into_iter().all(|view| self.worst_margin(view, &nodes, &pairs) >= -beyond)
     }
 
     fn worst_margin(&self, view: &GroupView, nodes: &[usize], pairs: &[(usize, usize)]) -> i64 {

@@ -26,13 +26,14 @@ mod report;
 mod rng;
 mod run;
 mod scrub;
+mod store;
 pub mod story;
 mod stream;
 mod trace;
 mod world;
 
 pub use brief::Digest;
-pub use options::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Verb};
+pub use options::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Succession, Verb};
 pub use process::Life;
 pub use report::{Failure, Report, Stats};
 pub use rng::Rng;

@@ -16,6 +16,7 @@ pub(crate) mod purpose {
     pub(crate) const PROCESSES: u64 = 6;
     pub(crate) const FOCUS: u64 = 7;
     pub(crate) const SCRUBS: u64 = 8;
+    pub(crate) const SUCCESSION: u64 = 9;
 }
 
 /// What clients ask for; positions in [`Options::mix`].
@@ -97,11 +98,17 @@ pub enum FaultKind {
     CoordinatorPause,
     /// No fault: a role is to move to another node.
     Move,
+    /// The coordinator ends, between any two of its actions.
+    CoordinatorCrash,
+    /// Another coordinator is elected while the former one lives on.
+    CoordinatorDepose,
+    /// No node reaches the coordinator any more; another one could be reached.
+    CoordinatorIsolate,
 }
 
 impl FaultKind {
     /// All of them, in the order of [`Faults::mix`].
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Crash,
         Self::CrashSeveral,
         Self::Pause,
@@ -114,6 +121,9 @@ impl FaultKind {
         Self::Slow,
         Self::CoordinatorPause,
         Self::Move,
+        Self::CoordinatorCrash,
+        Self::CoordinatorDepose,
+        Self::CoordinatorIsolate,
     ];
 }
 
@@ -185,6 +195,22 @@ pub struct Memory {
     pub evict: bool,
 }
 
+/// How coordinators follow each other; without it the only one has no successor, and its memory is the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Succession {
+    /// Longest time that a record takes to be written.
+    pub write_us: u64,
+    /// Longest time without a coordinator.
+    pub gap_us: u64,
+    /// Longest time until a node follows to the one that was elected, and a former one notices; also by how much its last
+    /// messages are late.
+    pub late_us: u64,
+    /// For how long the store shows a process that has ended.
+    pub lease_us: u64,
+    /// Whether nobody is elected but by hand.
+    pub by_hand: bool,
+}
+
 /// What a seed looks at most closely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Focus {
@@ -198,6 +224,8 @@ pub enum Focus {
     Moves,
     /// Parities that are evicted and come back, with takeovers in between.
     Returns,
+    /// Coordinators that follow each other in the middle of everything.
+    Succession,
 }
 
 /// Everything that a seed determines.
@@ -257,6 +285,8 @@ pub struct Options {
     pub drift_ppm: i64,
     /// Faults.
     pub faults: Faults,
+    /// Coordinators that follow each other.
+    pub succession: Option<Succession>,
     /// Events between two expensive checks, on average; 0 = none.
     pub check_every: u64,
     /// Time between two scrubs; 0 = none.
@@ -307,6 +337,7 @@ impl Options {
             batching: Batching::Never,
             drift_ppm: 0,
             faults: Faults::none(),
+            succession: None,
             check_every: 16,
             scrub_every_us: 0,
         }
@@ -350,6 +381,7 @@ impl Options {
             Focus::SlowLines => options.with_slow_lines(rng),
             Focus::Moves => options.with_moves(rng),
             Focus::Returns => options.with_returns(rng),
+            Focus::Succession => options.with_succession(rng),
         };
         focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
     }
@@ -397,6 +429,7 @@ impl Options {
             batching: rng.pick(&[Batching::Never, Batching::Upto(20), Batching::Upto(200)]),
             drift_ppm: rng.pick(&[0, 100, 10_000]),
             faults: draw_faults(rng, lease_us, m),
+            succession: None,
             check_every: rng.pick(&[100, 300, 1_000]),
             scrub_every_us: 0,
         };
@@ -528,6 +561,57 @@ impl Options {
         self.evenly_busy()
     }
 
+    /// Coordinators that end, or are deposed and live on, or are cut off, in the middle of recoveries, moves and complaints.
+    fn with_succession(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Succession;
+        (self.k, self.m) = rng.pick(&[(2, 1), (2, 2), (3, 2), (2, 3)]);
+        self.nodes = self.n() + rng.range(1, 3) as usize;
+        self.groups = rng.range(1, 3) as usize;
+        self.shards = 1;
+        self.memory = Memory { node_bytes: 512 << 20, area_extents: 16, evict: false };
+        self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
+        self.clients = 4 * self.k;
+        let lease_us = rng.pick(&[50_000, 100_000, 250_000]);
+        self.network =
+            Network { slow_percent: rng.pick(&[0, 40]), jitter_us: 20, ..draw_network(rng, lease_us) };
+        self.network.line_us = rng.pick(&[100, 5_000, lease_us / 10]);
+        self.timing = draw_timing(rng, lease_us, &self.network);
+        self.succession = Some(Succession {
+            write_us: rng.pick(&[200, 2_000, lease_us / 10]),
+            gap_us: rng.pick(&[100, lease_us / 10, lease_us * 2]),
+            late_us: rng.pick(&[100, lease_us / 10, lease_us / 2, lease_us * 2]),
+            lease_us: rng.pick(&[0, lease_us / 2, lease_us * 2]),
+            by_hand: false,
+        });
+        self.faults = Faults {
+            mix: [0; FaultKind::ALL.len()],
+            every_us: lease_us * rng.pick(&[1, 2, 4]) / 4,
+            lasting_us: lease_us * rng.pick(&[1, 4, 12]) / 4,
+            restart_percent: rng.pick(&[50, 100]),
+            supervised_us: rng.pick(&[None, Some(200)]),
+            aimed_percent: 60,
+            spare_parities_percent: rng.pick(&[0, 60]),
+            beyond: 0,
+        };
+        let mut weigh =
+            |kind: FaultKind, weights: [u32; 3]| self.faults.mix[kind as usize] = rng.pick(&weights);
+        weigh(FaultKind::CoordinatorCrash, [6, 6, 12]);
+        weigh(FaultKind::CoordinatorDepose, [0, 6, 12]);
+        weigh(FaultKind::CoordinatorIsolate, [0, 1, 2]);
+        weigh(FaultKind::CoordinatorPause, [0, 1, 2]);
+        weigh(FaultKind::Crash, [4, 4, 8]);
+        weigh(FaultKind::CrashSeveral, [0, 4, 4]);
+        weigh(FaultKind::Pause, [0, 2, 4]);
+        weigh(FaultKind::Isolate, [0, 1, 2]);
+        weigh(FaultKind::IsolateFromPeers, [0, 0, 1]);
+        weigh(FaultKind::Cut, [0, 0, 2]);
+        weigh(FaultKind::Flap, [0, 0, 2]);
+        weigh(FaultKind::Move, [0, 6, 20]);
+        self.phase_us = lease_us * 45;
+        self.calls = 4_500;
+        self.evenly_busy()
+    }
+
     /// Lines to the coordinator on which its repeated questions overtake the answers to the first ones.
     fn with_slow_lines(mut self, rng: &mut Rng) -> Self {
         self.focus = Focus::SlowLines;
@@ -578,6 +662,7 @@ impl fmt::Display for Focus {
             Self::SlowLines => "slow-lines",
             Self::Moves => "moves",
             Self::Returns => "returns",
+            Self::Succession => "succession",
         })
     }
 }
@@ -693,7 +778,7 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
     if rng.once_in(10) {
         return Faults::none();
     }
-    // `Move`, the last kind, has a focus of its own.
+    // The kinds after these have a focus of their own.
     let usual = [8, 4, 8, 6, 4, 4, 6, 6, 2, 6, 3];
     let drawn = usual.map(|weight: u32| if rng.percent(40) { 0 } else { weight });
     let mut mix = [0; FaultKind::ALL.len()];
@@ -745,6 +830,9 @@ impl fmt::Display for Options {
         writeln!(f, "  {:?}", self.limits)?;
         writeln!(f, "  {:?}, {:?}, drift {} ppm", self.memory, self.batching, self.drift_ppm)?;
         writeln!(f, "  {:?}, scrub every {} us", self.network, self.scrub_every_us)?;
+        if let Some(succession) = &self.succession {
+            writeln!(f, "  {succession:?}")?;
+        }
         let faults = &self.faults;
         write!(
             f,

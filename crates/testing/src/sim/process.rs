@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use cluster::{ClusterId, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
-use proto::{Coordinator, CoordinatorConfig, Host, HostConfig, Now, Token};
+use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Now, ResumeError, Token};
 use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
 use wire::op::Request;
+use wire::record::Record;
 
 use super::clock::Clock;
 use super::options::Options;
@@ -49,6 +50,8 @@ pub(crate) enum CoordinatorInput {
     Message(HostId, ToCoordinator),
     Lost(HostId),
     Exited(NodeId),
+    /// The records that were being written are, or are not, because another coordinator has been elected.
+    Written(bool),
 }
 
 /// A node.
@@ -57,6 +60,8 @@ pub(crate) struct Node {
     /// How often it was started.
     pub life: u32,
     pub state: Life,
+    /// When its process ended, if it has.
+    pub ended_at: u64,
     pub clock: Clock,
     /// What came while it was paused.
     pub backlog: VecDeque<Input>,
@@ -68,6 +73,8 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub connected: bool,
+    /// The number of the coordinator that it is connected to.
+    pub to: u32,
     pub epoch: u32,
     /// How many faults forbid a connection.
     pub blocked: u32,
@@ -95,13 +102,25 @@ pub(crate) struct Shard {
     pub idle_ticks: u32,
 }
 
-/// The coordinator's process.
+/// A coordinator's process.
 pub(crate) struct CoordinatorProcess {
+    /// Which one; each that is elected has the next number.
+    pub number: u32,
     pub coordinator: Coordinator,
     pub paused: bool,
     pub clock: Clock,
     pub backlog: VecDeque<CoordinatorInput>,
     pub tick_at: u64,
+    /// What is to be done once the records before it are written.
+    pub waiting: VecDeque<CoordinatorAction>,
+    /// Records that are being written.
+    pub writing: Vec<Record>,
+    /// Whether it waits to hear that they are.
+    pub awaits_store: bool,
+    /// It ends after so many actions more.
+    pub ends_after: Option<u32>,
+    /// No node reaches it.
+    pub isolated: bool,
 }
 
 /// Wall time at virtual time `at`, the same everywhere.
@@ -121,6 +140,7 @@ impl Node {
             id,
             life: 0,
             state: Life::Up,
+            ended_at: 0,
             clock,
             backlog: VecDeque::new(),
             budget: Budget::new(options.memory.node_bytes),
@@ -161,8 +181,24 @@ impl Shard {
 }
 
 impl CoordinatorProcess {
+    /// The first one.
     pub(crate) fn new(options: &Options, clock: Clock) -> Self {
-        let config = CoordinatorConfig {
+        Self::of(0, Coordinator::new(Self::config(options)), clock)
+    }
+
+    /// One that goes on from what is recorded.
+    pub(crate) fn resume(
+        options: &Options,
+        number: u32,
+        clock: Clock,
+        (records, at): (Vec<Record>, u64),
+    ) -> Result<Self, ResumeError> {
+        let now = now_at(options, &clock, at);
+        Ok(Self::of(number, Coordinator::resume(Self::config(options), records, now)?, clock))
+    }
+
+    fn config(options: &Options) -> CoordinatorConfig {
+        CoordinatorConfig {
             cluster: CLUSTER,
             profile: cluster::Profile::rs(options.k as u32, options.m as u32)
                 .expect("options name a valid profile"),
@@ -170,13 +206,22 @@ impl CoordinatorProcess {
             shards: options.shards as u16,
             groups: options.groups as u32,
             timing: options.timing,
-        };
+        }
+    }
+
+    fn of(number: u32, coordinator: Coordinator, clock: Clock) -> Self {
         Self {
-            coordinator: Coordinator::new(config),
+            number,
+            coordinator,
             paused: false,
             clock,
             backlog: VecDeque::new(),
             tick_at: u64::MAX,
+            waiting: VecDeque::new(),
+            writing: Vec::new(),
+            awaits_store: false,
+            ends_after: None,
+            isolated: false,
         }
     }
 }

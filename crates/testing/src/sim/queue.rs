@@ -26,8 +26,18 @@ pub(crate) enum Event {
     Downlink { node: u16, epoch: u32 },
     /// The coordinator notices that a node's line was cut.
     Parted { node: u16, epoch: u32 },
-    /// The coordinator's timer.
-    CoordinatorTick,
+    /// A coordinator's timer.
+    CoordinatorTick { number: u32 },
+    /// Records of a coordinator come to the store.
+    Write { number: u32 },
+    /// Another coordinator is elected, unless there is one.
+    Election,
+    /// A node learns that another coordinator than the one it is connected to was elected.
+    Follow { node: u16, life: u32 },
+    /// A coordinator that was deposed learns it, unless it has already.
+    Deposed { number: u32 },
+    /// A message of a former coordinator arrives, although its line was cut.
+    Stray { message: u32 },
     /// The coordinator's parent saw a node end.
     Exited { node: u16, life: u32 },
     /// A client begins its next operation.
@@ -48,8 +58,8 @@ pub(crate) enum Event {
     Restart { node: u16, life: u32 },
     /// A node goes on after a pause.
     Resume { node: u16, life: u32 },
-    /// The coordinator goes on after a pause.
-    CoordinatorResume,
+    /// A coordinator goes on after a pause.
+    CoordinatorResume { number: u32 },
     /// Everything is to be compared with its parities.
     Scrub,
 }

@@ -58,6 +58,10 @@ pub struct Stats {
     pub replicas: u64,
     /// Keys whose history was not checked to the end.
     pub keys_given_up: u64,
+    /// Coordinators that followed another one.
+    pub successions: u64,
+    /// Coordinators that resigned.
+    pub resignations: u64,
     /// Roles that were lost because the seed went beyond `m`.
     pub lost_roles: u64,
     /// Pages that scrubs have compared, at the end of the run.
@@ -106,6 +110,8 @@ impl Stats {
             (&mut self.decoded_items, other.decoded_items),
             (&mut self.replicas, other.replicas),
             (&mut self.keys_given_up, other.keys_given_up),
+            (&mut self.successions, other.successions),
+            (&mut self.resignations, other.resignations),
             (&mut self.lost_roles, other.lost_roles),
             (&mut self.scrubbed_pages, other.scrubbed_pages),
         ] {
@@ -139,8 +145,8 @@ impl fmt::Display for Stats {
         writeln!(f, "{events} events; calls: {answered} answered, {unknown} unknown, {refused} refused")?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} roles lost",
-            self.residuals, self.scrubbed_pages, self.lost_roles
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} roles lost, {} coordinators after the first, {} resigned",
+            self.residuals, self.scrubbed_pages, self.lost_roles, self.successions, self.resignations
         )?;
         write!(
             f,

@@ -17,19 +17,25 @@ impl World {
     }
 
     pub(crate) fn scrub_due(&mut self) {
-        if !self.coordinator.paused {
-            self.start_scrub(OnFinding::Report);
-        }
+        self.start_scrub(OnFinding::Report);
         self.scrub_later();
     }
 
+    /// Asks the elected coordinator, if there is one that listens.
     pub(crate) fn start_scrub(&mut self, finding: OnFinding) {
-        let now = now_at(&self.options, &self.coordinator.clock, self.now);
         let command = AdminCommand::StartScrub { finding, bytes_per_second: 0 };
         let request = AdminRequest { expect: None, command };
-        // Before the cluster has formed it is refused.
-        let _ = self.coordinator.coordinator.administer(now, &request);
-        self.after_coordinator();
+        let at = self.now;
+        let Some(number) = self.leader else { return };
+        let Some(process) = self.coordinators.iter_mut().find(|process| process.number == number) else {
+            return;
+        };
+        if !process.paused {
+            let now = now_at(&self.options, &process.clock, at);
+            // Before the cluster has formed it is refused.
+            let _ = process.coordinator.administer(now, &request);
+            self.after_coordinator(number);
+        }
     }
 
     /// A scrub finds nothing.

@@ -4,6 +4,8 @@
 //! the simulator look on; [`Story::end`] heals what is broken and demands that everything ends, is whole and agrees.
 //! A broken rule ends the story with a panic that tells the last events.
 
+mod coordinators;
+
 use bytes::Bytes;
 use cluster::{GroupId, GroupView, MemberId, RoleIndex, RoleStatus};
 use wire::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
@@ -16,6 +18,8 @@ use super::run::{final_reads, form, wait};
 use super::trace::{Trace, note};
 use super::world::World;
 use super::world::clients::NOBODY;
+
+pub use coordinators::{Held, Writing};
 
 /// Lines of trace that a failing story shows.
 const TRACE_LINES: usize = 300;
@@ -390,11 +394,11 @@ impl Story {
     pub fn move_to(&mut self, role: usize, node: usize) {
         let member = MemberId { group: GroupId(0), role: RoleIndex(role as u8) };
         let host = self.world.nodes[node].id;
-        assert!(
-            self.world.coordinator.coordinator.appoint_learner(member, host),
-            "nothing can move there now"
-        );
-        self.world.after_coordinator();
+        let leader = self.world.leader.and_then(|number| self.world.process_mut(number));
+        let appointed =
+            leader.map(|leader| (leader.number, leader.coordinator.appoint_learner(member, host)));
+        let Some((number, true)) = appointed else { panic!("nothing can move there now") };
+        self.world.after_coordinator(number);
         self.look();
     }
 
@@ -424,12 +428,14 @@ impl Story {
 
     /// The coordinator stands still.
     pub fn stop_coordinator(&mut self) {
-        self.world.pause_coordinator();
+        let number = self.world.leader.expect("there is a coordinator");
+        self.world.pause_coordinator(number);
     }
 
     /// The coordinator goes on.
     pub fn start_coordinator(&mut self) {
-        self.world.resume_coordinator();
+        let number = self.world.leader.expect("there is a coordinator");
+        self.world.resume_coordinator(number);
         self.look();
     }
 

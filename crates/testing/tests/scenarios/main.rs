@@ -5,6 +5,7 @@
 //! `testing::sim::Story`. All invariants of the simulator hold at every step of every story.
 
 mod commit;
+mod late_settle;
 mod learners;
 mod limits;
 mod losses;
@@ -14,5 +15,6 @@ mod reconnect;
 mod rejoin;
 mod repair;
 mod scrub;
+mod succession;
 mod takeover;
 mod zombie;

@@ -3,14 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo, Profile,
-    RoleIndex, RoleStatus,
+    ClusterId, ClusterMap, DataRole, Epoch, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
+    Profile, RoleIndex, RoleStatus,
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
 use crate::message::{FromCoordinator, Registration, ToCoordinator};
 
-wire_newtypes!(ClusterId, NodeId, Incarnation);
+wire_newtypes!(ClusterId, Epoch, NodeId, Incarnation);
 wire_struct!(HostId { node, incarnation });
 
 /// Most nodes of a map: as many as there are node ids.
@@ -27,22 +27,23 @@ wire_choice!(ToCoordinator {
     3 => Stalled { group: group, role: role, term: term, view: view, silent: silent },
     4 => Repaired { group: group, role: role, term: term },
     5 => Fenced {
-        group: group, role: role, term: term, parity: parity, received: received, applied: applied, quiet_us: quiet_us
+        group: group, role: role, term: term, parity: parity, received: received, applied: applied,
+        quiet_us: quiet_us, epoch: epoch
     },
-    6 => Settled { group: group, role: role, term: term, parity: parity },
+    6 => Settled { group: group, role: role, term: term, parity: parity, epoch: epoch },
     7 => CaughtUp { group: group, role: role, term: term, learner: learner, lesson: lesson },
     8 => GaveUp { group: group, learner: learner, since: since },
-    9 => HandedOver { group: group, role: role, term: term, since: since, asked_at: asked_at },
+    9 => HandedOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     10 => Admin { id: id, request: request },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
     1 => View { 0: view },
     2 => Refused { 0: reason },
-    3 => Fence { group: group, role: role, term: term, parity: parity },
-    4 => Settle { group: group, role: role, term: term, parity: parity, upto: upto },
+    3 => Fence { group: group, role: role, term: term, parity: parity, epoch: epoch },
+    4 => Settle { group: group, role: role, term: term, parity: parity, upto: upto, epoch: epoch },
     5 => Alive {},
-    6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at },
+    6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     7 => Admin { id: id, reply: reply },
 });
 

@@ -13,6 +13,7 @@ mod coordinator;
 mod group;
 mod link;
 mod op;
+mod record;
 
 /// Why a body is no message.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

@@ -4,6 +4,7 @@ mod bad_input;
 mod corpus;
 mod frames;
 mod garbage;
+mod records;
 mod refusals;
 mod replies;
 mod roundtrip;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cluster::{
-    AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry,
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
     Expectations, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, NodeId, NodeInfo,
     NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus,
     ScrubProgress, ScrubSettings, Seq, StopReport, Term, Time, UnixSeconds, ViewVersion,
@@ -13,6 +13,7 @@ use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
 use wire::op::*;
+use wire::record::{KnownNode, MapHead, Record as Kept, ViewRecord};
 
 /// A small generator of numbers (xorshift64*).
 pub struct Gen(u64);
@@ -111,7 +112,19 @@ macro_rules! choices {
 }
 
 numbers!(u8, u16, u32, u64);
-newtypes!(ClusterId, NodeId, Incarnation, GroupId, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion);
+newtypes!(
+    ClusterId,
+    Epoch,
+    NodeId,
+    Incarnation,
+    GroupId,
+    RoleIndex,
+    Seq,
+    Term,
+    Time,
+    UnixSeconds,
+    ViewVersion
+);
 newtypes!(Addr, IndexHash, RunClass, LayoutVersion);
 
 impl Sample for bool {
@@ -239,6 +252,9 @@ structs! {
     Residual { session, lost, bytes }
     Abort { session }
     Lesson { since, attempt }
+    MapHead { cluster, epoch, version, profile, shards, groups, layout, nodes }
+    KnownNode { info, fenced }
+    ViewRecord { map_version, view }
     LearnHello { lesson, applied }
     Learn { lesson, term, number, tag, part }
     Learned { lesson, term, number }
@@ -253,6 +269,7 @@ structs! {
 }
 
 choices! {
+    Kept { 0 Head { 0 } 1 View { 0 } }
     RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
@@ -269,17 +286,17 @@ choices! {
     ToCoordinator {
         0 Register { 0 } 1 Heartbeat { host, map, load } 2 FetchView { group }
         3 Stalled { group, role, term, view, silent } 4 Repaired { group, role, term }
-        5 Fenced { group, role, term, parity, received, applied, quiet_us } 6 Settled { group, role, term, parity }
+        5 Fenced { group, role, term, parity, received, applied, quiet_us, epoch } 6 Settled { group, role, term, parity, epoch }
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
-        9 HandedOver { group, role, term, since, asked_at } 10 Admin { id, request }
+        9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
         4 Resume {} 5 Gone {}
     }
     FromCoordinator {
-        0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity }
-        4 Settle { group, role, term, parity, upto } 5 Alive {} 6 HandOver { group, role, term, since, asked_at } 7 Admin { id, reply }
+        0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
+        4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }

@@ -21,7 +21,7 @@ pub(crate) const NOBODY: u16 = u16::MAX;
 impl World {
     /// Draws the key space and lets the clients begin. The cluster must have formed.
     pub(crate) fn admit_clients(&mut self) {
-        let Some(map) = self.coordinator.coordinator.map() else { return };
+        let Some(map) = self.store.map() else { return };
         self.keys = key_space(&self.options, map, CLUSTER, &mut self.rng.clients);
         let vanishing = if self.options.memory.evict { Vanishing::Anytime } else { Vanishing::Never };
         self.oracles = self.keys.iter().map(|_| Oracle::new(vanishing)).collect();

@@ -1,14 +1,14 @@
 //! Inputs into state machines, and what they want done.
 
 use cluster::HostId;
-use proto::{Action, CoordinatorAction, Now, Submitted};
-use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage, ToCoordinator};
+use proto::{Action, Now, Submitted};
+use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
 use super::super::brief::{Brief, number_of};
 use super::super::faults::Target;
 use super::super::network::Parcel;
 use super::super::options::Batching;
-use super::super::process::{CoordinatorInput, Input, Life, now_at};
+use super::super::process::{Input, Life, now_at};
 use super::super::queue::Event;
 use super::super::trace::note;
 use super::{MAX_IDLE_TICKS, Suspect, World};
@@ -157,7 +157,7 @@ impl World {
         let broken = match &message.body {
             GroupBody::Frame(frame) => {
                 let index = self.stream_index(member);
-                let view = self.coordinator.coordinator.map().and_then(|map| map.group(message.group));
+                let view = self.store.map().and_then(|map| map.group(message.group));
                 let required = view
                     .into_iter()
                     .flat_map(|view| view.witnesses(message.from))
@@ -265,60 +265,6 @@ impl World {
             }
         }
         self.arm(host);
-    }
-
-    /// Gives `input` to the coordinator: at once, or when it goes on after a pause.
-    pub(crate) fn give_coordinator(&mut self, input: CoordinatorInput) {
-        if self.coordinator.paused {
-            self.coordinator.backlog.push_back(input);
-        } else {
-            self.feed_coordinator(input);
-        }
-    }
-
-    pub(crate) fn feed_coordinator(&mut self, input: CoordinatorInput) {
-        let now = now_at(&self.options, &self.coordinator.clock, self.now);
-        match input {
-            CoordinatorInput::Message(from, message) => {
-                note!(self, "coordinator <- {from}: {}", Brief(&message));
-                if let ToCoordinator::Register(_) = message {
-                    self.nodes[usize::from(from.node.0)].line.registered = Some(from);
-                }
-                self.coordinator.coordinator.handle(now, from, message);
-            }
-            CoordinatorInput::Lost(host) => self.coordinator.coordinator.connection_lost(now, host),
-            CoordinatorInput::Exited(node) => self.coordinator.coordinator.exited(now, node),
-        }
-        self.after_coordinator();
-    }
-
-    pub(super) fn coordinator_tick(&mut self) {
-        if self.coordinator.tick_at != self.now {
-            return;
-        }
-        self.coordinator.tick_at = u64::MAX;
-        if !self.coordinator.paused {
-            let now = now_at(&self.options, &self.coordinator.clock, self.now);
-            self.coordinator.coordinator.tick(now);
-            self.after_coordinator();
-        }
-    }
-
-    pub(crate) fn after_coordinator(&mut self) {
-        while let Some(CoordinatorAction::Send { to, message }) = self.coordinator.coordinator.poll_action() {
-            self.send_down(to, message);
-        }
-        self.watch_views();
-        self.arm_coordinator();
-    }
-
-    pub(crate) fn arm_coordinator(&mut self) {
-        let deadline = self.coordinator.coordinator.next_deadline();
-        let Some(at) = self.coordinator.clock.when(deadline, self.now + 1) else { return };
-        if at < self.coordinator.tick_at {
-            self.coordinator.tick_at = at;
-            self.queue.push(at, Event::CoordinatorTick);
-        }
     }
 }
 

@@ -158,16 +158,20 @@ impl World {
     }
 
     pub(super) fn join(&mut self, node: usize, life: u32) {
-        let state = &mut self.nodes[node];
+        let state = &self.nodes[node];
         if state.life != life || state.state == Life::Down || state.line.connected {
             return;
         }
-        if state.line.blocked > 0 || state.state == Life::Paused {
+        let leader =
+            self.leader.filter(|number| self.process(*number).is_some_and(|leader| !leader.isolated));
+        let state = &mut self.nodes[node];
+        let Some(leader) = leader.filter(|_| state.line.blocked == 0 && state.state != Life::Paused) else {
             let after = 1 + self.rng.network.below(2 * self.options.network.reconnect_us);
             self.queue.push(self.now + after, Event::Join { node: node as u16, life });
             return;
-        }
+        };
         state.line.connected = true;
+        state.line.to = leader;
         state.line.epoch += 1;
         let register = ToCoordinator::Register(state.info().into());
         self.notice_lost_line(node);
@@ -195,19 +199,22 @@ impl World {
         let from = state.id;
         if let Some(message) = state.line.up.pop_front() {
             self.digest.mix(self.now ^ (node as u64) << 50);
-            self.give_coordinator(CoordinatorInput::Message(from, message));
+            let to = self.nodes[node].line.to;
+            self.give_coordinator(to, CoordinatorInput::Message(from, message));
         }
     }
 
-    pub(crate) fn send_down(&mut self, to: HostId, message: FromCoordinator) {
+    pub(crate) fn send_down(&mut self, number: u32, to: HostId, message: FromCoordinator) {
         let node = usize::from(to.node.0);
         if let FromCoordinator::Fence { .. } | FromCoordinator::Settle { .. } = message {
             self.aim(Target::Recovery);
         }
         let jitter = self.rng.network.below(LINE_JITTER_US);
         let state = &mut self.nodes[node];
-        let connected = state.line.connected && state.line.registered == Some(to) && state.id == to;
-        note!(self, "coordinator -> {to}: {}{}", Brief(&message), if connected { "" } else { " (no line)" });
+        let line = &state.line;
+        let connected = line.connected && line.to == number && line.registered == Some(to) && state.id == to;
+        let unsent = if connected { "" } else { " (no line)" };
+        note!(self, "coordinator {number} -> {to}: {}{unsent}", Brief(&message));
         let line = &mut self.nodes[node].line;
         if !connected {
             return;
@@ -239,8 +246,8 @@ impl World {
             return;
         }
         line.epoch += 1;
+        let (number, under_way) = (line.to, std::mem::take(&mut line.down));
         line.up.clear();
-        line.down.clear();
         line.up_due = 0;
         line.down_due = 0;
         if line.registered == Some(id) {
@@ -251,6 +258,7 @@ impl World {
         self.queue.push(self.now + after, Event::Parted { node: node as u16, epoch });
         let again = 1 + self.rng.network.below(2 * self.options.network.reconnect_us);
         self.queue.push(self.now + again, Event::Join { node: node as u16, life });
+        self.let_stray(node, number, under_way);
     }
 
     pub(super) fn parted(&mut self, node: usize, epoch: u32) {
@@ -261,8 +269,10 @@ impl World {
 
     pub(super) fn notice_lost_line(&mut self, node: usize) {
         if let Some(host) = self.nodes[node].line.lost.take() {
-            self.nodes[node].line.registered = None;
-            self.give_coordinator(CoordinatorInput::Lost(host));
+            let line = &mut self.nodes[node].line;
+            line.registered = None;
+            let to = line.to;
+            self.give_coordinator(to, CoordinatorInput::Lost(host));
         }
     }
 }

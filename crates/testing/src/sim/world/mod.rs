@@ -1,6 +1,7 @@
 //! A cluster and its queue of events. Moves when told to; knows nothing of what is right.
 
 pub(crate) mod clients;
+mod coordinators;
 mod drive;
 mod links;
 mod processes;
@@ -19,8 +20,10 @@ use super::process::{CoordinatorProcess, Life, Node, Shard};
 use super::queue::{Event, Queue};
 use super::report::{Failure, Stats};
 use super::rng::Rng;
+use super::store::RecordStore;
 use super::stream::Stream;
 use super::trace::{Trace, note};
+use coordinators::Stray;
 
 /// Ticks of one host without progress that count as a timer that never comes to rest.
 const MAX_IDLE_TICKS: u32 = 2_000;
@@ -32,6 +35,7 @@ pub(crate) struct Rngs {
     pub faults: Rng,
     pub checks: Rng,
     pub processes: Rng,
+    pub succession: Rng,
 }
 
 /// What the simulator remembers of the records of every data role.
@@ -50,7 +54,14 @@ pub struct World {
     pub(crate) wires: Wires,
     pub(crate) nodes: Vec<Node>,
     pub(crate) shards: Vec<Shard>,
-    pub(crate) coordinator: CoordinatorProcess,
+    /// Those that live: the elected one, and former ones that have not noticed.
+    pub(crate) coordinators: Vec<CoordinatorProcess>,
+    /// The number of the elected one.
+    pub(crate) leader: Option<u32>,
+    pub(crate) elected: u32,
+    pub(crate) store: RecordStore,
+    /// Messages of former coordinators under way: to which life of which node.
+    pub(crate) strays: Vec<Option<Stray>>,
     pub(crate) keys: Vec<Key>,
     pub(crate) oracles: Vec<Oracle>,
     pub(crate) clients: Vec<Client>,
@@ -91,6 +102,7 @@ impl World {
             faults: Rng::new(seed, purpose::FAULTS),
             checks: Rng::new(seed, purpose::CHECKS),
             processes: Rng::new(seed, purpose::PROCESSES),
+            succession: Rng::new(seed, purpose::SUCCESSION),
         };
         let wires = Wires::new(options.nodes, options.shards, &options.network, &mut rng.network);
         let clock = |rng: &mut Rng| {
@@ -114,7 +126,11 @@ impl World {
             wires,
             nodes,
             shards,
-            coordinator,
+            coordinators: vec![coordinator],
+            leader: Some(0),
+            elected: 0,
+            store: RecordStore::default(),
+            strays: Vec::new(),
             keys: Vec::new(),
             oracles: Vec::new(),
             clients: Vec::new(),
@@ -138,7 +154,7 @@ impl World {
         for node in 0..world.options.nodes {
             world.start(node);
         }
-        world.arm_coordinator();
+        world.arm_coordinator(0);
         world
     }
 
@@ -154,10 +170,10 @@ impl World {
         self.failure.as_ref()
     }
 
-    /// The coordinator's map, once the cluster has formed.
+    /// The map as it is recorded, once the cluster has formed.
     #[must_use]
     pub fn map(&self) -> Option<&ClusterMap> {
-        self.coordinator.coordinator.map()
+        self.store.map()
     }
 
     /// The host that is shard `group % shards` of `node`; none while the node is down.
@@ -225,7 +241,12 @@ impl World {
             Event::Uplink { node, epoch } => self.uplink(usize::from(node), epoch),
             Event::Downlink { node, epoch } => self.downlink(usize::from(node), epoch),
             Event::Parted { node, epoch } => self.parted(usize::from(node), epoch),
-            Event::CoordinatorTick => self.coordinator_tick(),
+            Event::CoordinatorTick { number } => self.coordinator_tick(number),
+            Event::Write { number } => self.write_arrives(number),
+            Event::Election => self.elect(),
+            Event::Follow { node, life } => self.follow(usize::from(node), life),
+            Event::Deposed { number } => self.notices_successor(number),
+            Event::Stray { message } => self.stray_arrives(message as usize),
             Event::Exited { node, life } => self.exited(usize::from(node), life),
             Event::Client { client } => self.client_turn(usize::from(client)),
             Event::Patience { client, call } => self.patience(usize::from(client), call),
@@ -236,7 +257,7 @@ impl World {
             Event::Mend { fault } => self.mend(fault as usize),
             Event::Restart { node, life } => self.restart_due(usize::from(node), life),
             Event::Resume { node, life } => self.resume_due(usize::from(node), life),
-            Event::CoordinatorResume => self.coordinator_resume(),
+            Event::CoordinatorResume { number } => self.resume_coordinator(number),
             Event::Scrub => self.scrub_due(),
         }
     }

@@ -3,7 +3,7 @@
 use cluster::{HostId, Incarnation, RoleStatus};
 
 use super::super::brief::Brief;
-use super::super::process::{CoordinatorInput, Life, now_at};
+use super::super::process::{CoordinatorInput, Life};
 use super::super::queue::Event;
 use super::super::rng::scatter;
 use super::super::trace::note;
@@ -41,6 +41,7 @@ impl World {
         self.stats.crashes += 1;
         let life = self.nodes[node].life;
         self.nodes[node].state = Life::Down;
+        self.nodes[node].ended_at = self.now;
         self.nodes[node].backlog.clear();
         for shard in 0..self.options.shards {
             let ended = self.shards[node * self.options.shards + shard].host.take();
@@ -73,7 +74,7 @@ impl World {
 
     pub(super) fn exited(&mut self, node: usize, life: u32) {
         if self.nodes[node].life == life && self.nodes[node].state == Life::Down {
-            self.give_coordinator(CoordinatorInput::Exited(self.nodes[node].id.node));
+            self.tell_leader(CoordinatorInput::Exited(self.nodes[node].id.node));
         }
     }
 
@@ -138,39 +139,9 @@ impl World {
         }
     }
 
-    /// The coordinator stands still.
-    pub(crate) fn pause_coordinator(&mut self) {
-        note!(self, "coordinator stands still");
-        self.coordinator.paused = true;
-    }
-
-    pub(super) fn coordinator_resume(&mut self) {
-        self.resume_coordinator();
-    }
-
-    /// The coordinator goes on.
-    pub(crate) fn resume_coordinator(&mut self) {
-        if !std::mem::take(&mut self.coordinator.paused) {
-            return;
-        }
-        note!(self, "coordinator goes on");
-        self.coordinator_sees_again();
-        let timers_first = self.rng.processes.percent(50);
-        let now = now_at(&self.options, &self.coordinator.clock, self.now);
-        if timers_first {
-            self.coordinator.coordinator.tick(now);
-            self.after_coordinator();
-        }
-        while let Some(input) = self.coordinator.backlog.pop_front() {
-            self.feed_coordinator(input);
-        }
-        self.coordinator.coordinator.tick(now);
-        self.after_coordinator();
-    }
-
     /// Takes note of new views: ends streams where they say so.
     pub(crate) fn watch_views(&mut self) {
-        let Some(map) = self.coordinator.coordinator.map() else { return };
+        let Some(map) = self.store.map() else { return };
         let k = self.options.k;
         let mut broken = None;
         for view in &map.groups {

@@ -1,0 +1,365 @@
+//! Coordinators: what they are given, what they want done, and how one follows another.
+//!
+//! What a coordinator sends waits until the records before it are written. Where coordinators follow each other, records take
+//! their time, and those of a coordinator that is not the elected one any more are refused.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use cluster::HostId;
+use proto::CoordinatorAction;
+use wire::message::{FromCoordinator, ToCoordinator};
+use wire::record::Record;
+
+use super::super::brief::Brief;
+use super::super::clock::Clock;
+use super::super::faults::Target;
+use super::super::options::Succession;
+use super::super::process::{CoordinatorInput, CoordinatorProcess, Input, Life, now_at};
+use super::super::queue::Event;
+use super::super::trace::note;
+use super::World;
+
+/// Most records that are written at once.
+const MAX_WRITE: u64 = 8;
+
+/// A message of a former coordinator that is still under way.
+pub(crate) struct Stray {
+    node: usize,
+    life: u32,
+    message: FromCoordinator,
+}
+
+impl World {
+    /// The coordinator with this number, if it lives.
+    pub(crate) fn process(&self, number: u32) -> Option<&CoordinatorProcess> {
+        self.coordinators.iter().find(|process| process.number == number)
+    }
+
+    pub(crate) fn process_mut(&mut self, number: u32) -> Option<&mut CoordinatorProcess> {
+        self.coordinators.iter_mut().find(|process| process.number == number)
+    }
+
+    // --- inputs ---
+
+    /// Gives `input` to the elected coordinator, if there is one.
+    pub(crate) fn tell_leader(&mut self, input: CoordinatorInput) {
+        if let Some(number) = self.leader {
+            self.give_coordinator(number, input);
+        }
+    }
+
+    /// Gives `input` to a coordinator: at once, or when it goes on after a pause.
+    pub(crate) fn give_coordinator(&mut self, number: u32, input: CoordinatorInput) {
+        match self.process_mut(number) {
+            Some(process) if process.paused => process.backlog.push_back(input),
+            Some(_) => self.feed_coordinator(number, input),
+            None => {}
+        }
+    }
+
+    fn feed_coordinator(&mut self, number: u32, input: CoordinatorInput) {
+        if let CoordinatorInput::Message(from, message) = &input {
+            note!(self, "coordinator {number} <- {from}: {}", Brief(message));
+            if let ToCoordinator::Register(_) = message {
+                self.nodes[usize::from(from.node.0)].line.registered = Some(*from);
+            }
+        }
+        let Some(process) = self.coordinators.iter_mut().find(|process| process.number == number) else {
+            return;
+        };
+        let now = now_at(&self.options, &process.clock, self.now);
+        match input {
+            CoordinatorInput::Message(from, message) => process.coordinator.handle(now, from, message),
+            CoordinatorInput::Lost(host) => process.coordinator.connection_lost(now, host),
+            CoordinatorInput::Exited(node) => process.coordinator.exited(now, node),
+            CoordinatorInput::Written(true) => process.awaits_store = false,
+            CoordinatorInput::Written(false) => return self.end_coordinator(number),
+        }
+        self.after_coordinator(number);
+    }
+
+    pub(super) fn coordinator_tick(&mut self, number: u32) {
+        let at = self.now;
+        let Some(process) = self.process_mut(number).filter(|process| process.tick_at == at) else { return };
+        process.tick_at = u64::MAX;
+        if !process.paused {
+            self.tick_coordinator(number);
+        }
+    }
+
+    fn tick_coordinator(&mut self, number: u32) {
+        let alive = self.options.succession.map(|succession| self.store_shows(succession.lease_us));
+        let Some(process) = self.coordinators.iter_mut().find(|process| process.number == number) else {
+            return;
+        };
+        let now = now_at(&self.options, &process.clock, self.now);
+        if let Some(alive) = alive {
+            process.coordinator.store_sees(now, &alive);
+        }
+        process.coordinator.tick(now);
+        self.after_coordinator(number);
+    }
+
+    /// The processes whose leases at the store have not run out.
+    fn store_shows(&self, lease_us: u64) -> BTreeSet<HostId> {
+        let lives = |node: &&super::Node| node.state != Life::Down || self.now < node.ended_at + lease_us;
+        self.nodes.iter().filter(lives).map(|node| node.id).collect()
+    }
+
+    pub(crate) fn arm_coordinator(&mut self, number: u32) {
+        let now = self.now;
+        let Some(process) = self.process_mut(number) else { return };
+        let deadline = process.coordinator.next_deadline();
+        let Some(at) = process.clock.when(deadline, now + 1) else { return };
+        if at < process.tick_at {
+            process.tick_at = at;
+            self.queue.push(at, Event::CoordinatorTick { number });
+        }
+    }
+
+    // --- actions ---
+
+    /// Does what a coordinator wants, as far as that may be done.
+    pub(crate) fn after_coordinator(&mut self, number: u32) {
+        while let Some(action) = self.next_action(number) {
+            match action {
+                CoordinatorAction::Send { to, message } => self.send_down(number, to, message),
+                CoordinatorAction::Record(record) => self.record(number, record),
+                CoordinatorAction::Resign => {
+                    note!(self, "coordinator {number} resigns");
+                    self.stats.resignations += 1;
+                    return self.end_coordinator(number);
+                }
+            }
+            if self.ends_now(number) {
+                return self.end_coordinator(number);
+            }
+        }
+        self.watch_views();
+        self.arm_coordinator(number);
+    }
+
+    /// The next action that need not wait for a record.
+    fn next_action(&mut self, number: u32) -> Option<CoordinatorAction> {
+        let process = self.process_mut(number)?;
+        process.waiting.extend(std::iter::from_fn(|| process.coordinator.poll_action()));
+        if process.awaits_store { None } else { process.waiting.pop_front() }
+    }
+
+    /// Whether it was to end after this action.
+    fn ends_now(&mut self, number: u32) -> bool {
+        let Some(left) = self.process_mut(number).and_then(|process| process.ends_after.as_mut()) else {
+            return false;
+        };
+        *left = left.saturating_sub(1);
+        *left == 0
+    }
+
+    fn record(&mut self, number: u32, record: Record) {
+        let Some(Succession { write_us, .. }) = self.options.succession else { return self.write(&record) };
+        self.aim(Target::Decision);
+        let most = self.rng.succession.range(1, MAX_WRITE) as usize;
+        let after = 1 + self.rng.succession.below(write_us);
+        let Some(process) = self.process_mut(number) else { return };
+        process.awaits_store = true;
+        process.writing.push(record);
+        while process.writing.len() < most
+            && let Some(CoordinatorAction::Record(_)) = process.waiting.front()
+        {
+            if let Some(CoordinatorAction::Record(next)) = process.waiting.pop_front() {
+                process.writing.push(next);
+            }
+        }
+        self.queue.push(self.now + after, Event::Write { number });
+    }
+
+    pub(super) fn write_arrives(&mut self, number: u32) {
+        let Some(process) = self.process_mut(number) else { return };
+        let records = std::mem::take(&mut process.writing);
+        let elected = self.leader == Some(number);
+        if elected {
+            records.iter().for_each(|record| self.write(record));
+            self.watch_views();
+        }
+        self.give_coordinator(number, CoordinatorInput::Written(elected));
+    }
+
+    pub(crate) fn write(&mut self, record: &Record) {
+        note!(self, "recorded: {} in version {} of the map", record.key(), record.map_version());
+        if let Err(what) = self.store.write(record) {
+            self.fail("records", None, what);
+        }
+    }
+
+    // --- one after another ---
+
+    /// The process of a coordinator ends. What it was writing is written, or not; what it has sent may still arrive.
+    pub(crate) fn end_coordinator(&mut self, number: u32) {
+        let Some(at) = self.coordinators.iter().position(|process| process.number == number) else { return };
+        note!(self, "coordinator {number} ends");
+        let process = self.coordinators.remove(at);
+        let written = self.rng.succession.percent(50);
+        if self.leader == Some(number) {
+            process.writing.iter().filter(|_| written).for_each(|record| self.write(record));
+            self.watch_views();
+            self.leader = None;
+            self.nobody_decides();
+            self.election_later();
+        }
+        self.part_from(number);
+    }
+
+    /// Another coordinator is to be elected; this one has not noticed.
+    pub(crate) fn depose(&mut self, number: u32) {
+        note!(self, "coordinator {number} is deposed");
+        self.leader = None;
+        self.nobody_decides();
+        self.election_later();
+    }
+
+    /// A coordinator that was deposed notices sooner or later, whatever it does.
+    pub(crate) fn notices_later(&mut self, number: u32) {
+        let late_us = self.options.succession.map_or(0, |succession| succession.late_us);
+        let after = self.rng.succession.below(2 * late_us + 1);
+        self.queue.push(self.now + after, Event::Deposed { number });
+    }
+
+    fn election_later(&mut self) {
+        if let Some(Succession { gap_us, by_hand: false, .. }) = self.options.succession {
+            let after = self.rng.succession.below(gap_us + 1);
+            self.queue.push(self.now + after, Event::Election);
+        }
+    }
+
+    /// The next coordinator goes on from what is recorded. Its clock is another one.
+    pub(crate) fn elect(&mut self) {
+        if self.leader.is_some() {
+            return;
+        }
+        self.elected += 1;
+        self.stats.successions += 1;
+        let number = self.elected;
+        note!(self, "coordinator {number} is elected");
+        let ppm = self.options.drift_ppm;
+        let drift = self.rng.succession.below(2 * ppm as u64 + 1) as i64 - ppm;
+        let clock = Clock::new(self.rng.succession.below(1 << 40), drift);
+        let resumed = self.store.records().and_then(|records| {
+            let resumed = CoordinatorProcess::resume(&self.options, number, clock, (records, self.now));
+            resumed.map_err(|error| error.to_string())
+        });
+        match resumed {
+            Ok(process) => self.coordinators.push(process),
+            Err(what) => return self.fail("records", None, what),
+        }
+        self.leader = Some(number);
+        self.coordinator_sees_again();
+        self.after_coordinator(number);
+        self.let_nodes_follow();
+    }
+
+    fn let_nodes_follow(&mut self) {
+        let late_us = self.options.succession.map_or(0, |succession| succession.late_us);
+        for node in 0..self.options.nodes {
+            let life = self.nodes[node].life;
+            let after = self.rng.succession.below(late_us + 1);
+            self.queue.push(self.now + after, Event::Follow { node: node as u16, life });
+        }
+    }
+
+    pub(super) fn follow(&mut self, node: usize, life: u32) {
+        let state = &self.nodes[node];
+        if state.life == life && state.line.connected && Some(state.line.to) != self.leader {
+            self.cut_line(node);
+        }
+    }
+
+    pub(super) fn notices_successor(&mut self, number: u32) {
+        if self.leader != Some(number) {
+            self.end_coordinator(number);
+        }
+    }
+
+    /// No node reaches this coordinator any more.
+    pub(crate) fn isolate_coordinator(&mut self, number: u32) {
+        if let Some(process) = self.process_mut(number) {
+            process.isolated = true;
+        }
+        self.part_from(number);
+    }
+
+    fn part_from(&mut self, number: u32) {
+        for node in 0..self.options.nodes {
+            if self.nodes[node].line.connected && self.nodes[node].line.to == number {
+                self.cut_line(node);
+            }
+        }
+    }
+
+    /// A line is cut. Where coordinators follow each other, what was under way to the node may have been read before.
+    pub(super) fn let_stray(&mut self, node: usize, number: u32, under_way: VecDeque<FromCoordinator>) {
+        let Some(Succession { late_us, .. }) = self.options.succession else { return };
+        if self.leader == Some(number) || !self.rng.succession.percent(70) {
+            return;
+        }
+        let mut at = self.now;
+        for message in under_way {
+            at += self.rng.succession.below(late_us + 1);
+            let life = self.nodes[node].life;
+            self.queue.push(at, Event::Stray { message: self.strays.len() as u32 });
+            self.strays.push(Some(Stray { node, life, message }));
+        }
+    }
+
+    pub(super) fn stray_arrives(&mut self, message: usize) {
+        let Some(Stray { node, life, message }) = self.strays[message].take() else { return };
+        if self.nodes[node].life == life {
+            note!(self, "late, of a former coordinator:");
+            self.give(node, Input::Coordinator(message));
+        }
+    }
+
+    // --- pauses ---
+
+    /// A coordinator stands still.
+    pub(crate) fn pause_coordinator(&mut self, number: u32) {
+        note!(self, "coordinator {number} stands still");
+        if let Some(process) = self.process_mut(number) {
+            process.paused = true;
+        }
+    }
+
+    /// A coordinator goes on: with its timers first or with its inputs first.
+    pub(crate) fn resume_coordinator(&mut self, number: u32) {
+        let Some(process) = self.process_mut(number) else { return };
+        if !std::mem::take(&mut process.paused) {
+            return;
+        }
+        note!(self, "coordinator {number} goes on");
+        if self.leader == Some(number) {
+            self.coordinator_sees_again();
+        }
+        let timers_first = self.rng.processes.percent(50);
+        if timers_first {
+            self.tick_coordinator(number);
+        }
+        while let Some(input) = self.process_mut(number).and_then(|process| process.backlog.pop_front()) {
+            self.feed_coordinator(number, input);
+        }
+        self.tick_coordinator(number);
+    }
+
+    /// Former coordinators end, and one lives that everybody reaches.
+    pub(crate) fn heal_coordinators(&mut self) {
+        for number in self.coordinators.iter().map(|process| process.number).collect::<Vec<_>>() {
+            if self.leader == Some(number) {
+                self.resume_coordinator(number);
+            } else {
+                self.end_coordinator(number);
+            }
+        }
+        if let Some(leader) = self.leader.and_then(|number| self.process_mut(number)) {
+            (leader.isolated, leader.ends_after) = (false, None);
+        }
+        self.elect();
+    }
+}

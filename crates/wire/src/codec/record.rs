@@ -1,0 +1,17 @@
+//! What coordinators write down.
+
+use super::coordinator::MAX_NODES;
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_struct};
+use crate::record::{KnownNode, MapHead, Record, ViewRecord};
+
+wire_enum!(Record {
+    0 => Head { 0: head },
+    1 => View { 0: view },
+});
+wire_struct!(MapHead { cluster, epoch, version, profile, shards, groups, layout, nodes });
+wire_struct!(KnownNode { info, fenced });
+wire_struct!(ViewRecord { map_version, view });
+
+impl Entry for KnownNode {
+    const MAX_COUNT: u32 = MAX_NODES;
+}
