@@ -15,7 +15,9 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::SessionWhileFenced => (Focus::DoubleFaults, 600),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
         Bug::ServeBeforeLeaseEnds => (Focus::Anything, 900),
-        Bug::LessonOutlivesTeacher => (Focus::Moves, 150),
+        // Of lessons from nothing there are many where roles move; a parity that only stood still comes back without one.
+        Bug::LessonOutlivesTeacher | Bug::LearnerAppliesUnknown => (Focus::Moves, 150),
+        Bug::NoFreeze => (Focus::Anything, 300),
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
