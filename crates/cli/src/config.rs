@@ -21,8 +21,8 @@ pub struct NodeFile {
     pub node: Option<u16>,
     /// Where the coordinator is.
     pub coordinator: Option<String>,
-    /// The cluster that the node is meant for.
-    pub cluster: Option<u64>,
+    /// The cluster that the node is meant for: its id, or with etcd its name.
+    pub cluster: Option<String>,
     /// The protection that the node is meant for.
     pub profile: Option<Profile>,
     /// Where memcached clients connect.
@@ -41,17 +41,41 @@ pub struct NodeFile {
     pub zone: Option<String>,
     /// Silence after which a node counts as lost.
     pub lease: Option<Duration>,
+    /// How many nodes form the cluster.
+    pub nodes: Option<u16>,
+    /// Coding groups in all.
+    pub groups: Option<u32>,
+    /// Where nodes connect while this one has the coordinator.
+    pub listen: Option<SocketAddr>,
+    /// File with the authority that has signed etcd's certificate.
+    pub etcd_ca: Option<String>,
+    /// File with the node's own certificate.
+    pub etcd_cert: Option<String>,
+    /// File with its key.
+    pub etcd_key: Option<String>,
+    /// Name to log in to etcd with.
+    pub etcd_user: Option<String>,
+    /// File with its password.
+    pub etcd_password_file: Option<String>,
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 20] = [
     "cluster",
     "coordinator",
+    "etcd-ca",
+    "etcd-cert",
+    "etcd-key",
+    "etcd-password-file",
+    "etcd-user",
     "evict",
+    "groups",
     "http",
     "lease",
+    "listen",
     "memcached",
     "memory",
     "node",
+    "nodes",
     "peer",
     "profile",
     "workers",
@@ -77,9 +101,7 @@ impl NodeFile {
         Ok(Self {
             node: number(&table, "node")?,
             coordinator: string(&table, "coordinator", Ok)?,
-            cluster: string(&table, "cluster", |text| {
-                text.parse().map_err(|_| format!("'{text}' is not a number"))
-            })?,
+            cluster: string(&table, "cluster", Ok)?,
             profile: string(&table, "profile", |text| {
                 text.parse().map_err(|error: ProfileError| error.to_string())
             })?,
@@ -91,6 +113,14 @@ impl NodeFile {
             evict: string(&table, "evict", Ok)?,
             zone: string(&table, "zone", Ok)?,
             lease: string(&table, "lease", |text| units::duration(&text))?,
+            nodes: number(&table, "nodes")?,
+            groups: number(&table, "groups")?.map(u32::from),
+            listen: string(&table, "listen", |text| units::address(&text))?,
+            etcd_ca: string(&table, "etcd-ca", Ok)?,
+            etcd_cert: string(&table, "etcd-cert", Ok)?,
+            etcd_key: string(&table, "etcd-key", Ok)?,
+            etcd_user: string(&table, "etcd-user", Ok)?,
+            etcd_password_file: string(&table, "etcd-password-file", Ok)?,
         })
     }
 }
@@ -154,7 +184,9 @@ mod tests {
             NodeFile::parse("coordinater = \"\"").unwrap_err().split("mean ").nth(1),
             Some("'coordinator'?")
         );
-        assert!(NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are cluster, coordinator, evict"));
+        assert!(
+            NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are cluster, coordinator, etcd-ca")
+        );
     }
 
     #[test]

@@ -7,13 +7,12 @@ use clap::Args;
 use cluster::{ClusterId, NodeId, Profile};
 use proto::CoordinatorConfig;
 use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::local::Plan;
 use crate::log;
 use crate::output;
-use crate::process::die_with;
+use crate::process::{die_with, told_to_stop};
 use crate::serve::timing;
 use crate::settings::{DEFAULT_LEASE, check_lease};
 use crate::units::{address, duration};
@@ -68,14 +67,10 @@ pub async fn run(args: &CoordinatorArgs) -> Result<(), Exit> {
     }
     let config = settle(args)?;
     log::to_stderr();
-    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
+    let told = told_to_stop()?;
     let coordinator = CoordinatorServer::start(config).map_err(Exit::usage)?;
     output::print("ready\n");
-    tokio::select! {
-        _ = terminate.recv() => (),
-        _ = interrupt.recv() => (),
-    }
+    told.await;
     coordinator.stop();
     Ok(())
 }
@@ -140,7 +135,7 @@ impl Coordinator {
 }
 
 /// An id that no other cluster has, so that their nodes cannot meet by mistake; also the seed of the key hash.
-fn fresh_id() -> ClusterId {
+pub fn fresh_id() -> ClusterId {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     ClusterId(nanos ^ (u64::from(std::process::id()) << 48) | 1)
 }

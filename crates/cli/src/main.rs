@@ -5,6 +5,7 @@ mod admin;
 mod bench;
 mod config;
 mod coordinator;
+mod etcd;
 mod exit;
 mod kv;
 mod local;

@@ -5,6 +5,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::exit::Exit;
 
 /// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that this runs on (`getconf CLK_TCK`).
@@ -70,6 +72,21 @@ pub fn die_with(parent: i32) -> Result<(), Exit> {
         return Err(Exit::usage("the process that started this one has ended"));
     }
     Ok(())
+}
+
+/// Returns when this process is told to stop: by SIGTERM or SIGINT, from now on.
+///
+/// # Errors
+/// `Usage` if the system does not tell of signals.
+pub fn told_to_stop() -> Result<impl Future<Output = ()>, Exit> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => (),
+            _ = interrupt.recv() => (),
+        }
+    })
 }
 
 #[cfg(test)]

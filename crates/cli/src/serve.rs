@@ -8,13 +8,13 @@ use clap::{Args, ValueEnum};
 use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::Timing;
 use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::NodeFile;
+use crate::etcd::EtcdArgs;
 use crate::exit::Exit;
 use crate::log;
 use crate::machine;
-use crate::process::die_with;
+use crate::process::{die_with, told_to_stop};
 use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, check_lease};
 use crate::units::{Size, address, duration};
 
@@ -23,6 +23,8 @@ Examples:
   gestalt serve --node 3 --coordinator embedded://10.0.0.1:9179 --memcached 10.0.0.4:11211 --peer 10.0.0.4:9178
   gestalt serve --config node.toml
   gestalt serve --config node.toml --node 7 --join      a further node of a cluster that runs
+  gestalt serve --node 0 --coordinator etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --nodes 5 --profile 'rs(3+2)' ...
+      a node whose coordinator is elected among the nodes; the same on every node, but for --node and the addresses
 
 node.toml knows the same names as the flags:
   node = 3
@@ -47,13 +49,14 @@ pub struct ServeArgs {
     /// Become a new, empty node of a cluster that has formed already
     #[arg(long)]
     join: bool,
-    /// The cluster that the node is meant for (`gestalt status -o json` names it); another one is refused
+    /// The cluster that the node is meant for; another one is refused. With embedded://... its id (`gestalt status -o json`
+    /// names it), with etcd://... the name under which it lives in etcd [default: gestalt]
     #[arg(long, env = "GESTALT_CLUSTER")]
-    cluster: Option<u64>,
+    cluster: Option<String>,
     /// The protection that the node is meant for, for example rs(3+2); a cluster with another one is refused
     #[arg(long, env = "GESTALT_PROFILE")]
     profile: Option<Profile>,
-    /// Where the coordinator is: embedded://HOST:PORT
+    /// Where the coordinator is: embedded://HOST:PORT, or the etcd over which it is elected: etcd://HOST:PORT[,HOST:PORT...]
     #[arg(long, env = "GESTALT_COORDINATOR")]
     coordinator: Option<String>,
     /// Where memcached clients connect [default: 127.0.0.1:11211]
@@ -77,9 +80,12 @@ pub struct ServeArgs {
     /// Failure domain, for example a rack
     #[arg(long, env = "GESTALT_ZONE")]
     zone: Option<String>,
-    /// Silence after which a node counts as lost, the same on every node [default: 1s]
+    /// Silence after which a node counts as lost, the same on every node [default: 1s]. Leases at etcd last as long, but 2s
+    /// at least
     #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
     lease: Option<Duration>,
+    #[command(flatten)]
+    etcd: EtcdArgs,
     /// Ends with the process that has this id
     #[arg(long, hide = true)]
     parent_pid: Option<i32>,
@@ -95,13 +101,11 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
     }
     let config = settle(args)?;
     log::to_stderr();
-    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
+    let told = told_to_stop()?;
     let node = Node::start(config).map_err(Exit::usage)?;
     let exit = tokio::select! {
         exit = node.ended() => exit,
-        _ = terminate.recv() => NodeExit::Stopped,
-        _ = interrupt.recv() => NodeExit::Stopped,
+        () = told => NodeExit::Stopped,
     };
     node.stop();
     match exit {
@@ -116,27 +120,44 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     let missing =
         |name: &str| Exit::Usage(format!("no {name}: give --{name}, or {name} = … in the --config file"));
     let node = args.node.or(file.node).ok_or_else(|| missing("node"))?;
-    let coordinator = args.coordinator.clone().or(file.coordinator).ok_or_else(|| missing("coordinator"))?;
-    let coordinator: CoordinatorAddress = coordinator.parse().map_err(Exit::usage)?;
+    let peer = args.peer.or(file.peer).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let coordinator =
+        args.coordinator.clone().or(file.coordinator.clone()).ok_or_else(|| missing("coordinator"))?;
+    let cluster = args.cluster.clone().or(file.cluster.clone());
+    let (coordinator, cluster) = if coordinator.starts_with("etcd://") {
+        let endpoints = coordinator.parse().map_err(Exit::usage)?;
+        (args.etcd.settle(&file, endpoints, cluster.as_deref(), peer)?, None)
+    } else {
+        let address: CoordinatorAddress = coordinator.parse().map_err(Exit::usage)?;
+        args.etcd.refuse(&file)?;
+        (address.into(), cluster.as_deref().map(cluster_id).transpose()?)
+    };
     let lease = args.lease.or(file.lease).unwrap_or(DEFAULT_LEASE);
     check_lease(lease).map_err(Exit::Usage)?;
     let memory = args.memory.or(file.memory).unwrap_or(DEFAULT_MEMORY);
     check_memory(memory)?;
     let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
     Ok(NodeConfig {
-        cluster: args.cluster.or(file.cluster).map(ClusterId),
+        cluster,
         profile: args.profile.or(file.profile),
         entry: if args.join { Entry::Joiner } else { Entry::Founder },
         workers: args.workers.or(file.workers).unwrap_or_else(machine::cores),
         memcached: args.memcached.or(file.memcached).unwrap_or(local(11211)),
-        peer: args.peer.or(file.peer).unwrap_or(local(0)),
+        peer,
         http: args.http.or(file.http).unwrap_or(local(9181)),
         memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
         eviction: eviction(args.evict, file.evict.as_deref())?.into(),
         zone: args.zone.clone().or(file.zone).unwrap_or_default(),
         timing: timing(lease),
-        ..NodeConfig::local(NodeId(node), coordinator)
+        ..NodeConfig::with(NodeId(node), coordinator)
     })
+}
+
+fn cluster_id(text: &str) -> Result<ClusterId, Exit> {
+    let id = text.parse().map_err(|_| {
+        Exit::Usage(format!("--cluster '{text}' is not a number: with embedded://... give the cluster's id"))
+    })?;
+    Ok(ClusterId(id))
 }
 
 /// The protocol's time-outs for a lease.

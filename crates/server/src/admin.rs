@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use wire::message::ToCoordinator;
 
 use crate::coordinator_server::Command;
+use crate::elected::Election;
 use crate::http::Peer;
 use crate::limits::{ADMIN_DEADLINE, ADMIN_REQUESTS};
 use crate::shared::Shared;
@@ -64,6 +65,14 @@ impl Desk {
 pub(crate) enum RelayError {
     #[error("no coordinator: this node has no connection to it; ask again, or another node")]
     NoCoordinator,
+    #[error(
+        "no coordinator: etcd is unreachable, and nothing can be changed until it is back; `gestalt status` says more"
+    )]
+    EtcdAway,
+    #[error(
+        "no coordinator: etcd has a record that cannot be, and nobody presides over it; `gestalt status` says which"
+    )]
+    BadRecord,
     #[error("too many requests of operators wait for the coordinator: ask again")]
     Busy,
     #[error(
@@ -94,7 +103,9 @@ impl IntoResponse for RelayError {
     fn into_response(self) -> Response {
         let status = match self {
             Self::NotHere => StatusCode::FORBIDDEN,
-            Self::NoCoordinator | Self::Busy | Self::NoAnswer => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoCoordinator | Self::EtcdAway | Self::BadRecord | Self::Busy | Self::NoAnswer => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         };
         refusal(status, self)
     }
@@ -155,9 +166,17 @@ pub(crate) async fn at_node(
     }
 }
 
+fn no_coordinator(shared: &Shared) -> RelayError {
+    match shared.election.as_ref().map(Election::status) {
+        Some(etcd) if !etcd.reachable => RelayError::EtcdAway,
+        Some(etcd) if etcd.bad_key.is_some() => RelayError::BadRecord,
+        _ => RelayError::NoCoordinator,
+    }
+}
+
 async fn relay(shared: &Shared, request: AdminRequest) -> Result<AdminReply, RelayError> {
     if !shared.coordinator_connected.load(Ordering::Relaxed) {
-        return Err(RelayError::NoCoordinator);
+        return Err(no_coordinator(shared));
     }
     let (id, answer) = shared.desk.open().ok_or(RelayError::Busy)?;
     let sent = shared.to_coordinator.try_send(ToCoordinator::Admin { id, request });

@@ -9,7 +9,7 @@ use proto::{Limits, Timing};
 use store::Eviction;
 
 use crate::limits::{BUFFER_FLOOR_BYTES, MIN_MEMORY_BYTES};
-use crate::{ConnectionLimits, Scheduling, StartError};
+use crate::{ConnectionLimits, Coordination, Scheduling, StartError, check_name};
 
 /// What a node is started with.
 #[derive(Clone, Debug)]
@@ -32,8 +32,8 @@ pub struct NodeConfig {
     pub http: SocketAddr,
     /// The address that others are told, where a listener has an unspecified one (`0.0.0.0`).
     pub advertise: Option<IpAddr>,
-    /// Where the coordinator is.
-    pub coordinator: CoordinatorAddress,
+    /// Where the coordinator is, or how it is elected.
+    pub coordinator: Coordination,
     /// Hard cap on what the node holds.
     pub memory_bytes: usize,
     /// Address space of one data role; the same on all nodes of a cluster. None = from the memory.
@@ -56,6 +56,12 @@ impl NodeConfig {
     /// A node on this machine's loopback, on free ports, with one worker and 64 MiB.
     #[must_use]
     pub fn local(node: NodeId, coordinator: CoordinatorAddress) -> Self {
+        Self::with(node, coordinator.into())
+    }
+
+    /// The same with any kind of coordinator.
+    #[must_use]
+    pub fn with(node: NodeId, coordinator: Coordination) -> Self {
         Self {
             node,
             workers: 1,
@@ -105,7 +111,13 @@ impl NodeConfig {
         if self.limits.outstanding_requests == 0 {
             return out_of_bounds("the number of outstanding requests", 0, "at least 1");
         }
-        Ok(())
+        match &self.coordinator {
+            Coordination::Embedded(_) => Ok(()),
+            Coordination::Elected(elected) => {
+                check_name(&elected.name)?;
+                Ok(elected.etcd.check()?)
+            }
+        }
     }
 }
 
@@ -142,9 +154,6 @@ impl FromStr for CoordinatorAddress {
     type Err = StartError;
 
     fn from_str(text: &str) -> Result<Self, StartError> {
-        if text.starts_with("etcd://") {
-            return Err(StartError::CoordinatorUnavailable(text.to_owned()));
-        }
         let authority = text.strip_prefix("embedded://").unwrap_or_default();
         let port = authority
             .rsplit_once(':')
@@ -173,16 +182,20 @@ mod tests {
         {
             assert_eq!(good.parse::<CoordinatorAddress>().unwrap().to_string(), good);
         }
-        for bad in
-            ["", "127.0.0.1:9000", "embedded://", "embedded://:9000", "embedded://host", "embedded://host:0"]
-        {
+        for bad in [
+            "",
+            "127.0.0.1:9000",
+            "http://a:1",
+            "embedded://",
+            "embedded://:9000",
+            "embedded://host",
+            "embedded://host:0",
+        ] {
             assert!(
                 matches!(bad.parse::<CoordinatorAddress>(), Err(StartError::CoordinatorAddress(_))),
                 "{bad}"
             );
         }
-        let etcd = "etcd://a:2379".parse::<CoordinatorAddress>();
-        assert!(matches!(etcd, Err(StartError::CoordinatorUnavailable(_))));
     }
 
     #[test]

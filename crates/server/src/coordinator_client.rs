@@ -24,12 +24,18 @@ use crate::{NodeExit, net};
 /// Stays connected, for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
     let mut pause = REDIAL_MIN;
+    let mut place = shared.coordinator_at.subscribe();
     loop {
-        match connect(&shared).await {
+        let Ok(Some(authority)) = place.wait_for(Option::is_some).await.map(|at| at.clone()) else { return };
+        place.mark_unchanged();
+        match connect(&shared, &authority).await {
             Ok(mut session) => {
                 pause = REDIAL_MIN;
-                tracing::info!(node = %shared.host.node, coordinator = %shared.config.coordinator, "coordinator connected");
-                let Err(error) = session.run(&mut outgoing).await;
+                tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
+                let error = tokio::select! {
+                    Err(error) = session.run(&mut outgoing) => error,
+                    _ = place.changed() => StreamError::Moved,
+                };
                 give_up_on_another_version(&shared, &error);
                 tracing::info!(node = %shared.host.node, %error, "coordinator connection lost");
             }
@@ -38,7 +44,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
         shared.coordinator_connected.store(false, Ordering::Relaxed);
         // What was for the coordinator is asked for again by the protocol.
         while outgoing.try_recv().is_ok() {}
-        tokio::time::sleep(pause).await;
+        // At once if there is another one.
+        let _ = timeout(pause, place.changed()).await;
         pause = (pause * 2).min(REDIAL_MAX);
     }
 }
@@ -54,8 +61,8 @@ fn give_up_on_another_version(shared: &Shared, error: &StreamError) {
     }
 }
 
-async fn connect(shared: &Arc<Shared>) -> Result<Session, StreamError> {
-    let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(&shared.config.coordinator.authority));
+async fn connect(shared: &Arc<Shared>, authority: &str) -> Result<Session, StreamError> {
+    let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(authority));
     let stream = connecting.await.map_err(|_| StreamError::Silent)??;
     net::tune_peer(&stream, net::silence(&shared.config.timing));
     let (read, write) = stream.into_split();

@@ -37,11 +37,16 @@ pub enum StartError {
         addr: SocketAddr,
     },
     /// Not a coordinator's address.
-    #[error("coordinator '{0}' is not understood: write embedded://host:port")]
+    #[error(
+        "coordinator '{0}' is not understood: write embedded://host:port or etcd://host:port[,host:port...]"
+    )]
     CoordinatorAddress(String),
-    /// A coordinator that this version does not have.
-    #[error("coordinator '{0}' is not available: this version knows embedded://host:port")]
-    CoordinatorUnavailable(String),
+    /// Not a name of a cluster.
+    #[error("cluster name '{0}' is not understood: up to 64 letters, digits, '-', '_' and '.'")]
+    ClusterName(String),
+    /// What leads to etcd is no use.
+    #[error("{0}")]
+    Etcd(#[from] etcd::ConfigError),
     /// Less memory than a node needs.
     #[error("{given} bytes of memory are too little: a node with {workers} workers needs at least {needed}")]
     TooLittleMemory {
@@ -81,6 +86,8 @@ pub enum NodeExit {
     Refused(String),
     /// The cluster is not the one that the configuration expects.
     WrongCluster(String),
+    /// etcd, or the cluster that it has, is not for this node, for this reason.
+    Etcd(String),
     /// A thread ended that must not; a defect.
     Crashed(&'static str),
 }
@@ -92,7 +99,7 @@ impl NodeExit {
         match self {
             Self::Stopped => "stopped".to_owned(),
             Self::Refused(text) => format!("the coordinator refused this node: {text}"),
-            Self::WrongCluster(text) => text.clone(),
+            Self::WrongCluster(text) | Self::Etcd(text) => text.clone(),
             Self::Crashed(what) => format!("{what} ended unexpectedly"),
         }
     }

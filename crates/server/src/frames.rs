@@ -34,6 +34,9 @@ pub(crate) enum StreamError {
     /// The other side does not read.
     #[error("does not read")]
     Stalled,
+    /// Another process coordinates now.
+    #[error("another process coordinates now")]
+    Moved,
     /// A worker of this node does not take what it is sent.
     #[error("a worker is stuck")]
     StuckWorker,

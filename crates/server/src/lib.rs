@@ -3,7 +3,8 @@
 //! [`Node`] runs one worker a core. A worker is a thread with a single-threaded runtime, one `proto::Host`, and the
 //! client connections and peer links that belong to it; workers share nothing but queues and counters, and there is no
 //! lock on the data path. One more thread does what is not on the data path: accepting, the coordinator, http.
-//! [`CoordinatorServer`] does the same for the embedded coordinator.
+//! [`CoordinatorServer`] does the same for the embedded coordinator; `elected` has the coordinator in one of the nodes, elected
+//! over etcd.
 //!
 //! The way of a request: `connection` reads and parses, `commands` answers at once or submits, `pump` asks the host
 //! what to do and does it, `replies` puts the answers into the order of the commands. `link` carries messages between
@@ -25,6 +26,7 @@ mod coordinator_client;
 mod coordinator_server;
 mod counters;
 mod crossings;
+mod elected;
 mod error;
 mod exposition;
 mod frames;
@@ -39,6 +41,7 @@ mod links;
 mod metrics;
 mod net;
 mod node;
+mod presiding;
 mod process;
 mod pump;
 mod repair_meter;
@@ -53,6 +56,7 @@ mod worker;
 
 pub use config::{CoordinatorAddress, CoordinatorServerConfig, NodeConfig};
 pub use coordinator_server::{CoordinatorHandle, CoordinatorServer, CoordinatorStatus};
+pub use elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};
 pub use error::{NodeExit, StartError};
 pub use limits::ConnectionLimits;
 pub use node::{Node, NodeHandle, Stopper};

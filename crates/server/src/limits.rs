@@ -95,8 +95,21 @@ pub(crate) const COORDINATOR_SILENCE_LEASES: u64 = 3;
 pub(crate) const COORDINATOR_LINK_BYTES: usize = 16 << 20;
 /// Nodes that may be connected to one coordinator.
 pub(crate) const COORDINATOR_CONNECTIONS: usize = 4096;
+/// What may wait at a coordinator for records to be written; one with more behind it gives up.
+pub(crate) const COORDINATOR_HELD_ACTIONS: usize = 1 << 18;
 /// How many times per node lease the coordinator looks at its leases, whatever else it does.
 pub(crate) const COORDINATOR_TICKS_PER_LEASE: u64 = 10;
+
+/// Least time of a node's lease at etcd, which grants no less with its default settings.
+pub(crate) const ETCD_LEAST_LEASE: Duration = Duration::from_secs(2);
+/// Pause before etcd is asked again.
+pub(crate) const ETCD_RETRY: Duration = Duration::from_millis(200);
+/// How long nothing may happen at etcd before a candidate looks at the election again.
+pub(crate) const ETCD_REST: Duration = Duration::from_millis(500);
+/// How long a node that ends waits for etcd to hear of it.
+pub(crate) const ETCD_FAREWELL: Duration = Duration::from_millis(500);
+/// Bytes of records in one transaction; etcd takes 1.5 MiB with its default settings.
+pub(crate) const ETCD_TXN_BYTES: usize = 1 << 20;
 
 /// Pause after `accept` failed for want of file descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use cluster::ClusterMap;
 use store::Category;
 
-use crate::CoordinatorStatus;
 use crate::clock::Clock;
 use crate::counters::CounterValues;
+use crate::elected::Election;
 use crate::exposition::{Exposition, Kind};
 use crate::process;
 use crate::shared::{Shared, WorkerSnapshot};
 use crate::status::lost_slots;
+use crate::{CoordinatorStatus, EtcdStatus};
 
 /// The page of a node.
 pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
@@ -265,6 +266,9 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
 fn about_peers(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
     let connected = u8::from(shared.coordinator_connected.load(Ordering::Relaxed));
     page.single("gestalt_coordinator_connected", Kind::Gauge, "Whether the coordinator answers.", connected);
+    if let Some(etcd) = shared.election.as_ref().map(Election::status) {
+        about_etcd(page, &etcd);
+    }
     page.single("gestalt_links", Kind::Gauge, "Links to other nodes.", values.links_up);
     page.single("gestalt_link_ups_total", Kind::Counter, "Times that a link came up.", values.link_ups);
     page.single("gestalt_link_downs_total", Kind::Counter, "Times that a link went down.", values.link_downs);
@@ -299,6 +303,18 @@ fn about_peers(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
     page.single("gestalt_peer_reads_total", Kind::Counter, "Reads of peers' sockets.", values.peer_reads);
     page.single("gestalt_peer_writes_total", Kind::Counter, "Writes to peers' sockets.", values.peer_writes);
     page.single("gestalt_pumps_total", Kind::Counter, "Pump cycles of all workers.", values.pumps);
+}
+
+fn about_etcd(page: &mut Exposition, etcd: &EtcdStatus) {
+    let flag = |page: &mut Exposition, name, about, holds: bool| {
+        page.single(name, Kind::Gauge, about, u8::from(holds));
+    };
+    flag(page, "gestalt_etcd_reachable", "Whether etcd answers.", etcd.reachable);
+    let outage = etcd.unreachable_seconds.unwrap_or(0);
+    page.single("gestalt_etcd_outage_seconds", Kind::Gauge, "For how long etcd has not answered.", outage);
+    let bad = etcd.bad_key.is_some();
+    flag(page, "gestalt_etcd_bad_record", "Whether etcd has a record that cannot be.", bad);
+    flag(page, "gestalt_coordinator_presides", "Whether this node has the coordinator.", etcd.presides);
 }
 
 fn about_cluster(page: &mut Exposition, map: &ClusterMap) {

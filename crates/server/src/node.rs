@@ -13,7 +13,10 @@ use crate::crossings::Crossings;
 use crate::limits::{COORDINATOR_IN_QUEUE, COORDINATOR_OUT_QUEUE, ERRAND_QUEUE};
 use crate::shared::{Addresses, Shared, WorkerFace};
 use crate::worker::{Inbox, ThreadGuard};
-use crate::{NodeConfig, NodeExit, StartError, accept, coordinator_client, http, net, worker};
+use crate::{
+    Coordination, ElectedConfig, NodeConfig, NodeExit, StartError, accept, coordinator_client, elected, http,
+    net, worker,
+};
 
 /// A node: one thread a worker, and one for everything that is not on the data path.
 pub struct Node;
@@ -35,6 +38,8 @@ struct Listeners {
     memcached: StdListener,
     peer: StdListener,
     http: StdListener,
+    /// For nodes, while this one has the coordinator; and where they find it.
+    coordinator: Option<(StdListener, SocketAddr)>,
 }
 
 impl Node {
@@ -44,7 +49,8 @@ impl Node {
     /// If the configuration is out of bounds, an address is not to be had, or the system refuses a thread.
     pub fn start(config: NodeConfig) -> Result<NodeHandle, StartError> {
         config.check()?;
-        let (listeners, addresses) = Listeners::open(&config)?;
+        let (mut listeners, addresses) = Listeners::open(&config)?;
+        let coordinator = listeners.coordinator.take();
         let workers = config.workers;
         let (faces, inboxes): (Vec<_>, Vec<_>) =
             Crossings::mesh(workers).into_iter().map(worker_ends).unzip();
@@ -55,6 +61,9 @@ impl Node {
             handle.start_worker(shard, inbox)?;
         }
         handle.start_control(listeners, outgoing)?;
+        if let Some(listening) = coordinator {
+            handle.start_candidate(listening)?;
+        }
         let Addresses { memcached, peer, http } = handle.addresses();
         tracing::info!(node = %handle.host(), %memcached, %peer, %http, workers, "node started");
         Ok(handle)
@@ -90,7 +99,15 @@ impl Listeners {
             peer: advertised(config, "peer", net::local_addr(&peer)?)?,
             http: advertised(config, "http", net::local_addr(&http)?)?,
         };
-        Ok((Self { memcached, peer, http }, addresses))
+        let coordinator = match &config.coordinator {
+            Coordination::Embedded(_) => None,
+            Coordination::Elected(elected) => {
+                let listener = net::listen("coordinator", elected.listen)?;
+                let address = advertised(config, "coordinator", net::local_addr(&listener)?)?;
+                Some((listener, address))
+            }
+        };
+        Ok((Self { memcached, peer, http, coordinator }, addresses))
     }
 }
 
@@ -161,6 +178,17 @@ impl NodeHandle {
         self.start_thread("control".to_owned(), "the control thread", move |shared| match worker::runtime() {
             Ok(runtime) => runtime.block_on(control(shared, listeners, outgoing)),
             Err(error) => tracing::error!(%error, "no runtime"),
+        })
+    }
+
+    fn start_candidate(&mut self, listening: (StdListener, SocketAddr)) -> Result<(), StartError> {
+        let Coordination::Elected(elected) = &self.shared.config.coordinator else { return Ok(()) };
+        let config = ElectedConfig::clone(elected);
+        self.start_thread("candidate".to_owned(), "the candidate's thread", move |shared| {
+            match worker::runtime() {
+                Ok(runtime) => elected::run(&runtime, &shared, config, listening),
+                Err(error) => tracing::error!(%error, "no runtime"),
+            }
         })
     }
 

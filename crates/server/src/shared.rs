@@ -14,9 +14,10 @@ use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use crate::admin::Desk;
 use crate::clock::Clock;
 use crate::counters::{CounterValues, Counters};
+use crate::elected::Election;
 use crate::limits::SNAPSHOT_DEADLINE;
 use crate::repair_meter::{Reading, RepairMeter, Sample};
-use crate::{NodeConfig, NodeExit};
+use crate::{Coordination, NodeConfig, NodeExit};
 
 /// See the module.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub(crate) struct Shared {
     /// For the coordinator, from all workers.
     pub to_coordinator: mpsc::Sender<ToCoordinator>,
     pub coordinator_connected: AtomicBool,
+    /// `host:port` of the coordinator; none before it is known.
+    pub coordinator_at: watch::Sender<Option<String>>,
+    /// If the coordinator is elected.
+    pub election: Option<Election>,
     /// Operators' requests that wait for the coordinator.
     pub desk: Desk,
     repair: Mutex<(RepairMeter, Reading)>,
@@ -132,6 +137,13 @@ impl Shared {
         to_coordinator: mpsc::Sender<ToCoordinator>,
     ) -> Arc<Self> {
         let host = HostId { node: config.node, incarnation: crate::clock::new_incarnation() };
+        let (coordinator_at, election) = match &config.coordinator {
+            Coordination::Embedded(address) => (watch::Sender::new(Some(address.authority.clone())), None),
+            Coordination::Elected(elected) => {
+                let election = Election::new(&elected.name, &elected.etcd.endpoints);
+                (watch::Sender::new(None), Some(election))
+            }
+        };
         Arc::new(Self {
             host,
             clock: Clock::start(),
@@ -142,6 +154,8 @@ impl Shared {
             exit: watch::Sender::new(None),
             to_coordinator,
             coordinator_connected: AtomicBool::new(false),
+            coordinator_at,
+            election,
             desk: Desk::default(),
             repair: Mutex::default(),
             scrub: Mutex::default(),
@@ -150,6 +164,11 @@ impl Shared {
             reset: Mutex::default(),
             config,
         })
+    }
+
+    /// The coordinator is there now.
+    pub(crate) fn coordinator_is_at(&self, authority: String) {
+        self.coordinator_at.send_if_modified(|known| known.replace(authority.clone()) != Some(authority));
     }
 
     /// Ends the node, unless its end has been decided already.

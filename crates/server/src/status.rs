@@ -11,9 +11,10 @@ use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::Category;
 
-use crate::CoordinatorStatus;
+use crate::elected::Election;
 use crate::repair_meter::Reading;
 use crate::shared::{Shared, WorkerSnapshot};
+use crate::{CoordinatorStatus, EtcdStatus};
 
 /// A node, as it sees itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct NodeStatus {
     pub not_ready: Vec<String>,
     /// Whether the coordinator answers.
     pub coordinator_connected: bool,
+    /// If the coordinator is elected over etcd: how that goes.
+    #[serde(default)]
+    pub etcd: Option<EtcdStatus>,
     /// Workers.
     pub workers: u16,
     /// Client connections.
@@ -252,6 +256,7 @@ impl NodeStatus {
             ready: not_ready.is_empty(),
             not_ready,
             coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
+            etcd: shared.election.as_ref().map(Election::status),
             workers: shared.config.workers,
             connections: shared.connections.load(Ordering::Relaxed) as u64,
             items: sum(|worker| worker.host.items),

@@ -18,7 +18,6 @@ use client::fetch;
 use nix::sys::signal::Signal;
 pub use plan::Plan;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -26,6 +25,7 @@ use crate::coordinator::Coordinator;
 use crate::exit::Exit;
 use crate::log;
 use crate::output::{self, Format, Table};
+use crate::process::told_to_stop;
 use crate::progress::Progress;
 
 /// How long all nodes may take to be ready.
@@ -80,13 +80,11 @@ impl Logs {
 /// # Errors
 /// `Usage` if it cannot be started, `AtRisk` if every node has ended.
 pub async fn run(args: &LocalArgs) -> Result<(), Exit> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Exit::usage)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Exit::usage)?;
+    let told = told_to_stop()?;
     let mut cluster = Cluster::start(args)?;
     let result = tokio::select! {
         result = cluster.live(args) => result,
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
+        () = told => Ok(()),
     };
     cluster.stop().await;
     if result.is_err() {

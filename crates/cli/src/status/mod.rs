@@ -1,5 +1,6 @@
 //! `gestalt status`: what the map says, what the nodes say, and an exit code for scripts.
 
+mod elected;
 mod health;
 pub mod nodes;
 pub mod render;
@@ -13,6 +14,7 @@ use client::Router;
 use cluster::{ClusterMap, GroupId, MemberId, NodeId, Profile, RepairSettings, RoleStatus};
 use serde::Serialize;
 
+use self::elected::Elected;
 use self::health::{Assessment, Health, RoleReport, roles_of};
 use self::nodes::{NodeReport, RepairTotal};
 use crate::exit::Exit;
@@ -56,6 +58,9 @@ struct Status {
     /// Data roles in such groups whose nodes do not answer.
     roles_at_risk_unknown: usize,
     draining_nodes: Vec<NodeId>,
+    /// If the coordinator is elected over etcd: how that goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coordinator: Option<Elected>,
     repair: RepairReport,
     nodes: Vec<NodeReport>,
     groups: Vec<GroupReport>,
@@ -114,6 +119,7 @@ async fn gather(map: &ClusterMap) -> Status {
         bytes_at_risk,
         roles_at_risk_unknown,
         draining_nodes: map.layout.draining().collect(),
+        coordinator: Elected::of(&nodes),
         repair: RepairReport { settings: map.layout.repair, progress: nodes::repair_of_all(&nodes) },
         assessment: Assessment::of(map),
         profile: map.profile,

@@ -20,6 +20,9 @@ pub(super) fn text(status: &Status) -> String {
     for range in &status.assessment.lost_slots {
         text.push_str(&format!("lost: slots {}-{}\n", range.first.0, range.last.0));
     }
+    if let Some(coordinator) = &status.coordinator {
+        text.push_str(&coordinator.text());
+    }
     text.push_str(&operations(status));
     text.push('\n');
     text.push_str(&nodes(&status.nodes));
