@@ -25,6 +25,7 @@ pub const STEPS: &[Step] = &[
         run: planted,
     },
     Step { name: "commands", about: "the command line does what the architecture promises", run: commands },
+    Step { name: "etcd", about: "a cluster whose map lives in a real etcd, which is hurt too", run: etcd },
     Step {
         name: "conformance",
         about: "clients and suites that others wrote, against a real cluster; their history checker against ours",
@@ -97,6 +98,10 @@ fn planted() -> Result<(), String> {
 
 fn commands() -> Result<(), String> {
     with_processes(&["command_line", "operations", "scrub"])
+}
+
+fn etcd() -> Result<(), String> {
+    with_processes(&["etcd"])
 }
 
 fn conformance() -> Result<(), String> {

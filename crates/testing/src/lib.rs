@@ -3,9 +3,11 @@
 //! Sees everything, and nothing sees it.
 
 pub mod chaos;
+pub mod etcd_server;
 pub mod linearizability;
 pub mod local_cluster;
 pub mod others;
 pub mod porcupine;
 pub mod recorder;
+pub mod served_cluster;
 pub mod sim;

@@ -278,7 +278,12 @@ pub fn others_dir() -> Result<PathBuf, String> {
 
 /// A run of free ports for the nodes, and one for the coordinator followed by the nodes' HTTP ports.
 fn free_ports(nodes: u16) -> Result<(u16, u16), String> {
-    let needed = 2 * nodes + 1;
+    let base = free_run(2 * nodes + 1)?;
+    Ok((base, base + nodes))
+}
+
+/// The first of `needed` free ports in a row.
+pub(crate) fn free_run(needed: u16) -> Result<u16, String> {
     let mut seed = std::process::id()
         ^ SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     for _ in 0..200 {
@@ -286,7 +291,7 @@ fn free_ports(nodes: u16) -> Result<(u16, u16), String> {
         let span = u32::from(PORTS.end - PORTS.start - needed);
         let base = PORTS.start + u16::try_from((seed >> 8) % span).unwrap_or(0);
         if (base..base + needed).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
-            return Ok((base, base + nodes));
+            return Ok(base);
         }
     }
     Err(format!("no {needed} free ports in a row"))
