@@ -124,6 +124,7 @@ fn plan_nodes(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Vec<
             draining: wanted.is_draining(node),
             can_host: info.alive,
             bytes: told(node).unwrap_or(0),
+            former: Vec::new(),
         }
     };
     map.nodes.iter().map(plan_node).collect()
