@@ -44,6 +44,18 @@ pub enum Bug {
     ResumeFromReceived,
     /// Some primaries go on with a parity that comes back, others begin from nothing.
     MixedLesson,
+    /// A learner takes a part in before the records that the part contains.
+    PartBeforeRecords,
+    /// A primary tells the coordinator that a learner has caught up before it waits for the learner.
+    CaughtUpTooEarly,
+    /// A learner is in sync once one of its primaries has taught it.
+    OneTeacherEnough,
+    /// A failure in the group does not cancel its learners.
+    LearnerSurvivesFailure,
+    /// A primary that has made way goes on serving.
+    ServesAfterHandOver,
+    /// A primary that made way in vain goes on with the lease that it had.
+    LeaseOutlivesHandOver,
     /// A coordinator tells of a change before the change is recorded.
     SentBeforeRecorded,
     /// A node obeys a coordinator that another one has succeeded.
@@ -52,7 +64,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 28] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -73,6 +85,12 @@ impl Bug {
         Self::ScrubOutsideFifo,
         Self::ResumeFromReceived,
         Self::MixedLesson,
+        Self::PartBeforeRecords,
+        Self::CaughtUpTooEarly,
+        Self::OneTeacherEnough,
+        Self::LearnerSurvivesFailure,
+        Self::ServesAfterHandOver,
+        Self::LeaseOutlivesHandOver,
         Self::SentBeforeRecorded,
         Self::OldCoordinatorObeyed,
     ];

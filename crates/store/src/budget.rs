@@ -132,7 +132,7 @@ impl Budget {
         self.total_used().saturating_add(bytes as u64) <= self.extent_limit()
     }
 
-    /// Whether there is room for what is kept only in case that it is of use: one part in [`SPARE_SHARE`] stays free of it.
+    /// Whether there is room for what is kept only in case that it is of use: one part in `SPARE_SHARE` stays free of it.
     #[must_use]
     pub fn has_room_to_spare(&self) -> bool {
         let spare = (self.0.limit / SPARE_SHARE).max(2 * EXTENT_BYTES as u64);

@@ -3,6 +3,8 @@
 
 #[path = "scenarios/late_settle.rs"]
 mod late_settle;
+#[path = "scenarios/vain_hand_over.rs"]
+mod vain_hand_over;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +18,10 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::SettleRepeated => (Focus::SlowLines, 100),
         Bug::ServeBeforeLeaseEnds => (Focus::Anything, 900),
         // Of lessons from nothing there are many where roles move; a parity that only stood still comes back without one.
-        Bug::LessonOutlivesTeacher | Bug::LearnerAppliesUnknown => (Focus::Moves, 150),
+        Bug::LessonOutlivesTeacher
+        | Bug::LearnerAppliesUnknown
+        | Bug::PartBeforeRecords
+        | Bug::LearnerSurvivesFailure => (Focus::Moves, 150),
         Bug::NoFreeze => (Focus::Anything, 300),
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
@@ -58,15 +63,30 @@ fn is_found(bug: Bug) {
 }
 
 /// Bugs that too few seeds meet: a story shows them.
-const TOLD: [Bug; 1] = [Bug::OldCoordinatorObeyed];
+const TOLD: [Bug; 3] = [Bug::OldCoordinatorObeyed, Bug::ServesAfterHandOver, Bug::LeaseOutlivesHandOver];
 
 #[test]
 fn obedience_to_a_former_coordinator_is_found() {
-    plant(Some(Bug::OldCoordinatorObeyed));
-    let told = catch_unwind(late_settle::tell);
+    shows(Bug::OldCoordinatorObeyed, late_settle::tell);
+}
+
+#[test]
+fn a_primary_that_serves_after_it_made_way_is_found() {
+    shows(Bug::ServesAfterHandOver, vain_hand_over::tell);
+}
+
+#[test]
+fn a_lease_that_outlives_a_hand_over_is_found() {
+    shows(Bug::LeaseOutlivesHandOver, vain_hand_over::tell);
+}
+
+/// The story ends badly with the bug, and well without.
+fn shows(bug: Bug, story: fn()) {
+    plant(Some(bug));
+    let told = catch_unwind(story);
     plant(None);
-    assert!(told.is_err(), "a late Settle must do harm where nodes obey it");
-    late_settle::tell();
+    assert!(told.is_err(), "{bug:?} must do harm");
+    story();
 }
 
 macro_rules! planted {
@@ -106,5 +126,9 @@ planted! {
     a_scrub_beside_the_stream_is_found: ScrubOutsideFifo;
     a_return_from_what_was_only_received_is_found: ResumeFromReceived;
     a_lesson_of_which_one_half_resumes_is_found: MixedLesson;
+    a_part_before_its_records_is_found: PartBeforeRecords;
+    a_learner_that_nobody_waits_for_is_found: CaughtUpTooEarly;
+    a_learner_that_one_primary_has_taught_is_found: OneTeacherEnough;
+    a_learner_that_survives_a_failure_is_found: LearnerSurvivesFailure;
     news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
 }

@@ -71,6 +71,9 @@ pub(super) fn declare_lost(view: &mut GroupView) {
 /// A failure in the group: learners start again from nothing when it is over. A whole mirror whose role has no primary stays:
 /// it may take it over.
 pub(super) fn cancel_learners(view: &mut GroupView) {
+    if crate::planted(crate::Bug::LearnerSurvivesFailure) {
+        return;
+    }
     let data = &view.data;
     let is_needed = |learner: &Learner| {
         let role = data.get(usize::from(learner.role.0));

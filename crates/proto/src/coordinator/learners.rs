@@ -129,7 +129,8 @@ impl Coordinator {
         if lesson == *newest {
             ended.insert(member.role);
         }
-        let needed = if row.is_some() { k } else { 1 };
+        let all = row.is_some() && !crate::planted(crate::Bug::OneTeacherEnough);
+        let needed = if all { k } else { 1 };
         if ended.len() < needed {
             return;
         }

@@ -44,7 +44,7 @@ impl Primary {
 
     /// Whether it keeps still.
     pub(super) fn is_handing_over(&self) -> bool {
-        self.handing_over.is_some()
+        self.handing_over.is_some() && !crate::planted(crate::Bug::ServesAfterHandOver)
     }
 
     /// Says that nothing is under way any more, once per question.
@@ -75,7 +75,9 @@ impl Primary {
     /// The coordinator may have fenced the role on the strength of the answer, so the old lease is worth nothing.
     fn go_on(&mut self, now: Time) {
         self.handing_over = None;
-        self.renounce_lease(now);
+        if !crate::planted(crate::Bug::LeaseOutlivesHandOver) {
+            self.renounce_lease(now);
+        }
     }
 
     fn has_whole_mirror(&self, since: ViewVersion) -> bool {

@@ -190,13 +190,15 @@ impl Primary {
         let (group, role, term) = (self.member.group, self.member.role, self.term);
         let now = context.now.time;
         let committed = self.committed;
+        let early = crate::planted(crate::Bug::CaughtUpTooEarly);
         for learner in &mut self.learners {
             let has_all =
                 |peer: &ParityPeer| peer.id() == (learner.role, learner.host) && peer.acked() >= committed;
-            if !self.parities.iter().any(has_all) {
+            if !early && !self.parities.iter().any(has_all) {
                 continue;
             }
-            let Some(teaching) = learner.lesson.as_mut().filter(|t| t.peer.is_none()) else { continue };
+            let ended = |t: &&mut Teaching| t.peer.is_none() || early && t.next == Next::Answer;
+            let Some(teaching) = learner.lesson.as_mut().filter(ended) else { continue };
             if teaching.reported.is_none_or(|at| now.since(at) >= context.timing.retry_us) {
                 teaching.reported = Some(now);
                 let (learner, lesson) = (learner.role, teaching.lesson);

@@ -22,6 +22,8 @@ pub struct Failure {
 pub struct Stats {
     /// Events of any kind.
     pub events: u64,
+    /// Messages that processes were given: of each other, and of and to coordinators.
+    pub messages: u64,
     /// Calls that were answered.
     pub answered: u64,
     /// Calls whose outcome nobody knows.
@@ -92,6 +94,7 @@ impl Stats {
     pub fn add(&mut self, other: &Self) {
         for (sum, more) in [
             (&mut self.events, other.events),
+            (&mut self.messages, other.messages),
             (&mut self.answered, other.answered),
             (&mut self.unknown, other.unknown),
             (&mut self.refused, other.refused),
@@ -130,6 +133,7 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             events,
+            messages,
             answered,
             unknown,
             refused,
@@ -142,7 +146,10 @@ impl fmt::Display for Stats {
             resumed,
             ..
         } = self;
-        writeln!(f, "{events} events; calls: {answered} answered, {unknown} unknown, {refused} refused")?;
+        writeln!(
+            f,
+            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused"
+        )?;
         writeln!(
             f,
             "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} roles lost, {} coordinators after the first, {} resigned",

@@ -17,4 +17,5 @@ mod repair;
 mod scrub;
 mod succession;
 mod takeover;
+mod vain_hand_over;
 mod zombie;

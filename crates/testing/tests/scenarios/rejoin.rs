@@ -60,7 +60,9 @@ fn a_parity_that_stood_still_goes_on_from_what_it_had() {
     let (count, bytes, instead_of) = story.resumed();
     assert_eq!(count, 1);
     assert!(instead_of > 150_000 && bytes < instead_of / 50, "{bytes} instead of {instead_of}");
-    assert!(story.taught_bytes() - taught <= bytes, "nothing else has travelled");
+    let taught = story.taught_bytes() - taught;
+    // Beside the records only lists of extents.
+    assert!(taught < bytes + 100, "{taught} bytes taught, {bytes} of them records");
     story.fill(KEYS);
     assert_eq!(story.get(key).as_deref(), Some("while it slept"));
     is_worth_a_parity(story);

@@ -42,6 +42,7 @@ impl World {
         match parcel {
             Parcel::Up(peer) => self.give(node, Input::LinkUp { shard, wire: wire as u32, peer }),
             Parcel::Message(message) => {
+                self.stats.messages += 1;
                 let from = self.nodes[from / self.options.shards].id;
                 self.give(node, Input::Peer { shard, from, message });
             }
@@ -199,6 +200,7 @@ impl World {
         let from = state.id;
         if let Some(message) = state.line.up.pop_front() {
             self.digest.mix(self.now ^ (node as u64) << 50);
+            self.stats.messages += 1;
             let to = self.nodes[node].line.to;
             self.give_coordinator(to, CoordinatorInput::Message(from, message));
         }
@@ -232,6 +234,7 @@ impl World {
             return;
         }
         if let Some(message) = line.down.pop_front() {
+            self.stats.messages += 1;
             self.digest.mix(self.now ^ (node as u64) << 52);
             self.give(node, Input::Coordinator(message));
         }
