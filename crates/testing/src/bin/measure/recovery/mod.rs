@@ -164,15 +164,19 @@ fn lose_loaded(cluster: &LocalCluster, arguments: &Arguments, copy: f64) -> Resu
 
 /// A cluster of five nodes and `spares` with so much in it.
 fn filled(gib: u32, spares: u16, flags: &[&str]) -> Result<LocalCluster, String> {
-    let mib = gib * 1024 * 6 / 10 + 512;
     let flags = ["--evict", "none"].iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
-    let options = Options { spares, memory: format!("{mib}MiB"), flags, ..Options::default() };
+    let options = Options { spares, memory: memory(gib), flags, ..Options::default() };
     let cluster = LocalCluster::start(&options)?;
     wait_until_calm(&cluster, usize::from(cluster.node_count()), REPAIR_LIMIT)?;
     let keys = (u64::from(gib) << 30) / (4 * KIB);
     let load = ["bench", "load", "--http", "{http}", "--value-size", "4KiB", "--depth", "4", "--keys"];
     let (status, _, error) = cluster.gestalt(&[&load[..], &[&keys.to_string()]].concat())?;
     if status.success() { Ok(cluster) } else { Err(error) }
+}
+
+/// A node's memory, so that five can hold so much.
+fn memory(gib: u32) -> String {
+    format!("{}MiB", gib * 400 + 200)
 }
 
 /// Two nodes join five under load.
@@ -182,8 +186,7 @@ pub fn growth(arguments: &Arguments) -> Result<(), String> {
     let load = Load::start(&cluster.all_memcached(), arguments.clients, arguments.rate)?;
     thread::sleep(CALM);
     let joined = Instant::now();
-    let memory = format!("{}MiB", gib * 1024 * 6 / 10 + 512);
-    let _joiners = [cluster.join(5, &memory)?, cluster.join(6, &memory)?];
+    let _joiners = [cluster.join(5, &memory(gib))?, cluster.join(6, &memory(gib))?];
     let took = wait_until_calm(&cluster, 7, REPAIR_LIMIT)?;
     let spread = joined + took;
     thread::sleep(CALM);
