@@ -85,7 +85,8 @@ pub struct Limits {
     pub parked_requests: usize,
     /// Repair sessions that one stand-in keeps open for requests.
     pub demand_sessions: usize,
-    /// Repair sessions that one stand-in keeps open for its background sweep.
+    /// Repair sessions that one stand-in keeps open for its background sweep. What is under way in the background waits in the
+    /// same queues as requests: two are enough that neither end is idle, and more is what clients feel.
     pub sweep_sessions: usize,
     /// Sessions that one parity keeps open for others.
     pub parity_sessions: usize,
@@ -93,7 +94,7 @@ pub struct Limits {
     pub scrub_sessions: usize,
     /// Bytes of an index replica in one message.
     pub index_part_bytes: usize,
-    /// Parts of a learner's lesson that one primary has under way.
+    /// Parts of a learner's lesson that one primary has under way; as few, for the same reason.
     pub lesson_parts: usize,
 }
 
@@ -107,11 +108,11 @@ impl Default for Limits {
             log_records: 16_384,
             parked_requests: 65_536,
             demand_sessions: 64,
-            sweep_sessions: 4,
+            sweep_sessions: 2,
             parity_sessions: 1024,
             scrub_sessions: 2,
             index_part_bytes: 256 * 1024,
-            lesson_parts: 16,
+            lesson_parts: 2,
         }
     }
 }

@@ -400,7 +400,8 @@ impl DataStore {
         if totals.live == 0 && totals.pending == 0 { Shortage::Full } else { Shortage::Reclaim }
     }
 
-    /// The lowest extent that is not committed, if the area may grow and the budget has room for one.
+    /// The lowest extent that is neither committed nor waits for repair, if the area may grow and the budget has room for one.
+    /// What waits for repair holds little that is free, and a stand-in would have to ask for one such extent after another.
     fn next_extent(&mut self) -> Option<u32> {
         if !self.growth.open || !self.charge.budget().has_room_for_extent(EXTENT_BYTES) {
             return None;
@@ -409,7 +410,7 @@ impl DataStore {
         while self.growth.next < end && self.area.is_committed(self.growth.next) {
             self.growth.next += 1;
         }
-        (self.growth.next < end).then_some(self.growth.next)
+        (self.growth.next..end).find(|extent| !self.area.is_committed(*extent) && !self.awaits_repair(*extent))
     }
 
     /// Every slot that is handed out may become an entry.

@@ -72,6 +72,12 @@ impl DataStore {
         if self.area.covers(start, len) { self.area.bytes(start, len) } else { &ZEROS[..len] }
     }
 
+    /// Whether a page of `extent` is absent.
+    pub(super) fn awaits_repair(&self, extent: u32) -> bool {
+        let first = extent * PAGES_PER_EXTENT;
+        self.absent.first_present(first).is_some_and(|page| page < first + PAGES_PER_EXTENT)
+    }
+
     /// The first absent pages of `len` bytes at `start`: at most 16, within one run.
     pub(super) fn absent_within(&self, start: usize, len: usize) -> Option<PageRange> {
         if self.absent.is_empty() {

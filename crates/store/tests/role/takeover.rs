@@ -106,6 +106,29 @@ fn a_stand_in_serves_writes_before_it_is_repaired() {
 }
 
 #[test]
+fn a_stand_in_grows_at_once_beyond_what_waits_for_repair() {
+    let mut role = Role::new(8, Eviction::None, LIMIT);
+    for i in 0..4_000u32 {
+        role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();
+    }
+    role.commit_all();
+    let used = role.store.extents().count() as u32;
+    let mut role = stand_in(role);
+    let mut asked_for = Vec::new();
+    for _ in 0..100 {
+        match role.store.allocate(1100) {
+            Ok(_) => {}
+            Err(Shortage::Extent(extent)) => {
+                asked_for.push(extent);
+                role.store.commit_extent(extent).unwrap();
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(asked_for, [used], "one question to the parities, for the first extent that was never used");
+}
+
+#[test]
 fn a_full_cache_goes_on_evicting_while_it_is_repaired() {
     let mut role = Role::new(2, Eviction::Clock, LIMIT);
     for i in 0..3000u32 {
