@@ -8,6 +8,7 @@ pub mod coordinator;
 pub mod host;
 
 mod config;
+mod entrance;
 mod outbox;
 mod pace;
 mod parity;
@@ -18,6 +19,7 @@ mod size;
 
 pub use config::{Limits, Now, Timing};
 pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig, ResumeError};
+pub use entrance::{Entrance, Patience};
 pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostStats, Read, Submitted, Token};
 pub use parity::ScrubFinding;

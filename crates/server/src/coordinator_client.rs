@@ -3,11 +3,13 @@
 //! A heartbeat says that *all* workers run: while one has been silent for a lease, none is sent, and the coordinator
 //! does what it does for a dead node.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cluster::ClusterMap;
+use cluster::{ClusterMap, Epoch, HostId};
+use proto::{Entrance, Patience};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -23,12 +25,12 @@ use crate::{NodeExit, net};
 
 /// Stays connected, for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
-    let mut pause = REDIAL_MIN;
+    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::default());
     let mut place = shared.coordinator_at.subscribe();
     loop {
         let Ok(Some(authority)) = place.wait_for(Option::is_some).await.map(|at| at.clone()) else { return };
         place.mark_unchanged();
-        match connect(&shared, &authority).await {
+        match connect(&shared, &authority, &mut entrance).await {
             Ok(mut session) => {
                 pause = REDIAL_MIN;
                 tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
@@ -61,7 +63,11 @@ fn give_up_on_another_version(shared: &Shared, error: &StreamError) {
     }
 }
 
-async fn connect(shared: &Arc<Shared>, authority: &str) -> Result<Session, StreamError> {
+async fn connect<'a>(
+    shared: &Arc<Shared>,
+    authority: &str,
+    entrance: &'a mut Entrance,
+) -> Result<Session<'a>, StreamError> {
     let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(authority));
     let stream = connecting.await.map_err(|_| StreamError::Silent)??;
     net::tune_peer(&stream, net::silence(&shared.config.timing));
@@ -71,20 +77,22 @@ async fn connect(shared: &Arc<Shared>, authority: &str) -> Result<Session, Strea
         reader: FrameReader::new(read),
         writer: write,
         out: FrameBuffer::new(shared.host),
+        entrance,
     };
     session.out.push(&ToCoordinator::Register(shared.registration()));
     session.write().await?;
     Ok(session)
 }
 
-struct Session {
+struct Session<'a> {
     shared: Arc<Shared>,
     reader: FrameReader,
     writer: OwnedWriteHalf,
     out: FrameBuffer,
+    entrance: &'a mut Entrance,
 }
 
-impl Session {
+impl Session<'_> {
     /// Until the connection is lost.
     async fn run(
         &mut self,
@@ -124,6 +132,10 @@ impl Session {
             tracing::error!(silence_us, "a worker is stuck: no heartbeat");
             return Ok(());
         }
+        if self.entrance.asks_again() {
+            self.out.push(&ToCoordinator::Register(self.shared.registration()));
+            return self.write().await;
+        }
         let (host, map, load) = (self.shared.host, self.shared.map_version(), self.shared.load());
         self.out.push(&ToCoordinator::Heartbeat { host, map, load });
         self.write().await
@@ -140,7 +152,14 @@ impl Session {
         let Message::FromCoordinator(message) = message else { return Err(StreamError::Unexpected) };
         self.shared.coordinator_connected.store(true, Ordering::Relaxed);
         match &message {
-            FromCoordinator::Alive => return Ok(()),
+            FromCoordinator::Alive => {
+                self.enter();
+                return Ok(());
+            }
+            FromCoordinator::Occupied { by, peer, lease_us, epoch } => {
+                self.wait_for_place((*by, *peer), *lease_us, *epoch);
+                return Ok(());
+            }
             FromCoordinator::Refused(text) => {
                 self.shared.end(NodeExit::Refused(text.clone()));
                 return Ok(());
@@ -150,6 +169,7 @@ impl Session {
                     self.shared.end(NodeExit::WrongCluster(text));
                     return Ok(());
                 }
+                self.enter();
                 adopt_map(&self.shared, map);
             }
             FromCoordinator::View(view) => adopt_view(&self.shared, view),
@@ -162,6 +182,33 @@ impl Session {
             | FromCoordinator::HandOver { .. } => (),
         }
         self.hand_over(&message)
+    }
+
+    fn enter(&mut self) {
+        if self.entrance.admitted() {
+            self.shared.waits_for_place.store(false, Ordering::Relaxed);
+            tracing::info!(node = %self.shared.host.node, "its place is free: registered");
+        }
+    }
+
+    /// Process `by` has the id of this one: waits, and ends if that one lives.
+    fn wait_for_place(&mut self, (by, peer): (HostId, SocketAddr), lease_us: u64, epoch: Epoch) {
+        let taken = format!("{} is already here as another process ({by}, at {peer})", by.node);
+        if self.shared.map().is_some() {
+            return self.shared.end(NodeExit::Refused(format!("{taken}, which has taken its place")));
+        }
+        match self.entrance.occupied(self.shared.clock.time(), lease_us, epoch) {
+            Patience::Begins(most_us) => {
+                self.shared.waits_for_place.store(true, Ordering::Relaxed);
+                let [lease, most] = [lease_us, most_us].map(Duration::from_micros);
+                tracing::warn!("{taken}: waiting until its lease of {lease:?} has run out, {most:?} at most");
+            }
+            Patience::Lasts => (),
+            Patience::Ends => {
+                let remedy = "stop it first, or give this one another --node";
+                self.shared.end(NodeExit::Refused(format!("{taken}, and that one lives: {remedy}")));
+            }
+        }
     }
 
     /// To every worker.

@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     /// For the coordinator, from all workers.
     pub to_coordinator: mpsc::Sender<ToCoordinator>,
     pub coordinator_connected: AtomicBool,
+    /// Another process has this one's place in the cluster.
+    pub waits_for_place: AtomicBool,
     /// `host:port` of the coordinator; none before it is known.
     pub coordinator_at: watch::Sender<Option<String>>,
     /// If the coordinator is elected.
@@ -154,6 +156,7 @@ impl Shared {
             exit: watch::Sender::new(None),
             to_coordinator,
             coordinator_connected: AtomicBool::new(false),
+            waits_for_place: AtomicBool::new(false),
             coordinator_at,
             election,
             desk: Desk::default(),

@@ -310,6 +310,9 @@ impl MemoryStatus {
 /// Why a node does not serve as it should; empty if it does.
 fn reasons(shared: &Shared, map: Option<&ClusterMap>, snapshots: &[WorkerSnapshot]) -> Vec<String> {
     let Some(map) = map else {
+        if shared.waits_for_place.load(Ordering::Relaxed) {
+            return vec![format!("{} is here as another process, and its lease runs", shared.host.node)];
+        }
         return vec!["no map yet: the cluster has not formed, or the coordinator is away".to_owned()];
     };
     let mut reasons = Vec::new();

@@ -363,6 +363,41 @@ fn certificates(dir: &Path, name: &str) -> TlsFiles {
 }
 
 #[test]
+fn a_node_that_is_started_again_within_its_lease_comes_in_and_a_second_one_beside_it_does_not() {
+    let etcd = EtcdServer::start(None).unwrap();
+    let mut cluster = five(&etcd);
+    let leader = cluster.leader().unwrap();
+    let other = (leader + 1) % 5;
+    for node in [other, leader] {
+        cluster.kill_node(node);
+        cluster.start_node(node, &[]).unwrap();
+        eventually("waiting", || cluster.log(node).contains("is already here as another process"));
+        let took = eventually("in again", || cluster.status(node)["ready"] == true);
+        println!("in again after {took:?}");
+        eventually("all ready", || is_ready(&cluster));
+    }
+    let key = |node: u16| {
+        let value = etcd.ctl(&["get", "--print-value-only", &format!("/gestalt/gestalt/nodes/{node}")], b"");
+        String::from_utf8(value.unwrap()).unwrap()
+    };
+    let is_of = |cluster: &ServedCluster, node: u16| {
+        key(node).contains(&cluster.status(node)["node"]["incarnation"].to_string())
+    };
+    eventually("keys of the new processes", || (0..5).all(|node| is_of(&cluster, node)));
+
+    let mut second = ServedCluster::start(options(&etcd, 5, "rs(3+2)", &[])).unwrap();
+    eventually("waiting", || (0..5).all(|node| second.log(node).contains("waiting until its lease")));
+    second.signal(4, Signal::SIGTERM);
+    assert_eq!(second.ended(4, PATIENCE).unwrap().code(), Some(0), "{}", second.log(4));
+    for node in 0..4 {
+        assert_eq!(second.ended(node, PATIENCE).unwrap().code(), Some(2), "{}", second.log(node));
+        assert!(second.log(node).contains("and that one lives: stop it first"), "{}", second.log(node));
+    }
+    assert!(is_ready(&cluster) && cluster.running().len() == 5);
+    assert!((0..5).all(|node| is_of(&cluster, node)), "nor has it taken a key");
+}
+
+#[test]
 fn a_node_waits_for_etcd_and_one_that_does_not_fit_is_refused() {
     let mut etcd = EtcdServer::prepare(None).unwrap();
     let mut cluster = ServedCluster::start(options(&etcd, 3, "rs(2+1)", &[])).unwrap();

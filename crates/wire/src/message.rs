@@ -7,6 +7,7 @@ use cluster::{
     NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::SmallVec;
+use std::net::SocketAddr;
 use store::{Addr, IndexOp, PageRange};
 
 use crate::op::{Outcome, Request};
@@ -515,7 +516,7 @@ pub enum FromCoordinator {
     Map(ClusterMap),
     /// A group's newest view.
     View(GroupView),
-    /// Registration is refused; the node exits with this message.
+    /// Registration is refused for good; the node exits with this message.
     Refused(String),
     /// Recovery: accept nothing below `term` from `role` any more, and say what you have.
     Fence {
@@ -568,6 +569,18 @@ pub enum FromCoordinator {
         id: u64,
         /// What came of it.
         reply: AdminReply,
+    },
+    /// Not yet: another process has the node's id, and its lease runs. It may be the node's former one, which nobody has seen
+    /// end; then the place is free when that lease has run out. The node registers again.
+    Occupied {
+        /// The process that has it.
+        by: HostId,
+        /// Where peers reach that one.
+        peer: SocketAddr,
+        /// The cluster's lease.
+        lease_us: u64,
+        /// The coordinator that says so.
+        epoch: Epoch,
     },
 }
 

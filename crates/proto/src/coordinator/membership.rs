@@ -89,8 +89,12 @@ impl Coordinator {
     /// A process introduces itself.
     pub(super) fn register(&mut self, now: Now, registration: Registration) {
         let host = registration.info.host;
-        if let Some(reason) = self.refusal(now, &registration) {
+        if let Some(reason) = self.refusal(&registration) {
             return self.send(host, FromCoordinator::Refused(reason));
+        }
+        if let Some(occupied) = self.occupied(now, host) {
+            self.store.hear(now, host);
+            return self.send(host, occupied);
         }
         if let Some(before) = self.nodes.get(&host.node).map(|node| node.info.host)
             && before != host
@@ -128,7 +132,17 @@ impl Coordinator {
         self.nodes.values().filter(|node| node.entry == Entry::Founder).map(|node| node.info.host)
     }
 
-    fn refusal(&self, now: Now, registration: &Registration) -> Option<String> {
+    /// Whether `host` has to wait, because another process has its name and its lease runs.
+    fn occupied(&self, now: Now, host: HostId) -> Option<FromCoordinator> {
+        let lease_us = self.config.timing.node_lease_us;
+        let node = self.nodes.get(&host.node).filter(|node| node.info.host != host && node.is_leased())?;
+        let (by, peer) = (node.info.host, node.info.peer);
+        let lasts = now.time.since(node.last_heard) < lease_us;
+        lasts.then_some(FromCoordinator::Occupied { by, peer, lease_us, epoch: self.epoch })
+    }
+
+    /// Why the process is not one for this cluster, and will not be later either.
+    fn refusal(&self, registration: &Registration) -> Option<String> {
         let info = &registration.info;
         let id = info.host.node;
         if let Some(reason) = self.unmet(registration) {
@@ -137,12 +151,6 @@ impl Coordinator {
         match self.nodes.get(&id) {
             Some(node) if node.info.host == info.host && node.liveness == Liveness::Fenced => {
                 Some(Self::fenced_refusal())
-            }
-            Some(node) if node.info.host != info.host && node.is_leased() => {
-                let heard = now.time.since(node.last_heard);
-                (heard < self.config.timing.node_lease_us).then(|| {
-                    format!("{id} is already here as another process; stop it first, or wait until its lease has run out")
-                })
             }
             None if registration.expect.entry == Entry::Joiner => None,
             None if self.map.is_none() && self.founders().count() >= usize::from(self.config.nodes) => {

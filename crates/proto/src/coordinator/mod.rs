@@ -13,6 +13,8 @@ mod complaints;
 mod decide;
 mod learners;
 mod membership;
+#[cfg(test)]
+mod place_tests;
 mod records;
 mod recovery;
 mod store_view;

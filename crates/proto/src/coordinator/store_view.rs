@@ -22,6 +22,13 @@ impl StoreView {
             *found_by = *found_by + late;
         }
     }
+
+    /// `host` was heard, although it has no place among the nodes yet: it waits for one.
+    pub(super) fn hear(&mut self, now: Now, host: HostId) {
+        if let Some(found_by) = self.alive.get_mut(&host) {
+            *found_by = now.time.max(*found_by);
+        }
+    }
 }
 
 impl Coordinator {

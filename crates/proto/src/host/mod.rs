@@ -174,7 +174,10 @@ impl Host {
             FromCoordinator::HandOver { group, role, term, since, asked_at, epoch } => {
                 self.handle_hand_over(now, MemberId { group, role }, term, (since, asked_at, epoch));
             }
-            FromCoordinator::Alive | FromCoordinator::Refused(_) | FromCoordinator::Admin { .. } => {}
+            FromCoordinator::Alive
+            | FromCoordinator::Refused(_)
+            | FromCoordinator::Occupied { .. }
+            | FromCoordinator::Admin { .. } => {}
         }
         self.settle(now);
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ClusterId, HostId, NodeInfo};
-use etcd::{Change, Entry, Range};
+use cluster::{ClusterId, HostId, NodeId, NodeInfo};
+use etcd::{Change, Entry, LeaseId, Range};
 use proto::{Coordinator, Now};
 use wire::record::Record;
 
@@ -108,6 +108,22 @@ impl Mirror {
         (alive, garbage)
     }
 
+    /// The revision of the key of `node` that a process with `lease` may replace with its own; 0 if there is no key. None if
+    /// the key is its own, or of another process that it may not replace.
+    pub(crate) fn claim(
+        &self,
+        node: NodeId,
+        lease: LeaseId,
+        may_replace: impl FnOnce(HostId) -> bool,
+    ) -> Option<i64> {
+        let Some(entry) = self.entries.get(&format!("{NODES}{}", node.0)) else { return Some(0) };
+        if entry.lease == Some(lease) {
+            return None;
+        }
+        let other = serde_json::from_slice::<NodeInfo>(&entry.value);
+        other.map_or(true, |info| may_replace(info.host)).then_some(entry.mod_revision)
+    }
+
     /// The entries of records, by their own keys.
     pub(crate) fn records(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.below(RECORDS).map(|(name, entry)| (&name[RECORDS.len()..], entry))
@@ -188,6 +204,22 @@ mod tests {
         assert!(check(&[], None).is_ok() && check(&[("config", CONFIG)], Some(5)).is_ok());
         assert!(check(&[("config", CONFIG)], Some(6)).unwrap_err().why.contains("another cluster"));
         assert!(check(&[], Some(5)).unwrap_err().why.contains("missing"));
+    }
+
+    #[test]
+    fn a_process_keeps_its_key_and_takes_that_of_an_older_one() {
+        let host = HostId { node: NodeId(1), incarnation: cluster::Incarnation(4) };
+        let nowhere = "127.0.0.1:1".parse().unwrap();
+        let (peer, memcached, http) = (nowhere, nowhere, nowhere);
+        let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
+        let mut entry = entry("nodes/1", &serde_json::to_vec(&info).unwrap(), 7);
+        entry.lease = Some(LeaseId(5));
+        let mirror = Mirror::of(&Keys::new("c"), Range { entries: vec![entry], revision: 9 });
+        let claim =
+            |node, lease, may| mirror.claim(NodeId(node), LeaseId(lease), |other| other == host && may);
+        assert_eq!(claim(1, 5, true), None, "its own");
+        assert_eq!((claim(1, 6, true), claim(1, 6, false)), (Some(7), None));
+        assert_eq!(claim(2, 6, false), Some(0), "nobody has it");
     }
 
     #[test]

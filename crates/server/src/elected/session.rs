@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use etcd::{Error, LeaseId, Op, Txn};
+use cluster::HostId;
+use etcd::{Compare, Error, LeaseId, Op, Txn};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -63,24 +64,43 @@ impl Candidate {
             mirror: RefCell::new(mirror),
             changed: Notify::new(),
         };
-        session.put_node().await?;
+        session.claim_key().await?;
         tracing::info!(node = %self.shared.host.node, %lease, ?ttl, "lease at etcd");
         tokio::select! {
             ended = session.keep_alive() => Err(ended),
             ended = session.follow() => Err(ended),
+            ended = session.keep_key() => Err(ended),
             never = session.govern() => match never {},
         }
     }
 }
 
 impl Session<'_> {
-    /// The node's own key, which says for as long as the lease lasts that it lives, and where.
-    async fn put_node(&self) -> Result<(), Error> {
+    /// Keeps the node's own key, which says for as long as the lease lasts that it lives, and where.
+    async fn keep_key(&self) -> Ended {
+        loop {
+            sleep(ETCD_REST).await;
+            match self.claim_key().await {
+                Err(error) if !error.is_outage() => return Ended::Etcd(error),
+                Ok(()) | Err(_) => (),
+            }
+        }
+    }
+
+    /// Puts the node's own key, unless that is there, or another process has it by right. If somebody is faster it is seen to
+    /// the next time.
+    async fn claim_key(&self) -> Result<(), Error> {
         let shared = &self.candidate.shared;
+        let may_replace =
+            |other: HostId| shared.map().is_some() && other.incarnation < shared.host.incarnation;
+        let Some(seen) = self.mirror.borrow().claim(shared.host.node, self.lease, may_replace) else {
+            return Ok(());
+        };
         let key = self.candidate.keys.node(shared.host.node);
         let value = serde_json::to_vec(&shared.info()).unwrap_or_default();
+        let compares = vec![Compare::Changed(key.clone(), seen)];
         let ops = vec![Op::Put { key, value, lease: Some(self.lease) }];
-        self.candidate.client.txn(Txn { compares: Vec::new(), ops }).await.map(drop)
+        self.candidate.client.txn(Txn { compares, ops }).await.map(drop)
     }
 
     /// Renews the lease until that fails for as long as it lasts.

@@ -2,12 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
-use cluster::{ClusterId, NodeId, Profile};
-use server::{Node, NodeConfig, NodeExit, StartError};
+use cluster::{ClusterId, HostId, NodeId, Profile};
+use proto::Timing;
+use server::{Node, NodeConfig, NodeExit, NodeHandle, StartError};
 use wire::frame::{Encoder, LinkHello, LinkMessage};
 
 use crate::harness::{Cluster, Plan, coordinator, eventually, http_get, wait_until_ready};
+
+/// A lease that a test can wait for.
+const LEASE: Duration = Duration::from_secs(2);
+const SHORT: Timing = Timing::from_lease(2_000_000);
 
 #[test]
 fn a_port_in_use_is_named() {
@@ -48,19 +54,101 @@ fn a_node_of_other_expectations_ends_with_the_reason() {
 }
 
 #[test]
-fn one_node_too_many_is_refused_with_the_reason() {
-    let plan = Plan { nodes: 2, profile: "rs(1+1)", groups: 2, ..Plan::default() };
+fn two_living_processes_of_one_id_end_with_the_second_one_refused() {
+    let plan = Plan { timing: SHORT, nodes: 1, profile: "none", groups: 1, ..Plan::default() };
+    let cluster = Cluster::of(&plan, |_| ());
+    let living = cluster.nodes[0].host();
+    let second = Node::start(config_of(0, &plan, &cluster)).unwrap();
+    let began = Instant::now();
+    waits_for_its_place(&second);
+    let exit = second.wait();
+    let why = format!("already here as another process ({living}, at {})", cluster.nodes[0].addresses().peer);
+    assert!(matches!(&exit, NodeExit::Refused(text) if text.contains(&why)), "{exit:?}");
+    assert!(exit.reason().contains("that one lives: stop it first"), "{exit:?}");
+    assert!(began.elapsed() > 3 * LEASE, "it does not give up before a dead one's place would be free");
+    assert_eq!(known_process(&cluster, 0), (living, true), "the first one keeps its place");
+    wait_until_ready(cluster.nodes[0].addresses().http);
+    cluster.client(0).ask("set a 0 0 1\r\nx\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
+fn a_node_that_is_started_again_within_its_lease_comes_in_when_that_has_run_out() {
+    let plan = Plan { timing: SHORT, ..Plan::default() };
+    let mut cluster = Cluster::of(&plan, |_| ());
+    let former = cluster.nodes.remove(4);
+    let was = former.host();
+    // Nobody tells the coordinator.
+    former.stop();
+    let again = Node::start(config_of(4, &plan, &cluster)).unwrap();
+    waits_for_its_place(&again);
+    assert_eq!(known_process(&cluster, 4), (was, true));
+    let began = Instant::now();
+    wait_until_ready(again.addresses().http);
+    println!("it is in after {:?}", began.elapsed());
+    assert_eq!(known_process(&cluster, 4), (again.host(), true));
+    assert_eq!(again.stop(), NodeExit::Stopped);
+}
+
+#[test]
+fn a_node_that_waits_for_its_place_can_be_stopped() {
+    // Much longer than the test may take.
+    let plan = Plan {
+        timing: Timing::from_lease(600_000_000),
+        nodes: 1,
+        profile: "none",
+        groups: 1,
+        ..Plan::default()
+    };
+    let mut cluster = Cluster::of(&plan, |_| ());
+    cluster.nodes.remove(0).stop();
+    let again = Node::start(config_of(0, &plan, &cluster)).unwrap();
+    waits_for_its_place(&again);
+    assert_eq!(again.stop(), NodeExit::Stopped);
+}
+
+#[test]
+fn before_the_cluster_has_formed_a_place_is_waited_for_too() {
+    let plan = Plan { timing: SHORT, nodes: 2, profile: "rs(1+1)", groups: 2, ..Plan::default() };
     let server = coordinator(&plan);
-    let start = |id| Node::start(NodeConfig::local(NodeId(id), server.address())).unwrap();
-    let first = start(0);
-    let twin = start(0);
-    let exit = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        tokio::select! {
-            exit = first.ended() => exit,
-            exit = twin.ended() => exit,
-        }
+    let start = |id| {
+        let mut config = NodeConfig::local(NodeId(id), server.address());
+        config.timing = plan.timing;
+        Node::start(config).unwrap()
+    };
+    let former = start(0);
+    eventually(
+        "registered",
+        || {
+            if server.status().registered.is_empty() { Err(String::new()) } else { Ok(()) }
+        },
+    );
+    former.stop();
+    let again = start(0);
+    waits_for_its_place(&again);
+    let other = start(1);
+    wait_until_ready(again.addresses().http);
+    wait_until_ready(other.addresses().http);
+}
+
+/// How node `id` of a cluster of this plan is started.
+fn config_of(id: u16, plan: &Plan, cluster: &Cluster) -> NodeConfig {
+    let mut config = NodeConfig::local(NodeId(id), cluster.coordinator.address());
+    config.timing = plan.timing;
+    config
+}
+
+fn waits_for_its_place(node: &NodeHandle) {
+    eventually("waiting", || {
+        let (_, body) = http_get(node.addresses().http, "/readyz");
+        if body.contains("is here as another process") { Ok(()) } else { Err(body) }
     });
-    assert!(matches!(&exit, NodeExit::Refused(text) if text.contains("already here")), "{exit:?}");
+}
+
+/// The process that the coordinator's map has for node `id`, and whether it is alive.
+fn known_process(cluster: &Cluster, id: u16) -> (HostId, bool) {
+    let map = cluster.coordinator.status().map.expect("a map");
+    let info = map.node(NodeId(id)).expect("one of its nodes");
+    (info.host, info.alive)
 }
 
 #[test]

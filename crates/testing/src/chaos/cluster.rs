@@ -28,17 +28,10 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Longest wait for a page of a process that may be stopped.
 const PAGE_LIMIT: Duration = Duration::from_millis(400);
 
-/// Exit code of a node that the coordinator would not have.
-const UNREACHABLE: i32 = 2;
-/// And what it says.
-const REFUSED: &str = "already here as another process";
-
 /// A process that has ended although nobody wanted it.
 pub struct End {
     /// Which node, none for the coordinator.
     pub node: Option<u16>,
-    /// Whether the coordinator would not have it yet, because its former self has a lease.
-    pub was_refused: bool,
     /// What happened.
     pub text: String,
 }
@@ -208,18 +201,9 @@ impl Cluster {
         let nodes = (0..).map(Some).zip(&mut self.nodes);
         let ended = |(node, process): (Option<u16>, &mut Process)| {
             let status = process.unexpected_end()?;
-            let was_refused = status.code() == Some(UNREACHABLE) && process.last_line().contains(REFUSED);
-            Some(End { node, was_refused, text: format!("{} has ended by itself: {status}", process.name()) })
+            Some(End { node, text: format!("{} has ended by itself: {status}", process.name()) })
         };
         nodes.chain([coordinator]).filter_map(ended).collect()
-    }
-
-    /// Starts a node that has ended by itself.
-    ///
-    /// # Errors
-    /// One line if the system refuses.
-    pub fn start_again(&mut self, node: u16) -> Result<(), String> {
-        self.start_node(node)
     }
 
     /// Lines of all logs that tell of a panic.

@@ -229,7 +229,7 @@ impl Run {
         let until = Instant::now() + time;
         loop {
             self.end_what_is_over(Instant::now())?;
-            self.look_after_processes()?;
+            self.look_after_processes();
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
@@ -262,20 +262,13 @@ impl Run {
         Ok(())
     }
 
-    /// A process that the coordinator refused, because its former self still has a lease, is started again, as a
-    /// supervisor would. Any other end is a failure.
-    fn look_after_processes(&mut self) -> Result<(), String> {
+    /// A process that ends by itself is a failure.
+    fn look_after_processes(&mut self) {
         for end in self.cluster.unexpected_ends() {
-            match end.node.filter(|_| end.was_refused) {
-                Some(node) => self.cluster.start_again(node)?,
-                None => {
-                    self.tell(&end.text);
-                    self.report.failures.push(end.text);
-                }
-            }
+            self.tell(&end.text);
+            self.report.failures.push(end.text);
             self.watch.follow(&self.cluster);
         }
-        Ok(())
     }
 
     /// Waits for the end of all faults, then until redundancy is back.

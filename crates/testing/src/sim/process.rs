@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use cluster::{ClusterId, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
-use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Now, ResumeError, Token};
+use proto::{
+    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, ResumeError, Token,
+};
 use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
 use wire::op::Request;
@@ -67,6 +69,7 @@ pub(crate) struct Node {
     pub backlog: VecDeque<Input>,
     pub budget: Budget,
     pub line: Line,
+    pub entrance: Entrance,
 }
 
 /// A node's connection to the coordinator.
@@ -145,6 +148,7 @@ impl Node {
             backlog: VecDeque::new(),
             budget: Budget::new(options.memory.node_bytes),
             line: Line::default(),
+            entrance: Entrance::default(),
         }
     }
 

@@ -45,6 +45,7 @@ wire_choice!(FromCoordinator {
     5 => Alive {},
     6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     7 => Admin { id: id, reply: reply },
+    8 => Occupied { by: by, peer: peer, lease_us: lease_us, epoch: epoch },
 });
 
 wire_struct!(Registration { info, expect });

@@ -1,7 +1,7 @@
 //! Inputs into state machines, and what they want done.
 
-use cluster::HostId;
-use proto::{Action, Now, Submitted};
+use cluster::{Epoch, HostId};
+use proto::{Action, Now, Patience, Submitted};
 use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
 use super::super::brief::{Brief, number_of};
@@ -44,7 +44,13 @@ impl World {
                 note!(self, "{} is refused: {why}", self.nodes[node].id);
                 self.crash(node);
             }
+            Input::Coordinator(FromCoordinator::Occupied { by, lease_us, epoch, .. }) => {
+                self.wait_for_place(node, by, (lease_us, epoch));
+            }
             Input::Coordinator(message) => {
+                if let FromCoordinator::Map(_) | FromCoordinator::Alive = message {
+                    self.nodes[node].entrance.admitted();
+                }
                 note!(self, "{} <- coordinator: {}", self.nodes[node].id, Brief(&message));
                 for host in first..first + self.options.shards {
                     let now = self.now_of(host);
@@ -71,6 +77,16 @@ impl World {
                 }
                 self.after(host);
             }
+        }
+    }
+
+    /// The name of `node` is still that of its former process `by`.
+    fn wait_for_place(&mut self, node: usize, by: HostId, (lease_us, epoch): (u64, Epoch)) {
+        let id = self.nodes[node].id;
+        note!(self, "{id} waits until the lease of {by} has run out");
+        let now = self.now_of(node * self.options.shards).time;
+        if self.nodes[node].entrance.occupied(now, lease_us, epoch) == Patience::Ends {
+            self.fail("entrance", None, format!("{id} has waited for so long, and {by} has ended"));
         }
     }
 

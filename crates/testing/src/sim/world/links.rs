@@ -154,7 +154,13 @@ impl World {
             });
             let map = versions.min().unwrap_or(0);
             let load = cluster::NodeLoad::default();
-            self.send_up(node, ToCoordinator::Heartbeat { host: self.nodes[node].id, map, load });
+            let state = &mut self.nodes[node];
+            let message = if state.entrance.asks_again() {
+                ToCoordinator::Register(state.info().into())
+            } else {
+                ToCoordinator::Heartbeat { host: state.id, map, load }
+            };
+            self.send_up(node, message);
         }
     }
 
