@@ -1,7 +1,7 @@
 //! Codes: which linear combination of the data each parity role holds.
 
 use crate::plan::{self, Plan};
-use crate::{CodeError, Kernel, gf};
+use crate::{CodeError, Kernel};
 
 /// A systematic linear code of `k` data roles `0..k` and `m` parity roles `k..k+m`, with the kernel that runs it.
 ///
@@ -16,32 +16,10 @@ pub struct Code {
 }
 
 impl Code {
-    /// The Reed-Solomon code with `k` data and `m` parity roles: any `k` of the `k + m` chunks determine the rest.
-    /// `m = 0` is no protection. The first parity row is all ones, so parity role `k` is the XOR of the data.
-    ///
-    /// **The matrix.** Take `y_i = i` for data role `i` and `x_j = 255 - j` for parity row `j`. While `k + m <= 256`
-    /// these are `k + m` different field elements, so `1 / (x_j + y_i)` is a Cauchy matrix, all of whose square
-    /// submatrices are non-singular: their determinant is
-    /// `prod_{a<b} (x_a + x_b)(y_a + y_b) / prod_{a,b} (x_a + y_b)`, a quotient of non-zero products.
-    /// Multiplying column `i` by the non-zero `x_0 + y_i` multiplies every such determinant by non-zero factors and
-    /// turns row 0 into ones: `c[j][i] = (x_0 + y_i) / (x_j + y_i)`. With `k` chunks left, of which `f` are parities,
-    /// the `f` missing data chunks solve a system whose matrix is such an `f` by `f` submatrix.
-    ///
-    /// A coefficient depends on `j` and `i` alone, not on `k` and `m`: wider codes extend narrower ones.
-    ///
-    /// # Errors
-    /// `Bounds` unless `k >= 1` and `k + m <= 256`.
-    pub fn rs(k: usize, m: usize) -> Result<Self, CodeError> {
-        let bounds = CodeError::Bounds { k, m };
-        let (Ok(data), Ok(parity)) = (u8::try_from(k.wrapping_sub(1)), u8::try_from(m)) else {
-            return Err(bounds);
-        };
-        if k + m > 256 {
-            return Err(bounds);
-        }
-        let cauchy = |j: u8, i: u8| gf::mul(255 ^ i, gf::inverse((255 - j) ^ i));
-        let coefficients = (0..parity).flat_map(|j| (0..=data).map(move |i| cauchy(j, i))).collect();
-        Ok(Self { k, m, coefficients, kernel: crate::kernel() })
+    /// A code from its parity rows, one after the other. The caller has checked the bounds.
+    pub(crate) fn from_rows(k: usize, coefficients: Vec<u8>) -> Self {
+        debug_assert!(k >= 1 && coefficients.len().is_multiple_of(k));
+        Self { k, m: coefficients.len() / k, coefficients, kernel: crate::kernel() }
     }
 
     /// The same code, run by `kernel` instead of the chosen one: for comparing kernels.
@@ -56,7 +34,7 @@ impl Code {
         self.k
     }
 
-    /// Number of parity roles: how many losses are survived.
+    /// Number of parity roles. With a Reed-Solomon code, as many losses as that are survived, whichever they are.
     #[must_use]
     pub fn m(&self) -> usize {
         self.m
@@ -168,6 +146,21 @@ impl Code {
         plan.run(&needed.collect::<Vec<_>>(), &mut [out])
     }
 
+    /// Parity row `parity` (`0..m`): by what it multiplies each data role.
+    ///
+    /// # Panics
+    /// If there is no such parity row.
+    #[must_use]
+    pub fn row(&self, parity: usize) -> &[u8] {
+        assert!(parity < self.m, "no parity row {parity} in {}+{}", self.k, self.m);
+        &self.coefficients[parity * self.k..][..self.k]
+    }
+
+    /// All parity rows, one after the other.
+    pub(crate) fn coefficients(&self) -> &[u8] {
+        &self.coefficients
+    }
+
     pub(crate) fn kernel(&self) -> Kernel {
         self.kernel
     }
@@ -176,83 +169,4 @@ impl Code {
 /// Where `role` stands in `roles`.
 fn position(roles: &[usize], role: usize) -> usize {
     roles.iter().position(|r| *r == role).expect("a plan's sources are among the roles it was made from")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::solve::rank;
-
-    /// All ways to choose `count` of `0..limit`.
-    fn choices(limit: usize, count: usize) -> Vec<Vec<usize>> {
-        let subsets = (0u32..1 << limit).filter(|set| set.count_ones() as usize == count);
-        subsets.map(|set| (0..limit).filter(|i| set >> i & 1 == 1).collect()).collect()
-    }
-
-    fn submatrix_is_regular(code: &Code, rows: &[usize], columns: &[usize]) -> bool {
-        let row = |j: usize| columns.iter().map(|i| code.coefficient(j, *i)).collect();
-        rank(rows.iter().map(|j| row(*j)).collect()) == rows.len()
-    }
-
-    #[test]
-    fn every_square_submatrix_of_small_codes_is_regular() {
-        for (k, m) in [(3, 2), (6, 3), (10, 4), (8, 8)] {
-            let code = Code::rs(k, m).unwrap();
-            for size in 1..=m.min(k) {
-                for rows in choices(m, size) {
-                    for columns in choices(k, size) {
-                        assert!(
-                            submatrix_is_regular(&code, &rows, &columns),
-                            "{k}+{m}: {rows:?} {columns:?}"
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn sampled_submatrices_of_wide_codes_are_regular() {
-        let mut state = 1u64;
-        let mut draw = |limit: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % limit
-        };
-        for (k, m) in [(32, 8), (128, 128), (200, 56), (1, 255), (255, 1)] {
-            let code = Code::rs(k, m).unwrap();
-            for _ in 0..60 {
-                let size = 1 + draw(k.min(m).min(12));
-                let mut distinct = |limit: usize| {
-                    let mut chosen: Vec<usize> = Vec::new();
-                    while chosen.len() < size {
-                        let candidate = draw(limit);
-                        if !chosen.contains(&candidate) {
-                            chosen.push(candidate);
-                        }
-                    }
-                    chosen
-                };
-                let (rows, columns) = (distinct(m), distinct(k));
-                assert!(submatrix_is_regular(&code, &rows, &columns), "{k}+{m}: {rows:?} {columns:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_parity_is_the_xor_and_wider_codes_extend_narrower_ones() {
-        let wide = Code::rs(200, 56).unwrap();
-        let narrow = Code::rs(3, 2).unwrap();
-        assert!((0..200).all(|i| wide.coefficient(0, i) == 1));
-        for (j, i) in [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)] {
-            assert_eq!(wide.coefficient(j, i), narrow.coefficient(j, i));
-        }
-    }
-
-    #[test]
-    fn codes_out_of_bounds_are_refused() {
-        for (k, m) in [(0, 0), (0, 3), (257, 0), (256, 1), (1, 256), (usize::MAX, 2), (2, usize::MAX)] {
-            assert_eq!(Code::rs(k, m).unwrap_err(), CodeError::Bounds { k, m });
-        }
-        assert_eq!(Code::rs(256, 0).unwrap().n(), 256);
-    }
 }

@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use crate::Family;
+
 /// Why an operation of a [`Code`](crate::Code) was refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum CodeError {
@@ -14,6 +16,40 @@ pub enum CodeError {
         /// Parity roles asked for.
         m: usize,
     },
+    /// An LRC whose local groups would be empty, or that has none.
+    #[error("an LRC has at least one local group and at most one for each data role, not {l} for {k}")]
+    Groups {
+        /// Data roles asked for.
+        k: usize,
+        /// Local groups asked for.
+        l: usize,
+    },
+    /// The family's matrix of this size has a singular square submatrix: losing its data roles and all parity roles
+    /// but those of its rows could not be repaired.
+    #[error(
+        "{family}({k}+{m}) is not MDS: parity rows {rows:?} of data roles {columns:?} are linearly dependent"
+    )]
+    NotMds {
+        /// The family asked for.
+        family: Family,
+        /// Data roles asked for.
+        k: usize,
+        /// Parity roles asked for.
+        m: usize,
+        /// The parity rows of the submatrix.
+        rows: &'static [usize],
+        /// The data roles of the submatrix.
+        columns: &'static [usize],
+    },
+    /// A parity row of zeros.
+    #[error("parity row {parity} is all zeros: a parity of nothing")]
+    ZeroRow {
+        /// Which one.
+        parity: usize,
+    },
+    /// A generator matrix that does not determine the data from its first `k` rows.
+    #[error("the first k rows of the generator matrix are linearly dependent")]
+    Singular,
     /// A list has the wrong number of entries.
     #[error("{found} {what} where {expected} were expected")]
     Count {
@@ -32,6 +68,9 @@ pub enum CodeError {
         /// The other length.
         found: usize,
     },
+    /// There is nothing to compute on.
+    #[error("chunks of no bytes")]
+    Empty,
     /// The code has no such role (or, where a data or parity index is meant, no such index).
     #[error("role {role} is not below {limit}")]
     NoSuchRole {

@@ -78,6 +78,11 @@ pub fn mul(a: u8, b: u8) -> u8 {
     table[usize::from(b & 15)] ^ table[16 + usize::from(b >> 4)]
 }
 
+/// `2^exponent`.
+pub(crate) fn power_of_two(exponent: usize) -> u8 {
+    EXP[exponent % ORDER]
+}
+
 /// The element whose product with `a` is 1.
 ///
 /// # Panics

@@ -11,16 +11,26 @@
 //! absorbs a change of data role `i` by `mul_add(parity, code.coefficient(j, i), old ^ new)`.
 
 mod code;
+mod constructions;
 mod error;
+mod family;
 pub mod gf;
+mod helpers;
 mod kernel;
+mod lrc;
+#[cfg(test)]
+mod minors;
 mod plan;
+mod scheme;
 mod solve;
 
 pub use code::Code;
+pub use constructions::MAX_ROLES;
 pub use error::CodeError;
+pub use family::{Family, UnknownFamily};
 pub use kernel::{Kernel, SelectError, kernel, kernels, select};
 pub use plan::Plan;
+pub use scheme::{Scheme, UnknownScheme};
 
 /// `dst ^= src` with the chosen kernel.
 ///

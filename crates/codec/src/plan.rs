@@ -126,7 +126,7 @@ fn parity_factors(
 }
 
 /// Refuses roles at or beyond `limit`, and roles that are listed twice.
-fn check_roles(roles: &[usize], limit: usize) -> Result<(), CodeError> {
+pub(crate) fn check_roles(roles: &[usize], limit: usize) -> Result<(), CodeError> {
     for (index, role) in roles.iter().enumerate() {
         if *role >= limit {
             return Err(CodeError::NoSuchRole { role: *role, limit });

@@ -22,7 +22,6 @@ pub(crate) fn solve(mut rows: Vec<Vec<u8>>, unknowns: usize, targets: usize) -> 
 }
 
 /// Rank of a matrix given by its rows.
-#[cfg(test)]
 pub(crate) fn rank(mut rows: Vec<Vec<u8>>) -> usize {
     let width = rows.first().map_or(0, Vec::len);
     eliminate(&mut rows, width).len()
