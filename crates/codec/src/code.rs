@@ -1,7 +1,9 @@
 //! Codes: which linear combination of the data each parity role holds.
 
+use std::num::NonZeroUsize;
+
 use crate::plan::{self, Plan};
-use crate::{CodeError, Kernel};
+use crate::{CodeError, Kernel, threads};
 
 /// A systematic linear code of `k` data roles `0..k` and `m` parity roles `k..k+m`, with the kernel that runs it.
 ///
@@ -70,13 +72,66 @@ impl Code {
     /// overwritten.
     ///
     /// # Errors
-    /// `Count` unless there are `k` data and `m` parity chunks, `Length` unless all are of one length.
+    /// `Count` unless there are `k` data and `m` parity chunks, `Length` unless all are of one length, `Empty` if that
+    /// is 0.
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<(), CodeError> {
-        plan::check_count("data chunks", self.k, data.len())?;
-        plan::check_count("parity chunks", self.m, parity.len())?;
-        plan::check_lengths(data, parity)?;
+        self.check_chunks(data, parity)?;
         self.kernel.combine(&self.coefficients, data, parity);
         Ok(())
+    }
+
+    /// [`Code::encode`] by several threads, for objects much larger than a cache: each takes a range of all chunks,
+    /// cut at multiples of 64 bytes, the calling thread one of them. Short chunks are left to fewer threads. The
+    /// result is the same.
+    ///
+    /// # Errors
+    /// As [`Code::encode`].
+    pub fn encode_with_threads(
+        &self,
+        data: &[&[u8]],
+        parity: &mut [&mut [u8]],
+        threads: NonZeroUsize,
+    ) -> Result<(), CodeError> {
+        self.check_chunks(data, parity)?;
+        threads::combine(self.kernel, &self.coefficients, data, parity, threads);
+        Ok(())
+    }
+
+    /// Brings all `m` parity chunks up to date after a change of one data role: `delta` is its old bytes XOR its new
+    /// ones, and each slice of `parities` is the same range of a parity chunk. The delta is read once for up to four
+    /// parities. Parities that do not cover the role are left alone.
+    ///
+    /// # Errors
+    /// `NoSuchRole` unless `data_role` is below `k`, `Count` unless there are `m` parities, `Length` unless all byte
+    /// strings are of one length, `Empty` if that is 0.
+    pub fn update(
+        &self,
+        data_role: usize,
+        delta: &[u8],
+        parities: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        plan::check_roles(&[data_role], self.k)?;
+        plan::check_count("parity chunks", self.m, parities.len())?;
+        plan::check_lengths(&[delta], parities)?;
+        let mut column = [0; crate::MAX_ROLES];
+        for (coefficient, row) in column.iter_mut().zip(self.coefficients.chunks(self.k)) {
+            *coefficient = row[data_role];
+        }
+        let column = &column[..self.m];
+        if column.contains(&0) {
+            let each = column.iter().zip(parities);
+            each.for_each(|(coefficient, parity)| self.kernel.mul_add(parity, *coefficient, delta));
+        } else {
+            self.kernel.combine_add(column, &[delta], parities);
+        }
+        Ok(())
+    }
+
+    /// Refuses all but `k` data and `m` parity chunks of one length.
+    pub(crate) fn check_chunks(&self, data: &[&[u8]], parity: &[&mut [u8]]) -> Result<(), CodeError> {
+        plan::check_count("data chunks", self.k, data.len())?;
+        plan::check_count("parity chunks", self.m, parity.len())?;
+        plan::check_lengths(data, parity)
     }
 
     /// How to compute the roles `wanted` from the roles `present` (data `0..k` and parity `k..n`, in any order).
@@ -94,20 +149,14 @@ impl Code {
     /// length. [`Code::plan`] and [`Plan::run`] in one.
     ///
     /// # Errors
-    /// As [`Code::plan`]; `Length` unless all chunks are of one length.
+    /// As [`Code::plan`]; `Length` unless all chunks are of one length, `Empty` if that is 0.
     pub fn reconstruct(
         &self,
         present: &[(usize, &[u8])],
         wanted: &mut [(usize, &mut [u8])],
     ) -> Result<(), CodeError> {
-        let roles: Vec<usize> = present.iter().map(|(role, _)| *role).collect();
-        let missing: Vec<usize> = wanted.iter().map(|(role, _)| *role).collect();
-        let plan = self.plan(&roles, &missing)?;
-        let chunks: Vec<&[u8]> = present.iter().map(|(_, bytes)| *bytes).collect();
-        let mut outputs: Vec<&mut [u8]> = wanted.iter_mut().map(|(_, bytes)| &mut **bytes).collect();
-        plan::check_lengths(&chunks, &outputs)?;
-        let needed = plan.sources().iter().map(|source| chunks[position(&roles, *source)]);
-        plan.run(&needed.collect::<Vec<_>>(), &mut outputs)
+        let (roles, missing) = roles_of(present, wanted);
+        self.plan(&roles, &missing)?.run_among(present, wanted)
     }
 
     /// How to compute data role `wanted` from residuals: the residual of parity row `parities[i]` (`0..m`) is
@@ -130,7 +179,7 @@ impl Code {
     ///
     /// # Errors
     /// As [`Code::recovery_plan`]; `Count` unless there is one residual for each parity, `Length` unless all byte
-    /// strings are of one length.
+    /// strings are of one length, `Empty` if that is 0.
     pub fn recover(
         &self,
         parities: &[usize],
@@ -164,6 +213,14 @@ impl Code {
     pub(crate) fn kernel(&self) -> Kernel {
         self.kernel
     }
+}
+
+/// The roles of chunks that are present and of those that are wanted.
+pub(crate) fn roles_of(
+    present: &[(usize, &[u8])],
+    wanted: &[(usize, &mut [u8])],
+) -> (Vec<usize>, Vec<usize>) {
+    (present.iter().map(|(role, _)| *role).collect(), wanted.iter().map(|(role, _)| *role).collect())
 }
 
 /// Where `role` stands in `roles`.

@@ -88,12 +88,24 @@ impl Kernel {
     /// # Panics
     /// Unless there is one coefficient for each pair and all byte strings are of one length.
     pub fn combine(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        self.run(coefficients, sources, outputs, false);
+    }
+
+    /// `outputs[o] ^= sum_s coefficients[o * sources.len() + s] * sources[s]`: several sources and outputs in one pass.
+    ///
+    /// # Panics
+    /// As [`Kernel::combine`].
+    pub fn combine_add(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
+        self.run(coefficients, sources, outputs, true);
+    }
+
+    fn run(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]], add: bool) {
         assert_eq!(
             coefficients.len(),
             sources.len() * outputs.len(),
             "one coefficient for each source and output"
         );
-        tile::for_each(coefficients, sources, outputs, |tile| self.0.combine(tile));
+        tile::for_each(coefficients, sources, outputs, add, |tile| self.0.combine(tile));
     }
 }
 

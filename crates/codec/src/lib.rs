@@ -10,10 +10,12 @@
 //! The crate knows nothing of keys, groups, nodes or time. A delta needs no operation of its own: parity `j`
 //! absorbs a change of data role `i` by `mul_add(parity, code.coefficient(j, i), old ^ new)`.
 
+mod cache;
 mod code;
 mod constructions;
 mod error;
 mod family;
+mod fused;
 pub mod gf;
 mod helpers;
 mod kernel;
@@ -23,14 +25,19 @@ mod minors;
 mod plan;
 mod scheme;
 mod solve;
+mod threads;
+mod verify;
 
+pub use cache::PlanCache;
 pub use code::Code;
 pub use constructions::MAX_ROLES;
 pub use error::CodeError;
 pub use family::{Family, UnknownFamily};
+pub use fused::Fused;
 pub use kernel::{Kernel, SelectError, kernel, kernels, select};
 pub use plan::Plan;
 pub use scheme::{Scheme, UnknownScheme};
+pub use verify::Mismatch;
 
 /// `dst ^= src` with the chosen kernel.
 ///
@@ -54,4 +61,17 @@ pub fn mul_add(dst: &mut [u8], coefficient: u8, src: &[u8]) {
 /// If the lengths differ.
 pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) {
     kernel().mul(dst, coefficient, src);
+}
+
+/// `dst ^= sum_s coefficients[s] * sources[s]`: what a node of a coding graph does with all that it was sent. `dst` is
+/// read and written once for up to 32 sources.
+///
+/// # Errors
+/// `Count` unless there is one coefficient for each source, `Length` unless all byte strings are of one length,
+/// `Empty` if that is 0.
+pub fn combine_add(dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) -> Result<(), CodeError> {
+    plan::check_count("coefficients", sources.len(), coefficients.len())?;
+    plan::check_lengths(sources, &[&mut *dst])?;
+    kernel().combine_add(coefficients, sources, &mut [dst]);
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! Plans: a linear combination that was worked out once and can be run many times, or piecewise on many nodes.
 
+use std::num::NonZeroUsize;
+
 use crate::solve::solve;
-use crate::{Code, CodeError, Kernel};
+use crate::{Code, CodeError, Kernel, threads};
 
 /// How to compute some roles from others: `output = sum over sources of coefficient * source`.
 ///
@@ -46,13 +48,48 @@ impl Plan {
     ///
     /// # Errors
     /// `Count` unless there is one byte string for each source and each output, `Length` unless all are of one
-    /// length.
+    /// length, `Empty` if that is 0.
     pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
-        check_count("sources", self.sources.len(), sources.len())?;
-        check_count("outputs", self.outputs.len(), outputs.len())?;
-        check_lengths(sources, outputs)?;
+        self.check(sources, outputs)?;
         self.kernel.combine(&self.coefficients, sources, outputs);
         Ok(())
+    }
+
+    /// [`Plan::run`] by several threads: see [`Code::encode_with_threads`].
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn run_with_threads(
+        &self,
+        sources: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        threads: NonZeroUsize,
+    ) -> Result<(), CodeError> {
+        self.check(sources, outputs)?;
+        threads::combine(self.kernel, &self.coefficients, sources, outputs, threads);
+        Ok(())
+    }
+
+    /// Computes the chunks `wanted`, which are the plan's outputs in their order, from some of those `present`, which
+    /// hold its sources.
+    pub(crate) fn run_among(
+        &self,
+        present: &[(usize, &[u8])],
+        wanted: &mut [(usize, &mut [u8])],
+    ) -> Result<(), CodeError> {
+        let mut outputs: Vec<&mut [u8]> = wanted.iter_mut().map(|(_, bytes)| &mut **bytes).collect();
+        let chunks: Vec<&[u8]> = present.iter().map(|(_, bytes)| *bytes).collect();
+        check_lengths(&chunks, &outputs)?;
+        let chunk_of =
+            |role: &usize| present.iter().find(|(other, _)| other == role).map(|(_, bytes)| *bytes);
+        let needed: Vec<&[u8]> = self.sources.iter().filter_map(chunk_of).collect();
+        self.run(&needed, &mut outputs)
+    }
+
+    fn check(&self, sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<(), CodeError> {
+        check_count("sources", self.sources.len(), sources.len())?;
+        check_count("outputs", self.outputs.len(), outputs.len())?;
+        check_lengths(sources, outputs)
     }
 
     /// See [`Code::plan`]. A wanted row `t` of the generator is written as present data, plus present parities with
@@ -143,9 +180,12 @@ pub(crate) fn check_count(what: &'static str, expected: usize, found: usize) -> 
     if found == expected { Ok(()) } else { Err(CodeError::Count { what, expected, found }) }
 }
 
-/// Refuses byte strings of different lengths.
+/// Refuses byte strings of different lengths, and empty ones.
 pub(crate) fn check_lengths(sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<(), CodeError> {
     let mut lengths = sources.iter().map(|s| s.len()).chain(outputs.iter().map(|o| o.len()));
     let Some(expected) = lengths.next() else { return Ok(()) };
+    if expected == 0 && lengths.clone().all(|len| len == 0) {
+        return Err(CodeError::Empty);
+    }
     lengths.find(|len| *len != expected).map_or(Ok(()), |found| Err(CodeError::Length { expected, found }))
 }

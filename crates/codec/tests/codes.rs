@@ -2,7 +2,7 @@
 
 use codec::{Code, CodeError, kernels};
 
-const LENGTHS: [usize; 10] = [0, 1, 31, 32, 33, 63, 64, 65, 129, 200];
+const LENGTHS: [usize; 9] = [1, 31, 32, 33, 63, 64, 65, 129, 200];
 
 fn noise(salt: usize, len: usize) -> Vec<u8> {
     (0..len)

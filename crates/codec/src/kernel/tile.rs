@@ -60,7 +60,8 @@ impl Tile<'_, '_> {
     }
 }
 
-/// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles. Sources are read block by block,
+/// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles; with `add`, it is added to what the
+/// outputs hold. Sources are read block by block,
 /// so that the second group of outputs finds them in cache.
 ///
 /// # Panics
@@ -69,13 +70,16 @@ pub(super) fn for_each(
     coefficients: &[u8],
     sources: &[&[u8]],
     outputs: &mut [&mut [u8]],
+    add: bool,
     mut run: impl FnMut(Tile<'_, '_>),
 ) {
     let Some(len) = outputs.first().map(|output| output.len()) else { return };
     let equal = sources.iter().all(|s| s.len() == len) && outputs.iter().all(|o| o.len() == len);
     assert!(equal, "byte strings of different lengths");
     if sources.is_empty() {
-        outputs.iter_mut().for_each(|output| output.fill(0));
+        if !add {
+            outputs.iter_mut().for_each(|output| output.fill(0));
+        }
         return;
     }
     let stride = sources.len();
@@ -86,7 +90,7 @@ pub(super) fn for_each(
         {
             for (index, sources) in sources.chunks(MAX_SOURCES).enumerate() {
                 let coefficients = &rows[index * MAX_SOURCES..];
-                run(Tile { sources, outputs, coefficients, stride, start, end, add: index > 0 });
+                run(Tile { sources, outputs, coefficients, stride, start, end, add: add || index > 0 });
             }
         }
     }
