@@ -3,6 +3,7 @@
 //! No dependencies, so that it builds in a second even while the workspace does not.
 #![allow(clippy::disallowed_methods)]
 
+mod debian;
 mod measure;
 mod run;
 mod steps;
