@@ -4,13 +4,15 @@
 //! instructions this processor has and which agreed with the scalar back end in a self-test. A compiler that gets an
 //! instruction wrong costs speed here, never parity.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod gfni;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 mod selftest;
 mod tile;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -42,7 +44,7 @@ trait Backend: Sync {
 pub struct Kernel(&'static dyn Backend);
 
 impl Kernel {
-    /// As users write it: `scalar`, `avx2`, `gfni`.
+    /// As users write it: `scalar`, `ssse3`, `avx2`, `avx2-gfni`, `avx512`, `avx512-gfni`, `neon`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
@@ -180,10 +182,19 @@ pub fn select(name: &str) -> Result<(), SelectError> {
 /// The back ends whose instructions this processor has, fastest first.
 fn candidates() -> Vec<Kernel> {
     #[cfg(target_arch = "x86_64")]
-    let vector = [gfni::Gfni::detect().map(Kernel), avx2::Avx2::detect().map(Kernel)];
-    #[cfg(not(target_arch = "x86_64"))]
-    let vector: [Option<Kernel>; 0] = [];
-    vector.into_iter().flatten().chain([Kernel(&scalar::Scalar)]).collect()
+    let vector = [
+        x86::Avx512Gfni::detect(),
+        x86::Avx2Gfni::detect(),
+        x86::Avx512::detect(),
+        x86::Avx2::detect(),
+        x86::Ssse3::detect(),
+    ];
+    #[cfg(target_arch = "aarch64")]
+    let vector = [neon::Neon::detect()];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let vector: [Option<&'static dyn Backend>; 0] = [];
+    let scalar: &'static dyn Backend = &scalar::Scalar;
+    vector.into_iter().flatten().chain([scalar]).map(Kernel).collect()
 }
 
 #[cfg(test)]

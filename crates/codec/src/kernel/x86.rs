@@ -1,0 +1,37 @@
+//! The x86 back ends. Each is a vector and how to multiply it.
+//!
+//! Without GFNI a product is two look-ups in 16-entry tables, one byte shuffle each (Plank, Greenan, Miller: Screaming
+//! Fast Galois Field Arithmetic Using Intel SIMD Instructions, FAST 2013). With GFNI it is one affine transformation:
+//! `gf2p8affineqb` multiplies each byte, seen as a vector of bits, by an 8 by 8 bit matrix. Multiplication by a
+//! constant is linear over GF(2), so it is such a matrix for any polynomial (`gf2p8mulb` itself is tied to 0x11b).
+
+mod avx2;
+mod avx512;
+mod ssse3;
+
+pub(super) use avx2::{Avx2, Avx2Gfni};
+pub(super) use avx512::{Avx512, Avx512Gfni};
+pub(super) use ssse3::Ssse3;
+
+use crate::gf;
+
+/// `MATRICES[c]` multiplies by `c`. Bit `i` of a result is the parity of (byte `7 - i` of the matrix AND the input),
+/// so bit `j` of that byte is bit `i` of `c * 2^j`.
+static MATRICES: [u64; 256] = {
+    let mut matrices = [0; 256];
+    let mut c = 0;
+    while c < 256 {
+        let mut j = 0;
+        while j < 8 {
+            let column = gf::product(c as u8, 1 << j);
+            let mut i = 0;
+            while i < 8 {
+                matrices[c] |= ((column >> i & 1) as u64) << ((7 - i) * 8 + j);
+                i += 1;
+            }
+            j += 1;
+        }
+        c += 1;
+    }
+    matrices
+};
