@@ -24,6 +24,11 @@ pub const STEPS: &[Step] = &[
         about: "chunks are exchanged with the real ISA-L and Jerasure (installs what they need)",
         run: peers,
     },
+    Step {
+        name: "arm",
+        about: "the codec's tests on an emulated 64-bit ARM processor (installs what they need)",
+        run: arm,
+    },
     Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
     Step {
         name: "planted",
@@ -81,6 +86,21 @@ fn peers() -> Result<(), String> {
     let what = ["-p", "codec-peers", "--all-features", "--quiet"];
     Run::cargo(&[&["clippy", "--all-targets"], &what[..], &["--", "-D", "warnings"]].concat()).show()?;
     Run::cargo(&[&["test"], &what[..]].concat()).show()
+}
+
+/// The NEON kernel passes what the others pass.
+fn arm() -> Result<(), String> {
+    debian::ensure(&[
+        Needed { file: "qemu-aarch64", package: "qemu-user" },
+        Needed { file: "aarch64-linux-gnu-gcc", package: "gcc-aarch64-linux-gnu" },
+        Needed { file: "/usr/aarch64-linux-gnu/lib/libc.so.6", package: "libc6-dev-arm64-cross" },
+    ])?;
+    let target = "aarch64-unknown-linux-gnu";
+    Run::new("rustup", &["target", "add", target]).show()?;
+    Run::cargo(&["test", "--quiet", "-p", "codec", "--lib", "--tests", "--target", target])
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc")
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu")
+        .show()
 }
 
 fn sim() -> Result<(), String> {

@@ -7,6 +7,7 @@ mod config;
 mod coordinator;
 mod etcd;
 mod exit;
+mod kernel;
 mod kv;
 mod local;
 mod log;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<(), Exit> {
+    kernel::choose()?;
     match command {
         Command::Local(args) => on_runtime(local::run(&args)),
         Command::Serve(args) => on_runtime(serve::run(&args)),

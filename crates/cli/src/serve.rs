@@ -34,7 +34,8 @@ node.toml knows the same names as the flags:
   memory = \"64GiB\"
   lease = \"1s\"
 
-A flag beats the environment (GESTALT_NODE, GESTALT_MEMORY, ...), which beats the file, which beats the default.";
+A flag beats the environment (GESTALT_NODE, GESTALT_MEMORY, ...), which beats the file, which beats the default.
+GESTALT_CODEC=NAME codes with one kernel (scalar, ssse3, avx2, avx2-gfni, avx512, avx512-gfni, neon).";
 
 /// One node of a cluster.
 #[derive(Args, Clone, Debug, Default)]

@@ -47,6 +47,23 @@ fn a_bad_profile_is_one_line() {
 }
 
 #[test]
+fn a_kernel_that_is_not_here_is_refused_with_those_that_are() {
+    let run = |kernel: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gestalt"));
+        command
+            .env("GESTALT_CODEC", kernel)
+            .args(["kv", "locate", "key", "--http", "127.0.0.1:1"])
+            .output()
+            .unwrap()
+    };
+    let refused = run("abacus");
+    assert_eq!(refused.status.code(), Some(1));
+    let text = stderr(&refused);
+    assert!(text.contains("GESTALT_CODEC: no kernel 'abacus'") && text.contains("scalar"), "{text}");
+    assert_eq!(run("scalar").status.code(), Some(2));
+}
+
+#[test]
 fn ports_in_use_are_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().port();

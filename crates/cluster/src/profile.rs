@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use codec::{Family, Scheme};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -78,37 +79,18 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(text: &str) -> Result<Self, ProfileError> {
-        let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
-        if compact == "none" {
-            return Self::rs(1, 0);
+        match text.parse::<Scheme>() {
+            Ok(Scheme::Rs { family: Family::CauchyXor, k, m }) => Self::rs(bounded(k), bounded(m)),
+            Ok(Scheme::Rep { n: 1 }) => Self::rs(1, 0),
+            Ok(_) => Err(ProfileError::Unavailable(text.to_owned())),
+            Err(_) => Err(ProfileError::Syntax(text.to_owned())),
         }
-        if compact.starts_with("lrc(") || compact.starts_with("rep(") || compact.starts_with("xor(") {
-            return Err(ProfileError::Unavailable(text.to_owned()));
-        }
-        let syntax = || ProfileError::Syntax(text.to_owned());
-        let (k, m) = split_km(&compact).ok_or_else(syntax)?;
-        let number = |s: &str| -> Result<u32, ProfileError> {
-            if s.is_empty() || s.len() > 9 || !s.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(syntax());
-            }
-            s.parse().map_err(|_| syntax())
-        };
-        Self::rs(number(k)?, number(m)?)
     }
 }
 
-/// `k` and `m` as written in any of the accepted spellings.
-fn split_km(text: &str) -> Option<(&str, &str)> {
-    if let Some(inner) = text.strip_prefix("rs(").and_then(|t| t.strip_suffix(')')) {
-        return inner.split_once(['+', ',']);
-    }
-    if let Some(inner) = text.strip_prefix("ec_") {
-        return inner.split_once('p');
-    }
-    if let Some(inner) = text.strip_prefix("k=") {
-        return inner.split_once(",m=");
-    }
-    text.split_once('+')
+/// For [`Profile::rs`], which refuses all large numbers.
+fn bounded(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 impl Serialize for Profile {

@@ -208,6 +208,13 @@ mod tests {
     }
 
     #[test]
+    fn every_machine_of_today_has_a_vector_kernel() {
+        let expected = if cfg!(target_arch = "x86_64") { "ssse3" } else { "neon" };
+        let vectors = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+        assert_eq!(kernels().iter().any(|kernel| kernel.name() == expected), vectors);
+    }
+
+    #[test]
     fn an_unknown_kernel_is_refused_with_the_usable_names() {
         let error = select("abacus").unwrap_err();
         assert!(error.to_string().contains("scalar"), "{error}");

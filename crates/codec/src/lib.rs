@@ -1,14 +1,77 @@
-//! Linear codes over GF(2^8): encode, apply deltas, reconstruct, and the kernels that do the arithmetic.
+//! Linear codes over GF(2^8): encode, apply deltas, reconstruct, check, and the kernels that do the arithmetic.
 //!
 //! Three layers, each using only the one below:
 //! - [`Code`] is a matrix: `k` data roles (the identity) and `m` parity roles. It answers *which* linear
-//!   combination is wanted, as a [`Plan`], and can run it.
+//!   combination is wanted, as a [`Plan`], and can run it. A [`Scheme`] is a code's name, such as `lrc(12,2,2)`.
 //! - [`Kernel`] computes linear combinations of byte strings with one instruction set. All kernels give
 //!   bit-identical results; each is tested against the scalar one before it may be used.
 //! - [`gf`] is the field.
 //!
-//! The crate knows nothing of keys, groups, nodes or time. A delta needs no operation of its own: parity `j`
-//! absorbs a change of data role `i` by `mul_add(parity, code.coefficient(j, i), old ^ new)`.
+//! The crate knows nothing of keys, groups, nodes or time. `docs/coding.md` derives the codes.
+//!
+//! # Encoding, losing, repairing
+//!
+//! Every chunk is its own slice; they are of one length, which need not be a multiple of anything. Nothing is copied.
+//!
+//! ```
+//! use codec::Code;
+//!
+//! let code = Code::rs(3, 2)?;
+//! let data: [&[u8]; 3] = [b"some", b"byte", b"s..."];
+//! let (mut p, mut q) = ([0; 4], [0; 4]);
+//! code.encode(&data, &mut [&mut p, &mut q])?;
+//!
+//! // Roles 0 and 3 (the first parity) are lost: both are computed in one pass.
+//! let (mut zero, mut three) = ([0; 4], [0; 4]);
+//! code.reconstruct(&[(1, data[1]), (2, data[2]), (4, &q)], &mut [(0, &mut zero), (3, &mut three)])?;
+//! assert_eq!((&zero, three), (b"some", p));
+//! # Ok::<(), codec::CodeError>(())
+//! ```
+//!
+//! # Changing a few bytes
+//!
+//! ```
+//! use codec::Code;
+//!
+//! let code = Code::lrc(4, 2, 2)?;
+//! let mut data = [*b"alpha", *b"beta.", *b"gamma", *b"delta"];
+//! let mut parity = [[0; 5]; 4];
+//! code.encode(&data.each_ref().map(|d| &d[..]), &mut parity.each_mut().map(|p| &mut p[..]))?;
+//!
+//! // Bytes 1 and 2 of role 2 change. The delta is all that the parities need.
+//! let delta = [b'a' ^ b'A', b'm' ^ b'M'];
+//! data[2][1..3].copy_from_slice(b"AM");
+//! code.update(2, &delta, &mut parity.each_mut().map(|p| &mut p[1..3]))?;
+//! assert_eq!(code.verify(&data.each_ref().map(|d| &d[..]), &parity.each_ref().map(|p| &p[..]))?, []);
+//! # Ok::<(), codec::CodeError>(())
+//! ```
+//!
+//! # Repair in pieces
+//!
+//! A [`Plan`] is a list of coefficients, so any number of nodes can share the work: each adds what it has to what it was
+//! sent, with [`combine_add`].
+//!
+//! ```
+//! use codec::{Code, combine_add};
+//!
+//! let code = Code::rs(2, 2)?;
+//! let (mut p, mut q) = ([0; 2], [0; 2]);
+//! code.encode(&[b"ab", b"xy"], &mut [&mut p, &mut q])?;
+//! let plan = code.cheapest_plan(&[0, 1], &[1])?;
+//! assert_eq!(plan.sources(), [2, 3]);
+//!
+//! let mut sum = [0; 2];
+//! combine_add(&mut sum, &[plan.coefficient(0, 0)], &[&p])?; // at the node with role 2
+//! combine_add(&mut sum, &[plan.coefficient(0, 1)], &[&q])?; // at the node with role 3
+//! assert_eq!(&sum, b"xy");
+//! # Ok::<(), codec::CodeError>(())
+//! ```
+//!
+//! # What goes wrong
+//!
+//! All that a caller can get wrong in a call that returns a `Result` is a [`CodeError`] that says what it was, and nothing is
+//! written then. [`xor`], [`mul`], [`mul_add`] and the methods of [`Kernel`] are the bare arithmetic: they panic on
+//! unequal lengths. No call starts a thread, but for [`Code::encode_with_threads`] and [`Plan::run_with_threads`].
 
 mod cache;
 mod code;
