@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use crate::kernel::Matrix;
 use crate::plan::{self, Plan};
 use crate::{CodeError, Kernel, threads};
 
@@ -12,22 +13,41 @@ use crate::{CodeError, Kernel, threads};
 pub struct Code {
     k: usize,
     m: usize,
-    /// Row-major, `m` rows of `k`.
-    coefficients: Vec<u8>,
-    kernel: Kernel,
+    /// `m` rows of `k`.
+    matrix: Matrix,
 }
 
 impl Code {
     /// A code from its parity rows, one after the other. The caller has checked the bounds.
     pub(crate) fn from_rows(k: usize, coefficients: Vec<u8>) -> Self {
         debug_assert!(k >= 1 && coefficients.len().is_multiple_of(k));
-        Self { k, m: coefficients.len() / k, coefficients, kernel: crate::kernel() }
+        let m = coefficients.len() / k;
+        Self { k, m, matrix: Matrix::new(crate::kernel(), k, coefficients) }
     }
 
     /// The same code, run by `kernel` instead of the chosen one: for comparing kernels.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, ..self }
+        Self { matrix: self.matrix.with_kernel(kernel), ..self }
+    }
+
+    /// The same code, whose rows are those of [`Family::Lch`](crate::Family::Lch), so that a transform computes its parities.
+    pub(crate) fn with_transform(self) -> Self {
+        Self { matrix: self.matrix.with_transform(), ..self }
+    }
+
+    /// The same code, encoded by its matrix even where a transform is faster: for comparing the two.
+    #[must_use]
+    pub fn without_transform(self) -> Self {
+        let matrix = Matrix::new(self.matrix.kernel(), self.k, self.matrix.coefficients().to_vec());
+        Self { matrix, ..self }
+    }
+
+    /// How parities are encoded: by the `matrix`, or by a `transform` (see [`Family::Lch`](crate::Family::Lch)), which was the
+    /// faster one when the code was made.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        self.matrix.method()
     }
 
     /// Number of data roles.
@@ -60,7 +80,7 @@ impl Code {
             self.k,
             self.m
         );
-        self.coefficients[parity * self.k + data]
+        self.coefficients()[parity * self.k + data]
     }
 
     /// By what role `role` (`0..n`) multiplies data role `data`: the identity, then the parity rows.
@@ -76,7 +96,7 @@ impl Code {
     /// is 0.
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<(), CodeError> {
         self.check_chunks(data, parity)?;
-        self.kernel.combine(&self.coefficients, data, parity);
+        self.matrix.combine(data, parity);
         Ok(())
     }
 
@@ -93,7 +113,7 @@ impl Code {
         threads: NonZeroUsize,
     ) -> Result<(), CodeError> {
         self.check_chunks(data, parity)?;
-        threads::combine(self.kernel, &self.coefficients, data, parity, threads);
+        threads::combine(&self.matrix, data, parity, threads);
         Ok(())
     }
 
@@ -114,15 +134,15 @@ impl Code {
         plan::check_count("parity chunks", self.m, parities.len())?;
         plan::check_lengths(&[delta], parities)?;
         let mut column = [0; crate::MAX_ROLES];
-        for (coefficient, row) in column.iter_mut().zip(self.coefficients.chunks(self.k)) {
+        for (coefficient, row) in column.iter_mut().zip(self.coefficients().chunks(self.k)) {
             *coefficient = row[data_role];
         }
         let column = &column[..self.m];
         if column.contains(&0) {
             let each = column.iter().zip(parities);
-            each.for_each(|(coefficient, parity)| self.kernel.mul_add(parity, *coefficient, delta));
+            each.for_each(|(coefficient, parity)| self.kernel().mul_add(parity, *coefficient, delta));
         } else {
-            self.kernel.combine_add(column, &[delta], parities);
+            self.kernel().combine_add(column, &[delta], parities);
         }
         Ok(())
     }
@@ -202,16 +222,22 @@ impl Code {
     #[must_use]
     pub fn row(&self, parity: usize) -> &[u8] {
         assert!(parity < self.m, "no parity row {parity} in {}+{}", self.k, self.m);
-        &self.coefficients[parity * self.k..][..self.k]
+        &self.coefficients()[parity * self.k..][..self.k]
     }
 
     /// All parity rows, one after the other.
     pub(crate) fn coefficients(&self) -> &[u8] {
-        &self.coefficients
+        self.matrix.coefficients()
     }
 
-    pub(crate) fn kernel(&self) -> Kernel {
-        self.kernel
+    pub(crate) fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    /// What runs it.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.matrix.kernel()
     }
 }
 

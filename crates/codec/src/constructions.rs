@@ -30,10 +30,12 @@ impl Code {
     /// The Reed-Solomon code with the matrix that `family` makes: for exchanging chunks with other libraries.
     ///
     /// # Errors
-    /// `Bounds` unless `k >= 1` and `k + m <= 256`; `NotMds` where some `m` losses could not be repaired.
+    /// `Bounds` unless `k >= 1` and `k + m <= 256`; `NotMds` where some `m` losses could not be repaired; `Points` where the
+    /// field is too small for the family.
     pub fn of_family(family: Family, k: usize, m: usize) -> Result<Self, CodeError> {
         check_bounds(k, m)?;
-        Ok(Self::from_rows(k, family.rows(k, m)?))
+        let code = Self::from_rows(k, family.rows(k, m)?);
+        Ok(if family == Family::Lch { code.with_transform() } else { code })
     }
 
     /// A local reconstruction code in the sense of Azure Storage: `k` data roles in `l` local groups of (nearly) equal

@@ -41,6 +41,16 @@ pub enum CodeError {
         /// The data roles of the submatrix.
         columns: &'static [usize],
     },
+    /// The field has not points enough for a code of [`Family::Lch`].
+    #[error("lch({k}+{m}) needs {k} + {points} points, and there are 256")]
+    Points {
+        /// Data roles asked for.
+        k: usize,
+        /// Parity roles asked for.
+        m: usize,
+        /// Points that the parities take: `m` rounded up to a power of two.
+        points: usize,
+    },
     /// A parity row of zeros.
     #[error("parity row {parity} is all zeros: a parity of nothing")]
     ZeroRow {

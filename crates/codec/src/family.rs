@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::kernel::point;
 use crate::{CodeError, gf};
 
 /// A way to make the parity rows of a Reed-Solomon code.
@@ -17,6 +18,12 @@ pub enum Family {
     /// different field elements, so `1 / (x_j + y_i)` is a Cauchy matrix, all of whose square submatrices are
     /// non-singular. Multiplying column `i` by `x_0 + y_i` keeps them so: `c[j][i] = (x_0 + y_i) / (x_j + y_i)`.
     CauchyXor,
+    /// The code of an additive Fourier transform (Lin, Chung, Han): the parities are the values at the first points of the sum
+    /// of the polynomials through each group of data chunks. With `P = m` rounded up to a power of two, `W` the first `P`
+    /// points, `x_j` point `j` and `y_i` point `P + i`: `c[j][i] = s(y_i) / (s' * (x_j + y_i))`, where `s(y)` is the product of
+    /// all `y + w` for `w` in `W` and `s'` that of all non-zero `w`. So it is a Cauchy matrix with scaled columns, MDS, and
+    /// for `m` from 2 to 16 it is computed with fewer products than it has coefficients. Needs `k + P <= 256`.
+    Lch,
     /// ISA-L's `gf_gen_cauchy1_matrix`: `c[j][i] = 1 / ((k + j) ^ i)`. MDS by the same argument.
     IsalCauchy,
     /// ISA-L's `gf_gen_rs_matrix`: `c[j][i] = 2^(j * i)`. Not MDS in general: see [`CodeError::NotMds`].
@@ -32,8 +39,9 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CauchyXor,
+        Self::Lch,
         Self::IsalCauchy,
         Self::IsalVandermonde,
         Self::JerasureReedSolVan,
@@ -45,6 +53,7 @@ impl Family {
     pub fn name(self) -> &'static str {
         match self {
             Self::CauchyXor => "cauchy-xor",
+            Self::Lch => "lch",
             Self::IsalCauchy => "isal-cauchy",
             Self::IsalVandermonde => "isal-vandermonde",
             Self::JerasureReedSolVan => "jerasure-reed_sol_van",
@@ -58,6 +67,7 @@ impl Family {
             check_isal_vandermonde(k, m)?;
         }
         Ok(match self {
+            Self::Lch => lch(k, m)?,
             Self::CauchyXor => matrix(k, m, |j, i| gf::mul(255 ^ i, gf::inverse((255 - j) ^ i))),
             Self::IsalCauchy => matrix(k, m, |j, i| gf::inverse(byte(k + usize::from(j)) ^ i)),
             Self::IsalVandermonde => matrix(k, m, |j, i| gf::power_of_two(usize::from(j) * usize::from(i))),
@@ -76,7 +86,7 @@ impl fmt::Display for Family {
 /// A name that no family has.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "no matrix family '{0}': there are cauchy-xor, isal-cauchy, isal-vandermonde, jerasure-reed_sol_van and jerasure-cauchy"
+    "no matrix family '{0}': there are cauchy-xor, lch, isal-cauchy, isal-vandermonde, jerasure-reed_sol_van and jerasure-cauchy"
 )]
 pub struct UnknownFamily(pub String);
 
@@ -94,6 +104,20 @@ impl FromStr for Family {
 /// An `m` by `k` matrix, row by row.
 fn matrix(k: usize, m: usize, coefficient: impl Fn(u8, u8) -> u8) -> Vec<u8> {
     (0..m).flat_map(|j| (0..k).map(move |i| (j, i))).map(|(j, i)| coefficient(byte(j), byte(i))).collect()
+}
+
+/// See [`Family::Lch`].
+fn lch(k: usize, m: usize) -> Result<Vec<u8>, CodeError> {
+    let points = m.next_power_of_two();
+    if k + points > crate::MAX_ROLES {
+        return Err(CodeError::Points { k, m, points });
+    }
+    let product = |factors: &mut dyn Iterator<Item = u8>| factors.fold(1, gf::mul);
+    let nonzero = product(&mut (1..points).map(point));
+    let scale = |y: u8| gf::mul(product(&mut (0..points).map(|w| y ^ point(w))), gf::inverse(nonzero));
+    let columns: Vec<(u8, u8)> = (points..points + k).map(point).map(|y| (y, scale(y))).collect();
+    let row = |j: usize| columns.iter().map(move |(y, scale)| gf::mul(*scale, gf::inverse(point(j) ^ y)));
+    Ok((0..m).flat_map(row).collect())
 }
 
 /// An index below 256 as a field element.
@@ -193,6 +217,22 @@ mod tests {
                 assert_eq!(Code::of_family(family, k, m).unwrap().n(), 256, "{family}");
             }
         }
+    }
+
+    #[test]
+    fn lch_reaches_as_far_as_the_points_do() {
+        for (k, m) in [(255, 0), (255, 1), (254, 2), (252, 3), (240, 9), (128, 128), (192, 64)] {
+            assert_eq!(Code::of_family(Family::Lch, k, m).unwrap().n(), k + m);
+        }
+        for (k, m, points) in [(253, 3, 4), (241, 9, 16), (100, 129, 256)] {
+            let refused = Code::of_family(Family::Lch, k, m).unwrap_err();
+            assert_eq!(refused, CodeError::Points { k, m, points });
+        }
+    }
+
+    #[test]
+    fn the_only_parity_of_lch_is_the_xor() {
+        assert!(Code::of_family(Family::Lch, 20, 1).unwrap().row(0).iter().all(|c| *c == 1));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Code {
                     .zip(&sources)
                     .for_each(|(copy, source)| copy[start..end].copy_from_slice(source));
             }
-            self.kernel().combine(self.coefficients(), &sources, &mut outputs);
+            self.matrix().combine(&sources, &mut outputs);
             if let Some(checksums) = &mut fused.checksums {
                 let chunks = sources.iter().copied().chain(outputs.iter().map(|output| &**output));
                 checksums

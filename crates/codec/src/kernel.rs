@@ -4,11 +4,15 @@
 //! instructions this processor has and which agreed with the scalar back end in a self-test. A compiler that gets an
 //! instruction wrong costs speed here, never parity.
 
+mod cache;
+mod calibrate;
+mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 mod selftest;
 mod tile;
+mod transform;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +23,12 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-use tile::Tile;
+pub use calibrate::{Calibration, calibrations};
+pub(crate) use matrix::Matrix;
+pub(crate) use transform::{Transform, point};
+
+use tile::{Factors, Tile};
+use transform::Job;
 
 /// What a back end implements. Lengths were checked by [`Kernel`]; coefficients 0 and 1 of `scale` were taken care of.
 trait Backend: Sync {
@@ -35,8 +44,14 @@ trait Backend: Sync {
     /// `dst ^= c * src`, of equal lengths.
     fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]);
 
+    /// How the back end wants to have coefficient `c` in memory.
+    fn stored(&self, c: u8) -> u64;
+
     /// A few linear combinations of a few sources.
     fn combine(&self, tile: Tile<'_, '_>);
+
+    /// A transform, if the back end has them. Says whether it does.
+    fn transform(&self, job: Job<'_, '_>) -> bool;
 }
 
 /// One way to compute in GF(2^8) on this machine.
@@ -107,7 +122,7 @@ impl Kernel {
             sources.len() * outputs.len(),
             "one coefficient for each source and output"
         );
-        tile::for_each(coefficients, sources, outputs, add, |tile| self.0.combine(tile));
+        tile::for_each(self.0, Factors::Raw(coefficients), sources, outputs, add);
     }
 }
 
@@ -148,18 +163,18 @@ pub enum SelectError {
 
 static CHOSEN: OnceLock<Kernel> = OnceLock::new();
 
-/// The kernels that this machine can run and that passed their self-test, fastest first. The scalar one is always
-/// the last. The first call takes about a millisecond.
+/// The kernels that this machine can run and that passed their self-test. The scalar one is always the last. The first call
+/// takes about a millisecond.
 #[must_use]
 pub fn kernels() -> &'static [Kernel] {
     static USABLE: OnceLock<Vec<Kernel>> = OnceLock::new();
     USABLE.get_or_init(|| candidates().into_iter().filter(|kernel| selftest::passes(*kernel)).collect())
 }
 
-/// The chosen kernel: the one of [`select`], else the fastest, from the first use on.
+/// The chosen kernel: the one of [`select`], else the one that [`calibrations`] finds fastest, from the first use on.
 #[must_use]
 pub fn kernel() -> Kernel {
-    *CHOSEN.get_or_init(|| kernels()[0])
+    *CHOSEN.get_or_init(|| calibrations()[0].kernel)
 }
 
 /// Chooses the kernel called `name` for this process. To be called once, at start, by whoever reads the settings.
@@ -179,7 +194,7 @@ pub fn select(name: &str) -> Result<(), SelectError> {
     Err(SelectError::Late { name: name.to_owned(), current: current.name() })
 }
 
-/// The back ends whose instructions this processor has, fastest first.
+/// The back ends whose instructions this processor has.
 fn candidates() -> Vec<Kernel> {
     #[cfg(target_arch = "x86_64")]
     let vector = [

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use crate::kernel::Matrix;
 use crate::solve::solve;
 use crate::{Code, CodeError, Kernel, threads};
 
@@ -13,9 +14,8 @@ use crate::{Code, CodeError, Kernel, threads};
 pub struct Plan {
     sources: Vec<usize>,
     outputs: Vec<usize>,
-    /// Row-major, one row per output.
-    coefficients: Vec<u8>,
-    kernel: Kernel,
+    /// One row per output.
+    matrix: Matrix,
 }
 
 impl Plan {
@@ -41,7 +41,7 @@ impl Plan {
             output < self.outputs.len() && source < self.sources.len(),
             "no coefficient ({output}, {source})"
         );
-        self.coefficients[output * self.sources.len() + source]
+        self.matrix.coefficients()[output * self.sources.len() + source]
     }
 
     /// Computes the outputs, overwriting them. All byte strings are of one length.
@@ -51,7 +51,7 @@ impl Plan {
     /// length, `Empty` if that is 0.
     pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
         self.check(sources, outputs)?;
-        self.kernel.combine(&self.coefficients, sources, outputs);
+        self.matrix.combine(sources, outputs);
         Ok(())
     }
 
@@ -66,7 +66,7 @@ impl Plan {
         threads: NonZeroUsize,
     ) -> Result<(), CodeError> {
         self.check(sources, outputs)?;
-        threads::combine(self.kernel, &self.coefficients, sources, outputs, threads);
+        threads::combine(&self.matrix, sources, outputs, threads);
         Ok(())
     }
 
@@ -137,12 +137,8 @@ impl Plan {
     fn from_columns(mut columns: Vec<(usize, Vec<u8>)>, outputs: Vec<usize>, kernel: Kernel) -> Self {
         columns.retain(|(_, column)| column.iter().any(|coefficient| *coefficient != 0));
         let coefficients = (0..outputs.len()).flat_map(|o| columns.iter().map(move |(_, column)| column[o]));
-        Self {
-            coefficients: coefficients.collect(),
-            sources: columns.iter().map(|(role, _)| *role).collect(),
-            outputs,
-            kernel,
-        }
+        let matrix = Matrix::new(kernel, columns.len(), coefficients.collect());
+        Self { sources: columns.iter().map(|(role, _)| *role).collect(), outputs, matrix }
     }
 }
 

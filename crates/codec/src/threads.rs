@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::Kernel;
+use crate::kernel::Matrix;
 
 /// Ranges begin at multiples of this: no two threads write to one cache line of an aligned chunk.
 const ALIGN: usize = 64;
@@ -14,20 +14,14 @@ const MIN_RANGE_LEN: usize = 16 << 10;
 /// A range of all sources and outputs.
 type Job<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
 
-/// [`Kernel::combine`], cut into as many ranges as there are threads. Each thread takes ranges until none is left, so
+/// [`Matrix::combine`], cut into as many ranges as there are threads. Each thread takes ranges until none is left, so
 /// that all is done even where a thread cannot be started. The caller has checked counts and lengths.
-pub(crate) fn combine(
-    kernel: Kernel,
-    coefficients: &[u8],
-    sources: &[&[u8]],
-    outputs: &mut [&mut [u8]],
-    threads: NonZeroUsize,
-) {
+pub(crate) fn combine(matrix: &Matrix, sources: &[&[u8]], outputs: &mut [&mut [u8]], threads: NonZeroUsize) {
     let jobs = Mutex::new(cut(sources, outputs, threads));
     let count = lock(&jobs).len();
     let work = || {
         while let Some((sources, mut outputs)) = next(&jobs) {
-            kernel.combine(coefficients, &sources, &mut outputs);
+            matrix.combine(&sources, &mut outputs);
         }
     };
     thread::scope(|scope| {

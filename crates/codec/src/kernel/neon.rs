@@ -13,7 +13,6 @@ struct Bytes(uint8x16_t);
 // SAFETY: one unaligned load or store of 16 bytes each.
 unsafe impl Vector for Bytes {
     const WIDTH: usize = 16;
-    type Stored = &'static [u8; 32];
     /// Products of the low and of the high nibbles.
     type Factor = (uint8x16_t, uint8x16_t);
 
@@ -42,13 +41,13 @@ unsafe impl Vector for Bytes {
     }
 
     #[inline]
-    fn stored(c: u8) -> &'static [u8; 32] {
-        &NIBBLES[usize::from(c)]
+    fn stored(c: u8) -> u64 {
+        c.into()
     }
 
     #[inline(always)]
-    unsafe fn factor(table: &'static [u8; 32]) -> (uint8x16_t, uint8x16_t) {
-        let (low, high) = table.split_at(16);
+    unsafe fn factor(c: u64) -> (uint8x16_t, uint8x16_t) {
+        let (low, high) = NIBBLES[usize::from(c as u8)].split_at(16);
         // SAFETY: both halves are 16 bytes.
         unsafe { (vld1q_u8(low.as_ptr()), vld1q_u8(high.as_ptr())) }
     }

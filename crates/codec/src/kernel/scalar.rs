@@ -2,6 +2,7 @@
 
 use super::Backend;
 use super::tile::Tile;
+use super::transform::Job;
 use crate::gf;
 
 pub(super) struct Scalar;
@@ -23,9 +24,18 @@ impl Backend for Scalar {
         dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= gf::mul(c, *s));
     }
 
+    fn stored(&self, c: u8) -> u64 {
+        c.into()
+    }
+
+    fn transform(&self, _: Job<'_, '_>) -> bool {
+        false
+    }
+
     fn combine(&self, mut tile: Tile<'_, '_>) {
         for o in 0..tile.output_count() {
-            let row: Vec<u8> = (0..tile.sources().len()).map(|s| tile.coefficient(o, s)).collect();
+            let row = tile.factors().iter().skip(o).step_by(tile.output_count());
+            let row: Vec<u8> = row.map(|factor| *factor as u8).collect();
             let adds = tile.adds();
             let (output, sources) = tile.split(o);
             if !adds {

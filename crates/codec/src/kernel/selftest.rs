@@ -1,7 +1,8 @@
 //! The test that every kernel passes before it is used: the same answers as the scalar one.
 
-use super::Kernel;
 use super::scalar::Scalar;
+use super::{Kernel, Transform};
+use crate::Family;
 
 /// Longer than two vectors of the widest back end, with a tail.
 const LEN: usize = 3 * 64 + 13;
@@ -9,7 +10,10 @@ const LEN: usize = 3 * 64 + 13;
 /// Whether `kernel` agrees with the scalar one: every coefficient, whole vectors and tails, one and many outputs.
 pub(super) fn passes(kernel: Kernel) -> bool {
     let scalar = Kernel(&Scalar);
-    kernel == scalar || (scales_alike(kernel, scalar) && combines_alike(kernel, scalar))
+    kernel == scalar
+        || (scales_alike(kernel, scalar)
+            && combines_alike(kernel, scalar)
+            && transforms_right(kernel, scalar))
 }
 
 /// Bytes without structure, different for each `salt`.
@@ -39,8 +43,7 @@ fn combines_alike(kernel: Kernel, scalar: Kernel) -> bool {
     let run = |kernel: Kernel, sources: &[&[u8]], output_count: usize| {
         let coefficients = noise(99, sources.len() * output_count);
         let mut outputs = vec![vec![0xa5; LEN]; output_count];
-        let mut borrowed: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        kernel.combine(&coefficients, sources, &mut borrowed);
+        kernel.combine(&coefficients, sources, &mut borrow(&mut outputs));
         outputs
     };
     [(1, 1), (3, 2), (5, 3), (10, 4), (35, 6)].into_iter().all(|(source_count, output_count)| {
@@ -49,11 +52,30 @@ fn combines_alike(kernel: Kernel, scalar: Kernel) -> bool {
     })
 }
 
+/// Transforms of every size, with groups of every fullness, against the rows that they stand for.
+fn transforms_right(kernel: Kernel, scalar: Kernel) -> bool {
+    let buffers: Vec<Vec<u8>> = (0..35).map(|s| noise(40 + s, LEN)).collect();
+    [(3, 2), (6, 3), (10, 4), (11, 5), (23, 8), (35, 13)].into_iter().all(|(k, m)| {
+        let sources: Vec<&[u8]> = buffers[..k].iter().map(Vec::as_slice).collect();
+        let mut expected = vec![vec![0; LEN]; m];
+        let rows = Family::Lch.rows(k, m).expect("within the bounds");
+        scalar.combine(&rows, &sources, &mut borrow(&mut expected));
+        let mut found = vec![vec![0xa5; LEN]; m];
+        let transform = Transform::new(kernel.0, k, m).expect("2 to 16 parities");
+        transform.run(kernel.0, &sources, &mut borrow(&mut found)) && found == expected
+    })
+}
+
+fn borrow(buffers: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
+    buffers.iter_mut().map(Vec::as_mut_slice).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::Backend;
     use crate::kernel::tile::Tile;
+    use crate::kernel::transform::Job;
 
     /// Right but for one product.
     struct Broken;
@@ -75,8 +97,16 @@ mod tests {
             Scalar.mul_add(dst, if c == 0x8e { 0x8f } else { c }, src);
         }
 
+        fn stored(&self, c: u8) -> u64 {
+            Scalar.stored(c)
+        }
+
         fn combine(&self, tile: Tile<'_, '_>) {
             Scalar.combine(tile);
+        }
+
+        fn transform(&self, _: Job<'_, '_>) -> bool {
+            false
         }
     }
 

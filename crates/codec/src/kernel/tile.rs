@@ -1,25 +1,31 @@
 //! Tiles: a large linear combination cut into pieces that suit registers and caches.
 
+use super::Backend;
+use super::cache::CACHE_LEN;
+
 /// Most outputs of a tile: that many accumulators stay in registers.
 pub(super) const MAX_OUTPUTS: usize = 4;
-/// Most sources of a tile: that many prepared coefficients per output stay in the first cache level.
+/// Most sources of a tile: that many coefficients per output stay in the first cache level.
 pub(super) const MAX_SOURCES: usize = 32;
-/// Bytes of each source that stay in cache while all outputs pass over them.
-const BLOCK_LEN: usize = 4096;
+/// Bytes of all sources together that stay in the first cache level while all outputs pass over them.
+const BLOCK_LEN: usize = 32 << 10;
+/// Shortest and longest block of one source.
+const BLOCK_LENS: (usize, usize) = (512, 4096);
 
-/// `outputs[o][range] (+)= sum_s coefficient(o, s) * sources[s][range]`, for 1 to [`MAX_OUTPUTS`] outputs and 1 to
+/// `outputs[o][range] (+)= sum_s factor(o, s) * sources[s][range]`, for 1 to [`MAX_OUTPUTS`] outputs and 1 to
 /// [`MAX_SOURCES`] sources.
 ///
 /// Every source and output is at least `end` long, and `start <= end`: back ends rely on it.
 pub(super) struct Tile<'a, 'b> {
     sources: &'a [&'a [u8]],
     outputs: &'a mut [&'b mut [u8]],
-    coefficients: &'a [u8],
-    /// From one output's coefficients to the next one's.
-    stride: usize,
+    factors: &'a [u64],
+    /// Whether the first output is the sum of all sources.
+    ones: bool,
     start: usize,
     end: usize,
     add: bool,
+    stream: bool,
 }
 
 impl Tile<'_, '_> {
@@ -42,8 +48,14 @@ impl Tile<'_, '_> {
         self.outputs[o].as_mut_ptr()
     }
 
-    pub(super) fn coefficient(&self, o: usize, s: usize) -> u8 {
-        self.coefficients[o * self.stride + s]
+    /// The factors as the back end stores them, those of one source together: `factors[s * outputs + o]`.
+    pub(super) fn factors(&self) -> &[u64] {
+        self.factors
+    }
+
+    /// Whether the first output is the sum of all sources: its factors need not be looked at.
+    pub(super) fn first_is_sum(&self) -> bool {
+        self.ones
     }
 
     pub(super) fn start(&self) -> usize {
@@ -58,20 +70,46 @@ impl Tile<'_, '_> {
     pub(super) fn adds(&self) -> bool {
         self.add
     }
+
+    /// Whether the outputs are so large that they had better not go through the cache.
+    pub(super) fn streams(&self) -> bool {
+        self.stream
+    }
 }
 
-/// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles; with `add`, it is added to what the
-/// outputs hold. Sources are read block by block,
-/// so that the second group of outputs finds them in cache.
+/// The coefficients of a combination.
+#[derive(Clone, Copy)]
+pub(super) enum Factors<'a> {
+    /// Row by row, as they are.
+    Raw(&'a [u8]),
+    /// As [`store_factors`] makes them.
+    Stored(&'a [u64]),
+}
+
+/// `rows` of `columns` coefficients as `backend` wants them: band by band of up to [`MAX_OUTPUTS`] rows, in each one source
+/// after the other.
+pub(super) fn store_factors(backend: &dyn Backend, columns: usize, rows: &[u8]) -> Vec<u64> {
+    let bands = rows.chunks((columns * MAX_OUTPUTS).max(1));
+    let of_band = |band| (0..columns).flat_map(move |s| column_of(band, columns, s));
+    bands.flat_map(of_band).map(|coefficient| backend.stored(coefficient)).collect()
+}
+
+fn column_of(band: &[u8], columns: usize, s: usize) -> impl Iterator<Item = u8> {
+    band.chunks_exact(columns).map(move |row| row[s])
+}
+
+/// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles and has `backend` compute them; with
+/// `add`, it is added to what the outputs hold. Sources are read block by block, so that the second band of outputs finds
+/// them in cache.
 ///
 /// # Panics
 /// Unless all sources and outputs are of one length.
 pub(super) fn for_each(
-    coefficients: &[u8],
+    backend: &dyn Backend,
+    factors: Factors<'_>,
     sources: &[&[u8]],
     outputs: &mut [&mut [u8]],
     add: bool,
-    mut run: impl FnMut(Tile<'_, '_>),
 ) {
     let Some(len) = outputs.first().map(|output| output.len()) else { return };
     let equal = sources.iter().all(|s| s.len() == len) && outputs.iter().all(|o| o.len() == len);
@@ -82,16 +120,58 @@ pub(super) fn for_each(
         }
         return;
     }
-    let stride = sources.len();
-    let block = if outputs.len() > MAX_OUTPUTS || stride > MAX_SOURCES { BLOCK_LEN } else { len.max(1) };
+    let stream = !add && sources.len() <= MAX_SOURCES && len * outputs.len() > CACHE_LEN;
+    let block = if outputs.len() > MAX_OUTPUTS || sources.len() > MAX_SOURCES {
+        block_len(sources.len())
+    } else {
+        len.max(1)
+    };
     for start in (0..len).step_by(block) {
         let end = len.min(start + block);
-        for (outputs, rows) in outputs.chunks_mut(MAX_OUTPUTS).zip(coefficients.chunks(stride * MAX_OUTPUTS))
-        {
-            for (index, sources) in sources.chunks(MAX_SOURCES).enumerate() {
-                let coefficients = &rows[index * MAX_SOURCES..];
-                run(Tile { sources, outputs, coefficients, stride, start, end, add: add || index > 0 });
+        for (band, outputs) in outputs.chunks_mut(MAX_OUTPUTS).enumerate() {
+            for (part, some) in sources.chunks(MAX_SOURCES).enumerate() {
+                let at = (band * MAX_OUTPUTS, part * MAX_SOURCES);
+                let mut scratch = [0; MAX_SOURCES * MAX_OUTPUTS];
+                let shape = (sources.len(), some.len(), outputs.len());
+                let (factors, ones) = factors.of_tile(backend, at, shape, &mut scratch);
+                let add = add || part > 0;
+                backend.combine(Tile { sources: some, outputs, factors, ones, start, end, add, stream });
             }
         }
+    }
+}
+
+/// How much of each of `sources` is read at a time where several tiles read it.
+fn block_len(sources: usize) -> usize {
+    (BLOCK_LEN / sources / 64 * 64).clamp(BLOCK_LENS.0, BLOCK_LENS.1)
+}
+
+impl<'a> Factors<'a> {
+    /// The factors of a tile that begins at `(row, column)`, and whether its first row is all ones. The shape is the number of
+    /// all columns, of the tile's columns and of its rows.
+    #[inline]
+    fn of_tile<'b>(
+        self,
+        backend: &dyn Backend,
+        (row, column): (usize, usize),
+        (stride, columns, rows): (usize, usize, usize),
+        scratch: &'b mut [u64; MAX_SOURCES * MAX_OUTPUTS],
+    ) -> (&'b [u64], bool)
+    where
+        'a: 'b,
+    {
+        let one = backend.stored(1);
+        let factors = match self {
+            Self::Stored(all) => &all[row * stride + column * rows..][..columns * rows],
+            Self::Raw(all) => {
+                for s in 0..columns {
+                    for o in 0..rows {
+                        scratch[s * rows + o] = backend.stored(all[(row + o) * stride + column + s]);
+                    }
+                }
+                &scratch[..columns * rows]
+            }
+        };
+        (factors, factors.iter().step_by(rows).all(|factor| *factor == one))
     }
 }

@@ -4,7 +4,7 @@
 //! instruction set. The loops are always inlined there, so that no function of another instruction set remains.
 #![allow(unsafe_code)]
 
-use super::tile::{MAX_SOURCES, Tile};
+use super::tile::Tile;
 
 /// A register of bytes, and how to multiply it by a constant.
 ///
@@ -14,8 +14,6 @@ pub(super) unsafe trait Vector: Copy {
     /// Bytes of a vector.
     const WIDTH: usize;
 
-    /// A coefficient as it is kept in memory while a tile is computed.
-    type Stored: Copy;
     /// A coefficient in registers.
     type Factor: Copy;
 
@@ -59,16 +57,43 @@ pub(super) unsafe trait Vector: Copy {
         }
     }
 
+    /// Stores past the caches. [`Vector::fence`] has to follow.
+    ///
+    /// # Safety
+    /// `WIDTH` bytes can be written at `to`, which is a multiple of `WIDTH`.
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: as promised.
+        unsafe { self.store(to) }
+    }
+
+    /// What was streamed is seen by other threads before what is stored from now on.
+    ///
+    /// # Safety
+    /// See `zero`.
+    #[inline(always)]
+    unsafe fn fence() {}
+
     /// # Safety
     /// See `zero`.
     unsafe fn xor(self, other: Self) -> Self;
 
-    /// Coefficient `c` for memory.
-    fn stored(c: u8) -> Self::Stored;
-
+    /// `self ^ a ^ b`.
+    ///
     /// # Safety
     /// See `zero`.
-    unsafe fn factor(stored: Self::Stored) -> Self::Factor;
+    #[inline(always)]
+    unsafe fn xor3(self, a: Self, b: Self) -> Self {
+        // SAFETY: as promised.
+        unsafe { self.xor(a.xor(b)) }
+    }
+
+    /// Coefficient `c` for memory.
+    fn stored(c: u8) -> u64;
+
+    /// # Safety
+    /// See `zero`; `stored` was made by [`Vector::stored`].
+    unsafe fn factor(stored: u64) -> Self::Factor;
 
     /// # Safety
     /// See `zero`.
@@ -125,47 +150,78 @@ pub(super) unsafe fn scale<V: Vector, const ADD: bool>(dst: &mut [u8], c: u8, sr
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
-pub(super) unsafe fn combine<V: Vector, const M: usize, const U: usize>(mut tile: Tile<'_, '_>) {
-    let mut factors = [[V::stored(0); M]; MAX_SOURCES];
-    for (s, factors) in factors[..tile.sources().len()].iter_mut().enumerate() {
-        *factors = std::array::from_fn(|o| V::stored(tile.coefficient(o, s)));
-    }
-    let outputs: [*mut u8; M] = std::array::from_fn(|o| tile.output_pointer(o));
-    let (mut at, end) = (tile.start(), tile.end());
-    // SAFETY: the sources and outputs of a tile can be accessed up to `end`, beyond which no column goes.
+pub(super) unsafe fn combine<V: Vector, const M: usize, const U: usize>(tile: Tile<'_, '_>) {
+    // SAFETY: as promised.
     unsafe {
-        while end - at >= U * V::WIDTH {
-            let (load, store) = (|from| V::load(from), |to, sum: V| sum.store(to));
-            column::<V, M, U>(&tile, &factors, outputs, at, load, store);
-            at += U * V::WIDTH;
-        }
-        while end - at >= V::WIDTH {
-            let (load, store) = (|from| V::load(from), |to, sum: V| sum.store(to));
-            column::<V, M, 1>(&tile, &factors, outputs, at, load, store);
-            at += V::WIDTH;
-        }
-        if at < end {
-            let rest = end - at;
-            let (load, store) = (|from| V::load_part(from, rest), |to, sum: V| sum.store_part(to, rest));
-            column::<V, M, 1>(&tile, &factors, outputs, at, load, store);
+        if tile.first_is_sum() {
+            combine_rows::<V, M, U, true>(tile);
+        } else {
+            combine_rows::<V, M, U, false>(tile);
         }
     }
 }
 
-/// `U` vectors of each output, from position `at` on.
+#[inline(always)]
+unsafe fn combine_rows<V: Vector, const M: usize, const U: usize, const ONES: bool>(mut tile: Tile<'_, '_>) {
+    let outputs: [*mut u8; M] = std::array::from_fn(|o| tile.output_pointer(o));
+    let (mut at, end) = (tile.start(), tile.end());
+    assert_eq!(tile.factors().len(), tile.sources().len() * M, "a factor for each source and output");
+    // SAFETY: the sources and outputs of a tile can be accessed up to `end`, beyond which no column goes.
+    unsafe {
+        let load_part = |rest| move |from| V::load_part(from, rest);
+        let store_part = |rest| move |to, sum: V| sum.store_part(to, rest);
+        let (load, store) = (|from| V::load(from), |to, sum: V| sum.store(to));
+        if tile.streams()
+            && let Some(head) = head::<V>(&outputs, at, end)
+        {
+            if head > 0 {
+                column::<V, M, 1, ONES>(&tile, outputs, at, load_part(head), store_part(head));
+                at += head;
+            }
+            while end - at >= V::WIDTH {
+                column::<V, M, 1, ONES>(&tile, outputs, at, load, |to, sum: V| sum.stream(to));
+                at += V::WIDTH;
+            }
+            V::fence();
+        }
+        while end - at >= U * V::WIDTH {
+            column::<V, M, U, ONES>(&tile, outputs, at, load, store);
+            at += U * V::WIDTH;
+        }
+        while end - at >= V::WIDTH {
+            column::<V, M, 1, ONES>(&tile, outputs, at, load, store);
+            at += V::WIDTH;
+        }
+        if at < end {
+            column::<V, M, 1, ONES>(&tile, outputs, at, load_part(end - at), store_part(end - at));
+        }
+    }
+}
+
+/// Bytes from `at` on before all outputs are at a multiple of the vector's width; none if they never are together, or not
+/// before `end`.
+#[inline(always)]
+pub(super) fn head<V: Vector>(outputs: &[*mut u8], at: usize, end: usize) -> Option<usize> {
+    let misaligned = |output: &*mut u8| output.addr().wrapping_add(at) % V::WIDTH;
+    let first = outputs.first().map_or(0, misaligned);
+    let head = (V::WIDTH - first) % V::WIDTH;
+    (outputs.iter().all(|output| misaligned(output) == first) && head <= end - at).then_some(head)
+}
+
+/// `U` vectors of each output, from position `at` on. Two sources at a time, since some processors add three vectors at once.
 ///
 /// # Safety
-/// `outputs` are those of the tile; `load` and `store` touch nothing at or beyond its end.
+/// `outputs` are those of the tile, which has a factor for each source and output; `load` and `store` touch nothing at or
+/// beyond its end.
 #[inline(always)]
-unsafe fn column<V: Vector, const M: usize, const U: usize>(
+unsafe fn column<V: Vector, const M: usize, const U: usize, const ONES: bool>(
     tile: &Tile<'_, '_>,
-    factors: &[[V::Stored; M]; MAX_SOURCES],
     outputs: [*mut u8; M],
     at: usize,
     load: impl Fn(*const u8) -> V,
     store: impl Fn(*mut u8, V),
 ) {
-    // SAFETY: `at` and what follows lie within the sources and outputs, as promised.
+    // SAFETY: `at` and what follows lie within the sources and outputs, and there are factors enough, as promised.
     unsafe {
         let mut sums = [[V::zero(); U]; M];
         if tile.adds() {
@@ -175,15 +231,37 @@ unsafe fn column<V: Vector, const M: usize, const U: usize>(
                 }
             }
         }
-        for (source, factors) in tile.sources().iter().zip(factors) {
+        let values = |source: &&[u8]| {
             let mut values = [V::zero(); U];
             for (u, value) in values.iter_mut().enumerate() {
                 *value = load(source.as_ptr().add(at + u * V::WIDTH));
             }
-            for (sums, stored) in sums.iter_mut().zip(factors) {
-                let factor = V::factor(*stored);
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    *sum = sum.xor(value.mul(factor));
+            values
+        };
+        let mut factors = tile.factors().as_ptr();
+        let (pairs, last) = tile.sources().as_chunks::<2>();
+        for [a, b] in pairs {
+            let (a, b) = (values(a), values(b));
+            for (o, sums) in sums.iter_mut().enumerate() {
+                if ONES && o == 0 {
+                    for u in 0..U {
+                        sums[u] = sums[u].xor3(a[u], b[u]);
+                    }
+                } else {
+                    let (of_a, of_b) = (V::factor(*factors.add(o)), V::factor(*factors.add(M + o)));
+                    for u in 0..U {
+                        sums[u] = sums[u].xor3(a[u].mul(of_a), b[u].mul(of_b));
+                    }
+                }
+            }
+            factors = factors.add(2 * M);
+        }
+        if let [a] = last {
+            let a = values(a);
+            for (o, sums) in sums.iter_mut().enumerate() {
+                let factor = V::factor(*factors.add(o));
+                for u in 0..U {
+                    sums[u] = sums[u].xor(if ONES && o == 0 { a[u] } else { a[u].mul(factor) });
                 }
             }
         }
@@ -228,6 +306,12 @@ macro_rules! backend {
                 // SAFETY: as above.
                 unsafe { crate::kernel::vector::combine::<$vector, M, $unroll>(tile) }
             }
+
+            $(#[target_feature(enable = $feature)])+
+            unsafe fn run_transform<const P: usize>(job: crate::kernel::transform::Job<'_, '_>) {
+                // SAFETY: as above.
+                unsafe { crate::kernel::transform::run::<$vector, P>(job) }
+            }
         }
 
         // SAFETY (of all calls): `self` was reached through `detect`, so the processor has the features.
@@ -249,6 +333,24 @@ macro_rules! backend {
             fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]) {
                 // SAFETY: see above.
                 unsafe { Self::run_scale::<true>(dst, c, src) }
+            }
+
+            fn stored(&self, c: u8) -> u64 {
+                <$vector as crate::kernel::vector::Vector>::stored(c)
+            }
+
+            fn transform(&self, job: crate::kernel::transform::Job<'_, '_>) -> bool {
+                // SAFETY: see above.
+                unsafe {
+                    match job.points() {
+                        2 => Self::run_transform::<2>(job),
+                        4 => Self::run_transform::<4>(job),
+                        8 => Self::run_transform::<8>(job),
+                        16 => Self::run_transform::<16>(job),
+                        _ => return false,
+                    }
+                }
+                true
             }
 
             fn combine(&self, tile: crate::kernel::tile::Tile<'_, '_>) {

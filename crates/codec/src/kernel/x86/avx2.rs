@@ -36,6 +36,18 @@ macro_rules! vector {
             }
 
             #[inline(always)]
+            unsafe fn stream(self, to: *mut u8) {
+                // SAFETY: 32 bytes can be written at a multiple of 32.
+                unsafe { _mm256_stream_si256(to.cast(), self.0) }
+            }
+
+            #[inline(always)]
+            unsafe fn fence() {
+                // SAFETY: see `zero`.
+                unsafe { _mm_sfence() }
+            }
+
+            #[inline(always)]
             unsafe fn xor(self, other: Self) -> Self {
                 // SAFETY: see `zero`.
                 unsafe { Self(_mm256_xor_si256(self.0, other.0)) }
@@ -48,18 +60,17 @@ macro_rules! vector {
 
 vector! {
     gfni: false,
-    type Stored = &'static [u8; 32];
     /// Products of the low and of the high nibbles, each in both lanes.
     type Factor = (__m256i, __m256i);
 
     #[inline]
-    fn stored(c: u8) -> &'static [u8; 32] {
-        &NIBBLES[usize::from(c)]
+    fn stored(c: u8) -> u64 {
+        c.into()
     }
 
     #[inline(always)]
-    unsafe fn factor(table: &'static [u8; 32]) -> (__m256i, __m256i) {
-        let (low, high) = table.split_at(16);
+    unsafe fn factor(c: u64) -> (__m256i, __m256i) {
+        let (low, high) = NIBBLES[usize::from(c as u8)].split_at(16);
         // SAFETY: both halves are 16 bytes.
         unsafe {
             (
@@ -83,7 +94,6 @@ vector! {
 
 vector! {
     gfni: true,
-    type Stored = u64;
     type Factor = __m256i;
 
     #[inline]

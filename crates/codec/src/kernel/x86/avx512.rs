@@ -54,9 +54,27 @@ macro_rules! vector {
             }
 
             #[inline(always)]
+            unsafe fn stream(self, to: *mut u8) {
+                // SAFETY: 64 bytes can be written at a multiple of 64.
+                unsafe { _mm512_stream_si512(to.cast(), self.0) }
+            }
+
+            #[inline(always)]
+            unsafe fn fence() {
+                // SAFETY: see `zero`.
+                unsafe { _mm_sfence() }
+            }
+
+            #[inline(always)]
             unsafe fn xor(self, other: Self) -> Self {
                 // SAFETY: see `zero`.
                 unsafe { Self(_mm512_xor_si512(self.0, other.0)) }
+            }
+
+            #[inline(always)]
+            unsafe fn xor3(self, a: Self, b: Self) -> Self {
+                // SAFETY: see `zero`. 0x96 is the truth table of the sum of three bits.
+                unsafe { Self(_mm512_ternarylogic_epi64::<0x96>(self.0, a.0, b.0)) }
             }
 
             $($product)+
@@ -66,18 +84,17 @@ macro_rules! vector {
 
 vector! {
     gfni: false,
-    type Stored = &'static [u8; 32];
     /// Products of the low and of the high nibbles, each in all four lanes.
     type Factor = (__m512i, __m512i);
 
     #[inline]
-    fn stored(c: u8) -> &'static [u8; 32] {
-        &NIBBLES[usize::from(c)]
+    fn stored(c: u8) -> u64 {
+        c.into()
     }
 
     #[inline(always)]
-    unsafe fn factor(table: &'static [u8; 32]) -> (__m512i, __m512i) {
-        let (low, high) = table.split_at(16);
+    unsafe fn factor(c: u64) -> (__m512i, __m512i) {
+        let (low, high) = NIBBLES[usize::from(c as u8)].split_at(16);
         // SAFETY: both halves are 16 bytes.
         unsafe {
             (
@@ -101,7 +118,6 @@ vector! {
 
 vector! {
     gfni: true,
-    type Stored = u64;
     type Factor = __m512i;
 
     #[inline]

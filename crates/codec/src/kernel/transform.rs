@@ -1,0 +1,325 @@
+//! Additive Fourier transforms: all parities of a code of [`Family::Lch`](crate::Family::Lch) in one pass over the data, with
+//! fewer products than its matrix has coefficients.
+//!
+//! The basis and the butterflies are those of Lin, Chung and Han (Novel Polynomial Basis and Its Application to Reed-Solomon
+//! Erasure Codes, FOCS 2014). With `P` points to a group, `P` a power of two: the values of a group of `P` data chunks at its
+//! own points are turned into the coefficients of the polynomial through them, the coefficients of all groups are added up,
+//! and the sum is evaluated at the first `P` points, which gives the parities. `docs/coding.md` derives it.
+#![allow(unsafe_code)]
+
+use super::Backend;
+use super::cache::CACHE_LEN;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::vector::{Vector, head};
+use crate::gf;
+
+/// Most points to a group: as many sums stay in registers.
+const MAX_POINTS: usize = 16;
+
+/// A Cantor basis: `BASIS[0] = 1` and `BASIS[i + 1]^2 + BASIS[i + 1] = BASIS[i]`. Over it, the subspace polynomials that the
+/// butterflies need are powers of `x^2 + x`.
+const BASIS: [u8; 8] = cantor_basis();
+
+const fn cantor_basis() -> [u8; 8] {
+    let mut basis = [1; 8];
+    let mut i = 1;
+    while i < 8 {
+        let mut x = 2;
+        // Each equation has two solutions, one 1 more than the other; either will do, up to the last one.
+        while gf::product(x, x) ^ x != basis[i - 1] {
+            x += 1;
+        }
+        basis[i] = x;
+        i += 1;
+    }
+    basis
+}
+
+/// The `index`th point: a sum of basis elements.
+pub(crate) fn point(index: usize) -> u8 {
+    (0..8).filter(|bit| index >> bit & 1 == 1).fold(0, |sum, bit| sum ^ BASIS[bit])
+}
+
+/// The factor of a butterfly of level `level` on points from `index` on: the level's subspace polynomial there.
+fn twist(level: u32, index: usize) -> u8 {
+    (0..level).fold(point(index), |x, _| gf::mul(x, x) ^ x)
+}
+
+/// The factors of a transform of `points` points from `base` on: `points / 2` of the level of neighbours, then half as many of
+/// the next one, and so on.
+fn twists(points: usize, base: usize) -> impl Iterator<Item = u8> {
+    let of_level =
+        move |level: u32| (0..points).step_by(2 << level).map(move |offset| twist(level, base + offset));
+    (0..points.trailing_zeros()).flat_map(of_level)
+}
+
+/// The factors of a code's transforms, as one back end stores them.
+#[derive(Clone, Debug)]
+pub(crate) struct Transform {
+    points: usize,
+    /// Of the first points, then of each group's, `points - 1` each.
+    factors: Vec<u64>,
+}
+
+impl Transform {
+    /// For `k` data and `m` parity chunks; none if that is done by other means.
+    pub(super) fn new(backend: &dyn Backend, k: usize, m: usize) -> Option<Self> {
+        let points = m.next_power_of_two();
+        if m < 2 || points > MAX_POINTS {
+            return None;
+        }
+        let groups = 0..=k.div_ceil(points);
+        let factors = groups.flat_map(|group| twists(points, group * points));
+        Some(Self { points, factors: factors.map(|factor| backend.stored(factor)).collect() })
+    }
+
+    /// Computes all outputs, if `backend` can. The caller has checked the counts.
+    ///
+    /// # Panics
+    /// Unless all sources and outputs are of one length.
+    pub(super) fn run(&self, backend: &dyn Backend, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> bool {
+        let len = outputs[0].len();
+        let equal = sources.iter().all(|s| s.len() == len) && outputs.iter().all(|o| o.len() == len);
+        assert!(equal, "byte strings of different lengths");
+        assert!(self.factors.len() >= (1 + sources.len().div_ceil(self.points)) * (self.points - 1));
+        assert!(outputs.len() <= self.points, "one output for each of the first points");
+        let stream = len * outputs.len() > CACHE_LEN;
+        backend.transform(Job { transform: self, sources, outputs, len, stream })
+    }
+}
+
+/// A transform to be done. All sources and outputs are `len` bytes long, there are factors for all groups of sources, and no
+/// more outputs than points: back ends rely on it.
+pub(super) struct Job<'a, 'b> {
+    transform: &'a Transform,
+    sources: &'a [&'a [u8]],
+    outputs: &'a mut [&'b mut [u8]],
+    len: usize,
+    stream: bool,
+}
+
+impl Job<'_, '_> {
+    pub(super) fn points(&self) -> usize {
+        self.transform.points
+    }
+}
+
+/// A vector of all outputs after the other.
+///
+/// # Safety
+/// The processor has the instructions of `V`, and the job has `P` points.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+pub(super) unsafe fn run<V: Vector, const P: usize>(job: Job<'_, '_>) {
+    let count = job.outputs.len();
+    let mut outputs = [std::ptr::null_mut(); P];
+    for (pointer, output) in outputs.iter_mut().zip(job.outputs.iter_mut()) {
+        *pointer = output.as_mut_ptr();
+    }
+    let outputs = &outputs[..count];
+    let (sources, factors) = (job.sources, job.transform.factors.as_slice());
+    let (mut at, end) = (0, job.len);
+    // SAFETY: no column goes beyond `end`, up to which all sources and outputs can be accessed.
+    unsafe {
+        let load_part = |rest| move |from| V::load_part(from, rest);
+        let store_part = |rest| move |to, value: V| value.store_part(to, rest);
+        if job.stream
+            && let Some(head) = head::<V>(outputs, at, end)
+        {
+            if head > 0 {
+                column::<V, P>(sources, outputs, factors, at, load_part(head), store_part(head));
+                at += head;
+            }
+            while end - at >= V::WIDTH {
+                let stream = |to, value: V| value.stream(to);
+                column::<V, P>(sources, outputs, factors, at, |from| V::load(from), stream);
+                at += V::WIDTH;
+            }
+            V::fence();
+        }
+        while end - at >= V::WIDTH {
+            let store = |to, value: V| value.store(to);
+            column::<V, P>(sources, outputs, factors, at, |from| V::load(from), store);
+            at += V::WIDTH;
+        }
+        if at < end {
+            column::<V, P>(sources, outputs, factors, at, load_part(end - at), store_part(end - at));
+        }
+    }
+}
+
+/// One vector of each output, at position `at`.
+///
+/// # Safety
+/// As the fields of [`Job`] promise; `load` and `store` touch nothing beyond the ends.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+unsafe fn column<V: Vector, const P: usize>(
+    sources: &[&[u8]],
+    outputs: &[*mut u8],
+    factors: &[u64],
+    at: usize,
+    load: impl Fn(*const u8) -> V,
+    store: impl Fn(*mut u8, V),
+) {
+    // SAFETY: as promised.
+    unsafe {
+        let mut sums = [V::zero(); P];
+        let (groups, rest) = sources.as_chunks::<P>();
+        let mut of_group = factors.as_ptr().add(P - 1);
+        for group in groups {
+            let mut values = [V::zero(); P];
+            for (value, source) in values.iter_mut().zip(group) {
+                *value = load(source.as_ptr().add(at));
+            }
+            interpolate::<V, P, false>(&mut values, of_group);
+            add(&mut sums, &values);
+            of_group = of_group.add(P - 1);
+        }
+        if !rest.is_empty() {
+            let mut values = [V::zero(); P];
+            for (value, source) in values.iter_mut().zip(rest) {
+                *value = load(source.as_ptr().add(at));
+            }
+            if rest.len() <= P / 2 {
+                interpolate::<V, P, true>(&mut values, of_group);
+            } else {
+                interpolate::<V, P, false>(&mut values, of_group);
+            }
+            add(&mut sums, &values);
+        }
+        evaluate(&mut sums, factors.as_ptr());
+        for (value, output) in sums.into_iter().zip(outputs) {
+            store(output.add(at), value);
+        }
+    }
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+unsafe fn add<V: Vector, const P: usize>(sums: &mut [V; P], values: &[V; P]) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        // SAFETY: the caller has the instructions.
+        *sum = unsafe { sum.xor(*value) };
+    }
+}
+
+/// From values at a group's points to coefficients. With `HALF`, the values of the second half are 0.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+unsafe fn interpolate<V: Vector, const P: usize, const HALF: bool>(values: &mut [V; P], factors: *const u64) {
+    let (mut level, mut factors) = (1, factors);
+    // SAFETY: there are `P - 1` factors, and `low`, `high` are below `P`.
+    unsafe {
+        while level < P {
+            let is_last = 2 * level == P;
+            let blocks = P / (2 * level);
+            let live = if HALF && !is_last { blocks / 2 } else { blocks };
+            for block in 0..live {
+                let factor = V::factor(*factors.add(block));
+                for i in 0..level {
+                    let (low, high) = (2 * level * block + i, 2 * level * block + level + i);
+                    values[high] = if HALF && is_last { values[low] } else { values[high].xor(values[low]) };
+                    values[low] = values[low].xor(values[high].mul(factor));
+                }
+            }
+            factors = factors.add(blocks);
+            level *= 2;
+        }
+    }
+}
+
+/// From coefficients to values at the first points, where the first factor of each level is 0.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+unsafe fn evaluate<V: Vector, const P: usize>(values: &mut [V; P], factors: *const u64) {
+    let mut level = P;
+    // SAFETY: there are `P - 1` factors, and `low`, `high` are below `P`.
+    unsafe {
+        while level > 1 {
+            level /= 2;
+            let blocks = P / (2 * level);
+            // The factors of the levels before this one.
+            let before = P - 2 * blocks;
+            for block in 0..blocks {
+                for i in 0..level {
+                    let (low, high) = (2 * level * block + i, 2 * level * block + level + i);
+                    if block > 0 {
+                        let factor = V::factor(*factors.add(before + block));
+                        values[low] = values[low].xor(values[high].mul(factor));
+                    }
+                    values[high] = values[high].xor(values[low]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Matrix, kernels};
+    use crate::{Code, Family};
+
+    #[test]
+    fn the_basis_is_cantors() {
+        for pair in BASIS.windows(2) {
+            assert_eq!(gf::mul(pair[1], pair[1]) ^ pair[1], pair[0]);
+        }
+        let points: std::collections::BTreeSet<u8> = (0..256).map(point).collect();
+        assert_eq!(points.len(), 256);
+    }
+
+    /// Chunks of `len` bytes that begin at odd addresses.
+    fn chunks(buffer: &mut [u8], len: usize) -> Vec<&mut [u8]> {
+        buffer.chunks_mut(len + 67).map(|chunk| &mut chunk[3..3 + len]).collect()
+    }
+
+    #[test]
+    fn transforms_give_what_the_rows_give_at_every_shape() {
+        for m in 2..=16 {
+            for k in (1..=20).chain([31, 64, 200]) {
+                let rows = Code::of_family(Family::Lch, k, m).unwrap().coefficients().to_vec();
+                let len = 70 + k + 19 * m;
+                let mut data: Vec<u8> = (0..k * (len + 67)).map(|i| (i * 167 ^ i >> 7) as u8).collect();
+                let sources: Vec<&[u8]> = chunks(&mut data, len).into_iter().map(|chunk| &*chunk).collect();
+                for kernel in kernels().iter().filter(|kernel| kernel.name() != "scalar") {
+                    let (mut expected, mut found) = (vec![0; m * (len + 67)], vec![0; m * (len + 67)]);
+                    let matrix = Matrix::new(*kernel, k, rows.clone());
+                    matrix.combine(&sources, &mut chunks(&mut expected, len));
+                    let transform = Transform::new(kernel.0, k, m).unwrap();
+                    assert!(transform.run(kernel.0, &sources, &mut chunks(&mut found, len)));
+                    assert!(found == expected, "{kernel:?} lch({k}+{m})");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn results_beyond_the_cache_are_the_same_wherever_they_lie() {
+        let len = CACHE_LEN / 2 + 1000;
+        let chunk = |salt: usize| (0..len).map(|i| (i * 31 + i / 251 * salt) as u8).collect();
+        let data: Vec<Vec<u8>> = (0..3).map(chunk).collect();
+        let sources: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let code = Code::of_family(Family::Lch, 3, 2).unwrap();
+        let by_hand = |row: usize, at: usize| {
+            (0..3).fold(0, |sum, s| sum ^ gf::mul(code.coefficient(row, s), data[s][at]))
+        };
+        for kernel in kernels().iter().filter(|kernel| kernel.name() != "scalar") {
+            let matrix = Matrix::new(*kernel, 3, code.coefficients().to_vec());
+            let transform = Transform::new(kernel.0, 3, 2).unwrap();
+            for offset in [0, 1, 48] {
+                let mut results = vec![vec![0; len + 64]; 4];
+                let mut ranges = results.iter_mut().map(|b| &mut b[offset..offset + len]);
+                let mut ranges: [&mut [u8]; 4] = std::array::from_fn(|_| ranges.next().unwrap());
+                let (by_matrix, by_transform) = ranges.split_at_mut(2);
+                matrix.combine(&sources, by_matrix);
+                assert!(transform.run(kernel.0, &sources, by_transform));
+                assert!(by_matrix == by_transform, "{kernel:?} at {offset}");
+                for at in [0, 1, 63, 64, 1000, len / 2, len - 1] {
+                    assert_eq!([0, 1].map(|row| by_matrix[row][at]), [0, 1].map(|row| by_hand(row, at)));
+                }
+            }
+        }
+    }
+}
