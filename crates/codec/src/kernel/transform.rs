@@ -281,7 +281,7 @@ mod tests {
             for k in (1..=20).chain([31, 64, 200]) {
                 let rows = Code::of_family(Family::Lch, k, m).unwrap().coefficients().to_vec();
                 let len = 70 + k + 19 * m;
-                let mut data: Vec<u8> = (0..k * (len + 67)).map(|i| (i * 167 ^ i >> 7) as u8).collect();
+                let mut data: Vec<u8> = (0..k * (len + 67)).map(|i| ((i * 167) ^ (i >> 7)) as u8).collect();
                 let sources: Vec<&[u8]> = chunks(&mut data, len).into_iter().map(|chunk| &*chunk).collect();
                 for kernel in kernels().iter().filter(|kernel| kernel.name() != "scalar") {
                     let (mut expected, mut found) = (vec![0; m * (len + 67)], vec![0; m * (len + 67)]);

@@ -410,7 +410,8 @@ impl DataStore {
         while self.growth.next < end && self.area.is_committed(self.growth.next) {
             self.growth.next += 1;
         }
-        (self.growth.next..end).find(|extent| !self.area.is_committed(*extent) && !self.awaits_repair(*extent))
+        (self.growth.next..end)
+            .find(|extent| !self.area.is_committed(*extent) && !self.awaits_repair(*extent))
     }
 
     /// Every slot that is handed out may become an entry.
