@@ -7,13 +7,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum};
-use testing::chaos::{Fault, Length, Options, Schedule, run, unavailable};
+use testing::chaos::{CapBy, Coordinator, Fault, Length, Options, Schedule, run, unavailable};
+use testing::others::ensure_program;
 
 const EXAMPLES: &str = "\
 Examples (as root, with iproute2 and nftables; build the binary before: cargo build --release -p cli):
   chaos --minutes 5                      a fresh seed, which is printed
   chaos --seed 7 --actions 40            the first forty actions of seed 7
   chaos --seed 7 --actions 40 --dry-run  what they are
+  chaos --coordinator etcd --minutes 5   the leader, and a real etcd, are hurt too
+  chaos --cap 256MiB --minutes 5         no process gets more memory; now and then one gets less
   chaos --beyond --minutes 2             more losses than the code can make up for: errors are fine, wrong answers are not
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 chaos cannot run here.";
@@ -31,6 +34,9 @@ struct Arguments {
     /// Hurt so many times [default: 20]
     #[arg(long)]
     actions: Option<usize>,
+    /// Who coordinates
+    #[arg(long, value_enum, default_value_t)]
+    coordinator: Coordinator,
     /// Clients, each with one connection
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=256))]
     clients: u64,
@@ -64,6 +70,12 @@ struct Arguments {
     /// Fill the nodes' memory up from time to time, too
     #[arg(long)]
     fill: bool,
+    /// Memory that the system gives each node's process at most, more than --memory; now and then one gets less
+    #[arg(long, value_parser = mebibytes)]
+    cap: Option<u64>,
+    /// By what means
+    #[arg(long, value_enum, default_value_t, requires = "cap")]
+    cap_by: CapBy,
     /// Only this kind of action, as the report calls it; may be given several times
     #[arg(long, value_parser = PossibleValuesParser::new(Fault::KINDS))]
     only: Vec<String>,
@@ -96,6 +108,17 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(number * factor))
 }
 
+/// `256MiB` or `1GiB`.
+fn mebibytes(text: &str) -> Result<u64, String> {
+    let (number, shift) = match (text.strip_suffix("MiB"), text.strip_suffix("GiB")) {
+        (Some(number), _) => (number, 20),
+        (None, Some(number)) => (number, 30),
+        (None, None) => return Err("write a number and MiB or GiB".to_owned()),
+    };
+    let number: u32 = number.parse().map_err(|_| "write a whole number and MiB or GiB".to_owned())?;
+    Ok(u64::from(number) << shift)
+}
+
 impl Arguments {
     fn options(&self) -> Options {
         let length = match self.minutes {
@@ -105,6 +128,7 @@ impl Arguments {
         Options {
             seed: self.seed.unwrap_or_else(fresh_seed),
             length,
+            coordinator: self.coordinator,
             nodes: self.nodes,
             profile: self.profile.clone(),
             memory: self.memory.clone(),
@@ -116,6 +140,8 @@ impl Arguments {
             beyond: self.beyond,
             bold: self.bold,
             fill: self.fill,
+            cap: self.cap,
+            cap_by: self.cap_by,
             only: self.only.clone(),
             dir: self.dir.clone(),
             verbose: true,
@@ -134,6 +160,12 @@ fn main() -> ExitCode {
         return print_schedule(&options);
     }
     if let Some(why) = unavailable() {
+        eprintln!("chaos cannot run here: {why}");
+        return ExitCode::from(2);
+    }
+    if options.coordinator == Coordinator::Etcd
+        && let Err(why) = ensure_program("etcd", "etcd-server")
+    {
         eprintln!("chaos cannot run here: {why}");
         return ExitCode::from(2);
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
@@ -10,20 +12,23 @@ use std::time::{Duration, Instant};
 
 use cluster::ClusterMap;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::local_cluster::binary;
 
+use super::caps::Caps;
+use super::coordination::{Coordination, lease, parent};
+use super::fault::Fault;
+use super::links::{Rules, addresses, drops, through_proxy};
 use super::network::{COORDINATOR, Network, node_address, proxy_address};
-use super::options::Options;
+use super::options::{Coordinator, Options};
 use super::process::Process;
 use super::proxy::{Effect, Proxy};
-use super::rules::{COORDINATOR_PORT, PEER_PORT, Rule};
-use super::schedule::{Fault, From};
+use super::rules::{ETCD_PORT, PEER_PORT, Rule};
 
 const MEMCACHED_PORT: u16 = 11211;
-const HTTP_PORT: u16 = 9180;
-/// Port of a proxy for node `i` is this plus `i`; for the coordinator it is this.
-const PROXY_PORT: u16 = 20_000;
+/// Port of every process' status.
+pub const HTTP_PORT: u16 = 9180;
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Longest wait for a page of a process that may be stopped.
 const PAGE_LIMIT: Duration = Duration::from_millis(400);
@@ -36,44 +41,10 @@ pub struct End {
     pub text: String,
 }
 
-/// Who coordinates. The one place that knows how nodes are told: another coordinator is another variant.
-enum Coordination {
-    /// `gestalt coordinator` in a namespace of its own. It keeps the map in memory only, so it is never killed.
-    Embedded(Process),
-}
-
-impl Coordination {
-    fn start(options: &Options, network: &Network, program: &Path, dir: &Path) -> Result<Self, String> {
-        let mut process = Process::new("coordinator".to_owned(), dir);
-        let args = [
-            "coordinator".to_owned(),
-            format!("--listen={COORDINATOR}:{COORDINATOR_PORT}"),
-            format!("--http={COORDINATOR}:{HTTP_PORT}"),
-            format!("--nodes={}", options.nodes),
-            format!("--profile={}", options.profile),
-            "--workers=1".to_owned(),
-            lease(options),
-        ];
-        process.start(&network.coordinator, program, &args)?;
-        Ok(Self::Embedded(process))
+impl End {
+    fn of(node: Option<u16>, process: &Process, status: ExitStatus) -> Self {
+        Self { node, text: format!("{} has ended by itself: {status}", process.name()) }
     }
-
-    /// What nodes are given as `--coordinator`.
-    fn url(&self) -> String {
-        match self {
-            Self::Embedded(_) => format!("embedded://{COORDINATOR}:{COORDINATOR_PORT}"),
-        }
-    }
-
-    fn process(&mut self) -> &mut Process {
-        match self {
-            Self::Embedded(process) => process,
-        }
-    }
-}
-
-fn lease(options: &Options) -> String {
-    format!("--lease={}us", options.lease.as_micros())
 }
 
 /// A running cluster and what hurts it.
@@ -86,6 +57,13 @@ pub struct Cluster {
     /// What each node's namespace drops, by the action that wants it.
     rules: BTreeMap<(usize, u16), Vec<Rule>>,
     proxies: BTreeMap<usize, Proxy>,
+    caps: Option<Caps>,
+    /// Processes that were started again.
+    pub restarts: usize,
+    /// Those of them that had ended because they got no more memory.
+    pub squeezed_to_death: usize,
+    /// Squeezed processes that have ended, but not because of that.
+    other_ends: Vec<End>,
     /// Bits that proxies have flipped.
     flipped: Arc<AtomicU64>,
 }
@@ -108,6 +86,10 @@ impl Cluster {
             network,
             rules: BTreeMap::new(),
             proxies: BTreeMap::new(),
+            caps: options.cap.map(|bytes| Caps::new(bytes, options.cap_by, options.nodes)),
+            restarts: 0,
+            squeezed_to_death: 0,
+            other_ends: Vec::new(),
             flipped: Arc::default(),
         };
         for node in 0..options.nodes {
@@ -120,10 +102,9 @@ impl Cluster {
     fn start_node(&mut self, node: u16) -> Result<(), String> {
         let address = node_address(node);
         let options = &self.options;
-        let args = [
+        let mut args = vec![
             "serve".to_owned(),
             format!("--node={node}"),
-            format!("--coordinator={}", self.coordination.url()),
             format!("--memcached={address}:{MEMCACHED_PORT}"),
             format!("--peer={address}:{PEER_PORT}"),
             format!("--http={address}:{HTTP_PORT}"),
@@ -131,9 +112,16 @@ impl Cluster {
             "--workers=1".to_owned(),
             "--evict=none".to_owned(),
             lease(options),
+            parent(),
         ];
+        args.extend(self.coordination.flags(node, options));
+        let mut program = self.program.clone();
+        if let Some(caps) = &self.caps {
+            let (outer, first) = caps.wrap(node, &program);
+            (program, args) = (outer, [first, args].concat());
+        }
         let namespace = &self.network.nodes[usize::from(node)];
-        self.nodes[usize::from(node)].start(namespace, &self.program, &args)
+        self.nodes[usize::from(node)].start(namespace, &program, &args)
     }
 
     fn wait_until_ready(&mut self) -> Result<(), String> {
@@ -183,7 +171,9 @@ impl Cluster {
     /// The newest map: the coordinator's, or what the nodes know while it is away.
     pub fn map(&self) -> Option<ClusterMap> {
         let parse = |text: String| serde_json::from_str::<ClusterMap>(&text).ok();
-        if let Some(map) = self.page(COORDINATOR, "/map").and_then(parse) {
+        if self.options.coordinator == Coordinator::Embedded
+            && let Some(map) = self.page(COORDINATOR, "/map").and_then(parse)
+        {
             return Some(map);
         }
         let known = (0..self.options.nodes).filter_map(|node| self.page(node_address(node), "/map"));
@@ -195,15 +185,36 @@ impl Cluster {
         Some(newest)
     }
 
+    /// Whether there is somebody who coordinates, as far as one can see.
+    pub fn is_coordinated(&self) -> bool {
+        self.options.coordinator == Coordinator::Embedded || self.leader().is_some()
+    }
+
+    /// The node that presides.
+    pub fn leader(&self) -> Option<u16> {
+        let presides = |node: &u16| {
+            let status = self.page(node_address(*node), "/status");
+            let status = status.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            status.is_some_and(|status| status["etcd"]["presides"] == true)
+        };
+        (0..self.options.nodes).find(presides)
+    }
+
+    /// The limits on the nodes' memory, if there are any.
+    pub fn caps(&self) -> Option<&Caps> {
+        self.caps.as_ref()
+    }
+
     /// The processes that have ended although nobody wanted it.
     pub fn unexpected_ends(&mut self) -> Vec<End> {
         let coordinator = (None, self.coordination.process());
         let nodes = (0..).map(Some).zip(&mut self.nodes);
         let ended = |(node, process): (Option<u16>, &mut Process)| {
             let status = process.unexpected_end()?;
-            Some(End { node, text: format!("{} has ended by itself: {status}", process.name()) })
+            Some(End::of(node, process, status))
         };
-        nodes.chain([coordinator]).filter_map(ended).collect()
+        let ends: Vec<End> = nodes.chain([coordinator]).filter_map(ended).collect();
+        std::mem::take(&mut self.other_ends).into_iter().chain(ends).collect()
     }
 
     /// Lines of all logs that tell of a panic.
@@ -227,9 +238,16 @@ impl Cluster {
                 nodes.iter().for_each(|node| self.nodes[usize::from(*node)].kill());
                 nodes.iter().for_each(|node| self.nodes[usize::from(*node)].reap());
             }
+            Fault::Squeeze(node) => self.squeeze(*node)?,
+            Fault::KillEtcd => {
+                self.coordination.process().kill();
+                self.coordination.process().reap();
+            }
             Fault::Pause(nodes) => self.signal(nodes, Signal::SIGSTOP),
-            Fault::PauseCoordinator => self.coordination.process().signal(Signal::SIGSTOP),
-            Fault::CutCoordinator => self.cut_coordinator(true)?,
+            Fault::PauseCoordinator | Fault::PauseEtcd => {
+                self.coordination.process().signal(Signal::SIGSTOP);
+            }
+            Fault::CutCoordinator | Fault::CutEtcd => self.cut_coordinator(true)?,
             Fault::Delay(node, by) => {
                 self.interpose(number, *node, Effect { delay: *by, flip_every: 0 })?;
             }
@@ -237,7 +255,7 @@ impl Cluster {
                 self.interpose(number, *node, Effect { delay: Duration::ZERO, flip_every: *every })?;
             }
             Fault::Fill => (),
-            _ => self.add_rules(number, packet_rules(fault, self.options.nodes))?,
+            _ => self.add_rules(number, drops(fault, self.options.nodes))?,
         }
         Ok(())
     }
@@ -248,15 +266,51 @@ impl Cluster {
     /// One line if the system refuses.
     pub fn end(&mut self, number: usize, fault: &Fault) -> Result<(), String> {
         match fault {
-            Fault::Kill(nodes) => nodes.iter().try_for_each(|node| self.start_node(*node))?,
+            Fault::Kill(nodes) => {
+                self.restarts += nodes.len();
+                nodes.iter().try_for_each(|node| self.start_node(*node))?;
+            }
             Fault::Pause(nodes) => self.signal(nodes, Signal::SIGCONT),
-            Fault::PauseCoordinator => self.coordination.process().signal(Signal::SIGCONT),
-            Fault::CutCoordinator => self.cut_coordinator(false)?,
+            Fault::Squeeze(node) => self.release(*node)?,
+            Fault::KillEtcd => self.coordination.start_again(&self.network)?,
+            Fault::PauseCoordinator | Fault::PauseEtcd => {
+                self.coordination.process().signal(Signal::SIGCONT);
+            }
+            Fault::CutCoordinator | Fault::CutEtcd => self.cut_coordinator(false)?,
             _ => {
                 self.remove_rules(number)?;
                 self.proxies.remove(&number);
             }
         }
+        Ok(())
+    }
+
+    /// Lowers a node's share of memory. It may end for it from now on.
+    fn squeeze(&mut self, node: u16) -> Result<(), String> {
+        let process = &mut self.nodes[usize::from(node)];
+        process.let_end(true);
+        match (&self.caps, process.pid()) {
+            (Some(caps), Some(pid)) => caps.squeeze(node, pid),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives it its share again, and starts it if it has ended.
+    fn release(&mut self, node: u16) -> Result<(), String> {
+        let process = &mut self.nodes[usize::from(node)];
+        let end = process.end();
+        process.let_end(false);
+        if let Some(caps) = &self.caps {
+            caps.release(node, process.pid())?;
+        }
+        let Some(status) = end else { return Ok(()) };
+        let by = |signal: Signal| status.signal() == Some(signal as i32);
+        if by(Signal::SIGKILL) || by(Signal::SIGABRT) {
+            self.squeezed_to_death += 1;
+            self.restarts += 1;
+            return self.start_node(node);
+        }
+        self.other_ends.push(End::of(Some(node), process, status));
         Ok(())
     }
 
@@ -270,7 +324,7 @@ impl Cluster {
         self.network.coordinator.apply(if cut { &rules } else { &[] })
     }
 
-    fn add_rules(&mut self, number: usize, rules: BTreeMap<u16, Vec<Rule>>) -> Result<(), String> {
+    fn add_rules(&mut self, number: usize, rules: Rules) -> Result<(), String> {
         let nodes: Vec<u16> = rules.keys().copied().collect();
         self.rules.extend(rules.into_iter().map(|(node, rules)| ((number, node), rules)));
         nodes.into_iter().try_for_each(|node| self.apply(node))
@@ -289,55 +343,19 @@ impl Cluster {
         self.network.nodes[usize::from(node)].apply(&rules)
     }
 
-    /// Puts a proxy into all links of `node`. A node dials those with higher numbers and the coordinator.
+    /// Puts a proxy into all links of `node`. What comes from etcd is delayed like the rest and not falsified: nobody but TCP
+    /// would notice.
     fn interpose(&mut self, number: usize, node: u16, effect: Effect) -> Result<(), String> {
-        let via = proxy_address(node);
-        let redirect = |target: u16| Rule::Redirect {
-            from: (node_address(target), PEER_PORT),
-            to: (via, PROXY_PORT + 1 + target),
+        let (targets, rules) = through_proxy(node, self.options.nodes, self.options.coordinator);
+        let effect_on = move |target: &SocketAddr| {
+            let is_checked = target.port() != ETCD_PORT;
+            Effect { flip_every: if is_checked { effect.flip_every } else { 0 }, ..effect }
         };
-        let coordinator = Rule::Redirect { from: (COORDINATOR, COORDINATOR_PORT), to: (via, PROXY_PORT) };
-        let below = (0..node).map(|lower| Rule::ResetFrom(node_address(lower), PEER_PORT));
-        let above = (node + 1..self.options.nodes).map(redirect);
-        let own: Vec<Rule> = above.chain(below).chain([coordinator]).collect();
-        let mut rules: BTreeMap<u16, Vec<Rule>> =
-            (0..node).map(|lower| (lower, vec![redirect(node)])).collect();
-        rules.insert(node, own);
-        let peer = |target: u16| (PROXY_PORT + 1 + target, (node_address(target), PEER_PORT).into());
-        let mut targets: Vec<(u16, SocketAddr)> = (node..self.options.nodes).map(peer).collect();
-        targets.push((PROXY_PORT, (COORDINATOR, COORDINATOR_PORT).into()));
+        let targets = targets.into_iter().map(|(port, target)| (port, target, effect_on(&target))).collect();
         let (seed, flipped) = (self.options.seed ^ number as u64, Arc::clone(&self.flipped));
-        let proxy = self.in_hub(move || Proxy::start(via, targets, effect, seed, flipped))?;
+        let proxy = self.in_hub(move || Proxy::start(proxy_address(node), targets, seed, flipped))?;
         self.proxies.insert(number, proxy);
         self.add_rules(number, rules)
-    }
-}
-
-/// Where packets of these nodes may come from: themselves, and their proxies.
-fn addresses(nodes: impl IntoIterator<Item = u16>) -> Vec<Ipv4Addr> {
-    nodes.into_iter().flat_map(|node| [node_address(node), proxy_address(node)]).collect()
-}
-
-/// What each node's namespace drops because of `fault`.
-fn packet_rules(fault: &Fault, nodes: u16) -> BTreeMap<u16, Vec<Rule>> {
-    let others = |of: &[u16]| addresses((0..nodes).filter(|node| !of.contains(node)));
-    let everyone = |of: u16| [others(&[of]), vec![COORDINATOR]].concat();
-    let one = |node: u16, rule: Rule| BTreeMap::from([(node, vec![rule])]);
-    match fault {
-        Fault::CutOff(cut, from) => {
-            let away = match from {
-                From::Everyone => [others(cut), vec![COORDINATOR]].concat(),
-                From::Nodes => others(cut),
-                From::Coordinator => vec![COORDINATOR],
-            };
-            let both = vec![Rule::DropFrom(away.clone()), Rule::DropTo(away)];
-            cut.iter().map(|node| (*node, both.clone())).collect()
-        }
-        Fault::Deaf(node) => one(*node, Rule::DropFrom(everyone(*node))),
-        Fault::Mute(node) => one(*node, Rule::DropTo(everyone(*node))),
-        Fault::OneWay { from, to } => one(*to, Rule::DropFrom(addresses([*from]))),
-        Fault::Lose(node, percent) => one(*node, Rule::LoseFrom(everyone(*node), *percent)),
-        _ => BTreeMap::new(),
     }
 }
 
@@ -347,25 +365,4 @@ pub fn fetch(address: Ipv4Addr, path: &str) -> Option<String> {
     let agent = ureq::Agent::new_with_config(config);
     let mut answer = agent.get(format!("http://{address}:{HTTP_PORT}{path}")).call().ok()?;
     answer.body_mut().read_to_string().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cut_drops_the_other_side_and_its_proxies_and_nothing_else() {
-        let rules = packet_rules(&Fault::CutOff(vec![0, 1], From::Nodes), 3);
-        assert_eq!(rules.keys().collect::<Vec<_>>(), [&0, &1]);
-        let away = vec![node_address(2), proxy_address(2)];
-        assert_eq!(rules[&0], [Rule::DropFrom(away.clone()), Rule::DropTo(away)]);
-        let rules = packet_rules(&Fault::CutOff(vec![2], From::Coordinator), 3);
-        assert_eq!(rules[&2][0], Rule::DropFrom(vec![COORDINATOR]));
-    }
-
-    #[test]
-    fn one_direction_is_dropped_where_it_arrives() {
-        let rules = packet_rules(&Fault::OneWay { from: 2, to: 0 }, 3);
-        assert_eq!(rules, BTreeMap::from([(0, vec![Rule::DropFrom(addresses([2]))])]));
-    }
 }

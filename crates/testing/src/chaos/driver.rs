@@ -11,11 +11,12 @@ use crate::recorder::{Mix, Recorder, Workload};
 
 use super::cluster::Cluster;
 use super::cold;
+use super::fault::{Cost, Fault};
 use super::filler::Filler;
 use super::margin::{Hurt, HurtNodes};
 use super::options::{Length, Options};
 use super::report::Report;
-use super::schedule::{Action, Cost, Fault, Schedule};
+use super::schedule::{Action, Schedule};
 use super::verdict;
 use super::watch::Watch;
 use super::{leaks, margin};
@@ -38,6 +39,8 @@ const READ_LIMIT: Duration = Duration::from_secs(30);
 const PROGRESS: (u64, Duration) = (500, Duration::from_secs(60));
 /// Without clients, before processes are looked at for the last time.
 const QUIET: Duration = Duration::from_secs(5);
+/// Written while a node gets no more memory.
+const SQUEEZE_BYTES: usize = 24 << 20;
 /// How long keys are in use.
 const GENERATION: Duration = Duration::from_secs(15);
 
@@ -141,22 +144,36 @@ impl Run {
     }
 
     /// Does `action` as soon as it takes away no more than it may, or leaves it out.
-    fn attempt(&mut self, action: Action) -> Result<(), String> {
+    fn attempt(&mut self, mut action: Action) -> Result<(), String> {
         let deadline = Instant::now() + self.options.patience();
-        while let Some(why) = self.objection(&action.fault) {
+        let (kind, text) = (action.fault.kind(), action.to_string());
+        action.fault = loop {
+            let why = match action.fault.aimed_at(|| self.cluster.leader()) {
+                Some(fault) => match self.objection(&fault) {
+                    Some(why) => why,
+                    None => break fault,
+                },
+                None => Objection { kind: "nobody presides".to_owned(), text: "nobody presides".to_owned() },
+            };
             if Instant::now() > deadline {
-                self.tell(&format!("{action}: left out, {why}"));
+                self.tell(&format!("{text}: left out, {why}"));
                 *self.report.skipped.entry(why.kind).or_default() += 1;
                 return Ok(());
             }
             self.wait(2 * TICK)?;
-        }
-        self.tell(&action.to_string());
-        *self.report.done.entry(action.fault.kind()).or_default() += 1;
+        };
+        let which = if kind == action.fault.kind() { String::new() } else { format!(": {}", action.fault) };
+        self.tell(&format!("{text}{which}"));
+        *self.report.done.entry(kind).or_default() += 1;
+        self.begin(action)
+    }
+
+    fn begin(&mut self, action: Action) -> Result<(), String> {
         self.cluster.begin(action.number, &action.fault)?;
-        if action.fault == Fault::Fill {
+        if action.fault.fills() {
             let (number, nodes) = (action.number, self.cluster.memcached());
-            let filler = self.cluster.in_hub(move || Filler::start(number, nodes));
+            let most = (action.fault != Fault::Fill).then_some(SQUEEZE_BYTES);
+            let filler = self.cluster.in_hub(move || Filler::start(number, nodes, most));
             self.fillers.insert(number, filler);
         }
         self.watch.follow(&self.cluster);
@@ -173,8 +190,7 @@ impl Run {
             return Objection::new("its node is hurt already", format!("{other} is going on"));
         }
         let is_same = |other: &&Fault| {
-            (other.hurts_coordinator() && fault.hurts_coordinator())
-                || (**other == Fault::Fill && *fault == Fault::Fill)
+            (other.hurts_coordinator() && fault.hurts_coordinator()) || (other.fills() && fault.fills())
         };
         if let Some(other) = going_on.clone().find(is_same) {
             return Objection::new("the same is going on", format!("{other} is going on"));
@@ -247,9 +263,6 @@ impl Run {
             if let Some(filler) = self.fillers.get(&action.number) {
                 filler.stop();
             }
-            if let Fault::Kill(nodes) = &action.fault {
-                self.report.restarts += nodes.len();
-            }
             let mut hurt = HurtNodes::new();
             match action.fault.cost() {
                 Cost::Everything => hurt.extend((0..self.options.nodes).map(|node| (node, Hurt::Away))),
@@ -307,6 +320,9 @@ impl Run {
 
     fn unsettled(&self) -> Option<String> {
         let Some(map) = self.cluster.map() else { return Some("nobody has a map".to_owned()) };
+        if !self.cluster.is_coordinated() {
+            return Some("nobody presides".to_owned());
+        }
         let absent = (0..self.options.nodes).find(|node| !is_known(&map, NodeId(*node)));
         absent.map(|node| format!("node {node} is not back")).or_else(|| margin::missing(&map))
     }

@@ -22,15 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE_WHEN_FULL: Duration = Duration::from_millis(20);
 
 impl Filler {
-    /// Starts one, which writes through `nodes` keys that begin with `fill-NUMBER-`. The calling thread must be where the
+    /// Starts one, which writes about `most` bytes, or until memory is full if there is no such bound, through `nodes` keys that begin with `fill-NUMBER-`. The calling thread must be where the
     /// clients are.
-    pub fn start(number: usize, nodes: Vec<SocketAddr>) -> Self {
+    pub fn start(number: usize, nodes: Vec<SocketAddr>, most: Option<usize>) -> Self {
+        let count = most.map_or(usize::MAX, |bytes| bytes / VALUE_BYTES / THREADS);
         let stop = Arc::new(AtomicBool::new(false));
         let thread = |part: usize| {
             let (stopped, nodes) = (Arc::clone(&stop), nodes.clone());
             let prefix = format!("fill-{number}-{part}");
             thread::spawn(move || {
-                let written = fill(&prefix, &nodes, &stopped);
+                let written = fill(&prefix, &nodes, &stopped, count);
                 empty(&prefix, written, &nodes);
             })
         };
@@ -50,12 +51,16 @@ impl Filler {
     }
 }
 
-/// Writes until it is told to stop; how many keys.
-fn fill(prefix: &str, nodes: &[SocketAddr], stop: &AtomicBool) -> usize {
+/// Writes so many keys, and then waits, until it is told to stop; how many it has written.
+fn fill(prefix: &str, nodes: &[SocketAddr], stop: &AtomicBool, most: usize) -> usize {
     let value = vec![b'f'; VALUE_BYTES];
     let (mut count, mut refused) = (0, 0);
     let mut socket = None;
     while !stop.load(Ordering::Relaxed) {
+        if count == most {
+            thread::sleep(PAUSE_WHEN_FULL);
+            continue;
+        }
         let mut request = format!("set {prefix}-{count} 0 0 {VALUE_BYTES}\r\n").into_bytes();
         request.extend_from_slice(&value);
         request.extend_from_slice(b"\r\n");

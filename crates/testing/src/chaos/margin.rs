@@ -16,6 +16,9 @@ pub enum Hurt {
     /// It stands still, or is cut off from all others alike: each of its members may be lost, and a stand-in at work, which
     /// counts as lost already, may have a parity removed.
     Away,
+    /// With others of its kind it is cut off from the rest, and the coordinator hears both sides: each side may have the other's
+    /// parities removed, down to what the group needs; where the coordinator is on one side, the other one may count as lost.
+    Torn,
     /// Some of what it sends arrives, or arrives late: its primaries may have parities removed, and be deposed in the end.
     Sick,
 }
@@ -34,13 +37,19 @@ pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
     })
 }
 
-/// What the nodes may cost `view`, in members of its margin. Sick primaries together cost all of it, whatever they are.
+/// What the nodes may cost `view`, in members of its margin. Sick primaries together cost all of it, whatever they are, and so
+/// do torn ones, if they do not cost more as members.
 fn cost(view: &GroupView, hurt: &HurtNodes) -> usize {
+    let is_torn = |node: u16| hurt.contains(&(node, Hurt::Torn));
     let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
-    let members: usize = nodes.into_iter().map(|node| members_lost(view, node, hurt)).sum();
+    let members = |torn: bool| -> usize {
+        let side = nodes.iter().filter(|node| is_torn(**node) == torn);
+        side.map(|node| members_lost(view, *node, hurt)).sum()
+    };
     let has_primary = |node: u16| primaries_on(view, NodeId(node)) != (0, 0);
-    let is_sick = hurt.iter().any(|(node, how)| *how == Hurt::Sick && has_primary(*node));
-    if is_sick { members + view.margin().max(1) } else { members }
+    let any = |kind: Hurt| hurt.iter().any(|(node, how)| *how == kind && has_primary(*node));
+    let all = |is_so: bool| if is_so { view.margin().max(1) } else { 0 };
+    members(false) + all(any(Hurt::Sick)) + members(true).max(all(any(Hurt::Torn)))
 }
 
 /// Members that `node` itself may lose. Those of a sick primary's node are in what sick primaries cost.
@@ -48,7 +57,7 @@ fn members_lost(view: &GroupView, node: u16, hurt: &HurtNodes) -> usize {
     let (full, at_work) = primaries_on(view, NodeId(node));
     let parities = view.in_sync().filter(|(_, host)| host.node.0 == node).count();
     let is = |how: Hurt| hurt.contains(&(node, how));
-    match (is(Hurt::Away), is(Hurt::Dead)) {
+    match (is(Hurt::Away) || is(Hurt::Torn), is(Hurt::Dead)) {
         (true, _) => full + at_work + parities,
         (false, true) => full + parities,
         (false, false) if full + at_work > 0 => 0,
@@ -157,6 +166,26 @@ mod tests {
         assert!(objection(&map, &BTreeSet::from([(0, Hurt::Sick), (4, Hurt::Dead)])).is_some());
         assert_eq!(objection(&map, &BTreeSet::from([(3, Hurt::Sick), (4, Hurt::Dead)])), None);
         assert_eq!(objection(&map, &BTreeSet::from([(0, Hurt::Sick), (5, Hurt::Dead)])), None);
+    }
+
+    #[test]
+    fn nodes_that_are_torn_off_together_may_cost_all_of_a_group_and_not_more_than_themselves() {
+        let mut map = map(7);
+        // Nodes 0 to 2 have the primaries, 3 and 4 the parities, 5 and 6 nothing of the group.
+        for pair in [[0, 1], [0, 3], [3, 4], [0, 5]] {
+            assert_eq!(objection(&map, &all(Hurt::Torn, &pair)), None, "{pair:?}");
+        }
+        assert!(objection(&map, &all(Hurt::Torn, &[0, 1, 2])).is_some(), "three members");
+        let with =
+            |node, hurt| objection(&map, &BTreeSet::from([(0, Hurt::Torn), (5, Hurt::Torn), (node, hurt)]));
+        assert!(with(3, Hurt::Dead).is_some(), "nothing is left for it");
+        assert_eq!(with(6, Hurt::Dead), None);
+        lose_parity(&mut map, 1);
+        assert!(
+            objection(&map, &all(Hurt::Torn, &[0, 3])).is_some(),
+            "if the coordinator is on the other side"
+        );
+        assert_eq!(objection(&map, &all(Hurt::Torn, &[0, 5])), None);
     }
 
     #[test]

@@ -11,11 +11,15 @@
 //! Needs root (or CAP_SYS_ADMIN and CAP_NET_ADMIN), `ip` and `nft`. The namespaces have no names: they end with this process.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
+mod caps;
 mod cluster;
 mod cold;
+mod coordination;
 mod driver;
+mod fault;
 mod filler;
 mod leaks;
+mod links;
 pub mod margin;
 mod network;
 mod options;
@@ -27,9 +31,11 @@ mod schedule;
 mod verdict;
 mod watch;
 
+pub use caps::CapBy;
 pub use driver::run;
+pub use fault::Fault;
 pub use network::unavailable;
-pub use options::{Length, Options};
+pub use options::{Coordinator, Length, Options};
 pub use report::Report;
-pub use schedule::{Action, Fault, Schedule};
+pub use schedule::{Action, Schedule};
 pub use verdict::HISTORY;

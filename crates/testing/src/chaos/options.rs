@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
+use super::caps::CapBy;
+
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
@@ -12,6 +16,16 @@ pub enum Length {
     Actions(usize),
 }
 
+/// Who coordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Coordinator {
+    /// A process of its own, with the map in its memory: it is paused and cut off, and never killed.
+    #[default]
+    Embedded,
+    /// One of the nodes, which is elected over an etcd; they are hurt both.
+    Etcd,
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +33,8 @@ pub struct Options {
     pub seed: u64,
     /// When to end.
     pub length: Length,
+    /// Who coordinates.
+    pub coordinator: Coordinator,
     /// Nodes. With more than the profile needs there are spares.
     pub nodes: u16,
     /// Protection.
@@ -43,6 +59,10 @@ pub struct Options {
     pub bold: bool,
     /// Fill the nodes' memory up from time to time.
     pub fill: bool,
+    /// Most bytes that the system gives each node's process; it gives one of them less from time to time, too.
+    pub cap: Option<u64>,
+    /// By what means.
+    pub cap_by: CapBy,
     /// Only actions of these kinds ([`Fault::KINDS`](super::Fault::KINDS)); of all kinds if empty.
     pub only: Vec<String>,
     /// Where logs and the history go; a temporary directory if none is given, which is kept if the run fails.
@@ -56,6 +76,7 @@ impl Default for Options {
         Self {
             seed: 1,
             length: Length::Actions(20),
+            coordinator: Coordinator::Embedded,
             nodes: 7,
             profile: "rs(3+2)".to_owned(),
             memory: "128MiB".to_owned(),
@@ -67,6 +88,8 @@ impl Default for Options {
             beyond: false,
             bold: false,
             fill: false,
+            cap: None,
+            cap_by: CapBy::default(),
             only: Vec::new(),
             dir: None,
             verbose: true,
@@ -93,6 +116,12 @@ impl Options {
             if is_set {
                 line.push_str(flag);
             }
+        }
+        if self.coordinator == Coordinator::Etcd {
+            line.push_str(" --coordinator etcd");
+        }
+        if let Some(cap) = self.cap {
+            line.push_str(&format!(" --cap {}MiB", cap >> 20));
         }
         for kind in &self.only {
             line.push_str(&format!(" --only '{kind}'"));

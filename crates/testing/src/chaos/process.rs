@@ -25,7 +25,7 @@ impl Process {
         Self { name, log, child: None, may_end: false }
     }
 
-    /// Starts `program` with `args`. It dies with this process, however that ends.
+    /// Starts `program` with `args`, which have to see to it that it dies with this process, however that ends.
     ///
     /// # Errors
     /// One line.
@@ -39,7 +39,7 @@ impl Process {
                 command.env_remove(variable);
             }
         }
-        command.args(args).args(["--parent-pid", &std::process::id().to_string()]);
+        command.args(args);
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = namespace.run(move || command.spawn());
         self.child = Some(child.map_err(|error| format!("cannot start {name}: {error}"))?);
@@ -70,6 +70,18 @@ impl Process {
         if let Some(mut child) = self.child.take() {
             let _ = child.wait();
         }
+    }
+
+    /// Whether its end is wanted from now on.
+    pub fn let_end(&mut self, may_end: bool) {
+        self.may_end = may_end;
+    }
+
+    /// How it has ended by itself, if it has, whether or not that was wanted.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().ok()??;
+        self.child = None;
+        Some(status)
     }
 
     /// How it has ended, if it has although nobody wanted it.

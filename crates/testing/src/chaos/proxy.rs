@@ -21,13 +21,15 @@ pub struct Effect {
     pub flip_every: u64,
 }
 
+/// A port here, where what comes to it goes, and what becomes of it on the way.
+pub type Way = (u16, SocketAddr, Effect);
+
 /// A running proxy. Dropping it closes everything.
 pub struct Proxy {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    effect: Effect,
     seed: u64,
     source: Ipv4Addr,
     stop: AtomicBool,
@@ -43,29 +45,27 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 
 impl Proxy {
-    /// Listens at `source` and carries what comes to `targets` (port here, then where to), on which it shows up as `source`.
-    /// Flipped bits are added to `flipped`.
+    /// Listens at `source` and carries what comes to where it belongs, where it shows up as `source`. Flipped bits are added to `flipped`.
     ///
     /// # Errors
     /// One line if it cannot listen.
     pub fn start(
         source: Ipv4Addr,
-        targets: Vec<(u16, SocketAddr)>,
-        effect: Effect,
+        ways: Vec<Way>,
         seed: u64,
         flipped: Arc<AtomicU64>,
     ) -> Result<Self, String> {
         let stop = AtomicBool::new(false);
         let (connections, open) = (AtomicU64::new(0), Mutex::default());
-        let shared = Arc::new(Shared { effect, seed, source, stop, flipped, connections, open });
-        for (port, target) in targets {
+        let shared = Arc::new(Shared { seed, source, stop, flipped, connections, open });
+        for (port, target, effect) in ways {
             let listener = TcpListener::bind((source, port)).and_then(|listener| {
                 listener.set_nonblocking(true)?;
                 Ok(listener)
             });
             let listener = listener.map_err(|error| format!("the proxy cannot listen: {error}"))?;
             let shared = Arc::clone(&shared);
-            thread::spawn(move || accept(&shared, &listener, target));
+            thread::spawn(move || accept(&shared, &listener, target, effect));
         }
         Ok(Self { shared })
     }
@@ -80,14 +80,14 @@ impl Drop for Proxy {
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &TcpListener, target: SocketAddr) {
+fn accept(shared: &Arc<Shared>, listener: &TcpListener, target: SocketAddr, effect: Effect) {
     while !shared.stop.load(Ordering::Relaxed) {
         match listener.accept() {
             Ok((inner, _)) => {
                 let shared = Arc::clone(shared);
                 thread::spawn(move || {
                     if let Ok(outer) = dial(shared.source, target) {
-                        carry(&shared, &inner, &outer);
+                        carry(&shared, &inner, &outer, effect);
                     }
                 });
             }
@@ -105,7 +105,7 @@ fn dial(source: Ipv4Addr, target: SocketAddr) -> std::io::Result<TcpStream> {
 }
 
 /// Both directions, until the first of them ends.
-fn carry(shared: &Arc<Shared>, inner: &TcpStream, outer: &TcpStream) {
+fn carry(shared: &Arc<Shared>, inner: &TcpStream, outer: &TcpStream, effect: Effect) {
     let streams = [inner, outer, inner, outer].map(TcpStream::try_clone);
     let [Ok(inner), Ok(outer), Ok(inner_again), Ok(outer_again)] = streams else { return };
     for stream in [&inner, &outer] {
@@ -119,11 +119,11 @@ fn carry(shared: &Arc<Shared>, inner: &TcpStream, outer: &TcpStream) {
         return;
     }
     let there = Arc::clone(shared);
-    thread::spawn(move || one_way(&there, inner, outer));
-    one_way(shared, outer_again, inner_again);
+    thread::spawn(move || one_way(&there, inner, outer, effect));
+    one_way(shared, outer_again, inner_again, effect);
 }
 
-fn one_way(shared: &Arc<Shared>, mut from: TcpStream, to: TcpStream) {
+fn one_way(shared: &Arc<Shared>, mut from: TcpStream, to: TcpStream, effect: Effect) {
     let number = shared.connections.fetch_add(1, Ordering::Relaxed);
     let mut rng = Rng::new(shared.seed, number);
     let (pieces, waiting) = sync_channel::<(Instant, Vec<u8>)>(PIECES);
@@ -132,10 +132,10 @@ fn one_way(shared: &Arc<Shared>, mut from: TcpStream, to: TcpStream) {
     let mut buffer = [0; PIECE_BYTES];
     while let Ok(len @ 1..) = from.read(&mut buffer) {
         let piece = &mut buffer[..len];
-        if flip(piece, shared.effect.flip_every, &mut rng) {
+        if flip(piece, effect.flip_every, &mut rng) {
             shared.flipped.fetch_add(1, Ordering::Relaxed);
         }
-        if pieces.send((Instant::now() + shared.effect.delay, piece.to_vec())).is_err() {
+        if pieces.send((Instant::now() + effect.delay, piece.to_vec())).is_err() {
             break;
         }
     }
@@ -176,7 +176,7 @@ mod tests {
         let flipped = Arc::new(AtomicU64::new(0));
         let target = listener.local_addr().unwrap();
         let proxy =
-            Proxy::start(Ipv4Addr::LOCALHOST, vec![(free, target)], effect, 1, Arc::clone(&flipped)).unwrap();
+            Proxy::start(Ipv4Addr::LOCALHOST, vec![(free, target, effect)], 1, Arc::clone(&flipped)).unwrap();
         let begun = Instant::now();
         let mut client = TcpStream::connect(("127.0.0.1", free)).unwrap();
         client.write_all(sent).unwrap();

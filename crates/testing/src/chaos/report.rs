@@ -44,6 +44,10 @@ pub struct Report {
     pub links_closed_for_it: u64,
     /// Processes that were started again.
     pub restarts: usize,
+    /// Those of them that had ended because they got no more memory from the system.
+    pub squeezed_to_death: usize,
+    /// What limited the processes' memory, and the most that one of them had; empty if nothing did.
+    pub caps: String,
     /// How long redundancy took to come back after the last fault was over, in seconds.
     pub settled_after_seconds: Option<f64>,
     /// Lives of processes that were long enough to be judged.
@@ -94,6 +98,9 @@ impl fmt::Display for Report {
             self.keys_read, self.cold_read, self.cold_lost
         )?;
         self.write_lives(f)?;
+        if !self.caps.is_empty() {
+            writeln!(f, "caps: {}; {} squeezed to death", self.caps, self.squeezed_to_death)?;
+        }
         for failure in &self.failures {
             writeln!(f, "FAILED: {failure}")?;
         }

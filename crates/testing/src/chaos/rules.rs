@@ -10,6 +10,9 @@ pub const PEER_PORT: u16 = 9178;
 /// Port on which the coordinator listens for nodes.
 pub const COORDINATOR_PORT: u16 = 9179;
 
+/// Port on which etcd listens for nodes.
+pub const ETCD_PORT: u16 = 2379;
+
 /// One rule of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {

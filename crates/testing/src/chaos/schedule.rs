@@ -1,57 +1,13 @@
 //! Which faults come when: drawn from the seed alone.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use crate::sim::Rng;
 
-use super::margin::Hurt;
-use super::options::Options;
-
-/// What is done to the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The processes are killed at once, and started again with empty memory at the end.
-    Kill(Vec<u16>),
-    /// The processes are stopped (SIGSTOP), and go on at the end (SIGCONT).
-    Pause(Vec<u16>),
-    /// The nodes hear nothing of the others, and the others nothing of them. Among themselves they talk; clients reach all.
-    CutOff(Vec<u16>, From),
-    /// The node does not hear the others, which hear it.
-    Deaf(u16),
-    /// The node hears the others, which do not hear it.
-    Mute(u16),
-    /// What `from` sends to `to` is dropped; the other direction works.
-    OneWay {
-        /// Who sends.
-        from: u16,
-        /// Who should hear.
-        to: u16,
-    },
-    /// So many of 100 packets to the node are lost.
-    Lose(u16, u8),
-    /// What the node and the others send each other takes so much longer.
-    Delay(u16, Duration),
-    /// In what the node and the others send each other, a bit of about so many bytes is flipped.
-    Corrupt(u16, u64),
-    /// The coordinator's process is stopped, and goes on at the end.
-    PauseCoordinator,
-    /// The coordinator and the nodes do not hear each other.
-    CutCoordinator,
-    /// Clients write until memory is full, and remove it all at the end.
-    Fill,
-}
-
-/// From whom nodes are cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// From the other nodes and the coordinator.
-    Everyone,
-    /// From the other nodes.
-    Nodes,
-    /// From the coordinator.
-    Coordinator,
-}
+use super::fault::{Deed, Fault, From};
+use super::options::{Coordinator, Options};
 
 /// A fault, when it comes and how long it lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,110 +20,6 @@ pub struct Action {
     pub fault: Fault,
     /// How long.
     pub lasts: Duration,
-}
-
-/// What an action takes away from the groups for as long as it lasts, and a while longer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cost {
-    /// What these nodes may cost when they are hurt so.
-    Nodes(Vec<u16>, Hurt),
-    /// Nobody can say: nothing else may happen meanwhile.
-    Everything,
-}
-
-impl Fault {
-    /// All kinds.
-    pub const KINDS: [&'static str; 15] = [
-        "kill",
-        "kill several",
-        "pause",
-        "cut off",
-        "cut off from nodes",
-        "cut off from coordinator",
-        "deaf",
-        "mute",
-        "one way",
-        "packet loss",
-        "delay",
-        "corruption",
-        "pause coordinator",
-        "cut coordinator",
-        "fill memory",
-    ];
-
-    /// The nodes that it is about.
-    #[must_use]
-    pub fn nodes(&self) -> Vec<u16> {
-        match self {
-            Self::Kill(nodes) | Self::Pause(nodes) | Self::CutOff(nodes, _) => nodes.clone(),
-            Self::Deaf(node)
-            | Self::Mute(node)
-            | Self::Lose(node, _)
-            | Self::Delay(node, _)
-            | Self::Corrupt(node, _) => vec![*node],
-            Self::OneWay { from, to } => vec![*from, *to],
-            Self::PauseCoordinator | Self::CutCoordinator | Self::Fill => Vec::new(),
-        }
-    }
-
-    /// What it takes away.
-    #[must_use]
-    pub fn cost(&self) -> Cost {
-        match self {
-            // Each side has the other's parities removed, and the coordinator hears both.
-            Self::CutOff(nodes, From::Nodes) if nodes.len() > 1 => Cost::Everything,
-            // All leases run out at once.
-            Self::CutCoordinator => Cost::Everything,
-            Self::Kill(nodes) => Cost::Nodes(nodes.clone(), Hurt::Dead),
-            Self::OneWay { .. } | Self::Lose(..) | Self::Delay(..) | Self::Corrupt(..) => {
-                Cost::Nodes(self.nodes(), Hurt::Sick)
-            }
-            _ => Cost::Nodes(self.nodes(), Hurt::Away),
-        }
-    }
-
-    /// Whether the coordinator itself is hurt.
-    #[must_use]
-    pub fn hurts_coordinator(&self) -> bool {
-        matches!(self, Self::PauseCoordinator | Self::CutCoordinator)
-    }
-
-    /// Its kind, for counting.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Kill(nodes) if nodes.len() > 1 => "kill several",
-            Self::Kill(_) => "kill",
-            Self::Pause(_) => "pause",
-            Self::CutOff(_, From::Everyone) => "cut off",
-            Self::CutOff(_, From::Nodes) => "cut off from nodes",
-            Self::CutOff(_, From::Coordinator) => "cut off from coordinator",
-            Self::Deaf(_) => "deaf",
-            Self::Mute(_) => "mute",
-            Self::OneWay { .. } => "one way",
-            Self::Lose(..) => "packet loss",
-            Self::Delay(..) => "delay",
-            Self::Corrupt(..) => "corruption",
-            Self::PauseCoordinator => "pause coordinator",
-            Self::CutCoordinator => "cut coordinator",
-            Self::Fill => "fill memory",
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OneWay { from, to } => write!(f, "one way: {to} does not hear {from}"),
-            Self::Lose(node, percent) => write!(f, "packet loss of {percent} % at {node}"),
-            Self::Delay(node, by) => write!(f, "delay of {} ms at {node}", by.as_millis()),
-            Self::Corrupt(node, every) => write!(f, "corruption: a bit of {every} bytes at {node}"),
-            other => {
-                let nodes: Vec<String> = other.nodes().iter().map(ToString::to_string).collect();
-                write!(f, "{} {}", other.kind(), nodes.join(" and "))
-            }
-        }
-    }
 }
 
 impl fmt::Display for Action {
@@ -186,7 +38,7 @@ pub struct Schedule {
     /// Most nodes hurt by one action; one more beyond the promise.
     losses: u16,
     beyond: bool,
-    fill: bool,
+    weights: [u32; KINDS],
     only: Vec<String>,
     drawn: usize,
 }
@@ -194,8 +46,24 @@ pub struct Schedule {
 /// The purpose of the random numbers drawn here.
 const PURPOSE: u64 = 0x6368_616f_7301;
 
-/// Weights of the kinds, in the order of [`Schedule::fault`].
-const WEIGHTS: [u32; 12] = [24, 16, 12, 5, 5, 6, 7, 6, 9, 6, 2, 6];
+/// Among so many every kind comes that can come at all.
+const DRAWS_FOR_ALL: usize = 5000;
+
+/// What [`Schedule::fault`] chooses from.
+const KINDS: usize = 17;
+
+/// Weights of these.
+fn weights(options: &Options) -> [u32; KINDS] {
+    let asked = |kind: &str| options.only.iter().any(|only| only == kind);
+    let if_so = |so: bool, weight: u32| if so { weight } else { 0 };
+    let is_etcd = options.coordinator == Coordinator::Etcd;
+    let nodes = [24, 16, 12, 5, 5, 6, 7, 6, 9, 5];
+    let coordinator = [if_so(!is_etcd, 6), if_so(!is_etcd, 2)];
+    let memory = [if_so(options.fill || asked("fill memory"), 6), if_so(options.cap.is_some(), 10)];
+    let elected = [if_so(is_etcd, 24), if_so(is_etcd, 5), if_so(is_etcd, 5)];
+    let mut all = [&nodes[..], &coordinator, &memory, &elected].concat().into_iter();
+    std::array::from_fn(|_| all.next().unwrap_or(0))
+}
 
 impl Schedule {
     /// The one that belongs to the options' seed; `losses` is how many nodes the profile can lose.
@@ -203,20 +71,28 @@ impl Schedule {
     /// # Errors
     /// One line if there is nothing to draw.
     pub fn new(options: &Options, losses: u16) -> Result<Self, String> {
-        let several = |kind: &String| kind == "kill several";
-        if losses < 2 && !options.beyond && !options.only.is_empty() && options.only.iter().all(several) {
-            return Err(format!("several nodes cannot be killed where {losses} may be lost: give --beyond"));
-        }
-        Ok(Self {
+        let schedule = Self {
             rng: Rng::new(options.seed, PURPOSE),
             lease: options.lease,
             nodes: options.nodes,
             losses: losses.clamp(1, options.nodes),
             beyond: options.beyond,
-            fill: options.fill || options.only.iter().any(|kind| kind == Fault::Fill.kind()),
+            weights: weights(options),
             only: options.only.clone(),
             drawn: 0,
-        })
+        };
+        let possible = schedule.clone().kinds();
+        match options.only.iter().find(|kind| !possible.contains(kind.as_str())) {
+            Some(kind) => Err(format!(
+                "'{kind}' cannot come: several nodes need a profile that bears as many losses, or --beyond; a leader and etcd need --coordinator etcd; squeeze needs --cap"
+            )),
+            None => Ok(schedule),
+        }
+    }
+
+    /// The kinds that come sooner or later.
+    fn kinds(mut self) -> BTreeSet<&'static str> {
+        (0..DRAWS_FOR_ALL).map(|_| self.fault().kind()).collect()
     }
 
     fn fault(&mut self) -> Fault {
@@ -232,11 +108,15 @@ impl Schedule {
             nodes.swap(place, other);
         }
         let (one, two) = (nodes[0], nodes[1 % nodes.len()]);
+        let some = rng.range(self.losses.min(2).into(), self.losses.into());
+        let mut some = nodes[..some as usize].to_vec();
+        some.sort_unstable();
         nodes.truncate(several as usize);
         nodes.sort_unstable();
         let (percent, delay_ms, every) = (rng.range(2, 40), rng.tailed(120), rng.range(3_000, 200_000));
         let from = rng.pick(&[From::Everyone, From::Everyone, From::Nodes, From::Coordinator]);
-        match rng.weighted(&WEIGHTS) {
+        let deed = rng.pick(&Deed::ALL);
+        match rng.weighted(&self.weights) {
             0 => Fault::Kill(nodes),
             1 => Fault::Pause(nodes),
             2 => Fault::CutOff(nodes, from),
@@ -246,10 +126,15 @@ impl Schedule {
             6 => Fault::Lose(one, percent as u8),
             7 => Fault::Delay(one, Duration::from_millis(1 + delay_ms)),
             8 => Fault::Corrupt(one, every),
-            9 => Fault::PauseCoordinator,
-            10 => Fault::CutCoordinator,
-            _ if self.fill => Fault::Fill,
-            _ => Fault::Kill(vec![one]),
+            9 => Fault::CutOff(some, From::Nodes),
+            10 => Fault::PauseCoordinator,
+            11 => Fault::CutCoordinator,
+            12 => Fault::Fill,
+            13 => Fault::Squeeze(one),
+            14 => Fault::Leader(deed),
+            15 => Fault::KillEtcd,
+            _ if percent % 2 == 0 => Fault::PauseEtcd,
+            _ => Fault::CutEtcd,
         }
     }
 
@@ -261,6 +146,8 @@ impl Schedule {
             // The coordinator declares lost what it has not heard of for five leases.
             Fault::CutCoordinator => (10, 300),
             Fault::Fill => (600, 1200),
+            Fault::Squeeze(_) => (200, 600),
+            Fault::KillEtcd | Fault::PauseEtcd | Fault::CutEtcd => (10, 1000),
             _ if self.rng.percent(35) => short,
             _ => long,
         };
@@ -285,13 +172,18 @@ impl Iterator for Schedule {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn schedule(seed: u64, beyond: bool) -> Vec<Action> {
-        let options = Options { seed, beyond, fill: true, ..Options::default() };
-        Schedule::new(&options, 2).unwrap().take(500).collect()
+        drawn(&Options { seed, beyond, fill: true, ..Options::default() })
+    }
+
+    fn drawn(options: &Options) -> Vec<Action> {
+        Schedule::new(options, 2).unwrap().take(500).collect()
+    }
+
+    fn kinds(options: &Options) -> BTreeSet<&'static str> {
+        drawn(options).iter().map(|action| action.fault.kind()).collect()
     }
 
     #[test]
@@ -302,15 +194,29 @@ mod tests {
 
     #[test]
     fn every_kind_comes_and_names_distinct_nodes_of_the_cluster() {
-        let actions = schedule(1, false);
-        let kinds: BTreeSet<&str> = actions.iter().map(|action| action.fault.kind()).collect();
-        assert_eq!(kinds, BTreeSet::from(Fault::KINDS));
+        let embedded = Options { fill: true, cap: Some(1), ..Options::default() };
+        let etcd = Options { coordinator: Coordinator::Etcd, ..embedded.clone() };
+        let both = &kinds(&embedded) | &kinds(&etcd);
+        assert_eq!(both, BTreeSet::from(Fault::KINDS));
+        let actions = [drawn(&embedded), drawn(&etcd)].concat();
         for action in &actions {
             let nodes = action.fault.nodes();
             let distinct: BTreeSet<u16> = nodes.iter().copied().collect();
             assert!(nodes.iter().all(|node| *node < 7) && nodes.len() == distinct.len(), "{action}");
             assert!(nodes.len() <= 2, "{action}");
         }
+    }
+
+    #[test]
+    fn what_there_is_not_is_not_hurt() {
+        let embedded = kinds(&Options::default());
+        for kind in ["kill leader", "kill etcd", "fill memory", "squeeze"] {
+            assert!(!embedded.contains(kind), "{kind}");
+            let only = Options { only: vec![kind.to_owned()], ..Options::default() };
+            assert_eq!(Schedule::new(&only, 2).is_err(), kind != "fill memory", "{kind}");
+        }
+        let etcd = kinds(&Options { coordinator: Coordinator::Etcd, ..Options::default() });
+        assert!(!etcd.contains("pause coordinator") && !etcd.contains("cut coordinator"));
     }
 
     #[test]
