@@ -49,7 +49,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "chaos-net",
-        about: "a slice of chaos between network namespaces: partitions, loss, delay, corruption (needs root)",
+        about: "slices of chaos between network namespaces: partitions, loss, delay, corruption, leaders and etcd killed (needs root)",
         run: chaos_net,
     },
 ];

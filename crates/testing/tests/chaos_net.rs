@@ -1,4 +1,4 @@
-//! A short slice of chaos between network namespaces: a fixed seed, every kind of fault, and the history judged by our checker
+//! Short slices of chaos between network namespaces, with the embedded coordinator and with an elected one: fixed seeds, many kinds of fault, and the history judged by our checker
 //! and by porcupine. `cargo run -p testing --features processes --bin chaos` is the long one.
 #![allow(clippy::disallowed_methods)]
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use testing::chaos::{HISTORY, Length, Options, Report, run, unavailable};
+use testing::chaos::{Coordinator, HISTORY, Length, Options, Report, run, unavailable};
 use testing::linearizability::Operation;
 use testing::others::ensure_program;
 use testing::porcupine::verdicts;
@@ -15,8 +15,8 @@ use testing::porcupine::verdicts;
 const MOST_UNKNOWN: usize = 8;
 
 /// Why this cannot run here, printed; installs what can be installed.
-fn is_possible() -> bool {
-    for (program, package) in [("ip", "iproute2"), ("nft", "nftables")] {
+fn is_possible(programs: &[(&str, &str)]) -> bool {
+    for (program, package) in [("ip", "iproute2"), ("nft", "nftables")].iter().chain(programs) {
         if let Err(why) = ensure_program(program, package) {
             println!("skipped: {why}");
             return false;
@@ -38,7 +38,7 @@ fn chaos(options: Options) -> Report {
 
 #[test]
 fn a_slice_of_chaos_shows_nothing_wrong_to_either_checker() {
-    if !is_possible() {
+    if !is_possible(&[]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -58,8 +58,35 @@ fn a_slice_of_chaos_shows_nothing_wrong_to_either_checker() {
     ask_porcupine(&dir.path().join(HISTORY));
 }
 
+#[test]
+fn a_slice_with_an_elected_coordinator_shows_nothing_wrong_to_either_checker() {
+    if !is_possible(&[("etcd", "etcd-server")]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        seed: SEED_FOR_ETCD,
+        length: Length::Actions(7),
+        coordinator: Coordinator::Etcd,
+        clients: 8,
+        keys: 48,
+        cold: 2000,
+        dir: Some(dir.path().to_owned()),
+        ..Options::default()
+    };
+    let report = chaos(options);
+    for kind in ["kill leader", "kill etcd"] {
+        assert!(report.done.contains_key(kind), "no {kind}: {:?}", report.done);
+    }
+    assert!(report.answered > 1000, "too little was asked");
+    ask_porcupine(&dir.path().join(HISTORY));
+}
+
+/// As below.
+const SEED_FOR_ETCD: u64 = 258;
+
 /// Chosen for the variety of its first actions.
-const SEED: u64 = 2;
+const SEED: u64 = 127;
 
 /// Hands porcupine the histories of all keys that it can be expected to decide.
 fn ask_porcupine(path: &Path) {

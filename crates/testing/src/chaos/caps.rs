@@ -25,7 +25,9 @@ pub enum CapBy {
 }
 
 /// Memory that a process gets beyond what it has when it is squeezed.
-const MORE_BYTES: u64 = 1 << 20;
+const MORE_BYTES: u64 = 32 << 10;
+/// Tries to find out what that is.
+const TRIES: u32 = 12;
 /// Control groups are removed once their last process has gone, which takes the kernel a moment.
 const REMOVAL: (u32, Duration) = (50, Duration::from_millis(10));
 
@@ -133,22 +135,14 @@ impl Caps {
         }
     }
 
-    /// How often the kernel has killed a process for its limit, as far as it tells.
-    pub fn kills(&self) -> u64 {
-        self.sum(Version::kills, |text| field(text, "oom_kill "))
-    }
-
-    /// The most that one of the processes has had, as far as the kernel tells.
-    pub fn peak(&self) -> u64 {
-        let Means::Groups { version, dirs } = &self.means else { return 0 };
-        let read = |dir: &PathBuf| fs::read_to_string(dir.join(version.peak())).ok()?.trim().parse().ok();
-        dirs.iter().filter_map(read).max().unwrap_or(0)
-    }
-
-    fn sum(&self, file: fn(Version) -> &'static str, parse: fn(&str) -> Option<u64>) -> u64 {
-        let Means::Groups { version, dirs } = &self.means else { return 0 };
-        let read = |dir: &PathBuf| parse(&fs::read_to_string(dir.join(file(*version))).ok()?);
-        dirs.iter().filter_map(read).sum()
+    /// What the kernel tells in the end: the most that one of the processes has had, and how many it has killed.
+    pub fn account(&self) -> String {
+        let Means::Groups { version, dirs } = &self.means else { return String::new() };
+        let read = |dir: &PathBuf, file: &str| fs::read_to_string(dir.join(file)).unwrap_or_default();
+        let peaks = dirs.iter().filter_map(|dir| read(dir, version.peak()).trim().parse::<u64>().ok());
+        let kills = dirs.iter().filter_map(|dir| field(&read(dir, version.kills()), "oom_kill "));
+        let (peak, kills) = (peaks.max().unwrap_or(0) >> 20, kills.sum::<u64>());
+        format!(", {peak} MiB at most, {kills} killed by the kernel")
     }
 }
 
@@ -226,15 +220,17 @@ fn places(mounts: &str, own: &str) -> Vec<(Version, PathBuf)> {
 
 /// Version 1 refuses a limit below what is used; what is used may grow meanwhile.
 fn squeeze(version: Version, dir: &Path) -> Result<(), String> {
-    let mut more = MORE_BYTES;
-    loop {
-        let used = fs::read_to_string(dir.join(version.usage())).map_err(|error| error.to_string())?;
-        let used: u64 = used.trim().parse().unwrap_or(0);
-        match set(&dir.join(version.limit()), used + more) {
-            Err(_) if more < 64 * MORE_BYTES => more *= 2,
-            result => return result,
+    let usage = || -> Result<u64, String> {
+        let text = fs::read_to_string(dir.join(version.usage())).map_err(|error| error.to_string())?;
+        text.trim().parse().map_err(|_| format!("no figure: {text}"))
+    };
+    let limit = dir.join(version.limit());
+    for doubling in 0..TRIES {
+        if set(&limit, usage()? + (MORE_BYTES << doubling)).is_ok() {
+            return Ok(());
         }
     }
+    set(&limit, usage()? + (MORE_BYTES << TRIES))
 }
 
 fn set(file: &Path, value: u64) -> Result<(), String> {

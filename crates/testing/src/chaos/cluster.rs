@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use cluster::ClusterMap;
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use crate::local_cluster::binary;
 
@@ -22,28 +21,27 @@ use super::fault::Fault;
 use super::links::{Rules, addresses, drops, through_proxy};
 use super::network::{COORDINATOR, Network, node_address, proxy_address};
 use super::options::{Coordinator, Options};
+use super::pages::{self, HTTP_PORT, fetch};
 use super::process::Process;
 use super::proxy::{Effect, Proxy};
 use super::rules::{ETCD_PORT, PEER_PORT, Rule};
 
 const MEMCACHED_PORT: u16 = 11211;
-/// Port of every process' status.
-pub const HTTP_PORT: u16 = 9180;
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// Longest wait for a page of a process that may be stopped.
-const PAGE_LIMIT: Duration = Duration::from_millis(400);
 
 /// A process that has ended although nobody wanted it.
 pub struct End {
     /// Which node, none for the coordinator.
     pub node: Option<u16>,
+    /// Whether it may have needed more memory than its limit, and that may be.
+    pub was_starved: bool,
     /// What happened.
     pub text: String,
 }
 
 impl End {
     fn of(node: Option<u16>, process: &Process, status: ExitStatus) -> Self {
-        Self { node, text: format!("{} has ended by itself: {status}", process.name()) }
+        Self { node, was_starved: false, text: format!("{} has ended by itself: {status}", process.name()) }
     }
 }
 
@@ -61,7 +59,7 @@ pub struct Cluster {
     /// Processes that were started again.
     pub restarts: usize,
     /// Those of them that had ended because they got no more memory.
-    pub squeezed_to_death: usize,
+    pub starved: usize,
     /// Squeezed processes that have ended, but not because of that.
     other_ends: Vec<End>,
     /// Bits that proxies have flipped.
@@ -88,7 +86,7 @@ impl Cluster {
             proxies: BTreeMap::new(),
             caps: options.cap.map(|bytes| Caps::new(bytes, options.cap_by, options.nodes)),
             restarts: 0,
-            squeezed_to_death: 0,
+            starved: 0,
             other_ends: Vec::new(),
             flipped: Arc::default(),
         };
@@ -170,19 +168,13 @@ impl Cluster {
 
     /// The newest map: the coordinator's, or what the nodes know while it is away.
     pub fn map(&self) -> Option<ClusterMap> {
-        let parse = |text: String| serde_json::from_str::<ClusterMap>(&text).ok();
         if self.options.coordinator == Coordinator::Embedded
-            && let Some(map) = self.page(COORDINATOR, "/map").and_then(parse)
+            && let Some(map) = self.page(COORDINATOR, "/map").and_then(|page| pages::map(&page))
         {
             return Some(map);
         }
         let known = (0..self.options.nodes).filter_map(|node| self.page(node_address(node), "/map"));
-        let known: Vec<ClusterMap> = known.filter_map(parse).collect();
-        let mut newest = known.iter().max_by_key(|map| map.version)?.clone();
-        for view in known.into_iter().flat_map(|map| map.groups) {
-            newest.adopt(view);
-        }
-        Some(newest)
+        pages::newest(known.filter_map(|page| pages::map(&page)).collect())
     }
 
     /// Whether there is somebody who coordinates, as far as one can see.
@@ -192,12 +184,8 @@ impl Cluster {
 
     /// The node that presides.
     pub fn leader(&self) -> Option<u16> {
-        let presides = |node: &u16| {
-            let status = self.page(node_address(*node), "/status");
-            let status = status.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-            status.is_some_and(|status| status["etcd"]["presides"] == true)
-        };
-        (0..self.options.nodes).find(presides)
+        let status = |node: &u16| self.page(node_address(*node), "/status");
+        (0..self.options.nodes).find(|node| status(node).is_some_and(|page| pages::presides(&page)))
     }
 
     /// The limits on the nodes' memory, if there are any.
@@ -209,9 +197,12 @@ impl Cluster {
     pub fn unexpected_ends(&mut self) -> Vec<End> {
         let coordinator = (None, self.coordination.process());
         let nodes = (0..).map(Some).zip(&mut self.nodes);
+        // Beyond what is promised the limit may be too small for --memory.
+        let may_starve = self.options.beyond && self.caps.is_some();
         let ended = |(node, process): (Option<u16>, &mut Process)| {
             let status = process.unexpected_end()?;
-            Some(End::of(node, process, status))
+            let was_starved = may_starve && starved(status);
+            Some(End { was_starved, ..End::of(node, process, status) })
         };
         let ends: Vec<End> = nodes.chain([coordinator]).filter_map(ended).collect();
         std::mem::take(&mut self.other_ends).into_iter().chain(ends).collect()
@@ -304,14 +295,21 @@ impl Cluster {
             caps.release(node, process.pid())?;
         }
         let Some(status) = end else { return Ok(()) };
-        let by = |signal: Signal| status.signal() == Some(signal as i32);
-        if by(Signal::SIGKILL) || by(Signal::SIGABRT) {
-            self.squeezed_to_death += 1;
-            self.restarts += 1;
-            return self.start_node(node);
+        if starved(status) {
+            return self.start_starved(node);
         }
         self.other_ends.push(End::of(Some(node), process, status));
         Ok(())
+    }
+
+    /// Starts a node that has ended because it got no more memory.
+    ///
+    /// # Errors
+    /// One line if the system refuses.
+    pub fn start_starved(&mut self, node: u16) -> Result<(), String> {
+        self.starved += 1;
+        self.restarts += 1;
+        self.start_node(node)
     }
 
     fn signal(&self, nodes: &[u16], signal: Signal) {
@@ -359,10 +357,7 @@ impl Cluster {
     }
 }
 
-/// A page of a process, if it answers well and in time. The calling thread must be in the hub.
-pub fn fetch(address: Ipv4Addr, path: &str) -> Option<String> {
-    let config = ureq::Agent::config_builder().timeout_global(Some(PAGE_LIMIT)).build();
-    let agent = ureq::Agent::new_with_config(config);
-    let mut answer = agent.get(format!("http://{address}:{HTTP_PORT}{path}")).call().ok()?;
-    answer.body_mut().read_to_string().ok()
+/// Whether a process that ended so may have got no more memory: the kernel kills it, or it has nothing else left to do.
+fn starved(status: ExitStatus) -> bool {
+    [Signal::SIGKILL, Signal::SIGABRT].iter().any(|signal| status.signal() == Some(*signal as i32))
 }

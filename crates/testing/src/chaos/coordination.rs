@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::network::{COORDINATOR, Network, node_address};
 use super::options::{Coordinator, Options};
+use super::pages::HTTP_PORT;
 use super::process::Process;
 use super::rules::{COORDINATOR_PORT, ETCD_PORT};
 
@@ -67,7 +68,7 @@ fn embedded(options: &Options) -> Vec<String> {
     vec![
         "coordinator".to_owned(),
         format!("--listen={COORDINATOR}:{COORDINATOR_PORT}"),
-        format!("--http={COORDINATOR}:{}", super::cluster::HTTP_PORT),
+        format!("--http={COORDINATOR}:{}", HTTP_PORT),
         format!("--nodes={}", options.nodes),
         format!("--profile={}", options.profile),
         "--workers=1".to_owned(),

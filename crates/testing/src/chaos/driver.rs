@@ -245,7 +245,7 @@ impl Run {
         let until = Instant::now() + time;
         loop {
             self.end_what_is_over(Instant::now())?;
-            self.look_after_processes();
+            self.look_after_processes()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
@@ -275,13 +275,19 @@ impl Run {
         Ok(())
     }
 
-    /// A process that ends by itself is a failure.
-    fn look_after_processes(&mut self) {
+    /// A process that ends by itself is a failure, but one that got no more memory where that may be: it is started again.
+    fn look_after_processes(&mut self) -> Result<(), String> {
         for end in self.cluster.unexpected_ends() {
-            self.tell(&end.text);
-            self.report.failures.push(end.text);
+            match end.node {
+                Some(node) if end.was_starved => self.cluster.start_starved(node)?,
+                _ => {
+                    self.tell(&end.text);
+                    self.report.failures.push(end.text);
+                }
+            }
             self.watch.follow(&self.cluster);
         }
+        Ok(())
     }
 
     /// Waits for the end of all faults, then until redundancy is back.

@@ -23,6 +23,7 @@ mod links;
 pub mod margin;
 mod network;
 mod options;
+mod pages;
 mod process;
 mod proxy;
 mod report;

@@ -45,7 +45,7 @@ pub struct Report {
     /// Processes that were started again.
     pub restarts: usize,
     /// Those of them that had ended because they got no more memory from the system.
-    pub squeezed_to_death: usize,
+    pub starved: usize,
     /// What limited the processes' memory, and the most that one of them had; empty if nothing did.
     pub caps: String,
     /// How long redundancy took to come back after the last fault was over, in seconds.
@@ -99,7 +99,7 @@ impl fmt::Display for Report {
         )?;
         self.write_lives(f)?;
         if !self.caps.is_empty() {
-            writeln!(f, "caps: {}; {} squeezed to death", self.caps, self.squeezed_to_death)?;
+            writeln!(f, "caps: {}; {} restarts for want of memory", self.caps, self.starved)?;
         }
         for failure in &self.failures {
             writeln!(f, "FAILED: {failure}")?;

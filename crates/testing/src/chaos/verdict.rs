@@ -65,10 +65,9 @@ pub fn on_processes(report: &mut Report, cluster: &mut Cluster, samples: &[Sampl
     report.lives = lives(samples);
     let leaks = report.lives.iter().filter_map(|life| complaint(life, !living.contains(&life.pid)));
     report.failures.extend(leaks);
-    (report.restarts, report.squeezed_to_death) = (cluster.restarts, cluster.squeezed_to_death);
+    (report.restarts, report.starved) = (cluster.restarts, cluster.starved);
     if let Some(caps) = cluster.caps() {
-        let (peak, kills) = (caps.peak() >> 20, caps.kills());
-        report.caps = format!("{caps}, {peak} MiB at most, {kills} killed by the kernel");
+        report.caps = format!("{caps}{}", caps.account());
     }
     report.bits_flipped = cluster.flipped();
     report.links_closed_for_it = report.lives.iter().map(|life| life.malformed).sum();

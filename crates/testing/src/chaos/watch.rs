@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::cluster::{Cluster, fetch};
+use super::cluster::Cluster;
 use super::network::node_address;
+use super::pages::fetch;
 
 /// What a process was like at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
