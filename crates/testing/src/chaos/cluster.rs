@@ -132,9 +132,10 @@ impl Cluster {
             if Instant::now() > deadline {
                 return Err(format!("node {node} is not ready after {READY_LIMIT:?}"));
             }
-            match self.page(node_address(node), "/readyz") {
-                Some(_) => drop(waiting.pop()),
-                None => sleep(Duration::from_millis(20)),
+            if self.is_ready(node) {
+                waiting.pop();
+            } else {
+                sleep(Duration::from_millis(20));
             }
         }
         Ok(())
@@ -175,6 +176,11 @@ impl Cluster {
         }
         let known = (0..self.options.nodes).filter_map(|node| self.page(node_address(node), "/map"));
         pages::newest(known.filter_map(|page| pages::map(&page)).collect())
+    }
+
+    /// Whether the node's process is one that the cluster has taken in.
+    pub fn is_ready(&self, node: u16) -> bool {
+        self.page(node_address(node), "/readyz").is_some()
     }
 
     /// Whether there is somebody who coordinates, as far as one can see.

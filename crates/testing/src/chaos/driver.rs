@@ -234,10 +234,18 @@ impl Run {
         }
     }
 
-    /// Those that have been well for long enough, and that the map knows as they are, count as well.
+    /// Those that have been well for long enough, and that the map knows as they are, count as well. While nobody coordinates
+    /// the map is of former times, and afterwards it takes as long again until it tells what has become of them.
     fn discharge(&mut self, map: &ClusterMap) {
         let now = Instant::now();
-        self.convalescent.retain(|(node, _), until| now < *until || !is_known(map, NodeId(*node)));
+        let is_hurt = self.active.iter().any(|(action, _)| action.fault.hurts_coordinator());
+        if is_hurt || !self.cluster.is_coordinated() {
+            let believed = now + GRACE_LEASES * self.options.lease;
+            self.convalescent.values_mut().for_each(|until| *until = believed);
+        }
+        let cluster = &self.cluster;
+        let is_back = |node: u16| is_known(map, NodeId(node)) && cluster.is_ready(node);
+        self.convalescent.retain(|(node, _), until| now < *until || !is_back(*node));
     }
 
     /// Lets `time` pass, and ends what is over.
@@ -329,7 +337,8 @@ impl Run {
         if !self.cluster.is_coordinated() {
             return Some("nobody presides".to_owned());
         }
-        let absent = (0..self.options.nodes).find(|node| !is_known(&map, NodeId(*node)));
+        let is_back = |node: u16| is_known(&map, NodeId(node)) && self.cluster.is_ready(node);
+        let absent = (0..self.options.nodes).find(|node| !is_back(*node));
         absent.map(|node| format!("node {node} is not back")).or_else(|| margin::missing(&map))
     }
 
@@ -346,7 +355,8 @@ impl Run {
             Err(why) => self.report.failures.push(why),
         }
         sleep(QUIET);
-        verdict::on_processes(&mut self.report, &mut self.cluster, &self.watch.finish());
+        let samples = self.watch.finish();
+        verdict::on_processes(&mut self.report, &mut self.cluster, &samples, &self.options);
         self.report
     }
 

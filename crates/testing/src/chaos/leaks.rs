@@ -65,10 +65,11 @@ fn life(samples: &[&Sample]) -> Option<Life> {
     })
 }
 
-/// What is wrong with a life. `is_over` says that the process ended during the run, so its last moments had clients.
-pub fn complaint(life: &Life, is_over: bool) -> Option<String> {
+/// What is wrong with a life. `is_over` says that the process ended during the run, so its last moments had clients; a process
+/// that presides has up to `presiding` more descriptors than before.
+pub fn complaint(life: &Life, is_over: bool, presiding: u64) -> Option<String> {
     let [before, most, after] = life.descriptors;
-    let bound = before + if is_over { MORE_DESCRIPTORS_MEANWHILE } else { MORE_DESCRIPTORS };
+    let bound = before + if is_over { MORE_DESCRIPTORS_MEANWHILE } else { MORE_DESCRIPTORS + presiding };
     if after > bound || most > before + MORE_DESCRIPTORS_MEANWHILE {
         return Some(format!(
             "node {} (pid {}) keeps descriptors: {before} after its warm-up, {most} at most, {after} at the end",
@@ -104,7 +105,7 @@ mod tests {
 
     fn verdict(last: Sample) -> Option<String> {
         let samples = [sample(0, 10, 5, 10), sample(10, 40, 30, 60), last];
-        complaint(&lives(&samples)[0], false)
+        complaint(&lives(&samples)[0], false, 0)
     }
 
     #[test]
@@ -120,6 +121,8 @@ mod tests {
         assert!(verdict(sample(60, 140, 30, 40)).unwrap().contains("holds 100 MiB more"));
         assert!(verdict(sample(60, 40, 30, 69)).unwrap().contains("keeps descriptors"));
         assert_eq!(verdict(sample(60, 40, 30, 68)), None);
+        let led = &lives(&[sample(0, 10, 5, 10), sample(10, 40, 30, 60), sample(60, 40, 30, 75)])[0];
+        assert!(complaint(led, false, 6).is_some() && complaint(led, false, 7).is_none());
     }
 
     #[test]

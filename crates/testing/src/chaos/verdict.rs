@@ -9,7 +9,7 @@ use crate::recorder::Seen;
 
 use super::cluster::Cluster;
 use super::leaks::{complaint, lives};
-use super::options::Options;
+use super::options::{Coordinator, Options};
 use super::report::Report;
 use super::watch::Sample;
 
@@ -56,14 +56,17 @@ pub fn on_cold(report: &mut Report, read: usize, lost: usize, options: &Options)
 }
 
 /// What the processes are like.
-pub fn on_processes(report: &mut Report, cluster: &mut Cluster, samples: &[Sample]) {
+pub fn on_processes(report: &mut Report, cluster: &mut Cluster, samples: &[Sample], options: &Options) {
     report.failures.extend(cluster.unexpected_ends().into_iter().map(|end| end.text));
     report
         .failures
         .extend(cluster.panics().into_iter().map(|line| format!("a process has panicked: {line}")));
+    // A connection from each node, and where it listens for them.
+    let presiding = if options.coordinator == Coordinator::Etcd { u64::from(options.nodes) + 1 } else { 0 };
     let living: Vec<u32> = cluster.pids().into_iter().map(|(_, pid)| pid).collect();
     report.lives = lives(samples);
-    let leaks = report.lives.iter().filter_map(|life| complaint(life, !living.contains(&life.pid)));
+    let leaks =
+        report.lives.iter().filter_map(|life| complaint(life, !living.contains(&life.pid), presiding));
     report.failures.extend(leaks);
     (report.restarts, report.starved) = (cluster.restarts, cluster.starved);
     if let Some(caps) = cluster.caps() {
