@@ -44,7 +44,7 @@ fn a_slice_of_chaos_shows_nothing_wrong_to_either_checker() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
         seed: SEED,
-        length: Length::Actions(15),
+        length: Length::Actions(12),
         clients: 12,
         keys: 48,
         cold: 4000,
