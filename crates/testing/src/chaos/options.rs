@@ -122,6 +122,9 @@ impl Options {
         }
         if let Some(cap) = self.cap {
             line.push_str(&format!(" --cap {}MiB", cap >> 20));
+            if self.cap_by == CapBy::Rlimit {
+                line.push_str(" --cap-by rlimit");
+            }
         }
         for kind in &self.only {
             line.push_str(&format!(" --only '{kind}'"));
