@@ -356,7 +356,7 @@ impl DataStore {
     /// Where nothing may be evicted, a run that is held is better used than left.
     fn take_held(&mut self, class: RunClass) -> Option<SlotAt> {
         if self.config.eviction == Eviction::Clock
-            || self.next_extent().is_some()
+            || self.next_extent(|_, _| true).is_some()
             || !self.release_hold_for(class)
         {
             return None;
@@ -386,11 +386,14 @@ impl DataStore {
     }
 
     fn shortage(&mut self, class: RunClass) -> Shortage {
-        if let Some(extent) = self.next_extent() {
+        if let Some(extent) = self.next_extent(|store, extent| !store.awaits_repair(extent)) {
             return Shortage::Extent(extent);
         }
         if let Some(pages) = self.absent_room(class) {
             return Shortage::Absent(pages);
+        }
+        if let Some(extent) = self.next_extent(|_, _| true) {
+            return Shortage::Extent(extent);
         }
         self.nothing_free()
     }
@@ -400,9 +403,9 @@ impl DataStore {
         if totals.live == 0 && totals.pending == 0 { Shortage::Full } else { Shortage::Reclaim }
     }
 
-    /// The lowest extent that is neither committed nor waits for repair, if the area may grow and the budget has room for one.
-    /// What waits for repair holds little that is free, and a stand-in would have to ask for one such extent after another.
-    fn next_extent(&mut self) -> Option<u32> {
+    /// The lowest extent that is not committed and `suits`, if the area may grow and the budget has room for one. What waits for
+    /// repair comes last: it holds little that is free, and a stand-in would have to ask for one such extent after another.
+    fn next_extent(&mut self, suits: impl Fn(&Self, u32) -> bool) -> Option<u32> {
         if !self.growth.open || !self.charge.budget().has_room_for_extent(EXTENT_BYTES) {
             return None;
         }
@@ -410,8 +413,7 @@ impl DataStore {
         while self.growth.next < end && self.area.is_committed(self.growth.next) {
             self.growth.next += 1;
         }
-        (self.growth.next..end)
-            .find(|extent| !self.area.is_committed(*extent) && !self.awaits_repair(*extent))
+        (self.growth.next..end).find(|extent| !self.area.is_committed(*extent) && suits(self, *extent))
     }
 
     /// Every slot that is handed out may become an entry.
