@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use crate::chunks::Chunks;
 use crate::kernel::Matrix;
 use crate::plan::{self, Plan};
 use crate::{CodeError, Kernel, threads};
@@ -95,8 +96,7 @@ impl Code {
     /// `Count` unless there are `k` data and `m` parity chunks, `Length` unless all are of one length, `Empty` if that
     /// is 0.
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<(), CodeError> {
-        self.check_chunks(data, parity)?;
-        self.matrix.combine(data, parity);
+        self.matrix.combine(self.check_chunks(data, parity)?);
         Ok(())
     }
 
@@ -112,8 +112,7 @@ impl Code {
         parity: &mut [&mut [u8]],
         threads: NonZeroUsize,
     ) -> Result<(), CodeError> {
-        self.check_chunks(data, parity)?;
-        threads::combine(&self.matrix, data, parity, threads);
+        threads::combine(&self.matrix, self.check_chunks(data, parity)?, threads);
         Ok(())
     }
 
@@ -148,10 +147,15 @@ impl Code {
     }
 
     /// Refuses all but `k` data and `m` parity chunks of one length.
-    pub(crate) fn check_chunks(&self, data: &[&[u8]], parity: &[&mut [u8]]) -> Result<(), CodeError> {
+    #[inline]
+    pub(crate) fn check_chunks<'a, 's, 'o>(
+        &self,
+        data: &'a [&'s [u8]],
+        parity: &'a mut [&'o mut [u8]],
+    ) -> Result<Chunks<'a, 's, 'o>, CodeError> {
         plan::check_count("data chunks", self.k, data.len())?;
         plan::check_count("parity chunks", self.m, parity.len())?;
-        plan::check_lengths(data, parity)
+        Chunks::new(data, parity)
     }
 
     /// How to compute the roles `wanted` from the roles `present` (data `0..k` and parity `k..n`, in any order).
@@ -209,7 +213,7 @@ impl Code {
         out: &mut [u8],
     ) -> Result<(), CodeError> {
         plan::check_count("residuals", parities.len(), residuals.len())?;
-        plan::check_lengths(residuals, &[&mut *out])?;
+        plan::check_lengths(residuals, &mut [&mut *out])?;
         let plan = self.recovery_plan(parities, lost, wanted)?;
         let needed = plan.sources().iter().map(|role| residuals[position(parities, role - self.k)]);
         plan.run(&needed.collect::<Vec<_>>(), &mut [out])

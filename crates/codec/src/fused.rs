@@ -1,5 +1,6 @@
 //! Encoding together with what else has to be done with the bytes, so that they come from memory once.
 
+use crate::chunks::Chunks;
 use crate::plan::{check_count, check_lengths};
 use crate::{Code, CodeError};
 
@@ -46,7 +47,7 @@ impl Code {
         mut fused: Fused<'_, '_>,
     ) -> Result<(), CodeError> {
         self.check_chunks(data, parity)?;
-        if let Some(copies) = &fused.copies {
+        if let Some(copies) = &mut fused.copies {
             check_count("copies", self.k(), copies.len())?;
             check_lengths(&data[..1], copies)?;
         }
@@ -67,7 +68,7 @@ impl Code {
                     .zip(&sources)
                     .for_each(|(copy, source)| copy[start..end].copy_from_slice(source));
             }
-            self.matrix().combine(&sources, &mut outputs);
+            self.matrix().combine(Chunks::new(&sources, &mut outputs)?);
             if let Some(checksums) = &mut fused.checksums {
                 let chunks = sources.iter().copied().chain(outputs.iter().map(|output| &**output));
                 checksums

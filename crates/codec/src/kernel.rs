@@ -28,7 +28,10 @@ pub(crate) use matrix::Matrix;
 pub(crate) use transform::{Transform, point};
 
 use tile::{Factors, Tile};
+
 use transform::Job;
+
+use crate::chunks::Chunks;
 
 /// What a back end implements. Lengths were checked by [`Kernel`]; coefficients 0 and 1 of `scale` were taken care of.
 trait Backend: Sync {
@@ -122,7 +125,10 @@ impl Kernel {
             sources.len() * outputs.len(),
             "one coefficient for each source and output"
         );
-        tile::for_each(self.0, Factors::Raw(coefficients), sources, outputs, add);
+        let Ok(chunks) = Chunks::maybe_empty(sources, outputs) else {
+            panic!("byte strings of different lengths");
+        };
+        tile::for_each(self.0, Factors::Raw(coefficients), chunks, add);
     }
 }
 

@@ -74,6 +74,7 @@
 //! unequal lengths. No call starts a thread, but for [`Code::encode_with_threads`] and [`Plan::run_with_threads`].
 
 mod cache;
+mod chunks;
 mod code;
 mod constructions;
 mod error;
@@ -134,7 +135,7 @@ pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) {
 /// `Empty` if that is 0.
 pub fn combine_add(dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) -> Result<(), CodeError> {
     plan::check_count("coefficients", sources.len(), coefficients.len())?;
-    plan::check_lengths(sources, &[&mut *dst])?;
+    plan::check_lengths(sources, &mut [&mut *dst])?;
     kernel().combine_add(coefficients, sources, &mut [dst]);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use crate::chunks::Chunks;
 use crate::kernel::Matrix;
 use crate::solve::solve;
 use crate::{Code, CodeError, Kernel, threads};
@@ -50,8 +51,7 @@ impl Plan {
     /// `Count` unless there is one byte string for each source and each output, `Length` unless all are of one
     /// length, `Empty` if that is 0.
     pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
-        self.check(sources, outputs)?;
-        self.matrix.combine(sources, outputs);
+        self.matrix.combine(self.check(sources, outputs)?);
         Ok(())
     }
 
@@ -65,8 +65,7 @@ impl Plan {
         outputs: &mut [&mut [u8]],
         threads: NonZeroUsize,
     ) -> Result<(), CodeError> {
-        self.check(sources, outputs)?;
-        threads::combine(&self.matrix, sources, outputs, threads);
+        threads::combine(&self.matrix, self.check(sources, outputs)?, threads);
         Ok(())
     }
 
@@ -79,17 +78,21 @@ impl Plan {
     ) -> Result<(), CodeError> {
         let mut outputs: Vec<&mut [u8]> = wanted.iter_mut().map(|(_, bytes)| &mut **bytes).collect();
         let chunks: Vec<&[u8]> = present.iter().map(|(_, bytes)| *bytes).collect();
-        check_lengths(&chunks, &outputs)?;
+        check_lengths(&chunks, &mut outputs)?;
         let chunk_of =
             |role: &usize| present.iter().find(|(other, _)| other == role).map(|(_, bytes)| *bytes);
         let needed: Vec<&[u8]> = self.sources.iter().filter_map(chunk_of).collect();
         self.run(&needed, &mut outputs)
     }
 
-    fn check(&self, sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<(), CodeError> {
+    fn check<'a, 's, 'o>(
+        &self,
+        sources: &'a [&'s [u8]],
+        outputs: &'a mut [&'o mut [u8]],
+    ) -> Result<Chunks<'a, 's, 'o>, CodeError> {
         check_count("sources", self.sources.len(), sources.len())?;
         check_count("outputs", self.outputs.len(), outputs.len())?;
-        check_lengths(sources, outputs)
+        Chunks::new(sources, outputs)
     }
 
     /// See [`Code::plan`]. A wanted row `t` of the generator is written as present data, plus present parities with
@@ -177,11 +180,6 @@ pub(crate) fn check_count(what: &'static str, expected: usize, found: usize) -> 
 }
 
 /// Refuses byte strings of different lengths, and empty ones.
-pub(crate) fn check_lengths(sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<(), CodeError> {
-    let mut lengths = sources.iter().map(|s| s.len()).chain(outputs.iter().map(|o| o.len()));
-    let Some(expected) = lengths.next() else { return Ok(()) };
-    if expected == 0 && lengths.clone().all(|len| len == 0) {
-        return Err(CodeError::Empty);
-    }
-    lengths.find(|len| *len != expected).map_or(Ok(()), |found| Err(CodeError::Length { expected, found }))
+pub(crate) fn check_lengths(sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
+    Chunks::new(sources, outputs).map(|_| ())
 }

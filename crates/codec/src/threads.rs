@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use crate::chunks::Chunks;
 use crate::kernel::Matrix;
 
 /// Ranges begin at multiples of this: no two threads write to one cache line of an aligned chunk.
@@ -15,13 +16,15 @@ const MIN_RANGE_LEN: usize = 16 << 10;
 type Job<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
 
 /// [`Matrix::combine`], cut into as many ranges as there are threads. Each thread takes ranges until none is left, so
-/// that all is done even where a thread cannot be started. The caller has checked counts and lengths.
-pub(crate) fn combine(matrix: &Matrix, sources: &[&[u8]], outputs: &mut [&mut [u8]], threads: NonZeroUsize) {
-    let jobs = Mutex::new(cut(sources, outputs, threads));
+/// that all is done even where a thread cannot be started.
+pub(crate) fn combine(matrix: &Matrix, mut chunks: Chunks<'_, '_, '_>, threads: NonZeroUsize) {
+    let jobs = Mutex::new(cut(chunks.sources(), chunks.outputs(), threads));
     let count = lock(&jobs).len();
     let work = || {
         while let Some((sources, mut outputs)) = next(&jobs) {
-            matrix.combine(&sources, &mut outputs);
+            if let Ok(chunks) = Chunks::new(&sources, &mut outputs) {
+                matrix.combine(chunks);
+            }
         }
     };
     thread::scope(|scope| {

@@ -34,8 +34,8 @@ impl Code {
     pub fn verify(&self, data: &[&[u8]], parity: &[&[u8]]) -> Result<Vec<Mismatch>, CodeError> {
         crate::plan::check_count("data chunks", self.k(), data.len())?;
         crate::plan::check_count("parity chunks", self.m(), parity.len())?;
-        check_lengths(data, &[])?;
-        check_lengths(&[&data[..1], parity].concat(), &[])?;
+        check_lengths(data, &mut [])?;
+        check_lengths(&[&data[..1], parity].concat(), &mut [])?;
         let mut first = vec![None; self.m()];
         let mut sources = Vec::with_capacity(self.k());
         for start in (0..data[0].len()).step_by(BLOCK_LEN) {

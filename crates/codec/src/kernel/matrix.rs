@@ -1,25 +1,27 @@
 //! Matrices: coefficients that are used many times, made ready for one kernel.
 
-use super::tile::{self, Factors, store_factors};
+use super::tile::{self, Factors, StoredFactors};
 use super::{Kernel, Transform, calibrate};
+use crate::chunks::Chunks;
 
 /// `rows` of `columns` coefficients.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     kernel: Kernel,
+    rows: usize,
     columns: usize,
     /// Row-major.
     coefficients: Vec<u8>,
-    /// See [`store_factors`].
-    factors: Vec<u64>,
+    factors: StoredFactors,
     /// A faster way to the same sums.
     transform: Option<Transform>,
 }
 
 impl Matrix {
     pub(crate) fn new(kernel: Kernel, columns: usize, coefficients: Vec<u8>) -> Self {
-        let factors = store_factors(kernel.0, columns, &coefficients);
-        Self { kernel, columns, coefficients, factors, transform: None }
+        let factors = StoredFactors::new(kernel.0, columns, &coefficients);
+        let rows = coefficients.len().checked_div(columns).unwrap_or(0);
+        Self { kernel, rows, columns, coefficients, factors, transform: None }
     }
 
     /// The same with the transform of [`Family::Lch`](crate::Family::Lch), whose rows these are, if it is the faster way here.
@@ -49,7 +51,7 @@ impl Matrix {
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.coefficients.len().checked_div(self.columns).unwrap_or(0)
+        self.rows
     }
 
     /// How [`Matrix::combine`] goes about it.
@@ -60,13 +62,16 @@ impl Matrix {
     /// `outputs[o] = sum_s coefficient(o, s) * sources[s]`.
     ///
     /// # Panics
-    /// Unless there is a row for each output and a column for each source, and all byte strings are of one length.
-    pub(crate) fn combine(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
-        let fits = sources.len() == self.columns && outputs.len() == self.rows();
+    /// Unless there is a row for each output and a column for each source.
+    #[inline]
+    pub(crate) fn combine(&self, mut chunks: Chunks<'_, '_, '_>) {
+        let fits = chunks.sources().len() == self.columns && chunks.output_count() == self.rows;
         assert!(fits, "one column for each source, one row for each output");
-        let done = self.transform.as_ref().is_some_and(|t| t.run(self.kernel.0, sources, outputs));
-        if !done {
-            tile::for_each(self.kernel.0, Factors::Stored(&self.factors), sources, outputs, false);
+        if let Some(transform) = &self.transform
+            && transform.run(self.kernel.0, &mut chunks)
+        {
+            return;
         }
+        tile::for_each(self.kernel.0, Factors::Stored(&self.factors), chunks, false);
     }
 }

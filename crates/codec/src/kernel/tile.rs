@@ -2,6 +2,7 @@
 
 use super::Backend;
 use super::cache::CACHE_LEN;
+use crate::chunks::Chunks;
 
 /// Most outputs of a tile: that many accumulators stay in registers.
 pub(super) const MAX_OUTPUTS: usize = 4;
@@ -82,16 +83,28 @@ impl Tile<'_, '_> {
 pub(super) enum Factors<'a> {
     /// Row by row, as they are.
     Raw(&'a [u8]),
-    /// As [`store_factors`] makes them.
-    Stored(&'a [u64]),
+    /// Ready to be used.
+    Stored(&'a StoredFactors),
 }
 
-/// `rows` of `columns` coefficients as `backend` wants them: band by band of up to [`MAX_OUTPUTS`] rows, in each one source
-/// after the other.
-pub(super) fn store_factors(backend: &dyn Backend, columns: usize, rows: &[u8]) -> Vec<u64> {
-    let bands = rows.chunks((columns * MAX_OUTPUTS).max(1));
-    let of_band = |band| (0..columns).flat_map(move |s| column_of(band, columns, s));
-    bands.flat_map(of_band).map(|coefficient| backend.stored(coefficient)).collect()
+/// Coefficients as a back end wants them.
+#[derive(Clone, Debug)]
+pub(super) struct StoredFactors {
+    /// Band by band of up to [`MAX_OUTPUTS`] rows, in each one source after the other.
+    factors: Vec<u64>,
+    /// Of each band, whether its first row is all ones.
+    ones: Vec<bool>,
+}
+
+impl StoredFactors {
+    /// `rows` of `columns` coefficients for `backend`.
+    pub(super) fn new(backend: &dyn Backend, columns: usize, rows: &[u8]) -> Self {
+        let bands = || rows.chunks((columns * MAX_OUTPUTS).max(1));
+        let of_band = |band| (0..columns).flat_map(move |s| column_of(band, columns, s));
+        let factors = bands().flat_map(of_band).map(|coefficient| backend.stored(coefficient)).collect();
+        let ones = bands().map(|band| band[..columns].iter().all(|coefficient| *coefficient == 1)).collect();
+        Self { factors, ones }
+    }
 }
 
 fn column_of(band: &[u8], columns: usize, s: usize) -> impl Iterator<Item = u8> {
@@ -99,21 +112,19 @@ fn column_of(band: &[u8], columns: usize, s: usize) -> impl Iterator<Item = u8> 
 }
 
 /// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles and has `backend` compute them; with
-/// `add`, it is added to what the outputs hold. Sources are read block by block, so that the second band of outputs finds
-/// them in cache.
-///
-/// # Panics
-/// Unless all sources and outputs are of one length.
+/// `add`, it is added to what the outputs hold. There is a factor for each source and output.
+#[inline]
 pub(super) fn for_each(
     backend: &dyn Backend,
     factors: Factors<'_>,
-    sources: &[&[u8]],
-    outputs: &mut [&mut [u8]],
+    mut chunks: Chunks<'_, '_, '_>,
     add: bool,
 ) {
-    let Some(len) = outputs.first().map(|output| output.len()) else { return };
-    let equal = sources.iter().all(|s| s.len() == len) && outputs.iter().all(|o| o.len() == len);
-    assert!(equal, "byte strings of different lengths");
+    let (sources, len) = (chunks.sources(), chunks.len());
+    let outputs = chunks.outputs();
+    if outputs.is_empty() || len == 0 {
+        return;
+    }
     if sources.is_empty() {
         if !add {
             outputs.iter_mut().for_each(|output| output.fill(0));
@@ -121,11 +132,27 @@ pub(super) fn for_each(
         return;
     }
     let stream = !add && sources.len() <= MAX_SOURCES && len * outputs.len() > CACHE_LEN;
-    let block = if outputs.len() > MAX_OUTPUTS || sources.len() > MAX_SOURCES {
-        block_len(sources.len())
-    } else {
-        len.max(1)
-    };
+    match factors {
+        Factors::Stored(stored) if outputs.len() <= MAX_OUTPUTS && sources.len() <= MAX_SOURCES => {
+            let (factors, ones) = (&stored.factors, stored.ones[0]);
+            backend.combine(Tile { sources, outputs, factors, ones, start: 0, end: len, add, stream });
+        }
+        factors => for_each_block(backend, factors, sources, outputs, (add, stream)),
+    }
+}
+
+/// Sources are read block by block, so that the second band of outputs finds them in cache.
+#[inline(never)]
+fn for_each_block(
+    backend: &dyn Backend,
+    factors: Factors<'_>,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    (add, stream): (bool, bool),
+) {
+    let len = outputs[0].len();
+    let is_one = outputs.len() <= MAX_OUTPUTS && sources.len() <= MAX_SOURCES;
+    let block = if is_one { len.max(1) } else { block_len(sources.len()) };
     for start in (0..len).step_by(block) {
         let end = len.min(start + block);
         for (band, outputs) in outputs.chunks_mut(MAX_OUTPUTS).enumerate() {
@@ -149,7 +176,6 @@ fn block_len(sources: usize) -> usize {
 impl<'a> Factors<'a> {
     /// The factors of a tile that begins at `(row, column)`, and whether its first row is all ones. The shape is the number of
     /// all columns, of the tile's columns and of its rows.
-    #[inline]
     fn of_tile<'b>(
         self,
         backend: &dyn Backend,
@@ -160,18 +186,20 @@ impl<'a> Factors<'a> {
     where
         'a: 'b,
     {
-        let one = backend.stored(1);
-        let factors = match self {
-            Self::Stored(all) => &all[row * stride + column * rows..][..columns * rows],
+        match self {
+            Self::Stored(all) => {
+                let factors = &all.factors[row * stride + column * rows..][..columns * rows];
+                (factors, all.ones[row / MAX_OUTPUTS])
+            }
             Self::Raw(all) => {
                 for s in 0..columns {
                     for o in 0..rows {
                         scratch[s * rows + o] = backend.stored(all[(row + o) * stride + column + s]);
                     }
                 }
-                &scratch[..columns * rows]
+                let first = &all[row * stride + column..][..columns];
+                (&scratch[..columns * rows], first.iter().all(|coefficient| *coefficient == 1))
             }
-        };
-        (factors, factors.iter().step_by(rows).all(|factor| *factor == one))
+        }
     }
 }

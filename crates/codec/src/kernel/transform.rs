@@ -11,6 +11,7 @@ use super::Backend;
 use super::cache::CACHE_LEN;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::vector::{Vector, head};
+use crate::chunks::Chunks;
 use crate::gf;
 
 /// Most points to a group: as many sums stay in registers.
@@ -73,14 +74,14 @@ impl Transform {
         Some(Self { points, factors: factors.map(|factor| backend.stored(factor)).collect() })
     }
 
-    /// Computes all outputs, if `backend` can. The caller has checked the counts.
+    /// Computes all outputs, if `backend` can.
     ///
     /// # Panics
-    /// Unless all sources and outputs are of one length.
-    pub(super) fn run(&self, backend: &dyn Backend, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> bool {
-        let len = outputs[0].len();
-        let equal = sources.iter().all(|s| s.len() == len) && outputs.iter().all(|o| o.len() == len);
-        assert!(equal, "byte strings of different lengths");
+    /// If there are more sources or outputs than the transform is for.
+    #[inline]
+    pub(super) fn run(&self, backend: &dyn Backend, chunks: &mut Chunks<'_, '_, '_>) -> bool {
+        let (sources, len) = (chunks.sources(), chunks.len());
+        let outputs = chunks.outputs();
         assert!(self.factors.len() >= (1 + sources.len().div_ceil(self.points)) * (self.points - 1));
         assert!(outputs.len() <= self.points, "one output for each of the first points");
         let stream = len * outputs.len() > CACHE_LEN;
@@ -286,9 +287,11 @@ mod tests {
                 for kernel in kernels().iter().filter(|kernel| kernel.name() != "scalar") {
                     let (mut expected, mut found) = (vec![0; m * (len + 67)], vec![0; m * (len + 67)]);
                     let matrix = Matrix::new(*kernel, k, rows.clone());
-                    matrix.combine(&sources, &mut chunks(&mut expected, len));
+                    matrix.combine(Chunks::new(&sources, &mut chunks(&mut expected, len)).unwrap());
                     let transform = Transform::new(kernel.0, k, m).unwrap();
-                    assert!(transform.run(kernel.0, &sources, &mut chunks(&mut found, len)));
+                    let mut outputs = chunks(&mut found, len);
+                    assert!(transform.run(kernel.0, &mut Chunks::new(&sources, &mut outputs).unwrap()));
+                    drop(outputs);
                     assert!(found == expected, "{kernel:?} lch({k}+{m})");
                 }
             }
@@ -313,8 +316,8 @@ mod tests {
                 let mut ranges = results.iter_mut().map(|b| &mut b[offset..offset + len]);
                 let mut ranges: [&mut [u8]; 4] = std::array::from_fn(|_| ranges.next().unwrap());
                 let (by_matrix, by_transform) = ranges.split_at_mut(2);
-                matrix.combine(&sources, by_matrix);
-                assert!(transform.run(kernel.0, &sources, by_transform));
+                matrix.combine(Chunks::new(&sources, by_matrix).unwrap());
+                assert!(transform.run(kernel.0, &mut Chunks::new(&sources, by_transform).unwrap()));
                 assert!(by_matrix == by_transform, "{kernel:?} at {offset}");
                 for at in [0, 1, 63, 64, 1000, len / 2, len - 1] {
                     assert_eq!([0, 1].map(|row| by_matrix[row][at]), [0, 1].map(|row| by_hand(row, at)));
