@@ -12,6 +12,7 @@ use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
 use crate::config::NodeFile;
 use crate::etcd::EtcdArgs;
 use crate::exit::Exit;
+use crate::kernel;
 use crate::log;
 use crate::machine;
 use crate::process::{die_with, told_to_stop};
@@ -103,6 +104,7 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
     let config = settle(args)?;
     log::to_stderr();
     let told = told_to_stop()?;
+    kernel::announce();
     let node = Node::start(config).map_err(Exit::usage)?;
     let exit = tokio::select! {
         exit = node.ended() => exit,
