@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use codec::{Family, Kernel, Scheme};
-use codec_bench::sweep::{self, Sweep};
+use codec_bench::sweep::{self, Density, Sweep};
 use codec_bench::{Case, Effort, Extent, Job, Machine, Op, Peer, Report, Sides, Spread, measure};
 
 use super::args::{CodeArgs, extent, has_matrix, kernel, parse, refused};
 use crate::exit::Exit;
 use crate::output::{Format, Table, print, print_json};
+use crate::progress::Progress;
 use crate::units::duration;
 
 const EXAMPLE: &str = "\
@@ -130,20 +131,26 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
     Ok(())
 }
 
+/// Each sweep is written as soon as it is done: all of them take long.
 fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<Case>, Exit> {
+    sweep::make_dir(&args.out).map_err(refused)?;
+    let density = if args.quick { Density::Quick } else { Density::Full };
+    let limits = !args.no_limits;
+    let sides =
+        Sides { kernels: args.kernel.clone(), peers: args.against.clone(), limits, ..Sides::default() };
+    let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    let command = format!("gestalt {command}");
     let mut cases = Vec::new();
     for sweep in name.sweeps() {
-        let density = if args.quick { sweep::Density::Quick } else { sweep::Density::Full };
-        let sides = Sides { kernels: args.kernel.clone(), peers: args.against.clone(), ..Sides::default() };
-        let progress = |done: usize, all: usize| eprint!("\r{}: {done} of {all} points ", sweep.name());
-        let found = sweep::run(sweep, density, &sides, effort, &progress).map_err(refused)?;
-        eprintln!();
-        let command: Vec<String> = std::env::args().skip(1).collect();
-        let command = format!("gestalt {}", command.join(" "));
-        for path in sweep::write(sweep, &found, &args.out, &command).map_err(refused)? {
-            eprintln!("{}", path.display());
-        }
-        cases.extend(found.into_iter().flat_map(|panel| panel.cases()));
+        let panels = {
+            let mut progress = Progress::start();
+            let mut show = |done: usize, all: usize| {
+                progress.show(|| format!("{}: {done} of {all} points", sweep.name()));
+            };
+            sweep::run(sweep, density, &sides, effort, &mut show).map_err(refused)?
+        };
+        sweep::write(sweep, &panels, &args.out, &command).map_err(refused)?;
+        cases.extend(panels.into_iter().flat_map(sweep::Panel::cases));
     }
     Ok(cases)
 }

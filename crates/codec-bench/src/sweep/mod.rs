@@ -9,6 +9,7 @@
 mod figures;
 mod plot;
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +92,7 @@ pub fn run(
     density: Density,
     sides: &Sides,
     effort: Effort,
-    progress: &dyn Fn(usize, usize),
+    progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<Panel>, BenchError> {
     let outlines = figures::of(sweep, density);
     let all = outlines.iter().map(|outline| outline.jobs.len()).sum();
@@ -117,15 +118,24 @@ fn families(job: &Job) -> Vec<Family> {
     [Family::CauchyXor, Family::Lch].into_iter().filter(exists).collect()
 }
 
+/// Makes `dir` unless it is there: before anything is measured, so that nothing is measured in vain.
+///
+/// # Errors
+/// `Io`.
+pub fn make_dir(dir: &Path) -> Result<(), BenchError> {
+    fs::create_dir_all(dir).map_err(|error| failed(dir, &error))
+}
+
+fn failed(path: &Path, error: &dyn Display) -> BenchError {
+    BenchError::Io(format!("cannot write {}: {error}", path.display()))
+}
+
 /// Writes a JSON document and a plot for each panel into `dir`, with the command that made them: the files.
 ///
 /// # Errors
 /// `Io`.
 pub fn write(sweep: Sweep, panels: &[Panel], dir: &Path, command: &str) -> Result<Vec<PathBuf>, BenchError> {
-    let failed = |path: &Path, error: &dyn std::fmt::Display| {
-        BenchError::Io(format!("cannot write {}: {error}", path.display()))
-    };
-    fs::create_dir_all(dir).map_err(|error| failed(dir, &error))?;
+    make_dir(dir)?;
     let mut files = Vec::new();
     for panel in panels {
         let base = format!("codec-{}-{}", sweep.name(), panel.name);
@@ -152,8 +162,8 @@ mod tests {
     #[test]
     fn a_sweep_ends_in_json_and_plots_with_the_command() {
         let effort = Effort { rounds: 1, turn: Duration::from_micros(20) };
-        let progress = |done: usize, all: usize| assert!(done <= all);
-        let panels = run(Sweep::Uab, Density::Quick, &Sides::default(), effort, &progress).unwrap();
+        let mut progress = |done: usize, all: usize| assert!(done <= all);
+        let panels = run(Sweep::Uab, Density::Quick, &Sides::default(), effort, &mut progress).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let files = write(Sweep::Uab, &panels, dir.path(), "gestalt codec bench --sweep uab").unwrap();
         assert_eq!(files.len(), 2 * panels.len());

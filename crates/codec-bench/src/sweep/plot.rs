@@ -5,6 +5,7 @@ use std::fmt::Display;
 use plotters::prelude::*;
 
 use super::Panel;
+use crate::limits::Bound;
 
 const SIZE: (u32, u32) = (960, 600);
 /// Longest line of the caption.
@@ -73,7 +74,7 @@ fn draw(panel: &Panel, command: &str, text: &mut String) -> Result<(), Box<dyn s
     Ok(())
 }
 
-/// One line for each side and for the read and XOR limits, in the order in which they first appear.
+/// One line for each side and for the XOR of the sources, which no code can beat, in the order in which they first appear.
 fn series(panel: &Panel) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     let mut add = |name: String, x: f64, y: f64| match all.iter_mut().find(|series| series.name == name) {
@@ -84,7 +85,7 @@ fn series(panel: &Panel) -> Vec<Series> {
         for side in &point.case.sides {
             add(line_name(&side.name, side.ours), point.x, side.gb_per_second.median);
         }
-        for limit in &point.case.limits {
+        for limit in point.case.limits.iter().filter(|limit| limit.name == Bound::Xor.name()) {
             add(limit.name.clone(), point.x, limit.gb_per_second.median);
         }
     }
