@@ -124,17 +124,22 @@ mod vector {
             _mm512_stream_si512, _mm512_xor_si512,
         };
 
-        /// Vectors a step: enough that loads do not wait for sums.
-        const WIDTH: usize = 4;
-        const STEP: usize = WIDTH * 64;
+        /// Bytes a step: four vectors, enough that loads do not wait for sums.
+        const STEP: usize = 256;
+        type Sums = (__m512i, __m512i, __m512i, __m512i);
+
+        // Plain loops: a closure that is handed to an iterator would be compiled without the feature.
 
         /// Reads all whole steps of all sources.
         #[target_feature(enable = "avx512f")]
         pub fn read(sources: &[&mut [u8]]) {
-            let mut sums = [_mm512_setzero_si512(); WIDTH];
+            let zero = _mm512_setzero_si512();
+            let mut sums = (zero, zero, zero, zero);
             for source in sources {
-                for step in source.chunks_exact(STEP) {
-                    add(&mut sums, step);
+                let mut done = 0;
+                while done + STEP <= source.len() {
+                    sums = add(sums, &source[done..done + STEP]);
+                    done += STEP;
                 }
             }
             std::hint::black_box(sums);
@@ -144,15 +149,14 @@ mod vector {
         #[target_feature(enable = "avx512f")]
         pub fn xor(sources: &[&mut [u8]], out: &mut [u8], past: bool) -> usize {
             let past = past && out.as_ptr().align_offset(64) == 0;
+            let zero = _mm512_setzero_si512();
             let mut done = 0;
-            for to in out.chunks_exact_mut(STEP) {
-                let mut sums = [_mm512_setzero_si512(); WIDTH];
-                sources.iter().for_each(|source| add(&mut sums, &source[done..done + STEP]));
-                for (sum, to) in sums.into_iter().zip(to.chunks_exact_mut(64)) {
-                    let to: *mut __m512i = to.as_mut_ptr().cast();
-                    // SAFETY: 64 bytes; aligned if they are streamed, as whole steps from an aligned start.
-                    unsafe { if past { _mm512_stream_si512(to, sum) } else { _mm512_storeu_si512(to, sum) } };
+            while done + STEP <= out.len() {
+                let mut sums = (zero, zero, zero, zero);
+                for source in sources {
+                    sums = add(sums, &source[done..done + STEP]);
                 }
+                store(&mut out[done..done + STEP], sums, past);
                 done += STEP;
             }
             _mm_sfence();
@@ -161,11 +165,44 @@ mod vector {
 
         #[inline]
         #[target_feature(enable = "avx512f")]
-        fn add(sums: &mut [__m512i; WIDTH], step: &[u8]) {
-            for (sum, bytes) in sums.iter_mut().zip(step.chunks_exact(64)) {
-                // SAFETY: 64 bytes, at any address.
-                let value = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
-                *sum = _mm512_xor_si512(*sum, value);
+        fn add(sums: Sums, step: &[u8]) -> Sums {
+            assert_eq!(step.len(), STEP);
+            let at = step.as_ptr();
+            // SAFETY: four vectors are the 256 bytes of `step`; loads may be at any address.
+            let loaded = unsafe {
+                (
+                    _mm512_loadu_si512(at.cast()),
+                    _mm512_loadu_si512(at.add(64).cast()),
+                    _mm512_loadu_si512(at.add(128).cast()),
+                    _mm512_loadu_si512(at.add(192).cast()),
+                )
+            };
+            (
+                _mm512_xor_si512(sums.0, loaded.0),
+                _mm512_xor_si512(sums.1, loaded.1),
+                _mm512_xor_si512(sums.2, loaded.2),
+                _mm512_xor_si512(sums.3, loaded.3),
+            )
+        }
+
+        /// `past`: `to` is aligned.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn store(to: &mut [u8], sums: Sums, past: bool) {
+            assert_eq!(to.len(), STEP);
+            let at: *mut __m512i = to.as_mut_ptr().cast();
+            let sums = [sums.0, sums.1, sums.2, sums.3];
+            let mut index = 0;
+            while index < sums.len() {
+                // SAFETY: four vectors are the 256 bytes of `to`; streamed ones are aligned.
+                unsafe {
+                    if past {
+                        _mm512_stream_si512(at.add(index), sums[index]);
+                    } else {
+                        _mm512_storeu_si512(at.add(index), sums[index]);
+                    }
+                }
+                index += 1;
             }
         }
     }

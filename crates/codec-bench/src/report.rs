@@ -74,8 +74,8 @@ impl Case {
 pub struct SideFigures {
     /// What it is: of ours the code, the kernel and the method; of others their name.
     pub name: String,
-    /// Whether it is this library.
-    pub ours: bool,
+    /// What `--against` calls it; nothing if it is this library.
+    pub peer: Option<&'static str>,
     /// GB/s of data bytes.
     pub gb_per_second: Spread,
     /// How many times as fast as each peer it was, if it is ours.
@@ -87,7 +87,7 @@ pub struct SideFigures {
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratio {
     /// The peer.
-    pub peer: String,
+    pub peer: &'static str,
     /// The median over rounds of ours / theirs.
     pub ratio: f64,
 }

@@ -32,15 +32,17 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     let (k, m) = (code.k(), code.m());
     let mut case = Case::new(job, (k, m));
     let mut all = ours(job, sides)?;
-    let our_count = all.len();
+    let mut peers = vec![None; all.len()];
     for peer in &sides.peers {
         match peers::side(*peer, job) {
-            Ok(side) => all.push(side),
+            Ok(side) => {
+                all.push(side);
+                peers.push(Some(peer.name()));
+            }
             Err(BenchError::Unable { peer, reason }) => case.skipped.push(Skipped { peer, reason }),
             Err(error) => return Err(error),
         }
     }
-    let side_count = all.len();
     if sides.limits {
         all.extend(Bound::ALL.map(|bound| Box::new(limits::Limit::new(bound, job)) as Box<dyn Side>));
     }
@@ -48,8 +50,8 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     let rates = harness::alternate(&mut all, &mut Memory::new(job, k, m), effort)?;
     let names: Vec<String> = all.iter().map(|side| side.name()).collect();
     (case.rounds, case.turn_ms) = (effort.rounds, effort.turn.as_secs_f64() * 1e3);
-    case.sides = figures(&names[..side_count], &rates, our_count);
-    let limits = names.into_iter().zip(&rates).skip(side_count);
+    case.sides = figures(&names, &peers, &rates);
+    let limits = names.into_iter().zip(&rates).skip(peers.len());
     case.limits = limits.map(|(name, rates)| Limit { name, gb_per_second: Spread::of(rates) }).collect();
     Ok(case)
 }
@@ -72,22 +74,20 @@ fn or_default<T: Copy>(asked: &[T]) -> Vec<Option<T>> {
     if asked.is_empty() { vec![None] } else { asked.iter().copied().map(Some).collect() }
 }
 
-fn figures(names: &[String], rates: &[Vec<f64>], our_count: usize) -> Vec<SideFigures> {
-    let figure = |(index, name): (usize, &String)| {
-        let ours = index < our_count;
-        let peers = our_count..if ours { names.len() } else { our_count };
-        let against = |peer: usize| Ratio {
-            peer: names[peer].clone(),
-            ratio: harness::ratio(&rates[index], &rates[peer]),
-        };
-        SideFigures {
-            name: name.clone(),
-            ours,
-            gb_per_second: Spread::of(&rates[index]),
-            ratios: peers.map(against).collect(),
-        }
+/// Figures of all sides, the first of `names` and `rates`, whose names as peers are `peers`.
+fn figures(names: &[String], peers: &[Option<&'static str>], rates: &[Vec<f64>]) -> Vec<SideFigures> {
+    let ratios = |ours: &Vec<f64>| {
+        let theirs = peers.iter().zip(rates);
+        let each = theirs.filter_map(|(peer, theirs)| Some(((*peer)?, theirs)));
+        each.map(|(peer, theirs)| Ratio { peer, ratio: harness::ratio(ours, theirs) }).collect()
     };
-    names.iter().enumerate().map(figure).collect()
+    let figure = |((name, peer), rates): ((&String, &Option<&'static str>), &Vec<f64>)| SideFigures {
+        name: name.clone(),
+        peer: *peer,
+        gb_per_second: Spread::of(rates),
+        ratios: if peer.is_none() { ratios(rates) } else { Vec::new() },
+    };
+    names.iter().zip(peers).zip(rates).map(figure).collect()
 }
 
 #[cfg(test)]
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn ours_are_compared_with_every_peer_and_peers_with_nobody() {
-        let names = ["a", "b", "x", "y"].map(str::to_owned);
-        let rates = [vec![4.0; 3], vec![2.0; 3], vec![1.0; 3], vec![2.0; 3]];
-        let all = figures(&names, &rates, 2);
-        let ratios = |index: usize| all[index].ratios.iter().map(|r| r.ratio).collect::<Vec<_>>();
-        assert_eq!((ratios(0), ratios(1)), (vec![4.0, 2.0], vec![2.0, 1.0]));
-        assert!(ratios(2).is_empty() && ratios(3).is_empty() && !all[2].ours);
+        let names = ["a", "b", "X 1", "Y 2", "a limit"].map(str::to_owned);
+        let rates = [vec![4.0; 3], vec![2.0; 3], vec![1.0; 3], vec![2.0; 3], vec![9.0; 3]];
+        let all = figures(&names, &[None, None, Some("x"), Some("y")], &rates);
+        let ratios = |index: usize| all[index].ratios.iter().map(|r| (r.peer, r.ratio)).collect::<Vec<_>>();
+        assert_eq!((ratios(0), ratios(1)), (vec![("x", 4.0), ("y", 2.0)], vec![("x", 2.0), ("y", 1.0)]));
+        assert!(all.len() == 4 && ratios(2).is_empty() && ratios(3).is_empty());
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn series(panel: &Panel) -> Vec<Series> {
     };
     for point in &panel.points {
         for side in &point.case.sides {
-            add(line_name(&side.name, side.ours), point.x, side.gb_per_second.median);
+            add(line_name(&side.name, side.peer.is_none()), point.x, side.gb_per_second.median);
         }
         for limit in point.case.limits.iter().filter(|limit| limit.name == Bound::Xor.name()) {
             add(limit.name.clone(), point.x, limit.gb_per_second.median);
