@@ -3,6 +3,7 @@
 //! No dependencies, so that it builds in a second even while the workspace does not.
 #![allow(clippy::disallowed_methods)]
 
+mod bench;
 mod debian;
 mod measure;
 mod run;
@@ -17,7 +18,8 @@ const USAGE: &str = "\
 usage:
   cargo xtask test [STEP…]     run all steps, or these (--list names them)
   cargo xtask test --list
-  cargo xtask measure [ARG…]   figures beside stock memcached and redis; ARGs go to the measuring program (--help)";
+  cargo xtask measure [ARG…]   figures beside stock memcached and redis; ARGs go to the measuring program (--help)
+  cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["test", "--list"] => list(),
         ["test", names @ ..] => test(names),
         ["measure", rest @ ..] => measure::run(rest),
+        ["bench", "codec", rest @ ..] => bench::codec(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

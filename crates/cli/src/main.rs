@@ -3,6 +3,7 @@
 
 mod admin;
 mod bench;
+mod codec;
 mod config;
 mod coordinator;
 mod etcd;
@@ -55,6 +56,7 @@ enum Command {
     Scrub(admin::scrub::ScrubArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
+    Codec(codec::CodecArgs),
 }
 
 fn main() -> ExitCode {
@@ -84,6 +86,7 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Repair(args) => on_runtime(admin::repair::run(&args)),
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),
+        Command::Codec(args) => codec::run(&args),
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_uchar};
+use std::marker::PhantomData;
 
 use codec::Family;
 // Links the library.
@@ -21,6 +22,15 @@ unsafe extern "C" {
         rows: c_int,
         tables: *const c_uchar,
         data: *const *const c_uchar,
+        coding: *const *mut c_uchar,
+    );
+    fn ec_encode_data_update(
+        len: c_int,
+        k: c_int,
+        rows: c_int,
+        column: c_int,
+        tables: *const c_uchar,
+        data: *const c_uchar,
         coding: *const *mut c_uchar,
     );
     fn gf_gen_rs_matrix(a: *mut c_uchar, n: c_int, k: c_int);
@@ -56,25 +66,85 @@ impl Combination {
     /// # Errors
     /// `BadChunks` unless there are as many as the matrix says, all of one length.
     pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), PeerError> {
-        let all = sources.iter().copied().chain(outputs.iter().map(|output| &**output));
-        let len = check((sources.len() + outputs.len(), self.k + self.rows), all)?;
-        if sources.len() != self.k || c_int::try_from(len).is_err() {
-            return Err(PeerError::BadChunks("not the sources of this matrix, or longer than 2 GiB"));
-        }
-        let data: Vec<*const u8> = sources.iter().map(|source| source.as_ptr()).collect();
-        let coding: Vec<*mut u8> = outputs.iter_mut().map(|output| output.as_mut_ptr()).collect();
-        // SAFETY: k sources and `rows` outputs of `len` bytes each, and tables made for that shape.
-        unsafe {
-            ec_encode_data(
-                int(len),
-                int(self.k),
-                int(self.rows),
-                self.tables.as_ptr(),
-                data.as_ptr(),
-                coding.as_ptr(),
-            );
-        }
+        let outputs = outputs.iter_mut().map(|output| &mut **output).collect();
+        self.prepare(sources, outputs)?.run();
         Ok(())
+    }
+
+    /// The same, to be run any number of times on the same chunks: the lists of pointers are made once.
+    ///
+    /// # Errors
+    /// As [`Combination::run`].
+    pub fn prepare<'a>(
+        &'a self,
+        sources: &[&'a [u8]],
+        outputs: Vec<&'a mut [u8]>,
+    ) -> Result<Prepared<'a>, PeerError> {
+        if sources.len() != self.k {
+            return Err(PeerError::BadChunks("not the sources of this matrix"));
+        }
+        Prepared::new(self, None, sources, outputs)
+    }
+
+    /// Adds to all outputs their share of `delta`, a change of source number `column`, any number of times.
+    ///
+    /// # Errors
+    /// As [`Combination::run`]; `BadChunks` if there is no such source.
+    pub fn prepare_update<'a>(
+        &'a self,
+        column: usize,
+        delta: &'a [u8],
+        outputs: Vec<&'a mut [u8]>,
+    ) -> Result<Prepared<'a>, PeerError> {
+        if column >= self.k {
+            return Err(PeerError::BadChunks("no such source"));
+        }
+        Prepared::new(self, Some(int(column)), &[delta], outputs)
+    }
+}
+
+/// A combination and the chunks that it is for.
+pub struct Prepared<'a> {
+    combination: &'a Combination,
+    /// Which source the only one is, for an update.
+    column: Option<c_int>,
+    len: c_int,
+    data: Vec<*const u8>,
+    coding: Vec<*mut u8>,
+    chunks: PhantomData<(&'a [u8], &'a mut [u8])>,
+}
+
+impl<'a> Prepared<'a> {
+    /// The caller has checked the number of sources.
+    fn new(
+        combination: &'a Combination,
+        column: Option<c_int>,
+        sources: &[&'a [u8]],
+        mut outputs: Vec<&'a mut [u8]>,
+    ) -> Result<Self, PeerError> {
+        let all = sources.iter().copied().chain(outputs.iter().map(|output| &**output));
+        let len = check((sources.len() + outputs.len(), sources.len() + combination.rows), all)?;
+        let len = c_int::try_from(len).map_err(|_| PeerError::BadChunks("longer than 2 GiB"))?;
+        let data = sources.iter().map(|source| source.as_ptr()).collect();
+        let coding = outputs.iter_mut().map(|output| output.as_mut_ptr()).collect();
+        Ok(Self { combination, column, len, data, coding, chunks: PhantomData })
+    }
+
+    /// Does it.
+    pub fn run(&mut self) {
+        let Combination { k, rows, tables } = self.combination;
+        let (k, rows, tables) = (int(*k), int(*rows), tables.as_ptr());
+        let (data, coding) = (self.data.as_ptr(), self.coding.as_ptr());
+        // SAFETY: k sources (for an update: one, which is one of the k) and `rows` outputs of `len` bytes each, which are borrowed
+        // for as long as this lives, and tables made for that shape.
+        unsafe {
+            match self.column {
+                None => ec_encode_data(self.len, k, rows, tables, data, coding),
+                Some(column) => {
+                    ec_encode_data_update(self.len, k, rows, column, tables, self.data[0], coding);
+                }
+            }
+        }
     }
 }
 

@@ -1,0 +1,140 @@
+//! `gestalt codec list`.
+
+use clap::Args;
+use codec::{Code, Family, Scheme};
+use serde::Serialize;
+
+use super::args::CodeArgs;
+use crate::exit::Exit;
+use crate::output::{Format, Table, print, print_json};
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt codec list
+  gestalt codec list -k 10 -m 4                    how that code would be encoded here, by each family
+  GESTALT_CODEC=avx2 gestalt codec list -o json";
+
+/// Kernels that work here and how fast they were at start, matrix families, and codes
+#[derive(Args)]
+#[command(after_help = EXAMPLE)]
+pub struct ListArgs {
+    #[command(flatten)]
+    code: CodeArgs,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Names of codes, with what they survive.
+const CODES: [(&str, &str); 5] = [
+    ("rs(k+m)", "any m losses; another matrix family in place of 'rs': 'lch(10+4)'"),
+    ("lrc(k,l,r)", "any r+1 losses and many more; a single loss reads its group only"),
+    ("rep(n)", "any n-1 losses: copies"),
+    ("mirror(k)", "one loss of each pair"),
+    ("xor(k+1)", "any one loss"),
+];
+
+#[derive(Serialize)]
+struct Listing {
+    kernels: Vec<KernelEntry>,
+    chosen: &'static str,
+    chosen_by: &'static str,
+    families: Vec<&'static str>,
+    codes: Vec<CodeEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    methods: Vec<Method>,
+}
+
+#[derive(Serialize)]
+struct KernelEntry {
+    name: &'static str,
+    gb_per_second: f64,
+    chosen: bool,
+}
+
+#[derive(Serialize)]
+struct CodeEntry {
+    name: &'static str,
+    survives: &'static str,
+}
+
+/// How a code is encoded.
+#[derive(Serialize)]
+struct Method {
+    code: String,
+    /// `matrix` or `transform`; none if there is no such code.
+    method: Option<&'static str>,
+    refused: Option<String>,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// `Usage` for a code that does not exist.
+pub fn run(args: &ListArgs) -> Result<(), Exit> {
+    let listing = listing(args.code.scheme())?;
+    match args.output {
+        Format::Json => print_json(&listing),
+        Format::Table => print(&render(&listing)),
+    }
+    Ok(())
+}
+
+fn listing(scheme: Option<Scheme>) -> Result<Listing, Exit> {
+    let chosen = codec::kernel();
+    let entry = |calibration: &codec::Calibration| KernelEntry {
+        name: calibration.kernel.name(),
+        gb_per_second: calibration.bytes_per_second / 1e9,
+        chosen: calibration.kernel == chosen,
+    };
+    Ok(Listing {
+        kernels: codec::calibrations().iter().map(entry).collect(),
+        chosen: chosen.name(),
+        chosen_by: if std::env::var_os("GESTALT_CODEC").is_some() { "GESTALT_CODEC" } else { "measured" },
+        families: Family::ALL.map(Family::name).to_vec(),
+        codes: CODES.map(|(name, survives)| CodeEntry { name, survives }).into(),
+        methods: scheme.map_or(Ok(Vec::new()), methods)?,
+    })
+}
+
+/// The code as it was asked for, and for Reed-Solomon also with the other matrices.
+fn methods(scheme: Scheme) -> Result<Vec<Method>, Exit> {
+    scheme.code().map_err(Exit::usage)?;
+    let all = match scheme {
+        Scheme::Rs { k, m, .. } => Family::ALL.map(|family| Scheme::Rs { family, k, m }).to_vec(),
+        other => vec![other],
+    };
+    Ok(all.into_iter().map(method).collect())
+}
+
+fn method(scheme: Scheme) -> Method {
+    let code = scheme.code();
+    Method {
+        code: scheme.to_string(),
+        method: code.as_ref().ok().map(Code::method),
+        refused: code.err().map(|error| error.to_string()),
+    }
+}
+
+fn render(listing: &Listing) -> String {
+    let mut kernels = Table::new(&["kernel", "GB/s at start", ""]);
+    for kernel in &listing.kernels {
+        let note = if kernel.chosen { format!("chosen: {}", listing.chosen_by) } else { String::new() };
+        kernels.row(vec![kernel.name.to_owned(), format!("{:.1}", kernel.gb_per_second), note]);
+    }
+    let mut codes = Table::new(&["code", "survives"]);
+    for code in &listing.codes {
+        codes.row(vec![code.name.to_owned(), code.survives.to_owned()]);
+    }
+    let families = listing.families.join(", ");
+    let mut text = format!("{}\nfamilies of matrices: {families}\n\n{}", kernels.render(), codes.render());
+    if !listing.methods.is_empty() {
+        let mut methods = Table::new(&["here", "encoded by"]);
+        for method in &listing.methods {
+            let how = method.method.map(str::to_owned).or_else(|| method.refused.clone());
+            methods.row(vec![method.code.clone(), how.unwrap_or_default()]);
+        }
+        text.push_str(&format!("\n{}", methods.render()));
+    }
+    text
+}

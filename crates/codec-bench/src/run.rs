@@ -1,0 +1,124 @@
+//! One job on all sides.
+
+use codec::{Family, Kernel};
+
+use crate::harness::{self, Effort, Spread};
+use crate::limits::{self, Bound};
+use crate::memory::Memory;
+use crate::peers::{self, Peer};
+use crate::report::{Case, Limit, Ratio, SideFigures, Skipped};
+use crate::side::Side;
+use crate::{BenchError, Job, Ours};
+
+/// Who takes part.
+#[derive(Clone, Debug, Default)]
+pub struct Sides {
+    /// Our matrices; the job's own if there is none.
+    pub families: Vec<Family>,
+    /// Our kernels; the chosen one if there is none.
+    pub kernels: Vec<Kernel>,
+    /// Other libraries.
+    pub peers: Vec<Peer>,
+    /// Whether the machine's limits are measured too.
+    pub limits: bool,
+}
+
+/// Runs `job` on all of `sides`, which take turns.
+///
+/// # Errors
+/// What is wrong with the job, or went wrong. A peer that cannot do the job is left out and named in the result.
+pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchError> {
+    let code = job.code()?;
+    let (k, m) = (code.k(), code.m());
+    let mut case = Case::new(job, (k, m));
+    let mut all = ours(job, sides)?;
+    let mut peers = vec![None; all.len()];
+    for peer in &sides.peers {
+        match peers::side(*peer, job) {
+            Ok(side) => {
+                all.push(side);
+                peers.push(Some(peer.name()));
+            }
+            Err(BenchError::Unable { peer, reason }) => case.skipped.push(Skipped { peer, reason }),
+            Err(error) => return Err(error),
+        }
+    }
+    if sides.limits {
+        all.extend(Bound::ALL.map(|bound| Box::new(limits::Limit::new(bound, job)) as Box<dyn Side>));
+    }
+    let effort = Effort { rounds: effort.rounds.max(1), ..effort };
+    let rates = harness::alternate(&mut all, &mut Memory::new(job, k, m), effort)?;
+    let names: Vec<String> = all.iter().map(|side| side.name()).collect();
+    (case.rounds, case.turn_ms) = (effort.rounds, effort.turn.as_secs_f64() * 1e3);
+    case.sides = figures(&names, &peers, &rates);
+    let limits = names.into_iter().zip(&rates).skip(peers.len());
+    case.limits = limits.map(|(name, rates)| Limit { name, gb_per_second: Spread::of(rates) }).collect();
+    Ok(case)
+}
+
+/// Each of our matrices with each of our kernels.
+fn ours(job: &Job, sides: &Sides) -> Result<Vec<Box<dyn Side>>, BenchError> {
+    let families: Vec<Option<Family>> = or_default(&sides.families);
+    let kernels: Vec<Option<Kernel>> = or_default(&sides.kernels);
+    let mut all: Vec<Box<dyn Side>> = Vec::new();
+    for family in families {
+        for kernel in &kernels {
+            all.push(Box::new(Ours::new(*job, family, *kernel)?));
+        }
+    }
+    Ok(all)
+}
+
+/// What was asked for, or one default.
+fn or_default<T: Copy>(asked: &[T]) -> Vec<Option<T>> {
+    if asked.is_empty() { vec![None] } else { asked.iter().copied().map(Some).collect() }
+}
+
+/// Figures of all sides, the first of `names` and `rates`, whose names as peers are `peers`.
+fn figures(names: &[String], peers: &[Option<&'static str>], rates: &[Vec<f64>]) -> Vec<SideFigures> {
+    let ratios = |ours: &Vec<f64>| {
+        let theirs = peers.iter().zip(rates);
+        let each = theirs.filter_map(|(peer, theirs)| Some(((*peer)?, theirs)));
+        each.map(|(peer, theirs)| Ratio { peer, ratio: harness::ratio(ours, theirs) }).collect()
+    };
+    let figure = |((name, peer), rates): ((&String, &Option<&'static str>), &Vec<f64>)| SideFigures {
+        name: name.clone(),
+        peer: *peer,
+        gb_per_second: Spread::of(rates),
+        ratios: if peer.is_none() { ratios(rates) } else { Vec::new() },
+    };
+    names.iter().zip(peers).zip(rates).map(figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Extent, Op};
+
+    #[test]
+    fn ours_are_compared_with_every_peer_and_peers_with_nobody() {
+        let names = ["a", "b", "X 1", "Y 2", "a limit"].map(str::to_owned);
+        let rates = [vec![4.0; 3], vec![2.0; 3], vec![1.0; 3], vec![2.0; 3], vec![9.0; 3]];
+        let all = figures(&names, &[None, None, Some("x"), Some("y")], &rates);
+        let ratios = |index: usize| all[index].ratios.iter().map(|r| (r.peer, r.ratio)).collect::<Vec<_>>();
+        assert_eq!((ratios(0), ratios(1)), (vec![("x", 4.0), ("y", 2.0)], vec![("x", 2.0), ("y", 1.0)]));
+        assert!(all.len() == 4 && ratios(2).is_empty() && ratios(3).is_empty());
+    }
+
+    #[test]
+    fn all_families_and_kernels_take_part_and_so_do_the_limits() {
+        let job = Job::new("4+2".parse().unwrap(), Op::Decode, Extent::Chunk(300), 4);
+        let sides = Sides {
+            families: vec![Family::CauchyXor, Family::Lch],
+            kernels: codec::kernels().to_vec(),
+            limits: true,
+            ..Sides::default()
+        };
+        let effort = Effort { rounds: 2, turn: Duration::from_micros(50) };
+        let case = measure(&Job { losses: 2, ..job }, &sides, effort).unwrap();
+        assert_eq!(case.sides.len(), 2 * codec::kernels().len());
+        assert_eq!((case.limits.len(), case.losses), (4, Some(2)));
+    }
+}

@@ -1,0 +1,19 @@
+//! `cargo xtask bench codec`: takes the codec's figures anew, beside all other libraries.
+
+use crate::debian;
+use crate::run::Run;
+use crate::steps::PEERS_NEED;
+
+/// Where figures go.
+const OUT: &str = "docs/benchmarks";
+/// All other libraries.
+const AGAINST: &str = "isal,jerasure,reed-solomon-erasure,reed-solomon-simd,rusty_erasure,klauspost";
+
+/// Builds `gestalt` with the other libraries and runs all sweeps with `args` (such as `--quick`, or another `--against`).
+pub fn codec(args: &[&str]) -> Result<(), String> {
+    debian::ensure(PEERS_NEED)?;
+    let run = ["run", "--release", "--quiet", "-p", "cli", "--features", "peers", "--", "codec", "bench"];
+    let sweep = ["--sweep", "all", "--out", OUT];
+    let against = if args.contains(&"--against") { &[][..] } else { &["--against", AGAINST] };
+    Run::cargo(&[&run[..], &sweep, against, args].concat()).show()
+}
