@@ -23,6 +23,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::PartBeforeRecords
         | Bug::LearnerSurvivesFailure => (Focus::Moves, 150),
         Bug::NoFreeze => (Focus::Anything, 300),
+        Bug::ReadWithoutLease => (Focus::Anything, 600),
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
