@@ -127,7 +127,7 @@ fn kernels_families_and_codes_can_be_chosen() {
 fn a_sweep_writes_figures_with_their_command() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
-    let args = ["--sweep", "uab", "--quick", "--out", out, "--rounds", "1", "--turn", "100us", "-o", "json"];
+    let args = ["--sweep", "uab", "--quick", "--out", out, "--rounds", "1", "--turn", "100us"];
     json(&[&["bench"], &args[..]].concat());
     let svg = std::fs::read_to_string(dir.path().join("codec-uab-encode.svg")).unwrap();
     assert!(svg.contains("gestalt codec bench --sweep uab --quick"), "{svg}");
