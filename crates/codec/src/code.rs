@@ -40,8 +40,7 @@ impl Code {
     /// The same code, encoded by its matrix even where a transform is faster: for comparing the two.
     #[must_use]
     pub fn without_transform(self) -> Self {
-        let matrix = Matrix::new(self.matrix.kernel(), self.k, self.matrix.coefficients().to_vec());
-        Self { matrix, ..self }
+        Self { matrix: self.matrix.without_transform(), ..self }
     }
 
     /// How parities are encoded: by the `matrix`, or by a `transform` (see [`Family::Lch`](crate::Family::Lch)), which was the

@@ -53,8 +53,15 @@ trait Backend: Sync {
     /// A few linear combinations of a few sources.
     fn combine(&self, tile: Tile<'_, '_>);
 
-    /// A transform, if the back end has them. Says whether it does.
-    fn transform(&self, job: Job<'_, '_>) -> bool;
+    /// Whether the back end has transforms. The scalar one has not: a matrix is the simpler truth.
+    fn has_transforms(&self) -> bool {
+        false
+    }
+
+    /// A transform. To be asked for only of a back end that has them.
+    fn transform(&self, _: Job<'_, '_>) {
+        unreachable!("{} has no transforms", self.name());
+    }
 }
 
 /// One way to compute in GF(2^8) on this machine.

@@ -42,24 +42,25 @@ pub fn calibrations() -> &'static [Calibration] {
 fn measure(kernel: Kernel) -> Calibration {
     let (columns, rows, len) = SHAPE;
     let coefficients = (0..columns * rows).map(|i| i as u8 + 2).collect();
-    let seconds = best_time(&Matrix::new(kernel, columns, coefficients), len);
+    let [seconds] = best_times([&Matrix::new(kernel, columns, coefficients)], len);
     Calibration { kernel, bytes_per_second: (columns * len) as f64 / seconds }
 }
 
 /// Whether `a` takes less time than `b`, for chunks that stay in cache.
 pub(super) fn is_faster(a: &Matrix, b: &Matrix) -> bool {
-    let len = SHAPE.2;
-    best_time(a, len) < best_time(b, len)
+    let [of_a, of_b] = best_times([a, b], SHAPE.2);
+    of_a < of_b
 }
 
-/// Seconds of one combination of chunks of `len` bytes.
-fn best_time(matrix: &Matrix, len: usize) -> f64 {
+/// Seconds of one combination of chunks of `len` bytes by each of `matrices`, which have one shape. They take turns, so that
+/// what slows the machine for a while slows all of them.
+fn best_times<const N: usize>(matrices: [&Matrix; N], len: usize) -> [f64; N] {
     let stride = len + GAP;
-    let data = vec![0x5a; matrix.columns() * stride];
+    let data = vec![0x5a; matrices[0].columns() * stride];
     let sources: Vec<&[u8]> = data.chunks(stride).map(|chunk| &chunk[..len]).collect();
-    let mut results = vec![0; matrix.rows() * stride];
+    let mut results = vec![0; matrices[0].rows() * stride];
     let mut outputs: Vec<&mut [u8]> = results.chunks_mut(stride).map(|chunk| &mut chunk[..len]).collect();
-    let mut time = || {
+    let mut time = |matrix: &Matrix| {
         let begun = Instant::now();
         for _ in 0..RUNS {
             if let Ok(chunks) = Chunks::new(&sources, &mut outputs) {
@@ -68,5 +69,23 @@ fn best_time(matrix: &Matrix, len: usize) -> f64 {
         }
         begun.elapsed().as_secs_f64() / f64::from(RUNS)
     };
-    (0..TRIES).map(|_| time()).fold(f64::INFINITY, f64::min)
+    let mut best = [f64::INFINITY; N];
+    for _ in 0..TRIES {
+        for (best, matrix) in best.iter_mut().zip(matrices) {
+            *best = best.min(time(matrix));
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_usable_kernel_has_a_rate_and_the_fastest_one_is_first() {
+        let rates: Vec<f64> = calibrations().iter().map(|measured| measured.bytes_per_second).collect();
+        assert!(rates.is_sorted_by(|a, b| a >= b) && rates.iter().all(|rate| *rate > 0.0));
+        assert_eq!(rates.len(), kernels().len());
+    }
 }

@@ -2,7 +2,6 @@
 
 use super::Backend;
 use super::tile::Tile;
-use super::transform::Job;
 use crate::gf;
 
 pub(super) struct Scalar;
@@ -26,10 +25,6 @@ impl Backend for Scalar {
 
     fn stored(&self, c: u8) -> u64 {
         c.into()
-    }
-
-    fn transform(&self, _: Job<'_, '_>) -> bool {
-        false
     }
 
     fn combine(&self, mut tile: Tile<'_, '_>) {

@@ -15,7 +15,7 @@ use crate::chunks::Chunks;
 use crate::gf;
 
 /// Most points to a group: as many sums stay in registers.
-const MAX_POINTS: usize = 16;
+pub(super) const MAX_POINTS: usize = 16;
 
 /// A Cantor basis: `BASIS[0] = 1` and `BASIS[i + 1]^2 + BASIS[i + 1] = BASIS[i]`. Over it, the subspace polynomials that the
 /// butterflies need are powers of `x^2 + x`.
@@ -63,10 +63,10 @@ pub(crate) struct Transform {
 }
 
 impl Transform {
-    /// For `k` data and `m` parity chunks; none if that is done by other means.
+    /// For `k` data and `m` parity chunks; none if that is done by other means, or `backend` has no transforms.
     pub(super) fn new(backend: &dyn Backend, k: usize, m: usize) -> Option<Self> {
         let points = m.next_power_of_two();
-        if m < 2 || points > MAX_POINTS {
+        if m < 2 || points > MAX_POINTS || !backend.has_transforms() {
             return None;
         }
         let groups = 0..=k.div_ceil(points);
@@ -74,18 +74,18 @@ impl Transform {
         Some(Self { points, factors: factors.map(|factor| backend.stored(factor)).collect() })
     }
 
-    /// Computes all outputs, if `backend` can.
+    /// Computes all outputs.
     ///
     /// # Panics
     /// If there are more sources or outputs than the transform is for.
     #[inline]
-    pub(super) fn run(&self, backend: &dyn Backend, chunks: &mut Chunks<'_, '_, '_>) -> bool {
+    pub(super) fn run(&self, backend: &dyn Backend, chunks: &mut Chunks<'_, '_, '_>) {
         let (sources, len) = (chunks.sources(), chunks.len());
         let outputs = chunks.outputs();
         assert!(self.factors.len() >= (1 + sources.len().div_ceil(self.points)) * (self.points - 1));
         assert!(outputs.len() <= self.points, "one output for each of the first points");
         let stream = len * outputs.len() > CACHE_LEN;
-        backend.transform(Job { transform: self, sources, outputs, len, stream })
+        backend.transform(Job { transform: self, sources, outputs, len, stream });
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
                     matrix.combine(Chunks::new(&sources, &mut chunks(&mut expected, len)).unwrap());
                     let transform = Transform::new(kernel.0, k, m).unwrap();
                     let mut outputs = chunks(&mut found, len);
-                    assert!(transform.run(kernel.0, &mut Chunks::new(&sources, &mut outputs).unwrap()));
+                    transform.run(kernel.0, &mut Chunks::new(&sources, &mut outputs).unwrap());
                     drop(outputs);
                     assert!(found == expected, "{kernel:?} lch({k}+{m})");
                 }
@@ -317,7 +317,7 @@ mod tests {
                 let mut ranges: [&mut [u8]; 4] = std::array::from_fn(|_| ranges.next().unwrap());
                 let (by_matrix, by_transform) = ranges.split_at_mut(2);
                 matrix.combine(Chunks::new(&sources, by_matrix).unwrap());
-                assert!(transform.run(kernel.0, &mut Chunks::new(&sources, by_transform).unwrap()));
+                transform.run(kernel.0, &mut Chunks::new(&sources, by_transform).unwrap());
                 assert!(by_matrix == by_transform, "{kernel:?} at {offset}");
                 for at in [0, 1, 63, 64, 1000, len / 2, len - 1] {
                     assert_eq!([0, 1].map(|row| by_matrix[row][at]), [0, 1].map(|row| by_hand(row, at)));

@@ -339,18 +339,21 @@ macro_rules! backend {
                 <$vector as crate::kernel::vector::Vector>::stored(c)
             }
 
-            fn transform(&self, job: crate::kernel::transform::Job<'_, '_>) -> bool {
+            fn has_transforms(&self) -> bool {
+                true
+            }
+
+            fn transform(&self, job: crate::kernel::transform::Job<'_, '_>) {
+                const { assert!(crate::kernel::transform::MAX_POINTS == 16) };
                 // SAFETY: see above.
                 unsafe {
                     match job.points() {
                         2 => Self::run_transform::<2>(job),
                         4 => Self::run_transform::<4>(job),
                         8 => Self::run_transform::<8>(job),
-                        16 => Self::run_transform::<16>(job),
-                        _ => return false,
+                        _ => Self::run_transform::<16>(job),
                     }
                 }
-                true
             }
 
             fn combine(&self, tile: crate::kernel::tile::Tile<'_, '_>) {
