@@ -75,18 +75,29 @@ impl Ours {
         Call { sources, outputs, copies: extra, sums }
     }
 
-    fn run(&self, call: &mut Call<'_>) -> Result<(), BenchError> {
-        let Call { sources, outputs, copies, sums } = call;
-        match (&self.plan, self.job.op, self.job.threads.get()) {
-            (Some(plan), _, 1) => plan.run(sources, outputs)?,
-            (Some(plan), ..) => plan.run_with_threads(sources, outputs, self.job.threads)?,
-            (None, Op::Delta, _) => self.code.update(0, sources[0], outputs)?,
-            (None, Op::CopyEncode, _) => self.code.encode_and_copy(sources, copies, outputs)?,
-            (None, Op::ChecksumEncode, _) => self.code.encode_and_sum(sources, outputs, sums)?,
-            (None, _, 1) => self.code.encode(sources, outputs)?,
-            (None, ..) => self.code.encode_with_threads(sources, outputs, self.job.threads)?,
+    /// Which operation it is, is settled before it is timed.
+    fn time(&self, calls: &mut [Call<'_>], time: Duration) -> Result<f64, BenchError> {
+        let code = &self.code;
+        let (bytes, threads) = (self.job.data_bytes(code.k()), self.job.threads);
+        match (&self.plan, self.job.op, threads.get()) {
+            (Some(plan), _, 1) => timed(calls, bytes, time, |c| Ok(plan.run(&c.sources, &mut c.outputs)?)),
+            (Some(plan), ..) => timed(calls, bytes, time, |c| {
+                Ok(plan.run_with_threads(&c.sources, &mut c.outputs, threads)?)
+            }),
+            (None, Op::Delta, _) => {
+                timed(calls, bytes, time, |c| Ok(code.update(0, c.sources[0], &mut c.outputs)?))
+            }
+            (None, Op::CopyEncode, _) => timed(calls, bytes, time, |c| {
+                Ok(code.encode_and_copy(&c.sources, &mut c.copies, &mut c.outputs)?)
+            }),
+            (None, Op::ChecksumEncode, _) => timed(calls, bytes, time, |c| {
+                Ok(code.encode_and_sum(&c.sources, &mut c.outputs, &mut c.sums)?)
+            }),
+            (None, _, 1) => timed(calls, bytes, time, |c| Ok(code.encode(&c.sources, &mut c.outputs)?)),
+            (None, ..) => timed(calls, bytes, time, |c| {
+                Ok(code.encode_with_threads(&c.sources, &mut c.outputs, threads)?)
+            }),
         }
-        Ok(())
     }
 }
 
@@ -99,10 +110,9 @@ impl Side for Ours {
         if self.plan.is_some() {
             encode_first(&self.code, memory)?;
         }
-        let bytes = self.job.data_bytes(self.code.k());
         let rate = {
             let mut calls: Vec<Call<'_>> = memory.sets().into_iter().map(|set| self.call(set)).collect();
-            timed(&mut calls, bytes, time, |call| self.run(call))?
+            self.time(&mut calls, time)?
         };
         if self.plan.is_some() {
             check_first(memory, &self.job, &self.name)?;

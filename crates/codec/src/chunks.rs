@@ -16,8 +16,11 @@ impl<'a, 's, 'o> Chunks<'a, 's, 'o> {
     #[inline]
     pub(crate) fn new(sources: &'a [&'s [u8]], outputs: &'a mut [&'o mut [u8]]) -> Result<Self, CodeError> {
         let chunks = Self::maybe_empty(sources, outputs)?;
-        let any = !(chunks.sources.is_empty() && chunks.outputs.is_empty());
-        if chunks.len == 0 && any { Err(CodeError::Empty) } else { Ok(chunks) }
+        if chunks.len > 0 || (chunks.sources.is_empty() && chunks.outputs.is_empty()) {
+            Ok(chunks)
+        } else {
+            Err(CodeError::Empty)
+        }
     }
 
     /// # Errors
@@ -29,9 +32,18 @@ impl<'a, 's, 'o> Chunks<'a, 's, 'o> {
     ) -> Result<Self, CodeError> {
         let first = sources.first().map(|source| source.len());
         let len = first.or_else(|| outputs.first().map(|output| output.len())).unwrap_or(0);
-        let equal = sources.iter().all(|source| source.len() == len)
-            && outputs.iter().all(|output| output.len() == len);
-        if equal { Ok(Self { sources, outputs, len }) } else { Err(unequal(len, sources, outputs)) }
+        // Not by `all` or a sum: compilers make vectors of those, which take longer than the few chunks there are.
+        for source in sources {
+            if source.len() != len {
+                return Err(unequal(len, sources, outputs));
+            }
+        }
+        for output in &*outputs {
+            if output.len() != len {
+                return Err(unequal(len, sources, outputs));
+            }
+        }
+        Ok(Self { sources, outputs, len })
     }
 
     pub(crate) fn len(&self) -> usize {

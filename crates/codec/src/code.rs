@@ -12,8 +12,6 @@ use crate::{CodeError, Kernel, threads};
 /// Parity role `k + j` holds `sum_i coefficient(j, i) * data_i`, byte by byte.
 #[derive(Clone, Debug)]
 pub struct Code {
-    k: usize,
-    m: usize,
     /// `m` rows of `k`.
     matrix: Matrix,
 }
@@ -22,25 +20,24 @@ impl Code {
     /// A code from its parity rows, one after the other. The caller has checked the bounds.
     pub(crate) fn from_rows(k: usize, coefficients: Vec<u8>) -> Self {
         debug_assert!(k >= 1 && coefficients.len().is_multiple_of(k));
-        let m = coefficients.len() / k;
-        Self { k, m, matrix: Matrix::new(crate::kernel(), k, coefficients) }
+        Self { matrix: Matrix::new(crate::kernel(), k, coefficients) }
     }
 
     /// The same code, run by `kernel` instead of the chosen one: for comparing kernels.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { matrix: self.matrix.with_kernel(kernel), ..self }
+        Self { matrix: self.matrix.with_kernel(kernel) }
     }
 
     /// The same code, whose rows are those of [`Family::Lch`](crate::Family::Lch), so that a transform computes its parities.
     pub(crate) fn with_transform(self) -> Self {
-        Self { matrix: self.matrix.with_transform(), ..self }
+        Self { matrix: self.matrix.with_transform() }
     }
 
     /// The same code, encoded by its matrix even where a transform is faster: for comparing the two.
     #[must_use]
     pub fn without_transform(self) -> Self {
-        Self { matrix: self.matrix.without_transform(), ..self }
+        Self { matrix: self.matrix.without_transform() }
     }
 
     /// How parities are encoded: by the `matrix`, or by a `transform` (see [`Family::Lch`](crate::Family::Lch)), which was the
@@ -53,19 +50,19 @@ impl Code {
     /// Number of data roles.
     #[must_use]
     pub fn k(&self) -> usize {
-        self.k
+        self.matrix.columns()
     }
 
     /// Number of parity roles. With a Reed-Solomon code, as many losses as that are survived, whichever they are.
     #[must_use]
     pub fn m(&self) -> usize {
-        self.m
+        self.matrix.rows()
     }
 
     /// Number of all roles.
     #[must_use]
     pub fn n(&self) -> usize {
-        self.k + self.m
+        self.k() + self.m()
     }
 
     /// By what parity row `parity` (`0..m`) multiplies data role `data` (`0..k`).
@@ -75,17 +72,17 @@ impl Code {
     #[must_use]
     pub fn coefficient(&self, parity: usize, data: usize) -> u8 {
         assert!(
-            parity < self.m && data < self.k,
+            parity < self.m() && data < self.k(),
             "no coefficient ({parity}, {data}) in {}+{}",
-            self.k,
-            self.m
+            self.k(),
+            self.m()
         );
-        self.coefficients()[parity * self.k + data]
+        self.coefficients()[parity * self.k() + data]
     }
 
     /// By what role `role` (`0..n`) multiplies data role `data`: the identity, then the parity rows.
     pub(crate) fn generator(&self, role: usize, data: usize) -> u8 {
-        if role < self.k { u8::from(role == data) } else { self.coefficient(role - self.k, data) }
+        if role < self.k() { u8::from(role == data) } else { self.coefficient(role - self.k(), data) }
     }
 
     /// Computes all `m` parity chunks from the `k` data chunks, all of one length. What the parity chunks held is
@@ -128,20 +125,11 @@ impl Code {
         delta: &[u8],
         parities: &mut [&mut [u8]],
     ) -> Result<(), CodeError> {
-        plan::check_roles(&[data_role], self.k)?;
-        plan::check_count("parity chunks", self.m, parities.len())?;
-        plan::check_lengths(&[delta], parities)?;
-        let mut column = [0; crate::MAX_ROLES];
-        for (coefficient, row) in column.iter_mut().zip(self.coefficients().chunks(self.k)) {
-            *coefficient = row[data_role];
+        if data_role >= self.k() {
+            return Err(CodeError::NoSuchRole { role: data_role, limit: self.k() });
         }
-        let column = &column[..self.m];
-        if column.contains(&0) {
-            let each = column.iter().zip(parities);
-            each.for_each(|(coefficient, parity)| self.kernel().mul_add(parity, *coefficient, delta));
-        } else {
-            self.kernel().combine_add(column, &[delta], parities);
-        }
+        plan::check_count("parity chunks", self.m(), parities.len())?;
+        self.matrix.add_column(data_role, Chunks::new(&[delta], parities)?);
         Ok(())
     }
 
@@ -152,8 +140,8 @@ impl Code {
         data: &'a [&'s [u8]],
         parity: &'a mut [&'o mut [u8]],
     ) -> Result<Chunks<'a, 's, 'o>, CodeError> {
-        plan::check_count("data chunks", self.k, data.len())?;
-        plan::check_count("parity chunks", self.m, parity.len())?;
+        plan::check_count("data chunks", self.k(), data.len())?;
+        plan::check_count("parity chunks", self.m(), parity.len())?;
         Chunks::new(data, parity)
     }
 
@@ -214,7 +202,7 @@ impl Code {
         plan::check_count("residuals", parities.len(), residuals.len())?;
         plan::check_lengths(residuals, &mut [&mut *out])?;
         let plan = self.recovery_plan(parities, lost, wanted)?;
-        let needed = plan.sources().iter().map(|role| residuals[position(parities, role - self.k)]);
+        let needed = plan.sources().iter().map(|role| residuals[position(parities, role - self.k())]);
         plan.run(&needed.collect::<Vec<_>>(), &mut [out])
     }
 
@@ -224,8 +212,8 @@ impl Code {
     /// If there is no such parity row.
     #[must_use]
     pub fn row(&self, parity: usize) -> &[u8] {
-        assert!(parity < self.m, "no parity row {parity} in {}+{}", self.k, self.m);
-        &self.coefficients()[parity * self.k..][..self.k]
+        assert!(parity < self.m(), "no parity row {parity} in {}+{}", self.k(), self.m());
+        &self.coefficients()[parity * self.k()..][..self.k()]
     }
 
     /// All parity rows, one after the other.

@@ -63,6 +63,17 @@ pub(crate) static NIBBLES: [[u8; 32]; 256] = {
     tables
 };
 
+/// `COEFFICIENTS[c] = c`, as wide as what kernels keep of a coefficient.
+pub(crate) static COEFFICIENTS: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut c = 0;
+    while c < 256 {
+        table[c] = c as u64;
+        c += 1;
+    }
+    table
+};
+
 /// `a * b` by logarithms.
 pub(crate) const fn product(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {

@@ -25,54 +25,40 @@ use thiserror::Error;
 
 pub use calibrate::{Calibration, calibrations};
 pub(crate) use matrix::Matrix;
-pub(crate) use transform::{Transform, point};
-
-use tile::{Factors, Tile};
-
-use transform::Job;
+pub(crate) use transform::point;
 
 use crate::chunks::Chunks;
+use tile::{Factors, Tiles};
 
-/// What a back end implements. Lengths were checked by [`Kernel`]; coefficients 0 and 1 of `scale` were taken care of.
-trait Backend: Sync {
+/// One instruction set.
+struct Backend {
     /// As users write it.
-    fn name(&self) -> &'static str;
-
-    /// `dst ^= src`, of equal lengths.
-    fn xor(&self, dst: &mut [u8], src: &[u8]);
-
-    /// `dst = c * src`, of equal lengths.
-    fn mul(&self, dst: &mut [u8], c: u8, src: &[u8]);
-
-    /// `dst ^= c * src`, of equal lengths.
-    fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]);
-
-    /// How the back end wants to have coefficient `c` in memory.
-    fn stored(&self, c: u8) -> u64;
-
-    /// A few linear combinations of a few sources.
-    fn combine(&self, tile: Tile<'_, '_>);
-
-    /// Whether the back end has transforms. The scalar one has not: a matrix is the simpler truth.
-    fn has_transforms(&self) -> bool {
-        false
-    }
-
-    /// A transform. To be asked for only of a back end that has them.
-    fn transform(&self, _: Job<'_, '_>) {
-        unreachable!("{} has no transforms", self.name());
-    }
+    name: &'static str,
+    /// How the loops want each coefficient in memory.
+    factors: &'static [u64; 256],
+    tiles: Tiles,
+    /// For transforms of 2, 4, 8 and 16 points: those that store through the caches, and past them. The scalar back end has none: a
+    /// matrix is the simpler truth.
+    transforms: Option<[[Loop; 4]; 2]>,
 }
+
+/// Computes the first `len` bytes of all outputs from those of all sources. `factors` is what it multiplies by, for a tile one
+/// source after the other, a factor for each output. What a loop is for, so many outputs or points, its back end says.
+///
+/// # Safety
+/// There are as many outputs as the loop is for (a transform: at most), at least one source, a factor wherever the loop wants
+/// one, and all sources and outputs are at least `len` bytes long. Whoever has a [`Backend`] has a processor for it.
+type Loop = unsafe fn(factors: *const u64, sources: &[&[u8]], outputs: &mut [&mut [u8]], len: usize);
 
 /// One way to compute in GF(2^8) on this machine.
 #[derive(Clone, Copy)]
-pub struct Kernel(&'static dyn Backend);
+pub struct Kernel(&'static Backend);
 
 impl Kernel {
     /// As users write it: `scalar`, `ssse3`, `avx2`, `avx2-gfni`, `avx512`, `avx512-gfni`, `neon`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.0.name()
+        self.0.name
     }
 
     /// `dst ^= src`.
@@ -80,8 +66,7 @@ impl Kernel {
     /// # Panics
     /// If the lengths differ.
     pub fn xor(self, dst: &mut [u8], src: &[u8]) {
-        assert_eq!(dst.len(), src.len(), "byte strings of different lengths");
-        self.0.xor(dst, src);
+        self.mul_add(dst, 1, src);
     }
 
     /// `dst = coefficient * src`.
@@ -89,12 +74,7 @@ impl Kernel {
     /// # Panics
     /// If the lengths differ.
     pub fn mul(self, dst: &mut [u8], coefficient: u8, src: &[u8]) {
-        assert_eq!(dst.len(), src.len(), "byte strings of different lengths");
-        match coefficient {
-            0 => dst.fill(0),
-            1 => dst.copy_from_slice(src),
-            c => self.0.mul(dst, c, src),
-        }
+        self.combine(&[coefficient], &[src], &mut [dst]);
     }
 
     /// `dst ^= coefficient * src`.
@@ -102,12 +82,7 @@ impl Kernel {
     /// # Panics
     /// If the lengths differ.
     pub fn mul_add(self, dst: &mut [u8], coefficient: u8, src: &[u8]) {
-        assert_eq!(dst.len(), src.len(), "byte strings of different lengths");
-        match coefficient {
-            0 => {}
-            1 => self.0.xor(dst, src),
-            c => self.0.mul_add(dst, c, src),
-        }
+        self.combine_add(&[coefficient], &[src], &mut [dst]);
     }
 
     /// `outputs[o] = sum_s coefficients[o * sources.len() + s] * sources[s]`. What the outputs held is overwritten.
@@ -211,18 +186,17 @@ pub fn select(name: &str) -> Result<(), SelectError> {
 fn candidates() -> Vec<Kernel> {
     #[cfg(target_arch = "x86_64")]
     let vector = [
-        x86::Avx512Gfni::detect(),
-        x86::Avx2Gfni::detect(),
-        x86::Avx512::detect(),
-        x86::Avx2::detect(),
-        x86::Ssse3::detect(),
+        x86::avx512::gfni::detect(),
+        x86::avx2::gfni::detect(),
+        x86::avx512::lookup::detect(),
+        x86::avx2::lookup::detect(),
+        x86::ssse3::lookup::detect(),
     ];
     #[cfg(target_arch = "aarch64")]
-    let vector = [neon::Neon::detect()];
+    let vector = [neon::lookup::detect()];
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let vector: [Option<&'static dyn Backend>; 0] = [];
-    let scalar: &'static dyn Backend = &scalar::Scalar;
-    vector.into_iter().flatten().chain([scalar]).map(Kernel).collect()
+    let vector: [Option<&'static Backend>; 0] = [];
+    vector.into_iter().flatten().chain([&scalar::SCALAR]).map(Kernel).collect()
 }
 
 #[cfg(test)]

@@ -175,8 +175,14 @@ pub(crate) fn check_roles(roles: &[usize], limit: usize) -> Result<(), CodeError
 }
 
 /// Refuses a list of the wrong size.
+#[inline]
 pub(crate) fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), CodeError> {
-    if found == expected { Ok(()) } else { Err(CodeError::Count { what, expected, found }) }
+    if found == expected { Ok(()) } else { Err(wrong_count(what, expected, found)) }
+}
+
+#[cold]
+fn wrong_count(what: &'static str, expected: usize, found: usize) -> CodeError {
+    CodeError::Count { what, expected, found }
 }
 
 /// Refuses byte strings of different lengths, and empty ones.

@@ -1,7 +1,9 @@
 //! Matrices: coefficients that are used many times, made ready for one kernel.
+#![allow(unsafe_code)]
 
+use super::cache::CACHE_LEN;
 use super::tile::{self, Factors, StoredFactors};
-use super::{Kernel, Transform, calibrate};
+use super::{Kernel, Loop, calibrate, transform};
 use crate::chunks::Chunks;
 
 /// `rows` of `columns` coefficients.
@@ -13,25 +15,70 @@ pub(crate) struct Matrix {
     /// Row-major.
     coefficients: Vec<u8>,
     factors: StoredFactors,
+    /// What computes all outputs at once, if anything does.
+    whole: Option<Whole>,
     /// Whether the rows are those of [`Family::Lch`](crate::Family::Lch).
     is_lch: bool,
-    /// A faster way to the same sums.
-    transform: Option<Transform>,
+    method: Method,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Matrix,
+    Transform,
+}
+
+/// One loop for all sources and outputs.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    /// What the loops multiply by.
+    pub(super) factors: Vec<u64>,
+    /// The loops that store through the caches and past them.
+    pub(super) loops: [Loop; 2],
+    /// Bytes of an output up to which the first of them is used.
+    pub(super) cached: usize,
 }
 
 impl Matrix {
     pub(crate) fn new(kernel: Kernel, columns: usize, coefficients: Vec<u8>) -> Self {
         let factors = StoredFactors::new(kernel.0, columns, &coefficients);
         let rows = coefficients.len().checked_div(columns).unwrap_or(0);
-        Self { kernel, rows, columns, coefficients, factors, is_lch: false, transform: None }
+        let new = Self {
+            kernel,
+            rows,
+            columns,
+            coefficients,
+            factors,
+            whole: None,
+            is_lch: false,
+            method: Method::Matrix,
+        };
+        new.without_transform()
     }
 
     /// The same with the transform of [`Family::Lch`](crate::Family::Lch), whose rows these are, if it is the faster way here.
     pub(crate) fn with_transform(self) -> Self {
-        let without = Self { is_lch: true, transform: None, ..self };
-        let transform = Transform::new(without.kernel.0, without.columns, without.rows);
-        let with = Self { transform, ..without.clone() };
-        if with.transform.is_some() && calibrate::is_faster(&with, &without) { with } else { without }
+        let without = Self { is_lch: true, ..self.without_transform() };
+        let with = without.clone().with_transform_if_any();
+        if with.method != without.method && calibrate::is_faster(&with, &without) { with } else { without }
+    }
+
+    /// The same with the transform, if there is one for these numbers.
+    pub(super) fn with_transform_if_any(self) -> Self {
+        match transform::whole(self.kernel.0, self.columns, self.rows) {
+            Some(whole) => Self { whole: Some(whole), method: Method::Transform, is_lch: true, ..self },
+            None => self,
+        }
+    }
+
+    /// The same, whose sums are made coefficient by coefficient.
+    pub(crate) fn without_transform(self) -> Self {
+        let whole = self.factors.single().map(|(factors, [through, _, past])| Whole {
+            factors: factors.to_vec(),
+            loops: [through, past],
+            cached: CACHE_LEN / self.rows,
+        });
+        Self { whole, method: Method::Matrix, ..self }
     }
 
     /// The same for another kernel.
@@ -56,14 +103,12 @@ impl Matrix {
         self.rows
     }
 
-    /// The same, whose sums are made coefficient by coefficient.
-    pub(crate) fn without_transform(self) -> Self {
-        Self { transform: None, ..self }
-    }
-
     /// How [`Matrix::combine`] goes about it.
     pub(crate) fn method(&self) -> &'static str {
-        if self.transform.is_some() { "transform" } else { "matrix" }
+        match self.method {
+            Method::Matrix => "matrix",
+            Method::Transform => "transform",
+        }
     }
 
     /// `outputs[o] = sum_s coefficient(o, s) * sources[s]`.
@@ -72,12 +117,24 @@ impl Matrix {
     /// Unless there is a row for each output and a column for each source.
     #[inline]
     pub(crate) fn combine(&self, mut chunks: Chunks<'_, '_, '_>) {
-        let fits = chunks.sources().len() == self.columns && chunks.output_count() == self.rows;
+        let fits = (chunks.sources().len() == self.columns) & (chunks.output_count() == self.rows);
         assert!(fits, "one column for each source, one row for each output");
-        match &self.transform {
-            Some(transform) => transform.run(self.kernel.0, &mut chunks),
-            None => tile::for_each(self.kernel.0, Factors::Stored(&self.factors), chunks, false),
-        }
+        let Some(whole) = &self.whole else {
+            return tile::for_each(self.kernel.0, Factors::Stored(&self.factors), chunks, false);
+        };
+        let (sources, len) = (chunks.sources(), chunks.len());
+        let run = whole.loops[usize::from(len > whole.cached)];
+        // SAFETY: the loop and the factors are for so many sources and outputs, which are all of one length.
+        unsafe { run(whole.factors.as_ptr(), sources, chunks.outputs(), len) }
+    }
+
+    /// `outputs[o] ^= coefficient(o, column) * source`, for the single source.
+    ///
+    /// # Panics
+    /// Unless there is a row for each output, and such a column.
+    #[inline]
+    pub(crate) fn add_column(&self, column: usize, chunks: Chunks<'_, '_, '_>) {
+        self.factors.add_column(column, chunks);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::arch::aarch64::*;
 
 use super::vector::{Vector, backend};
-use crate::gf::NIBBLES;
+use crate::gf::{COEFFICIENTS, NIBBLES};
 
 /// A register.
 #[derive(Clone, Copy)]
@@ -13,6 +13,8 @@ struct Bytes(uint8x16_t);
 // SAFETY: one unaligned load or store of 16 bytes each.
 unsafe impl Vector for Bytes {
     const WIDTH: usize = 16;
+    const FACTORS: &'static [u64; 256] = &COEFFICIENTS;
+
     /// Products of the low and of the high nibbles.
     type Factor = (uint8x16_t, uint8x16_t);
 
@@ -40,11 +42,6 @@ unsafe impl Vector for Bytes {
         unsafe { Self(veorq_u8(self.0, other.0)) }
     }
 
-    #[inline]
-    fn stored(c: u8) -> u64 {
-        c.into()
-    }
-
     #[inline(always)]
     unsafe fn factor(c: u64) -> (uint8x16_t, uint8x16_t) {
         let (low, high) = NIBBLES[usize::from(c as u8)].split_at(16);
@@ -64,6 +61,6 @@ unsafe impl Vector for Bytes {
 }
 
 backend! {
-    /// Can be reached only where the processor has NEON.
-    Neon, "neon", Bytes, unroll: 2, detect: is_aarch64_feature_detected, features: "neon"
+    /// For processors with NEON.
+    lookup, "neon", Bytes, unroll: [4, 2, 2, 2], transforms: [2, 1, 1, 1], detect: is_aarch64_feature_detected, features: "neon"
 }

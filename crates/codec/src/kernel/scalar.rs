@@ -1,44 +1,38 @@
 //! The scalar back end: runs everywhere, and is the truth that the others are compared with.
+#![allow(unsafe_code)]
 
-use super::Backend;
-use super::tile::Tile;
-use crate::gf;
+use super::tile::MAX_OUTPUTS;
+use super::{Backend, Loop};
+use crate::gf::{self, COEFFICIENTS};
 
-pub(super) struct Scalar;
+pub(super) static SCALAR: Backend = Backend {
+    name: "scalar",
+    factors: &COEFFICIENTS,
+    tiles: [
+        [[tile::<false>; MAX_OUTPUTS]; 2],
+        [[tile::<true> as Loop; MAX_OUTPUTS]; 2],
+        [[tile::<false>; MAX_OUTPUTS]; 2],
+    ],
+    transforms: None,
+};
 
-impl Backend for Scalar {
-    fn name(&self) -> &'static str {
-        "scalar"
-    }
-
-    fn xor(&self, dst: &mut [u8], src: &[u8]) {
-        dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= s);
-    }
-
-    fn mul(&self, dst: &mut [u8], c: u8, src: &[u8]) {
-        dst.iter_mut().zip(src).for_each(|(d, s)| *d = gf::mul(c, *s));
-    }
-
-    fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]) {
-        dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= gf::mul(c, *s));
-    }
-
-    fn stored(&self, c: u8) -> u64 {
-        c.into()
-    }
-
-    fn combine(&self, mut tile: Tile<'_, '_>) {
-        for o in 0..tile.output_count() {
-            let row = tile.factors().iter().skip(o).step_by(tile.output_count());
-            let row: Vec<u8> = row.map(|factor| *factor as u8).collect();
-            let adds = tile.adds();
-            let (output, sources) = tile.split(o);
-            if !adds {
-                output.fill(0);
-            }
-            for (c, source) in row.into_iter().zip(sources) {
-                self.mul_add(output, c, source);
-            }
+/// See [`Loop`]. All sums in one way, byte by byte.
+unsafe fn tile<const ADD: bool>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
+) {
+    let rows = outputs.len();
+    for (o, output) in outputs.iter_mut().enumerate() {
+        let output = &mut output[..len];
+        if !ADD {
+            output.fill(0);
+        }
+        for (s, source) in sources.iter().enumerate() {
+            // SAFETY: there is a factor for each source and output.
+            let factor = unsafe { *factors.add(s * rows + o) } as u8;
+            output.iter_mut().zip(&source[..len]).for_each(|(sum, byte)| *sum ^= gf::mul(factor, *byte));
         }
     }
 }

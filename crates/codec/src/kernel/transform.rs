@@ -9,9 +9,9 @@
 
 use super::Backend;
 use super::cache::CACHE_LEN;
+use super::matrix::Whole;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use super::vector::{Vector, head};
-use crate::chunks::Chunks;
+use super::vector::{Access, Part, Past, Through, Vector, Wide, head};
 use crate::gf;
 
 /// Most points to a group: as many sums stay in registers.
@@ -54,97 +54,65 @@ fn twists(points: usize, base: usize) -> impl Iterator<Item = u8> {
     (0..points.trailing_zeros()).flat_map(of_level)
 }
 
-/// The factors of a code's transforms, as one back end stores them.
-#[derive(Clone, Debug)]
-pub(crate) struct Transform {
-    points: usize,
-    /// Of the first points, then of each group's, `points - 1` each.
-    factors: Vec<u64>,
+/// The transform for `k` data and `m` parity chunks; none if that is done by other means, or `backend` has no transforms.
+///
+/// Its factors are those of the first points, then of each group's, `points - 1` each.
+pub(super) fn whole(backend: &Backend, k: usize, m: usize) -> Option<Whole> {
+    let points = m.next_power_of_two();
+    let [through, past] = backend.transforms.filter(|_| k > 0 && m >= 2 && points <= MAX_POINTS)?;
+    let groups = 0..=k.div_ceil(points);
+    let factors = groups.flat_map(|group| twists(points, group * points));
+    let index = points.trailing_zeros() as usize - 1;
+    Some(Whole {
+        factors: factors.map(|factor| backend.factors[usize::from(factor)]).collect(),
+        loops: [through[index], past[index]],
+        cached: CACHE_LEN / m,
+    })
 }
 
-impl Transform {
-    /// For `k` data and `m` parity chunks; none if that is done by other means, or `backend` has no transforms.
-    pub(super) fn new(backend: &dyn Backend, k: usize, m: usize) -> Option<Self> {
-        let points = m.next_power_of_two();
-        if m < 2 || points > MAX_POINTS || !backend.has_transforms() {
-            return None;
-        }
-        let groups = 0..=k.div_ceil(points);
-        let factors = groups.flat_map(|group| twists(points, group * points));
-        Some(Self { points, factors: factors.map(|factor| backend.stored(factor)).collect() })
-    }
-
-    /// Computes all outputs.
-    ///
-    /// # Panics
-    /// If there are more sources or outputs than the transform is for.
-    #[inline]
-    pub(super) fn run(&self, backend: &dyn Backend, chunks: &mut Chunks<'_, '_, '_>) {
-        let (sources, len) = (chunks.sources(), chunks.len());
-        let outputs = chunks.outputs();
-        assert!(self.factors.len() >= (1 + sources.len().div_ceil(self.points)) * (self.points - 1));
-        assert!(outputs.len() <= self.points, "one output for each of the first points");
-        let stream = len * outputs.len() > CACHE_LEN;
-        backend.transform(Job { transform: self, sources, outputs, len, stream });
-    }
-}
-
-/// A transform to be done. All sources and outputs are `len` bytes long, there are factors for all groups of sources, and no
-/// more outputs than points: back ends rely on it.
-pub(super) struct Job<'a, 'b> {
-    transform: &'a Transform,
-    sources: &'a [&'a [u8]],
-    outputs: &'a mut [&'b mut [u8]],
-    len: usize,
-    stream: bool,
-}
-
-impl Job<'_, '_> {
-    pub(super) fn points(&self) -> usize {
-        self.transform.points
-    }
-}
-
-/// A vector of all outputs after the other.
+/// A vector of all outputs after the other (see [`Loop`](super::Loop)), by transforms of `P` points: `N` vectors of each at a time,
+/// then one, then the part that is left.
 ///
 /// # Safety
-/// The processor has the instructions of `V`, and the job has `P` points.
+/// That of a [`Loop`](super::Loop) for transforms of `P` points; the processor has the instructions of `V`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-pub(super) unsafe fn run<V: Vector, const P: usize>(job: Job<'_, '_>) {
-    let count = job.outputs.len();
-    let mut outputs = [std::ptr::null_mut(); P];
-    for (pointer, output) in outputs.iter_mut().zip(job.outputs.iter_mut()) {
+pub(super) unsafe fn run<V: Vector, const P: usize, const N: usize, const STREAM: bool>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
+) {
+    let count = outputs.len();
+    let mut pointers = [std::ptr::null_mut(); P];
+    for (pointer, output) in pointers.iter_mut().zip(outputs) {
         *pointer = output.as_mut_ptr();
     }
-    let outputs = &outputs[..count];
-    let (sources, factors) = (job.sources, job.transform.factors.as_slice());
-    let (mut at, end) = (0, job.len);
-    // SAFETY: no column goes beyond `end`, up to which all sources and outputs can be accessed.
+    // SAFETY: no column goes beyond `len`, up to which all sources and outputs can be accessed; there are at most `P` outputs.
     unsafe {
-        let load_part = |rest| move |from| V::load_part(from, rest);
-        let store_part = |rest| move |to, value: V| value.store_part(to, rest);
-        if job.stream
-            && let Some(head) = head::<V>(outputs, at, end)
-        {
+        let outputs = pointers.get_unchecked(..count);
+        let mut at = 0;
+        if STREAM && let Some(head) = head::<V>(outputs, len) {
             if head > 0 {
-                column::<V, P>(sources, outputs, factors, at, load_part(head), store_part(head));
+                column::<V, P>(factors, sources, outputs, at, Part(head));
                 at += head;
             }
-            while end - at >= V::WIDTH {
-                let stream = |to, value: V| value.stream(to);
-                column::<V, P>(sources, outputs, factors, at, |from| V::load(from), stream);
+            while len - at >= V::WIDTH {
+                column::<V, P>(factors, sources, outputs, at, Past);
                 at += V::WIDTH;
             }
             V::fence();
         }
-        while end - at >= V::WIDTH {
-            let store = |to, value: V| value.store(to);
-            column::<V, P>(sources, outputs, factors, at, |from| V::load(from), store);
+        while len - at >= N * V::WIDTH {
+            column::<Wide<V, N>, P>(factors, sources, outputs, at, Through);
+            at += N * V::WIDTH;
+        }
+        while len - at >= V::WIDTH {
+            column::<V, P>(factors, sources, outputs, at, Through);
             at += V::WIDTH;
         }
-        if at < end {
-            column::<V, P>(sources, outputs, factors, at, load_part(end - at), store_part(end - at));
+        if at < len {
+            column::<V, P>(factors, sources, outputs, at, Part(len - at));
         }
     }
 }
@@ -152,26 +120,25 @@ pub(super) unsafe fn run<V: Vector, const P: usize>(job: Job<'_, '_>) {
 /// One vector of each output, at position `at`.
 ///
 /// # Safety
-/// As the fields of [`Job`] promise; `load` and `store` touch nothing beyond the ends.
+/// There are factors for all groups of sources and no more outputs than points, and what `access` touches at `at` can be accessed.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 unsafe fn column<V: Vector, const P: usize>(
+    factors: *const u64,
     sources: &[&[u8]],
     outputs: &[*mut u8],
-    factors: &[u64],
     at: usize,
-    load: impl Fn(*const u8) -> V,
-    store: impl Fn(*mut u8, V),
+    access: impl Access<V>,
 ) {
     // SAFETY: as promised.
     unsafe {
         let mut sums = [V::zero(); P];
         let (groups, rest) = sources.as_chunks::<P>();
-        let mut of_group = factors.as_ptr().add(P - 1);
+        let mut of_group = factors.add(P - 1);
         for group in groups {
             let mut values = [V::zero(); P];
             for (value, source) in values.iter_mut().zip(group) {
-                *value = load(source.as_ptr().add(at));
+                *value = access.load(source.as_ptr().add(at));
             }
             interpolate::<V, P, false>(&mut values, of_group);
             add(&mut sums, &values);
@@ -180,7 +147,7 @@ unsafe fn column<V: Vector, const P: usize>(
         if !rest.is_empty() {
             let mut values = [V::zero(); P];
             for (value, source) in values.iter_mut().zip(rest) {
-                *value = load(source.as_ptr().add(at));
+                *value = access.load(source.as_ptr().add(at));
             }
             if rest.len() <= P / 2 {
                 interpolate::<V, P, true>(&mut values, of_group);
@@ -189,9 +156,9 @@ unsafe fn column<V: Vector, const P: usize>(
             }
             add(&mut sums, &values);
         }
-        evaluate(&mut sums, factors.as_ptr());
+        evaluate(&mut sums, factors);
         for (value, output) in sums.into_iter().zip(outputs) {
-            store(output.add(at), value);
+            access.store(value, output.add(at));
         }
     }
 }
@@ -259,6 +226,7 @@ unsafe fn evaluate<V: Vector, const P: usize>(values: &mut [V; P], factors: *con
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunks::Chunks;
     use crate::kernel::{Matrix, kernels};
     use crate::{Code, Family};
 
@@ -288,10 +256,9 @@ mod tests {
                     let (mut expected, mut found) = (vec![0; m * (len + 67)], vec![0; m * (len + 67)]);
                     let matrix = Matrix::new(*kernel, k, rows.clone());
                     matrix.combine(Chunks::new(&sources, &mut chunks(&mut expected, len)).unwrap());
-                    let transform = Transform::new(kernel.0, k, m).unwrap();
-                    let mut outputs = chunks(&mut found, len);
-                    transform.run(kernel.0, &mut Chunks::new(&sources, &mut outputs).unwrap());
-                    drop(outputs);
+                    let transform = matrix.with_transform_if_any();
+                    assert_eq!(transform.method(), "transform");
+                    transform.combine(Chunks::new(&sources, &mut chunks(&mut found, len)).unwrap());
                     assert!(found == expected, "{kernel:?} lch({k}+{m})");
                 }
             }
@@ -310,14 +277,14 @@ mod tests {
         };
         for kernel in kernels().iter().filter(|kernel| kernel.name() != "scalar") {
             let matrix = Matrix::new(*kernel, 3, code.coefficients().to_vec());
-            let transform = Transform::new(kernel.0, 3, 2).unwrap();
+            let transform = matrix.clone().with_transform_if_any();
             for offset in [0, 1, 48] {
                 let mut results = vec![vec![0; len + 64]; 4];
                 let mut ranges = results.iter_mut().map(|b| &mut b[offset..offset + len]);
                 let mut ranges: [&mut [u8]; 4] = std::array::from_fn(|_| ranges.next().unwrap());
                 let (by_matrix, by_transform) = ranges.split_at_mut(2);
                 matrix.combine(Chunks::new(&sources, by_matrix).unwrap());
-                transform.run(kernel.0, &mut Chunks::new(&sources, by_transform).unwrap());
+                transform.combine(Chunks::new(&sources, by_transform).unwrap());
                 assert!(by_matrix == by_transform, "{kernel:?} at {offset}");
                 for at in [0, 1, 63, 64, 1000, len / 2, len - 1] {
                     assert_eq!([0, 1].map(|row| by_matrix[row][at]), [0, 1].map(|row| by_hand(row, at)));

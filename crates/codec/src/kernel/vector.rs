@@ -4,7 +4,7 @@
 //! instruction set. The loops are always inlined there, so that no function of another instruction set remains.
 #![allow(unsafe_code)]
 
-use super::tile::Tile;
+use super::tile::{ADD, STREAM};
 
 /// A register of bytes, and how to multiply it by a constant.
 ///
@@ -88,11 +88,11 @@ pub(super) unsafe trait Vector: Copy {
         unsafe { self.xor(a.xor(b)) }
     }
 
-    /// Coefficient `c` for memory.
-    fn stored(c: u8) -> u64;
+    /// Coefficients as they are in memory.
+    const FACTORS: &'static [u64; 256];
 
     /// # Safety
-    /// See `zero`; `stored` was made by [`Vector::stored`].
+    /// See `zero`; `stored` is one of [`Vector::FACTORS`].
     unsafe fn factor(stored: u64) -> Self::Factor;
 
     /// # Safety
@@ -103,270 +103,368 @@ pub(super) unsafe trait Vector: Copy {
 /// The widest vector.
 const MAX_WIDTH: usize = 64;
 
-/// Computes `f` of each vector of `dst` and `src` and writes it to `dst`. The last, partial one too.
-#[inline(always)]
-unsafe fn map<V: Vector>(dst: &mut [u8], src: &[u8], f: impl Fn(V, V) -> V) {
-    debug_assert_eq!(dst.len(), src.len());
-    let (to, from, len) = (dst.as_mut_ptr(), src.as_ptr(), dst.len().min(src.len()));
-    let mut at = 0;
-    // SAFETY: no vector goes beyond `len`, up to which both can be accessed.
-    unsafe {
-        while len - at >= V::WIDTH {
-            f(V::load(to.add(at)), V::load(from.add(at))).store(to.add(at));
-            at += V::WIDTH;
+/// `N` vectors side by side, as one: loops over them have fewer turns, and more sums to add to at a time.
+#[derive(Clone, Copy)]
+pub(super) struct Wide<V, const N: usize>([V; N]);
+
+// SAFETY: the vectors' loads and stores touch `N * WIDTH` bytes in all.
+unsafe impl<V: Vector, const N: usize> Vector for Wide<V, N> {
+    const WIDTH: usize = N * V::WIDTH;
+
+    const FACTORS: &'static [u64; 256] = V::FACTORS;
+
+    type Factor = V::Factor;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: as promised to this function; so below.
+        unsafe { Self([V::zero(); N]) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: see `zero`.
+        unsafe {
+            let mut wide = Self::zero();
+            for (i, part) in wide.0.iter_mut().enumerate() {
+                *part = V::load(from.add(i * V::WIDTH));
+            }
+            wide
         }
-        if at < len {
-            let rest = len - at;
-            f(V::load_part(to.add(at), rest), V::load_part(from.add(at), rest)).store_part(to.add(at), rest);
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        for (i, part) in self.0.into_iter().enumerate() {
+            // SAFETY: see `zero`.
+            unsafe { part.store(to.add(i * V::WIDTH)) }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        for (i, part) in self.0.into_iter().enumerate() {
+            // SAFETY: see `zero`.
+            unsafe { part.stream(to.add(i * V::WIDTH)) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fence() {
+        // SAFETY: see `zero`.
+        unsafe { V::fence() }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(mut self, other: Self) -> Self {
+        for (part, other) in self.0.iter_mut().zip(other.0) {
+            // SAFETY: see `zero`.
+            *part = unsafe { part.xor(other) };
+        }
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn xor3(mut self, a: Self, b: Self) -> Self {
+        for ((part, a), b) in self.0.iter_mut().zip(a.0).zip(b.0) {
+            // SAFETY: see `zero`.
+            *part = unsafe { part.xor3(a, b) };
+        }
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn factor(stored: u64) -> V::Factor {
+        // SAFETY: see `zero`.
+        unsafe { V::factor(stored) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(mut self, factor: V::Factor) -> Self {
+        for part in &mut self.0 {
+            // SAFETY: see `zero`.
+            *part = unsafe { part.mul(factor) };
+        }
+        self
     }
 }
 
-/// `dst ^= src`.
+/// A tile of `M` outputs (see [`Loop`](super::Loop)), whose first one is the sum of all sources with `ONES`.
 ///
 /// # Safety
-/// The processor has the instructions of `V`.
+/// That of a [`Loop`](super::Loop) for tiles of `M` outputs; the processor has the instructions of `V`.
 #[inline(always)]
-pub(super) unsafe fn xor<V: Vector>(dst: &mut [u8], src: &[u8]) {
-    // SAFETY: as promised.
-    unsafe { map::<V>(dst, src, |d, s| d.xor(s)) }
-}
-
-/// `dst = c * src`, or `dst ^= c * src` with `ADD`.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
-#[inline(always)]
-pub(super) unsafe fn scale<V: Vector, const ADD: bool>(dst: &mut [u8], c: u8, src: &[u8]) {
-    // SAFETY: as promised.
+pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES: bool, const MODE: u8>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
+) {
+    // SAFETY: the sources and outputs can be accessed up to `len`, beyond which no column goes.
     unsafe {
-        let factor = V::factor(V::stored(c));
-        map::<V>(dst, src, |d, s| if ADD { d.xor(s.mul(factor)) } else { s.mul(factor) });
-    }
-}
-
-/// A tile of `M` outputs: `U` vectors of each at a time, then one, then the part that is left.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
-#[inline(always)]
-pub(super) unsafe fn combine<V: Vector, const M: usize, const U: usize>(tile: Tile<'_, '_>) {
-    // SAFETY: as promised.
-    unsafe {
-        if tile.first_is_sum() {
-            combine_rows::<V, M, U, true>(tile);
-        } else {
-            combine_rows::<V, M, U, false>(tile);
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn combine_rows<V: Vector, const M: usize, const U: usize, const ONES: bool>(mut tile: Tile<'_, '_>) {
-    let outputs: [*mut u8; M] = std::array::from_fn(|o| tile.output_pointer(o));
-    let (mut at, end) = (tile.start(), tile.end());
-    assert_eq!(tile.factors().len(), tile.sources().len() * M, "a factor for each source and output");
-    // SAFETY: the sources and outputs of a tile can be accessed up to `end`, beyond which no column goes.
-    unsafe {
-        let load_part = |rest| move |from| V::load_part(from, rest);
-        let store_part = |rest| move |to, sum: V| sum.store_part(to, rest);
-        let (load, store) = (|from| V::load(from), |to, sum: V| sum.store(to));
-        if tile.streams()
-            && let Some(head) = head::<V>(&outputs, at, end)
+        let outputs: [*mut u8; M] = std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr());
+        let mut at = 0;
+        if MODE == STREAM
+            && let Some(head) = head::<V>(&outputs, len)
         {
             if head > 0 {
-                column::<V, M, 1, ONES>(&tile, outputs, at, load_part(head), store_part(head));
+                column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Part(head));
                 at += head;
             }
-            while end - at >= V::WIDTH {
-                column::<V, M, 1, ONES>(&tile, outputs, at, load, |to, sum: V| sum.stream(to));
+            while len - at >= V::WIDTH {
+                column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Past);
                 at += V::WIDTH;
             }
             V::fence();
         }
-        while end - at >= U * V::WIDTH {
-            column::<V, M, U, ONES>(&tile, outputs, at, load, store);
-            at += U * V::WIDTH;
+        while len - at >= N * V::WIDTH {
+            column::<Wide<V, N>, M, ONES, MODE>(factors, sources, &outputs, at, Through);
+            at += N * V::WIDTH;
         }
-        while end - at >= V::WIDTH {
-            column::<V, M, 1, ONES>(&tile, outputs, at, load, store);
+        if N > 2 && len - at >= 2 * V::WIDTH {
+            column::<Wide<V, 2>, M, ONES, MODE>(factors, sources, &outputs, at, Through);
+            at += 2 * V::WIDTH;
+        }
+        while len - at >= V::WIDTH {
+            column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Through);
             at += V::WIDTH;
         }
-        if at < end {
-            column::<V, M, 1, ONES>(&tile, outputs, at, load_part(end - at), store_part(end - at));
+        if at < len {
+            column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Part(len - at));
         }
     }
 }
 
-/// Bytes from `at` on before all outputs are at a multiple of the vector's width; none if they never are together, or not
-/// before `end`.
-#[inline(always)]
-pub(super) fn head<V: Vector>(outputs: &[*mut u8], at: usize, end: usize) -> Option<usize> {
-    let misaligned = |output: &*mut u8| output.addr().wrapping_add(at) % V::WIDTH;
-    let first = outputs.first().map_or(0, misaligned);
-    let head = (V::WIDTH - first) % V::WIDTH;
-    (outputs.iter().all(|output| misaligned(output) == first) && head <= end - at).then_some(head)
-}
-
-/// `U` vectors of each output, from position `at` on. Two sources at a time, since some processors add three vectors at once.
+/// [`tile`] of chunks that are no longer than a vector, where all that surrounds a column would take longer than the column.
 ///
 /// # Safety
-/// `outputs` are those of the tile, which has a factor for each source and output; `load` and `store` touch nothing at or
-/// beyond its end.
+/// As [`tile`], and `len` is at most `V::WIDTH`.
 #[inline(always)]
-unsafe fn column<V: Vector, const M: usize, const U: usize, const ONES: bool>(
-    tile: &Tile<'_, '_>,
-    outputs: [*mut u8; M],
-    at: usize,
-    load: impl Fn(*const u8) -> V,
-    store: impl Fn(*mut u8, V),
+pub(super) unsafe fn small_tile<V: Vector, const M: usize, const ONES: bool, const MODE: u8>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
 ) {
-    // SAFETY: `at` and what follows lie within the sources and outputs, and there are factors enough, as promised.
+    // SAFETY: as promised.
     unsafe {
-        let mut sums = [[V::zero(); U]; M];
-        if tile.adds() {
-            for (sums, output) in sums.iter_mut().zip(outputs) {
-                for (u, sum) in sums.iter_mut().enumerate() {
-                    *sum = load(output.add(at + u * V::WIDTH));
-                }
-            }
-        }
-        let values = |source: &&[u8]| {
-            let mut values = [V::zero(); U];
-            for (u, value) in values.iter_mut().enumerate() {
-                *value = load(source.as_ptr().add(at + u * V::WIDTH));
-            }
-            values
-        };
-        let mut factors = tile.factors().as_ptr();
-        let (pairs, last) = tile.sources().as_chunks::<2>();
-        for [a, b] in pairs {
-            let (a, b) = (values(a), values(b));
-            for (o, sums) in sums.iter_mut().enumerate() {
-                if ONES && o == 0 {
-                    for u in 0..U {
-                        sums[u] = sums[u].xor3(a[u], b[u]);
-                    }
-                } else {
-                    let (of_a, of_b) = (V::factor(*factors.add(o)), V::factor(*factors.add(M + o)));
-                    for u in 0..U {
-                        sums[u] = sums[u].xor3(a[u].mul(of_a), b[u].mul(of_b));
-                    }
-                }
-            }
-            factors = factors.add(2 * M);
-        }
-        if let [a] = last {
-            let a = values(a);
-            for (o, sums) in sums.iter_mut().enumerate() {
-                let factor = V::factor(*factors.add(o));
-                for u in 0..U {
-                    sums[u] = sums[u].xor(if ONES && o == 0 { a[u] } else { a[u].mul(factor) });
-                }
-            }
-        }
-        for (sums, output) in sums.iter().zip(outputs) {
-            for (u, sum) in sums.iter().enumerate() {
-                store(output.add(at + u * V::WIDTH), *sum);
-            }
+        let outputs: [*mut u8; M] = std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr());
+        if len == V::WIDTH {
+            column::<V, M, ONES, MODE>(factors, sources, &outputs, 0, Through);
+        } else if len > 0 {
+            column::<V, M, ONES, MODE>(factors, sources, &outputs, 0, Part(len));
         }
     }
 }
 
-/// Makes a back end of a [`Vector`]: a type that can be reached through `detect` only, where the processor has the
-/// features listed. `unroll` is how many vectors of each output are computed at a time.
+/// How a column gets at its vectors.
+pub(super) trait Access<V: Vector>: Copy {
+    /// # Safety
+    /// The processor has the instructions of `V`, and what is loaded can be read.
+    #[inline(always)]
+    unsafe fn load(self, from: *const u8) -> V {
+        // SAFETY: as promised.
+        unsafe { V::load(from) }
+    }
+
+    /// # Safety
+    /// The processor has the instructions of `V`, and what is stored can be written.
+    unsafe fn store(self, value: V, to: *mut u8);
+}
+
+/// Whole vectors.
+#[derive(Clone, Copy)]
+pub(super) struct Through;
+
+impl<V: Vector> Access<V> for Through {
+    #[inline(always)]
+    unsafe fn store(self, value: V, to: *mut u8) {
+        // SAFETY: as promised.
+        unsafe { value.store(to) }
+    }
+}
+
+/// Whole vectors, which are stored past the caches at addresses that are multiples of their width.
+#[derive(Clone, Copy)]
+pub(super) struct Past;
+
+impl<V: Vector> Access<V> for Past {
+    #[inline(always)]
+    unsafe fn store(self, value: V, to: *mut u8) {
+        // SAFETY: as promised.
+        unsafe { value.stream(to) }
+    }
+}
+
+/// The first bytes of vectors.
+#[derive(Clone, Copy)]
+pub(super) struct Part(pub(super) usize);
+
+impl<V: Vector> Access<V> for Part {
+    #[inline(always)]
+    unsafe fn load(self, from: *const u8) -> V {
+        // SAFETY: as promised.
+        unsafe { V::load_part(from, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, value: V, to: *mut u8) {
+        // SAFETY: as promised.
+        unsafe { value.store_part(to, self.0) }
+    }
+}
+
+/// Bytes before all outputs are at a multiple of the vector's width; none if they never are together, or not before `len`.
+#[inline(always)]
+pub(super) fn head<V: Vector>(outputs: &[*mut u8], len: usize) -> Option<usize> {
+    let misaligned = |output: &*mut u8| output.addr() % V::WIDTH;
+    let first = outputs.first().map_or(0, misaligned);
+    let head = (V::WIDTH - first) % V::WIDTH;
+    (outputs.iter().all(|output| misaligned(output) == first) && head <= len).then_some(head)
+}
+
+/// One vector of each output, at position `at`. Two sources at a time, since some processors add three vectors at once.
+///
+/// # Safety
+/// There is a factor for each source and output, and what `access` touches at `at` can be accessed.
+#[inline(always)]
+unsafe fn column<V: Vector, const M: usize, const ONES: bool, const MODE: u8>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &[*mut u8; M],
+    at: usize,
+    access: impl Access<V>,
+) {
+    // SAFETY: as promised; `source` and `factors` stay in step and within their slices.
+    unsafe {
+        let (mut source, mut factors) = (sources.as_ptr(), factors);
+        let end = source.add(sources.len());
+        let value = |source: *const &[u8]| access.load((*source).as_ptr().add(at));
+        let product = |value: V, o: usize, factor: *const u64| {
+            if ONES && o == 0 { value } else { value.mul(V::factor(*factor.add(o))) }
+        };
+        // Sums begin with what is there or with what the first sources give, not with zeros, which would have to be added to.
+        let mut sums = [V::zero(); M];
+        if MODE == ADD {
+            for (sum, output) in sums.iter_mut().zip(outputs) {
+                *sum = access.load(output.add(at));
+            }
+        }
+        if sources.len() % 2 == 1 {
+            let a = value(source);
+            for (o, sum) in sums.iter_mut().enumerate() {
+                let product = product(a, o, factors);
+                *sum = if MODE == ADD { sum.xor(product) } else { product };
+            }
+            (source, factors) = (source.add(1), factors.add(M));
+        } else if MODE != ADD {
+            let (a, b) = (value(source), value(source.add(1)));
+            for (o, sum) in sums.iter_mut().enumerate() {
+                *sum = product(a, o, factors).xor(product(b, o, factors.add(M)));
+            }
+            (source, factors) = (source.add(2), factors.add(2 * M));
+        }
+        while source < end {
+            let (a, b) = (value(source), value(source.add(1)));
+            for (o, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.xor3(product(a, o, factors), product(b, o, factors.add(M)));
+            }
+            (source, factors) = (source.add(2), factors.add(2 * M));
+        }
+        for (sum, output) in sums.into_iter().zip(outputs) {
+            access.store(sum, output.add(at));
+        }
+    }
+}
+
+/// Makes a back end of a [`Vector`]: its loops, compiled for the processors that have the features listed, and `detect`, which
+/// gives it to nobody else. `unroll` is how many vectors of each output are computed at a time, for one to four outputs and for
+/// transforms of two to sixteen points.
 macro_rules! backend {
     (
-        $(#[$doc:meta])* $type:ident, $name:literal, $vector:ty, unroll: $unroll:literal,
+        $(#[$doc:meta])* $module:ident, $name:literal, $vector:ty,
+        unroll: [$u1:literal, $u2:literal, $u3:literal, $u4:literal],
+        transforms: [$t2:literal, $t4:literal, $t8:literal, $t16:literal],
         detect: $detected:ident, features: $($feature:tt),+
     ) => {
         $(#[$doc])*
-        pub(in crate::kernel) struct $type(());
+        pub(in crate::kernel) mod $module {
+            use super::*;
+            use crate::kernel::tile::{ADD, SET, STREAM};
+            use crate::kernel::{Backend, Loop, transform, vector};
 
-        impl $type {
-            pub(in crate::kernel) fn detect() -> Option<&'static dyn crate::kernel::Backend> {
-                static BACKEND: $type = $type(());
+            pub(in crate::kernel) fn detect() -> Option<&'static Backend> {
                 ($(std::arch::$detected!($feature))&&+).then_some(&BACKEND)
             }
 
-            $(#[target_feature(enable = $feature)])+
-            unsafe fn run_xor(dst: &mut [u8], src: &[u8]) {
-                // SAFETY: the features are those of the vector.
-                unsafe { crate::kernel::vector::xor::<$vector>(dst, src) }
+            static BACKEND: Backend = Backend {
+                name: $name,
+                factors: <$vector as Vector>::FACTORS,
+                tiles: [
+                    [tiles::<false, { SET }>(), tiles::<true, { SET }>()],
+                    [tiles::<false, { ADD }>(), tiles::<true, { ADD }>()],
+                    [tiles::<false, { STREAM }>(), tiles::<true, { STREAM }>()],
+                ],
+                transforms: Some([transforms::<false>(), transforms::<true>()]),
+            };
+
+            const fn tiles<const ONES: bool, const MODE: u8>() -> [Loop; 4] {
+                [
+                    tile::<1, $u1, ONES, MODE>,
+                    tile::<2, $u2, ONES, MODE>,
+                    tile::<3, $u3, ONES, MODE>,
+                    tile::<4, $u4, ONES, MODE>,
+                ]
+            }
+
+            const fn transforms<const STREAM: bool>() -> [Loop; 4] {
+                [
+                    transform::<2, $t2, STREAM>,
+                    transform::<4, $t4, STREAM>,
+                    transform::<8, $t8, STREAM>,
+                    transform::<16, $t16, STREAM>,
+                ]
             }
 
             $(#[target_feature(enable = $feature)])+
-            unsafe fn run_scale<const ADD: bool>(dst: &mut [u8], c: u8, src: &[u8]) {
-                // SAFETY: as above.
-                unsafe { crate::kernel::vector::scale::<$vector, ADD>(dst, c, src) }
-            }
-
-            $(#[target_feature(enable = $feature)])+
-            unsafe fn run_combine<const M: usize>(tile: crate::kernel::tile::Tile<'_, '_>) {
-                // SAFETY: as above.
-                unsafe { crate::kernel::vector::combine::<$vector, M, $unroll>(tile) }
-            }
-
-            $(#[target_feature(enable = $feature)])+
-            unsafe fn run_transform<const P: usize>(job: crate::kernel::transform::Job<'_, '_>) {
-                // SAFETY: as above.
-                unsafe { crate::kernel::transform::run::<$vector, P>(job) }
-            }
-        }
-
-        // SAFETY (of all calls): `self` was reached through `detect`, so the processor has the features.
-        impl crate::kernel::Backend for $type {
-            fn name(&self) -> &'static str {
-                $name
-            }
-
-            fn xor(&self, dst: &mut [u8], src: &[u8]) {
-                // SAFETY: see above.
-                unsafe { Self::run_xor(dst, src) }
-            }
-
-            fn mul(&self, dst: &mut [u8], c: u8, src: &[u8]) {
-                // SAFETY: see above.
-                unsafe { Self::run_scale::<false>(dst, c, src) }
-            }
-
-            fn mul_add(&self, dst: &mut [u8], c: u8, src: &[u8]) {
-                // SAFETY: see above.
-                unsafe { Self::run_scale::<true>(dst, c, src) }
-            }
-
-            fn stored(&self, c: u8) -> u64 {
-                <$vector as crate::kernel::vector::Vector>::stored(c)
-            }
-
-            fn has_transforms(&self) -> bool {
-                true
-            }
-
-            fn transform(&self, job: crate::kernel::transform::Job<'_, '_>) {
-                const { assert!(crate::kernel::transform::MAX_POINTS == 16) };
-                // SAFETY: see above.
+            unsafe fn tile<const M: usize, const N: usize, const ONES: bool, const MODE: u8>(
+                factors: *const u64,
+                sources: &[&[u8]],
+                outputs: &mut [&mut [u8]],
+                len: usize,
+            ) {
+                // SAFETY: the features are those of the vector, and the caller keeps to what a loop asks for.
                 unsafe {
-                    match job.points() {
-                        2 => Self::run_transform::<2>(job),
-                        4 => Self::run_transform::<4>(job),
-                        8 => Self::run_transform::<8>(job),
-                        _ => Self::run_transform::<16>(job),
+                    if len <= <$vector as Vector>::WIDTH && MODE != STREAM {
+                        vector::small_tile::<$vector, M, ONES, MODE>(factors, sources, outputs, len);
+                    } else {
+                        large_tile::<M, N, ONES, MODE>(factors, sources, outputs, len);
                     }
                 }
             }
 
-            fn combine(&self, tile: crate::kernel::tile::Tile<'_, '_>) {
-                const { assert!(crate::kernel::tile::MAX_OUTPUTS == 4) };
-                // SAFETY: see above.
-                unsafe {
-                    match tile.output_count() {
-                        1 => Self::run_combine::<1>(tile),
-                        2 => Self::run_combine::<2>(tile),
-                        3 => Self::run_combine::<3>(tile),
-                        _ => Self::run_combine::<4>(tile),
-                    }
-                }
+            /// Apart from the small ones, which would have to save its registers.
+            $(#[target_feature(enable = $feature)])+
+            #[inline(never)]
+            unsafe fn large_tile<const M: usize, const N: usize, const ONES: bool, const MODE: u8>(
+                factors: *const u64,
+                sources: &[&[u8]],
+                outputs: &mut [&mut [u8]],
+                len: usize,
+            ) {
+                // SAFETY: as above.
+                unsafe { vector::tile::<$vector, M, N, ONES, MODE>(factors, sources, outputs, len) }
+            }
+
+            $(#[target_feature(enable = $feature)])+
+            unsafe fn transform<const P: usize, const N: usize, const STREAM: bool>(
+                factors: *const u64,
+                sources: &[&[u8]],
+                outputs: &mut [&mut [u8]],
+                len: usize,
+            ) {
+                // SAFETY: as above.
+                unsafe { transform::run::<$vector, P, N, STREAM>(factors, sources, outputs, len) }
             }
         }
     };

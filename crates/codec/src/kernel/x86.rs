@@ -5,13 +5,9 @@
 //! `gf2p8affineqb` multiplies each byte, seen as a vector of bits, by an 8 by 8 bit matrix. Multiplication by a
 //! constant is linear over GF(2), so it is such a matrix for any polynomial (`gf2p8mulb` itself is tied to 0x11b).
 
-mod avx2;
-mod avx512;
-mod ssse3;
-
-pub(super) use avx2::{Avx2, Avx2Gfni};
-pub(super) use avx512::{Avx512, Avx512Gfni};
-pub(super) use ssse3::Ssse3;
+pub(super) mod avx2;
+pub(super) mod avx512;
+pub(super) mod ssse3;
 
 use crate::gf;
 

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::MATRICES;
-use crate::gf::NIBBLES;
+use crate::gf::{COEFFICIENTS, NIBBLES};
 use crate::kernel::vector::{Vector, backend};
 
 /// A register; products by look-ups, or by `gf2p8affineqb` with `GFNI`.
@@ -60,13 +60,10 @@ macro_rules! vector {
 
 vector! {
     gfni: false,
+    const FACTORS: &'static [u64; 256] = &COEFFICIENTS;
+
     /// Products of the low and of the high nibbles, each in both lanes.
     type Factor = (__m256i, __m256i);
-
-    #[inline]
-    fn stored(c: u8) -> u64 {
-        c.into()
-    }
 
     #[inline(always)]
     unsafe fn factor(c: u64) -> (__m256i, __m256i) {
@@ -94,12 +91,9 @@ vector! {
 
 vector! {
     gfni: true,
-    type Factor = __m256i;
+    const FACTORS: &'static [u64; 256] = &MATRICES;
 
-    #[inline]
-    fn stored(c: u8) -> u64 {
-        MATRICES[usize::from(c)]
-    }
+    type Factor = __m256i;
 
     #[inline(always)]
     unsafe fn factor(matrix: u64) -> __m256i {
@@ -115,11 +109,13 @@ vector! {
 }
 
 backend! {
-    /// Can be reached only where the processor has AVX2.
-    Avx2, "avx2", Bytes<false>, unroll: 1, detect: is_x86_feature_detected, features: "avx2"
+    /// For processors with AVX2.
+    lookup, "avx2", Bytes<false>, unroll: [2, 1, 1, 1], transforms: [1, 1, 1, 1],
+    detect: is_x86_feature_detected, features: "avx2"
 }
 
 backend! {
-    /// Can be reached only where the processor has AVX2 and GFNI.
-    Avx2Gfni, "avx2-gfni", Bytes<true>, unroll: 2, detect: is_x86_feature_detected, features: "avx2", "gfni"
+    /// For processors with AVX2 and GFNI.
+    gfni, "avx2-gfni", Bytes<true>, unroll: [4, 2, 2, 2], transforms: [2, 1, 1, 1],
+    detect: is_x86_feature_detected, features: "avx2", "gfni"
 }

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::MATRICES;
-use crate::gf::NIBBLES;
+use crate::gf::{COEFFICIENTS, NIBBLES};
 use crate::kernel::vector::{Vector, backend};
 
 /// A register; products by look-ups, or by `gf2p8affineqb` with `GFNI`.
@@ -84,13 +84,10 @@ macro_rules! vector {
 
 vector! {
     gfni: false,
+    const FACTORS: &'static [u64; 256] = &COEFFICIENTS;
+
     /// Products of the low and of the high nibbles, each in all four lanes.
     type Factor = (__m512i, __m512i);
-
-    #[inline]
-    fn stored(c: u8) -> u64 {
-        c.into()
-    }
 
     #[inline(always)]
     unsafe fn factor(c: u64) -> (__m512i, __m512i) {
@@ -118,12 +115,9 @@ vector! {
 
 vector! {
     gfni: true,
-    type Factor = __m512i;
+    const FACTORS: &'static [u64; 256] = &MATRICES;
 
-    #[inline]
-    fn stored(c: u8) -> u64 {
-        MATRICES[usize::from(c)]
-    }
+    type Factor = __m512i;
 
     #[inline(always)]
     unsafe fn factor(matrix: u64) -> __m512i {
@@ -139,13 +133,13 @@ vector! {
 }
 
 backend! {
-    /// Can be reached only where the processor has AVX-512 F and BW.
-    Avx512, "avx512", Bytes<false>, unroll: 2,
+    /// For processors with AVX-512 F and BW.
+    lookup, "avx512", Bytes<false>, unroll: [4, 2, 2, 2], transforms: [2, 2, 1, 1],
     detect: is_x86_feature_detected, features: "avx512f", "avx512bw"
 }
 
 backend! {
-    /// Can be reached only where the processor has AVX-512 F and BW, and GFNI.
-    Avx512Gfni, "avx512-gfni", Bytes<true>, unroll: 2,
+    /// For processors with AVX-512 F and BW, and GFNI.
+    gfni, "avx512-gfni", Bytes<true>, unroll: [4, 4, 2, 2], transforms: [2, 2, 1, 1],
     detect: is_x86_feature_detected, features: "avx512f", "avx512bw", "gfni"
 }

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::gf::NIBBLES;
+use crate::gf::{COEFFICIENTS, NIBBLES};
 use crate::kernel::vector::{Vector, backend};
 
 /// A register.
@@ -13,6 +13,8 @@ struct Bytes(__m128i);
 // SAFETY: one unaligned load or store of 16 bytes each.
 unsafe impl Vector for Bytes {
     const WIDTH: usize = 16;
+    const FACTORS: &'static [u64; 256] = &COEFFICIENTS;
+
     /// Products of the low and of the high nibbles.
     type Factor = (__m128i, __m128i);
 
@@ -40,11 +42,6 @@ unsafe impl Vector for Bytes {
         unsafe { Self(_mm_xor_si128(self.0, other.0)) }
     }
 
-    #[inline]
-    fn stored(c: u8) -> u64 {
-        c.into()
-    }
-
     #[inline(always)]
     unsafe fn factor(c: u64) -> (__m128i, __m128i) {
         let (low, high) = NIBBLES[usize::from(c as u8)].split_at(16);
@@ -65,6 +62,6 @@ unsafe impl Vector for Bytes {
 }
 
 backend! {
-    /// Can be reached only where the processor has SSSE3.
-    Ssse3, "ssse3", Bytes, unroll: 1, detect: is_x86_feature_detected, features: "ssse3"
+    /// For processors with SSSE3.
+    lookup, "ssse3", Bytes, unroll: [2, 1, 1, 1], transforms: [1, 1, 1, 1], detect: is_x86_feature_detected, features: "ssse3"
 }
