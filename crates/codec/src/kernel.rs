@@ -90,7 +90,9 @@ impl Kernel {
     /// # Panics
     /// Unless there is one coefficient for each pair and all byte strings are of one length.
     pub fn combine(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
-        self.run(coefficients, sources, outputs, false);
+        let bytes = outputs.first().map_or(0, |output| output.len()) * (sources.len() + outputs.len());
+        let mode = if cache::streams(self, bytes) { tile::STREAM } else { tile::SET };
+        self.run(coefficients, sources, outputs, mode);
     }
 
     /// `outputs[o] ^= sum_s coefficients[o * sources.len() + s] * sources[s]`: several sources and outputs in one pass.
@@ -98,10 +100,10 @@ impl Kernel {
     /// # Panics
     /// As [`Kernel::combine`].
     pub fn combine_add(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
-        self.run(coefficients, sources, outputs, true);
+        self.run(coefficients, sources, outputs, tile::ADD);
     }
 
-    fn run(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]], add: bool) {
+    fn run(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]], mode: u8) {
         assert_eq!(
             coefficients.len(),
             sources.len() * outputs.len(),
@@ -110,7 +112,7 @@ impl Kernel {
         let Ok(chunks) = Chunks::maybe_empty(sources, outputs) else {
             panic!("byte strings of different lengths");
         };
-        tile::for_each(self.0, Factors::Raw(coefficients), chunks, add);
+        tile::for_each(self.0, Factors::Raw(coefficients), chunks, mode);
     }
 }
 

@@ -50,6 +50,8 @@ impl Plan {
     /// # Errors
     /// `Count` unless there is one byte string for each source and each output, `Length` unless all are of one
     /// length, `Empty` if that is 0.
+    #[expect(clippy::inline_always, reason = "as for `Code::encode`")]
+    #[inline(always)]
     pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
         self.matrix.combine(self.check(sources, outputs)?);
         Ok(())
@@ -85,6 +87,7 @@ impl Plan {
         self.run(&needed, &mut outputs)
     }
 
+    #[inline]
     fn check<'a, 's, 'o>(
         &self,
         sources: &'a [&'s [u8]],
@@ -164,14 +167,23 @@ fn parity_factors(
 /// Refuses roles at or beyond `limit`, and roles that are listed twice.
 pub(crate) fn check_roles(roles: &[usize], limit: usize) -> Result<(), CodeError> {
     for (index, role) in roles.iter().enumerate() {
-        if *role >= limit {
-            return Err(CodeError::NoSuchRole { role: *role, limit });
-        }
+        check_role(*role, limit)?;
         if roles[..index].contains(role) {
             return Err(CodeError::Duplicate { role: *role });
         }
     }
     Ok(())
+}
+
+/// Refuses a role at or beyond `limit`.
+#[inline]
+pub(crate) fn check_role(role: usize, limit: usize) -> Result<(), CodeError> {
+    if role < limit { Ok(()) } else { Err(no_such_role(role, limit)) }
+}
+
+#[cold]
+fn no_such_role(role: usize, limit: usize) -> CodeError {
+    CodeError::NoSuchRole { role, limit }
 }
 
 /// Refuses a list of the wrong size.

@@ -14,10 +14,16 @@ use crate::chunks::Chunks;
 const SHAPE: (usize, usize, usize) = (4, 2, 4096);
 /// Bytes between chunks. Chunks whose distance is a multiple of a page get into each other's way in the cache.
 const GAP: usize = 576;
-/// The best of so many tries counts: others had the processor meanwhile.
-const TRIES: usize = 7;
-/// Combinations a try.
-const RUNS: u32 = 4;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Results stored past the caches may take so much longer: what they do not push out of the caches is worth something.
+const MARGIN: f64 = 1.15;
+/// How often something is tried, and how often it is done in a try. The best counts: others had the processor meanwhile.
+type Effort = (usize, u32);
+/// For what takes microseconds.
+const SMALL: Effort = (7, 4);
+/// For what takes longer.
+const LARGE: Effort = (3, 3);
 
 /// How fast a kernel was.
 #[derive(Clone, Copy, Debug)]
@@ -41,38 +47,55 @@ pub fn calibrations() -> &'static [Calibration] {
 
 fn measure(kernel: Kernel) -> Calibration {
     let (columns, rows, len) = SHAPE;
-    let coefficients = (0..columns * rows).map(|i| i as u8 + 2).collect();
-    let [seconds] = best_times([&Matrix::new(kernel, columns, coefficients)], len);
+    let matrix = Matrix::new(kernel, columns, (0..columns * rows).map(|i| i as u8 + 2).collect());
+    let [seconds] = best_times((columns, rows, len), SMALL, [&|chunks| matrix.combine(chunks)]);
     Calibration { kernel, bytes_per_second: (columns * len) as f64 / seconds }
 }
 
-/// Whether `a` takes less time than `b`, for chunks that stay in cache.
+/// Whether `a` takes less time than `b`, a matrix of the same shape, for chunks that stay in cache.
 pub(super) fn is_faster(a: &Matrix, b: &Matrix) -> bool {
-    let [of_a, of_b] = best_times([a, b], SHAPE.2);
+    let shape = (a.columns(), a.rows(), SHAPE.2);
+    let [of_a, of_b] = best_times(shape, SMALL, [&|chunks| a.combine(chunks), &|chunks| b.combine(chunks)]);
     of_a < of_b
 }
 
-/// Seconds of one combination of chunks of `len` bytes by each of `matrices`, which have one shape. They take turns, so that
-/// what slows the machine for a while slows all of them.
-fn best_times<const N: usize>(matrices: [&Matrix; N], len: usize) -> [f64; N] {
-    let stride = len + GAP;
-    let data = vec![0x5a; matrices[0].columns() * stride];
-    let sources: Vec<&[u8]> = data.chunks(stride).map(|chunk| &chunk[..len]).collect();
-    let mut results = vec![0; matrices[0].rows() * stride];
-    let mut outputs: Vec<&mut [u8]> = results.chunks_mut(stride).map(|chunk| &mut chunk[..len]).collect();
-    let mut time = |matrix: &Matrix| {
+/// Whether chunks of `len` bytes are combined about as fast or faster if the results are stored past the caches.
+pub(super) fn streams_faster(matrix: &Matrix, len: usize) -> bool {
+    let shape = (matrix.columns(), matrix.rows(), len);
+    let through: Way<'_> = &|chunks| matrix.combine_as(chunks, false);
+    let [through, past] = best_times(shape, LARGE, [through, &|chunks| matrix.combine_as(chunks, true)]);
+    past < through * MARGIN
+}
+
+/// One of several ways to the same sums.
+type Way<'a> = &'a dyn Fn(Chunks<'_, '_, '_>);
+
+/// Seconds of one combination of so many sources to so many outputs, chunks of so many bytes, in each of `ways`. They take turns,
+/// so that what slows the machine for a while slows all of them.
+fn best_times<const N: usize>(
+    (columns, rows, len): (usize, usize, usize),
+    (tries, runs): Effort,
+    ways: [Way<'_>; N],
+) -> [f64; N] {
+    let mut memory = vec![0x5a; (columns + rows) * (len + GAP) + LINE];
+    // Wherever the allocator puts them, chunks begin at lines: else luck would choose.
+    let begin = memory.as_ptr().align_offset(LINE).min(LINE);
+    let mut chunks = memory[begin..].chunks_exact_mut(len + GAP).map(|chunk| &mut chunk[..len]);
+    let sources: Vec<&[u8]> = chunks.by_ref().take(columns).map(|chunk| &*chunk).collect();
+    let mut outputs: Vec<&mut [u8]> = chunks.take(rows).collect();
+    let mut time = |way: Way<'_>| {
         let begun = Instant::now();
-        for _ in 0..RUNS {
+        for _ in 0..runs {
             if let Ok(chunks) = Chunks::new(&sources, &mut outputs) {
-                matrix.combine(chunks);
+                way(chunks);
             }
         }
-        begun.elapsed().as_secs_f64() / f64::from(RUNS)
+        begun.elapsed().as_secs_f64() / f64::from(runs)
     };
     let mut best = [f64::INFINITY; N];
-    for _ in 0..TRIES {
-        for (best, matrix) in best.iter_mut().zip(matrices) {
-            *best = best.min(time(matrix));
+    for _ in 0..tries {
+        for (best, way) in best.iter_mut().zip(ways) {
+            *best = best.min(time(way));
         }
     }
     best

@@ -1,7 +1,7 @@
 //! Matrices: coefficients that are used many times, made ready for one kernel.
 #![allow(unsafe_code)]
 
-use super::cache::CACHE_LEN;
+use super::cache;
 use super::tile::{self, Factors, StoredFactors};
 use super::{Kernel, Loop, calibrate, transform};
 use crate::chunks::Chunks;
@@ -17,6 +17,8 @@ pub(crate) struct Matrix {
     factors: StoredFactors,
     /// What computes all outputs at once, if anything does.
     whole: Option<Whole>,
+    /// Bytes of a chunk up to which all chunks together stay in the second-level cache.
+    cached: usize,
     /// Whether the rows are those of [`Family::Lch`](crate::Family::Lch).
     is_lch: bool,
     method: Method,
@@ -35,8 +37,6 @@ pub(super) struct Whole {
     pub(super) factors: Vec<u64>,
     /// The loops that store through the caches and past them.
     pub(super) loops: [Loop; 2],
-    /// Bytes of an output up to which the first of them is used.
-    pub(super) cached: usize,
 }
 
 impl Matrix {
@@ -50,6 +50,7 @@ impl Matrix {
             coefficients,
             factors,
             whole: None,
+            cached: cache::second_level() / (rows + columns).max(1),
             is_lch: false,
             method: Method::Matrix,
         };
@@ -73,11 +74,10 @@ impl Matrix {
 
     /// The same, whose sums are made coefficient by coefficient.
     pub(crate) fn without_transform(self) -> Self {
-        let whole = self.factors.single().map(|(factors, [through, _, past])| Whole {
-            factors: factors.to_vec(),
-            loops: [through, past],
-            cached: CACHE_LEN / self.rows,
-        });
+        let whole = self
+            .factors
+            .single()
+            .map(|(factors, [through, _, past])| Whole { factors: factors.to_vec(), loops: [through, past] });
         Self { whole, method: Method::Matrix, ..self }
     }
 
@@ -95,10 +95,12 @@ impl Matrix {
         &self.coefficients
     }
 
+    #[inline]
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 
+    #[inline]
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -116,19 +118,29 @@ impl Matrix {
     /// # Panics
     /// Unless there is a row for each output and a column for each source.
     #[inline]
-    pub(crate) fn combine(&self, mut chunks: Chunks<'_, '_, '_>) {
+    pub(crate) fn combine(&self, chunks: Chunks<'_, '_, '_>) {
+        let past = chunks.len() > self.cached
+            && cache::had_better_stream(self.kernel, chunks.len() * (self.columns + self.rows));
+        self.combine_as(chunks, past);
+    }
+
+    /// [`Matrix::combine`] with the results stored through the caches, or past them.
+    #[inline]
+    pub(super) fn combine_as(&self, mut chunks: Chunks<'_, '_, '_>, past: bool) {
         let fits = (chunks.sources().len() == self.columns) & (chunks.output_count() == self.rows);
         assert!(fits, "one column for each source, one row for each output");
         let Some(whole) = &self.whole else {
-            return tile::for_each(self.kernel.0, Factors::Stored(&self.factors), chunks, false);
+            let mode = if past { tile::STREAM } else { tile::SET };
+            return tile::for_each(self.kernel.0, Factors::Stored(&self.factors), chunks, mode);
         };
         let (sources, len) = (chunks.sources(), chunks.len());
-        let run = whole.loops[usize::from(len > whole.cached)];
         // SAFETY: the loop and the factors are for so many sources and outputs, which are all of one length.
-        unsafe { run(whole.factors.as_ptr(), sources, chunks.outputs(), len) }
+        unsafe {
+            whole.loops[usize::from(past)](whole.factors.as_ptr(), sources, chunks.outputs(), len);
+        }
     }
 
-    /// `outputs[o] ^= coefficient(o, column) * source`, for the single source.
+    /// `outputs[o] ^= coefficient(o, column) * source`, for the single source. Outputs that have no share in it are not touched.
     ///
     /// # Panics
     /// Unless there is a row for each output, and such a column.

@@ -1,11 +1,10 @@
 //! Tiles: a large linear combination cut into pieces that suit registers and caches.
 #![allow(unsafe_code)]
 
-use std::ops::Range;
+use std::slice;
 
 use arrayvec::ArrayVec;
 
-use super::cache::CACHE_LEN;
 use super::{Backend, Loop};
 use crate::chunks::Chunks;
 
@@ -38,6 +37,10 @@ pub(super) struct StoredFactors {
     factors: Vec<u64>,
     /// Of each band, by what becomes of the sums.
     bands: Vec<[Loop; 3]>,
+    /// What adds to so many outputs, less one.
+    add: [Loop; MAX_OUTPUTS],
+    /// Whether any coefficient is 0, which every back end stores as 0.
+    is_sparse: bool,
 }
 
 impl StoredFactors {
@@ -46,6 +49,8 @@ impl StoredFactors {
         let bands = || rows.chunks((columns * MAX_OUTPUTS).max(1));
         let of_band = |band| (0..columns).flat_map(move |s| column_of(band, columns, s));
         Self {
+            add: backend.tiles[usize::from(ADD)][0],
+            is_sparse: rows.contains(&0),
             columns,
             rows: rows.len().checked_div(columns).unwrap_or(0),
             factors: bands().flat_map(of_band).map(|c| backend.factors[usize::from(c)]).collect(),
@@ -74,7 +79,8 @@ impl StoredFactors {
         }
     }
 
-    /// Adds to each of the outputs the single source times its coefficient in column `column`.
+    /// Adds to each of the outputs the single source times its coefficient in column `column`. Where that is 0, the output is not
+    /// touched.
     ///
     /// # Panics
     /// Unless there is one source, such a column, and a row for each output.
@@ -83,7 +89,9 @@ impl StoredFactors {
         let (sources, len) = (chunks.sources(), chunks.len());
         let fits = (sources.len() == 1) & (column < self.columns) & (chunks.output_count() == self.rows);
         assert!(fits, "one source, and one row for each output");
-        if let [loops] = &*self.bands {
+        if let [loops] = &*self.bands
+            && !self.is_sparse
+        {
             // SAFETY: the loop is for so many outputs, for each there is a factor in the column, and all are of one length.
             return unsafe {
                 let factors = self.factors.as_ptr().add(column * self.rows);
@@ -99,8 +107,23 @@ impl StoredFactors {
         let (sources, len) = (chunks.sources(), chunks.len());
         for (band, outputs) in chunks.outputs().chunks_mut(MAX_OUTPUTS).enumerate() {
             let (factors, loops) = self.of_tile((band * MAX_OUTPUTS, outputs.len()), (column, 1));
-            // SAFETY: as for a single band.
-            unsafe { loops[usize::from(ADD)](factors.as_ptr(), sources, outputs, len) }
+            if factors.contains(&0) {
+                self.add_to_some(factors, sources, outputs, len);
+            } else {
+                // SAFETY: as for a single band.
+                unsafe { loops[usize::from(ADD)](factors.as_ptr(), sources, outputs, len) }
+            }
+        }
+    }
+
+    /// Adds to those of up to [`MAX_OUTPUTS`] outputs whose factor is not 0.
+    fn add_to_some(&self, factors: &[u64], sources: &[&[u8]], outputs: &mut [&mut [u8]], len: usize) {
+        let some = factors.iter().zip(outputs).filter(|(factor, _)| **factor != 0);
+        let (factors, mut outputs): (ArrayVec<u64, MAX_OUTPUTS>, ArrayVec<&mut [u8], MAX_OUTPUTS>) =
+            some.map(|(factor, output)| (*factor, &mut **output)).unzip();
+        if let Some(last) = outputs.len().checked_sub(1) {
+            // SAFETY: the loop is for so many outputs, each has its factor, and all are of one length.
+            unsafe { self.add[last](factors.as_ptr(), sources, &mut outputs, len) }
         }
     }
 }
@@ -129,63 +152,63 @@ pub(super) enum Factors<'a> {
     Stored(&'a StoredFactors),
 }
 
-/// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles and computes them; with `add`, it is added to
-/// what the outputs hold.
+/// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles and computes them; `mode` says what becomes of
+/// the sums.
 ///
 /// # Panics
 /// Unless there is a factor for each source and output.
 #[inline(never)]
-pub(super) fn for_each(backend: &Backend, factors: Factors<'_>, mut chunks: Chunks<'_, '_, '_>, add: bool) {
+pub(super) fn for_each(backend: &Backend, factors: Factors<'_>, mut chunks: Chunks<'_, '_, '_>, mode: u8) {
     let (sources, len) = (chunks.sources(), chunks.len());
     let outputs = chunks.outputs();
     if outputs.is_empty() || len == 0 {
         return;
     }
     if sources.is_empty() {
-        if !add {
+        if mode != ADD {
             outputs.iter_mut().for_each(|output| output.fill(0));
         }
         return;
     }
-    let stream = !add && sources.len() <= MAX_SOURCES && len * outputs.len() > CACHE_LEN;
+    // Sums of several parts are added to: they have to stay where they are at hand.
+    let mode = if mode == STREAM && sources.len() > MAX_SOURCES { SET } else { mode };
     let is_one = outputs.len() <= MAX_OUTPUTS && sources.len() <= MAX_SOURCES;
-    let block = if is_one { len } else { block_len(sources.len()) };
+    let block = block_len(sources.len());
+    if is_one || len <= block {
+        return for_each_of_block(backend, factors, sources, outputs, len, mode);
+    }
+    let mut of_block: Vec<&[u8]> = Vec::with_capacity(sources.len());
     for start in (0..len).step_by(block) {
-        let end = len.min(start + block);
-        for (band, outputs) in outputs.chunks_mut(MAX_OUTPUTS).enumerate() {
-            let mut outputs = cut_mut(outputs, start..end);
-            for (part, sources_of_part) in sources.chunks(MAX_SOURCES).enumerate() {
-                let mode = if add || part > 0 {
-                    ADD
-                } else if stream {
-                    STREAM
-                } else {
-                    SET
-                };
-                let rows = (band * MAX_OUTPUTS, outputs.len());
-                let columns = (part * MAX_SOURCES, sources_of_part.len());
-                let mut scratch = [0; MAX_SOURCES * MAX_OUTPUTS];
-                let (factors, loops) = match factors {
-                    Factors::Stored(all) => all.of_tile(rows, columns),
-                    Factors::Raw(all) => of_tile(backend, all, sources.len(), rows, columns, &mut scratch),
-                };
-                let sources = cut(sources_of_part, start..end);
-                // SAFETY: the loop is for so many outputs, for each of them and of the sources there is a factor, and all of
-                // them are of that length.
-                unsafe { loops[usize::from(mode)](factors.as_ptr(), &sources, &mut outputs, end - start) }
-            }
-        }
+        let range = start..len.min(start + block);
+        of_block.clear();
+        of_block.extend(sources.iter().map(|source| &source[range.clone()]));
+        let mut outputs: Vec<&mut [u8]> =
+            outputs.iter_mut().map(|output| &mut output[range.clone()]).collect();
+        for_each_of_block(backend, factors, &of_block, &mut outputs, range.len(), mode);
     }
 }
 
-/// The same range of up to [`MAX_SOURCES`] sources.
-fn cut<'a>(sources: &[&'a [u8]], range: Range<usize>) -> ArrayVec<&'a [u8], MAX_SOURCES> {
-    sources.iter().map(|source| &source[range.clone()]).collect()
-}
-
-/// The same range of up to [`MAX_OUTPUTS`] outputs.
-fn cut_mut<'a>(outputs: &'a mut [&mut [u8]], range: Range<usize>) -> ArrayVec<&'a mut [u8], MAX_OUTPUTS> {
-    outputs.iter_mut().map(|output| &mut output[range.clone()]).collect()
+/// All tiles of sources and outputs that are `len` bytes long.
+fn for_each_of_block(
+    backend: &Backend,
+    factors: Factors<'_>,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
+    mode: u8,
+) {
+    let mut scratch = Vec::new();
+    for (band, outputs) in outputs.chunks_mut(MAX_OUTPUTS).enumerate() {
+        for (part, of_part) in sources.chunks(MAX_SOURCES).enumerate() {
+            let rows = (band * MAX_OUTPUTS, outputs.len());
+            let columns = (part * MAX_SOURCES, of_part.len());
+            let (factors, loops) = factors.of_tile(backend, sources.len(), rows, columns, &mut scratch);
+            let mode = if part > 0 { ADD } else { mode };
+            // SAFETY: the loop is for so many outputs, for each of them and of the sources there is a factor, and all of them are
+            // of that length.
+            unsafe { loops[usize::from(mode)](factors.as_ptr(), of_part, outputs, len) }
+        }
+    }
 }
 
 /// How much of each of `sources` is read at a time where several tiles read it: the second band of outputs is to find it in cache.
@@ -193,20 +216,31 @@ fn block_len(sources: usize) -> usize {
     (BLOCK_LEN / sources / 64 * 64).clamp(BLOCK_LENS.0, BLOCK_LENS.1)
 }
 
-/// As [`StoredFactors::of_tile`], of `all` coefficients, row by row of `stride`.
-fn of_tile<'a>(
-    backend: &Backend,
-    all: &[u8],
-    stride: usize,
-    (row, rows): (usize, usize),
-    (column, columns): (usize, usize),
-    scratch: &'a mut [u64; MAX_SOURCES * MAX_OUTPUTS],
-) -> (&'a [u64], [Loop; 3]) {
-    for s in 0..columns {
-        for o in 0..rows {
-            scratch[s * rows + o] = backend.factors[usize::from(all[(row + o) * stride + column + s])];
+impl<'a> Factors<'a> {
+    /// See [`StoredFactors::of_tile`]; there are `stride` columns in all.
+    fn of_tile<'b>(
+        self,
+        backend: &Backend,
+        stride: usize,
+        (row, rows): (usize, usize),
+        (column, columns): (usize, usize),
+        scratch: &'b mut Vec<u64>,
+    ) -> (&'b [u64], [Loop; 3])
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Stored(all) => all.of_tile((row, rows), (column, columns)),
+            // A single coefficient needs no room: half of what a small product would take.
+            Self::Raw([c]) => (slice::from_ref(&backend.factors[usize::from(*c)]), backend.loops(1, *c == 1)),
+            Self::Raw(all) => {
+                scratch.clear();
+                for s in column..column + columns {
+                    let coefficients = (row..row + rows).map(|row| all[row * stride + s]);
+                    scratch.extend(coefficients.map(|c| backend.factors[usize::from(c)]));
+                }
+                (scratch, backend.loops(rows, are_ones(&all[row * stride + column..][..columns])))
+            }
         }
     }
-    let ones = are_ones(&all[row * stride + column..][..columns]);
-    (&scratch[..columns * rows], backend.loops(rows, ones))
 }

@@ -8,7 +8,6 @@
 #![allow(unsafe_code)]
 
 use super::Backend;
-use super::cache::CACHE_LEN;
 use super::matrix::Whole;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::vector::{Access, Part, Past, Through, Vector, Wide, head};
@@ -66,7 +65,6 @@ pub(super) fn whole(backend: &Backend, k: usize, m: usize) -> Option<Whole> {
     Some(Whole {
         factors: factors.map(|factor| backend.factors[usize::from(factor)]).collect(),
         loops: [through[index], past[index]],
-        cached: CACHE_LEN / m,
     })
 }
 
@@ -266,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn results_beyond_the_cache_are_the_same_wherever_they_lie() {
-        let len = CACHE_LEN / 2 + 1000;
+    fn results_past_the_caches_are_the_same_wherever_they_lie() {
+        let len = 5000;
         let chunk = |salt: usize| (0..len).map(|i| (i * 31 + i / 251 * salt) as u8).collect();
         let data: Vec<Vec<u8>> = (0..3).map(chunk).collect();
         let sources: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
@@ -283,8 +281,8 @@ mod tests {
                 let mut ranges = results.iter_mut().map(|b| &mut b[offset..offset + len]);
                 let mut ranges: [&mut [u8]; 4] = std::array::from_fn(|_| ranges.next().unwrap());
                 let (by_matrix, by_transform) = ranges.split_at_mut(2);
-                matrix.combine(Chunks::new(&sources, by_matrix).unwrap());
-                transform.combine(Chunks::new(&sources, by_transform).unwrap());
+                matrix.combine_as(Chunks::new(&sources, by_matrix).unwrap(), true);
+                transform.combine_as(Chunks::new(&sources, by_transform).unwrap(), true);
                 assert!(by_matrix == by_transform, "{kernel:?} at {offset}");
                 for at in [0, 1, 63, 64, 1000, len / 2, len - 1] {
                     assert_eq!([0, 1].map(|row| by_matrix[row][at]), [0, 1].map(|row| by_hand(row, at)));
