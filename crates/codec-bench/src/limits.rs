@@ -1,6 +1,7 @@
 //! What the machine can do at all: the least memory traffic that a job could have, without any arithmetic.
 //!
-//! Written by hand for AVX-512 and AVX2, because a limit that a compiler missed would be none.
+//! Written by hand for AVX-512, because a limit that a compiler missed would be none. Elsewhere it is what the compiler makes of
+//! plain loops.
 
 use std::time::Duration;
 
@@ -121,89 +122,94 @@ mod vector {
     mod x86 {
         use std::arch::x86_64::{
             __m512i, _mm_sfence, _mm512_loadu_si512, _mm512_setzero_si512, _mm512_storeu_si512,
-            _mm512_stream_si512, _mm512_xor_si512,
+            _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
         };
 
-        /// Bytes a step: four vectors, enough that loads do not wait for sums.
-        const STEP: usize = 256;
-        type Sums = (__m512i, __m512i, __m512i, __m512i);
+        /// Bytes of a vector.
+        const WIDTH: usize = 64;
+        /// Vectors a step: enough that loads do not wait for sums.
+        const STEP: usize = 4;
 
         // Plain loops: a closure that is handed to an iterator would be compiled without the feature.
 
         /// Reads all whole steps of all sources.
         #[target_feature(enable = "avx512f")]
         pub fn read(sources: &[&mut [u8]]) {
-            let zero = _mm512_setzero_si512();
-            let mut sums = (zero, zero, zero, zero);
+            let mut sums = [_mm512_setzero_si512(); STEP];
             for source in sources {
                 let mut done = 0;
-                while done + STEP <= source.len() {
-                    sums = add(sums, &source[done..done + STEP]);
-                    done += STEP;
+                while done + STEP * WIDTH <= source.len() {
+                    for (index, sum) in sums.iter_mut().enumerate() {
+                        // SAFETY: a whole step is left.
+                        *sum = unsafe { _mm512_xor_si512(*sum, load(source, done + index * WIDTH)) };
+                    }
+                    done += STEP * WIDTH;
                 }
             }
             std::hint::black_box(sums);
         }
 
-        /// The XOR of all whole steps: how many bytes that was.
+        /// The XOR of all whole vectors: how many bytes that was.
         #[target_feature(enable = "avx512f")]
         pub fn xor(sources: &[&mut [u8]], out: &mut [u8], past: bool) -> usize {
-            let past = past && out.as_ptr().align_offset(64) == 0;
-            let zero = _mm512_setzero_si512();
+            assert!(sources.iter().all(|source| source.len() == out.len()), "all of one length");
+            let past = past && out.as_ptr().align_offset(WIDTH) == 0;
             let mut done = 0;
-            while done + STEP <= out.len() {
-                let mut sums = (zero, zero, zero, zero);
-                for source in sources {
-                    sums = add(sums, &source[done..done + STEP]);
+            // SAFETY: so many bytes are left of all sources and of `out`, which is aligned if stores go past the caches.
+            unsafe {
+                while done + STEP * WIDTH <= out.len() {
+                    step::<STEP>(sources, out, done, past);
+                    done += STEP * WIDTH;
                 }
-                store(&mut out[done..done + STEP], sums, past);
-                done += STEP;
+                while done + WIDTH <= out.len() {
+                    step::<1>(sources, out, done, past);
+                    done += WIDTH;
+                }
             }
             _mm_sfence();
             done
         }
 
+        /// `N` vectors of the XOR, two sources at a time.
+        ///
+        /// # Safety
+        /// All sources and `out` go on for `N` vectors from `at`; with `past`, `out` is aligned there.
         #[inline]
         #[target_feature(enable = "avx512f")]
-        fn add(sums: Sums, step: &[u8]) -> Sums {
-            assert_eq!(step.len(), STEP);
-            let at = step.as_ptr();
-            // SAFETY: four vectors are the 256 bytes of `step`; loads may be at any address.
-            let loaded = unsafe {
-                (
-                    _mm512_loadu_si512(at.cast()),
-                    _mm512_loadu_si512(at.add(64).cast()),
-                    _mm512_loadu_si512(at.add(128).cast()),
-                    _mm512_loadu_si512(at.add(192).cast()),
-                )
-            };
-            (
-                _mm512_xor_si512(sums.0, loaded.0),
-                _mm512_xor_si512(sums.1, loaded.1),
-                _mm512_xor_si512(sums.2, loaded.2),
-                _mm512_xor_si512(sums.3, loaded.3),
-            )
-        }
-
-        /// `past`: `to` is aligned.
-        #[inline]
-        #[target_feature(enable = "avx512f")]
-        fn store(to: &mut [u8], sums: Sums, past: bool) {
-            assert_eq!(to.len(), STEP);
-            let at: *mut __m512i = to.as_mut_ptr().cast();
-            let sums = [sums.0, sums.1, sums.2, sums.3];
-            let mut index = 0;
-            while index < sums.len() {
-                // SAFETY: four vectors are the 256 bytes of `to`; streamed ones are aligned.
-                unsafe {
-                    if past {
-                        _mm512_stream_si512(at.add(index), sums[index]);
-                    } else {
-                        _mm512_storeu_si512(at.add(index), sums[index]);
+        unsafe fn step<const N: usize>(sources: &[&mut [u8]], out: &mut [u8], at: usize, past: bool) {
+            let mut sums = [_mm512_setzero_si512(); N];
+            let (pairs, last) = sources.as_chunks::<2>();
+            // SAFETY: as promised.
+            unsafe {
+                for [a, b] in pairs {
+                    for (index, sum) in sums.iter_mut().enumerate() {
+                        let (a, b) = (load(a, at + index * WIDTH), load(b, at + index * WIDTH));
+                        *sum = _mm512_ternarylogic_epi64::<0x96>(*sum, a, b);
                     }
                 }
-                index += 1;
+                for source in last {
+                    for (index, sum) in sums.iter_mut().enumerate() {
+                        *sum = _mm512_xor_si512(*sum, load(source, at + index * WIDTH));
+                    }
+                }
+                for (index, sum) in sums.into_iter().enumerate() {
+                    let to: *mut __m512i = out.as_mut_ptr().add(at + index * WIDTH).cast();
+                    if past {
+                        _mm512_stream_si512(to, sum);
+                    } else {
+                        _mm512_storeu_si512(to, sum);
+                    }
+                }
             }
+        }
+
+        /// # Safety
+        /// A vector can be read from `at` on.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        unsafe fn load(source: &[u8], at: usize) -> __m512i {
+            // SAFETY: as promised; loads may be at any address.
+            unsafe { _mm512_loadu_si512(source.as_ptr().add(at).cast()) }
         }
     }
 }

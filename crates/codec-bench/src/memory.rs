@@ -7,8 +7,8 @@ const LINE: usize = 64;
 /// At least so many lines between chunks, 576 bytes: chunks whose distance is a multiple of a page get into each other's way in
 /// the cache, which costs up to half the speed. So the distance is an odd number of lines.
 const GAP_LINES: usize = 9;
-/// What a cold pool holds: many times the caches that a core reaches.
-const COLD_BYTES: usize = 288 << 20;
+/// What a cold pool holds: more than the largest third-level caches of today, of which a core gets a share.
+const COLD_BYTES: usize = 640 << 20;
 
 /// Memory for one or many sets of chunks. All sides work on the same, one after another.
 pub struct Memory {

@@ -55,26 +55,30 @@ impl Code {
             check_count("checksums", self.n(), checksums.len())?;
             checksums.fill(0);
         }
-        let (len, piece) = (data[0].len(), piece_len(self.k()));
+        let len = data[0].len();
+        // Only checksums are made by a second pass, which has to find the bytes in the first cache level.
+        let piece = if fused.checksums.is_some() { piece_len(self.k()) } else { len };
+        let is_copied = fused.copies.is_some();
         let mut sources = Vec::with_capacity(self.k());
         for start in (0..len).step_by(piece) {
-            let end = len.min(start + piece);
+            let range = start..len.min(start + piece);
             sources.clear();
-            sources.extend(data.iter().map(|chunk| &chunk[start..end]));
-            let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(|chunk| &mut chunk[start..end]).collect();
+            sources.extend(data.iter().map(|chunk| &chunk[range.clone()]));
+            let mut outputs: Vec<&mut [u8]> =
+                parity.iter_mut().map(|chunk| &mut chunk[range.clone()]).collect();
             if let Some(copies) = &mut fused.copies {
-                copies
-                    .iter_mut()
-                    .zip(&sources)
-                    .for_each(|(copy, source)| copy[start..end].copy_from_slice(source));
+                outputs.extend(copies.iter_mut().map(|chunk| &mut chunk[range.clone()]));
             }
-            self.matrix().combine(Chunks::new(&sources, &mut outputs)?);
+            let chunks = Chunks::new(&sources, &mut outputs)?;
+            if is_copied {
+                self.matrix().combine_and_copy(chunks);
+            } else {
+                self.matrix().combine(chunks);
+            }
             if let Some(checksums) = &mut fused.checksums {
-                let chunks = sources.iter().copied().chain(outputs.iter().map(|output| &**output));
-                checksums
-                    .iter_mut()
-                    .zip(chunks)
-                    .for_each(|(sum, chunk)| *sum = crc32c::crc32c_append(*sum, chunk));
+                let parities = outputs[..self.m()].iter().map(|output| &**output);
+                let sums = checksums.iter_mut().zip(sources.iter().copied().chain(parities));
+                sums.for_each(|(sum, chunk)| *sum = crc32c::crc32c_append(*sum, chunk));
             }
         }
         Ok(())

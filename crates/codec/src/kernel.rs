@@ -46,8 +46,8 @@ struct Backend {
 /// source after the other, a factor for each output. What a loop is for, so many outputs or points, its back end says.
 ///
 /// # Safety
-/// There are as many outputs as the loop is for (a transform: at most), at least one source, a factor wherever the loop wants
-/// one, and all sources and outputs are at least `len` bytes long. Whoever has a [`Backend`] has a processor for it.
+/// There are as many outputs as the loop is for (a transform: at most), and as many more as sources if it copies them; at least one
+/// source; a factor wherever the loop wants one; all sources and outputs are at least `len` bytes long. Whoever has a [`Backend`] has a processor for it.
 type Loop = unsafe fn(factors: *const u64, sources: &[&[u8]], outputs: &mut [&mut [u8]], len: usize);
 
 /// One way to compute in GF(2^8) on this machine.

@@ -63,7 +63,7 @@ pub struct BenchArgs {
     /// How long each side runs in a round
     #[arg(long, default_value = "10ms", value_parser = duration)]
     turn: Duration,
-    /// Take chunks from a pool of 288 MiB instead of the caches
+    /// Take chunks from a pool of 640 MiB instead of the caches
     #[arg(long)]
     cold: bool,
     /// Do not measure the machine's limits

@@ -30,6 +30,9 @@ enum Method {
     Transform,
 }
 
+/// Bytes of each source that are copied and combined before the next ones, where that is not one loop: they stay in the caches.
+const PIECE_LEN: usize = 4096;
+
 /// One loop for all sources and outputs.
 #[derive(Clone, Debug)]
 pub(super) struct Whole {
@@ -74,10 +77,10 @@ impl Matrix {
 
     /// The same, whose sums are made coefficient by coefficient.
     pub(crate) fn without_transform(self) -> Self {
-        let whole = self
-            .factors
-            .single()
-            .map(|(factors, [through, _, past])| Whole { factors: factors.to_vec(), loops: [through, past] });
+        let whole = self.factors.single().map(|(factors, [through, _, past, ..])| Whole {
+            factors: factors.to_vec(),
+            loops: [through, past],
+        });
         Self { whole, method: Method::Matrix, ..self }
     }
 
@@ -137,6 +140,35 @@ impl Matrix {
         // SAFETY: the loop and the factors are for so many sources and outputs, which are all of one length.
         unsafe {
             whole.loops[usize::from(past)](whole.factors.as_ptr(), sources, chunks.outputs(), len);
+        }
+    }
+
+    /// [`Matrix::combine`], and a copy of each source: the outputs are the sums, then the copies. What is read for the one is there
+    /// for the other.
+    ///
+    /// # Panics
+    /// Unless there is an output for each row and for each column, and a column for each source.
+    pub(crate) fn combine_and_copy(&self, mut chunks: Chunks<'_, '_, '_>) {
+        let (sources, len) = (chunks.sources(), chunks.len());
+        let fits = sources.len() == self.columns && chunks.output_count() == self.rows + self.columns;
+        assert!(fits, "one column for each source, one output for each row and column");
+        let outputs = chunks.outputs();
+        if let Some((factors, loops)) = self.factors.single() {
+            let past = cache::streams(self.kernel, len * (sources.len() + outputs.len()));
+            let mode = if past { tile::COPY_STREAM } else { tile::COPY };
+            // SAFETY: the loop and the factors are for so many sources and outputs, which are all of one length.
+            return unsafe { loops[usize::from(mode)](factors.as_ptr(), sources, outputs, len) };
+        }
+        for start in (0..len).step_by(PIECE_LEN) {
+            let range = start..len.min(start + PIECE_LEN);
+            let of_piece: Vec<&[u8]> = sources.iter().map(|source| &source[range.clone()]).collect();
+            let mut pieces: Vec<&mut [u8]> =
+                outputs.iter_mut().map(|output| &mut output[range.clone()]).collect();
+            let (sums, copies) = pieces.split_at_mut(self.rows);
+            copies.iter_mut().zip(&of_piece).for_each(|(copy, source)| copy.copy_from_slice(source));
+            if let Ok(chunks) = Chunks::new(&of_piece, sums) {
+                self.combine_as(chunks, false);
+            }
         }
     }
 

@@ -21,12 +21,19 @@ const BLOCK_LENS: (usize, usize) = (512, 4096);
 pub(super) const SET: u8 = 0;
 /// are added to it,
 pub(super) const ADD: u8 = 1;
-/// or replace it past the caches.
+/// or replace it past the caches;
 pub(super) const STREAM: u8 = 2;
+/// as [`SET`], and the sources are copied to as many further outputs;
+pub(super) const COPY: u8 = 3;
+/// as [`STREAM`], and so are the copies.
+pub(super) const COPY_STREAM: u8 = 4;
+
+/// The loops for tiles of one shape, by what becomes of the sums.
+pub(super) type Modes = [Loop; 5];
 
 /// The loops for tiles: by what becomes of the sums, by whether the first output is the sum of all sources (so that its factors
-/// need not be looked at), by the number of outputs less one.
-pub(super) type Tiles = [[[Loop; MAX_OUTPUTS]; 2]; 3];
+/// need not be looked at), by the number of outputs less one. Copies are not counted.
+pub(super) type Tiles = [[[Loop; MAX_OUTPUTS]; 2]; 5];
 
 /// Coefficients as a back end wants them, with the loops for them.
 #[derive(Clone, Debug)]
@@ -36,7 +43,7 @@ pub(super) struct StoredFactors {
     /// Band by band of up to [`MAX_OUTPUTS`] rows, in each one source after the other.
     factors: Vec<u64>,
     /// Of each band, by what becomes of the sums.
-    bands: Vec<[Loop; 3]>,
+    bands: Vec<Modes>,
     /// What adds to so many outputs, less one.
     add: [Loop; MAX_OUTPUTS],
     /// Whether any coefficient is 0, which every back end stores as 0.
@@ -62,17 +69,13 @@ impl StoredFactors {
 
     /// The factors of the tile of `sources` columns and `outputs` rows whose first ones are `column` and `row`, which begins a
     /// band, and the loops for it.
-    fn of_tile(
-        &self,
-        (row, outputs): (usize, usize),
-        (column, sources): (usize, usize),
-    ) -> (&[u64], [Loop; 3]) {
+    fn of_tile(&self, (row, outputs): (usize, usize), (column, sources): (usize, usize)) -> (&[u64], Modes) {
         let factors = &self.factors[row * self.columns + column * outputs..][..sources * outputs];
         (factors, self.bands[row / MAX_OUTPUTS])
     }
 
     /// If they are those of a single tile: all factors, and its loops.
-    pub(super) fn single(&self) -> Option<(&[u64], [Loop; 3])> {
+    pub(super) fn single(&self) -> Option<(&[u64], Modes)> {
         match &*self.bands {
             [loops] if (1..=MAX_SOURCES).contains(&self.columns) => Some((&self.factors, *loops)),
             _ => None,
@@ -130,8 +133,8 @@ impl StoredFactors {
 
 impl Backend {
     /// The loops for tiles of so many outputs, by what becomes of the sums.
-    fn loops(&self, outputs: usize, ones: bool) -> [Loop; 3] {
-        [SET, ADD, STREAM].map(|mode| self.tiles[usize::from(mode)][usize::from(ones)][outputs - 1])
+    fn loops(&self, outputs: usize, ones: bool) -> Modes {
+        self.tiles.map(|by_ones| by_ones[usize::from(ones)][outputs - 1])
     }
 }
 
@@ -225,7 +228,7 @@ impl<'a> Factors<'a> {
         (row, rows): (usize, usize),
         (column, columns): (usize, usize),
         scratch: &'b mut Vec<u64>,
-    ) -> (&'b [u64], [Loop; 3])
+    ) -> (&'b [u64], Modes)
     where
         'a: 'b,
     {

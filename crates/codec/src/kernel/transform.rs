@@ -82,6 +82,7 @@ pub(super) unsafe fn run<V: Vector, const P: usize, const N: usize, const STREAM
     len: usize,
 ) {
     let count = outputs.len();
+    let head = if STREAM { head::<V>(outputs, len) } else { None };
     let mut pointers = [std::ptr::null_mut(); P];
     for (pointer, output) in pointers.iter_mut().zip(outputs) {
         *pointer = output.as_mut_ptr();
@@ -90,7 +91,7 @@ pub(super) unsafe fn run<V: Vector, const P: usize, const N: usize, const STREAM
     unsafe {
         let outputs = pointers.get_unchecked(..count);
         let mut at = 0;
-        if STREAM && let Some(head) = head::<V>(outputs, len) {
+        if let Some(head) = head {
             if head > 0 {
                 column::<V, P>(factors, sources, outputs, at, Part(head));
                 at += head;

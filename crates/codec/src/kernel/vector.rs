@@ -4,7 +4,7 @@
 //! instruction set. The loops are always inlined there, so that no function of another instruction set remains.
 #![allow(unsafe_code)]
 
-use super::tile::{ADD, STREAM};
+use super::tile::{ADD, COPY, COPY_STREAM, STREAM};
 
 /// A register of bytes, and how to multiply it by a constant.
 ///
@@ -202,35 +202,65 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES:
 ) {
     // SAFETY: the sources and outputs can be accessed up to `len`, beyond which no column goes.
     unsafe {
-        let outputs: [*mut u8; M] = std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr());
         let mut at = 0;
-        if MODE == STREAM
-            && let Some(head) = head::<V>(&outputs, len)
-        {
+        let head = if is_stream(MODE) { head::<V>(outputs, len) } else { None };
+        let tile = Pointers::<M>::of(factors, sources, outputs);
+        if let Some(head) = head {
             if head > 0 {
-                column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Part(head));
+                column::<V, M, ONES, MODE>(&tile, at, Part(head));
                 at += head;
             }
             while len - at >= V::WIDTH {
-                column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Past);
+                column::<V, M, ONES, MODE>(&tile, at, Past);
                 at += V::WIDTH;
             }
             V::fence();
         }
         while len - at >= N * V::WIDTH {
-            column::<Wide<V, N>, M, ONES, MODE>(factors, sources, &outputs, at, Through);
+            column::<Wide<V, N>, M, ONES, MODE>(&tile, at, Through);
             at += N * V::WIDTH;
         }
         if N > 2 && len - at >= 2 * V::WIDTH {
-            column::<Wide<V, 2>, M, ONES, MODE>(factors, sources, &outputs, at, Through);
+            column::<Wide<V, 2>, M, ONES, MODE>(&tile, at, Through);
             at += 2 * V::WIDTH;
         }
         while len - at >= V::WIDTH {
-            column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Through);
+            column::<V, M, ONES, MODE>(&tile, at, Through);
             at += V::WIDTH;
         }
         if at < len {
-            column::<V, M, ONES, MODE>(factors, sources, &outputs, at, Part(len - at));
+            column::<V, M, ONES, MODE>(&tile, at, Part(len - at));
+        }
+    }
+}
+
+/// Whether stores go past the caches.
+const fn is_stream(mode: u8) -> bool {
+    mode == STREAM || mode == COPY_STREAM
+}
+
+/// Where a tile of `M` outputs finds everything.
+struct Pointers<'a, 's, 'o, const M: usize> {
+    factors: *const u64,
+    sources: &'a [&'s [u8]],
+    outputs: [*mut u8; M],
+    /// The first of as many further outputs as there are sources, for modes that copy.
+    copies: *mut &'o mut [u8],
+}
+
+impl<'a, 's, 'o, const M: usize> Pointers<'a, 's, 'o, M> {
+    /// # Safety
+    /// There are at least `M` outputs.
+    #[inline(always)]
+    unsafe fn of(factors: *const u64, sources: &'a [&'s [u8]], outputs: &mut [&'o mut [u8]]) -> Self {
+        // SAFETY: as promised.
+        unsafe {
+            Self {
+                factors,
+                sources,
+                outputs: std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr()),
+                copies: outputs.as_mut_ptr().add(M),
+            }
         }
     }
 }
@@ -248,11 +278,11 @@ pub(super) unsafe fn small_tile<V: Vector, const M: usize, const ONES: bool, con
 ) {
     // SAFETY: as promised.
     unsafe {
-        let outputs: [*mut u8; M] = std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr());
+        let tile = Pointers::<M>::of(factors, sources, outputs);
         if len == V::WIDTH {
-            column::<V, M, ONES, MODE>(factors, sources, &outputs, 0, Through);
+            column::<V, M, ONES, MODE>(&tile, 0, Through);
         } else if len > 0 {
-            column::<V, M, ONES, MODE>(factors, sources, &outputs, 0, Part(len));
+            column::<V, M, ONES, MODE>(&tile, 0, Part(len));
         }
     }
 }
@@ -316,8 +346,8 @@ impl<V: Vector> Access<V> for Part {
 
 /// Bytes before all outputs are at a multiple of the vector's width; none if they never are together, or not before `len`.
 #[inline(always)]
-pub(super) fn head<V: Vector>(outputs: &[*mut u8], len: usize) -> Option<usize> {
-    let misaligned = |output: &*mut u8| output.addr() % V::WIDTH;
+pub(super) fn head<V: Vector>(outputs: &[&mut [u8]], len: usize) -> Option<usize> {
+    let misaligned = |output: &&mut [u8]| output.as_ptr().addr() % V::WIDTH;
     let first = outputs.first().map_or(0, misaligned);
     let head = (V::WIDTH - first) % V::WIDTH;
     (outputs.iter().all(|output| misaligned(output) == first) && head <= len).then_some(head)
@@ -326,52 +356,57 @@ pub(super) fn head<V: Vector>(outputs: &[*mut u8], len: usize) -> Option<usize> 
 /// One vector of each output, at position `at`. Two sources at a time, since some processors add three vectors at once.
 ///
 /// # Safety
-/// There is a factor for each source and output, and what `access` touches at `at` can be accessed.
+/// There is a factor for each source and output, and a copy for each source if the mode wants them; what `access` touches at `at`
+/// can be accessed.
 #[inline(always)]
 unsafe fn column<V: Vector, const M: usize, const ONES: bool, const MODE: u8>(
-    factors: *const u64,
-    sources: &[&[u8]],
-    outputs: &[*mut u8; M],
+    tile: &Pointers<'_, '_, '_, M>,
     at: usize,
     access: impl Access<V>,
 ) {
-    // SAFETY: as promised; `source` and `factors` stay in step and within their slices.
+    // SAFETY: as promised; `source`, `copy` and `factors` stay in step and within their slices.
     unsafe {
-        let (mut source, mut factors) = (sources.as_ptr(), factors);
-        let end = source.add(sources.len());
-        let value = |source: *const &[u8]| access.load((*source).as_ptr().add(at));
+        let (mut source, mut copy, mut factors) = (tile.sources.as_ptr(), tile.copies, tile.factors);
+        let end = source.add(tile.sources.len());
+        let value = |source: *const &[u8], copy: *mut &mut [u8]| {
+            let value = access.load((*source).as_ptr().add(at));
+            if MODE == COPY || MODE == COPY_STREAM {
+                access.store(value, (*copy).as_mut_ptr().add(at));
+            }
+            value
+        };
         let product = |value: V, o: usize, factor: *const u64| {
             if ONES && o == 0 { value } else { value.mul(V::factor(*factor.add(o))) }
         };
         // Sums begin with what is there or with what the first sources give, not with zeros, which would have to be added to.
         let mut sums = [V::zero(); M];
         if MODE == ADD {
-            for (sum, output) in sums.iter_mut().zip(outputs) {
+            for (sum, output) in sums.iter_mut().zip(tile.outputs) {
                 *sum = access.load(output.add(at));
             }
         }
-        if sources.len() % 2 == 1 {
-            let a = value(source);
+        if tile.sources.len() % 2 == 1 {
+            let a = value(source, copy);
             for (o, sum) in sums.iter_mut().enumerate() {
                 let product = product(a, o, factors);
                 *sum = if MODE == ADD { sum.xor(product) } else { product };
             }
-            (source, factors) = (source.add(1), factors.add(M));
+            (source, copy, factors) = (source.add(1), copy.add(1), factors.add(M));
         } else if MODE != ADD {
-            let (a, b) = (value(source), value(source.add(1)));
+            let (a, b) = (value(source, copy), value(source.add(1), copy.add(1)));
             for (o, sum) in sums.iter_mut().enumerate() {
                 *sum = product(a, o, factors).xor(product(b, o, factors.add(M)));
             }
-            (source, factors) = (source.add(2), factors.add(2 * M));
+            (source, copy, factors) = (source.add(2), copy.add(2), factors.add(2 * M));
         }
         while source < end {
-            let (a, b) = (value(source), value(source.add(1)));
+            let (a, b) = (value(source, copy), value(source.add(1), copy.add(1)));
             for (o, sum) in sums.iter_mut().enumerate() {
                 *sum = sum.xor3(product(a, o, factors), product(b, o, factors.add(M)));
             }
-            (source, factors) = (source.add(2), factors.add(2 * M));
+            (source, copy, factors) = (source.add(2), copy.add(2), factors.add(2 * M));
         }
-        for (sum, output) in sums.into_iter().zip(outputs) {
+        for (sum, output) in sums.into_iter().zip(tile.outputs) {
             access.store(sum, output.add(at));
         }
     }
@@ -390,7 +425,7 @@ macro_rules! backend {
         $(#[$doc])*
         pub(in crate::kernel) mod $module {
             use super::*;
-            use crate::kernel::tile::{ADD, SET, STREAM};
+            use crate::kernel::tile::{ADD, COPY, COPY_STREAM, SET, STREAM};
             use crate::kernel::{Backend, Loop, transform, vector};
 
             pub(in crate::kernel) fn detect() -> Option<&'static Backend> {
@@ -404,6 +439,8 @@ macro_rules! backend {
                     [tiles::<false, { SET }>(), tiles::<true, { SET }>()],
                     [tiles::<false, { ADD }>(), tiles::<true, { ADD }>()],
                     [tiles::<false, { STREAM }>(), tiles::<true, { STREAM }>()],
+                    [tiles::<false, { COPY }>(), tiles::<true, { COPY }>()],
+                    [tiles::<false, { COPY_STREAM }>(), tiles::<true, { COPY_STREAM }>()],
                 ],
                 transforms: Some([transforms::<false>(), transforms::<true>()]),
             };
@@ -435,7 +472,7 @@ macro_rules! backend {
             ) {
                 // SAFETY: the features are those of the vector, and the caller keeps to what a loop asks for.
                 unsafe {
-                    if len <= <$vector as Vector>::WIDTH && MODE != STREAM {
+                    if len <= <$vector as Vector>::WIDTH && MODE != STREAM && MODE != COPY_STREAM {
                         vector::small_tile::<$vector, M, ONES, MODE>(factors, sources, outputs, len);
                     } else {
                         large_tile::<M, N, ONES, MODE>(factors, sources, outputs, len);
