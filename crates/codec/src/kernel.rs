@@ -27,7 +27,9 @@ pub use calibrate::{Calibration, calibrations};
 pub(crate) use matrix::Matrix;
 pub(crate) use transform::point;
 
+use crate::CodeError;
 use crate::chunks::Chunks;
+use crate::plan::check_count;
 use tile::{Factors, Tiles};
 
 /// One instruction set.
@@ -63,56 +65,67 @@ impl Kernel {
 
     /// `dst ^= src`.
     ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn xor(self, dst: &mut [u8], src: &[u8]) {
-        self.mul_add(dst, 1, src);
+    /// # Errors
+    /// `Length` if the lengths differ.
+    pub fn xor(self, dst: &mut [u8], src: &[u8]) -> Result<(), CodeError> {
+        self.mul_add(dst, 1, src)
     }
 
     /// `dst = coefficient * src`.
     ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn mul(self, dst: &mut [u8], coefficient: u8, src: &[u8]) {
-        self.combine(&[coefficient], &[src], &mut [dst]);
+    /// # Errors
+    /// `Length` if the lengths differ.
+    pub fn mul(self, dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError> {
+        self.combine(&[coefficient], &[src], &mut [dst])
     }
 
     /// `dst ^= coefficient * src`.
     ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn mul_add(self, dst: &mut [u8], coefficient: u8, src: &[u8]) {
-        self.combine_add(&[coefficient], &[src], &mut [dst]);
+    /// # Errors
+    /// `Length` if the lengths differ.
+    pub fn mul_add(self, dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError> {
+        self.combine_add(&[coefficient], &[src], &mut [dst])
     }
 
     /// `outputs[o] = sum_s coefficients[o * sources.len() + s] * sources[s]`. What the outputs held is overwritten.
     ///
-    /// # Panics
-    /// Unless there is one coefficient for each pair and all byte strings are of one length.
-    pub fn combine(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
+    /// # Errors
+    /// `Count` unless there is one coefficient for each pair, `Length` unless all byte strings are of one length.
+    pub fn combine(
+        self,
+        coefficients: &[u8],
+        sources: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
         let bytes = outputs.first().map_or(0, |output| output.len()) * (sources.len() + outputs.len());
         let mode = if cache::streams(self, bytes) { tile::STREAM } else { tile::SET };
-        self.run(coefficients, sources, outputs, mode);
+        self.run(coefficients, sources, outputs, mode)
     }
 
     /// `outputs[o] ^= sum_s coefficients[o * sources.len() + s] * sources[s]`: several sources and outputs in one pass.
     ///
-    /// # Panics
+    /// # Errors
     /// As [`Kernel::combine`].
-    pub fn combine_add(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]]) {
-        self.run(coefficients, sources, outputs, tile::ADD);
+    pub fn combine_add(
+        self,
+        coefficients: &[u8],
+        sources: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        self.run(coefficients, sources, outputs, tile::ADD)
     }
 
-    fn run(self, coefficients: &[u8], sources: &[&[u8]], outputs: &mut [&mut [u8]], mode: u8) {
-        assert_eq!(
-            coefficients.len(),
-            sources.len() * outputs.len(),
-            "one coefficient for each source and output"
-        );
-        let Ok(chunks) = Chunks::maybe_empty(sources, outputs) else {
-            panic!("byte strings of different lengths");
-        };
+    fn run(
+        self,
+        coefficients: &[u8],
+        sources: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        mode: u8,
+    ) -> Result<(), CodeError> {
+        check_count("coefficients", sources.len() * outputs.len(), coefficients.len())?;
+        let chunks = Chunks::maybe_empty(sources, outputs)?;
         tile::for_each(self.0, Factors::Raw(coefficients), chunks, mode);
+        Ok(())
     }
 }
 

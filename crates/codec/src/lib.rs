@@ -69,9 +69,9 @@
 //!
 //! # What goes wrong
 //!
-//! All that a caller can get wrong in a call that returns a `Result` is a [`CodeError`] that says what it was, and nothing is
-//! written then. [`xor`], [`mul`], [`mul_add`] and the methods of [`Kernel`] are the bare arithmetic: they panic on
-//! unequal lengths. No call starts a thread, but for [`Code::encode_with_threads`] and [`Plan::run_with_threads`].
+//! All that a caller can get wrong is a [`CodeError`] that says what it was, and nothing is written then. Only what looks up a
+//! coefficient by its place ([`Code::coefficient`], [`Code::row`], [`Plan::coefficient`]) panics beyond the end, as an index does. No
+//! call starts a thread, but for [`Code::encode_with_threads`] and [`Plan::run_with_threads`].
 
 mod cache;
 mod chunks;
@@ -105,26 +105,26 @@ pub use verify::Mismatch;
 
 /// `dst ^= src` with the chosen kernel.
 ///
-/// # Panics
-/// If the lengths differ.
-pub fn xor(dst: &mut [u8], src: &[u8]) {
-    kernel().xor(dst, src);
+/// # Errors
+/// `Length` if the lengths differ.
+pub fn xor(dst: &mut [u8], src: &[u8]) -> Result<(), CodeError> {
+    kernel().xor(dst, src)
 }
 
 /// `dst ^= coefficient * src`, byte by byte in GF(2^8), with the chosen kernel.
 ///
-/// # Panics
-/// If the lengths differ.
-pub fn mul_add(dst: &mut [u8], coefficient: u8, src: &[u8]) {
-    kernel().mul_add(dst, coefficient, src);
+/// # Errors
+/// `Length` if the lengths differ.
+pub fn mul_add(dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError> {
+    kernel().mul_add(dst, coefficient, src)
 }
 
 /// `dst = coefficient * src`, byte by byte in GF(2^8), with the chosen kernel.
 ///
-/// # Panics
-/// If the lengths differ.
-pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) {
-    kernel().mul(dst, coefficient, src);
+/// # Errors
+/// `Length` if the lengths differ.
+pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError> {
+    kernel().mul(dst, coefficient, src)
 }
 
 /// `dst ^= sum_s coefficients[s] * sources[s]`: what a node of a coding graph does with all that it was sent. `dst` is
@@ -136,6 +136,5 @@ pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) {
 pub fn combine_add(dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) -> Result<(), CodeError> {
     plan::check_count("coefficients", sources.len(), coefficients.len())?;
     plan::check_lengths(sources, &mut [&mut *dst])?;
-    kernel().combine_add(coefficients, sources, &mut [dst]);
-    Ok(())
+    kernel().combine_add(coefficients, sources, &mut [dst])
 }

@@ -44,7 +44,7 @@ impl Code {
             sources.extend(data.iter().map(|chunk| &chunk[start..end]));
             for row in (0..self.m()).step_by(ROWS) {
                 let rows = row..self.m().min(row + ROWS);
-                self.compare(rows, &sources, parity, start, &mut first);
+                self.compare(rows, &sources, parity, start, &mut first)?;
             }
         }
         let found = first.into_iter().enumerate();
@@ -59,12 +59,12 @@ impl Code {
         parity: &[&[u8]],
         start: usize,
         first: &mut [Option<usize>],
-    ) {
+    ) -> Result<(), CodeError> {
         let len = sources[0].len();
         let mut scratch = [[0; BLOCK_LEN]; ROWS];
         let mut outputs = scratch.each_mut().map(|block| &mut block[..len]);
         let coefficients = &self.coefficients()[rows.start * self.k()..rows.end * self.k()];
-        self.kernel().combine(coefficients, sources, &mut outputs[..rows.len()]);
+        self.kernel().combine(coefficients, sources, &mut outputs[..rows.len()])?;
         for (row, expected) in rows.zip(outputs) {
             let found = &parity[row][start..start + len];
             if first[row].is_none() && *expected != *found {
@@ -72,5 +72,6 @@ impl Code {
                 first[row] = offset.map(|offset| start + offset);
             }
         }
+        Ok(())
     }
 }

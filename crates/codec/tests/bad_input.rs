@@ -94,6 +94,12 @@ proptest! {
         let _ = code.verify(&sources, &borrow(&chunks(outputs, &lengths)));
         let coefficients = vec![3; count(sources.len(), salts[2])];
         run(1, &lengths, |out| codec::combine_add(out[0], &coefficients, &sources));
+        let kernel = code.kernel();
+        run(1, &lengths, |out| codec::xor(out[0], delta));
+        run(1, &lengths, |out| codec::mul(out[0], 7, delta));
+        run(1, &lengths, |out| codec::mul_add(out[0], 7, delta));
+        run(outputs, &lengths, |out| kernel.combine(&coefficients, &sources, out));
+        run(outputs, &lengths, |out| kernel.combine_add(&vec![2; sources.len() * outputs], &sources, out));
         run(count(code.k(), salts[3]), &lengths, |copies| {
             let mut parity = chunks(outputs, &lengths);
             let mut sums = vec![0; count(code.n(), salts[2])];
@@ -184,6 +190,7 @@ fn every_refusal_says_what_was_wrong() {
     assert_eq!(code.encode_and_copy(&data, &mut [], &mut [&mut a, &mut b]), count("copies", 3, 0));
     assert_eq!(code.verify(&data, &[&chunk]).map(drop), count("parity chunks", 2, 1));
     assert_eq!(codec::combine_add(&mut a, &[1], &[]), count("coefficients", 0, 1));
+    assert_eq!(codec::xor(&mut a, &[1]), Err(CodeError::Length { expected: 1, found: 4 }));
     let refused = Code::of_family(Family::IsalVandermonde, 8, 6).unwrap_err().to_string();
     assert!(refused.starts_with("isal-vandermonde(8+6) is not MDS: parity rows [0, 2, 5]"), "{refused}");
 }

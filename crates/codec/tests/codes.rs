@@ -91,9 +91,9 @@ fn a_delta_gives_the_parity_of_encoding_again() {
     let mut chunks = code_word(&code, 130);
     for (changed, range) in [(0, 0..130), (4, 1..2), (2, 7..72), (2, 64..64), (3, 33..130)] {
         let delta = noise(50 + changed, range.len());
-        codec::xor(&mut chunks[changed][range.clone()], &delta);
+        codec::xor(&mut chunks[changed][range.clone()], &delta).unwrap();
         for j in 0..code.m() {
-            codec::mul_add(&mut chunks[5 + j][range.clone()], code.coefficient(j, changed), &delta);
+            codec::mul_add(&mut chunks[5 + j][range.clone()], code.coefficient(j, changed), &delta).unwrap();
         }
         let mut again = vec![vec![0; 130]; 3];
         let mut outputs: Vec<&mut [u8]> = again.iter_mut().map(Vec::as_mut_slice).collect();
@@ -109,7 +109,7 @@ fn residuals_of_any_rows_recover_each_lost_role() {
     for lost in losses(6, 3).iter().filter(|lost| !lost.is_empty()) {
         let residual = |j: usize| {
             let mut sum = vec![0; 77];
-            lost.iter().for_each(|b| codec::mul_add(&mut sum, code.coefficient(j, *b), &data[*b]));
+            lost.iter().for_each(|b| codec::mul_add(&mut sum, code.coefficient(j, *b), &data[*b]).unwrap());
             sum
         };
         for mut parities in losses(3, 3).into_iter().filter(|rows| rows.len() >= lost.len()) {

@@ -3,7 +3,7 @@
 #![cfg(unix)]
 #![allow(unsafe_code)]
 
-use codec::{Kernel, kernels};
+use codec::{Code, Family, Kernel, kernels};
 
 /// Every length from none to more than four of the widest vectors, and around a block.
 fn lengths() -> impl Iterator<Item = usize> {
@@ -76,12 +76,22 @@ fn run(kernel: Kernel, memory: &mut [Guarded], len: usize, at_end: bool) -> Vec<
     outputs.iter_mut().enumerate().for_each(|(o, output)| fill(output, 50 + o));
     let mut coefficients = [0; 15];
     fill(&mut coefficients, 77);
-    kernel.combine_add(&coefficients, &sources, &mut outputs);
-    kernel.xor(outputs[0], sources[0]);
-    kernel.mul_add(outputs[1], 0x53, sources[1]);
-    kernel.mul(outputs[2], 0x8e, sources[2]);
-    kernel.combine(&coefficients[..6], &sources, &mut outputs[3..]);
-    outputs.iter().map(|output| output.to_vec()).collect()
+    kernel.combine_add(&coefficients, &sources, &mut outputs).expect("slices of one length");
+    kernel.xor(outputs[0], sources[0]).expect("slices of one length");
+    kernel.mul_add(outputs[1], 0x53, sources[1]).expect("slices of one length");
+    kernel.mul(outputs[2], 0x8e, sources[2]).expect("slices of one length");
+    kernel.combine(&coefficients[..6], &sources, &mut outputs[3..]).expect("slices of one length");
+    let mut results: Vec<Vec<u8>> = outputs.iter().map(|output| output.to_vec()).collect();
+    if len > 0 {
+        let (parity, copies) = outputs.split_at_mut(2);
+        let code = |family| Code::of_family(family, 3, 2).map(|code| code.with_kernel(kernel));
+        code(Family::Lch).and_then(|code| code.encode(&sources, parity)).expect("equal lengths");
+        results.extend(parity.iter().map(|output| output.to_vec()));
+        let copied = code(Family::CauchyXor).and_then(|code| code.encode_and_copy(&sources, copies, parity));
+        copied.expect("equal lengths");
+        results.extend(outputs.iter().map(|output| output.to_vec()));
+    }
+    results
 }
 
 #[test]
@@ -108,12 +118,10 @@ fn no_kernel_depends_on_alignment() {
                     let mut bytes = buffer;
                     let (dst, src) = bytes.split_at_mut(512);
                     let (source, other) = (&src[offset..offset + len], &src[63 - offset..63 - offset + len]);
-                    kernel.mul_add(&mut dst[63 - offset..63 - offset + len], 0xc3, source);
-                    kernel.combine(
-                        &[7, 9],
-                        &[source, other],
-                        &mut [&mut dst[100 + offset..100 + offset + len]],
-                    );
+                    kernel.mul_add(&mut dst[63 - offset..63 - offset + len], 0xc3, source).unwrap();
+                    kernel
+                        .combine(&[7, 9], &[source, other], &mut [&mut dst[100 + offset..100 + offset + len]])
+                        .unwrap();
                     bytes
                 };
                 assert!(outcome(*kernel) == outcome(scalar()), "{kernel:?}, {len} bytes at {offset}");

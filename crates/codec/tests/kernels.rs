@@ -25,9 +25,11 @@ fn scaling_agrees_at_every_length_and_misalignment() {
                 for c in [0, 1, 2, 0x8e, 0xff] {
                     let run = |kernel: Kernel| {
                         let mut bytes = dst.clone();
-                        kernel.mul_add(&mut bytes[offset..offset + len], c, &src[3..3 + len]);
-                        kernel.xor(&mut bytes[offset..offset + len], &src[5..5 + len]);
-                        kernel.mul(&mut bytes[4200..4200 + len.min(200)], c, &src[1..1 + len.min(200)]);
+                        kernel.mul_add(&mut bytes[offset..offset + len], c, &src[3..3 + len]).unwrap();
+                        kernel.xor(&mut bytes[offset..offset + len], &src[5..5 + len]).unwrap();
+                        kernel
+                            .mul(&mut bytes[4200..4200 + len.min(200)], c, &src[1..1 + len.min(200)])
+                            .unwrap();
                         bytes
                     };
                     assert_eq!(run(*kernel), run(scalar()), "{kernel:?} len {len} offset {offset} c {c}");
@@ -42,7 +44,7 @@ fn combine(kernel: Kernel, coefficients: &[u8], sources: &[&[u8]], len: usize) -
     let guard = 37;
     let mut bytes = noise(9, coefficients.len() / sources.len() * (len + guard));
     let mut outputs: Vec<&mut [u8]> = bytes.chunks_mut(len + guard).map(|chunk| &mut chunk[..len]).collect();
-    kernel.combine(coefficients, sources, &mut outputs);
+    kernel.combine(coefficients, sources, &mut outputs).expect("slices of one length");
     bytes
 }
 
@@ -66,7 +68,7 @@ fn combinations_agree_at_every_length_and_shape() {
 fn a_combination_of_nothing_is_zero() {
     for kernel in kernels() {
         let mut output = [7; 70];
-        kernel.combine(&[], &[], &mut [&mut output]);
+        kernel.combine(&[], &[], &mut [&mut output]).unwrap();
         assert_eq!(output, [0; 70]);
     }
 }

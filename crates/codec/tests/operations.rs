@@ -57,7 +57,7 @@ fn an_update_gives_all_parities_of_encoding_again() {
         for (role, range) in [(0, 0..len), (code.k() - 1, len / 3..len / 2 + 1), (code.k() / 2, len - 1..len)]
         {
             let delta = noise(900 + role, range.len());
-            codec::xor(&mut data[role][range.clone()], &delta);
+            codec::xor(&mut data[role][range.clone()], &delta).unwrap();
             let mut parts: Vec<&mut [u8]> =
                 parity.iter_mut().map(|chunk| &mut chunk[range.clone()]).collect();
             code.update(role, &delta, &mut parts).unwrap();
@@ -72,7 +72,7 @@ fn many_products_are_added_at_once() {
         let sources: Vec<Vec<u8>> = (0..count).map(|s| noise(s, 130)).collect();
         let coefficients = noise(7, count);
         let (mut one_by_one, mut at_once) = (noise(99, 130), noise(99, 130));
-        sources.iter().zip(&coefficients).for_each(|(s, c)| codec::mul_add(&mut one_by_one, *c, s));
+        sources.iter().zip(&coefficients).for_each(|(s, c)| codec::mul_add(&mut one_by_one, *c, s).unwrap());
         codec::combine_add(&mut at_once, &coefficients, &borrow(&sources)).unwrap();
         assert_eq!(at_once, one_by_one);
     }

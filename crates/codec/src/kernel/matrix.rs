@@ -148,13 +148,18 @@ impl Matrix {
     ///
     /// # Panics
     /// Unless there is an output for each row and for each column, and a column for each source.
-    pub(crate) fn combine_and_copy(&self, mut chunks: Chunks<'_, '_, '_>) {
+    pub(crate) fn combine_and_copy(&self, chunks: Chunks<'_, '_, '_>) {
+        let past = cache::streams(self.kernel, chunks.len() * (2 * self.columns + self.rows));
+        self.combine_and_copy_as(chunks, past);
+    }
+
+    /// [`Matrix::combine_and_copy`] with everything stored through the caches, or past them where that is possible.
+    fn combine_and_copy_as(&self, mut chunks: Chunks<'_, '_, '_>, past: bool) {
         let (sources, len) = (chunks.sources(), chunks.len());
         let fits = sources.len() == self.columns && chunks.output_count() == self.rows + self.columns;
         assert!(fits, "one column for each source, one output for each row and column");
         let outputs = chunks.outputs();
         if let Some((factors, loops)) = self.factors.single() {
-            let past = cache::streams(self.kernel, len * (sources.len() + outputs.len()));
             let mode = if past { tile::COPY_STREAM } else { tile::COPY };
             // SAFETY: the loop and the factors are for so many sources and outputs, which are all of one length.
             return unsafe { loops[usize::from(mode)](factors.as_ptr(), sources, outputs, len) };
@@ -184,8 +189,57 @@ impl Matrix {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::kernel::kernels;
     use crate::{Code, Family};
+
+    /// Chunks in `buffer`, all of them misaligned by `offset`.
+    fn cut(buffer: &mut [u8], len: usize, offset: usize) -> Vec<&mut [u8]> {
+        buffer
+            .chunks_mut(len.next_multiple_of(64) + 64)
+            .map(|chunk| &mut chunk[offset..offset + len])
+            .collect()
+    }
+
+    #[test]
+    fn copies_are_copies_and_sums_are_the_same_beside_them() {
+        for (k, m) in [(1, 1), (3, 2), (6, 3), (10, 4), (5, 6), (40, 2)] {
+            for len in [1usize, 63, 64, 65, 200, 513, 5000] {
+                let room = len.next_multiple_of(64) + 64;
+                let mut data: Vec<u8> = (0..k * room).map(|i| ((i * 167) ^ (i >> 7)) as u8).collect();
+                let data: Vec<&[u8]> = cut(&mut data, len, 0).into_iter().map(|chunk| &*chunk).collect();
+                let mut expected = vec![0; m * room];
+                Code::rs(k, m).unwrap().encode(&data, &mut cut(&mut expected, len, 0)).unwrap();
+                for (kernel, past, offset) in
+                    kernels().iter().flat_map(|k| [(k, false, 0), (k, true, 0), (k, true, 5)])
+                {
+                    let matrix = Code::rs(k, m).unwrap().matrix().clone().with_kernel(*kernel);
+                    let mut found = vec![0xa5; (m + k) * room];
+                    let mut found = cut(&mut found, len, offset);
+                    matrix.combine_and_copy_as(Chunks::new(&data, &mut found).unwrap(), past);
+                    let what = format!("{kernel:?} {k}+{m} len {len} past {past} offset {offset}");
+                    assert!(found[m..].iter().zip(&data).all(|(copy, source)| copy == source), "{what}");
+                    assert!(found[..m] == cut(&mut expected, len, 0)[..], "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_without_a_share_are_not_touched() {
+        for kernel in kernels() {
+            let code = Code::lrc(12, 2, 2).unwrap().with_kernel(*kernel);
+            let delta = [0x1d; 100];
+            let mut parities = vec![vec![0x77; 100]; code.m()];
+            let mut outputs: Vec<&mut [u8]> = parities.iter_mut().map(Vec::as_mut_slice).collect();
+            code.update(3, &delta, &mut outputs).unwrap();
+            for (parity, bytes) in parities.iter().enumerate() {
+                let share = crate::gf::mul(code.coefficient(parity, 3), 0x1d);
+                assert!(bytes.iter().all(|byte| *byte == 0x77 ^ share), "{kernel:?} parity {parity}");
+            }
+            assert_eq!(code.coefficient(1, 3), 0, "the other local group");
+        }
+    }
 
     #[test]
     fn a_transform_is_weighed_again_for_every_kernel_and_never_for_other_rows() {

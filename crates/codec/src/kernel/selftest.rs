@@ -31,8 +31,8 @@ fn scales_alike(kernel: Kernel, scalar: Kernel) -> bool {
     let (src, dst) = (noise(1, LEN), noise(2, LEN));
     let run = |kernel: Kernel, c: u8| {
         let (mut sum, mut product) = (dst.clone(), dst.clone());
-        kernel.mul_add(&mut sum, c, &src);
-        kernel.mul(&mut product, c, &src);
+        kernel.mul_add(&mut sum, c, &src).expect("slices of one length");
+        kernel.mul(&mut product, c, &src).expect("slices of one length");
         (sum, product)
     };
     (0..=255).all(|c| run(kernel, c) == run(scalar, c))
@@ -44,7 +44,7 @@ fn combines_alike(kernel: Kernel, scalar: Kernel) -> bool {
     let run = |kernel: Kernel, sources: &[&[u8]], output_count: usize| {
         let coefficients = noise(99, sources.len() * output_count);
         let mut outputs = vec![vec![0xa5; LEN]; output_count];
-        kernel.combine(&coefficients, sources, &mut borrow(&mut outputs));
+        kernel.combine(&coefficients, sources, &mut borrow(&mut outputs)).expect("slices of one length");
         outputs
     };
     [(1, 1), (3, 2), (5, 3), (10, 4), (35, 6)].into_iter().all(|(source_count, output_count)| {
@@ -60,7 +60,7 @@ fn transforms_right(kernel: Kernel, scalar: Kernel) -> bool {
         let sources: Vec<&[u8]> = buffers[..k].iter().map(Vec::as_slice).collect();
         let mut expected = vec![vec![0; LEN]; m];
         let rows = Family::Lch.rows(k, m).expect("within the bounds");
-        scalar.combine(&rows, &sources, &mut borrow(&mut expected));
+        scalar.combine(&rows, &sources, &mut borrow(&mut expected)).expect("slices of one length");
         let mut found = vec![vec![0xa5; LEN]; m];
         let transform = Matrix::new(kernel, k, rows).with_transform_if_any();
         if let Ok(chunks) = Chunks::new(&sources, &mut borrow(&mut found)) {

@@ -249,7 +249,8 @@ impl Parity {
         let touched = (0..RUN_PAGES).filter(|page| pages >> page & 1 == 1);
         for (page, bytes) in touched.zip(bytes.chunks_exact(PAGE_BYTES)) {
             let byte = start + page as usize * PAGE_BYTES;
-            codec::mul_add(self.area.bytes_mut(byte, PAGE_BYTES), coefficient, bytes);
+            codec::mul_add(self.area.bytes_mut(byte, PAGE_BYTES), coefficient, bytes)
+                .expect("slices of one length");
             self.streams[at].touch_page(run * RUN_PAGES + page);
         }
         self.streams[at].run_is_in(run);

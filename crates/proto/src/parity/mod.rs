@@ -215,7 +215,8 @@ impl Parity {
         while let Some(record) = self.streams[usize::from(role.0)].pop_applicable(upto) {
             for write in &record.writes {
                 let delta = self.streams[usize::from(role.0)].known_part(write);
-                codec::mul_add(self.area.bytes_mut(write.addr.byte(), delta.len()), coefficient, delta);
+                codec::mul_add(self.area.bytes_mut(write.addr.byte(), delta.len()), coefficient, delta)
+                    .expect("slices of one length");
                 for session in self.sessions.values_mut() {
                     session.apply(role, coefficient, write);
                 }
@@ -232,7 +233,8 @@ impl Parity {
                     self.area.bytes_mut(write.addr.byte(), write.delta.len()),
                     coefficient,
                     &write.delta,
-                );
+                )
+                .expect("slices of one length");
             }
         }
     }

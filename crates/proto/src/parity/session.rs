@@ -78,7 +78,8 @@ impl Session {
         let to = (write.addr.byte() + write.delta.len()).min(end);
         if from < to {
             let delta = &write.delta[from - write.addr.byte()..to - write.addr.byte()];
-            codec::mul_add(&mut self.sum[from - start..to - start], coefficient, delta);
+            codec::mul_add(&mut self.sum[from - start..to - start], coefficient, delta)
+                .expect("slices of one length");
         }
     }
 }
@@ -171,7 +172,9 @@ impl Parity {
         let coefficient = self.coefficient(context, role);
         let session = self.sessions.get_mut(&id).expect("looked up above; applying records ends no session");
         match &page.bytes {
-            Some(bytes) => codec::mul_add(&mut session.sum, coefficient, bytes),
+            Some(bytes) => {
+                codec::mul_add(&mut session.sum, coefficient, bytes).expect("slices of one length")
+            }
             None => session.lost.insert(role),
         }
         session.gone.insert(role);

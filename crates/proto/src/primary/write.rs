@@ -245,7 +245,7 @@ impl Primary {
             slot.writers.iter().filter_map(|&seq| self.log.record(seq)).flat_map(|record| &record.writes)
         {
             if write.addr == slot.addr {
-                codec::xor(&mut image[..write.delta.len()], &write.delta);
+                codec::xor(&mut image[..write.delta.len()], &write.delta).expect("slices of one length");
             }
         }
         image

@@ -268,7 +268,8 @@ impl World {
                 for (role, primary) in members.data.iter().enumerate() {
                     let present = primary.as_ref().and_then(|primary| primary.page(*page, &mut page_bytes));
                     present.ok_or_else(|| format!("page {page} of role-{role} is absent at rest"))?;
-                    codec::mul_add(&mut sum, code.coefficient(parity.row, role), &page_bytes);
+                    codec::mul_add(&mut sum, code.coefficient(parity.row, role), &page_bytes)
+                        .expect("slices of one length");
                 }
                 parity.page(*page, &mut page_bytes);
                 if sum != page_bytes {

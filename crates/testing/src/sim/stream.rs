@@ -285,7 +285,8 @@ pub(crate) fn xor_page(out: &mut Page, page: u32, start: usize, delta: &[u8]) {
     let from = start.max(page_start);
     let to = (start + delta.len()).min(page_start + PAGE_BYTES);
     if from < to {
-        codec::xor(&mut out[from - page_start..to - page_start], &delta[from - start..to - start]);
+        codec::xor(&mut out[from - page_start..to - page_start], &delta[from - start..to - start])
+            .expect("slices of one length");
     }
 }
 

@@ -120,10 +120,10 @@ impl Look<'_> {
                 let coefficient = self.code.coefficient(parity.row, role);
                 scratch.fill(0);
                 add_kept(parity.stream(role), self.upto(loss, role), page, &mut scratch);
-                codec::mul_add(&mut sum[..], coefficient, &scratch);
+                codec::mul_add(&mut sum[..], coefficient, &scratch).expect("slices of one length");
                 if let (false, Some(primary)) = (lost.contains(&role), &self.members.data[role]) {
                     primary.page(page, &mut scratch)?;
-                    codec::mul_add(&mut sum[..], coefficient, &scratch);
+                    codec::mul_add(&mut sum[..], coefficient, &scratch).expect("slices of one length");
                 }
             }
             residuals.push(sum);
