@@ -49,7 +49,7 @@ struct Backend {
 ///
 /// # Safety
 /// There are as many outputs as the loop is for (a transform: at most), and as many more as sources if it copies them; at least one
-/// source; a factor wherever the loop wants one; all sources and outputs are at least `len` bytes long. Whoever has a [`Backend`] has a processor for it.
+/// source; one source if it is for one; a factor wherever the loop wants one; all sources and outputs are at least `len` bytes long. Whoever has a [`Backend`] has a processor for it.
 type Loop = unsafe fn(factors: *const u64, sources: &[&[u8]], outputs: &mut [&mut [u8]], len: usize);
 
 /// One way to compute in GF(2^8) on this machine.

@@ -14,6 +14,7 @@ pub(super) static SCALAR: Backend = Backend {
         [[tile::<SET>; MAX_OUTPUTS]; 2],
         [[tile::<COPY>; MAX_OUTPUTS]; 2],
         [[tile::<COPY>; MAX_OUTPUTS]; 2],
+        [[tile::<ADD>; MAX_OUTPUTS]; 2],
     ],
     transforms: None,
 };

@@ -25,15 +25,17 @@ pub(super) const ADD: u8 = 1;
 pub(super) const STREAM: u8 = 2;
 /// as [`SET`], and the sources are copied to as many further outputs;
 pub(super) const COPY: u8 = 3;
-/// as [`STREAM`], and so are the copies.
+/// as [`STREAM`], and so are the copies;
 pub(super) const COPY_STREAM: u8 = 4;
+/// as [`ADD`], of a single source.
+pub(super) const UPDATE: u8 = 5;
 
 /// The loops for tiles of one shape, by what becomes of the sums.
-pub(super) type Modes = [Loop; 5];
+pub(super) type Modes = [Loop; 6];
 
 /// The loops for tiles: by what becomes of the sums, by whether the first output is the sum of all sources (so that its factors
 /// need not be looked at), by the number of outputs less one. Copies are not counted.
-pub(super) type Tiles = [[[Loop; MAX_OUTPUTS]; 2]; 5];
+pub(super) type Tiles = [[[Loop; MAX_OUTPUTS]; 2]; 6];
 
 /// Coefficients as a back end wants them, with the loops for them.
 #[derive(Clone, Debug)]
@@ -44,8 +46,8 @@ pub(super) struct StoredFactors {
     factors: Vec<u64>,
     /// Of each band, by what becomes of the sums.
     bands: Vec<Modes>,
-    /// What adds to so many outputs, less one.
-    add: [Loop; MAX_OUTPUTS],
+    /// What adds a single source to so many outputs, less one.
+    update: [Loop; MAX_OUTPUTS],
     /// Whether any coefficient is 0, which every back end stores as 0.
     is_sparse: bool,
 }
@@ -56,7 +58,7 @@ impl StoredFactors {
         let bands = || rows.chunks((columns * MAX_OUTPUTS).max(1));
         let of_band = |band| (0..columns).flat_map(move |s| column_of(band, columns, s));
         Self {
-            add: backend.tiles[usize::from(ADD)][0],
+            update: backend.tiles[usize::from(UPDATE)][0],
             is_sparse: rows.contains(&0),
             columns,
             rows: rows.len().checked_div(columns).unwrap_or(0),
@@ -98,7 +100,7 @@ impl StoredFactors {
             // SAFETY: the loop is for so many outputs, for each there is a factor in the column, and all are of one length.
             return unsafe {
                 let factors = self.factors.as_ptr().add(column * self.rows);
-                loops[usize::from(ADD)](factors, sources, chunks.outputs(), len)
+                loops[usize::from(UPDATE)](factors, sources, chunks.outputs(), len)
             };
         }
         self.add_column_by_bands(column, chunks);
@@ -114,7 +116,7 @@ impl StoredFactors {
                 self.add_to_some(factors, sources, outputs, len);
             } else {
                 // SAFETY: as for a single band.
-                unsafe { loops[usize::from(ADD)](factors.as_ptr(), sources, outputs, len) }
+                unsafe { loops[usize::from(UPDATE)](factors.as_ptr(), sources, outputs, len) }
             }
         }
     }
@@ -126,7 +128,7 @@ impl StoredFactors {
             some.map(|(factor, output)| (*factor, &mut **output)).unzip();
         if let Some(last) = outputs.len().checked_sub(1) {
             // SAFETY: the loop is for so many outputs, each has its factor, and all are of one length.
-            unsafe { self.add[last](factors.as_ptr(), sources, &mut outputs, len) }
+            unsafe { self.update[last](factors.as_ptr(), sources, &mut outputs, len) }
         }
     }
 }
@@ -207,6 +209,7 @@ fn for_each_of_block(
             let columns = (part * MAX_SOURCES, of_part.len());
             let (factors, loops) = factors.of_tile(backend, sources.len(), rows, columns, &mut scratch);
             let mode = if part > 0 { ADD } else { mode };
+            let mode = if mode == ADD && of_part.len() == 1 { UPDATE } else { mode };
             // SAFETY: the loop is for so many outputs, for each of them and of the sources there is a factor, and all of them are
             // of that length.
             unsafe { loops[usize::from(mode)](factors.as_ptr(), of_part, outputs, len) }

@@ -287,6 +287,59 @@ pub(super) unsafe fn small_tile<V: Vector, const M: usize, const ONES: bool, con
     }
 }
 
+/// A tile of a single source, which is added to `M` outputs: the factors stay in registers.
+///
+/// # Safety
+/// That of a [`Loop`](super::Loop) for tiles of `M` outputs, of one source; the processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn update<V: Vector, const M: usize, const N: usize, const ONES: bool>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
+) {
+    // SAFETY: there is a source; it and the outputs can be accessed up to `len`, beyond which no column goes.
+    unsafe {
+        let source = sources.get_unchecked(0).as_ptr();
+        let outputs: [*mut u8; M] = std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr());
+        let factors: [V::Factor; M] = std::array::from_fn(|o| V::factor(*factors.add(o)));
+        let mut at = 0;
+        while len - at >= N * V::WIDTH {
+            update_column::<Wide<V, N>, M, ONES>(factors, source, outputs, at, Through);
+            at += N * V::WIDTH;
+        }
+        while len - at >= V::WIDTH {
+            update_column::<V, M, ONES>(factors, source, outputs, at, Through);
+            at += V::WIDTH;
+        }
+        if at < len {
+            update_column::<V, M, ONES>(factors, source, outputs, at, Part(len - at));
+        }
+    }
+}
+
+/// One vector of each output of [`update`], at position `at`.
+///
+/// # Safety
+/// What `access` touches at `at` can be accessed.
+#[inline(always)]
+unsafe fn update_column<V: Vector, const M: usize, const ONES: bool>(
+    factors: [V::Factor; M],
+    source: *const u8,
+    outputs: [*mut u8; M],
+    at: usize,
+    access: impl Access<V>,
+) {
+    // SAFETY: as promised.
+    unsafe {
+        let value = access.load(source.add(at));
+        for (o, (factor, output)) in factors.into_iter().zip(outputs).enumerate() {
+            let product = if ONES && o == 0 { value } else { value.mul(factor) };
+            access.store(access.load(output.add(at)).xor(product), output.add(at));
+        }
+    }
+}
+
 /// How a column gets at its vectors.
 pub(super) trait Access<V: Vector>: Copy {
     /// # Safety
@@ -425,7 +478,7 @@ macro_rules! backend {
         $(#[$doc])*
         pub(in crate::kernel) mod $module {
             use super::*;
-            use crate::kernel::tile::{ADD, COPY, COPY_STREAM, SET, STREAM};
+            use crate::kernel::tile::{ADD, COPY, COPY_STREAM, SET, STREAM, UPDATE};
             use crate::kernel::{Backend, Loop, transform, vector};
 
             pub(in crate::kernel) fn detect() -> Option<&'static Backend> {
@@ -441,6 +494,7 @@ macro_rules! backend {
                     [tiles::<false, { STREAM }>(), tiles::<true, { STREAM }>()],
                     [tiles::<false, { COPY }>(), tiles::<true, { COPY }>()],
                     [tiles::<false, { COPY_STREAM }>(), tiles::<true, { COPY_STREAM }>()],
+                    [tiles::<false, { UPDATE }>(), tiles::<true, { UPDATE }>()],
                 ],
                 transforms: Some([transforms::<false>(), transforms::<true>()]),
             };
@@ -472,7 +526,9 @@ macro_rules! backend {
             ) {
                 // SAFETY: the features are those of the vector, and the caller keeps to what a loop asks for.
                 unsafe {
-                    if len <= <$vector as Vector>::WIDTH && MODE != STREAM && MODE != COPY_STREAM {
+                    if MODE == UPDATE {
+                        vector::update::<$vector, M, N, ONES>(factors, sources, outputs, len);
+                    } else if len <= <$vector as Vector>::WIDTH && MODE != STREAM && MODE != COPY_STREAM {
                         vector::small_tile::<$vector, M, ONES, MODE>(factors, sources, outputs, len);
                     } else {
                         large_tile::<M, N, ONES, MODE>(factors, sources, outputs, len);
