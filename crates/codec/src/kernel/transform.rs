@@ -10,7 +10,7 @@
 use super::Backend;
 use super::matrix::Whole;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use super::vector::{Access, Part, Past, Through, Vector, Wide, head};
+use super::vector::{Access, Ahead, NEAR_LEN, Part, Past, Through, Vector, Wide, head};
 use crate::gf;
 
 /// Most points to a group: as many sums stay in registers.
@@ -101,6 +101,12 @@ pub(super) unsafe fn run<V: Vector, const P: usize, const N: usize, const STREAM
                 at += V::WIDTH;
             }
             V::fence();
+        }
+        if len * (sources.len() + count) > NEAR_LEN {
+            while len - at >= N * V::WIDTH {
+                column::<Wide<V, N>, P>(factors, sources, outputs, at, Ahead);
+                at += N * V::WIDTH;
+            }
         }
         while len - at >= N * V::WIDTH {
             column::<Wide<V, N>, P>(factors, sources, outputs, at, Through);

@@ -67,6 +67,13 @@ pub(super) unsafe trait Vector: Copy {
         unsafe { self.store(to) }
     }
 
+    /// Has the cache line at `at` brought into the first level, wherever that is.
+    ///
+    /// # Safety
+    /// See `zero`.
+    #[inline(always)]
+    unsafe fn prefetch(_at: *const u8) {}
+
     /// What was streamed is seen by other threads before what is stored from now on.
     ///
     /// # Safety
@@ -100,6 +107,11 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn mul(self, factor: Self::Factor) -> Self;
 }
 
+/// What all chunks together may take of the first cache level, of 32 KiB or more. Of larger ones, lines are asked for in advance:
+/// the processor's own prefetching follows a few streams, not one for each source.
+pub(super) const NEAR_LEN: usize = 32 << 10;
+/// How far ahead: a second-level cache answers within the time that takes.
+const AHEAD: usize = 512;
 /// The widest vector.
 const MAX_WIDTH: usize = 64;
 
@@ -146,6 +158,14 @@ unsafe impl<V: Vector, const N: usize> Vector for Wide<V, N> {
         for (i, part) in self.0.into_iter().enumerate() {
             // SAFETY: see `zero`.
             unsafe { part.stream(to.add(i * V::WIDTH)) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        for i in 0..N {
+            // SAFETY: see `zero`.
+            unsafe { V::prefetch(at.wrapping_add(i * V::WIDTH)) }
         }
     }
 
@@ -215,6 +235,12 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES:
                 at += V::WIDTH;
             }
             V::fence();
+        }
+        if len * (sources.len() + M) > NEAR_LEN {
+            while len - at >= N * V::WIDTH {
+                column::<Wide<V, N>, M, ONES, MODE>(&tile, at, Ahead);
+                at += N * V::WIDTH;
+            }
         }
         while len - at >= N * V::WIDTH {
             column::<Wide<V, N>, M, ONES, MODE>(&tile, at, Through);
@@ -367,11 +393,41 @@ impl<V: Vector> Access<V> for Through {
     }
 }
 
+/// Whole vectors, whose successors are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead;
+
+impl<V: Vector> Access<V> for Ahead {
+    #[inline(always)]
+    unsafe fn load(self, from: *const u8) -> V {
+        // SAFETY: as promised; nothing is read from where it is prefetched.
+        unsafe {
+            V::prefetch(from.wrapping_add(AHEAD));
+            V::load(from)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, value: V, to: *mut u8) {
+        // SAFETY: as promised.
+        unsafe { value.store(to) }
+    }
+}
+
 /// Whole vectors, which are stored past the caches at addresses that are multiples of their width.
 #[derive(Clone, Copy)]
 pub(super) struct Past;
 
 impl<V: Vector> Access<V> for Past {
+    #[inline(always)]
+    unsafe fn load(self, from: *const u8) -> V {
+        // SAFETY: as promised; nothing is read from where it is prefetched.
+        unsafe {
+            V::prefetch(from.wrapping_add(AHEAD));
+            V::load(from)
+        }
+    }
+
     #[inline(always)]
     unsafe fn store(self, value: V, to: *mut u8) {
         // SAFETY: as promised.

@@ -48,6 +48,12 @@ macro_rules! vector {
             }
 
             #[inline(always)]
+            unsafe fn prefetch(at: *const u8) {
+                // SAFETY: see `zero`; no address is wrong.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+            }
+
+            #[inline(always)]
             unsafe fn xor(self, other: Self) -> Self {
                 // SAFETY: see `zero`.
                 unsafe { Self(_mm256_xor_si256(self.0, other.0)) }
