@@ -4,8 +4,12 @@
 //! instructions this processor has and which agreed with the scalar back end in a self-test. A compiler that gets an
 //! instruction wrong costs speed here, never parity.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod backend;
 mod cache;
 mod calibrate;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod loops;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -49,7 +53,8 @@ struct Backend {
 ///
 /// # Safety
 /// There are as many outputs as the loop is for (a transform: at most), and as many more as sources if it copies them; at least one
-/// source; one source if it is for one; a factor wherever the loop wants one; all sources and outputs are at least `len` bytes long. Whoever has a [`Backend`] has a processor for it.
+/// source, and one only if it is for one; a factor wherever the loop wants one. All sources and outputs are at least `len` bytes
+/// long. Whoever has a [`Backend`] has a processor for it.
 type Loop = unsafe fn(factors: *const u64, sources: &[&[u8]], outputs: &mut [&mut [u8]], len: usize);
 
 /// One way to compute in GF(2^8) on this machine.

@@ -3,7 +3,8 @@
 
 use std::arch::aarch64::*;
 
-use super::vector::{Vector, backend};
+use super::backend::backend;
+use super::vector::Vector;
 use crate::gf::{COEFFICIENTS, NIBBLES};
 
 /// A register.

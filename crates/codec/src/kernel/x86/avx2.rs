@@ -5,7 +5,8 @@ use std::arch::x86_64::*;
 
 use super::MATRICES;
 use crate::gf::{COEFFICIENTS, NIBBLES};
-use crate::kernel::vector::{Vector, backend};
+use crate::kernel::backend::backend;
+use crate::kernel::vector::Vector;
 
 /// A register; products by look-ups, or by `gf2p8affineqb` with `GFNI`.
 #[derive(Clone, Copy)]

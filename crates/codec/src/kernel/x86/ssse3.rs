@@ -4,7 +4,8 @@
 use std::arch::x86_64::*;
 
 use crate::gf::{COEFFICIENTS, NIBBLES};
-use crate::kernel::vector::{Vector, backend};
+use crate::kernel::backend::backend;
+use crate::kernel::vector::Vector;
 
 /// A register.
 #[derive(Clone, Copy)]
