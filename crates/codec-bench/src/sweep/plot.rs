@@ -9,7 +9,7 @@ use crate::limits::Bound;
 
 const SIZE: (u32, u32) = (960, 600);
 /// Longest line of the caption.
-const CAPTION_LEN: usize = 130;
+const CAPTION_LEN: usize = 160;
 
 /// One side's line.
 struct Series {
