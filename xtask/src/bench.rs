@@ -1,6 +1,6 @@
-//! `cargo xtask bench codec`: takes the codec's figures anew, beside all other libraries.
+//! `cargo xtask bench`: takes the figures in `docs/benchmarks` anew.
 
-use crate::debian;
+use crate::debian::{self, Needed};
 use crate::run::Run;
 use crate::steps::PEERS_NEED;
 
@@ -16,4 +16,17 @@ pub fn codec(args: &[&str]) -> Result<(), String> {
     let sweep = ["--sweep", "all", "--out", OUT];
     let against = if args.contains(&"--against") { &[][..] } else { &["--against", AGAINST] };
     Run::cargo(&[&run[..], &sweep, against, args].concat()).show()
+}
+
+/// Builds `gestalt` and measures it beside memcached and valkey with `args` (such as `--quick`).
+pub fn peers(args: &[&str]) -> Result<(), String> {
+    debian::ensure(&[
+        Needed { file: "cc", package: "gcc" },
+        Needed { file: "make", package: "make" },
+        Needed { file: "xz", package: "xz-utils" },
+    ])?;
+    Run::cargo(&["build", "--release", "--quiet", "-p", "cli"]).show()?;
+    let program =
+        ["run", "--release", "--quiet", "-p", "testing", "--features", "processes", "--bin", "peers", "--"];
+    Run::cargo(&[&program, args].concat()).show()
 }

@@ -18,8 +18,9 @@ const USAGE: &str = "\
 usage:
   cargo xtask test [STEP…]     run all steps, or these (--list names them)
   cargo xtask test --list
-  cargo xtask measure [ARG…]   figures beside stock memcached and redis; ARGs go to the measuring program (--help)
-  cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks";
+  cargo xtask measure [ARG…]   pauses, repair, growth, memory; ARGs go to the measuring program (--help)
+  cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks
+  cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         ["test", "--list"] => list(),
         ["test", names @ ..] => test(names),
         ["measure", rest @ ..] => measure::run(rest),
+        ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "codec", rest @ ..] => bench::codec(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -5,20 +5,16 @@ use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// Clock ticks a second in `/proc/PID/stat`; 100 on every Linux that this runs on (`getconf CLK_TCK`).
-const TICKS_PER_SECOND: u64 = 100;
-
 /// User and system time that all threads of `pid` have used; none if there is no such process.
 pub fn cpu_time(pid: u32) -> Option<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command name, in parentheses, may hold blanks: the fields after it are state (3) … utime (14), stime (15).
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-    Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
+    clock_gettime(clock).ok().map(Duration::from)
 }
 
 /// CPU time of all `pids` together; those that have ended count nothing.

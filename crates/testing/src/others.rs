@@ -16,19 +16,30 @@ pub fn ensure_program(program: &str, package: &str) -> Result<(), String> {
         return Ok(());
     }
     println!("{program} is not here: installing Debian's {package}");
-    let _ = show(Command::new("apt-get").args(["update", "-qq"]));
-    show(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args([
-        "install",
-        "-y",
-        "-qq",
-        "--no-install-recommends",
-        package,
-    ]))?;
+    install(package)?;
     if is_on_path(program) {
         Ok(())
     } else {
         Err(format!("{package} is installed, but there is no {program}"))
     }
+}
+
+/// That `file` is there; installs Debian's `package` if it is not.
+///
+/// # Errors
+/// One line if it cannot be installed.
+pub fn ensure_package(file: &Path, package: &str) -> Result<(), String> {
+    if file.exists() {
+        return Ok(());
+    }
+    println!("{} is not here: installing Debian's {package}", file.display());
+    install(package)
+}
+
+fn install(package: &str) -> Result<(), String> {
+    let _ = show(Command::new("apt-get").args(["update", "-qq"]));
+    let install = ["install", "-y", "-qq", "--no-install-recommends", package];
+    show(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(install))
 }
 
 fn is_on_path(program: &str) -> bool {

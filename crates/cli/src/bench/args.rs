@@ -70,6 +70,9 @@ pub struct BenchArgs {
     /// Give up on a request after this long
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub timeout: Duration,
+    /// Also print what happened in each stretch of this length: operations a second, failures, latencies
+    #[arg(long, value_parser = duration)]
+    pub interval: Option<Duration>,
     /// Check every byte of every value read; wrong ones and missing ones are counted, and wrong ones end in exit code 4
     #[arg(long)]
     pub verify: bool,

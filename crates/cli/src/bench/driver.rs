@@ -51,6 +51,8 @@ pub struct Plan {
     pub timeout: Duration,
     /// When to stop starting operations.
     pub duration: Duration,
+    /// Length of the stretches that are counted by themselves, if any are.
+    pub interval: Option<Duration>,
     /// First version that this thread writes.
     pub version: u64,
 }
@@ -121,7 +123,7 @@ impl<'a> Driver<'a> {
         };
         let lanes = plan.lanes.iter().map(lane).collect();
         let poll = Poll::new()?;
-        let (tally, started) = (Tally::new(), Instant::now());
+        let (tally, started) = (Tally::new(plan.interval), Instant::now());
         Ok(Self {
             plan,
             source,
@@ -237,16 +239,16 @@ impl<'a> Driver<'a> {
 
     /// Gives a connection up; what it waited for has failed.
     fn lose(&mut self, index: usize, why: &str) {
+        let now = self.now_ns();
         let lane = &mut self.lanes[index];
         lane.socket = None;
-        lane.reconnect_at =
-            u64::try_from((self.started.elapsed() + RECONNECT_AFTER).as_nanos()).unwrap_or(u64::MAX);
+        lane.reconnect_at = now + RECONNECT_AFTER.as_nanos() as u64;
         if lane.in_flight.is_empty() && self.stopping == Stopping::No {
-            self.tally.failed(why);
+            self.tally.failed(now, why);
         }
         for request in lane.in_flight.drain(..) {
             if self.stopping == Stopping::No {
-                self.tally.failed(why);
+                self.tally.failed(now, why);
                 self.source.give_back(lane.target, request.key);
             }
         }
@@ -304,7 +306,7 @@ impl<'a> Driver<'a> {
             let address = self.plan.targets.addresses[lane.target];
             match Socket::connect(address, self.poll.registry(), Token(index)) {
                 Ok(socket) => lane.socket = Some(socket),
-                Err(error) => self.tally.failed(&format!("connect: {}", error.kind())),
+                Err(error) => self.tally.failed(now, &format!("connect: {}", error.kind())),
             }
         }
     }
@@ -313,7 +315,7 @@ impl<'a> Driver<'a> {
 fn settle(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answer<'_>, now: u64) {
     let latency_ns = now.saturating_sub(request.sent_ns);
     match answer {
-        Answer::Refused(words) => return tally.failed(&String::from_utf8_lossy(words)),
+        Answer::Refused(words) => return tally.failed(now, &String::from_utf8_lossy(words)),
         Answer::Miss => tally.misses += 1,
         Answer::Hit(value) => {
             if plan.checking == Checking::On && plan.values.check(value, request.key) == Verdict::Wrong {
@@ -322,5 +324,5 @@ fn settle(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answer<'_>
         }
         Answer::Stored => {}
     }
-    tally.answered(request.operation, latency_ns);
+    tally.answered(request.operation, now, latency_ns);
 }

@@ -9,12 +9,13 @@ mod socket;
 mod source;
 mod tally;
 mod targets;
+mod timeline;
 mod values;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 pub use args::BenchArgs;
 use args::{Dialect, Workload};
@@ -58,6 +59,12 @@ fn check(args: &BenchArgs) -> Result<Popularity, Exit> {
     }
     if args.protocol == Dialect::Redis && args.server.is_empty() {
         return Err(Exit::usage("--protocol redis needs --server ADDR: only Gestalt has a map"));
+    }
+    if let Some(interval) = args.interval {
+        let most = timeline::MAX_SLICES as u128;
+        if interval.is_zero() || args.duration.as_nanos() / interval.as_nanos() > most {
+            return Err(Exit::usage(format!("--interval is too short: at most {most} in --duration")));
+        }
     }
     if args.threads > args.clients {
         return Err(Exit::usage("--threads is more than --clients: each thread needs a connection"));
@@ -107,13 +114,14 @@ fn run_workload(
     };
     let plan = plan(args, workload, targets, source, format);
     let (servers_before, client_before) = cpu_now(&pids);
+    let began = SystemTime::now();
     let (tally, elapsed) = run_threads(args, workload, &plan, popularity, round).map_err(Exit::usage)?;
     let (servers_after, client_after) = cpu_now(&pids);
     let cpu = Cpu {
         servers: (!pids.is_empty()).then(|| servers_after.saturating_sub(servers_before)),
         client: client_after.saturating_sub(client_before),
     };
-    Ok(Report::new(args, workload, &tally, elapsed, &cpu))
+    Ok(Report::new(args, workload, &tally, (began, elapsed), &cpu))
 }
 
 fn cpu_now(pids: &[u32]) -> (Duration, Duration) {
@@ -142,6 +150,7 @@ fn plan(
         lanes: Vec::new(),
         depth: usize::from(args.depth),
         timeout: args.timeout,
+        interval: args.interval,
         duration: if endless { Duration::from_secs(u64::from(u32::MAX)) } else { args.duration },
         version: 0,
     }
@@ -164,7 +173,7 @@ fn run_threads(
         };
         let threads: Vec<_> = (0..args.threads).map(start).collect();
         watch(args, workload, &threads, &done);
-        let mut total = Tally::new();
+        let mut total = Tally::new(args.interval);
         let mut elapsed = Duration::ZERO;
         for thread in threads {
             let outcome =

@@ -1,13 +1,14 @@
 //! A workload's figures, as a table row and as JSON.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::args::{BenchArgs, Workload};
 use super::tally::Tally;
+use super::timeline::{Stretch, Timeline};
 use crate::output::Table;
 
 /// The figures of one workload.
@@ -23,6 +24,8 @@ pub struct Report {
     pub clients: u16,
     /// Requests in flight on each.
     pub depth: u16,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: f64,
     /// How long it ran.
     pub seconds: f64,
     /// Answered operations.
@@ -45,6 +48,9 @@ pub struct Report {
     pub server_cpu_us_per_operation: Option<f64>,
     /// CPU time of this process per operation.
     pub client_cpu_us_per_operation: Option<f64>,
+    /// What happened when, if `--interval` asks for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Stretch>,
 }
 
 /// Latencies in microseconds.
@@ -88,7 +94,13 @@ pub struct Cpu {
 
 impl Report {
     /// From the counts.
-    pub fn new(args: &BenchArgs, workload: Workload, tally: &Tally, elapsed: Duration, cpu: &Cpu) -> Self {
+    pub fn new(
+        args: &BenchArgs,
+        workload: Workload,
+        tally: &Tally,
+        (began, elapsed): (SystemTime, Duration),
+        cpu: &Cpu,
+    ) -> Self {
         let operations = tally.operations();
         let per_operation =
             |time: Duration| (operations > 0).then(|| time.as_secs_f64() * 1e6 / operations as f64);
@@ -99,6 +111,7 @@ impl Report {
             value_bytes: args.value_size.0,
             clients: args.clients,
             depth: args.depth,
+            began_unix_s: began.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             seconds,
             operations,
             operations_per_second: if seconds > 0.0 { operations as f64 / seconds } else { 0.0 },
@@ -110,6 +123,7 @@ impl Report {
             set_latency_us: Latency::of(&tally.sets),
             server_cpu_us_per_operation: cpu.servers.and_then(per_operation),
             client_cpu_us_per_operation: per_operation(cpu.client),
+            timeline: tally.timeline.as_ref().map_or_else(Vec::new, Timeline::stretches),
         }
     }
 }
@@ -135,11 +149,31 @@ pub fn render(reports: &[Report]) -> String {
     }
     let mut text = table.render();
     for report in reports {
+        text.push_str(&stretches(&report.timeline));
         for (kind, count) in &report.errors {
             text.push_str(&format!("{}: {count} x {kind}\n", report.workload));
         }
     }
     text
+}
+
+/// A run's stretches as a table of their own; nothing if there are none.
+fn stretches(timeline: &[Stretch]) -> String {
+    if timeline.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["until s", "ops/s", "failed", "p50 µs", "p99 µs", "max ms"]);
+    for stretch in timeline {
+        table.row(vec![
+            format!("{:.2}", stretch.until_s),
+            format!("{:.0}", stretch.operations_per_second),
+            stretch.failed.to_string(),
+            format!("{:.0}", stretch.p50_us),
+            format!("{:.0}", stretch.p99_us),
+            format!("{:.1}", stretch.max_us / 1000.0),
+        ]);
+    }
+    table.render()
 }
 
 fn row(report: &Report) -> Vec<String> {

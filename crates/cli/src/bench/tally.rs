@@ -1,10 +1,12 @@
 //! What is counted while a workload runs.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
 use super::protocol::Operation;
+use super::timeline::Timeline;
 
 /// Kinds of error that are told apart; everything else is one.
 const MAX_ERROR_KINDS: usize = 32;
@@ -24,25 +26,40 @@ pub struct Tally {
     pub wrong: u64,
     /// Operations without an answer, or with a refusal, by its words.
     pub errors: BTreeMap<String, u64>,
+    /// When all that was, if anybody wants to know.
+    pub timeline: Option<Timeline>,
 }
 
 impl Tally {
-    /// Nothing counted yet.
-    pub fn new() -> Self {
+    /// Nothing counted yet; also by stretches of `interval`.
+    pub fn new(interval: Option<Duration>) -> Self {
         let empty = || Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3).expect("the bounds are in order");
-        Self { gets: empty(), sets: empty(), misses: 0, wrong: 0, errors: BTreeMap::new() }
+        Self {
+            gets: empty(),
+            sets: empty(),
+            misses: 0,
+            wrong: 0,
+            errors: BTreeMap::new(),
+            timeline: interval.map(Timeline::new),
+        }
     }
 
-    /// Counts an answered operation.
-    pub fn answered(&mut self, operation: Operation, latency_ns: u64) {
+    /// Counts an operation that was answered at `at_ns` after the start.
+    pub fn answered(&mut self, operation: Operation, at_ns: u64, latency_ns: u64) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.answered(at_ns, latency_ns);
+        }
         match operation {
             Operation::Get => self.gets.saturating_record(latency_ns),
             Operation::Set => self.sets.saturating_record(latency_ns),
         }
     }
 
-    /// Counts a failed operation.
-    pub fn failed(&mut self, kind: &str) {
+    /// Counts an operation that failed at `at_ns` after the start.
+    pub fn failed(&mut self, at_ns: u64, kind: &str) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.failed(at_ns);
+        }
         let known = self.errors.len() < MAX_ERROR_KINDS || self.errors.contains_key(kind);
         *self.errors.entry(if known { kind } else { "other" }.to_owned()).or_default() += 1;
     }
@@ -58,6 +75,9 @@ impl Tally {
         self.sets.add(&other.sets).expect("all histograms have the same bounds");
         self.misses += other.misses;
         self.wrong += other.wrong;
+        if let (Some(own), Some(other)) = (&mut self.timeline, &other.timeline) {
+            own.add(other);
+        }
         for (kind, count) in &other.errors {
             *self.errors.entry(kind.clone()).or_default() += count;
         }

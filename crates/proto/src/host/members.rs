@@ -1,7 +1,6 @@
 //! Members come and go as views say.
 
 use cluster::{ClusterMap, Epoch, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time, ViewVersion};
-use codec::Code;
 use wire::message::ToCoordinator;
 
 use super::Host;
@@ -14,7 +13,7 @@ impl Host {
     /// A map: the first one, or one in which nodes or views have changed.
     pub(super) fn adopt_map(&mut self, now: Now, map: ClusterMap) {
         let Some(known) = &mut self.map else {
-            match Code::rs(map.profile.k(), map.profile.m()) {
+            match map.profile.code() {
                 Ok(code) => self.code = Some(code),
                 Err(error) => {
                     return tracing::error!(%error, profile = %map.profile, "the map's profile has no code");

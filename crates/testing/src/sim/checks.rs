@@ -76,7 +76,7 @@ impl World {
             world: self,
             view: &view,
             members: self.members(&view),
-            code: Code::rs(self.options.k, self.options.m).expect("options name a valid code"),
+            code: self.options.profile().code().expect("options name a valid code"),
             extent,
             rng: Rng::new(seed, 0),
             stats: Stats::default(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cluster::Profile;
 use proto::{Limits, Timing};
 
 use super::rng::Rng;
@@ -298,6 +299,14 @@ const CODES: [(usize, usize); 12] =
     [(1, 1), (2, 1), (3, 1), (3, 2), (3, 2), (3, 2), (4, 2), (2, 2), (2, 3), (4, 3), (1, 2), (6, 2)];
 
 impl Options {
+    /// Protection: with one data role, every other seed has copies.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        let (k, m) = (self.k as u32, self.m as u32);
+        let profile = if k == 1 && self.seed % 2 == 1 { Profile::rep(m + 1) } else { Profile::rs(k, m) };
+        profile.expect("options name a valid profile")
+    }
+
     /// A quiet cluster for a story: fixed delays, no clients, no faults, exact clocks.
     #[must_use]
     pub fn quiet(k: usize, m: usize, nodes: usize) -> Self {
@@ -802,9 +811,8 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "rs({}+{}) on {} nodes x {} shards, {} groups, {} clients{}, {}+{} keys, {} calls, phase {} ms",
-            self.k,
-            self.m,
+            "{} on {} nodes x {} shards, {} groups, {} clients{}, {}+{} keys, {} calls, phase {} ms",
+            self.profile(),
             self.nodes,
             self.shards,
             self.groups,

@@ -204,8 +204,7 @@ impl CoordinatorProcess {
     fn config(options: &Options) -> CoordinatorConfig {
         CoordinatorConfig {
             cluster: CLUSTER,
-            profile: cluster::Profile::rs(options.k as u32, options.m as u32)
-                .expect("options name a valid profile"),
+            profile: options.profile(),
             nodes: options.nodes as u16,
             shards: options.shards as u16,
             groups: options.groups as u32,

@@ -255,7 +255,7 @@ impl World {
         if view.data.iter().any(|role| role.status != RoleStatus::Full) {
             return Ok(());
         }
-        let code = codec::Code::rs(view.k(), view.m()).expect("options name a valid code");
+        let code = self.options.profile().code().expect("options name a valid code");
         let members = self.members(view);
         let mut pages: Vec<u32> =
             members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();

@@ -193,6 +193,9 @@ impl Sample for std::collections::BTreeMap<NodeId, NodeLayout> {
 
 impl Sample for Profile {
     fn sample(from: &mut Gen) -> Self {
+        if from.one_in(4) {
+            return Self::rep(1 + from.below(9) as u32).expect("within bounds");
+        }
         Self::rs(1 + from.below(32) as u32, from.below(9) as u32).expect("within bounds")
     }
 }

@@ -8,8 +8,6 @@
 mod faults;
 mod memory;
 mod recovery;
-mod servers;
-mod throughput;
 
 use std::process::ExitCode;
 
@@ -17,32 +15,23 @@ use clap::{Parser, ValueEnum};
 
 /// Measures Gestalt beside stock memcached and redis; servers are installed by apt if they are not there.
 #[derive(Parser, Clone, Debug)]
-#[command(after_help = "Example: cargo xtask measure throughput --rounds 3 --seconds 5")]
+#[command(after_help = "Example: cargo xtask measure protection --gib 1,4")]
 pub struct Arguments {
     /// What to measure; everything if nothing is named
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// Alternating rounds of the throughput part
+    /// Tries of the access part
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Seconds of each run of the throughput part
-    #[arg(long, default_value_t = 5)]
-    seconds: u32,
-    /// Keys of the throughput part
-    #[arg(long, default_value_t = 500_000)]
-    keys: u32,
-    /// Connections of the throughput part
-    #[arg(long, default_value_t = 48)]
-    clients: u32,
-    /// Requests in flight on each connection
-    #[arg(long, default_value_t = 1)]
-    depth: u32,
     /// Values of the memory part
     #[arg(long, default_value_t = 200_000)]
     values: u32,
     /// Sizes of the protection part, in GiB of values; growth and restart take the first
     #[arg(long, value_delimiter = ',', default_value = "1")]
     gib: Vec<u32>,
+    /// Connections of the load in the protection, growth and restart parts
+    #[arg(long, default_value_t = 48)]
+    clients: u32,
     /// Requests a second of the load in the protection, growth and restart parts
     #[arg(long, default_value_t = 4000)]
     rate: u32,
@@ -51,8 +40,6 @@ pub struct Arguments {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// GET, 95/5, 50/50 and SET at 1 KiB: operations a second, latency, server CPU per operation.
-    Throughput,
     /// Resident memory per stored value at 100 B, 1 KiB and 4 KiB.
     Memory,
     /// The pause that clients see when a node is killed, and when it is stopped.
@@ -73,7 +60,6 @@ fn main() -> ExitCode {
         if arguments.parts.is_empty() { Part::value_variants().to_vec() } else { arguments.parts.clone() };
     for part in parts {
         let result = match part {
-            Part::Throughput => throughput::measure(&arguments),
             Part::Memory => memory::measure(&arguments),
             Part::Pause => faults::pause(),
             Part::Access => recovery::first_access(&arguments),
