@@ -43,9 +43,9 @@ impl Timing {
         Self {
             read_lease_us: node_lease_us,
             node_lease_us,
-            stall_us: node_lease_us,
+            stall_us: node_lease_us * 2 / 5,
             heartbeat_us: node_lease_us / 5,
-            commit_delay_us: 1_000,
+            commit_delay_us: node_lease_us / 20,
             retry_us: node_lease_us / 2,
             request_deadline_us: node_lease_us * 5,
         }

@@ -352,7 +352,7 @@ impl Primary {
         let first = |peer: &ParityPeer| peer.is_silent(now, timing) && peer.complained.is_none();
         let suspicious = |peer: &ParityPeer| {
             let silence = peer.silent_since.map_or(0, |since| now.since(since));
-            silence >= 2 * timing.heartbeat_us && !peer.is_silent(now, timing)
+            silence >= timing.stall_us / 2 && !peer.is_silent(now, timing)
         };
         if !self.parities.iter().any(first) || !self.parities.iter().any(suspicious) {
             return false;

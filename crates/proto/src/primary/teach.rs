@@ -211,7 +211,7 @@ impl Primary {
     /// coordinator gives it up; the next one begins afresh.
     pub(super) fn complain_of_learners(&mut self, context: &mut Context<'_>) {
         let now = context.now.time;
-        let patience = 2 * context.timing.stall_us;
+        let patience = 2 * context.timing.node_lease_us;
         let (group, role, term, view) = (self.member.group, self.member.role, self.term, self.view.version);
         for learner in self.learners.iter_mut().filter(|learner| !learner.has_ended()) {
             if now.since(learner.moved) >= patience {

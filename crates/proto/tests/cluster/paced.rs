@@ -78,6 +78,8 @@ fn a_lesson_under_way_survives_a_pause() {
     load(&mut cluster, 1500, 0, 0);
     cluster.order(limit(64 << 10, 0));
     cluster.kill(1);
+    // Until its lease is over the lost node itself may be asked to learn what it missed.
+    cluster.advance(1500);
     let learners = |cluster: &Cluster| {
         let map = cluster.coordinator.map().unwrap();
         map.groups

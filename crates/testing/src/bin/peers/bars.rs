@@ -111,6 +111,7 @@ fn draw(plot: &Plot, text: &mut String) -> Result<(), Box<dyn std::error::Error>
         chart.draw_series(values.iter().enumerate().filter_map(bar))?.label(name).legend(key);
     }
     let mut legend = chart.configure_series_labels();
+    legend.position(SeriesLabelPosition::UpperLeft);
     legend.background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
     for (group, name) in plot.groups.iter().enumerate() {
         let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));

@@ -89,8 +89,10 @@ fn run_load(server: &Server, values: &str) -> Result<Value, String> {
 
 /// What the timeline says; `at_s` is when the fault came.
 fn assess(fault: Fault, side: Side, report: &Value, at_s: f64) -> Result<Failure, String> {
-    let timeline: Vec<Stretch> =
+    let mut timeline: Vec<Stretch> =
         serde_json::from_value(report["timeline"].clone()).map_err(|error| error.to_string())?;
+    // The last stretch is cut off by the end of the load.
+    timeline.pop();
     let count = |field: &str| report[field].as_u64().unwrap_or(0);
     let errors: BTreeMap<String, u64> =
         serde_json::from_value(report["errors"].clone()).map_err(|error| error.to_string())?;
