@@ -37,6 +37,8 @@ pub struct NodeFile {
     pub workers: Option<u16>,
     /// What to do when memory is full.
     pub evict: Option<String>,
+    /// How the system schedules the workers.
+    pub scheduling: Option<String>,
     /// Failure domain.
     pub zone: Option<String>,
     /// Silence after which a node counts as lost.
@@ -59,7 +61,7 @@ pub struct NodeFile {
     pub etcd_password_file: Option<String>,
 }
 
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 21] = [
     "cluster",
     "coordinator",
     "etcd-ca",
@@ -78,6 +80,7 @@ const KNOWN: [&str; 20] = [
     "nodes",
     "peer",
     "profile",
+    "scheduling",
     "workers",
     "zone",
 ];
@@ -111,6 +114,7 @@ impl NodeFile {
             memory: string(&table, "memory", |text| text.parse())?,
             workers: number(&table, "workers")?,
             evict: string(&table, "evict", Ok)?,
+            scheduling: string(&table, "scheduling", Ok)?,
             zone: string(&table, "zone", Ok)?,
             lease: string(&table, "lease", |text| units::duration(&text))?,
             nodes: number(&table, "nodes")?,

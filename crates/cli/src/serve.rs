@@ -16,7 +16,7 @@ use crate::kernel;
 use crate::log;
 use crate::machine;
 use crate::process::{die_with, told_to_stop};
-use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, check_lease};
+use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, Scheduling, check_lease};
 use crate::units::{Size, address, duration};
 
 const EXAMPLE: &str = "\
@@ -79,6 +79,9 @@ pub struct ServeArgs {
     /// What to do when memory is full [default: clock]
     #[arg(long, env = "GESTALT_EVICT", value_enum)]
     evict: Option<Eviction>,
+    /// How the system schedules the workers [default: batch]
+    #[arg(long, env = "GESTALT_SCHEDULING", value_enum)]
+    scheduling: Option<Scheduling>,
     /// Failure domain, for example a rack
     #[arg(long, env = "GESTALT_ZONE")]
     zone: Option<String>,
@@ -149,7 +152,8 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         peer,
         http: args.http.or(file.http).unwrap_or(local(9181)),
         memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
-        eviction: eviction(args.evict, file.evict.as_deref())?.into(),
+        eviction: choice(args.evict, "evict", file.evict.as_deref())?.into(),
+        scheduling: choice(args.scheduling, "scheduling", file.scheduling.as_deref())?.into(),
         zone: args.zone.clone().or(file.zone).unwrap_or_default(),
         timing: timing(lease),
         ..NodeConfig::with(NodeId(node), coordinator)
@@ -177,12 +181,22 @@ fn check_memory(memory: Size) -> Result<(), Exit> {
     }
 }
 
-fn eviction(flag: Option<Eviction>, file: Option<&str>) -> Result<Eviction, Exit> {
-    match (flag, file) {
-        (Some(flag), _) => Ok(flag),
-        (None, None) => Ok(Eviction::default()),
-        (None, Some(text)) => Eviction::from_str(text, false)
-            .map_err(|_| Exit::Usage(format!("key 'evict': '{text}' is not one of clock, none"))),
+/// The flag, or what the file has under `key`, or the default.
+fn choice<T: ValueEnum + Default>(flag: Option<T>, key: &str, file: Option<&str>) -> Result<T, Exit> {
+    let Some(text) = file.filter(|_| flag.is_none()) else { return Ok(flag.unwrap_or_default()) };
+    T::from_str(text, false).map_err(|_| {
+        let known = T::value_variants().iter().filter_map(T::to_possible_value);
+        let known = known.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ");
+        Exit::Usage(format!("key '{key}': '{text}' is not one of {known}"))
+    })
+}
+
+impl From<Scheduling> for server::Scheduling {
+    fn from(scheduling: Scheduling) -> Self {
+        match scheduling {
+            Scheduling::Batch => Self::Batch,
+            Scheduling::Normal => Self::Normal,
+        }
     }
 }
 

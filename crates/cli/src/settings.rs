@@ -26,6 +26,26 @@ impl Eviction {
     }
 }
 
+/// How the system schedules a node's workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Scheduling {
+    /// A worker that is woken does not push another thread off its core: where nodes share cores, messages gather into batches.
+    #[default]
+    Batch,
+    /// As any other thread: where busy programs share the workers' cores, so that a worker does not wait for the end of their slice.
+    Normal,
+}
+
+impl Scheduling {
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Batch => "batch",
+            Self::Normal => "normal",
+        }
+    }
+}
+
 /// Memory of a node.
 pub const DEFAULT_MEMORY: Size = Size(1 << 30);
 /// Silence after which a node counts as lost.

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use cluster::Profile;
 
 use crate::output::Format;
-use crate::settings::{DEFAULT_MEMORY, Eviction};
+use crate::settings::{DEFAULT_MEMORY, Eviction, Scheduling};
 use crate::units::{Size, address, duration};
 
 const EXAMPLE: &str = "\
@@ -57,6 +57,9 @@ pub struct LocalArgs {
     /// What a node does when its memory is full
     #[arg(long, env = "GESTALT_EVICT", value_enum, default_value_t)]
     pub evict: Eviction,
+    /// How the system schedules the nodes' workers
+    #[arg(long, env = "GESTALT_SCHEDULING", value_enum, default_value_t)]
+    pub scheduling: Scheduling,
     /// Silence after which a node counts as lost; a node whose process ends is known at once
     #[arg(long, env = "GESTALT_LEASE", default_value = "1s", value_parser = duration)]
     pub lease: Duration,

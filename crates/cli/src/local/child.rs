@@ -98,6 +98,7 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
         ("--memory", format!("{}B", plan.memory.0)),
         ("--workers", plan.workers.to_string()),
         ("--evict", plan.evict.name().to_owned()),
+        ("--scheduling", plan.scheduling.name().to_owned()),
         ("--lease", format!("{}us", plan.lease.as_micros())),
         ("--parent-pid", std::process::id().to_string()),
     ];

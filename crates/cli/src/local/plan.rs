@@ -8,7 +8,7 @@ use cluster::{NodeId, Profile};
 use super::args::LocalArgs;
 use crate::exit::Exit;
 use crate::machine;
-use crate::settings::{Eviction, check_lease};
+use crate::settings::{Eviction, Scheduling, check_lease};
 use crate::units::Size;
 
 /// Memory that a node needs whatever it holds.
@@ -31,6 +31,8 @@ pub struct Plan {
     pub memory: Size,
     /// What a full node does.
     pub evict: Eviction,
+    /// How the system schedules the workers.
+    pub scheduling: Scheduling,
     /// Silence after which a node counts as lost.
     pub lease: Duration,
     /// The nodes that the cluster forms with, then the spares.
@@ -68,6 +70,7 @@ impl Plan {
             groups,
             memory: args.memory,
             evict: args.evict,
+            scheduling: args.scheduling,
             lease: args.lease,
             nodes: (0..processes).map(|node| node_plan(args, node)).collect::<Result<_, _>>()?,
             spares: args.spares,
@@ -162,6 +165,7 @@ mod tests {
             groups: u32::from(nodes),
             memory: Size(memory),
             evict: Eviction::Clock,
+            scheduling: Scheduling::Batch,
             lease: Duration::from_secs(1),
             nodes: (0..nodes).map(node).collect(),
             spares: 0,
