@@ -56,6 +56,8 @@ pub struct Arguments {
 pub enum Part {
     /// Operations a second, latency and CPU of every cell, and resident memory per stored value.
     Matrix,
+    /// The same servers under YCSB, a client that others wrote.
+    Ycsb,
     /// The same load while one node, and two nodes, are killed.
     Failure,
 }

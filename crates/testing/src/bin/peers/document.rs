@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cells::Cell;
+use crate::cells::{Cell, Workload};
 use crate::side::Side;
 use crate::spread::Spread;
 
@@ -14,6 +14,7 @@ const FILE: &str = "peers.json";
 
 /// The document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Document {
     /// The processor, its cores, the kernel.
     pub machine: String,
@@ -27,6 +28,7 @@ pub struct Document {
     pub memory: Vec<Memory>,
     /// CPU time of each side's processes while nobody asks, in thousandths of a core.
     pub idle_millicores: BTreeMap<Side, f64>,
+    pub crosschecks: Vec<Crosscheck>,
     pub failures: Vec<Failure>,
 }
 
@@ -65,6 +67,22 @@ pub struct Memory {
     /// How many were stored.
     pub values: u32,
     pub bytes: BTreeMap<Side, f64>,
+}
+
+/// What YCSB saw: values of 1 KiB, zipf.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Crosscheck {
+    pub workload: Workload,
+    pub sides: BTreeMap<Side, CrosscheckFigures>,
+}
+
+/// One side's figures under YCSB. Latencies are those of reads, or of writes where there are more of them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct CrosscheckFigures {
+    pub kops: Spread,
+    pub p50_us: Spread,
+    pub p99_us: Spread,
+    pub cpu_us: Spread,
 }
 
 /// A load during which nodes are killed.
@@ -158,7 +176,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells::{Distribution, Workload};
+    use crate::cells::Distribution;
 
     #[test]
     fn what_is_written_can_be_read() {

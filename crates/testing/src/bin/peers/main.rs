@@ -6,6 +6,7 @@
 mod arguments;
 mod bars;
 mod cells;
+mod crosscheck;
 mod document;
 mod failure;
 mod lines;
@@ -39,6 +40,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     for part in arguments.parts() {
         match part {
             Part::Matrix => matrix::measure(arguments, &mut document)?,
+            Part::Ycsb => crosscheck::measure(arguments, &mut document)?,
             Part::Failure => failure::measure(arguments, &mut document)?,
         }
         // After each part: the next one may fail.

@@ -1,6 +1,7 @@
 //! Every cell of the matrix: all sides take turns in each round, each round begins with another one.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -74,9 +75,9 @@ impl Servers {
         let mut memory = Memory { value, values, bytes: BTreeMap::new() };
         for &side in sides {
             let setup = side.setup();
-            if !servers.contains_key(&setup) {
+            if let Entry::Vacant(place) = servers.entry(setup) {
                 let (server, bytes) = start_loaded(setup, value, values)?;
-                servers.insert(setup, server);
+                place.insert(server);
                 memory
                     .bytes
                     .extend(sides.iter().filter(|other| other.setup() == setup).map(|&other| (other, bytes)));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cells::{Cell, Distribution, Workload, size};
-use crate::document::{Document, Failure, Figures, Measured};
+use crate::document::{Crosscheck, Document, Failure, Figures, Measured};
 use crate::side::Side;
 
 /// What is above the tables.
@@ -27,6 +27,7 @@ pub fn render(document: &Document) -> String {
     page.push_str("![latency](peers-latency-one-connection.svg)\n\n");
     memory(document, &mut page);
     cocytus(document, &mut page);
+    crosschecks(document, &mut page);
     failures(document, &mut page);
     everything(document, &mut page);
     page
@@ -169,6 +170,27 @@ fn cocytus(document: &Document, page: &mut String) {
          of ones; so the difference is what coding costs and saves. Memory is above, recovery below.\n\n",
     );
     table(page, &header("read/write", document, &sides), &rows);
+}
+
+fn crosschecks(document: &Document, page: &mut String) {
+    if document.crosschecks.is_empty() {
+        return;
+    }
+    page.push_str(
+        "## Under YCSB\n\nYCSB 0.17 with xmemcached and Jedis, 32 threads, values of 1 KiB, zipf. It knows no map: each of its threads asks one node of \
+         Gestalt, which passes most requests on. The client takes most of the machine. kops/s \\| p50 / p99 µs \\| server CPU µs/op.\n\n",
+    );
+    let sides: Vec<Side> = document.names.keys().copied().collect();
+    let row = |crosscheck: &Crosscheck| {
+        let cell = |side: &Side| {
+            crosscheck.sides.get(side).map_or("-".to_owned(), |f| {
+                let [kops, p50, p99, cpu] = [f.kops, f.p50_us, f.p99_us, f.cpu_us].map(|spread| short(spread.median));
+                format!("{kops} \\| {p50} / {p99} \\| {cpu}")
+            })
+        };
+        std::iter::once(crosscheck.workload.title().to_owned()).chain(sides.iter().map(cell)).collect()
+    };
+    table(page, &header("", document, &sides), &document.crosschecks.iter().map(row).collect::<Vec<Vec<_>>>());
 }
 
 fn failures(document: &Document, page: &mut String) {
