@@ -121,9 +121,22 @@ pub fn read(command: &mut Command) -> Result<String, String> {
 /// # Errors
 /// One line if it cannot be run or fails, with what it complained about.
 pub fn filter(command: &mut Command, input: &Path) -> Result<String, String> {
-    println!("$ {} < {}", spelt(command), input.display());
     let source = fs::File::open(input).map_err(|error| format!("{}: {error}", input.display()))?;
-    let output = command.stdin(source).output().map_err(|error| format!("{}: {error}", spelt(command)))?;
+    println!("$ {} < {}", spelt(command), input.display());
+    capture(command.stdin(source))
+}
+
+/// Runs a command for its standard output, which is not shown.
+///
+/// # Errors
+/// One line if it cannot be run or fails, with what it complained about.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    println!("$ {}", spelt(command));
+    capture(command.stdin(Stdio::null()))
+}
+
+fn capture(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", spelt(command)))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
