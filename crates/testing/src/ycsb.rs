@@ -96,12 +96,16 @@ pub enum Extent {
     Time(Duration),
 }
 
+/// Where only the time is bounded: no number at all would be none.
+const MOST_OPERATIONS: i32 = i32::MAX;
+
 /// Writes all records of `workload`.
 ///
 /// # Errors
 /// One line if YCSB cannot be built or run, or says nothing of what it did. What failed at the servers is in the report.
 pub fn load(target: &Target, workload: &Workload) -> Result<Report, String> {
-    client(target, workload, &["-load"])
+    // YCSB wants the number of operations here, too, and does none of them.
+    client(target, workload, &["-load", "-p", "operationcount=0"])
 }
 
 /// Runs `workload` on what was loaded.
@@ -109,17 +113,15 @@ pub fn load(target: &Target, workload: &Workload) -> Result<Report, String> {
 /// # Errors
 /// As [`load`].
 pub fn run(target: &Target, workload: &Workload, extent: Extent) -> Result<Report, String> {
-    let (operations, seconds) = match extent {
-        Extent::Operations(count) => (count, 0),
-        // 0 operations are without end.
-        Extent::Time(time) => (0, time.as_secs().max(1)),
+    let bound = match extent {
+        Extent::Operations(count) => vec![format!("operationcount={count}")],
+        Extent::Time(time) => {
+            let seconds = time.as_secs().max(1);
+            vec![format!("operationcount={MOST_OPERATIONS}"), format!("maxexecutiontime={seconds}")]
+        }
     };
-    let operations = format!("operationcount={operations}");
-    let seconds = format!("maxexecutiontime={seconds}");
-    let mut args = vec!["-t", "-p", &operations];
-    if seconds != "maxexecutiontime=0" {
-        args.extend(["-p", &seconds]);
-    }
+    let mut args = vec!["-t"];
+    bound.iter().for_each(|property| args.extend(["-p", property]));
     client(target, workload, &args)
 }
 

@@ -67,8 +67,10 @@ impl Report {
             else {
                 continue;
             };
-            let value = value.trim().parse().map_err(|_| format!("YCSB printed a strange line: {line}"))?;
-            report.take(section, name, value);
+            let value: f64 =
+                value.trim().parse().map_err(|_| format!("YCSB printed a strange line: {line}"))?;
+            // The mean of nothing is not a number there.
+            report.take(section, name, if value.is_nan() { 0.0 } else { value });
         }
         if report.operations.is_empty() {
             return Err("YCSB has carried out no operation: is the server there?".to_owned());
@@ -123,6 +125,7 @@ mod tests {
 [READ], Return=OK, 2539
 [READ], Return=NOT_FOUND, 3
 [CLEANUP], Operations, 4
+[VERIFY], AverageLatency(us), NaN
 [VERIFY], Return=UNEXPECTED_STATE, 929
 ";
 
@@ -133,6 +136,7 @@ mod tests {
         assert_eq!(report.operations.len(), 2);
         let read = &report.operations["READ"];
         assert_eq!((read.count(), read.failed(), report.failed()), (2542, 3, 932));
+        assert_eq!(report.operations["VERIFY"].mean_us, 0.0);
         assert_eq!((read.p50_us, read.p99_us, read.p999_us, read.max_us), (233.0, 4847.0, 8487.0, 18943.0));
     }
 

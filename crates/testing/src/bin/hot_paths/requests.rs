@@ -1,7 +1,5 @@
 //! Requests on their way through the nodes: what the primary does before and after its parities, and what a parity does.
 
-use cluster::NodeId;
-
 use crate::cluster::{Cluster, Places};
 use crate::data::{self, Dialect};
 use crate::{BATCH, Path, counted};
@@ -87,7 +85,8 @@ struct Bench {
     places: Places,
     keys: Vec<String>,
     frames: Vec<u8>,
-    acks: Vec<(NodeId, Vec<u8>)>,
+    /// Of each parity.
+    acks: Vec<Vec<u8>>,
     replies: Vec<u8>,
 }
 
@@ -130,7 +129,8 @@ impl Bench {
     fn new(value_len: usize) -> Self {
         let cluster = Cluster::form();
         let (places, keys) = (cluster.places(), cluster.keys(KEYS));
-        let (frames, acks, replies) = (Vec::new(), Vec::new(), Vec::new());
+        let acks = vec![Vec::new(); places.parities.len()];
+        let (frames, replies) = (Vec::new(), Vec::new());
         let mut bench = Self { cluster, places, keys, frames, acks, replies };
         bench.warm_up(value_len);
         bench
@@ -176,29 +176,30 @@ impl Bench {
             self.primary().client_reads(now, command);
             self.primary().pump(now);
         });
-        let mut acks = std::mem::take(&mut self.acks);
-        acks.clear();
-        for (at, id) in self.places.parities.iter().enumerate() {
-            let parity = self.cluster.node(*id);
-            self.cluster.node(self.places.primary).take_frames(*id, &mut self.frames);
-            assert!(!self.frames.is_empty(), "the record goes to every parity at once");
-            stage(part == Part::Parity && at == 0, || {
-                parity.peer_reads(now, self.places.primary, &self.frames).expect("a primary sends frames");
-                parity.pump(now);
-            });
-            let mut ack = Vec::new();
-            parity.take_frames(self.places.primary, &mut ack);
-            assert!(!ack.is_empty(), "it is acknowledged at once");
-            acks.push((*id, ack));
-        }
+        self.pass_parities(part == Part::Parity);
         stage(part == Part::Acks, || {
-            for (id, ack) in &acks {
+            for (id, ack) in self.places.parities.iter().zip(&self.acks) {
                 self.primary().peer_reads(now, *id, ack).expect("a parity sends frames");
             }
             self.primary().pump(now);
         });
-        self.acks = acks;
         self.check(expected);
+    }
+
+    /// The primary's frames go to the parities, and `acks` are what they answer. What the first of them does may count.
+    fn pass_parities(&mut self, counts: bool) {
+        let Self { cluster, places, frames, acks, .. } = self;
+        for (at, (id, ack)) in places.parities.iter().zip(acks).enumerate() {
+            cluster.node(places.primary).take_frames(*id, frames);
+            assert!(!frames.is_empty(), "the record goes to every parity at once");
+            let parity = cluster.node(*id);
+            stage(counts && at == 0, || {
+                parity.peer_reads(cluster.now, places.primary, frames).expect("a primary sends frames");
+                parity.pump(cluster.now);
+            });
+            parity.take_frames(places.primary, ack);
+            assert!(!ack.is_empty(), "it is acknowledged at once");
+        }
     }
 
     /// The client has been answered with this, and nothing else.
