@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::local_cluster::others_dir;
-use crate::others::{ensure_program, output, show};
+use crate::others::{ensure_program, outputs, show};
 
 pub use report::{Operation, Report};
 
@@ -96,6 +96,9 @@ pub enum Extent {
     Time(Duration),
 }
 
+/// How the lines begin in which our bindings and YCSB say what went wrong, and how many of them are passed on.
+const COMPLAINTS: [&str; 2] = ["failed: ", "site.ycsb.DBException: "];
+const MOST_COMPLAINTS: usize = 5;
 /// Where only the time is bounded: no number at all would be none.
 const MOST_OPERATIONS: i32 = i32::MAX;
 
@@ -134,7 +137,10 @@ fn client(target: &Target, workload: &Workload, phase: &[&str]) -> Result<Report
     for (name, value) in target.properties().into_iter().chain(workload.properties()) {
         java.args(["-p", &format!("{name}={value}")]);
     }
-    Report::parse(&output(&mut java)?)
+    let (printed, complaints) = outputs(&mut java)?;
+    let told = complaints.lines().filter(|line| COMPLAINTS.iter().any(|begin| line.starts_with(begin)));
+    told.take(MOST_COMPLAINTS).for_each(|line| println!("{line}"));
+    Report::parse(&printed)
 }
 
 impl Target {

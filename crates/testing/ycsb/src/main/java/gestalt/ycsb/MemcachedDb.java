@@ -1,6 +1,8 @@
 package gestalt.ycsb;
 
 import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.util.List;
 import net.rubyeye.xmemcached.MemcachedClient;
 import net.rubyeye.xmemcached.XMemcachedClientBuilder;
 import net.rubyeye.xmemcached.transcoders.CachedData;
@@ -16,7 +18,8 @@ public final class MemcachedDb extends RawValueDb {
 
   @Override
   public void init() throws DBException {
-    XMemcachedClientBuilder builder = new XMemcachedClientBuilder(Settings.hosts(getProperties()));
+    List<InetSocketAddress> hosts = Settings.hosts(getProperties());
+    XMemcachedClientBuilder builder = new XMemcachedClientBuilder(hosts);
     builder.setOpTimeout(Settings.TIMEOUT_MS);
     builder.setSelectorPoolSize(1);
     builder.getConfiguration().setStatisticsServer(false);
@@ -24,6 +27,11 @@ public final class MemcachedDb extends RawValueDb {
       client = builder.build();
     } catch (IOException error) {
       throw new DBException(error);
+    }
+    // It is content with fewer hosts, or none, and would go on trying.
+    if (client.getAvailableServers().size() < hosts.size()) {
+      cleanup();
+      throw new DBException("not all of " + hosts + " can be reached");
     }
     client.setEnableHeartBeat(false);
     // One operation at a time: there is nothing to merge.
