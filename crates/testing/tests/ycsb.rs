@@ -19,11 +19,11 @@ const WORKLOAD: Workload = Workload {
 
 /// Loads, updates and reads; everything must succeed.
 fn serves(target: &Target) {
-    let loaded = ycsb::load(target, &WORKLOAD).unwrap();
+    let loaded = ycsb::load(target, &WORKLOAD).expect("YCSB runs");
     let inserts = &loaded.operations["INSERT"];
     assert_eq!((inserts.count(), loaded.failed()), (RECORDS.into(), 0), "{loaded:?}");
 
-    let run = ycsb::run(target, &WORKLOAD, Extent::Operations(OPERATIONS)).unwrap();
+    let run = ycsb::run(target, &WORKLOAD, Extent::Operations(OPERATIONS)).expect("YCSB runs");
     let (reads, updates) = (&run.operations["READ"], &run.operations["UPDATE"]);
     assert_eq!((reads.count() + updates.count(), run.failed()), (OPERATIONS.into(), 0), "{run:?}");
     assert_eq!(run.operations["VERIFY"].count(), reads.count(), "every read is compared");
