@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod bench;
+mod counts;
 mod debian;
 mod measure;
 mod run;
@@ -20,7 +21,9 @@ usage:
   cargo xtask test --list
   cargo xtask measure [ARG…]   pauses, repair, growth, memory; ARGs go to the measuring program (--help)
   cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks
-  cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)";
+  cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)
+  cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
+  cargo xtask bench counts --save     the same, which are then the ones to commit";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         ["measure", rest @ ..] => measure::run(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "codec", rest @ ..] => bench::codec(rest),
+        ["bench", "counts", rest @ ..] => counts::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -1,5 +1,6 @@
 //! Runs programs, shows what is run, and says what failed.
 
+use std::path::Path;
 use std::process::Command;
 
 /// A command to be run from the workspace's root.
@@ -31,6 +32,18 @@ impl Run {
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self.text = format!("{name}='{value}' {}", self.text);
+        self
+    }
+
+    /// In another directory.
+    pub fn within(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Without the environment variables of this process.
+    pub fn without_environment(mut self) -> Self {
+        self.command.env_clear();
         self
     }
 

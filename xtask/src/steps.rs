@@ -39,7 +39,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "etcd", about: "a cluster whose map lives in a real etcd, which is hurt too", run: etcd },
     Step {
         name: "conformance",
-        about: "clients and suites that others wrote, against a real cluster; their history checker against ours",
+        about: "clients, suites and a load generator that others wrote, against a real cluster; their history checker against ours",
         run: conformance,
     },
     Step {
@@ -61,7 +61,7 @@ fn format() -> Result<(), String> {
 /// The peers' features build others' C libraries: their own step does that. So the crates that have such features are checked
 /// without them here.
 fn clippy() -> Result<(), String> {
-    let features = ["--features", "testing/processes,testing/planted-bugs"];
+    let features = ["--features", "testing/processes,testing/planted-bugs,testing/hot-paths"];
     let what = [&["clippy", "--workspace", "--all-targets"], &features[..]].concat();
     Run::cargo(&[&what[..], &["--", "-D", "warnings"]].concat()).show()
 }
@@ -71,7 +71,7 @@ fn docs() -> Result<(), String> {
 }
 
 fn unit() -> Result<(), String> {
-    Run::cargo(&["test", "--workspace", "--quiet"]).show()
+    Run::cargo(&["test", "--workspace", "--features", "testing/hot-paths", "--quiet"]).show()
 }
 
 /// ISA-L is built from the sources in the crate `isal-sys`, Jerasure is Debian's.
@@ -156,7 +156,7 @@ fn etcd() -> Result<(), String> {
 }
 
 fn conformance() -> Result<(), String> {
-    with_processes(&["conformance", "porcupine"])
+    with_processes(&["conformance", "porcupine", "ycsb"])
 }
 
 fn chaos() -> Result<(), String> {

@@ -45,12 +45,12 @@ pub(crate) struct Connection {
 
 /// What a connection holds.
 pub(crate) struct State {
-    /// None once the connection has ended.
+    /// None once the connection has ended, and if it never had one.
     socket: Option<OwnedWriteHalf>,
     pub input: BytesMut,
     pub parser: Parser,
     pub output: Vec<u8>,
-    sent: usize,
+    pub sent: usize,
     pub replies: ReplyQueue,
     /// A command that had to wait.
     pub work: Option<Work>,
@@ -96,9 +96,10 @@ pub(crate) struct Times {
 }
 
 impl Connection {
-    fn new(id: u64, socket: OwnedWriteHalf, now: Time) -> Self {
+    /// Without a socket nothing is sent.
+    pub(crate) fn new(id: u64, socket: Option<OwnedWriteHalf>, now: Time) -> Self {
         let state = State {
-            socket: Some(socket),
+            socket,
             input: BytesMut::new(),
             parser: Parser::default(),
             output: Vec::new(),
@@ -187,7 +188,7 @@ impl Connection {
     }
 
     /// Prints what is due and gives it to the socket.
-    fn send(&self, worker: &Worker, state: &mut State) {
+    pub(crate) fn send(&self, worker: &Worker, state: &mut State) {
         worker.pool.lend_output(&mut state.output);
         state.replies.drain(&mut state.output);
         let end = state.replies.sendable(&state.output);
@@ -272,7 +273,7 @@ impl State {
     }
 
     /// Gives back the output that has been sent.
-    fn tidy_output(&mut self, worker: &Worker) {
+    pub(crate) fn tidy_output(&mut self, worker: &Worker) {
         let unsent = self.output_len();
         if unsent == 0 || self.sent > unsent {
             self.replies.sent(self.sent);
@@ -304,7 +305,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream) {
     let (mut reader, writer) = stream.into_split();
     let now = worker.clock.time();
     let id = worker.next_connection_id();
-    let connection = Rc::new(Connection::new(id, writer, now));
+    let connection = Rc::new(Connection::new(id, Some(writer), now));
     let place = worker.connections.borrow_mut().insert(Rc::clone(&connection));
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();

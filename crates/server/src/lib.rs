@@ -17,6 +17,8 @@
 
 mod accept;
 mod admin;
+#[cfg(feature = "bare")]
+mod bare;
 mod buffers;
 mod clock;
 mod commands;
@@ -54,6 +56,8 @@ mod status;
 mod waker;
 mod worker;
 
+#[cfg(feature = "bare")]
+pub use bare::Bare;
 pub use config::{CoordinatorAddress, CoordinatorServerConfig, NodeConfig};
 pub use coordinator_server::{CoordinatorHandle, CoordinatorServer, CoordinatorStatus};
 pub use elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};

@@ -71,7 +71,7 @@ impl Node {
 }
 
 /// The two ends of a worker's queues.
-fn worker_ends(
+pub(crate) fn worker_ends(
     crossings: (Crossings, mpsc::UnboundedReceiver<crate::crossings::Batch>),
 ) -> (WorkerFace, Inbox) {
     let (errands, errand_inbox) = mpsc::channel(ERRAND_QUEUE);

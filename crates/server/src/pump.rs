@@ -10,9 +10,10 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use cluster::Time;
+use cluster::{NodeId, Time};
 use proto::{Action, Now};
 use tokio::time::Sleep;
+use wire::message::PeerMessage;
 
 use crate::waker::WakerCell;
 use crate::worker::Worker;
@@ -34,6 +35,11 @@ impl Pump {
             self.waker.wake();
         }
     }
+
+    /// Whether something has changed since the last time.
+    pub(crate) fn take(&self) -> bool {
+        self.wanted.take()
+    }
 }
 
 /// Pumps whenever something has changed or a timer is due, for ever.
@@ -45,7 +51,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let now = worker.clock.now();
         worker.face().pulse.store(now.time.0, Ordering::Relaxed);
         let due = timer.is_elapsed() || armed <= now.time;
-        if worker.pump.wanted.take() | due {
+        if worker.pump.take() | due {
             cycle(&worker, now, due);
             if due {
                 armed = Time(0);
@@ -60,13 +66,14 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 /// Asks the host for everything that is to be done, and does it.
 fn cycle(worker: &Worker, now: Now, due: bool) {
     worker.counters.pumps.inc();
-    ask(worker, now, due);
+    ask(worker, now, due, |to, message| worker.links.push(worker, to, message));
     worker.links.write(worker);
     worker.crossings.flush();
     worker.deliver();
 }
 
-fn ask(worker: &Worker, now: Now, due: bool) {
+/// Asks the host for everything that is to be done, and does it but for writing; messages to peers go to `send`.
+pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(NodeId, PeerMessage)) {
     let mut host = worker.host.borrow_mut();
     if due || host.next_deadline() <= now.time {
         host.tick(now);
@@ -74,7 +81,7 @@ fn ask(worker: &Worker, now: Now, due: bool) {
     host.flush(now);
     while let Some(action) = host.poll_action() {
         match action {
-            Action::Send { to, message } => worker.links.push(worker, to, message),
+            Action::Send { to, message } => send(to, message),
             Action::Reply { token, outcome } => worker.reply(token, outcome),
             // A full queue is like a lost connection: the protocol asks again.
             Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),

@@ -102,7 +102,7 @@ pub(crate) fn run(runtime: &LocalRuntime, shard: u16, shared: Arc<Shared>, inbox
 }
 
 impl Worker {
-    fn new(shard: u16, shared: Arc<Shared>, crossings: Crossings) -> Self {
+    pub(crate) fn new(shard: u16, shared: Arc<Shared>, crossings: Crossings) -> Self {
         let config = &shared.config;
         let host = Host::new(HostConfig {
             host: shared.host,

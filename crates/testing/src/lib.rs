@@ -13,3 +13,4 @@ pub mod recorder;
 pub mod served_cluster;
 pub mod servers;
 pub mod sim;
+pub mod ycsb;

@@ -121,13 +121,26 @@ pub fn read(command: &mut Command) -> Result<String, String> {
 /// # Errors
 /// One line if it cannot be run or fails, with what it complained about.
 pub fn filter(command: &mut Command, input: &Path) -> Result<String, String> {
-    println!("$ {} < {}", spelt(command), input.display());
     let source = fs::File::open(input).map_err(|error| format!("{}: {error}", input.display()))?;
-    let output = command.stdin(source).output().map_err(|error| format!("{}: {error}", spelt(command)))?;
+    println!("$ {} < {}", spelt(command), input.display());
+    capture(command.stdin(source)).map(|(output, _)| output)
+}
+
+/// Runs a command for its standard output and standard error, which are not shown.
+///
+/// # Errors
+/// One line if it cannot be run or fails, with what it complained about.
+pub fn outputs(command: &mut Command) -> Result<(String, String), String> {
+    println!("$ {}", spelt(command));
+    capture(command.stdin(Stdio::null()))
+}
+
+fn capture(command: &mut Command) -> Result<(String, String), String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", spelt(command)))?;
+    let [text, complaint] = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        return Ok((text, complaint));
     }
-    let complaint = String::from_utf8_lossy(&output.stderr);
     Err(format!("`{}` failed: {}: {}", spelt(command), output.status, complaint.trim_end()))
 }
 

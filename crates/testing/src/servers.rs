@@ -1,5 +1,6 @@
 //! Servers that are compared: Gestalt under several profiles, stock memcached, valkey (or redis), each on free ports of the
 //! loopback and killed when dropped.
+#![allow(clippy::disallowed_methods)] // Real processes take real time.
 
 use std::ffi::OsStr;
 use std::fs;
