@@ -36,7 +36,9 @@ pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), Str
         document.names.insert(side, format!("{name}{}", side.suffix()));
     }
     document.crosschecks.clear();
-    for (kind, mix) in [(Workload::C, Mix::C), (Workload::B, Mix::B), (Workload::A, Mix::A), (Workload::Set, Mix::Writes)] {
+    for (kind, mix) in
+        [(Workload::C, Mix::C), (Workload::B, Mix::B), (Workload::A, Mix::A), (Workload::Set, Mix::Writes)]
+    {
         let sides = sides.iter().copied().filter(|side| side.runs(kind));
         let mut runs: BTreeMap<Side, Vec<CrosscheckRun>> = BTreeMap::new();
         for _ in 0..ROUNDS {
@@ -87,7 +89,8 @@ fn run(side: Side, server: &Server, mix: Mix) -> Result<CrosscheckRun, String> {
     refuse_failures(side, &report)?;
     let count: u64 = report.operations.values().map(ycsb::Operation::count).sum();
     // Of the operation of which there are more.
-    let usual = report.operations.values().max_by_key(|operation| operation.count()).cloned().unwrap_or_default();
+    let usual =
+        report.operations.values().max_by_key(|operation| operation.count()).cloned().unwrap_or_default();
     Ok(CrosscheckRun {
         kops: report.ops_per_second / 1000.0,
         p50_us: usual.p50_us,

@@ -184,13 +184,18 @@ fn crosschecks(document: &Document, page: &mut String) {
     let row = |crosscheck: &Crosscheck| {
         let cell = |side: &Side| {
             crosscheck.sides.get(side).map_or("-".to_owned(), |f| {
-                let [kops, p50, p99, cpu] = [f.kops, f.p50_us, f.p99_us, f.cpu_us].map(|spread| short(spread.median));
+                let [kops, p50, p99, cpu] =
+                    [f.kops, f.p50_us, f.p99_us, f.cpu_us].map(|spread| short(spread.median));
                 format!("{kops} \\| {p50} / {p99} \\| {cpu}")
             })
         };
         std::iter::once(crosscheck.workload.title().to_owned()).chain(sides.iter().map(cell)).collect()
     };
-    table(page, &header("", document, &sides), &document.crosschecks.iter().map(row).collect::<Vec<Vec<_>>>());
+    table(
+        page,
+        &header("", document, &sides),
+        &document.crosschecks.iter().map(row).collect::<Vec<Vec<_>>>(),
+    );
 }
 
 fn failures(document: &Document, page: &mut String) {
