@@ -144,18 +144,21 @@ impl Bare {
 
     /// Time has passed: one cycle of the pump in any case.
     pub fn tick(&self, now: Now) {
-        self.worker.pump.request();
-        self.pump(now);
+        self.worker.pump.take();
+        self.cycle(now, true);
     }
 
     /// One cycle of the pump, if something has changed. What it has for peers is encoded, what it has for the client is
     /// printed.
     pub fn pump(&self, now: Now) {
-        if !self.worker.pump.take() {
-            return;
+        if self.worker.pump.take() {
+            self.cycle(now, false);
         }
+    }
+
+    fn cycle(&self, now: Now, due: bool) {
         let mut links = self.links.borrow_mut();
-        pump::ask(&self.worker, now, false, |to, message| {
+        pump::ask(&self.worker, now, due, |to, message| {
             if let Some(link) = links.get_mut(&to) {
                 // What does not fit into a frame is dropped, as by a link.
                 let _ = link.encoder.encode(&message, &mut link.out);

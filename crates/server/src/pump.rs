@@ -46,17 +46,20 @@ impl Pump {
 pub(crate) async fn run(worker: Rc<Worker>) {
     let mut timer = pin!(tokio::time::sleep(std::time::Duration::ZERO));
     let mut armed = Time(0);
+    // The host's next deadline as of the last cycle. What has come in since may have brought it forward; this cycle finds out.
+    let mut deadline = Time(0);
     poll_fn(|cx| {
         worker.pump.waker.register(cx);
         let now = worker.clock.now();
         worker.face().pulse.store(now.time.0, Ordering::Relaxed);
         let due = timer.is_elapsed() || armed <= now.time;
         if worker.pump.take() | due {
-            cycle(&worker, now, due);
+            cycle(&worker, now, due || deadline <= now.time);
             if due {
                 armed = Time(0);
             }
-            arm(&worker, now.time, &mut armed, timer.as_mut(), cx);
+            deadline = worker.host.borrow().next_deadline();
+            arm(&worker, now.time, deadline, &mut armed, timer.as_mut(), cx);
         }
         Poll::<()>::Pending
     })
@@ -75,7 +78,7 @@ fn cycle(worker: &Worker, now: Now, due: bool) {
 /// Asks the host for everything that is to be done, and does it but for writing; messages to peers go to `send`.
 pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(NodeId, PeerMessage)) {
     let mut host = worker.host.borrow_mut();
-    if due || host.next_deadline() <= now.time {
+    if due {
         host.tick(now);
     }
     host.flush(now);
@@ -89,10 +92,17 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
     }
 }
 
-/// Sets the timer to the host's next deadline, and to the worker's next sign of life.
-fn arm(worker: &Worker, now: Time, armed: &mut Time, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) {
+/// Sets the timer to `deadline`, the host's next one, and to the worker's next sign of life.
+fn arm(
+    worker: &Worker,
+    now: Time,
+    deadline: Time,
+    armed: &mut Time,
+    mut timer: Pin<&mut Sleep>,
+    cx: &mut Context<'_>,
+) {
     let pulse = now + worker.shared.config.timing.heartbeat_us / 2;
-    let next = worker.host.borrow().next_deadline().min(pulse).max(now + TIMER_GRAIN_US);
+    let next = deadline.min(pulse).max(now + TIMER_GRAIN_US);
     if *armed > now && *armed <= next {
         // An early tick does no harm, and is cheaper than to move the timer every time.
         return;
