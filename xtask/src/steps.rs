@@ -148,7 +148,7 @@ fn planted() -> Result<(), String> {
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line", "operations", "scrub"])
+    with_processes(&["command_line", "operations", "memory", "scrub"])
 }
 
 fn etcd() -> Result<(), String> {

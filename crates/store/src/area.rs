@@ -127,6 +127,11 @@ impl Area {
         self.arena.next_committed(from)
     }
 
+    /// The usable extents, ascending.
+    pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.next_committed(0), |extent| self.next_committed(extent + 1))
+    }
+
     /// Whether `extent` is usable.
     #[must_use]
     pub fn is_committed(&self, extent: u32) -> bool {
@@ -178,6 +183,14 @@ impl Area {
     #[must_use]
     pub fn committed_bytes(&self) -> usize {
         self.arena.committed_count() * EXTENT_BYTES
+    }
+
+    /// Bytes that memory stands behind, also of the other halves of large pages: what was never touched costs nothing.
+    /// Asks the system for each extent; 0 where it does not say.
+    #[must_use]
+    pub fn resident_bytes(&self) -> usize {
+        let paid = self.extents().chain(self.ahead.iter());
+        paid.map(|extent| self.arena.resident_bytes(extent)).sum()
     }
 
     fn may_use_headroom(&self) -> bool {
@@ -273,6 +286,20 @@ mod tests {
         assert_eq!(budget.used(Category::Area), 2 * EXTENT_BYTES as u64);
         drop(area);
         assert_eq!(budget.total_used(), 0);
+    }
+
+    #[test]
+    fn only_what_was_touched_is_resident() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(8 << 20, &budget);
+        (0..4).for_each(|extent| area.commit(extent).unwrap());
+        assert_eq!(area.resident_bytes(), 0);
+        area.xor(EXTENT_BYTES - 1, b"xy");
+        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES);
+        area.bytes_mut(2 * EXTENT_BYTES, EXTENT_BYTES).fill(7);
+        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES + EXTENT_BYTES);
+        area.decommit(2);
+        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES);
     }
 
     #[test]

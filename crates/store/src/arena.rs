@@ -9,7 +9,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::{EXTENT_BYTES, PageSet};
+use crate::{EXTENT_BYTES, PAGE_BYTES, PageSet};
 
 /// A large page of the processor: two extents.
 const HUGE_PAGE_BYTES: usize = 2 * EXTENT_BYTES;
@@ -120,6 +120,22 @@ impl Arena {
             libc::mprotect(at, EXTENT_BYTES, libc::PROT_NONE)
         };
         Ok(())
+    }
+
+    /// Bytes of an extent, usable or not, that memory stands behind: what was never touched has none. 0 where the system
+    /// does not say.
+    pub(crate) fn resident_bytes(&self, extent: u32) -> usize {
+        let start = extent as usize * EXTENT_BYTES;
+        assert!(start < self.len, "extent {extent} lies outside of the area");
+        let mut pages = [0u8; EXTENT_BYTES / PAGE_BYTES];
+        // SAFETY: the extent lies inside of our own mapping (len is a multiple), which is not accessed; one byte is written
+        // for each of its pages, and `pages` has as many.
+        let done = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            libc::mincore(at, EXTENT_BYTES, pages.as_mut_ptr())
+        };
+        let resident = pages.iter().filter(|page| **page & 1 != 0).count();
+        if done == 0 { resident * PAGE_BYTES } else { 0 }
     }
 
     /// Whether all of `start .. start + len` is usable.

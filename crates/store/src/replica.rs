@@ -142,6 +142,12 @@ impl Replica {
         self.index.memory_bytes() + self.charge.bytes()
     }
 
+    /// Bytes of the run table and the touched pages: all of [`Self::memory_bytes`] but the index.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
     /// Sets 64 touched pages at once (a part of an encoding).
     pub(crate) fn set_touched_word(&mut self, at: usize, bits: u64) {
         self.touched.set_word(at, bits);

@@ -81,6 +81,11 @@ impl Parity {
         &self.area
     }
 
+    /// Memory of the sessions, its own included.
+    pub(crate) fn session_bytes(&self) -> usize {
+        self.sessions.values().map(Session::memory_bytes).sum()
+    }
+
     pub(crate) fn streams(&self) -> &[Stream] {
         &self.streams
     }

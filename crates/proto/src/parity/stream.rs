@@ -79,6 +79,12 @@ impl Stream {
         self.kept.iter()
     }
 
+    /// Memory of the kept records and of the places that they take.
+    pub(crate) fn kept_memory_bytes(&self) -> usize {
+        let records: usize = self.kept.iter().map(record_bytes).sum();
+        records + (self.kept.capacity() - self.kept.len()) * size_of::<Record>()
+    }
+
     pub(crate) fn replica(&self) -> &Replica {
         &self.replica
     }

@@ -70,6 +70,12 @@ impl Log {
         self.bytes
     }
 
+    /// Memory of the records and of the places that they take, the history's included.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let deltas = self.bytes - self.entries.len() * size_of::<Record>();
+        deltas + self.entries.capacity() * size_of::<Entry>() + self.history.memory_bytes()
+    }
+
     /// Appends the record that follows `last`.
     pub(super) fn push(&mut self, entry: Entry) {
         assert_eq!(entry.record.seq, self.last.next(), "records are consecutive");

@@ -185,6 +185,21 @@ impl Primary {
         self.waiting.len()
     }
 
+    /// Memory of the records that are kept.
+    pub(crate) fn log_memory_bytes(&self) -> usize {
+        self.log.memory_bytes()
+    }
+
+    /// Memory of the pages that sessions have brought.
+    pub(crate) fn repair_memory_bytes(&self) -> usize {
+        self.repair.memory_bytes()
+    }
+
+    /// Memory of the requests that wait, and of the table of keys with uncommitted records.
+    pub(crate) fn queue_memory_bytes(&self) -> usize {
+        self.waiting.memory_bytes() + self.keys.capacity() * (size_of::<(Bytes, PendingKey)>() + 1)
+    }
+
     /// Items removed so far: to make room, and because they had expired.
     pub(crate) fn removed(&self) -> (u64, u64) {
         (self.growth.evicted, self.growth.expired)

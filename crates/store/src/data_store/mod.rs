@@ -285,7 +285,7 @@ impl DataStore {
 
     /// The extents in use, ascending.
     pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
-        std::iter::successors(self.area.next_committed(0), |extent| self.area.next_committed(extent + 1))
+        self.area.extents()
     }
 
     /// The `len` bytes at `addr`.
