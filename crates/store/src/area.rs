@@ -100,13 +100,22 @@ impl Area {
     }
 
     /// Gives the memory of `extent` back to the system and to the budget; zero when it is committed again. False, and
-    /// nothing has changed, if it was not usable or the system refuses (locked memory).
+    /// nothing has changed, if it was not usable or the system refuses (locked memory). The other half of its large page goes
+    /// along if it is not usable.
     pub fn decommit(&mut self, extent: u32) -> bool {
         let done = self.arena.is_committed(extent) && self.arena.decommit(extent).is_ok();
         if done {
             self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+            self.decommit_ahead(extent ^ 1);
         }
         done
+    }
+
+    fn decommit_ahead(&mut self, extent: u32) {
+        if self.ahead.contains(extent) && self.arena.decommit(extent).is_ok() {
+            self.ahead.remove(extent);
+            self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+        }
     }
 
     /// Gives all extents back.
@@ -359,6 +368,21 @@ mod tests {
         assert_eq!(area.bytes(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
         drop(area);
         assert_eq!(budget.total_used(), 0);
+    }
+
+    #[test]
+    fn the_unused_half_of_a_large_page_goes_with_the_used_one() {
+        let budget = Budget::new(1 << 30);
+        let mut area = area((HUGE_FROM_EXTENTS + 4) * EXTENT_BYTES, &budget);
+        let extents = HUGE_FROM_EXTENTS as u32;
+        (0..=extents).for_each(|extent| area.commit(extent).unwrap());
+        area.bytes_mut(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES).fill(7);
+        assert_eq!(budget.used(Category::Area) as usize, (HUGE_FROM_EXTENTS + 2) * EXTENT_BYTES);
+        assert!(area.decommit(extents));
+        assert_eq!(budget.used(Category::Area) as usize, HUGE_FROM_EXTENTS * EXTENT_BYTES);
+        assert_eq!(area.resident_bytes(), 0);
+        area.commit(extents + 1).unwrap();
+        assert_eq!(area.bytes((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
     }
 
     #[test]

@@ -99,12 +99,12 @@ impl Arena {
         self.committed.first_present(from)
     }
 
-    /// Gives the memory of a usable extent back to the system; all zero should it be committed again.
+    /// Gives the memory of an extent, usable or not, back to the system; all zero should it be committed again.
     pub(crate) fn decommit(&mut self, extent: u32) -> io::Result<()> {
-        assert!(self.committed.contains(extent), "extent {extent} is not committed");
         let start = extent as usize * EXTENT_BYTES;
-        // SAFETY: the extent lies inside of our own mapping, as it was committed; &mut self says that no slice of it is
-        // alive. Private anonymous memory reads as zero afterwards.
+        assert!(start < self.len, "extent {extent} lies outside of the area");
+        // SAFETY: the extent lies inside of our own mapping (checked above, len is a multiple); &mut self says that no slice
+        // of it is alive. Private anonymous memory reads as zero afterwards.
         let done = unsafe {
             let at = self.base.as_ptr().add(start).cast();
             libc::madvise(at, EXTENT_BYTES, libc::MADV_DONTNEED)

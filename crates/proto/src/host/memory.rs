@@ -81,7 +81,7 @@ impl HostMemory {
         self.repair_bytes += parity.session_bytes() as u64;
         for stream in parity.streams() {
             self.replicas.count(stream.replica());
-            self.table_bytes += stream.replica().table_bytes() as u64;
+            self.table_bytes += (stream.replica().table_bytes() + stream.grants_memory_bytes()) as u64;
             self.log_bytes += stream.kept_memory_bytes() as u64;
         }
     }

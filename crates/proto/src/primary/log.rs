@@ -35,6 +35,8 @@ pub(super) enum Purpose {
     Request,
     /// Space is being made.
     Reclaim,
+    /// An extent is on its way back.
+    Release,
 }
 
 /// Records `committed + 1 ..= last`, and the history.

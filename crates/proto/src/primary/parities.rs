@@ -285,6 +285,7 @@ impl Primary {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
+        self.go_on_releasing(context);
         self.teach(context);
         // Without parities there is nobody to wait for; what commits may let others begin.
         while self.parities.is_empty() && self.committed < self.log.last() {
