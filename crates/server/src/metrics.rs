@@ -215,6 +215,12 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
         sum(|w| w.host.reclaimed),
     );
     page.single(
+        "gestalt_released_extents_total",
+        Kind::Counter,
+        "Extents of 1 MiB that data roles have given back.",
+        sum(|w| w.host.released_extents),
+    );
+    page.single(
         "gestalt_absent_pages",
         Kind::Gauge,
         "Pages that are still to be repaired.",

@@ -209,6 +209,11 @@ impl Primary {
         (self.growth.evicted, self.growth.expired)
     }
 
+    /// Extents given back so far.
+    pub(crate) fn released_extents(&self) -> u64 {
+        self.growth.released
+    }
+
     /// For tests of what notices.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn damage(&mut self, byte: usize, mask: u8) {

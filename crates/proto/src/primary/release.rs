@@ -70,6 +70,7 @@ impl Primary {
         }
         let extent = release.extent;
         self.release = None;
+        self.growth.released += 1;
         let store = self.store_mut().expect("a primary that serves has begun this");
         if !store.vacate(extent) {
             tracing::warn!(member = %self.member, extent, "the system takes no memory back");

@@ -38,6 +38,8 @@ pub(super) struct Growth {
     /// Items removed to make room, and because they had expired.
     pub evicted: u64,
     pub expired: u64,
+    /// Extents given back.
+    pub released: u64,
 }
 
 /// An extent that parities are being asked for.
