@@ -18,9 +18,6 @@ use crate::outbox::Context;
 /// Wipes that are under way at a time: a quarter of a MiB.
 const WIPES_AT_ONCE: u64 = 4;
 
-/// Vacant extents that a primary keeps though its node is short of memory: what comes next need not ask for it.
-const VACANT_KEPT: usize = 1;
-
 /// An extent on its way back.
 pub(super) struct Release {
     extent: u32,
@@ -33,7 +30,8 @@ pub(super) struct Release {
 impl Primary {
     /// If the node is short of memory, an extent that is not needed goes.
     pub(super) fn tick_release(&mut self, context: &mut Context<'_>) {
-        let spare = self.store().is_some_and(|store| store.vacant_extents().nth(VACANT_KEPT).is_some());
+        let kept = context.limits.vacant_extents;
+        let spare = self.store().is_some_and(|store| store.vacant_extents().nth(kept).is_some());
         if spare && !self.budget.has_room_to_spare() {
             self.begin_release(context);
         }
@@ -64,7 +62,8 @@ impl Primary {
         }
         let Some(release) = &self.release else { return };
         let wiped = release.next_run == DataStore::wipes(release.extent).end;
-        let applied = |upto: Seq| self.parities.iter().all(|peer| peer.applied() >= upto);
+        let early = crate::planted(crate::Bug::ReleaseBeforeApplied);
+        let applied = |upto: Seq| early || self.parities.iter().all(|peer| peer.applied() >= upto);
         if !wiped || self.committed < release.last || !applied(release.last) || !self.may_release() {
             return;
         }
