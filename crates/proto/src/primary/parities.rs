@@ -76,6 +76,13 @@ impl ParityPeer {
         self.sent
     }
 
+    /// Somebody waits until it has applied what is committed up to `upto`: a Frame that says so is due at once.
+    pub(super) fn hurry(&mut self, upto: Seq) {
+        if self.committed_sent < upto {
+            self.last_sent = Time(0);
+        }
+    }
+
     /// Whether a Frame is not yet acknowledged.
     pub(super) fn is_outstanding(&self) -> bool {
         self.outstanding.is_some()

@@ -48,7 +48,7 @@ impl DataStore {
         let first = run * PAGES_PER_RUN;
         let touched = |page: &u32| self.replica.touched().contains(*page);
         let mut pages = (first..first + PAGES_PER_RUN).filter(touched);
-        let span = pages.next().map(|start| (start, pages.last().unwrap_or(start)));
+        let span = pages.next().map(|start| (start, pages.next_back().unwrap_or(start)));
         let write = span.map(|(start, end)| {
             let (byte, len) = (start as usize * PAGE_BYTES, (end + 1 - start) as usize * PAGE_BYTES);
             (Addr::from_byte(byte), Bytes::copy_from_slice(self.area.bytes(byte, len)))
