@@ -94,7 +94,7 @@ pub struct Limits {
     pub scrub_sessions: usize,
     /// Bytes of an index replica in one message.
     pub index_part_bytes: usize,
-    /// Vacant extents that a primary keeps though its node is short of memory: what comes next need not ask for them.
+    /// Vacant extents that a primary keeps: what comes next need not ask for them.
     pub vacant_extents: usize,
     /// Parts of a learner's lesson that one primary has under way; as few, for the same reason.
     pub lesson_parts: usize,

@@ -78,7 +78,7 @@ impl ParityPeer {
 
     /// Somebody waits until it has applied what is committed up to `upto`: a Frame that says so is due at once.
     pub(super) fn hurry(&mut self, upto: Seq) {
-        if self.committed_sent < upto {
+        if self.welcomed && self.committed_sent < upto {
             self.last_sent = Time(0);
         }
     }

@@ -28,11 +28,16 @@ pub(super) struct Release {
 }
 
 impl Primary {
-    /// If the node is short of memory, an extent that is not needed goes.
+    /// An extent that is not needed goes: at once if the node is short of memory, else now and then, for the nodes of the
+    /// parities may be.
     pub(super) fn tick_release(&mut self, context: &mut Context<'_>) {
+        let rested = context.now.time.since(self.growth.released_at) >= context.timing.retry_us;
+        if !rested && self.budget.has_room_to_spare() {
+            return;
+        }
         let kept = context.limits.vacant_extents;
         let spare = self.store().is_some_and(|store| store.vacant_extents().nth(kept).is_some());
-        if spare && !self.budget.has_room_to_spare() {
+        if spare {
             self.begin_release(context);
         }
     }
@@ -73,6 +78,7 @@ impl Primary {
         let extent = release.extent;
         self.release = None;
         self.growth.released += 1;
+        self.growth.released_at = context.now.time;
         let store = self.store_mut().expect("a primary that serves has begun this");
         if !store.vacate(extent) {
             tracing::warn!(member = %self.member, extent, "the system takes no memory back");

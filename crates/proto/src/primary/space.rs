@@ -38,8 +38,9 @@ pub(super) struct Growth {
     /// Items removed to make room, and because they had expired.
     pub evicted: u64,
     pub expired: u64,
-    /// Extents given back.
+    /// Extents given back, and when the last one was.
     pub released: u64,
+    pub released_at: Time,
 }
 
 /// An extent that parities are being asked for.
