@@ -122,7 +122,8 @@ fn sim() -> Result<(), String> {
 }
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
-const SIM_SEEDS: [(&str, u64); 4] = [("anything", 250), ("moves", 80), ("returns", 60), ("succession", 60)];
+const SIM_SEEDS: [(&str, u64); 5] =
+    [("anything", 250), ("moves", 80), ("returns", 60), ("succession", 60), ("releases", 60)];
 
 /// A number that changes with every commit and is the same for everyone who has it.
 fn commit_seed() -> u32 {
@@ -148,7 +149,7 @@ fn planted() -> Result<(), String> {
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line", "operations", "scrub"])
+    with_processes(&["command_line", "operations", "memory", "scrub"])
 }
 
 fn etcd() -> Result<(), String> {

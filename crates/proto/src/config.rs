@@ -94,6 +94,8 @@ pub struct Limits {
     pub scrub_sessions: usize,
     /// Bytes of an index replica in one message.
     pub index_part_bytes: usize,
+    /// Vacant extents that a primary keeps: what comes next need not ask for them.
+    pub vacant_extents: usize,
     /// Parts of a learner's lesson that one primary has under way; as few, for the same reason.
     pub lesson_parts: usize,
 }
@@ -112,6 +114,7 @@ impl Default for Limits {
             parity_sessions: 1024,
             scrub_sessions: 2,
             index_part_bytes: 256 * 1024,
+            vacant_extents: 1,
             lesson_parts: 2,
         }
     }

@@ -21,7 +21,7 @@ pub use config::{Limits, Now, Timing};
 pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig, ResumeError};
 pub use entrance::{Entrance, Patience};
 pub use host::inspect::RoleBytes;
-pub use host::{Action, Host, HostConfig, HostStats, Read, Submitted, Token};
+pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Read, Submitted, Token};
 pub use parity::ScrubFinding;
 pub use planted::Bug;
 #[cfg(feature = "planted-bugs")]

@@ -35,6 +35,14 @@ pub(crate) struct Outbox {
     pub replies: VecDeque<(ReplyTo, Outcome)>,
 }
 
+impl Outbox {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.messages.capacity() * size_of::<(NodeId, PeerMessage)>()
+            + self.coordinator.capacity() * size_of::<ToCoordinator>()
+            + self.replies.capacity() * size_of::<(ReplyTo, Outcome)>()
+    }
+}
+
 /// The surroundings of a member while it handles one event.
 pub(crate) struct Context<'a> {
     pub now: Now,

@@ -60,11 +60,13 @@ pub enum Bug {
     SentBeforeRecorded,
     /// A node obeys a coordinator that another one has succeeded.
     OldCoordinatorObeyed,
+    /// A primary gives an extent up, and may ask for it anew, once its wipes are committed.
+    ReleaseBeforeApplied,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -93,6 +95,7 @@ impl Bug {
         Self::LeaseOutlivesHandOver,
         Self::SentBeforeRecorded,
         Self::OldCoordinatorObeyed,
+        Self::ReleaseBeforeApplied,
     ];
 }
 

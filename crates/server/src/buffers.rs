@@ -23,6 +23,13 @@ impl Pool {
         }
     }
 
+    /// Memory of the buffers that nobody uses.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let input: usize = self.input.borrow().iter().map(BytesMut::capacity).sum();
+        let output: usize = self.output.borrow().iter().map(Vec::capacity).sum();
+        input + output
+    }
+
     /// Takes `input`'s buffer back if it is empty.
     pub(crate) fn return_input(&self, input: &mut BytesMut) {
         if !input.is_empty() {

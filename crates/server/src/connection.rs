@@ -141,6 +141,17 @@ impl Connection {
         }
     }
 
+    /// Memory of its buffers and of what waits in it, and its own.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let state = self.state.borrow();
+        let work = state.work.as_ref().map_or(0, Work::weight);
+        size_of::<Self>()
+            + work
+            + state.input.capacity()
+            + state.output.capacity()
+            + state.replies.memory_bytes()
+    }
+
     /// Closes at once.
     pub(crate) fn abort(&self) {
         self.state.borrow_mut().phase = Phase::Broken;

@@ -40,6 +40,7 @@ mod key_uses;
 mod limits;
 mod link;
 mod links;
+mod memory;
 mod metrics;
 mod net;
 mod node;
@@ -63,6 +64,7 @@ pub use coordinator_server::{CoordinatorHandle, CoordinatorServer, CoordinatorSt
 pub use elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};
 pub use error::{NodeExit, StartError};
 pub use limits::ConnectionLimits;
+pub use memory::MemoryUse;
 pub use node::{Node, NodeHandle, Stopper};
 pub use schedule::Scheduling;
 pub use shared::Addresses;

@@ -57,6 +57,8 @@ pub(crate) struct Link {
     pub answer_guess: Guess,
     /// Whether requests wait until the link is written.
     paused: Cell<bool>,
+    /// Bytes that the receiving side holds.
+    incoming_bytes: Cell<usize>,
 }
 
 struct Outgoing {
@@ -151,6 +153,11 @@ impl Link {
         self.out.borrow().unsent()
     }
 
+    /// Memory of its buffers, and of the requests that wait.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.out.borrow().bytes.capacity() + self.incoming_bytes.get()
+    }
+
     fn poll_turn(&self, worker: &Worker, incoming: &mut Incoming, cx: &mut Context<'_>) -> Poll<LinkEnd> {
         self.waker.register(cx);
         if self.unsent() > 0 && self.socket.as_ref().poll_write_ready(cx).is_ready() {
@@ -242,13 +249,14 @@ impl Incoming {
         if self.bytes.is_empty() && self.bytes.capacity() > LINK_BUFFER_KEPT_BYTES {
             self.bytes = BytesMut::new();
         }
-        self.weigh(worker);
+        self.weigh(worker, link);
         Ok(())
     }
 
     /// Tells the gate how much is held here.
-    fn weigh(&mut self, worker: &Worker) {
+    fn weigh(&mut self, worker: &Worker, link: &Link) {
         let held = self.bytes.capacity() + self.forwards_bytes;
+        link.incoming_bytes.set(held);
         worker.gate.shift(std::mem::replace(&mut self.weighed, held), held);
     }
 
@@ -267,7 +275,7 @@ impl Incoming {
         self.room -= count;
         worker.pump.request();
         link.pause(!self.forwards.is_empty());
-        self.weigh(worker);
+        self.weigh(worker, link);
     }
 
     /// Lets a request wait, or refuses it.
@@ -315,6 +323,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
         waker: WakerCell::default(),
         answer_guess: Guess::default(),
         paused: Cell::new(false),
+        incoming_bytes: Cell::new(0),
     });
     let mut incoming = Incoming {
         socket: read,

@@ -61,6 +61,11 @@ impl Links {
         self.up.borrow().values().map(one).collect()
     }
 
+    /// Memory of all links.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.up.borrow().values().map(|link| link.memory_bytes()).sum()
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.up.take();

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::counters::CounterValues;
 use crate::elected::Election;
 use crate::exposition::{Exposition, Kind};
+use crate::memory::MemoryUse;
 use crate::process;
 use crate::shared::{Shared, WorkerSnapshot};
 use crate::status::lost_slots;
@@ -21,7 +22,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     about_process(&mut page, &shared.clock);
     about_clients(&mut page, shared, &values);
     about_requests(&mut page, &values);
-    about_memory(&mut page, shared);
+    about_memory(&mut page, shared, snapshots);
     about_store(&mut page, snapshots);
     about_returns(&mut page, snapshots);
     about_peers(&mut page, shared, &values);
@@ -67,7 +68,9 @@ fn about_process(page: &mut Exposition, clock: &Clock) {
         page.family("gestalt_process_cpu_seconds_total", Kind::Counter, "CPU time of the process.")
             .sample(&[("mode", "user")], usage.user_seconds)
             .sample(&[("mode", "system")], usage.system_seconds);
-        page.single("gestalt_process_resident_bytes", Kind::Gauge, "Resident memory.", usage.resident_bytes);
+    }
+    if let Some(resident) = process::resident_bytes() {
+        page.single("gestalt_process_resident_bytes", Kind::Gauge, "Resident memory.", resident);
     }
 }
 
@@ -146,7 +149,7 @@ fn about_requests(page: &mut Exposition, values: &CounterValues) {
     );
 }
 
-fn about_memory(page: &mut Exposition, shared: &Shared) {
+fn about_memory(page: &mut Exposition, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     page.single(
         "gestalt_memory_limit_bytes",
         Kind::Gauge,
@@ -157,6 +160,14 @@ fn about_memory(page: &mut Exposition, shared: &Shared) {
     for category in Category::ALL {
         used.sample(&[("category", category.name())], shared.budget.used(category));
     }
+    let found = MemoryUse::of(snapshots);
+    let mut resident = page.family("gestalt_memory_bytes", Kind::Gauge, "Where resident memory goes.");
+    for (kind, bytes) in found.kinds() {
+        resident.sample(&[("kind", kind)], bytes);
+    }
+    page.family("gestalt_index_entries", Kind::Gauge, "Entries of indexes and of their replicas.")
+        .sample(&[("kind", "index")], found.index_entries)
+        .sample(&[("kind", "index_replicas")], found.replica_entries);
 }
 
 /// Parities that were evicted and came back.
@@ -202,6 +213,12 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
         Kind::Counter,
         "Items removed after they had expired.",
         sum(|w| w.host.reclaimed),
+    );
+    page.single(
+        "gestalt_released_extents_total",
+        Kind::Counter,
+        "Extents of 1 MiB that data roles have given back.",
+        sum(|w| w.host.released_extents),
     );
     page.single(
         "gestalt_absent_pages",

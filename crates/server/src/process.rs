@@ -1,11 +1,10 @@
 //! What the operating system counts for this process.
 
-/// CPU time and memory.
+/// CPU time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Usage {
     pub user_seconds: f64,
     pub system_seconds: f64,
-    pub resident_bytes: u64,
 }
 
 /// Ticks a second in `/proc`: fixed for every Linux that this runs on.
@@ -18,6 +17,16 @@ pub(crate) fn usage() -> Option<Usage> {
     parse(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
+/// Resident memory in bytes, from `/proc`; none where there is none.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    parse_statm(&std::fs::read_to_string("/proc/self/statm").ok()?)
+}
+
+/// The second field counts resident pages.
+fn parse_statm(statm: &str) -> Option<u64> {
+    Some(statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * PAGE_BYTES)
+}
+
 fn parse(stat: &str) -> Option<Usage> {
     // The name in parentheses may contain spaces.
     let (_, rest) = stat.rsplit_once(')')?;
@@ -26,7 +35,6 @@ fn parse(stat: &str) -> Option<Usage> {
     Some(Usage {
         user_seconds: number(11)? as f64 / TICKS_PER_SECOND,
         system_seconds: number(12)? as f64 / TICKS_PER_SECOND,
-        resident_bytes: number(21)? * PAGE_BYTES,
     })
 }
 
@@ -38,8 +46,9 @@ mod tests {
     fn fields_are_counted_after_the_name() {
         let stat =
             "1 (a ) b) S 1 1 1 0 -1 4194560 1 2 3 4 250 50 5 6 20 0 9 0 100 1000 7 18446744073709551615";
-        let expected = Usage { user_seconds: 2.5, system_seconds: 0.5, resident_bytes: 7 * 4096 };
+        let expected = Usage { user_seconds: 2.5, system_seconds: 0.5 };
         assert_eq!(parse(stat), Some(expected));
         assert_eq!(parse(""), None);
+        assert_eq!((parse_statm("100 7 3 1 0 50 0\n"), parse_statm("100")), (Some(7 * 4096), None));
     }
 }

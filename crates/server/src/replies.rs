@@ -108,6 +108,11 @@ impl ReplyQueue {
         Load { held: self.load.held + self.held.len() - self.held_printed, ..self.load }
     }
 
+    /// Memory of what waits, and of the places that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.load.held + self.held.capacity() + self.slots.capacity() * size_of::<Slot>()
+    }
+
     /// Keys with unanswered commands.
     pub(crate) fn uses(&self) -> &KeyUses {
         &self.uses

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::counters::{CounterValues, Counters};
 use crate::elected::Election;
 use crate::limits::SNAPSHOT_DEADLINE;
+use crate::memory::WorkerMemory;
 use crate::repair_meter::{Reading, RepairMeter, Sample};
 use crate::{Coordination, NodeConfig, NodeExit};
 
@@ -121,6 +122,7 @@ pub(crate) struct WorkerSnapshot {
     pub scrub_findings: Vec<ScrubFinding>,
     pub open_requests: usize,
     pub buffer_bytes: usize,
+    pub memory: WorkerMemory,
     pub links: Vec<LinkSnapshot>,
 }
 

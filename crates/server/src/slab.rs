@@ -46,6 +46,11 @@ impl<T> Slab<T> {
         self.places.len() - self.free.len()
     }
 
+    /// Memory of the table.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Place<T>>() + self.free.capacity() * size_of::<u32>()
+    }
+
     /// All values, in no particular order of insertion.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|place| place.value.as_ref())

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use store::Category;
 
 use crate::elected::Election;
+use crate::memory::MemoryUse;
 use crate::repair_meter::Reading;
 use crate::shared::{Shared, WorkerSnapshot};
 use crate::{CoordinatorStatus, EtcdStatus};
@@ -163,6 +164,9 @@ pub struct MemoryStatus {
     pub used_bytes: u64,
     /// By category.
     pub by_category: BTreeMap<String, u64>,
+    /// Where the resident memory goes.
+    #[serde(default)]
+    pub resident: MemoryUse,
 }
 
 /// A link that is up.
@@ -267,7 +271,7 @@ impl NodeStatus {
             data_roles: snapshots.iter().flat_map(|worker| &worker.roles).map(data_role).collect(),
             uncommitted_records: sum(|worker| worker.host.uncommitted_records),
             open_requests: sum(|worker| worker.open_requests as u64),
-            memory: MemoryStatus::of(shared),
+            memory: MemoryStatus::of(shared, snapshots),
             links: snapshots.iter().flat_map(links_of).collect(),
             cluster: map.as_deref().map(ClusterStatus::of),
         }
@@ -297,12 +301,13 @@ fn links_of(snapshot: &WorkerSnapshot) -> impl Iterator<Item = LinkStatus> {
 }
 
 impl MemoryStatus {
-    fn of(shared: &Shared) -> Self {
+    fn of(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Self {
         let line = |category: Category| (category.name().to_owned(), shared.budget.used(category));
         Self {
             limit_bytes: shared.budget.limit(),
             used_bytes: shared.budget.total_used(),
             by_category: Category::ALL.into_iter().map(line).collect(),
+            resident: MemoryUse::of(snapshots),
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::guess::Guess;
 use crate::handshake::Opened;
 use crate::limits::{BUFFER_SHARE_OF_MEMORY, SWEEP_INTERVAL};
 use crate::links::Links;
+use crate::memory::WorkerMemory;
 use crate::pump::{self, Pump};
 use crate::shared::{AcceptedLink, ClientSocket, Errand, Shared, WorkerFace, WorkerSnapshot};
 use crate::slab::Slab;
@@ -279,7 +280,19 @@ impl Worker {
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
             open_requests: self.waiters.borrow().len(),
             buffer_bytes: self.gate.held(),
+            memory: self.memory(),
             links: self.links.snapshot(),
+        }
+    }
+
+    fn memory(&self) -> WorkerMemory {
+        let connections = self.connections.borrow();
+        let clients: usize = connections.iter().map(|connection| connection.memory_bytes()).sum();
+        WorkerMemory {
+            host: self.host.borrow().memory(),
+            client_bytes: clients + connections.memory_bytes() + self.pool.memory_bytes(),
+            link_bytes: self.links.memory_bytes(),
+            waiter_bytes: self.waiters.borrow().memory_bytes(),
         }
     }
 

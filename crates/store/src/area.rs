@@ -100,13 +100,22 @@ impl Area {
     }
 
     /// Gives the memory of `extent` back to the system and to the budget; zero when it is committed again. False, and
-    /// nothing has changed, if it was not usable or the system refuses (locked memory).
+    /// nothing has changed, if it was not usable or the system refuses (locked memory). The other half of its large page goes
+    /// along if it is not usable.
     pub fn decommit(&mut self, extent: u32) -> bool {
         let done = self.arena.is_committed(extent) && self.arena.decommit(extent).is_ok();
         if done {
             self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+            self.decommit_ahead(extent ^ 1);
         }
         done
+    }
+
+    fn decommit_ahead(&mut self, extent: u32) {
+        if self.ahead.contains(extent) && self.arena.decommit(extent).is_ok() {
+            self.ahead.remove(extent);
+            self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+        }
     }
 
     /// Gives all extents back.
@@ -125,6 +134,11 @@ impl Area {
     #[must_use]
     pub fn next_committed(&self, from: u32) -> Option<u32> {
         self.arena.next_committed(from)
+    }
+
+    /// The usable extents, ascending.
+    pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.next_committed(0), |extent| self.next_committed(extent + 1))
     }
 
     /// Whether `extent` is usable.
@@ -178,6 +192,14 @@ impl Area {
     #[must_use]
     pub fn committed_bytes(&self) -> usize {
         self.arena.committed_count() * EXTENT_BYTES
+    }
+
+    /// Bytes that memory stands behind, also of the other halves of large pages: what was never touched costs nothing.
+    /// Asks the system for each extent; 0 where it does not say.
+    #[must_use]
+    pub fn resident_bytes(&self) -> usize {
+        let paid = self.extents().chain(self.ahead.iter());
+        paid.map(|extent| self.arena.resident_bytes(extent)).sum()
     }
 
     fn may_use_headroom(&self) -> bool {
@@ -276,6 +298,20 @@ mod tests {
     }
 
     #[test]
+    fn only_what_was_touched_is_resident() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(8 << 20, &budget);
+        (0..4).for_each(|extent| area.commit(extent).unwrap());
+        assert_eq!(area.resident_bytes(), 0);
+        area.xor(EXTENT_BYTES - 1, b"xy");
+        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES);
+        area.bytes_mut(2 * EXTENT_BYTES, EXTENT_BYTES).fill(7);
+        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES + EXTENT_BYTES);
+        area.decommit(2);
+        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES);
+    }
+
+    #[test]
     fn a_full_budget_refuses_the_extent_and_charges_nothing() {
         let budget = Budget::new(3 << 20);
         let mut area = area(8 << 20, &budget);
@@ -332,6 +368,21 @@ mod tests {
         assert_eq!(area.bytes(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
         drop(area);
         assert_eq!(budget.total_used(), 0);
+    }
+
+    #[test]
+    fn the_unused_half_of_a_large_page_goes_with_the_used_one() {
+        let budget = Budget::new(1 << 30);
+        let mut area = area((HUGE_FROM_EXTENTS + 4) * EXTENT_BYTES, &budget);
+        let extents = HUGE_FROM_EXTENTS as u32;
+        (0..=extents).for_each(|extent| area.commit(extent).unwrap());
+        area.bytes_mut(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES).fill(7);
+        assert_eq!(budget.used(Category::Area) as usize, (HUGE_FROM_EXTENTS + 2) * EXTENT_BYTES);
+        assert!(area.decommit(extents));
+        assert_eq!(budget.used(Category::Area) as usize, HUGE_FROM_EXTENTS * EXTENT_BYTES);
+        assert_eq!(area.resident_bytes(), 0);
+        area.commit(extents + 1).unwrap();
+        assert_eq!(area.bytes((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
     }
 
     #[test]

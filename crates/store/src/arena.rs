@@ -9,7 +9,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::{EXTENT_BYTES, PageSet};
+use crate::{EXTENT_BYTES, PAGE_BYTES, PageSet};
 
 /// A large page of the processor: two extents.
 const HUGE_PAGE_BYTES: usize = 2 * EXTENT_BYTES;
@@ -99,12 +99,12 @@ impl Arena {
         self.committed.first_present(from)
     }
 
-    /// Gives the memory of a usable extent back to the system; all zero should it be committed again.
+    /// Gives the memory of an extent, usable or not, back to the system; all zero should it be committed again.
     pub(crate) fn decommit(&mut self, extent: u32) -> io::Result<()> {
-        assert!(self.committed.contains(extent), "extent {extent} is not committed");
         let start = extent as usize * EXTENT_BYTES;
-        // SAFETY: the extent lies inside of our own mapping, as it was committed; &mut self says that no slice of it is
-        // alive. Private anonymous memory reads as zero afterwards.
+        assert!(start < self.len, "extent {extent} lies outside of the area");
+        // SAFETY: the extent lies inside of our own mapping (checked above, len is a multiple); &mut self says that no slice
+        // of it is alive. Private anonymous memory reads as zero afterwards.
         let done = unsafe {
             let at = self.base.as_ptr().add(start).cast();
             libc::madvise(at, EXTENT_BYTES, libc::MADV_DONTNEED)
@@ -120,6 +120,22 @@ impl Arena {
             libc::mprotect(at, EXTENT_BYTES, libc::PROT_NONE)
         };
         Ok(())
+    }
+
+    /// Bytes of an extent, usable or not, that memory stands behind: what was never touched has none. 0 where the system
+    /// does not say.
+    pub(crate) fn resident_bytes(&self, extent: u32) -> usize {
+        let start = extent as usize * EXTENT_BYTES;
+        assert!(start < self.len, "extent {extent} lies outside of the area");
+        let mut pages = [0u8; EXTENT_BYTES / PAGE_BYTES];
+        // SAFETY: the extent lies inside of our own mapping (len is a multiple), which is not accessed; one byte is written
+        // for each of its pages, and `pages` has as many.
+        let done = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            libc::mincore(at, EXTENT_BYTES, pages.as_mut_ptr())
+        };
+        let resident = pages.iter().filter(|page| **page & 1 != 0).count();
+        if done == 0 { resident * PAGE_BYTES } else { 0 }
     }
 
     /// Whether all of `start .. start + len` is usable.

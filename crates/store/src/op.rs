@@ -17,7 +17,8 @@ impl From<cluster::KeyHash> for IndexHash {
 /// One change of an index or of its run table. Applied in record order; the sender has checked that it fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOp {
-    /// The 64 KiB run number `run` now holds slots of size class `class`, or starts / continues a large item.
+    /// The 64 KiB run number `run` now holds slots of size class `class`, or starts / continues a large item. Or it is
+    /// [`RunClass::FREE`]: all of its bytes are zero again, as if it had never been written.
     Assign {
         /// Number of the run in the area.
         run: u32,

@@ -2,7 +2,8 @@
 //! pages that were ever written, and a scheduled flush.
 //!
 //! It changes only by applied records, so two replicas that applied the same records are equal; the primary's own copy
-//! is one of them. A run's class stays in the table when its last slot is freed: only a further `Assign` changes it.
+//! is one of them. A run's class stays in the table when its last slot is freed: only a further `Assign` changes it. One of
+//! `FREE` comes with the record that has made the run zero again: its pages are untouched from then on.
 //! Large items are the exception: their runs become free with them, so that `LARGE` followed by
 //! `LARGE_CONTINUED` always spells the length of a live item.
 
@@ -142,6 +143,12 @@ impl Replica {
         self.index.memory_bytes() + self.charge.bytes()
     }
 
+    /// Bytes of the run table and the touched pages: all of [`Self::memory_bytes`] but the index.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
     /// Sets 64 touched pages at once (a part of an encoding).
     pub(crate) fn set_touched_word(&mut self, at: usize, bits: u64) {
         self.touched.set_word(at, bits);
@@ -149,6 +156,9 @@ impl Replica {
     }
 
     fn assign(&mut self, run: u32, class: RunClass) {
+        if class == RunClass::FREE {
+            self.touched.remove_range(PageRange::covering(run as usize * RUN_BYTES, RUN_BYTES));
+        }
         let run = run as usize;
         if run >= self.classes.len() {
             self.classes.resize(run + 1, RunClass::FREE);
@@ -259,6 +269,19 @@ mod tests {
         replica.apply(&IndexOp::FlushAt(UnixSeconds(9)));
         replica.apply(&IndexOp::Clear);
         assert_eq!(replica.flush_at(), None);
+    }
+
+    #[test]
+    fn a_run_that_is_zero_again_is_as_if_it_had_never_been_written() {
+        let mut replica = replica();
+        assign(&mut replica, 0, &[RunClass(3), RunClass(3), RunClass(3)]);
+        (0..3).for_each(|run| replica.touch(Addr(run * RUN_UNITS), RUN_BYTES));
+        assign(&mut replica, 1, &[RunClass::FREE]);
+        assert_eq!(replica.classes(), [RunClass(3), RunClass::FREE, RunClass(3)]);
+        let touched: Vec<u32> = replica.touched().iter().collect();
+        assert!(touched.into_iter().eq((0..16).chain(32..48)));
+        assign(&mut replica, 0, &[RunClass::FREE, RunClass::FREE, RunClass::FREE]);
+        assert_eq!(replica, self::replica());
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
+        Bug::ReleaseBeforeApplied => (Focus::Releases, 100),
         _ => (Focus::Anything, 150),
     }
 }
@@ -132,4 +133,5 @@ planted! {
     a_learner_that_one_primary_has_taught_is_found: OneTeacherEnough;
     a_learner_that_survives_a_failure_is_found: LearnerSurvivesFailure;
     news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
+    an_extent_that_goes_back_too_early_is_found: ReleaseBeforeApplied;
 }

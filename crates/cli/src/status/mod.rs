@@ -2,6 +2,7 @@
 
 mod elected;
 mod health;
+mod memory;
 pub mod nodes;
 pub mod render;
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use self::elected::Elected;
 use self::health::{Assessment, Health, RoleReport, roles_of};
+use self::memory::Memory;
 use self::nodes::{NodeReport, RepairTotal};
 use crate::exit::Exit;
 use crate::output::{self, Format};
@@ -27,6 +29,7 @@ const EXAMPLE: &str = "\
 Examples:
   gestalt status
   gestalt status --http 127.0.0.1:9181 -o json
+  gestalt status --memory
 
 Exit codes: 0 as protected as asked for, 2 unreachable, 3 degraded, 4 data at risk or lost.";
 
@@ -37,6 +40,9 @@ pub struct StatusArgs {
     /// HTTP address of the coordinator or of any node
     #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
     pub http: SocketAddr,
+    /// Where the nodes' resident memory goes, instead
+    #[arg(long)]
+    pub memory: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
@@ -93,9 +99,11 @@ pub async fn run(args: &StatusArgs) -> Result<(), Exit> {
         ))
     })?;
     let status = gather(router.map()).await;
-    match args.output {
-        Format::Table => output::print(&render::text(&status)),
-        Format::Json => output::print_json(&status),
+    match (args.output, args.memory) {
+        (Format::Table, false) => output::print(&render::text(&status)),
+        (Format::Json, false) => output::print_json(&status),
+        (Format::Table, true) => output::print(&Memory::of(&status.nodes).text()),
+        (Format::Json, true) => output::print_json(&Memory::of(&status.nodes)),
     }
     verdict(&status.assessment)
 }

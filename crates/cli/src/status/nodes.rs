@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::fetch_json;
 use cluster::{ClusterMap, NodeId, NodeInfo, RoleStatus};
 use serde::Serialize;
-use server::{DataRoleStatus, EtcdStatus, NodeStatus, RepairStatus, ScrubStatus};
+use server::{DataRoleStatus, EtcdStatus, MemoryUse, NodeStatus, RepairStatus, ScrubStatus};
 use store::Category;
 
 /// One node's line.
@@ -46,6 +46,9 @@ pub struct NodeReport {
     /// What its members take, if the node answered.
     #[serde(skip)]
     pub member_bytes: Option<u64>,
+    /// Where its resident memory goes, if the node answered.
+    #[serde(skip)]
+    pub memory: Option<MemoryUse>,
     /// How it sees etcd and the election, if the node answered and there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub etcd: Option<EtcdStatus>,
@@ -129,6 +132,7 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         repair: answer.map(|status| status.repair),
         member_bytes: answer.map(member_bytes),
         scrub: answer.map(|status| status.scrub.clone()),
+        memory: answer.map(|status| status.memory.resident),
         etcd: answer.and_then(|status| status.etcd.clone()),
         roles: answer.map(|status| status.data_roles.clone()).unwrap_or_default(),
     }

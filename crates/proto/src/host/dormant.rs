@@ -16,6 +16,12 @@ pub(super) struct Dormant {
     until: Time,
 }
 
+impl Dormant {
+    pub(super) fn parity(&self) -> &Parity {
+        &self.parity
+    }
+}
+
 impl Host {
     /// A parity is none any more in `view`.
     pub(super) fn dismiss_parity(&mut self, now: Now, id: MemberId, view: &GroupView) {

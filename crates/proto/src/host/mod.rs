@@ -1,12 +1,14 @@
 //! One worker's share of a node: its members, its routes, and the requests that pass through.
 //!
 //! `members` creates and ends members as views say, `dormant` keeps parities that may come back, `dispatch` hands them their
-//! messages, `route` finds the primary of a request, `inspect` shows the inside to tests and to `status`.
+//! messages, `route` finds the primary of a request, `inspect` shows the inside to tests and to `status`, `memory` counts its
+//! bytes.
 
 mod dispatch;
 mod dormant;
 pub mod inspect;
 mod members;
+mod memory;
 mod route;
 mod scrub;
 mod stats;
@@ -25,6 +27,7 @@ use crate::parity::Parity;
 use crate::primary::Primary;
 use crate::{Limits, Now, Timing};
 use dormant::Dormant;
+pub use memory::{HostMemory, IndexMemory};
 use route::Routes;
 pub use stats::HostStats;
 

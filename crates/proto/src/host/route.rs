@@ -39,6 +39,11 @@ impl Routes {
     pub(super) fn len(&self) -> usize {
         self.forwarded.len() + self.unrouted.len()
     }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.forwarded.len() * size_of::<(u64, Forwarded)>()
+            + self.unrouted.capacity() * size_of::<(Option<MemberId>, Pending)>()
+    }
 }
 
 impl Host {

@@ -52,6 +52,8 @@ pub struct HostStats {
     pub evictions: u64,
     /// Items that the primaries here have removed after they had expired.
     pub reclaimed: u64,
+    /// Extents that the primaries here have given back.
+    pub released_extents: u64,
     /// Pages that scrubs of the parities here have compared.
     pub scrubbed_pages: u64,
     /// Places at which they have found something wrong.
@@ -85,6 +87,7 @@ impl HostStats {
             let (evicted, expired) = primary.removed();
             self.evictions += evicted;
             self.reclaimed += expired;
+            self.released_extents += primary.released_extents();
             self.rebuilt_bytes += primary.repaired_bytes() + primary.taught_bytes();
             self.to_rebuild_bytes += primary.untaught_bytes();
             if let Some(store) = primary.store() {

@@ -262,6 +262,7 @@ impl Parity {
         let extents = PageSet::decode(&mut &*extents, limit).map_err(|_| Unfit::Broken)?;
         for extent in extents.iter() {
             self.area.commit(extent)?;
+            self.streams[usize::from(role.0)].grant(extent);
         }
         if let Some(learner) = &mut self.learner {
             learner.ended.insert(role);
@@ -270,7 +271,7 @@ impl Parity {
         Ok(())
     }
 
-    /// Makes room for what a record of a lesson writes.
+    /// Makes room for what a record of a lesson writes. What of it the role has is told at the end of the lesson.
     pub(super) fn commit_for_record(&mut self, context: &mut Context<'_>, record: &Record) -> bool {
         let room =
             record.writes.iter().try_for_each(|write| self.commit_for(write.addr.byte(), write.delta.len()));

@@ -7,6 +7,7 @@
 //! equals the weighted sum of the data areas at the applied records; I4 only committed records are applied, so nothing
 //! is ever undone; I7 sessions live inside one view.
 
+mod extents;
 mod learner;
 mod rejoin;
 mod scrub;
@@ -18,8 +19,7 @@ use std::collections::BTreeMap;
 use cluster::{Epoch, GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
 use store::{Area, Budget, Category, Replica, StoreConfig};
 use wire::message::{
-    Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, Reserve, Reserved, SessionId,
-    ToCoordinator, Welcome,
+    Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, SessionId, ToCoordinator, Welcome,
 };
 
 use crate::outbox::{Context, Sender};
@@ -81,6 +81,11 @@ impl Parity {
         &self.area
     }
 
+    /// Memory of the sessions, its own included.
+    pub(crate) fn session_bytes(&self) -> usize {
+        self.sessions.values().map(Session::memory_bytes).sum()
+    }
+
     pub(crate) fn streams(&self) -> &[Stream] {
         &self.streams
     }
@@ -124,6 +129,7 @@ impl Parity {
         }
         let rejoined = self.rejoined();
         self.learner = None;
+        self.return_unused_extents();
         rejoined
     }
 
@@ -222,6 +228,7 @@ impl Parity {
                 }
             }
             self.streams[usize::from(role.0)].finish(&record);
+            self.note_wiped(role, &record);
         }
     }
 
@@ -292,23 +299,8 @@ impl Parity {
             self.apply_up_to(context, role, upto);
         }
         self.streams[usize::from(role.0)].settle(term, upto);
+        self.return_unused_extents();
         true
-    }
-
-    /// May a data role use this extent? Yes if there is memory for its parity.
-    pub(crate) fn handle_reserve(
-        &mut self,
-        context: &mut Context<'_>,
-        from: HostId,
-        role: RoleIndex,
-        reserve: &Reserve,
-    ) {
-        if !self.admits(context, from, role, reserve.term) {
-            return;
-        }
-        let granted = self.area.commit(reserve.extent).is_ok();
-        let reserved = Reserved { term: reserve.term, extent: reserve.extent, granted };
-        self.sender().send(context, from, role, GroupBody::Reserved(reserved));
     }
 
     /// A stand-in wants the replica of its role. Only answered for the settled stream of its own term.

@@ -241,7 +241,9 @@ impl Parity {
             return true;
         }
         // The sum is the correction if the data are right; once, for what comes again is no damage of memory.
-        let corrected = differs && items.is_empty() && context.pace.scrub().repair && !self.scrub.corrected;
+        let covered = self.area.covers(pages.start_byte(), pages.len_bytes());
+        let may_correct = context.pace.scrub().repair && !self.scrub.corrected && covered;
+        let corrected = differs && items.is_empty() && may_correct;
         if corrected {
             self.area.xor(pages.start_byte(), sum);
         }

@@ -51,6 +51,10 @@ impl Session {
         self.pages
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.sum.capacity()
+    }
+
     pub(super) fn sum(&self) -> &[u8] {
         &self.sum
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use cluster::{Seq, Term, Time};
-use store::{Area, Budget, Category, Replica};
+use store::{Area, Budget, Category, PageSet, Replica};
 use wire::message::{Record, Write};
 
 use super::learner::Progress;
@@ -33,8 +33,10 @@ pub(crate) struct Stream {
     pub(super) begun: bool,
     pub(super) progress: Option<Progress>,
     /// Records `applied + 1 ..= received`.
-    kept: VecDeque<Record>,
+    pub(super) kept: VecDeque<Record>,
     pub(super) replica: Replica,
+    /// Extents that the role may use.
+    pub(super) granted: PageSet,
     budget: Budget,
 }
 
@@ -50,6 +52,7 @@ impl Stream {
             progress: None,
             kept: VecDeque::new(),
             replica: Replica::new(budget.clone()),
+            granted: PageSet::new(),
             budget,
         }
     }
@@ -77,6 +80,17 @@ impl Stream {
     /// Records received and not yet applied.
     pub(crate) fn kept(&self) -> impl ExactSizeIterator<Item = &Record> {
         self.kept.iter()
+    }
+
+    /// Memory of the kept records and of the places that they take.
+    pub(crate) fn kept_memory_bytes(&self) -> usize {
+        let records: usize = self.kept.iter().map(record_bytes).sum();
+        records + (self.kept.capacity() - self.kept.len()) * size_of::<Record>()
+    }
+
+    /// Memory of the set of extents that the role may use.
+    pub(crate) fn grants_memory_bytes(&self) -> usize {
+        self.granted.memory_bytes()
     }
 
     pub(crate) fn replica(&self) -> &Replica {
@@ -177,6 +191,7 @@ impl Stream {
             self.applied = upto;
         }
         debug_assert_eq!(self.applied, upto, "all up to the end was applied");
+        self.grant_touched_only();
         self.settled = Some(term);
     }
 }

@@ -35,6 +35,12 @@ impl History {
         self.bytes
     }
 
+    /// Memory of the records and of the places that they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let unused = self.records.capacity() - self.records.len();
+        self.bytes + unused * size_of::<Record>()
+    }
+
     /// The next record, whose `bytes` are charged to the budget already.
     pub(super) fn push(&mut self, record: Record, bytes: usize) {
         debug_assert_eq!(

@@ -35,6 +35,8 @@ pub(super) enum Purpose {
     Request,
     /// Space is being made.
     Reclaim,
+    /// An extent is on its way back.
+    Release,
 }
 
 /// Records `committed + 1 ..= last`, and the history.
@@ -68,6 +70,12 @@ impl Log {
     /// Bytes of deltas and structure held.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Memory of the records and of the places that they take, the history's included.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let deltas = self.bytes - self.entries.len() * size_of::<Record>();
+        deltas + self.entries.capacity() * size_of::<Entry>() + self.history.memory_bytes()
     }
 
     /// Appends the record that follows `last`.

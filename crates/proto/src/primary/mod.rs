@@ -4,7 +4,7 @@
 //! the newest such state of each key in `keys`. Reads see the area; writes are decided against the newest state.
 //!
 //! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
-//! (sending, acks, leases, stalls), `evicted` and `history` (for those that come back), `commit`, `space` (extents and reclamation), `takeover` and `repair` (stand-ins),
+//! (sending, acks, leases, stalls), `evicted` and `history` (for those that come back), `commit`, `space` (extents and reclamation), `release` (extents that go back), `takeover` and `repair` (stand-ins),
 //! `teach` (learners), `hand_over` (a role that moves).
 
 mod commit;
@@ -14,6 +14,7 @@ mod hand_over;
 mod history;
 mod log;
 mod parities;
+mod release;
 mod repair;
 mod request;
 mod space;
@@ -34,6 +35,7 @@ use evicted::Evicted;
 use hand_over::HandingOver;
 use log::Log;
 use parities::ParityPeer;
+use release::Release;
 use repair::Repair;
 use request::Waiting;
 use space::Growth;
@@ -67,6 +69,7 @@ pub(crate) struct Primary {
     scheduled: Option<Seq>,
     waiting: Waiting,
     growth: Growth,
+    release: Option<Release>,
     repair: Repair,
     last_tick: Time,
     /// Whether `flush` has something to look at.
@@ -127,6 +130,7 @@ impl Primary {
             scheduled: None,
             waiting: Waiting::default(),
             growth: Growth::default(),
+            release: None,
             repair: Repair::default(),
             last_tick: context.now.time,
             dirty: false,
@@ -185,9 +189,29 @@ impl Primary {
         self.waiting.len()
     }
 
+    /// Memory of the records that are kept.
+    pub(crate) fn log_memory_bytes(&self) -> usize {
+        self.log.memory_bytes()
+    }
+
+    /// Memory of the pages that sessions have brought.
+    pub(crate) fn repair_memory_bytes(&self) -> usize {
+        self.repair.memory_bytes()
+    }
+
+    /// Memory of the requests that wait, and of the table of keys with uncommitted records.
+    pub(crate) fn queue_memory_bytes(&self) -> usize {
+        self.waiting.memory_bytes() + self.keys.capacity() * (size_of::<(Bytes, PendingKey)>() + 1)
+    }
+
     /// Items removed so far: to make room, and because they had expired.
     pub(crate) fn removed(&self) -> (u64, u64) {
         (self.growth.evicted, self.growth.expired)
+    }
+
+    /// Extents given back so far.
+    pub(crate) fn released_extents(&self) -> u64 {
+        self.growth.released
     }
 
     /// For tests of what notices.
@@ -247,6 +271,7 @@ impl Primary {
         self.complain_of_learners(context);
         self.tick_hand_over(context);
         self.tick_space(context);
+        self.tick_release(context);
         self.retry_takeover(context);
         self.tick_repair(context);
         self.tick_flush(context);

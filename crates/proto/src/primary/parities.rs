@@ -76,6 +76,13 @@ impl ParityPeer {
         self.sent
     }
 
+    /// Somebody waits until it has applied what is committed up to `upto`: a Frame that says so is due at once.
+    pub(super) fn hurry(&mut self, upto: Seq) {
+        if self.welcomed && self.committed_sent < upto {
+            self.last_sent = Time(0);
+        }
+    }
+
     /// Whether a Frame is not yet acknowledged.
     pub(super) fn is_outstanding(&self) -> bool {
         self.outstanding.is_some()
@@ -285,6 +292,7 @@ impl Primary {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
+        self.go_on_releasing(context);
         self.teach(context);
         // Without parities there is nobody to wait for; what commits may let others begin.
         while self.parities.is_empty() && self.committed < self.log.last() {

@@ -79,6 +79,13 @@ impl Repair {
         self.reported = None;
     }
 
+    /// What the sessions have brought and what they take themselves.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let brought = self.sessions.values().flat_map(|session| &session.residuals);
+        let brought: usize = brought.map(|(_, residual)| residual.bytes.len()).sum();
+        brought + self.sessions.len() * size_of::<Session>()
+    }
+
     pub(super) fn is_active(&self) -> bool {
         !self.sessions.is_empty()
     }

@@ -63,6 +63,12 @@ impl Waiting {
         self.len() == 0
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        let queues = [&self.lease, &self.log, &self.space];
+        let places: usize = queues.map(VecDeque::capacity).iter().sum();
+        places * size_of::<Pending>() + self.pages.capacity() * size_of::<(PageRange, Pending)>()
+    }
+
     fn push(&mut self, wait: Wait, pending: Pending) {
         match wait {
             Wait::Lease => self.lease.push_back(pending),

@@ -38,6 +38,9 @@ pub(super) struct Growth {
     /// Items removed to make room, and because they had expired.
     pub evicted: u64,
     pub expired: u64,
+    /// Extents given back, and when the last one was.
+    pub released: u64,
+    pub released_at: Time,
 }
 
 /// An extent that parities are being asked for.
@@ -70,9 +73,17 @@ impl Primary {
                 // Without parities it is here at once.
                 if here { self.allocate(context, len_bytes) } else { Err(NoSlot::Wait(Wait::Space)) }
             }
+            Err(Shortage::Reclaim | Shortage::Full) if self.releases_for_index(context) => {
+                Err(NoSlot::Wait(Wait::Space))
+            }
             Err(Shortage::Reclaim) => self.make_room(context, len_bytes),
             Err(Shortage::Full) => self.wait_or_refuse(),
         }
+    }
+
+    /// Whether it is the index that has no memory, and an extent is on its way back that nobody needs.
+    fn releases_for_index(&mut self, context: &mut Context<'_>) -> bool {
+        self.store().is_some_and(|store| store.lacks_index_memory()) && self.begin_release(context)
     }
 
     /// Full: but what is in flight may free something.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a panic is how a test reports
 
+mod allocations;
 mod lessons;
 mod paced;
 mod starved;

@@ -166,3 +166,55 @@ fn full_nodes_take_writes_for_those_that_died() {
     assert_eq!(story.rebuilding(), 0);
     (0..keys).for_each(|i| story.check(2, i));
 }
+
+impl Story {
+    /// Extents that members have, by node: data and parity.
+    fn extents(&self) -> Vec<(u64, u64)> {
+        let of = |budget: &Budget, category| budget.used(category) / EXTENT_BYTES as u64;
+        self.budgets.iter().map(|b| (of(b, Category::Area), of(b, Category::Parity))).collect()
+    }
+
+    fn delete_all(&mut self, keys: usize) {
+        (0..keys).for_each(|i| self.delete([0, 2, 4][i % 3], i));
+    }
+}
+
+/// On a full node: what was deleted goes back, at the primaries and at the parities, and what comes then has room.
+#[test]
+fn extents_of_what_was_deleted_go_back_and_are_used_again() {
+    let mut story = full_cluster(Eviction::None);
+    let keys = story.fill();
+    let full = story.extents();
+    assert!(full.iter().all(|(area, parity)| area + parity >= EXTENTS - 4), "{full:?}");
+    for _ in 0..2 {
+        story.delete_all(keys);
+        story.cluster.advance(2000);
+        let left = story.extents();
+        let fewer = |(left, full): (&(u64, u64), &(u64, u64))| left.0 + 2 < full.0 && left.1 + 2 < full.1;
+        assert!(left.iter().zip(&full).all(fewer), "{left:?} of {full:?}");
+        // Another size, so that other runs are written.
+        let stored = (0..keys).filter(|i| story.set((i % 5) as u16, *i, 1)).count();
+        assert!(stored * 10 > keys * 8, "{stored} of {keys}");
+        (0..keys).for_each(|i| story.check(0, i));
+    }
+    // The parities are still the sums of what there is.
+    story.lose_two_nodes();
+    (0..keys).for_each(|i| story.check([0, 2, 4][i % 3], i));
+}
+
+/// A stand-in that found no memory for its pages gets it from its neighbours, once these do not need theirs.
+#[test]
+fn a_starved_stand_in_becomes_whole_once_others_have_vacant_extents() {
+    let mut story = full_cluster(Eviction::None);
+    let keys = story.fill();
+    story.cluster.kill(1);
+    story.cluster.advance(3500);
+    assert!(story.rebuilding() > 0, "there is memory for all pages");
+    // The dead node's parities may come back for a while, and nothing is given back until they cannot.
+    story.delete_all(keys);
+    story.cluster.advance(90_000);
+    assert_eq!(story.rebuilding(), 0, "{:?}", story.extents());
+    let stored = (0..keys).filter(|i| story.set(0, *i, 1)).count();
+    assert!(stored * 10 > keys * 6, "{stored} of {keys}");
+    (0..keys).for_each(|i| story.check(2, i));
+}

@@ -5,7 +5,8 @@
 //! record is applied or cancelled. Nothing is ever freed but by an applied record, reclaiming included: the store
 //! proposes, the protocol logs.
 //!
-//! The area of a stand-in that is rebuilding is a cache of what the parities encode: `surrender` takes extents back.
+//! The area of a stand-in that is rebuilding is a cache of what the parities encode: `surrender` takes extents back. Those of a
+//! whole store go back when all of their runs are free, once they have been written with zeros: `vacate`.
 //!
 //! A write, from the protocol's side: `allocate`, encode the item, `delta`, log `allocation.assign` + the index operation; when
 //! the record is committed: `apply_write`, then `apply_op` for each operation in order.
@@ -17,11 +18,13 @@ mod reclaim;
 mod scrub;
 mod stats;
 mod surrender;
+mod vacate;
 
 pub use access::Access;
 pub use read::Found;
 pub use reclaim::{CrawlCursor, Reclaim, Victim};
 pub use stats::{Memory, Stats};
+pub use vacate::Wipe;
 
 use bytes::Bytes;
 use cluster::{ClusterId, FastMap, UnixSeconds};
@@ -285,7 +288,7 @@ impl DataStore {
 
     /// The extents in use, ascending.
     pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
-        std::iter::successors(self.area.next_committed(0), |extent| self.area.next_committed(extent + 1))
+        self.area.extents()
     }
 
     /// The `len` bytes at `addr`.

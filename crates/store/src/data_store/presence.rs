@@ -10,7 +10,7 @@ use crate::{Addr, EXTENT_BYTES, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES, R
 
 /// Longest range that a repair session covers.
 const MAX_REPAIR_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
-const PAGES_PER_RUN: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+pub(super) const PAGES_PER_RUN: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 pub(super) const PAGES_PER_EXTENT: u32 = PAGES_PER_RUN * RUNS_PER_EXTENT;
 /// Free runs that are looked at for one without absent pages.
 const MAX_RUN_SEARCH: usize = 64;

@@ -72,6 +72,12 @@ impl DataStore {
         }
     }
 
+    /// Bytes of the area that memory stands behind; see [`crate::Area::resident_bytes`].
+    #[must_use]
+    pub fn resident_area_bytes(&self) -> usize {
+        self.area.resident_bytes()
+    }
+
     /// Memory by part, all of it charged to the budget.
     #[must_use]
     pub fn memory(&self) -> Memory {

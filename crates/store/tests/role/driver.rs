@@ -6,7 +6,7 @@ use bytes::Bytes;
 use cluster::{ClusterId, KeyHash, UnixSeconds};
 use store::{
     Addr, Budget, Category, DataStore, EXTENT_BYTES, Eviction, Found, IndexHash, IndexOp, ItemSpec,
-    ItemState, PAGE_BYTES, PageRange, Reclaim, Replica, Shortage, StoreConfig, Victim,
+    ItemState, PAGE_BYTES, PageRange, Reclaim, Replica, Shortage, StoreConfig, Victim, Wipe,
 };
 
 pub const CLUSTER: ClusterId = ClusterId(7);
@@ -38,6 +38,8 @@ pub struct Role {
     pub moved: usize,
     /// Extents that were taken back for lack of memory.
     pub surrendered: usize,
+    /// Extents that went back because they were vacant.
+    pub vacated: usize,
     /// Records that may be uncommitted.
     pub window: usize,
     log: VecDeque<Record>,
@@ -77,7 +79,7 @@ impl Role {
         let shadow = vec![0; config.area_limit_bytes];
         let (log, pending) = (VecDeque::new(), BTreeMap::new());
         let (now, window) = (UnixSeconds(1000), 8);
-        let (evicted, moved, surrendered) = (0, 0, 0);
+        let (evicted, moved, surrendered, vacated) = (0, 0, 0, 0);
         Self {
             store,
             budget,
@@ -89,6 +91,7 @@ impl Role {
             evicted,
             moved,
             surrendered,
+            vacated,
             window,
             log,
             pending,
@@ -240,6 +243,8 @@ impl Role {
                     let _ = self.store.commit_extent(extent);
                 }
                 Err(Shortage::Absent(pages)) => self.repair(pages),
+                Err(Shortage::Reclaim | Shortage::Full)
+                    if self.store.lacks_index_memory() && self.vacate_one() => {}
                 Err(Shortage::Reclaim) => self.reclaim(len)?,
                 Err(Shortage::Full | Shortage::TooLarge) if !self.commit_one() => return Err(NoRoom),
                 Err(Shortage::Full | Shortage::TooLarge) => {}
@@ -254,6 +259,20 @@ impl Role {
         if tries.is_multiple_of(50) {
             self.commit_one();
         }
+    }
+
+    /// Gives an extent back, if one is vacant: all wipes are committed, then it goes.
+    pub fn vacate_one(&mut self) -> bool {
+        let Some(extent) = self.store.vacant_extents().next() else { return false };
+        self.store.begin_to_vacate(extent);
+        for run in DataStore::wipes(extent) {
+            let Wipe { write, op } = self.store.wipe(run);
+            let (writes, ops) = (write.into_iter().collect(), vec![op]);
+            self.append(Record { writes, ops, pinned: vec![], keys: vec![] }, &[]);
+        }
+        self.commit_all();
+        self.vacated += 1;
+        self.store.vacate(extent)
     }
 
     fn reclaim(&mut self, len: usize) -> Result<(), NoRoom> {

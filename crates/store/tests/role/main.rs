@@ -10,3 +10,4 @@ mod reclaim;
 mod shift;
 mod surrender;
 mod takeover;
+mod vacate;

@@ -26,7 +26,7 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
-    /// moves or returns.
+    /// moves, returns, succession or releases.
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
     /// Leave the faults out.
@@ -54,9 +54,12 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Moves,
         Focus::Returns,
         Focus::Succession,
+        Focus::Releases,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
-    named.ok_or_else(|| "write anything, double-faults, slow-lines, moves, returns or succession".to_owned())
+    named.ok_or_else(|| {
+        "write anything, double-faults, slow-lines, moves, returns, succession or releases".to_owned()
+    })
 }
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {

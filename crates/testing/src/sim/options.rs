@@ -227,6 +227,8 @@ pub enum Focus {
     Returns,
     /// Coordinators that follow each other in the middle of everything.
     Succession,
+    /// Extents that go back while nodes are short of memory.
+    Releases,
 }
 
 /// Everything that a seed determines.
@@ -391,6 +393,7 @@ impl Options {
             Focus::Moves => options.with_moves(rng),
             Focus::Returns => options.with_returns(rng),
             Focus::Succession => options.with_succession(rng),
+            Focus::Releases => options.with_releases(rng),
         };
         focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
     }
@@ -523,6 +526,26 @@ impl Options {
         }
         self.phase_us = lease_us * 60;
         self.calls = 8_000;
+        self.evenly_busy()
+    }
+
+    /// Few keys with large values, which are often all gone, on nodes that have too little memory to keep what they do not use.
+    fn with_releases(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Releases;
+        (self.k, self.m) = rng.pick(&[(2, 1), (2, 2), (3, 2)]);
+        self.nodes = self.n() + rng.range(0, 2) as usize;
+        self.groups = rng.range(1, 3) as usize;
+        self.shards = 1;
+        self.text_keys = rng.pick(&[2, 5, 12]);
+        self.number_keys = 1;
+        self.sizes.mix = [1, 2, 6, 6, 4, 8, 8];
+        self.mix[Verb::Set as usize] = 30;
+        self.mix[Verb::Delete as usize] = 30;
+        self.mix[Verb::Flush as usize] = rng.pick(&[0, 1, 4]);
+        self.limits.vacant_extents = 0;
+        let members = (self.groups * self.n()).div_ceil(self.nodes) as u64;
+        let node_bytes = store::EXTENT_BYTES as u64 * (members + rng.range(2, 5));
+        self.memory = Memory { node_bytes, area_extents: rng.range(2, 3) as u32, evict: rng.once_in(3) };
         self.evenly_busy()
     }
 
@@ -672,6 +695,7 @@ impl fmt::Display for Focus {
             Self::Moves => "moves",
             Self::Returns => "returns",
             Self::Succession => "succession",
+            Self::Releases => "releases",
         })
     }
 }

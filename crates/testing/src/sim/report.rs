@@ -66,6 +66,8 @@ pub struct Stats {
     pub resignations: u64,
     /// Roles that were lost because the seed went beyond `m`.
     pub lost_roles: u64,
+    /// Extents that primaries have given back, of those that live at the end of the run.
+    pub released_extents: u64,
     /// Pages that scrubs have compared, at the end of the run.
     pub scrubbed_pages: u64,
 }
@@ -117,6 +119,7 @@ impl Stats {
             (&mut self.resignations, other.resignations),
             (&mut self.lost_roles, other.lost_roles),
             (&mut self.scrubbed_pages, other.scrubbed_pages),
+            (&mut self.released_extents, other.released_extents),
         ] {
             *sum += more;
         }
@@ -152,8 +155,13 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} roles lost, {} coordinators after the first, {} resigned",
-            self.residuals, self.scrubbed_pages, self.lost_roles, self.successions, self.resignations
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} coordinators after the first, {} resigned",
+            self.residuals,
+            self.scrubbed_pages,
+            self.released_extents,
+            self.lost_roles,
+            self.successions,
+            self.resignations
         )?;
         write!(
             f,

@@ -69,6 +69,7 @@ impl World {
         for host in 0..self.shards.len() {
             self.check_scrub(host);
             let stats = self.shards[host].host.as_ref().map(proto::Host::stats);
+            self.stats.released_extents += stats.map_or(0, |stats| stats.released_extents);
             self.stats.scrubbed_pages += stats.map_or(0, |stats| stats.scrubbed_pages);
         }
         self.failure.is_none()

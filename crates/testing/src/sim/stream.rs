@@ -265,17 +265,13 @@ impl Stream {
         pages
     }
 
-    /// Takes what the primary has, as of record `committed`, for the truth: after a gap.
+    /// Takes what the primary has, as of record `committed`, for the truth: after a gap. What is not among `pages` is zero, also
+    /// if it was not before.
     pub(crate) fn relearn(&mut self, committed: Seq, pages: impl Iterator<Item = (u32, Box<Page>)>) {
-        // Absent pages are missing in `pages`; nothing was written to them in the gap.
-        for (_, record) in std::mem::take(&mut self.tail) {
-            for write in &record.writes {
-                xor_into(&mut self.pages, write.addr.byte(), &write.delta);
-            }
-        }
+        self.tail.clear();
         self.base = committed;
         self.dark = false;
-        self.pages.extend(pages);
+        self.pages = pages.collect();
     }
 }
 

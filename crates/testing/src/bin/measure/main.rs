@@ -26,6 +26,9 @@ pub struct Arguments {
     /// Values of the memory part
     #[arg(long, default_value_t = 200_000)]
     values: u32,
+    /// Memory of each node in the utilisation part
+    #[arg(long, default_value = "64MiB")]
+    node_memory: String,
     /// Sizes of the protection part, in GiB of values; growth and restart take the first
     #[arg(long, value_delimiter = ',', default_value = "1")]
     gib: Vec<u32>,
@@ -42,6 +45,8 @@ pub struct Arguments {
 enum Part {
     /// Resident memory per stored value at 100 B, 1 KiB and 4 KiB.
     Memory,
+    /// What share of resident memory holds keys and values: full, overwritten at random, after shifts of value size.
+    Utilisation,
     /// The pause that clients see when a node is killed, and when it is stopped.
     Pause,
     /// From the loss of a node to the first answers for its keys.
@@ -61,6 +66,7 @@ fn main() -> ExitCode {
     for part in parts {
         let result = match part {
             Part::Memory => memory::measure(&arguments),
+            Part::Utilisation => memory::utilisation::measure(&arguments),
             Part::Pause => faults::pause(),
             Part::Access => recovery::first_access(&arguments),
             Part::Protection => recovery::protection(&arguments),

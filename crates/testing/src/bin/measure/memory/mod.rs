@@ -1,4 +1,7 @@
-//! Resident memory per stored value, net of the empty processes.
+//! Resident memory per stored value, net of the empty processes; then what share of it holds keys and values.
+
+mod client;
+pub mod utilisation;
 
 use crate::Arguments;
 use testing::servers::Server;

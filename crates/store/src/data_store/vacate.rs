@@ -1,0 +1,81 @@
+//! Extents that go back: one of which every run is free may serve something else on this node, and at the parities.
+//!
+//! The bytes of freed slots stay, at the primary and in the sums of the parities. So an extent is first written with zeros, by
+//! records like any other: [`DataStore::wipe`] says how, run by run. Each such record assigns its run `FREE`, from which all
+//! replicas know that its pages are untouched again. Once every parity has applied the last one, the extent is given up; to be
+//! used again it must be reserved again.
+
+use bytes::Bytes;
+
+use super::DataStore;
+use super::presence::{PAGES_PER_EXTENT, PAGES_PER_RUN};
+use crate::alloc::RUNS_PER_EXTENT;
+use crate::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RunClass};
+
+/// What a record does that makes a run zero again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wipe {
+    /// Where its delta goes, and the delta; none if nothing was ever written there.
+    pub write: Option<(Addr, Bytes)>,
+    /// To be logged in the same record.
+    pub op: IndexOp,
+}
+
+impl DataStore {
+    /// The extents in use whose runs are all free and may be allocated, the highest first. None while pages are absent.
+    pub fn vacant_extents(&self) -> impl Iterator<Item = u32> + '_ {
+        let pool = self.allocator.pool();
+        let possible = self.absent.is_empty() && pool.count() >= RUNS_PER_EXTENT;
+        let end = if possible { (self.area.limit_bytes() / EXTENT_BYTES) as u32 } else { 0 };
+        let runs = |extent| PageRange { first: extent * RUNS_PER_EXTENT, count: RUNS_PER_EXTENT };
+        (0..end).rev().filter(move |extent| pool.contains_all(runs(*extent)))
+    }
+
+    /// Keeps `extent`, which is vacant, out of allocation until it has been given up.
+    pub fn begin_to_vacate(&mut self, extent: u32) {
+        debug_assert!(self.vacant_extents().any(|vacant| vacant == extent));
+        self.allocator.deactivate(extent);
+    }
+
+    /// The records that make `extent` zero again, lazily: one for each run that was written, at least one.
+    pub fn wipes(extent: u32) -> std::ops::Range<u32> {
+        extent * RUNS_PER_EXTENT..(extent + 1) * RUNS_PER_EXTENT
+    }
+
+    /// How run `run` of an extent that is being vacated becomes zero.
+    #[must_use]
+    pub fn wipe(&self, run: u32) -> Wipe {
+        let first = run * PAGES_PER_RUN;
+        let touched = |page: &u32| self.replica.touched().contains(*page);
+        let mut pages = (first..first + PAGES_PER_RUN).filter(touched);
+        let span = pages.next().map(|start| (start, pages.next_back().unwrap_or(start)));
+        let write = span.map(|(start, end)| {
+            let (byte, len) = (start as usize * PAGE_BYTES, (end + 1 - start) as usize * PAGE_BYTES);
+            (Addr::from_byte(byte), Bytes::copy_from_slice(self.area.bytes(byte, len)))
+        });
+        Wipe { write, op: IndexOp::Assign { run, class: RunClass::FREE } }
+    }
+
+    /// Gives `extent` up, all of whose wipes every parity has applied. False if the system does not take it: then it is lost to
+    /// this store, for the parities may not have it any more.
+    pub fn vacate(&mut self, extent: u32) -> bool {
+        let first = extent * PAGES_PER_EXTENT;
+        let touched = self.replica.touched().first_present(first);
+        debug_assert!(
+            touched.is_none_or(|page| page >= first + PAGES_PER_EXTENT),
+            "extent {extent} is not zero"
+        );
+        let done = self.area.decommit(extent);
+        if done {
+            self.growth.next = self.growth.next.min(extent);
+        }
+        self.recharge();
+        done
+    }
+
+    /// Whether only the want of memory for its index keeps the store from taking one more item.
+    #[must_use]
+    pub fn lacks_index_memory(&self) -> bool {
+        !self.index_has_room()
+    }
+}
