@@ -43,7 +43,7 @@ impl Timing {
         Self {
             read_lease_us: node_lease_us,
             node_lease_us,
-            stall_us: node_lease_us * 2 / 5,
+            stall_us: node_lease_us * 9 / 20,
             heartbeat_us: node_lease_us / 5,
             commit_delay_us: node_lease_us / 20,
             retry_us: node_lease_us / 2,

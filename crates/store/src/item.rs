@@ -76,13 +76,17 @@ impl<'a> Item<'a> {
     /// # Errors
     /// If the bytes are too few for the header, or for the lengths in it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ItemError> {
-        let header = Header::parse(bytes)?;
+        Self::of(&Header::parse(bytes)?, bytes)
+    }
+
+    /// The item whose header has been read from the front of `bytes` already.
+    pub(crate) fn of(header: &Header, bytes: &'a [u8]) -> Result<Self, ItemError> {
         let available = bytes.len();
         let len_bytes = header.len_bytes();
         let bytes = bytes.get(..len_bytes).ok_or(ItemError::Truncated { len_bytes, available })?;
         let (key, value) = bytes[ITEM_HEADER_BYTES..].split_at(header.key_len);
         let ItemState { stale, win_sent } = header.state;
-        let Header { client_flags, expiry, version, .. } = header;
+        let Header { client_flags, expiry, version, .. } = *header;
         Ok(Self { key, value, client_flags, expiry, version, stale, win_sent, bytes })
     }
 

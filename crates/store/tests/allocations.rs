@@ -121,7 +121,7 @@ impl Role {
         let allocation = self.allocate(image.len());
         let (hash, addr) = (KeyHash::of(CLUSTER, &key), allocation.addr);
         let op = match self.store.find(hash, &key) {
-            Found::Hit(old) => IndexOp::Replace { hash: hash.into(), old, new: addr },
+            Found::Hit(old, _) => IndexOp::Replace { hash: hash.into(), old, new: addr },
             _ => IndexOp::Insert { hash: hash.into(), addr },
         };
         let delta = self.store.delta(addr, image);

@@ -12,6 +12,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use cluster::ClusterMap;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -56,6 +57,9 @@ pub struct LocalCluster {
 
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// Longest wait for a page, and its most bytes.
+const PAGE_LIMIT: Duration = Duration::from_secs(5);
+const PAGE_BYTES: u64 = 64 << 20;
 /// Below the range from which the kernel picks ports of outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
@@ -122,6 +126,14 @@ impl LocalCluster {
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.http_port))
+    }
+
+    /// The coordinator's map.
+    ///
+    /// # Errors
+    /// One line if the coordinator does not give it.
+    pub fn map(&self) -> Result<ClusterMap, String> {
+        serde_json::from_str(&page(self.http(), "/map")?).map_err(|error| error.to_string())
     }
 
     /// The process that is node `node` now; none if it is dead.
@@ -235,6 +247,26 @@ impl Drop for LocalCluster {
         let _ = self.parent.kill();
         let _ = self.parent.wait();
     }
+}
+
+/// Whether every group survives as many losses as it is to, and nobody moves.
+#[must_use]
+pub fn is_settled(map: &ClusterMap) -> bool {
+    map.groups
+        .iter()
+        .all(|view| view.learners.is_empty() && view.is_full() && view.in_sync().count() == map.profile.m())
+}
+
+/// A page of a node or of the coordinator.
+///
+/// # Errors
+/// One line if it cannot be had.
+pub fn page(address: SocketAddr, path: &str) -> Result<String, String> {
+    let config = ureq::Agent::config_builder().timeout_global(Some(PAGE_LIMIT)).build();
+    let answer = ureq::Agent::new_with_config(config).get(format!("http://{address}{path}")).call();
+    let mut answer = answer.map_err(|error| format!("http://{address}{path}: {error}"))?;
+    let body = answer.body_mut().with_config().limit(PAGE_BYTES).read_to_string();
+    body.map_err(|error| error.to_string())
 }
 
 /// A node that has joined later.

@@ -50,11 +50,18 @@ impl Server {
     /// # Errors
     /// One line if it does not start.
     pub fn gestalt(profile: &str, nodes: u16, memory: &str) -> Result<Self, String> {
-        let options =
-            Options { nodes, profile: profile.to_owned(), memory: memory.to_owned(), ..Options::default() };
-        let cluster = LocalCluster::start(&options)?;
+        let (profile, memory) = (profile.to_owned(), memory.to_owned());
+        Self::gestalt_with(&Options { nodes, profile, memory, ..Options::default() })
+    }
+
+    /// The same with all options.
+    ///
+    /// # Errors
+    /// One line if it does not start.
+    pub fn gestalt_with(options: &Options) -> Result<Self, String> {
+        let cluster = LocalCluster::start(options)?;
         Ok(Self {
-            name: format!("gestalt {profile}"),
+            name: format!("gestalt {}", options.profile),
             flags: vec!["--http".to_owned(), cluster.http().to_string()],
             addresses: cluster.all_memcached(),
             processes: Processes::Cluster(cluster),

@@ -146,8 +146,7 @@ impl Primary {
         match store.find(hash, key) {
             Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
             Found::Miss => crate::Read::Miss,
-            Found::Hit(addr) => {
-                let item = store.item(addr);
+            Found::Hit(addr, item) => {
                 if item.is_expired(now.unix) {
                     return crate::Read::Miss;
                 }
@@ -212,13 +211,13 @@ impl Primary {
         let next = execute::Context { now, next_version: 0 };
         let rebuilding = self.is_rebuilding();
         let store = self.store_mut().expect("may_serve saw one");
-        let addr = match store.find(pending.hash, &pending.request.key) {
+        let (addr, item) = match store.find(pending.hash, &pending.request.key) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
             Found::Miss => return Attempt::Answer(Outcome::Miss),
             Found::Corrupt(_) => return Attempt::Answer(Outcome::Failed(Failure::Corrupt)),
-            Found::Hit(addr) => addr,
+            Found::Hit(addr, item) => (addr, item),
         };
-        let current = Current { item: store.item(addr), access: store.access(addr) };
+        let current = Current { item, access: store.access(addr) };
         if rebuilding && !current.item.verify() {
             return Attempt::Answer(Outcome::Failed(Failure::Corrupt));
         }
@@ -249,7 +248,7 @@ impl Primary {
         }
         let store = self.store().expect("only asked when there is one");
         let occupied = match store.find(hash, key) {
-            Found::Hit(addr) => Some(addr),
+            Found::Hit(addr, _) => Some(addr),
             Found::Miss => None,
             Found::Absent(pages) => return Err(Attempt::Wait(Wait::Pages(pages))),
             Found::Corrupt(_) => return Err(Attempt::Answer(Outcome::Failed(Failure::Corrupt))),

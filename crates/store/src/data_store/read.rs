@@ -8,9 +8,9 @@ use crate::{Addr, ITEM_HEADER_BYTES, Item, PageRange};
 
 /// What came of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Found<'a> {
     /// The item lies here; all its pages are present.
-    Hit(Addr),
+    Hit(Addr, Item<'a>),
     /// The key is not in this role.
     Miss,
     /// These pages must be repaired before the question can be answered: at most 16, within one run, all absent.
@@ -28,12 +28,12 @@ pub(super) enum Unread {
 impl DataStore {
     /// Looks `key` up in the committed state.
     #[must_use]
-    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Found {
+    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Found<'_> {
         let mut answer = Found::Miss;
         for addr in self.replica.index().candidates(hash.into()) {
             match self.compare(addr, key) {
                 Found::Miss => {}
-                hit @ Found::Hit(_) => return hit,
+                hit @ Found::Hit(..) => return hit,
                 other => answer = other,
             }
         }
@@ -73,9 +73,9 @@ impl DataStore {
         if readable { Header::parse(self.area.bytes(start, ITEM_HEADER_BYTES)).ok() } else { None }
     }
 
-    fn compare(&self, addr: Addr, key: &[u8]) -> Found {
+    fn compare(&self, addr: Addr, key: &[u8]) -> Found<'_> {
         match self.read(addr) {
-            Ok(item) if item.key == key => Found::Hit(addr),
+            Ok(item) if item.key == key => Found::Hit(addr, item),
             // A stranger with the same 40 bits is rare enough to ask for its checksum: a damaged key is no miss.
             Ok(item) if item.verify() => Found::Miss,
             Ok(_) | Err(Unread::NoItem) => Found::Corrupt(addr),
@@ -92,14 +92,15 @@ impl DataStore {
                 .absent_within(start, slot_len)
                 .map_or(Err(Unread::NoItem), |pages| Err(Unread::Absent(pages)));
         }
-        let len = self.header(addr).map(|header| header.len_bytes()).filter(|len| *len <= slot_len);
-        let len = len.ok_or(Unread::NoItem)?;
+        let header =
+            self.header(addr).filter(|header| header.len_bytes() <= slot_len).ok_or(Unread::NoItem)?;
+        let len = header.len_bytes();
         if let Some(pages) = self.absent_within(start, len) {
             return Err(Unread::Absent(pages));
         }
         if !self.area.covers(start, len) {
             return Err(Unread::NoItem);
         }
-        Item::parse(self.area.bytes(start, len)).map_err(|_| Unread::NoItem)
+        Item::of(&header, self.area.bytes(start, len)).map_err(|_| Unread::NoItem)
     }
 }

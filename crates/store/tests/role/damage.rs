@@ -15,7 +15,7 @@ fn filled() -> (Role, Addr, Addr) {
     role.delete(b"gone");
     role.commit_all();
     let slot = |key: &[u8]| match role.store.find(hash(key), key) {
-        Found::Hit(addr) => addr,
+        Found::Hit(addr, _) => addr,
         other => panic!("{other:?}"),
     };
     let (small, large) = (slot(b"small"), slot(b"large"));

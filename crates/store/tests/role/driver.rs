@@ -135,7 +135,7 @@ impl Role {
     pub fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         for _ in 0..1000 {
             match self.store.find(hash(key), key) {
-                Found::Hit(addr) => {
+                Found::Hit(addr, _) => {
                     self.store.bump(addr, self.now);
                     let item = self.store.item(addr);
                     assert!(item.verify() && item.key == key);
@@ -345,7 +345,7 @@ impl Role {
                 return *addr;
             }
             match self.store.find(hash(key), key) {
-                Found::Hit(addr) => return Some(addr),
+                Found::Hit(addr, _) => return Some(addr),
                 Found::Miss => return None,
                 Found::Absent(pages) => self.repair(pages),
                 Found::Corrupt(addr) => panic!("{addr} is corrupt"),

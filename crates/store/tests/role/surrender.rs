@@ -120,7 +120,7 @@ fn items_that_lie_over_two_extents_are_served() {
 fn the_only_free_slots_are_found_wherever_they_are() {
     let (mut role, keys) = full_role(Eviction::None);
     let extent_of = |role: &Role, i| match role.store.find(hash(&key(i)), &key(i)) {
-        Found::Hit(addr) => addr.byte() / EXTENT_BYTES,
+        Found::Hit(addr, _) => addr.byte() / EXTENT_BYTES,
         other => panic!("{other:?}"),
     };
     let in_ninth: Vec<u32> = (0..keys).filter(|i| extent_of(&role, *i) == 9).collect();
@@ -193,7 +193,7 @@ fn an_extent_into_which_a_pinned_item_reaches_stays() {
     role.commit_all();
     let mut role = stand_in_within(role, 64 << 20);
     let addr = |role: &Role, i| match role.store.find(hash(&key(i)), &key(i)) {
-        Found::Hit(addr) => addr,
+        Found::Hit(addr, _) => addr,
         other => panic!("{other:?}"),
     };
     // The second one lies in extents 0 and 1.

@@ -185,7 +185,7 @@ fn damaged_bytes_are_told_from_a_miss() {
     let mut role = Role::new(1, Eviction::None, LIMIT);
     role.set(b"key", b"value").unwrap();
     role.commit_all();
-    let Found::Hit(addr) = role.store.find(hash(b"key"), b"key") else { panic!() };
+    let Found::Hit(addr, _) = role.store.find(hash(b"key"), b"key") else { panic!() };
     let mut damage = vec![0; 27];
     damage[26] = 1;
     role.store.apply_write(addr, &damage);

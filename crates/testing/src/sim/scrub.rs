@@ -167,7 +167,7 @@ mod damage {
             let primary = members.data[usize::from(key.member.role.0)].as_ref().expect("the role is served");
             let cluster = self.world.map().expect("the cluster has formed").cluster;
             match primary.store.find(KeyHash::of(cluster, &key.bytes), &key.bytes) {
-                Found::Hit(addr) => addr,
+                Found::Hit(addr, _) => addr,
                 other => panic!("the item is not there: {other:?}"),
             }
         }

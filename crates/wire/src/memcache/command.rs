@@ -102,11 +102,12 @@ impl Keys {
 
     /// Takes the first key off, for work that goes on where it stopped.
     pub fn pop(&mut self) -> Option<Bytes> {
-        let key = self.handles().next()?;
-        let spaces = self.list.iter().take_while(|&&byte| byte == b' ').count();
-        self.list.advance(spaces + key.len());
+        let start = self.list.iter().position(|&byte| byte != b' ')?;
+        self.list.advance(start);
+        // The last key is what is left, but for spaces behind it.
+        let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
         self.count = self.count.saturating_sub(1);
-        Some(key)
+        Some(self.list.split_to(end))
     }
 
     /// The keys as cheap handles, for requests that outlive the command.

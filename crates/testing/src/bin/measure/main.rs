@@ -1,19 +1,18 @@
-//! Figures beside stock memcached and redis, taken in one run on this machine: throughput, latency and CPU per
-//! operation; memory per stored value; the pause that clients see when a node is lost; how long the cluster takes to be as
-//! protected as before; growth and restarts under load.
+//! What Gestalt does over time on this machine: the pause that clients see when a node is lost; how long the cluster takes to be
+//! as protected as before; growth and restarts under load; what share of the memory is of use.
 //!
-//! The machine may be shared, so servers alternate round by round and nothing is judged: figures are printed.
+//! The machine may be shared, so nothing is judged: figures are printed. `peers` compares with other servers.
 #![allow(clippy::disallowed_methods)]
 
 mod faults;
-mod memory;
 mod recovery;
+mod utilisation;
 
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-/// Measures Gestalt beside stock memcached and redis; servers are installed by apt if they are not there.
+/// Measures pauses, repair, growth, restarts and the use of memory.
 #[derive(Parser, Clone, Debug)]
 #[command(after_help = "Example: cargo xtask measure protection --gib 1,4")]
 pub struct Arguments {
@@ -23,9 +22,6 @@ pub struct Arguments {
     /// Tries of the access part
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Values of the memory part
-    #[arg(long, default_value_t = 200_000)]
-    values: u32,
     /// Memory of each node in the utilisation part
     #[arg(long, default_value = "64MiB")]
     node_memory: String,
@@ -43,8 +39,6 @@ pub struct Arguments {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Resident memory per stored value at 100 B, 1 KiB and 4 KiB.
-    Memory,
     /// What share of resident memory holds keys and values: full, overwritten at random, after shifts of value size.
     Utilisation,
     /// The pause that clients see when a node is killed, and when it is stopped.
@@ -65,8 +59,7 @@ fn main() -> ExitCode {
         if arguments.parts.is_empty() { Part::value_variants().to_vec() } else { arguments.parts.clone() };
     for part in parts {
         let result = match part {
-            Part::Memory => memory::measure(&arguments),
-            Part::Utilisation => memory::utilisation::measure(&arguments),
+            Part::Utilisation => utilisation::measure(&arguments),
             Part::Pause => faults::pause(),
             Part::Access => recovery::first_access(&arguments),
             Part::Protection => recovery::protection(&arguments),

@@ -103,6 +103,8 @@ pub struct Failure {
     pub silent_s: f64,
     /// From the fault until throughput stays above nine tenths of `before`, in seconds; none if it never does.
     pub normal_s: Option<f64>,
+    /// From the fault until every group survives as many losses as before, in seconds; none if that took too long.
+    pub protected_s: Option<f64>,
     /// Median of the last stretches.
     pub after: f64,
     pub after_p99_us: f64,

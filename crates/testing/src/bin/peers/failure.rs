@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::thread::{scope, sleep};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use testing::local_cluster::{LocalCluster, Options, is_settled};
 use testing::servers::Server;
 
 use crate::arguments::Arguments;
 use crate::document::{Document, Failure, Stretch};
-use crate::side::Side;
+use crate::side::{Setup, Side};
 use crate::spread::Spread;
 
 /// Those that go on when nodes are gone.
@@ -25,6 +26,11 @@ const INTERVAL_MS: u64 = 50;
 /// What is kept of the time before, and what counts as the end, in seconds.
 const KEPT_S: f64 = 2.0;
 const END_S: f64 = 3.0;
+/// How often the map is looked at, and for how long.
+const LOOK: Duration = Duration::from_millis(20);
+const PROTECTED_LIMIT: Duration = Duration::from_secs(60);
+/// Of each node.
+const MEMORY: &str = "1GiB";
 /// Values of 1 KiB.
 const VALUES: u32 = 100_000;
 /// Of the throughput before: as much is normal.
@@ -60,7 +66,15 @@ pub fn measure(_arguments: &Arguments, document: &mut Document) -> Result<(), St
 }
 
 fn measure_one(fault: Fault, side: Side) -> Result<Failure, String> {
-    let server = side.setup().start(2 << 30)?;
+    let Setup::Gestalt { profile, nodes } = side.setup() else { return Err("only ours are hurt".to_owned()) };
+    let options = Options {
+        nodes,
+        spares: fault.nodes as u16,
+        profile: profile.to_owned(),
+        memory: MEMORY.to_owned(),
+        ..Options::default()
+    };
+    let server = Server::gestalt_with(&options)?;
     let cluster = server.cluster().ok_or("only ours are hurt")?;
     let values = VALUES.to_string();
     server.bench("load", ["--keys", &values])?;
@@ -69,14 +83,29 @@ fn measure_one(fault: Fault, side: Side) -> Result<Failure, String> {
         sleep(BEFORE);
         let at = SystemTime::now();
         VICTIMS[..fault.nodes].iter().for_each(|&node| cluster.signal(node, fault.signal));
+        let protected = time_until_settled(cluster);
         let report = load.join().map_err(|_| "the load has panicked".to_owned())?;
-        report.map(|report| (report, at))
+        Ok::<_, String>((report?, at, protected?))
     });
     VICTIMS.iter().for_each(|&node| cluster.signal(node, Signal::SIGCONT));
-    let (report, at) = report?;
+    let (report, at, protected_s) = report?;
     let at = at.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?.as_secs_f64();
     let began = report["began_unix_s"].as_f64().ok_or("the load does not say when it began")?;
-    assess(fault, side, &report, at - began)
+    Ok(Failure { protected_s, ..assess(fault, side, &report, at - began)? })
+}
+
+/// Until every group survives as many losses again as it is to, in seconds from now; none if that takes too long.
+fn time_until_settled(cluster: &LocalCluster) -> Result<Option<f64>, String> {
+    let begun = Instant::now();
+    while begun.elapsed() < PROTECTED_LIMIT {
+        let map = cluster.map()?;
+        // The loss must be noticed before anything can be mended.
+        if is_settled(&map) && map.nodes.iter().any(|node| !node.alive) {
+            return Ok(Some(begun.elapsed().as_secs_f64()));
+        }
+        sleep(LOOK);
+    }
+    Ok(None)
 }
 
 fn run_load(server: &Server, values: &str) -> Result<Value, String> {
@@ -114,6 +143,7 @@ fn assess(fault: Fault, side: Side, report: &Value, at_s: f64) -> Result<Failure
         before_p99_us: p99(&calm),
         silent_s: silence(later),
         normal_s: normal_at(later, NORMAL * before).map(|until| (until - at_s).max(0.0)),
+        protected_s: None,
         after: rate(&last),
         after_p99_us: p99(&last),
         failed: errors.values().sum(),
@@ -145,7 +175,7 @@ fn normal_at(stretches: &[Stretch], normal: f64) -> Option<f64> {
 
 fn show(failure: &Failure) {
     println!(
-        "{:?}, {} {}: {:.0}/s, p99 {:.0} µs before; silent {:.2} s, normal after {:?} s; {:.0}/s, p99 {:.0} µs at the end; \
+        "{:?}, {} {}: {:.0}/s, p99 {:.0} µs before; silent {:.2} s, normal after {:?} s, protected after {:?} s; {:.0}/s, p99 {:.0} µs at the end; \
          {} failed {:?}, {} wrong, {} missing",
         failure.side,
         failure.nodes,
@@ -154,6 +184,7 @@ fn show(failure: &Failure) {
         failure.before_p99_us,
         failure.silent_s,
         failure.normal_s,
+        failure.protected_s,
         failure.after,
         failure.after_p99_us,
         failure.failed,

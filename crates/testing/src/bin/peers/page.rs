@@ -204,8 +204,8 @@ fn failures(document: &Document, page: &mut String) {
     }
     page.push_str(
         "## Nodes killed and stopped under load\n\nHalf reads, half writes of 1 KiB by 48 connections as fast as they are answered, every value checked; \
-         five nodes, lease 1 s, requests given up after 1 s. *Silent*: the longest time without an answer to anybody. *Normal*: from the fault \
-         until throughput stays above 0.8 of what it was. Everything shares this machine's cores, so fewer nodes may well be faster.\n\n",
+         five nodes and as many spare ones as are hurt, lease 1 s, requests given up after 1 s. *Silent*: the longest time without an answer to anybody. *Normal*: from the fault \
+         until throughput stays above 0.8 of what it was. *Protected*: until as many further losses would be survived as before. Everything shares this machine's cores, so fewer nodes may well be faster.\n\n",
     );
     let head = [
         "",
@@ -214,6 +214,7 @@ fn failures(document: &Document, page: &mut String) {
         "p99 µs before",
         "silent s",
         "normal after s",
+        "protected after s",
         "kops/s after",
         "p99 µs after",
         "failed",
@@ -222,6 +223,7 @@ fn failures(document: &Document, page: &mut String) {
     ];
     let row = |failure: &Failure| {
         let normal = failure.normal_s.map_or("never".to_owned(), |seconds| format!("{seconds:.2}"));
+        let protected = failure.protected_s.map_or("-".to_owned(), |seconds| format!("{seconds:.2}"));
         vec![
             document.name(failure.side).to_owned(),
             format!("{} {}", failure.nodes, failure.how),
@@ -229,6 +231,7 @@ fn failures(document: &Document, page: &mut String) {
             short(failure.before_p99_us),
             format!("{:.2}", failure.silent_s),
             normal,
+            protected,
             short(failure.after / 1000.0),
             short(failure.after_p99_us),
             failed(failure),

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use client::Router;
 use nix::sys::signal::Signal;
-use testing::local_cluster::{LocalCluster, Options};
+use testing::local_cluster::{LocalCluster, Options, is_settled};
 
 use crate::Arguments;
 use load::{Connection, Load};
-use observe::{is_settled, loopback_rate, map, member_bytes, sent_bytes, wait_until, wait_until_calm};
+use observe::{loopback_rate, member_bytes, sent_bytes, wait_until, wait_until_calm};
 
 /// Nodes that the others take over from, idle and under load.
 const LOST_IDLE: u16 = 1;
@@ -64,7 +64,7 @@ fn probe(
     node: u16,
     signal: Signal,
 ) -> Result<(Vec<Duration>, Vec<Duration>), String> {
-    let map = map(cluster)?;
+    let map = cluster.map()?;
     let address = cluster.memcached(node);
     let is_its =
         |key: &u64| Router::locate_in(&map, format!("load-{key}").as_bytes()).address == Some(address);
@@ -235,7 +235,7 @@ fn restart(cluster: &LocalCluster, load: &Load, node: u16) -> Result<(), String>
     let incarnation = |map: &cluster::ClusterMap| {
         map.nodes.iter().find(|info| info.host.node.0 == node).map(|info| (info.host, info.alive))
     };
-    let before = incarnation(&map(cluster)?);
+    let before = incarnation(&cluster.map()?);
     cluster.signal(node, Signal::SIGTERM);
     let is_back = |map: &cluster::ClusterMap| {
         incarnation(map).is_some_and(|now| now.1 && Some(now.0) != before.map(|before| before.0))

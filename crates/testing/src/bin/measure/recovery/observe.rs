@@ -1,36 +1,21 @@
 //! What the cluster says of itself while it heals, and what the loopback can carry.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::ClusterMap;
 use serde_json::Value;
-use testing::local_cluster::LocalCluster;
+use testing::local_cluster::{LocalCluster, is_settled, page};
 
 /// How often the cluster is looked at.
 pub const LOOK: Duration = Duration::from_millis(20);
 /// How long nothing has to change for the cluster to count as calm: more than a lease, at which plans are made anew.
 const STAYS_CALM: Duration = Duration::from_millis(1500);
-/// Longest wait for one page.
-const PAGE_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes of one write and one read of the loopback's test, and how long it takes.
 const CHUNK: usize = 256 << 10;
 const COPY_TIME: Duration = Duration::from_secs(2);
-
-/// The coordinator's map.
-pub fn map(cluster: &LocalCluster) -> Result<ClusterMap, String> {
-    let text = page(cluster.http(), "/map")?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
-}
-
-/// Whether every group survives as many losses as it is to, and nobody moves.
-pub fn is_settled(map: &ClusterMap) -> bool {
-    map.groups
-        .iter()
-        .all(|view| view.learners.is_empty() && view.is_full() && view.in_sync().count() == map.profile.m())
-}
 
 /// Waits until `holds` of the map; the time that took.
 pub fn wait_until(
@@ -40,7 +25,7 @@ pub fn wait_until(
     holds: impl Fn(&ClusterMap) -> bool,
 ) -> Result<Duration, String> {
     let begun = Instant::now();
-    while !holds(&map(cluster)?) {
+    while !holds(&cluster.map()?) {
         if begun.elapsed() > limit {
             return Err(format!("not {what} after {limit:?}"));
         }
@@ -55,7 +40,7 @@ pub fn wait_until_calm(cluster: &LocalCluster, nodes: usize, limit: Duration) ->
     let begun = Instant::now();
     let (mut version, mut since) = (0, begun);
     loop {
-        let map = map(cluster)?;
+        let map = cluster.map()?;
         if map.version != version {
             (version, since) = (map.version, Instant::now());
         }
@@ -73,7 +58,7 @@ pub fn wait_until_calm(cluster: &LocalCluster, nodes: usize, limit: Duration) ->
 /// What all living nodes have sent to each other.
 pub fn sent_bytes(cluster: &LocalCluster) -> Result<f64, String> {
     let mut sum = 0.0;
-    for node in map(cluster)?.nodes.iter().filter(|node| node.alive) {
+    for node in cluster.map()?.nodes.iter().filter(|node| node.alive) {
         sum += metric(&page(node.http, "/metrics")?, "gestalt_peer_sent_bytes_total");
     }
     Ok(sum)
@@ -94,14 +79,6 @@ fn metric(text: &str, family: &str) -> f64 {
         rest.starts_with([' ', '{']).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok()).flatten()
     };
     text.lines().filter_map(of).sum()
-}
-
-fn page(address: SocketAddr, path: &str) -> Result<String, String> {
-    let config = ureq::Agent::config_builder().timeout_global(Some(PAGE_LIMIT)).build();
-    let answer = ureq::Agent::new_with_config(config).get(format!("http://{address}{path}")).call();
-    let mut answer = answer.map_err(|error| format!("http://{address}{path}: {error}"))?;
-    let body = answer.body_mut().with_config().limit(64 << 20).read_to_string();
-    body.map_err(|error| error.to_string())
 }
 
 /// Bytes a second that one TCP connection over the loopback carries, one thread at either end.

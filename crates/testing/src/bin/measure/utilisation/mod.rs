@@ -1,11 +1,13 @@
 //! How much of the resident memory holds keys and values: when full, after random overwrites, and after the sizes of values
 //! have changed.
 
+mod client;
+
 use serde_json::Value;
 use testing::local_cluster::{LocalCluster, Options};
 
-use super::client::{Client, Command, Tally};
 use crate::Arguments;
+use client::{Client, Command, Tally};
 
 /// Full means that one in so many sets is refused.
 const FULL: u64 = 50;
