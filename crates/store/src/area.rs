@@ -322,8 +322,8 @@ mod tests {
     #[test]
     fn of_a_large_area_a_part_stands_for_the_whole() {
         let budget = Budget::new(2 << 30);
-        let extents = RESIDENT_SAMPLES as u32 + 1;
-        let mut area = area((extents as usize + 1) * EXTENT_BYTES, &budget);
+        let extents = RESIDENT_SAMPLES as u32 + 2;
+        let mut area = area(extents as usize * EXTENT_BYTES, &budget);
         for extent in 0..extents {
             area.commit(extent).unwrap();
             area.bytes_mut(extent as usize * EXTENT_BYTES, EXTENT_BYTES).fill(1);
