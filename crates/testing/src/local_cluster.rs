@@ -57,6 +57,10 @@ pub struct LocalCluster {
 
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How often the map is looked at, and how long nothing has to change for the cluster to count as calm: more than a lease, at
+/// which plans are made anew.
+const LOOK: Duration = Duration::from_millis(20);
+const STAYS_CALM: Duration = Duration::from_millis(1500);
 /// Longest wait for a page, and its most bytes.
 const PAGE_LIMIT: Duration = Duration::from_secs(5);
 const PAGE_BYTES: u64 = 64 << 20;
@@ -134,6 +138,33 @@ impl LocalCluster {
     /// One line if the coordinator does not give it.
     pub fn map(&self) -> Result<ClusterMap, String> {
         serde_json::from_str(&page(self.http(), "/map")?).map_err(|error| error.to_string())
+    }
+
+    /// Waits until every group survives as many losses as it is to, `holds` of the map, and nothing has changed for a while. The
+    /// time until then, without the while.
+    ///
+    /// # Errors
+    /// One line if that takes longer than `limit`.
+    pub fn wait_until_calm(
+        &self,
+        limit: Duration,
+        holds: impl Fn(&ClusterMap) -> bool,
+    ) -> Result<Duration, String> {
+        let begun = Instant::now();
+        let (mut version, mut since) = (0, begun);
+        loop {
+            let map = self.map()?;
+            if map.version != version {
+                (version, since) = (map.version, Instant::now());
+            }
+            if is_settled(&map) && holds(&map) && since.elapsed() > STAYS_CALM {
+                return Ok(since - begun);
+            }
+            if begun.elapsed() > limit {
+                return Err(format!("the cluster is not calm after {limit:?}"));
+            }
+            thread::sleep(LOOK);
+        }
     }
 
     /// The process that is node `node` now; none if it is dead.

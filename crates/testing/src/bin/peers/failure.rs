@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use cluster::{ClusterMap, GroupView, NodeId};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use testing::local_cluster::{LocalCluster, Options, is_settled};
@@ -16,9 +17,7 @@ use crate::spread::Spread;
 
 /// Those that go on when nodes are gone.
 const SIDES: [Side; 2] = [Side::Rs32, Side::Rep3];
-/// Nodes that are hurt, in this order.
-const VICTIMS: [u16; 2] = [1, 3];
-/// When they are, after the load has begun; and how long it goes on.
+/// When nodes are hurt, after the load has begun; and how long it goes on.
 const BEFORE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(10);
 /// Length of the stretches that are counted, in milliseconds.
@@ -76,22 +75,36 @@ fn measure_one(fault: Fault, side: Side) -> Result<Failure, String> {
     };
     let server = Server::gestalt_with(&options)?;
     let cluster = server.cluster().ok_or("only ours are hurt")?;
+    // Until the spare nodes have their share.
+    cluster.wait_until_calm(PROTECTED_LIMIT, |_| true)?;
+    let victims = victims(&cluster.map()?, fault.nodes);
     let values = VALUES.to_string();
     server.bench("load", ["--keys", &values])?;
     let report = scope(|scope| {
         let load = scope.spawn(|| run_load(&server, &values));
         sleep(BEFORE);
         let at = SystemTime::now();
-        VICTIMS[..fault.nodes].iter().for_each(|&node| cluster.signal(node, fault.signal));
+        victims.iter().for_each(|&node| cluster.signal(node, fault.signal));
         let protected = time_until_settled(cluster);
         let report = load.join().map_err(|_| "the load has panicked".to_owned())?;
         Ok::<_, String>((report?, at, protected?))
     });
-    VICTIMS.iter().for_each(|&node| cluster.signal(node, Signal::SIGCONT));
+    victims.iter().for_each(|&node| cluster.signal(node, Signal::SIGCONT));
     let (report, at, protected_s) = report?;
     let at = at.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?.as_secs_f64();
     let began = report["began_unix_s"].as_f64().ok_or("the load does not say when it began")?;
     Ok(Failure { protected_s, ..assess(fault, side, &report, at - began)? })
+}
+
+/// So many nodes, those with the most parities first: writes wait for these, while the rest of their keys wait for a stand-in.
+fn victims(map: &ClusterMap, count: usize) -> Vec<u16> {
+    let parities = |node: NodeId| {
+        let of = |view: &GroupView| view.in_sync().filter(|(_, host)| host.node == node).count();
+        map.groups.iter().map(of).sum::<usize>()
+    };
+    let mut nodes: Vec<NodeId> = map.nodes.iter().map(|node| node.host.node).collect();
+    nodes.sort_by_key(|node| (std::cmp::Reverse(parities(*node)), *node));
+    nodes.iter().take(count).map(|node| node.0).collect()
 }
 
 /// Until every group survives as many losses again as it is to, in seconds from now; none if that takes too long.

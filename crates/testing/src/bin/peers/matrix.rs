@@ -115,8 +115,8 @@ impl Servers {
 
 /// Resident bytes per value beside the server.
 fn start_loaded(setup: Setup, value: u32, values: u32) -> Result<(Server, f64), String> {
-    // Room for three copies, and as much again.
-    let memory = 6 * u64::from(values) * (u64::from(value) + OVERHEAD);
+    // Room for three copies in slots that are half empty, and as much again.
+    let memory = 12 * u64::from(values) * (u64::from(value) + OVERHEAD);
     let server = setup.start(memory)?;
     let empty = server.resident();
     let flags = ["--keys", &values.to_string(), "--value-size", &value.to_string()];

@@ -7,12 +7,10 @@ use std::time::{Duration, Instant};
 
 use cluster::ClusterMap;
 use serde_json::Value;
-use testing::local_cluster::{LocalCluster, is_settled, page};
+use testing::local_cluster::{LocalCluster, page};
 
 /// How often the cluster is looked at.
 pub const LOOK: Duration = Duration::from_millis(20);
-/// How long nothing has to change for the cluster to count as calm: more than a lease, at which plans are made anew.
-const STAYS_CALM: Duration = Duration::from_millis(1500);
 /// Bytes of one write and one read of the loopback's test, and how long it takes.
 const CHUNK: usize = 256 << 10;
 const COPY_TIME: Duration = Duration::from_secs(2);
@@ -37,22 +35,7 @@ pub fn wait_until(
 /// Waits until the cluster is settled with members on so many nodes and has stayed so for a while; the time until then,
 /// without the while.
 pub fn wait_until_calm(cluster: &LocalCluster, nodes: usize, limit: Duration) -> Result<Duration, String> {
-    let begun = Instant::now();
-    let (mut version, mut since) = (0, begun);
-    loop {
-        let map = cluster.map()?;
-        if map.version != version {
-            (version, since) = (map.version, Instant::now());
-        }
-        let is_spread = is_settled(&map) && cluster::role_counts(&map.groups).len() >= nodes;
-        if is_spread && since.elapsed() > STAYS_CALM {
-            return Ok(since - begun);
-        }
-        if begun.elapsed() > limit {
-            return Err(format!("not settled on {nodes} nodes after {limit:?}"));
-        }
-        thread::sleep(LOOK);
-    }
+    cluster.wait_until_calm(limit, |map| cluster::role_counts(&map.groups).len() >= nodes)
 }
 
 /// What all living nodes have sent to each other.
