@@ -61,7 +61,9 @@ pub struct RunClass(pub u8);
 impl RunClass {
     /// Nothing yet.
     pub const FREE: Self = Self(0);
-    /// The first run of an item that spans several runs.
+    /// A further run of a span of several runs that is cut into slots; the span's first run has the class.
+    pub const SPAN_CONTINUED: Self = Self(253);
+    /// The first run of an item that has several runs to itself.
     pub const LARGE: Self = Self(254);
     /// A further run of such an item.
     pub const LARGE_CONTINUED: Self = Self(255);

@@ -116,6 +116,16 @@ impl PageSet {
         }
     }
 
+    /// The lowest multiple of `count`, which divides 64, from which on `count` pages are in.
+    #[must_use]
+    pub fn first_aligned(&self, count: u32) -> Option<u32> {
+        debug_assert!(WORD_BITS.is_multiple_of(count));
+        let mask = u64::MAX >> (WORD_BITS - count);
+        let starts = |bits: u64| (0..WORD_BITS).step_by(count as usize).find(|at| bits >> at & mask == mask);
+        let mut words = (0..).zip(&self.words);
+        words.find_map(|(word, bits)| Some(word * WORD_BITS + starts(*bits)?))
+    }
+
     /// The pages, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let mut next = self.first_present(0);
@@ -225,6 +235,20 @@ mod tests {
             (set.first_stretch(4), set.first_stretch(5), set.first_stretch(6)),
             (Some(60), Some(65), None)
         );
+    }
+
+    #[test]
+    fn an_aligned_stretch_is_found() {
+        let mut set = PageSet::new();
+        set.insert_range(range(61, 14));
+        assert_eq!(
+            (set.first_aligned(1), set.first_aligned(8), set.first_aligned(16)),
+            (Some(61), Some(64), None)
+        );
+        set.remove(71);
+        assert_eq!((set.first_aligned(4), set.first_aligned(8)), (Some(64), None));
+        set.insert_range(range(128, 64));
+        assert_eq!((set.first_aligned(8), set.first_aligned(64)), (Some(128), Some(128)));
     }
 
     #[test]

@@ -183,7 +183,8 @@ impl Replica {
     fn clear(&mut self) {
         self.index.clear();
         self.flush_at = None;
-        for class in self.classes.iter_mut().filter(|class| !is_slotted(**class)) {
+        let large = |class: RunClass| class == RunClass::LARGE || class == RunClass::LARGE_CONTINUED;
+        for class in self.classes.iter_mut().filter(|class| large(**class)) {
             *class = RunClass::FREE;
         }
     }
@@ -224,7 +225,8 @@ fn is_in_reach(addr: Addr, len: usize) -> bool {
 }
 
 fn is_run_class(class: RunClass) -> bool {
-    is_slotted(class) || [RunClass::FREE, RunClass::LARGE, RunClass::LARGE_CONTINUED].contains(&class)
+    let others = [RunClass::FREE, RunClass::SPAN_CONTINUED, RunClass::LARGE, RunClass::LARGE_CONTINUED];
+    is_slotted(class) || others.contains(&class)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Partly used runs, by class and fullness, as doubly linked lists through the runs themselves.
+//! Partly used spans, by class and fullness, as doubly linked lists through their first runs.
 //!
 //! New items go into the fullest runs, so that the sparse ones run empty by themselves; compaction empties the
 //! sparsest first.
 
 use super::run::{Hold, Run};
 use crate::RunClass;
-use crate::class::{CLASS_COUNT, slots_in_run};
+use crate::class::{CLASS_COUNT, slots_in_span};
 
 /// Fullness steps of a class; the last one is the fullest.
 const STEPS: usize = 4;
@@ -72,7 +72,7 @@ impl Lists {
     pub(crate) fn link(&mut self, runs: &mut [Run], at: u32) {
         let run = &runs[at as usize];
         debug_assert!(run.list.is_none());
-        let (used, count) = (usize::from(run.used), slots_in_run(run.class));
+        let (used, count) = (usize::from(run.used), slots_in_span(run.class));
         if used == 0 || used == count || run.hold != Hold::None || count == 0 {
             return;
         }

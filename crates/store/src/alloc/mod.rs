@@ -1,10 +1,11 @@
 //! The primary's slot allocator: which slot of which run is free, handed out, or in the index.
 //!
 //! Allocation and commit are two steps. A slot is *pending* from `take` to `commit`; only then may it be freed by a
-//! later record. A run whose last slot is freed returns to the pool of free runs and may get another class. Runs of
-//! extents that are not committed here (a stand-in's) are known, but *dormant*: in no list and not in the pool.
+//! later record. A span whose last slot is freed returns its runs to the pool of free runs, and they may get another class. Runs
+//! of extents that are not committed here (a stand-in's) are known, but *dormant*: in no list and not in the pool. The slots of
+//! a span of several runs are those of its first run; such a span lies in one extent.
 //!
-//! Invariants: a run is in a fullness list if and only if it is active, not held, and partly used; it is in the pool if
+//! Invariants: a span's first run is in a fullness list if and only if it is active, not held, and partly used; it is in the pool if
 //! and only if it is active, not held for a window, and free.
 
 mod lists;
@@ -15,7 +16,7 @@ pub(crate) use run::{Hold, Run, Slot, SlotState};
 
 use cluster::UnixSeconds;
 
-use crate::class::{is_slotted, slot_bytes};
+use crate::class::{SPAN_RUNS, is_slotted, slot_bytes, span_of};
 use crate::{Addr, Budget, Category, Charge, EXTENT_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass};
 
 /// Runs in an extent.
@@ -23,7 +24,7 @@ pub(crate) const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
 /// Runs that a search for a slot on present pages looks at.
 const MAX_PRESENT_SEARCH: usize = 64;
 
-/// A slot: its run, and its number there.
+/// A slot: the first run of its span, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotAt {
     pub(crate) run: u32,
@@ -39,6 +40,8 @@ pub(crate) struct Totals {
     pub(crate) pending: usize,
     /// Live slots that are handed out to be removed or moved.
     pub(crate) claimed: usize,
+    /// Bytes of their slots.
+    pub(crate) claimed_bytes: usize,
     /// Bytes of slots that are not free.
     pub(crate) slot_bytes: usize,
     /// Bytes of live items.
@@ -53,6 +56,8 @@ pub(crate) struct Allocator {
     /// Extents whose runs may be used.
     active: PageSet,
     totals: Totals,
+    /// Spans in use by class.
+    spans_of: Box<[u32; 256]>,
     slot_words_bytes: usize,
     charge: Charge,
 }
@@ -65,6 +70,7 @@ impl Allocator {
             pool: PageSet::new(),
             active: PageSet::new(),
             totals: Totals::default(),
+            spans_of: Box::new([0; 256]),
             slot_words_bytes: 0,
             charge: Charge::empty(budget, Category::Index),
         };
@@ -88,15 +94,22 @@ impl Allocator {
 
     /// Marks the slot at `addr` as live.
     fn occupy(&mut self, replica: &Replica, addr: Addr) -> Option<()> {
-        let (at, offset) = split(addr);
+        let (at, offset) = in_span(addr, |run| replica.class(run));
         self.grow(at + 1);
         let class = replica.class(at);
         if self.runs[at as usize].class == RunClass::FREE {
-            match class {
-                RunClass::LARGE => self.start_large(at, large_span(replica, at))?,
-                class if is_slotted(class) => self.start_run(at, Run::of_class(class)),
+            let run = match class {
+                RunClass::LARGE => Run::of_large(u16::try_from(large_span(replica, at)).ok()?),
+                class if is_slotted(class) => Run::of_class(class),
                 _ => return None,
+            };
+            let continued = run.continued().class;
+            let mut others = at + 1..at + u32::from(run.span);
+            let aligned = continued != RunClass::SPAN_CONTINUED || at.is_multiple_of(span_of(class));
+            if !aligned || !others.all(|other| replica.class(other) == continued) {
+                return None;
             }
+            self.start(at, run)?;
         }
         let slot = slot_number(class, offset)?;
         self.runs[at as usize].occupy(slot).then_some(())?;
@@ -134,6 +147,11 @@ impl Allocator {
         self.active.contains(run / RUNS_PER_EXTENT)
     }
 
+    /// Bytes of the spans of `class` that are in use.
+    pub(crate) fn span_bytes_of(&self, class: RunClass) -> usize {
+        (self.spans_of[usize::from(class.0)] * span_of(class)) as usize * RUN_BYTES
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         self.charge.bytes()
     }
@@ -146,10 +164,11 @@ impl Allocator {
         let first = extent * RUNS_PER_EXTENT;
         self.grow(first + RUNS_PER_EXTENT);
         for at in first..first + RUNS_PER_EXTENT {
-            if self.runs[at as usize].class == RunClass::FREE {
-                self.pool.insert(at);
-            } else {
+            let run = &self.runs[at as usize];
+            if run.class != RunClass::FREE {
                 self.lists.link(&mut self.runs, at);
+            } else if run.hold != Hold::Window {
+                self.pool.insert(at);
             }
         }
         self.recharge();
@@ -167,10 +186,13 @@ impl Allocator {
         }
     }
 
-    /// The first run of the large item that run `at` is part of; `at` itself if it is part of none.
+    /// The first run of the span or the large item that run `at` is part of; `at` itself if it is part of none.
     pub(crate) fn head_of(&self, at: u32) -> u32 {
         let continues = |at: &u32| self.run(*at).is_some_and(|run| run.class == RunClass::LARGE_CONTINUED);
-        (1..=at).rev().take_while(continues).last().map_or(at, |first| first - 1)
+        match self.run(at).map(|run| run.class) {
+            Some(RunClass::SPAN_CONTINUED) => span_start(at),
+            _ => (1..=at).rev().take_while(continues).last().map_or(at, |first| first - 1),
+        }
     }
 
     /// A free slot of `class` in a run that is in use already.
@@ -202,20 +224,22 @@ impl Allocator {
         Some(slot_pages(at, run.peek()?, slot_bytes(run.class)))
     }
 
-    /// Cuts the free run `at` into slots of `class` and takes the first one.
-    pub(crate) fn open(&mut self, at: u32, class: RunClass) -> Option<SlotAt> {
-        self.pool.remove(at);
-        self.start_run(at, Run::of_class(class));
-        self.recharge();
-        self.take_in(at, Run::take)
+    /// Cuts a span of free runs from `first` on into slots of `class` and takes the first one. They are in the pool, or held for
+    /// a window.
+    pub(crate) fn open(&mut self, first: u32, class: RunClass) -> Option<SlotAt> {
+        self.open_as(first, Run::of_class(class))
     }
 
     /// Takes `span` runs from `first` on for a large item. They are free: in the pool, or held for a window.
     pub(crate) fn open_large(&mut self, first: u32, span: u32) -> Option<SlotAt> {
-        for at in first..first + span {
+        self.open_as(first, Run::of_large(u16::try_from(span).ok()?))
+    }
+
+    fn open_as(&mut self, first: u32, run: Run) -> Option<SlotAt> {
+        for at in first..first + u32::from(run.span) {
             self.pool.remove(at);
         }
-        self.start_large(first, span)?;
+        self.start(first, run)?;
         self.recharge();
         self.take_in(first, Run::take)
     }
@@ -242,8 +266,9 @@ impl Allocator {
 
     /// An item in the run of `addr` expires at `expiry`; 0 = never.
     pub(crate) fn note_expiry(&mut self, addr: Addr, expiry: u32) {
+        let (at, _) = self.in_span(addr);
         if expiry != 0
-            && let Some(run) = self.runs.get_mut(split(addr).0 as usize)
+            && let Some(run) = self.runs.get_mut(at as usize)
         {
             run.min_expiry = run.min_expiry.min(expiry);
         }
@@ -261,8 +286,12 @@ impl Allocator {
             SlotState::Pending => self.totals.pending -= 1,
             SlotState::Live | SlotState::Claimed => self.forget_item(at, len_bytes),
         }
-        self.totals.claimed -= usize::from(state == SlotState::Claimed);
-        self.totals.slot_bytes -= self.slot_bytes(at);
+        let bytes = self.slot_bytes(at);
+        if state == SlotState::Claimed {
+            self.totals.claimed -= 1;
+            self.totals.claimed_bytes -= bytes;
+        }
+        self.totals.slot_bytes -= bytes;
         self.runs[at as usize].release(slot);
         if self.runs[at as usize].used == 0 { self.retire(at) } else { self.link(at) }
     }
@@ -296,6 +325,7 @@ impl Allocator {
         let claimed = run.slots.iter().filter(|slot| slot.state() == SlotState::Claimed).count();
         self.totals.live -= run.live();
         self.totals.claimed -= claimed;
+        self.totals.claimed_bytes -= claimed * bytes;
         self.totals.slot_bytes -= run.live() * bytes;
         self.totals.item_bytes -= run.item_bytes as usize;
         self.retire(at);
@@ -327,23 +357,27 @@ impl Allocator {
 
     /// Hands a live slot out to be removed or moved; whether it was live and not yet handed out.
     pub(crate) fn claim(&mut self, addr: Addr) -> bool {
-        let free_to_claim = self.slot(addr).is_some_and(|word| word.state() == SlotState::Live);
-        if free_to_claim && let Some(word) = self.slot_mut(addr) {
+        let Some(SlotAt { run: at, slot }) = self.locate(addr) else { return false };
+        let word = &mut self.runs[at as usize].slots[usize::from(slot)];
+        let free_to_claim = word.state() == SlotState::Live;
+        if free_to_claim {
             *word = word.with_state(SlotState::Claimed);
             self.totals.claimed += 1;
+            self.totals.claimed_bytes += self.slot_bytes(at);
         }
         free_to_claim
     }
 
     /// Takes [`Self::claim`] back.
     pub(crate) fn unclaim(&mut self, addr: Addr) {
-        let Some(SlotAt { run, slot }) = self.locate(addr) else { return };
-        let run = &mut self.runs[run as usize];
+        let Some(SlotAt { run: at, slot }) = self.locate(addr) else { return };
+        let run = &mut self.runs[at as usize];
         let word = &mut run.slots[usize::from(slot)];
         if word.state() == SlotState::Claimed {
             *word = word.with_state(SlotState::Live);
             run.min_expiry = 0;
             self.totals.claimed -= 1;
+            self.totals.claimed_bytes -= self.slot_bytes(at);
         }
     }
 
@@ -377,14 +411,14 @@ impl Allocator {
         self.locate(addr).map(|at| self.slot_bytes(at.run))
     }
 
-    /// Bytes of each slot in run `at`.
+    /// Bytes of each slot in the span that run `at` starts.
     pub(crate) fn slot_bytes(&self, at: u32) -> usize {
         let run = &self.runs[at as usize];
         if run.class == RunClass::LARGE { usize::from(run.span) * RUN_BYTES } else { slot_bytes(run.class) }
     }
 
     fn locate(&self, addr: Addr) -> Option<SlotAt> {
-        let (at, offset) = split(addr);
+        let (at, offset) = self.in_span(addr);
         let slot = slot_number(self.run(at)?.class, offset)?;
         (slot < self.runs[at as usize].slots.len()).then_some(SlotAt { run: at, slot: slot as u16 })
     }
@@ -405,22 +439,24 @@ impl Allocator {
         }
     }
 
-    fn start_run(&mut self, at: u32, run: Run) {
-        self.slot_words_bytes += run.heap_bytes();
-        self.runs[at as usize] = run;
+    fn in_span(&self, addr: Addr) -> (u32, usize) {
+        in_span(addr, |run| self.run(run).map_or(RunClass::FREE, |run| run.class))
     }
 
-    /// None if a continuation run is not free.
-    fn start_large(&mut self, first: u32, span: u32) -> Option<()> {
-        self.grow(first + span);
-        for at in first + 1..first + span {
-            let run = &mut self.runs[at as usize];
-            if run.class != RunClass::FREE {
+    /// Run `first` is `run` from now on, and those after it continue it as far as its span goes. None if one of these is not
+    /// free.
+    fn start(&mut self, first: u32, run: Run) -> Option<()> {
+        let end = first + u32::from(run.span);
+        self.grow(end);
+        for at in first + 1..end {
+            if self.runs[at as usize].class != RunClass::FREE {
                 return None;
             }
-            *run = Run::continuing_large();
+            self.runs[at as usize] = run.continued();
         }
-        self.start_run(first, Run::of_large(u16::try_from(span).ok()?));
+        self.slot_words_bytes += run.heap_bytes();
+        self.spans_of[usize::from(run.class.0)] += 1;
+        self.runs[first as usize] = run;
         Some(())
     }
 
@@ -428,7 +464,8 @@ impl Allocator {
     fn retire(&mut self, at: u32) {
         let run = &self.runs[at as usize];
         self.slot_words_bytes -= run.heap_bytes();
-        let span = u32::from(run.span.max(1));
+        self.spans_of[usize::from(run.class.0)] -= 1;
+        let span = u32::from(run.span);
         for at in at..at + span {
             let hold = self.runs[at as usize].hold;
             self.runs[at as usize] = Run::default();
@@ -451,16 +488,23 @@ impl Allocator {
     fn recharge(&mut self) {
         let bitmaps = self.pool.memory_bytes() + self.active.memory_bytes();
         let runs = self.runs.capacity() * size_of::<Run>() + self.slot_words_bytes;
-        self.charge.set(bitmaps + runs + self.lists.heap_bytes());
+        self.charge.set(bitmaps + runs + self.lists.heap_bytes() + size_of_val(&*self.spans_of));
     }
 }
 
-/// Run of an address, and the offset in it.
-pub(crate) fn split(addr: Addr) -> (u32, usize) {
-    ((addr.byte() / RUN_BYTES) as u32, addr.byte() % RUN_BYTES)
+/// First run of the span over an address, and the offset in it.
+fn in_span(addr: Addr, class_of_run: impl Fn(u32) -> RunClass) -> (u32, usize) {
+    let run = (addr.byte() / RUN_BYTES) as u32;
+    let first = if class_of_run(run) == RunClass::SPAN_CONTINUED { span_start(run) } else { run };
+    (first, addr.byte() - first as usize * RUN_BYTES)
 }
 
-/// Number of the slot that begins at `offset` of a run of `class`.
+/// Where the span of several runs begins that run `at` is part of.
+fn span_start(at: u32) -> u32 {
+    at / SPAN_RUNS * SPAN_RUNS
+}
+
+/// Number of the slot that begins at `offset` of a span of `class`.
 fn slot_number(class: RunClass, offset: usize) -> Option<usize> {
     match slot_bytes(class) {
         0 => (class == RunClass::LARGE && offset == 0).then_some(0),

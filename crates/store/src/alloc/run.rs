@@ -3,7 +3,7 @@
 use cluster::UnixSeconds;
 
 use crate::RunClass;
-use crate::class::slots_in_run;
+use crate::class::{slots_in_span, span_of};
 
 const NO_SLOT: u16 = u16::MAX;
 
@@ -111,7 +111,7 @@ pub(crate) enum Hold {
     Window,
 }
 
-/// A run: free, cut into slots, or part of a large item (then the first run has the one slot).
+/// A run: free, cut into slots, or part of a longer span or a large item (then the first run has all slots).
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) class: RunClass,
@@ -125,7 +125,7 @@ pub(crate) struct Run {
     pub(crate) used: u16,
     /// Slots that are handed out and not yet in the index.
     pub(crate) pending: u16,
-    /// Runs of the large item that starts here.
+    /// Runs of the span or the large item that starts here; 0 in all others.
     pub(crate) span: u16,
     pub(crate) previous: Option<u32>,
     pub(crate) next: Option<u32>,
@@ -143,9 +143,9 @@ impl Default for Run {
 }
 
 impl Run {
-    /// A run of `class` with all its slots free.
+    /// The first run of a span of `class` with all its slots free.
     pub(crate) fn of_class(class: RunClass) -> Self {
-        Self::new(class, slots_in_run(class))
+        Self { span: span_of(class) as u16, ..Self::new(class, slots_in_span(class)) }
     }
 
     /// The first run of a large item of `span` runs; its slot is free.
@@ -153,9 +153,10 @@ impl Run {
         Self { span, ..Self::new(RunClass::LARGE, 1) }
     }
 
-    /// A further run of a large item.
-    pub(crate) fn continuing_large() -> Self {
-        Self::new(RunClass::LARGE_CONTINUED, 0)
+    /// A further run of what `self` starts.
+    pub(crate) fn continued(&self) -> Self {
+        let large = self.class == RunClass::LARGE;
+        Self::new(if large { RunClass::LARGE_CONTINUED } else { RunClass::SPAN_CONTINUED }, 0)
     }
 
     fn new(class: RunClass, slots: usize) -> Self {

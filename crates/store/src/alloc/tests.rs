@@ -22,7 +22,7 @@ fn check(allocator: &Allocator) {
         }
         assert_eq!(allocator.lists.free_slots(class), free_slots);
     }
-    let (mut totals, mut words) = (Totals::default(), 0);
+    let (mut totals, mut words, mut spans_of) = (Totals::default(), 0, [0; 256]);
     for (at, run) in (0..).zip(&allocator.runs) {
         let count = |state| run.slots.iter().filter(|slot| slot.state() == state).count();
         let (pending, claimed) = (count(SlotState::Pending), count(SlotState::Claimed));
@@ -33,18 +33,20 @@ fn check(allocator: &Allocator) {
         assert_eq!(listed[at as usize], active && partly && run.hold == Hold::None);
         let free = run.class == RunClass::FREE;
         assert_eq!(allocator.pool.contains(at), active && free && run.hold != Hold::Window);
-        assert!(
-            free || run.class == RunClass::LARGE_CONTINUED || live + pending > 0,
-            "run {at} is not retired"
-        );
+        let continued = [RunClass::LARGE_CONTINUED, RunClass::SPAN_CONTINUED].contains(&run.class);
+        assert!(free || continued || live + pending > 0, "run {at} is not retired");
+        assert!(!continued || allocator.head_of(at) < at && run.slots.is_empty(), "run {at} has no head");
+        spans_of[usize::from(run.class.0)] += u32::from(run.span > 0);
         totals.live += live;
         totals.pending += pending;
         totals.claimed += claimed;
+        totals.claimed_bytes += claimed * allocator.slot_bytes(at);
         totals.slot_bytes += (live + pending) * allocator.slot_bytes(at);
         totals.item_bytes += run.item_bytes as usize;
         words += run.heap_bytes();
     }
     assert_eq!((allocator.totals, allocator.slot_words_bytes), (totals, words));
+    assert_eq!(*allocator.spans_of, spans_of);
 }
 
 fn allocate(allocator: &mut Allocator, len: usize) -> Option<Addr> {
@@ -54,8 +56,8 @@ fn allocate(allocator: &mut Allocator, len: usize) -> Option<Addr> {
         let first = allocator.pool.first_stretch(span)?;
         allocator.open_large(first, span)
     } else {
-        let free_run = allocator.pool.first_present(0);
-        allocator.take(class).or_else(|| allocator.open(free_run?, class))
+        let free = allocator.pool.first_aligned(crate::class::span_of(class));
+        allocator.take(class).or_else(|| allocator.open(free?, class))
     };
     slot.map(|slot| allocator.addr(slot))
 }
@@ -71,7 +73,7 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
     for step in 0..6000 {
         match dice.below(12) {
             0..5 => {
-                let len = [100, 3000, 20_000, 70_000][dice.below(4)] + dice.below(500);
+                let len = [100, 3000, 20_000, 33_000, 70_000, 180_000][dice.below(6)] + dice.below(500);
                 pending.extend(allocate(&mut allocator, len).map(|addr| (addr, len)));
             }
             5..8 if !pending.is_empty() => {
@@ -132,6 +134,6 @@ fn the_fullest_run_is_filled_first() {
     addrs.iter().for_each(|addr| allocator.commit(*addr, len, 0, UnixSeconds(1)));
     // Run 0 keeps 2 of 8 items, run 1 keeps 7, run 2 is full.
     addrs[2..8].iter().chain(&addrs[8..9]).for_each(|addr| allocator.free(*addr, Some(len)));
-    assert_eq!(allocate(&mut allocator, len).map(|addr| split(addr).0), Some(1));
-    assert_eq!(allocate(&mut allocator, len).map(|addr| split(addr).0), Some(0));
+    assert_eq!(allocate(&mut allocator, len).map(|addr| addr.byte() / RUN_BYTES), Some(1));
+    assert_eq!(allocate(&mut allocator, len).map(|addr| addr.byte() / RUN_BYTES), Some(0));
 }

@@ -31,7 +31,7 @@ use cluster::{ClusterId, FastMap, UnixSeconds};
 use smallvec::SmallVec;
 
 use crate::alloc::{Allocator, SlotAt};
-use crate::class::{class_of, runs_of_large};
+use crate::class::{SPAN_RUNS, class_in_one_run, class_of, runs_of_large, span_of};
 use crate::{
     Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, IndexOp, MAX_ITEM_BYTES, OutOfMemory,
     PAGE_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass,
@@ -117,6 +117,9 @@ pub struct DataStore {
 }
 
 /// Whether further extents may be asked for, and from where on.
+/// Shortest area in which items may lie in spans of several runs.
+const MIN_SPANNED_AREA_BYTES: usize = 16 * EXTENT_BYTES;
+
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     open: bool,
@@ -226,15 +229,25 @@ impl DataStore {
         if !self.index_has_room() {
             return Err(self.nothing_free());
         }
-        let class = class_of(len_bytes);
-        let slot = if class == RunClass::LARGE {
-            self.take_large(runs_of_large(len_bytes))
-        } else {
-            self.take_slot(class)
+        let class = self.class_for(len_bytes);
+        let slot = match class {
+            RunClass::LARGE => self.take_large(runs_of_large(len_bytes)),
+            _ if span_of(class) == SPAN_RUNS => self.take_in_span(class, len_bytes),
+            _ => self.take_slot(class),
         };
         match slot {
             Some(slot) => Ok(self.allocation(slot)),
             None => Err(self.shortage(class)),
+        }
+    }
+
+    /// The class in which an item of `len_bytes` should lie. In a short area a span of several runs for each size would leave
+    /// too little for the others; at a stand-in, pages of eight runs would have to be repaired for one item.
+    fn class_for(&self, len_bytes: usize) -> RunClass {
+        if self.area.limit_bytes() >= MIN_SPANNED_AREA_BYTES && self.absent.is_empty() {
+            class_of(len_bytes)
+        } else {
+            class_in_one_run(len_bytes)
         }
     }
 
@@ -350,6 +363,27 @@ impl DataStore {
         slot.or_else(|| self.open_run(class))
     }
 
+    /// A slot in a span of several runs. Where nothing may be evicted for a span, single runs are better used than left.
+    fn take_in_span(&mut self, class: RunClass, len_bytes: usize) -> Option<SlotAt> {
+        let slot = self.allocator.take(class).or_else(|| {
+            let first = match self.take_window(SPAN_RUNS, SPAN_RUNS) {
+                Some(first) => first,
+                None => self.allocator.pool().first_aligned(SPAN_RUNS)?,
+            };
+            self.allocator.open(first, class)
+        });
+        if slot.is_some()
+            || self.config.eviction == Eviction::Clock
+            || self.next_extent(|_, _| true).is_some()
+        {
+            return slot;
+        }
+        match class_in_one_run(len_bytes) {
+            RunClass::LARGE => self.take_large(runs_of_large(len_bytes)),
+            class => self.take_slot(class),
+        }
+    }
+
     /// Cuts a free run, whose pages are present, into slots of `class`.
     fn open_run(&mut self, class: RunClass) -> Option<SlotAt> {
         let run = self.present_free_run()?;
@@ -368,23 +402,22 @@ impl DataStore {
     }
 
     fn take_large(&mut self, span: u32) -> Option<SlotAt> {
-        let first = match self.take_window(span) {
+        let first = match self.take_window(span, 1) {
             Some(first) => first,
             None => self.free_stretch(span)?,
         };
         self.allocator.open_large(first, span)
     }
 
-    /// The operations that tell the replicas about the run, unless they know.
+    /// The operations that tell the replicas about the runs of the slot's span, unless they know.
     fn allocation(&self, slot: SlotAt) -> Allocation {
-        let class = self.allocator.runs()[slot.run as usize].class;
-        let span = u32::from(self.allocator.runs()[slot.run as usize].span.max(1));
-        let mut assign = SmallVec::new();
-        if class == RunClass::LARGE || self.replica.class(slot.run) != class {
-            assign.push(IndexOp::Assign { run: slot.run, class });
-        }
-        let class = RunClass::LARGE_CONTINUED;
-        assign.extend((slot.run + 1..slot.run + span).map(|run| IndexOp::Assign { run, class }));
+        let runs = &self.allocator.runs()[slot.run as usize..];
+        let span = runs.iter().take(usize::from(runs[0].span));
+        let classes = (slot.run..).zip(span.map(|run| run.class));
+        // The runs of a large item may be on their way to being free.
+        let large = runs[0].class == RunClass::LARGE;
+        let news = classes.filter(|(run, class)| large || self.replica.class(*run) != *class);
+        let assign = news.map(|(run, class)| IndexOp::Assign { run, class }).collect();
         Allocation { addr: self.allocator.addr(slot), assign }
     }
 

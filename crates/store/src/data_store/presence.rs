@@ -185,10 +185,10 @@ impl DataStore {
         runs.any(|run| !self.is_wholly_absent(run) && self.live_addrs(run).any(readable))
     }
 
-    /// Whether no page of `run` is present.
+    /// Whether no page of the span that `run` starts is present.
     pub(super) fn is_wholly_absent(&self, run: u32) -> bool {
-        let absent = self.absent_within(run as usize * RUN_BYTES, RUN_BYTES);
-        absent.is_some_and(|pages| pages.count == PAGES_PER_RUN)
+        let span = self.allocator.run(run).map_or(1, |run| u32::from(run.span.max(1)));
+        (run..run + span).all(|run| self.absent.contains_all(pages_of_run(run)))
     }
 
     fn absent_stretch(&self, first: u32, end: u32) -> PageRange {
@@ -200,6 +200,7 @@ impl DataStore {
 
     /// Once all items of a run can be read, they are counted by their true lengths.
     fn refresh_run(&mut self, run: u32) {
+        let run = self.allocator.head_of(run);
         if self.allocator.run(run).is_none_or(|run| run.live() == 0) {
             return;
         }
@@ -210,7 +211,7 @@ impl DataStore {
         }
     }
 
-    /// Addresses of the live slots of run `at`.
+    /// Addresses of the live slots of the span that run `at` starts.
     pub(super) fn live_addrs(&self, at: u32) -> impl Iterator<Item = Addr> + '_ {
         let slots = self.allocator.run(at).map_or(&[][..], |run| &run.slots);
         let bytes = if slots.is_empty() { 0 } else { self.allocator.slot_bytes(at) };

@@ -24,7 +24,7 @@ pub struct Stats {
     pub extents: usize,
     /// Pages that must be repaired.
     pub absent_pages: usize,
-    /// Number of runs by class, of the classes that have any; large items count all of their runs as `LARGE`.
+    /// Number of runs by class, of the classes that have any; all runs of a span or a large item have the class of the first.
     pub runs: Vec<(RunClass, usize)>,
     /// Memory by part.
     pub memory: Memory,
@@ -98,8 +98,8 @@ impl DataStore {
     fn runs_by_class(&self) -> Vec<(RunClass, usize)> {
         let mut counts = [0usize; 256];
         for run in self.allocator.runs() {
-            let class = if run.class == RunClass::LARGE_CONTINUED { RunClass::LARGE } else { run.class };
-            counts[usize::from(class.0)] += 1;
+            let free = run.class == RunClass::FREE;
+            counts[usize::from(run.class.0)] += if free { 1 } else { usize::from(run.span) };
         }
         let used = (1..=u8::MAX).map(|class| (RunClass(class), counts[usize::from(class)]));
         used.filter(|(_, count)| *count > 0).collect()

@@ -8,6 +8,7 @@ mod large;
 mod model;
 mod reclaim;
 mod shift;
+mod spans;
 mod surrender;
 mod takeover;
 mod vacate;

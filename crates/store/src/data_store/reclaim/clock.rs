@@ -1,6 +1,6 @@
 //! Eviction by CLOCK: one hand over all slots in the order of their addresses, two bits of frequency each.
 
-use super::{MAX_BATCH, Victim};
+use super::{MAX_BATCH, MAX_BATCH_BYTES, Victim};
 use crate::alloc::{Hold, SlotState};
 use crate::data_store::DataStore;
 use crate::{Addr, RUN_BYTES};
@@ -15,22 +15,37 @@ pub(super) struct Hand {
     slot: u16,
 }
 
+/// What the hand has found so far.
+#[derive(Debug, Default)]
+struct Batch {
+    victims: Vec<Victim>,
+    slot_bytes: usize,
+    /// Slots that were looked at and not handed out, or handed out in spite of being hot.
+    spared: usize,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        let weary = self.spared > 2 * MAX_SPARED && !self.victims.is_empty();
+        weary || self.victims.len() == MAX_BATCH || self.slot_bytes >= MAX_BATCH_BYTES
+    }
+}
+
 impl DataStore {
     /// Up to a batch of items that were not read since the hand last came by.
     pub(super) fn clock_batch(&mut self) -> Vec<Victim> {
-        let mut victims = Vec::new();
-        let mut spared = 0;
+        let mut batch = Batch::default();
         // Two turns: the first may find only items that it cools.
         for _ in 0..=2 * self.allocator.runs().len() {
-            if self.sweep_run(&mut victims, &mut spared) {
+            if self.sweep_run(&mut batch) {
                 break;
             }
         }
-        victims
+        batch.victims
     }
 
     /// Goes on to the end of the hand's run; true once the batch is full, or the work is enough.
-    fn sweep_run(&mut self, victims: &mut Vec<Victim>, spared: &mut usize) -> bool {
+    fn sweep_run(&mut self, batch: &mut Batch) -> bool {
         let at = self.reclaimer.clock.run;
         let Some(run) = self.allocator.run(at) else {
             self.reclaimer.clock = Hand::default();
@@ -43,9 +58,11 @@ impl DataStore {
             let addr =
                 Addr::from_byte(at as usize * RUN_BYTES + usize::from(self.reclaimer.clock.slot) * bytes);
             self.reclaimer.clock.slot += 1;
-            victims.extend(self.judge(addr, spared));
-            let weary = *spared > 2 * MAX_SPARED && !victims.is_empty();
-            if victims.len() == MAX_BATCH || weary {
+            if let Some(victim) = self.judge(addr, &mut batch.spared) {
+                batch.victims.push(victim);
+                batch.slot_bytes += bytes;
+            }
+            if batch.is_full() {
                 return true;
             }
         }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::Reclaim;
 use crate::RunClass;
 use crate::alloc::{Hold, Run};
-use crate::class::{CLASS_COUNT, slot_bytes, slots_in_run};
+use crate::class::{CLASS_COUNT, slot_bytes, slots_in_span};
 use crate::data_store::{DataStore, Eviction};
 
 /// Runs that are emptied at a time.
@@ -70,7 +70,7 @@ impl DataStore {
         let classes = (1..=CLASS_COUNT as u8).map(RunClass);
         let spare = classes.map(|class| (self.spare_slots(class), class));
         let mut worth: SmallVec<[(usize, RunClass); 8]> =
-            spare.filter(|(spare, class)| *spare >= slots_in_run(*class)).collect();
+            spare.filter(|(spare, class)| *spare >= slots_in_span(*class)).collect();
         worth.sort_by_key(|(spare, class)| Reverse(spare * slot_bytes(*class)));
         worth.into_iter().find_map(|(_, class)| self.sparsest_run(class))
     }

@@ -6,8 +6,8 @@
 //! In order of preference: items that have expired; moving the few items of a sparse run to other runs of its class, if these
 //! have room, so that the run becomes free for any class; evicting by CLOCK. The hand goes over all runs in
 //! the order of their addresses, whatever their class: items of a size that is no longer written are never read into
-//! safety, so their runs empty one after the other and change class. For a large item a window of neighbouring runs is
-//! chosen, kept out of allocation and emptied.
+//! safety, so their runs empty one after the other and change class. For a large item, and for the first items of a class of
+//! spans of several runs, a window of neighbouring runs is chosen, kept out of allocation and emptied.
 //!
 //! While pages are absent nothing is moved: the slots to move to may be absent, too. Only what can be read is evicted, and a store
 //! that may not evict waits for repair instead (`Shortage::Absent`).
@@ -21,14 +21,17 @@ use cluster::{KeyHash, UnixSeconds};
 
 use super::{DataStore, Eviction};
 use crate::alloc::SlotState;
-use crate::class::{class_of, runs_of_large};
-use crate::{Addr, IndexHash, RunClass};
+use crate::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
+use crate::{Addr, IndexHash, RUN_BYTES, RunClass};
 use window::Window;
 
 /// Items in one batch.
 const MAX_BATCH: usize = 64;
-/// Items that are proposed and not yet applied, beyond which nothing more is.
+/// Bytes of slots in one batch of evictions, but for the last item.
+const MAX_BATCH_BYTES: usize = SPAN_RUNS as usize * RUN_BYTES;
+/// Items that are proposed and not yet applied, and bytes of their slots, beyond which nothing more is.
 const MAX_CLAIMED: usize = 4 * MAX_BATCH;
+const MAX_CLAIMED_BYTES: usize = 2 * MAX_BATCH_BYTES;
 
 const _: () = assert!(MAX_BATCH <= MAX_CLAIMED);
 
@@ -75,17 +78,33 @@ impl DataStore {
     pub fn reclaim(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
         self.set_now(now);
         self.tend_holds();
-        if self.allocator.totals().claimed >= MAX_CLAIMED {
+        let totals = self.allocator.totals();
+        if totals.claimed >= MAX_CLAIMED || totals.claimed_bytes >= MAX_CLAIMED_BYTES {
             return Reclaim::Nothing;
         }
+        let class = match self.config.eviction {
+            Eviction::Clock => self.class_for(len_bytes),
+            // Where there is no span, whole runs will do.
+            Eviction::None => class_in_one_run(len_bytes),
+        };
         let proposal = match self.expired_batch(now) {
             Some(expired) => Some(Reclaim::Remove(expired)),
             None if !self.index_has_room() => self.evict(),
-            None if class_of(len_bytes) == RunClass::LARGE => self.empty_window(runs_of_large(len_bytes)),
+            None if class == RunClass::LARGE => self.empty_window(runs_of_large(len_bytes), 1),
             None if !self.absent.is_empty() => self.evict(),
+            None if self.wants_span(class) => {
+                self.empty_window(SPAN_RUNS, SPAN_RUNS).or_else(|| self.evict())
+            }
             None => self.compact().or_else(|| self.evict()),
         };
         proposal.unwrap_or(Reclaim::Nothing)
+    }
+
+    /// Whether a span must be emptied for items of `class`. Once they fill most of the memory it is they that give way to each
+    /// other.
+    fn wants_span(&self, class: RunClass) -> bool {
+        let rare = self.allocator.span_bytes_of(class) * 2 < self.area.committed_bytes();
+        span_of(class) == SPAN_RUNS && rare
     }
 
     /// The protocol did not remove or move this item after all.
