@@ -5,6 +5,7 @@
 
 mod bench;
 mod counts;
+mod cuda;
 mod debian;
 mod measure;
 mod run;

@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask test`, in order: the quick ones first.
 
+use crate::cuda;
 use crate::debian::{self, Needed};
 use crate::run::Run;
 
@@ -28,6 +29,11 @@ pub const STEPS: &[Step] = &[
         name: "arm",
         about: "the codec's tests on an emulated 64-bit ARM processor (installs what they need)",
         run: arm,
+    },
+    Step {
+        name: "cuda",
+        about: "the codec for cards: its kernels on an emulated card, and compiled by the real NVRTC (installs what they need)",
+        run: cuda::test,
     },
     Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
     Step {

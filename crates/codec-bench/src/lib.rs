@@ -9,6 +9,7 @@
 //! Command line and tables are the business of `cli`.
 #![allow(clippy::disallowed_methods)]
 
+mod card;
 mod error;
 mod harness;
 mod job;
@@ -23,12 +24,13 @@ mod side;
 pub mod sweep;
 mod verify;
 
+pub use card::NAME as CARD;
 pub use error::BenchError;
 pub use harness::{Effort, Spread};
 pub use job::{Extent, Job, Op, UnknownOp};
 pub use machine::Machine;
 pub use ours::Ours;
 pub use peers::{Peer, UnknownPeer};
-pub use report::{Case, Limit, Ratio, Report, SideFigures, Skipped};
+pub use report::{Case, Limit, Parts, Ratio, Report, SideFigures, Skipped};
 pub use run::{Sides, measure};
 pub use verify::{Checked, Verdict, verify};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use codec::{Code, Family, Kernel, Plan, Scheme};
 
 use crate::memory::{Memory, Set};
+use crate::run::with_family;
 use crate::side::{Side, timed};
 use crate::{BenchError, Job, Op};
 
@@ -129,14 +130,6 @@ pub fn plan(code: &Code, job: &Job) -> Result<Option<Plan>, BenchError> {
     let lost = job.lost();
     // The cheapest plan is what makes a local code worth having; for Reed-Solomon it is the first parities.
     Ok(Some(code.cheapest_plan(&lost, &lost)?))
-}
-
-/// The scheme with another matrix, where it is a Reed-Solomon code.
-fn with_family(scheme: Scheme, family: Option<Family>) -> Scheme {
-    match (scheme, family) {
-        (Scheme::Rs { k, m, .. }, Some(family)) => Scheme::Rs { family, k, m },
-        _ => scheme,
-    }
 }
 
 /// Makes the parities of the first set, so that what is decoded from them can be checked.

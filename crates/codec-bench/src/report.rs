@@ -78,9 +78,25 @@ pub struct SideFigures {
     pub peer: Option<&'static str>,
     /// GB/s of data bytes.
     pub gb_per_second: Spread,
+    /// Where the time went, if it is a card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// How many times as fast as each peer it was, if it is ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
+}
+
+/// Shares of the time that copies and kernels of a card took, in percent of their sum: they overlap.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Parts {
+    /// Copies by the processor to and from page-locked memory.
+    pub staging_percent: f64,
+    /// Copies to the card.
+    pub copy_in_percent: f64,
+    /// Kernels.
+    pub compute_percent: f64,
+    /// Copies from the card.
+    pub copy_out_percent: f64,
 }
 
 /// How fast in comparison.
@@ -101,8 +117,8 @@ pub struct Limit {
     pub gb_per_second: Spread,
 }
 
-/// A peer that could not.
-#[derive(Clone, Debug, Serialize)]
+/// A peer, or a card, that could not.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct Skipped {
     /// Its name.
     pub peer: &'static str,

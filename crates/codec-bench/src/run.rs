@@ -1,7 +1,9 @@
 //! One job on all sides.
 
-use codec::{Family, Kernel};
+use codec::{Family, Kernel, Scheme};
+use codec_cuda::Residence;
 
+use crate::card::{self, OnCard};
 use crate::harness::{self, Effort, Spread};
 use crate::limits::{self, Bound};
 use crate::memory::Memory;
@@ -15,8 +17,10 @@ use crate::{BenchError, Job, Ours};
 pub struct Sides {
     /// Our matrices; the job's own if there is none.
     pub families: Vec<Family>,
-    /// Our kernels; the chosen one if there is none.
+    /// Our kernels; the chosen one if there is none, and no card either.
     pub kernels: Vec<Kernel>,
+    /// A card, with chunks in each of these places.
+    pub card: Vec<Residence>,
     /// Other libraries.
     pub peers: Vec<Peer>,
     /// Whether the machine's limits are measured too.
@@ -31,7 +35,7 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     let code = job.code()?;
     let (k, m) = (code.k(), code.m());
     let mut case = Case::new(job, (k, m));
-    let mut all = ours(job, sides)?;
+    let mut all = ours(job, sides, &mut case)?;
     let mut peers = vec![None; all.len()];
     for peer in &sides.peers {
         match peers::side(*peer, job) {
@@ -51,22 +55,62 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     let names: Vec<String> = all.iter().map(|side| side.name()).collect();
     (case.rounds, case.turn_ms) = (effort.rounds, effort.turn.as_secs_f64() * 1e3);
     case.sides = figures(&names, &peers, &rates);
+    for (figures, side) in case.sides.iter_mut().zip(&all) {
+        figures.parts = side.parts();
+    }
     let limits = names.into_iter().zip(&rates).skip(peers.len());
     case.limits = limits.map(|(name, rates)| Limit { name, gb_per_second: Spread::of(rates) }).collect();
+    if sides.limits && case.sides.iter().any(|side| side.parts.is_some()) {
+        case.limits.extend(card_limits()?);
+    }
     Ok(case)
 }
 
-/// Each of our matrices with each of our kernels.
-fn ours(job: &Job, sides: &Sides) -> Result<Vec<Box<dyn Side>>, BenchError> {
+/// Each of our matrices with each of our kernels, and on a card. Where there is none, the case says so.
+fn ours(job: &Job, sides: &Sides, case: &mut Case) -> Result<Vec<Box<dyn Side>>, BenchError> {
     let families: Vec<Option<Family>> = or_default(&sides.families);
-    let kernels: Vec<Option<Kernel>> = or_default(&sides.kernels);
+    let kernels = if sides.card.is_empty() {
+        or_default(&sides.kernels)
+    } else {
+        sides.kernels.iter().copied().map(Some).collect()
+    };
     let mut all: Vec<Box<dyn Side>> = Vec::new();
     for family in families {
         for kernel in &kernels {
             all.push(Box::new(Ours::new(*job, family, *kernel)?));
         }
+        for residence in &sides.card {
+            let scheme = with_family(job.scheme, family);
+            match OnCard::new(Job { scheme, ..*job }, *residence) {
+                Ok(side) => all.push(Box::new(side)),
+                Err(BenchError::Unable { peer, reason }) => case.skipped.push(Skipped { peer, reason }),
+                Err(error) => return Err(error),
+            }
+        }
     }
+    case.skipped.dedup();
     Ok(all)
+}
+
+/// The scheme with another matrix, where it is a Reed-Solomon code.
+pub(crate) fn with_family(scheme: Scheme, family: Option<Family>) -> Scheme {
+    match (scheme, family) {
+        (Scheme::Rs { k, m, .. }, Some(family)) => Scheme::Rs { family, k, m },
+        _ => scheme,
+    }
+}
+
+/// What the card's own copies are capable of: each byte counted once.
+fn card_limits() -> Result<Vec<Limit>, BenchError> {
+    let rates = card::copy_rates()?;
+    let all = [
+        ("copy to the card", rates.host_to_device),
+        ("copy from the card", rates.device_to_host),
+        ("copy within the card", rates.device_to_device),
+    ];
+    let limit =
+        |(name, rate): (&str, f64)| Limit { name: name.to_owned(), gb_per_second: Spread::of(&[rate / 1e9]) };
+    Ok(all.map(limit).into())
 }
 
 /// What was asked for, or one default.
@@ -85,6 +129,7 @@ fn figures(names: &[String], peers: &[Option<&'static str>], rates: &[Vec<f64>])
         name: name.clone(),
         peer: *peer,
         gb_per_second: Spread::of(rates),
+        parts: None,
         ratios: if peer.is_none() { ratios(rates) } else { Vec::new() },
     };
     names.iter().zip(peers).zip(rates).map(figure).collect()

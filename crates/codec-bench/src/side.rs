@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::BenchError;
 use crate::memory::Memory;
+use crate::report::Parts;
 
 /// A contestant: a library, one of our kernels, or a limit of the machine.
 pub trait Side {
@@ -16,6 +17,11 @@ pub trait Side {
     /// # Errors
     /// `Unable` for a job that it cannot do, `Wrong` if it gave wrong bytes.
     fn round(&mut self, memory: &mut Memory, time: Duration) -> Result<f64, BenchError>;
+
+    /// Where the time went, for those who copy from and to a card.
+    fn parts(&self) -> Option<Parts> {
+        None
+    }
 }
 
 /// Runs `call` on all of `calls` in turn for about `time`, and gives bytes a second, `bytes` each. The first call of all is not

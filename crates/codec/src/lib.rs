@@ -76,6 +76,7 @@
 mod cache;
 mod chunks;
 mod code;
+pub mod conformance;
 mod constructions;
 mod error;
 mod family;

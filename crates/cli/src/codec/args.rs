@@ -5,6 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use codec::{Family, Kernel, Scheme};
 use codec_bench::Extent;
+use codec_cuda::Residence;
 
 use crate::exit::Exit;
 use crate::units::Size;
@@ -32,6 +33,38 @@ impl CodeArgs {
             _ => None,
         }
     }
+}
+
+/// What runs a code: a kernel of the processor, or a card.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Runner {
+    /// The processor.
+    Kernel(Kernel),
+    /// A card.
+    Card,
+}
+
+/// What is called `name`. Whether there is a card is seen when it is used.
+///
+/// # Errors
+/// One line with what there is.
+pub fn runner(name: &str) -> Result<Runner, String> {
+    if name == codec_bench::CARD {
+        return Ok(Runner::Card);
+    }
+    kernel(name).map(Runner::Kernel).map_err(|error| format!("{error}, and {}", codec_bench::CARD))
+}
+
+/// Where chunks are: `host`, `pinned`, `device`.
+///
+/// # Errors
+/// One line with what there is.
+pub fn residence(name: &str) -> Result<Residence, String> {
+    let all = Residence::ALL;
+    all.into_iter().find(|residence| residence.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|residence| residence.name()).collect();
+        format!("chunks are not in '{name}': they are in {}", names.join(", "))
+    })
 }
 
 /// The kernel of this machine that is called `name`.
@@ -99,6 +132,15 @@ mod tests {
         ] {
             assert!(extent(text).unwrap_err().contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn runners_are_kernels_and_a_card() {
+        assert_eq!(runner("cuda"), Ok(Runner::Card));
+        assert!(matches!(runner("scalar"), Ok(Runner::Kernel(_))));
+        assert!(runner("abacus").unwrap_err().ends_with("scalar, and cuda"));
+        assert_eq!(residence("device"), Ok(Residence::Device));
+        assert!(residence("cloud").unwrap_err().contains("host, pinned, device"));
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use codec::{Family, Kernel, Scheme};
+use codec::{Family, Scheme};
 use codec_bench::sweep::{self, Density, Sweep};
-use codec_bench::{Case, Effort, Extent, Job, Machine, Op, Peer, Report, Sides, Spread, measure};
+use codec_bench::{Case, Effort, Extent, Job, Machine, Op, Parts, Peer, Report, Sides, Spread, measure};
+use codec_cuda::Residence;
 
-use super::args::{CodeArgs, extent, has_matrix, kernel, parse, refused};
+use super::args::{CodeArgs, Runner, extent, has_matrix, parse, refused, residence, runner};
 use crate::exit::Exit;
 use crate::output::{Format, Table, print, print_json};
 use crate::progress::Progress;
@@ -22,6 +23,7 @@ Examples:
   gestalt codec bench --code 'lrc(12,2,2)' --op delta --kernel avx2,avx2-gfni
   gestalt codec bench --against isal,klauspost --size 4KiB     isal needs a build with `--features peers`
   gestalt codec bench --size 256MiB-object --cold -o json
+  gestalt codec bench --kernel cuda,avx512-gfni --resident pinned,device --size 64MiB-object
   gestalt codec bench --sweep all --out docs/benchmarks
 
 Rates are GB/s (10^9) of data bytes; of a delta, the delta's. All sides, and the machine's own limits, take turns in each round.";
@@ -51,9 +53,12 @@ pub struct BenchArgs {
     /// Threads that share one encode or decode
     #[arg(long, default_value = "1")]
     threads: NonZeroUsize,
-    /// Kernels of ours to run; by default the chosen one
-    #[arg(long, value_delimiter = ',', value_parser = kernel)]
-    kernel: Vec<Kernel>,
+    /// Kernels of ours to run, and cuda for a card; by default the chosen one
+    #[arg(long, value_delimiter = ',', value_parser = runner)]
+    kernel: Vec<Runner>,
+    /// With --kernel cuda, where chunks are: host, pinned (page-locked memory of the host), device
+    #[arg(long, value_delimiter = ',', value_parser = residence, default_value = "host")]
+    resident: Vec<Residence>,
     /// isal, jerasure, reed-solomon-erasure, reed-solomon-simd, rusty_erasure, klauspost (builds its program with Go)
     #[arg(long, value_delimiter = ',', value_parser = parse::<Peer>)]
     against: Vec<Peer>,
@@ -135,9 +140,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
 fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<Case>, Exit> {
     sweep::make_dir(&args.out).map_err(refused)?;
     let density = if args.quick { Density::Quick } else { Density::Full };
-    let limits = !args.no_limits;
-    let sides =
-        Sides { kernels: args.kernel.clone(), peers: args.against.clone(), limits, ..Sides::default() };
+    let sides = sides(args, Vec::new());
     let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let command = format!("gestalt {command}");
     let mut cases = Vec::new();
@@ -158,16 +161,27 @@ fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<C
 fn run_jobs(args: &BenchArgs, effort: Effort) -> Result<Vec<Case>, Exit> {
     let scheme = args.code.scheme().unwrap_or(Scheme::rs(10, 4));
     let k = scheme.code().map_err(Exit::usage)?.k();
-    let sides = Sides {
-        families: families(args, scheme)?,
-        kernels: args.kernel.clone(),
-        peers: args.against.clone(),
-        limits: !args.no_limits,
-    };
+    let sides = sides(args, families(args, scheme)?);
     let jobs = jobs(args, scheme, k);
     // All are checked before the first is run, which may take long.
     jobs.iter().try_for_each(|job| job.code().map(drop)).map_err(refused)?;
     jobs.iter().map(|job| measure(job, &sides, effort).map_err(refused)).collect()
+}
+
+/// Who takes part.
+fn sides(args: &BenchArgs, families: Vec<Family>) -> Sides {
+    let kernel = |runner: &Runner| match runner {
+        Runner::Kernel(kernel) => Some(*kernel),
+        Runner::Card => None,
+    };
+    let card = if args.kernel.contains(&Runner::Card) { args.resident.clone() } else { Vec::new() };
+    Sides {
+        families,
+        kernels: args.kernel.iter().filter_map(kernel).collect(),
+        card,
+        peers: args.against.clone(),
+        limits: !args.no_limits,
+    }
 }
 
 /// Our families: those asked for, which must have this code; else the two that are for encoding, where they have it.
@@ -226,6 +240,16 @@ fn title(case: &Case) -> String {
     )
 }
 
+/// Where a card's time went.
+fn parts(parts: Parts) -> String {
+    let Parts { staging_percent, copy_in_percent, compute_percent, copy_out_percent } = parts;
+    let staging =
+        if staging_percent > 0.0 { format!("staging {staging_percent:.0} %, ") } else { String::new() };
+    format!(
+        "{staging}copy in {copy_in_percent:.0} %, compute {compute_percent:.0} %, copy out {copy_out_percent:.0} %"
+    )
+}
+
 /// Ours and peers, then the machine. One column of ratios for each peer.
 fn table(case: &Case) -> Table {
     let mut table = Table::new(&["", "GB/s", "min", "max", "times as fast as"]);
@@ -234,7 +258,8 @@ fn table(case: &Case) -> Table {
         let [median, min, max] = numbers(side.gb_per_second);
         let ratios: Vec<String> =
             side.ratios.iter().map(|ratio| format!("{} {:.2}", ratio.peer, ratio.ratio)).collect();
-        table.row(vec![side.name.clone(), median, min, max, ratios.join(", ")]);
+        let notes: Vec<String> = side.parts.map(parts).into_iter().chain(ratios).collect();
+        table.row(vec![side.name.clone(), median, min, max, notes.join(", ")]);
     }
     for limit in &case.limits {
         let [median, min, max] = numbers(limit.gb_per_second);

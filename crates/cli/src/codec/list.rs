@@ -2,6 +2,7 @@
 
 use clap::Args;
 use codec::{Code, Family, Scheme};
+use codec_cuda::{Choice, Codec, Matrix, Residence};
 use serde::Serialize;
 
 use super::args::CodeArgs;
@@ -11,10 +12,10 @@ use crate::output::{Format, Table, print, print_json};
 const EXAMPLE: &str = "\
 Examples:
   gestalt codec list
-  gestalt codec list -k 10 -m 4                    how that code would be encoded here, by each family
+  gestalt codec list -k 10 -m 4                    how that code would be encoded here: by each family, and where
   GESTALT_CODEC=avx2 gestalt codec list -o json";
 
-/// Kernels that work here and how fast they were at start, matrix families, and codes
+/// Kernels that work here and how fast they were at start, a card if there is one, matrix families, and codes
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ListArgs {
@@ -34,6 +35,9 @@ const CODES: [(&str, &str); 5] = [
     ("xor(k+1)", "any one loss"),
 ];
 
+/// Sizes for which the place is shown.
+const OBJECT_BYTES: [usize; 4] = [64 << 10, 1 << 20, 16 << 20, 256 << 20];
+
 #[derive(Serialize)]
 struct Listing {
     kernels: Vec<KernelEntry>,
@@ -41,8 +45,28 @@ struct Listing {
     chosen_by: &'static str,
     families: Vec<&'static str>,
     codes: Vec<CodeEntry>,
+    card: Card,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     methods: Vec<Method>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    places: Vec<PlaceEntry>,
+}
+
+/// The card, or why there is none.
+#[derive(Serialize)]
+struct Card {
+    name: Option<String>,
+    memory_bytes: Option<usize>,
+    none_because: Option<String>,
+}
+
+/// Where a code would be encoded.
+#[derive(Serialize)]
+struct PlaceEntry {
+    resident: &'static str,
+    object_bytes: usize,
+    place: &'static str,
+    why: String,
 }
 
 #[derive(Serialize)]
@@ -82,6 +106,7 @@ pub fn run(args: &ListArgs) -> Result<(), Exit> {
 
 fn listing(scheme: Option<Scheme>) -> Result<Listing, Exit> {
     let chosen = codec::kernel();
+    let places_of = Codec::new(0, Codec::all_threads());
     let entry = |calibration: &codec::Calibration| KernelEntry {
         name: calibration.kernel.name(),
         gb_per_second: calibration.bytes_per_second / 1e9,
@@ -94,7 +119,32 @@ fn listing(scheme: Option<Scheme>) -> Result<Listing, Exit> {
         families: Family::ALL.map(Family::name).to_vec(),
         codes: CODES.map(|(name, survives)| CodeEntry { name, survives }).into(),
         methods: scheme.map_or(Ok(Vec::new()), methods)?,
+        places: scheme.map_or(Ok(Vec::new()), |scheme| places(&places_of, scheme))?,
+        card: card(&places_of),
     })
+}
+
+fn card(codec: &Codec) -> Card {
+    match codec.device() {
+        Ok(device) => Card {
+            name: Some(device.name().to_owned()),
+            memory_bytes: device.memory().ok().map(|(_, all)| all),
+            none_because: None,
+        },
+        Err(error) => Card { name: None, memory_bytes: None, none_because: Some(error.to_string()) },
+    }
+}
+
+/// Objects of several sizes, in each place where they may be.
+fn places(codec: &Codec, scheme: Scheme) -> Result<Vec<PlaceEntry>, Exit> {
+    let code = scheme.code().map_err(Exit::usage)?;
+    let Ok(matrix) = Matrix::encode(&code) else { return Ok(Vec::new()) };
+    let entry = |residence: Residence, object_bytes: usize| {
+        let Choice { place, why } = codec.choose(&matrix, object_bytes.div_ceil(code.k()), residence);
+        PlaceEntry { resident: residence.name(), object_bytes, place: place.name(), why }
+    };
+    let sizes = |residence| OBJECT_BYTES.map(|bytes| entry(residence, bytes));
+    Ok(Residence::ALL.into_iter().flat_map(sizes).collect())
 }
 
 /// The code as it was asked for, and for Reed-Solomon also with the other matrices.
@@ -127,7 +177,13 @@ fn render(listing: &Listing) -> String {
         codes.row(vec![code.name.to_owned(), code.survives.to_owned()]);
     }
     let families = listing.families.join(", ");
-    let mut text = format!("{}\nfamilies of matrices: {families}\n\n{}", kernels.render(), codes.render());
+    let card = match (&listing.card.name, listing.card.memory_bytes) {
+        (Some(name), Some(bytes)) => format!("card: {name}, {} GiB\n", bytes >> 30),
+        (Some(name), None) => format!("card: {name}\n"),
+        (None, _) => format!("card: none: {}\n", listing.card.none_because.as_deref().unwrap_or_default()),
+    };
+    let mut text =
+        format!("{}\n{card}families of matrices: {families}\n\n{}", kernels.render(), codes.render());
     if !listing.methods.is_empty() {
         let mut methods = Table::new(&["here", "encoded by"]);
         for method in &listing.methods {
@@ -135,6 +191,14 @@ fn render(listing: &Listing) -> String {
             methods.row(vec![method.code.clone(), how.unwrap_or_default()]);
         }
         text.push_str(&format!("\n{}", methods.render()));
+    }
+    if !listing.places.is_empty() {
+        let mut places = Table::new(&["chunks in", "object", "encoded on", "because"]);
+        for place in &listing.places {
+            let bytes = format!("{} KiB", place.object_bytes >> 10);
+            places.row(vec![place.resident.to_owned(), bytes, place.place.to_owned(), place.why.clone()]);
+        }
+        text.push_str(&format!("\n{}", places.render()));
     }
     text
 }

@@ -20,7 +20,7 @@ pub struct CodecArgs {
 enum CodecCommand {
     List(list::ListArgs),
     Verify(verify::VerifyArgs),
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
 }
 
 /// Runs the command.

@@ -1,0 +1,265 @@
+//! A card as a side, and its copies as limits.
+#![allow(unsafe_code)] // Chunks in a card's memory are numbers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use codec::{Code, Plan};
+use codec_cuda::{
+    Combination, CopyRates, CudaError, Depth, Device, DeviceBuffer, HostStripe, Matrix, PinnedBuffer,
+    Pipeline, Residence, Split, Stripe,
+};
+
+use crate::memory::{Memory, Set};
+use crate::ours::{encode_first, plan};
+use crate::report::Parts;
+use crate::side::{Side, timed};
+use crate::{BenchError, Job, Op};
+
+/// What `--kernel` calls it.
+pub const NAME: &str = "cuda";
+/// Chunks of a set begin at multiples of this on the card.
+const ALIGN: usize = 256;
+/// Bytes that are copied to measure copies.
+const COPY_BYTES: usize = 256 << 20;
+
+/// A code on a card, with its chunks in one of three places. One call codes all sets of the bench's memory: one in cache, many
+/// where they are cold.
+pub struct OnCard {
+    name: String,
+    device: Arc<Device>,
+    job: Job,
+    code: Code,
+    plan: Option<Plan>,
+    combination: Combination,
+    pipeline: Pipeline,
+    residence: Residence,
+    /// The chunks, where they are not those of the bench's memory; copied from there in the first round.
+    elsewhere: Option<Elsewhere>,
+    split: Split,
+}
+
+enum Elsewhere {
+    Pinned(PinnedBuffer),
+    Device(DeviceBuffer),
+}
+
+impl OnCard {
+    /// For `job`.
+    ///
+    /// # Errors
+    /// `Unable` where there is no card, or for an operation that cards do not have.
+    pub fn new(job: Job, residence: Residence) -> Result<Self, BenchError> {
+        let code = job.code()?;
+        let plan = plan(&code, &job)?;
+        let matrix = match (job.op, &plan) {
+            (Op::Encode, _) => Matrix::encode(&code)?,
+            (Op::Decode, Some(plan)) => Matrix::plan(plan)?,
+            (Op::Delta, _) => Matrix::delta(&code, 0)?,
+            _ => return Err(unable(format!("{} is for the processor", job.op.name()))),
+        };
+        let device = Device::open(0).map_err(failed)?;
+        let combination = device.best(&matrix).map_err(failed)?;
+        let pipeline = Pipeline::new(&device, Depth::default()).map_err(failed)?;
+        let name = format!("{} {NAME} {} {}", job.scheme, combination.method(), residence.name());
+        let (elsewhere, split) = (None, Split::default());
+        Ok(Self { name, device, job, code, plan, combination, pipeline, residence, elsewhere, split })
+    }
+
+    /// Sources and outputs of the operation among the chunks of a set.
+    fn roles(&self) -> (Vec<usize>, Vec<usize>) {
+        let (k, n) = (self.code.k(), self.code.n());
+        match (&self.plan, self.job.op) {
+            // What is repaired goes beside the lost chunks, which stay to be compared.
+            (Some(plan), _) => (plan.sources().to_vec(), (n..n + self.job.losses).collect()),
+            (None, Op::Delta) => (vec![0], (k..n).collect()),
+            (None, _) => ((0..k).collect(), (k..n).collect()),
+        }
+    }
+
+    /// Chunks of a set: those of all roles, and room for what is repaired.
+    fn chunks_of_set(&self) -> usize {
+        self.code.n() + if self.plan.is_some() { self.job.losses } else { 0 }
+    }
+
+    /// Bytes from one chunk to the next.
+    fn pitch(&self) -> usize {
+        self.job.len.next_multiple_of(ALIGN)
+    }
+
+    /// All sets, one after the other.
+    fn image(&self, memory: &mut Memory) -> Vec<u8> {
+        let (pitch, count) = (self.pitch(), self.chunks_of_set());
+        let mut image = Vec::new();
+        for chunk in memory.sets().into_iter().flat_map(|set| chunks_of(set).into_iter().take(count)) {
+            image.extend_from_slice(chunk);
+            image.resize(image.len().next_multiple_of(pitch), 0);
+        }
+        image
+    }
+
+    fn load(&self, memory: &mut Memory) -> Result<Option<Elsewhere>, CudaError> {
+        if self.residence == Residence::Host {
+            return Ok(None);
+        }
+        let image = self.image(memory);
+        Ok(Some(if self.residence == Residence::Pinned {
+            let mut buffer = self.device.allocate_pinned(image.len())?;
+            buffer.bytes_mut().copy_from_slice(&image);
+            Elsewhere::Pinned(buffer)
+        } else {
+            let mut buffer = self.device.allocate(image.len())?;
+            buffer.write(0, &image)?;
+            Elsewhere::Device(buffer)
+        }))
+    }
+
+    /// Codes all sets once.
+    fn run(&mut self, memory: &mut Memory) -> Result<(), CudaError> {
+        let (sources, outputs) = self.roles();
+        let (pitch, of_set, len) = (self.pitch(), self.chunks_of_set() * self.pitch(), self.job.len);
+        match &mut self.elsewhere {
+            None => {
+                let sets = memory.sets().into_iter().map(chunks_of);
+                self.split += on_host(&mut self.pipeline, &self.combination, sets, &sources, &outputs)?;
+            }
+            Some(Elsewhere::Pinned(buffer)) => {
+                let sets = buffer.bytes_mut().chunks_mut(of_set);
+                let sets = sets.map(|set| set.chunks_mut(pitch).map(|chunk| &mut chunk[..len]).collect());
+                self.split += on_host(&mut self.pipeline, &self.combination, sets, &sources, &outputs)?;
+            }
+            Some(Elsewhere::Device(buffer)) => {
+                let at = |set: usize, role: &usize| buffer.address_of(set * of_set + role * pitch, len);
+                let stripe = |set| Stripe {
+                    sources: sources.iter().map(|role| at(set, role)).collect(),
+                    outputs: outputs.iter().map(|role| at(set, role)).collect(),
+                    len: len as u64,
+                };
+                let stripes: Vec<Stripe> = (0..buffer.len() / of_set).map(stripe).collect();
+                // SAFETY: all chunks are in the buffer, apart from each other.
+                self.split.compute += unsafe { self.combination.run_on_device(&stripes) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// That the first set's outputs are what the processor makes of its sources.
+    fn check(&self, memory: &mut Memory) -> Result<(), BenchError> {
+        let (pitch, count) = (self.pitch(), self.chunks_of_set());
+        let mut image = match &self.elsewhere {
+            None => self.image(memory),
+            Some(Elsewhere::Pinned(buffer)) => buffer.bytes().to_vec(),
+            Some(Elsewhere::Device(buffer)) => {
+                let mut first = vec![0; count * pitch];
+                buffer.read(0, &mut first).map_err(failed)?;
+                first
+            }
+        };
+        if self.job.op == Op::Delta {
+            // Each round has added it once more: what it should be depends on how often.
+            return Ok(());
+        }
+        image.truncate(count * pitch);
+        let (sources, outputs) = self.roles();
+        let chunks: Vec<&[u8]> = image.chunks(pitch).map(|chunk| &chunk[..self.job.len]).collect();
+        let sources: Vec<&[u8]> = sources.iter().map(|role| chunks[*role]).collect();
+        let mut expected = vec![vec![0; self.job.len]; outputs.len()];
+        let mut borrowed: Vec<&mut [u8]> = expected.iter_mut().map(Vec::as_mut_slice).collect();
+        match &self.plan {
+            Some(plan) => plan.run(&sources, &mut borrowed)?,
+            None => self.code.encode(&sources, &mut borrowed)?,
+        }
+        let right = outputs.iter().zip(&expected).all(|(role, expected)| chunks[*role] == &expected[..]);
+        if right {
+            Ok(())
+        } else {
+            Err(BenchError::Wrong { side: self.name.clone(), job: self.job.to_string() })
+        }
+    }
+}
+
+impl Side for OnCard {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn round(&mut self, memory: &mut Memory, time: Duration) -> Result<f64, BenchError> {
+        if self.plan.is_some() && self.elsewhere.is_none() {
+            memory.sets().iter_mut().try_for_each(|set| encode_set(&self.code, set))?;
+            encode_first(&self.code, memory)?;
+        }
+        if self.elsewhere.is_none() {
+            self.elsewhere = self.load(memory).map_err(failed)?;
+        }
+        let bytes = memory.sets().len() * self.job.data_bytes(self.code.k());
+        let rate = timed(&mut [()], bytes, time, |()| self.run(memory).map_err(failed))?;
+        self.check(memory)?;
+        Ok(rate)
+    }
+
+    fn parts(&self) -> Option<Parts> {
+        let Split { staging, copy_in, compute, copy_out } = self.split;
+        let all = staging + copy_in + compute + copy_out;
+        let percent = |seconds: f64| if all > 0.0 { 100.0 * seconds / all } else { 0.0 };
+        Some(Parts {
+            staging_percent: percent(staging),
+            copy_in_percent: percent(copy_in),
+            compute_percent: percent(compute),
+            copy_out_percent: percent(copy_out),
+        })
+    }
+}
+
+/// All chunks of a set: of its roles in their order, then room for results.
+fn chunks_of(set: Set<'_>) -> Vec<&mut [u8]> {
+    set.data.into_iter().chain(set.parity).chain(set.extra).collect()
+}
+
+fn encode_set(code: &Code, set: &mut Set<'_>) -> Result<(), BenchError> {
+    let data: Vec<&[u8]> = set.data.iter().map(|chunk| &**chunk).collect();
+    Ok(code.encode(&data, &mut set.parity)?)
+}
+
+/// One call for all of `sets`.
+fn on_host<'a>(
+    pipeline: &mut Pipeline,
+    combination: &Combination,
+    sets: impl Iterator<Item = Vec<&'a mut [u8]>>,
+    sources: &[usize],
+    outputs: &[usize],
+) -> Result<Split, CudaError> {
+    let mut chosen: Vec<Chosen<'_>> = sets
+        .map(|chunks| {
+            let mut chunks: Vec<Option<&mut [u8]>> = chunks.into_iter().map(Some).collect();
+            let outputs = outputs.iter().filter_map(|role| chunks[*role].take()).collect();
+            let sources =
+                sources.iter().filter_map(|role| chunks[*role].take()).map(|chunk| &*chunk).collect();
+            Chosen { sources, outputs }
+        })
+        .collect();
+    let stripes =
+        chosen.iter_mut().map(|set| HostStripe { sources: &set.sources, outputs: &mut set.outputs });
+    pipeline.run(combination, &mut stripes.collect::<Vec<_>>())
+}
+
+/// Sources and outputs of a set.
+struct Chosen<'a> {
+    sources: Vec<&'a [u8]>,
+    outputs: Vec<&'a mut [u8]>,
+}
+
+/// The card's own copies.
+///
+/// # Errors
+/// `Unable` where there is no card.
+pub fn copy_rates() -> Result<CopyRates, BenchError> {
+    Device::open(0).and_then(|device| device.copy_rates(COPY_BYTES)).map_err(failed)
+}
+
+fn failed(error: CudaError) -> BenchError {
+    unable(error.to_string())
+}
+
+fn unable(reason: String) -> BenchError {
+    BenchError::Unable { peer: NAME, reason }
+}

@@ -1,0 +1,154 @@
+//! From which size on the card is the faster place, by measurement.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what is fastest is found with a clock; the bytes are the same whatever it says"
+)]
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use codec::Code;
+
+use crate::choice::{Choice, Place, Residence};
+use crate::{Combination, CudaError, Device, HostStripe, Matrix, Pipeline, Stripe};
+
+/// Fewer bytes of sources are never worth a card: a launch and two copies take longer.
+pub(crate) const LEAST_BYTES: usize = 256 << 10;
+/// Bytes of sources that are measured.
+const SIZES: [usize; 4] = [1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// Most bytes of all chunks when only the card is measured: far more than its caches hold.
+const MAX_DEVICE_BYTES: usize = 1 << 30;
+/// Chunks begin at multiples of this there.
+const ALIGN: usize = 4096;
+/// How often each is done; the best counts.
+const TRIES: usize = 3;
+
+/// What was found for a matrix' shape and a residence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Crossover {
+    /// Bytes of sources from which on the card was faster; none if it never was.
+    from: Option<usize>,
+    /// How many times as fast the card was at the largest size.
+    ratio: f64,
+}
+
+impl Crossover {
+    pub(crate) fn choose(self, bytes: usize) -> Choice {
+        let ratio = self.ratio;
+        match self.from {
+            Some(from) if bytes >= from => {
+                Choice { place: Place::Card, why: format!("measured: {ratio:.2} times the processor's rate") }
+            }
+            Some(from) => Choice {
+                place: Place::Cpu,
+                why: format!("measured: the card is faster from {from} bytes on"),
+            },
+            None => Choice {
+                place: Place::Cpu,
+                why: format!("measured: the card has {ratio:.2} of the processor's rate"),
+            },
+        }
+    }
+
+    /// Of seconds on the processor and on the card, by ascending size.
+    fn of(times: &[(usize, f64, f64)]) -> Self {
+        let faster = times.iter().rev().take_while(|(_, cpu, card)| card < cpu);
+        let ratio = times.last().map_or(0.0, |(_, cpu, card)| cpu / card);
+        Self { from: faster.last().map(|(bytes, ..)| *bytes), ratio }
+    }
+}
+
+/// Compares `threads` of the processor with the card.
+pub(crate) fn crossover(
+    device: &Arc<Device>,
+    pipeline: &mut Pipeline,
+    matrix: &Matrix,
+    residence: Residence,
+    threads: NonZeroUsize,
+) -> Result<Crossover, CudaError> {
+    let combination = device.best(matrix)?;
+    let (k, m) = (matrix.columns(), matrix.rows());
+    // Any code of the shape takes the processor as long as this one.
+    let rows: Vec<&[u8]> = matrix.coefficients().chunks(k).collect();
+    let code = Code::custom(k, &rows)?;
+    let largest = SIZES[SIZES.len() - 1].div_ceil(k);
+    let mut memory = Chunks::new(device, residence, (k + m) * largest)?;
+    let mut times = Vec::new();
+    for bytes in SIZES {
+        let len = bytes.div_ceil(k);
+        let (sources, outputs) = memory.bytes()[..(k + m) * len].split_at_mut(k * len);
+        let sources: Vec<&[u8]> = sources.chunks(len).collect();
+        let mut outputs: Vec<&mut [u8]> = outputs.chunks_mut(len).collect();
+        let (mut cpu, mut card) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..TRIES {
+            cpu = cpu.min(seconds(|| Ok(code.encode_with_threads(&sources, &mut outputs, threads)?))?);
+            let mut stripe = [HostStripe { sources: &sources, outputs: &mut outputs }];
+            card = card.min(seconds(|| pipeline.run(&combination, &mut stripe).map(drop))?);
+        }
+        times.push((bytes, cpu, card));
+    }
+    Ok(Crossover::of(&times))
+}
+
+/// Seconds that the card takes for chunks in its own memory: of all of them together, a 64th of what is free.
+#[expect(unsafe_code, reason = "addresses in a buffer of this function")]
+pub(crate) fn seconds_on_device(combination: &Combination) -> Result<f64, CudaError> {
+    let (device, matrix) = (combination.device(), combination.matrix());
+    let (free, _) = device.memory()?;
+    let len = (free / 64).min(MAX_DEVICE_BYTES) / matrix.chunks() / ALIGN * ALIGN;
+    let buffer = device.allocate(matrix.chunks() * len)?;
+    let at = |chunk: usize| buffer.address_of(chunk * len, len);
+    let sources = (0..matrix.columns()).map(at).collect();
+    let outputs = (matrix.columns()..matrix.chunks()).map(at).collect();
+    let stripe = [Stripe { sources, outputs, len: len as u64 }];
+    let mut best = f64::INFINITY;
+    for _ in 0..TRIES {
+        // SAFETY: all chunks are in the buffer, apart from each other.
+        best = best.min(unsafe { combination.run_on_device(&stripe) }?);
+    }
+    Ok(best)
+}
+
+fn seconds(work: impl FnOnce() -> Result<(), CudaError>) -> Result<f64, CudaError> {
+    let begun = Instant::now();
+    work()?;
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// Memory of the host.
+enum Chunks {
+    Pageable(Vec<u8>),
+    Pinned(crate::PinnedBuffer),
+}
+
+impl Chunks {
+    fn new(device: &Arc<Device>, residence: Residence, len: usize) -> Result<Self, CudaError> {
+        Ok(match residence {
+            Residence::Host => Self::Pageable(vec![0x5a; len]),
+            Residence::Pinned | Residence::Device => Self::Pinned(device.allocate_pinned(len)?),
+        })
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Self::Pageable(bytes) => bytes,
+            Self::Pinned(buffer) => buffer.bytes_mut(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_card_is_chosen_from_where_it_stays_faster() {
+        let found = Crossover::of(&[(1, 1.0, 0.5), (4, 1.0, 2.0), (16, 4.0, 3.0), (64, 16.0, 4.0)]);
+        assert_eq!(found, Crossover { from: Some(16), ratio: 4.0 });
+        assert_eq!(found.choose(15).place, Place::Cpu);
+        assert_eq!(found.choose(16).place, Place::Card);
+        let never = Crossover::of(&[(1, 1.0, 2.0), (4, 1.0, 2.0)]);
+        assert_eq!((never.from, never.choose(1 << 40).place), (None, Place::Cpu));
+    }
+}

@@ -1,0 +1,310 @@
+//! The same codec on a card or on the processor, whichever is the faster place, with the same bytes. A card that fails is said once
+//! in the log, and the processor takes over: an operation fails only for what its caller did wrong.
+//!
+//! A change of few bytes is not among the operations: bringing parities up to date moves more bytes to and from a card than it
+//! computes, so [`Code::update`] on the processor is always the faster way for chunks of the host, and [`Combination`] the only one
+//! for chunks of the card.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, thread};
+
+use codec::{Code, CodeError, Plan};
+
+use crate::calibrate::{self, Crossover};
+use crate::{Combination, CudaError, Depth, Device, HostStripe, Matrix, Pipeline};
+
+/// Where an operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The processor.
+    Cpu,
+    /// The card.
+    Card,
+}
+
+impl Place {
+    /// As users read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Card => "cuda",
+        }
+    }
+}
+
+/// Where the chunks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Residence {
+    /// In memory of the host that is not page-locked.
+    Host,
+    /// In page-locked memory of the host.
+    Pinned,
+    /// In the card's memory.
+    Device,
+}
+
+impl Residence {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Host, Self::Pinned, Self::Device];
+
+    /// As users read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Pinned => "pinned",
+            Self::Device => "device",
+        }
+    }
+}
+
+/// Where an operation would run, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Where.
+    pub place: Place,
+    /// In words.
+    pub why: String,
+}
+
+/// A codec that knows of a card, or of none.
+pub struct Codec {
+    device: Result<Arc<Device>, CudaError>,
+    threads: NonZeroUsize,
+    /// Whether the card is used without asking whether it is faster.
+    forced: bool,
+    /// The card is of no use any more.
+    lost: AtomicBool,
+    /// The last failure has been said; a success after it makes the next one news.
+    failing: AtomicBool,
+    pipeline: Mutex<Option<Pipeline>>,
+    crossovers: Mutex<BTreeMap<(usize, usize, Residence), Crossover>>,
+}
+
+impl Codec {
+    /// One that uses card number `ordinal` where there is one, and `threads` of the processor otherwise.
+    #[must_use]
+    pub fn new(ordinal: usize, threads: NonZeroUsize) -> Self {
+        let device = Device::open(ordinal);
+        match &device {
+            Ok(device) => tracing::info!(card = device.name(), "coding may run on a card"),
+            Err(error) => tracing::debug!(%error, "coding runs on the processor"),
+        }
+        Self::with_device(device, threads)
+    }
+
+    /// One that uses this card.
+    #[must_use]
+    pub fn with_device(device: Result<Arc<Device>, CudaError>, threads: NonZeroUsize) -> Self {
+        Self {
+            device,
+            threads,
+            forced: false,
+            lost: AtomicBool::new(false),
+            failing: AtomicBool::new(false),
+            pipeline: Mutex::default(),
+            crossovers: Mutex::default(),
+        }
+    }
+
+    /// The same, but nothing is measured, and all that can be done by the card is: for tests and comparisons.
+    #[must_use]
+    pub fn always_on_card(self) -> Self {
+        Self { forced: true, ..self }
+    }
+
+    /// As many threads as there are processors.
+    #[must_use]
+    pub fn all_threads() -> NonZeroUsize {
+        thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// The card, or why there is none.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn device(&self) -> Result<&Arc<Device>, &CudaError> {
+        self.device.as_ref()
+    }
+
+    /// [`Code::encode`], wherever it is faster; says where that was.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn encode(&self, code: &Code, data: &[&[u8]], parity: &mut [&mut [u8]]) -> Result<Place, CodeError> {
+        self.encode_batch(code, &mut [HostStripe { sources: data, outputs: parity }])
+    }
+
+    /// [`Code::encode`] of many stripes, whose lengths may differ, in one go.
+    ///
+    /// # Errors
+    /// As there, for the first stripe that is wrong; those before it are encoded.
+    pub fn encode_batch(
+        &self,
+        code: &Code,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Place, CodeError> {
+        // A code's matrix is used again and again: it is worth a kernel of its own.
+        if let Ok(matrix) = Matrix::encode(code)
+            && self.on_card(&matrix, stripes, Device::best)
+        {
+            return Ok(Place::Card);
+        }
+        for stripe in stripes {
+            code.encode_with_threads(stripe.sources, stripe.outputs, self.threads)?;
+        }
+        Ok(Place::Cpu)
+    }
+
+    /// [`Plan::run`], wherever it is faster; says where that was.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reconstruct(
+        &self,
+        plan: &Plan,
+        sources: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) -> Result<Place, CodeError> {
+        self.reconstruct_batch(plan, &mut [HostStripe { sources, outputs }])
+    }
+
+    /// [`Plan::run`] on many stripes, whose lengths may differ, in one go.
+    ///
+    /// # Errors
+    /// As there, for the first stripe that is wrong; those before it are done.
+    pub fn reconstruct_batch(
+        &self,
+        plan: &Plan,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Place, CodeError> {
+        // There are many patterns of losses, and each is soon over: no time for a compiler.
+        if let Ok(matrix) = Matrix::plan(plan)
+            && self.on_card(&matrix, stripes, Device::load)
+        {
+            return Ok(Place::Card);
+        }
+        for stripe in stripes {
+            plan.run_with_threads(stripe.sources, stripe.outputs, self.threads)?;
+        }
+        Ok(Place::Cpu)
+    }
+
+    /// Where a combination of `matrix`' shape, with chunks of `len` bytes that are at `residence`, would run. The first question about
+    /// a shape is answered by a measurement that takes a few tenths of a second, if there is a card.
+    #[must_use]
+    pub fn choose(&self, matrix: &Matrix, len: usize, residence: Residence) -> Choice {
+        let device = match &self.device {
+            Ok(_) if self.is_lost() => return Choice::cpu("the card was lost".to_owned()),
+            Ok(device) => device,
+            Err(error) => return Choice::cpu(error.to_string()),
+        };
+        if residence == Residence::Device {
+            return Choice { place: Place::Card, why: "the chunks are there".to_owned() };
+        }
+        if len.saturating_mul(matrix.columns()) < calibrate::LEAST_BYTES {
+            return Choice::cpu(format!("less than {} bytes of sources", calibrate::LEAST_BYTES));
+        }
+        let shape = (matrix.columns(), matrix.rows(), residence);
+        let known = lock(&self.crossovers).get(&shape).copied();
+        let crossover = match known.map_or_else(|| self.measure(device, matrix, residence), Ok) {
+            Ok(crossover) => crossover,
+            Err(error) => {
+                self.note_failure(&error);
+                return Choice::cpu(error.to_string());
+            }
+        };
+        crossover.choose(len.saturating_mul(matrix.columns()))
+    }
+
+    fn measure(
+        &self,
+        device: &Arc<Device>,
+        matrix: &Matrix,
+        residence: Residence,
+    ) -> Result<Crossover, CudaError> {
+        let crossover = self.with_pipeline(device, |pipeline| {
+            calibrate::crossover(device, pipeline, matrix, residence, self.threads)
+        })?;
+        lock(&self.crossovers).insert((matrix.columns(), matrix.rows(), residence), crossover);
+        Ok(crossover)
+    }
+
+    /// Whether the card has done it. Chunks that are wrong in number or length are left to the processor, which says so.
+    fn on_card(
+        &self,
+        matrix: &Matrix,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+        load: impl FnOnce(&Arc<Device>, &Matrix) -> Result<Combination, CudaError>,
+    ) -> bool {
+        let Ok(device) = &self.device else { return false };
+        let lens = stripes.iter().map(|stripe| stripe.outputs.first().map_or(0, |output| output.len()));
+        let (len, shortest) = lens.fold((0, usize::MAX), |(sum, least), len| (sum + len, least.min(len)));
+        if shortest == 0 {
+            return false;
+        }
+        let mut sources = stripes.iter().flat_map(|stripe| stripe.sources);
+        let pinned = sources.all(|source| device.is_pinned(source));
+        let residence = if pinned { Residence::Pinned } else { Residence::Host };
+        if !self.forced && self.choose(matrix, len, residence).place == Place::Cpu || self.is_lost() {
+            return false;
+        }
+        let ran = self.with_pipeline(device, |pipeline| pipeline.run(&load(device, matrix)?, stripes));
+        match &ran {
+            Ok(_) => self.failing.store(false, Ordering::Relaxed),
+            Err(CudaError::Code(_)) => {}
+            Err(error) => self.note_failure(error),
+        }
+        ran.is_ok()
+    }
+
+    fn with_pipeline<T>(
+        &self,
+        device: &Arc<Device>,
+        work: impl FnOnce(&mut Pipeline) -> Result<T, CudaError>,
+    ) -> Result<T, CudaError> {
+        let mut pipeline = lock(&self.pipeline);
+        let pipeline = match &mut *pipeline {
+            Some(pipeline) => pipeline,
+            none => none.insert(Pipeline::new(device, Depth::default())?),
+        };
+        work(pipeline)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// One line for each time that the card begins to fail.
+    fn note_failure(&self, error: &CudaError) {
+        if error.is_final() {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        if !self.failing.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "the card failed; the processor takes over");
+        }
+    }
+}
+
+impl Choice {
+    fn cpu(why: String) -> Self {
+        Self { place: Place::Cpu, why }
+    }
+}
+
+impl fmt::Debug for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Codec")
+            .field("device", &self.device)
+            .field("lost", &self.lost)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

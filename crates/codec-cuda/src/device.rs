@@ -1,0 +1,287 @@
+//! A card and what is loaded into it: kernels by matrix, and memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cudarc::nvrtc::Ptx;
+
+use crate::combination::Combination;
+use crate::driver::{Context, Kernel, Memory, Module, Pinned};
+use crate::kernels::{self, Scheme};
+use crate::{CudaError, Matrix, calibrate};
+
+/// Kernels of matrices that are kept. Beyond, the one that was not asked for longest goes.
+const MAX_KERNELS: usize = 64;
+
+/// A card, in use by this process.
+pub struct Device {
+    context: Context,
+    name: String,
+    generic: OnceLock<Result<[Kernel; 2], CudaError>>,
+    specialised: Mutex<Kernels>,
+    /// What was measured, by columns and rows.
+    schemes: Mutex<BTreeMap<(usize, usize), Scheme>>,
+    /// Page-locked memory that was handed out: first address and length.
+    pinned: Mutex<BTreeMap<usize, usize>>,
+}
+
+/// What was compiled, with the time of the last use by count.
+#[derive(Debug, Default)]
+struct Kernels {
+    kept: BTreeMap<(Matrix, Scheme), (Kernel, u64)>,
+    uses: u64,
+}
+
+impl Device {
+    /// Card number `ordinal`, as the driver counts them.
+    ///
+    /// # Errors
+    /// `NoDriver`, `NoDevice`.
+    pub fn open(ordinal: usize) -> Result<Arc<Self>, CudaError> {
+        let context = Context::open(ordinal)?;
+        let name = context.name()?;
+        Ok(Arc::new(Self {
+            context,
+            name,
+            generic: OnceLock::new(),
+            specialised: Mutex::default(),
+            schemes: Mutex::default(),
+            pinned: Mutex::default(),
+        }))
+    }
+
+    /// Its name, as the maker has it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of its memory that are free, and all.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn memory(&self) -> Result<(usize, usize), CudaError> {
+        self.context.memory()
+    }
+
+    /// Memory of the card.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn allocate(self: &Arc<Self>, len: usize) -> Result<DeviceBuffer, CudaError> {
+        Ok(DeviceBuffer(self.context.allocate(len)?))
+    }
+
+    /// Page-locked memory of the host, all zeros. The card copies from and to it by itself, so host operations on chunks in it need
+    /// no copies by the processor.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn allocate_pinned(self: &Arc<Self>, len: usize) -> Result<PinnedBuffer, CudaError> {
+        let memory = self.context.allocate_pinned(len)?;
+        lock(&self.pinned).insert(memory.bytes().as_ptr() as usize, len);
+        Ok(PinnedBuffer { memory, device: self.clone() })
+    }
+
+    /// `matrix`, ready to run, by the generic kernel: at once.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn load(self: &Arc<Self>, matrix: &Matrix) -> Result<Combination, CudaError> {
+        let [set, add] = self.generic()?;
+        let kernel = if matrix.adds() { add } else { set };
+        Combination::generic(self, matrix, kernel)
+    }
+
+    /// `matrix`, ready to run, by a kernel that is compiled for it and kept: faster, and takes a second the first time. Which way it
+    /// multiplies is measured once for each shape. Matrices too large for that get the generic kernel.
+    ///
+    /// # Errors
+    /// `NoCompiler`; the compiler's and the driver's.
+    pub fn compile(self: &Arc<Self>, matrix: &Matrix) -> Result<Combination, CudaError> {
+        if !kernels::is_specialisable(matrix) {
+            return self.load(matrix);
+        }
+        let shape = (matrix.columns(), matrix.rows());
+        let known = lock(&self.schemes).get(&shape).copied();
+        let scheme = match known {
+            Some(scheme) => scheme,
+            None => self.fastest(matrix)?,
+        };
+        lock(&self.schemes).insert(shape, scheme);
+        self.compile_as(matrix, scheme)
+    }
+
+    /// The way to multiply that takes the least time. Where there is no memory to measure it, the one with the fewest operations.
+    fn fastest(self: &Arc<Self>, matrix: &Matrix) -> Result<Scheme, CudaError> {
+        let mut best = (f64::INFINITY, Scheme::cheapest(matrix));
+        for scheme in Scheme::ALL {
+            match calibrate::seconds_on_device(&self.compile_as(matrix, scheme)?) {
+                Ok(seconds) if seconds < best.0 => best = (seconds, scheme),
+                Ok(_) | Err(CudaError::OutOfMemory { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// [`Device::compile`] with a given way to multiply: for comparing them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compile_as(self: &Arc<Self>, matrix: &Matrix, scheme: Scheme) -> Result<Combination, CudaError> {
+        if !kernels::is_specialisable(matrix) {
+            return self.load(matrix);
+        }
+        let key = (matrix.clone(), scheme);
+        if let Some(kernel) = lock(&self.specialised).find(&key) {
+            return Ok(Combination::specialised(self, matrix, scheme, kernel));
+        }
+        // Not while the lock is held: others need not wait for the compiler.
+        let module = self.context.compile(&kernels::specialised_source(matrix, scheme))?;
+        let kernel = module.kernel("combine")?;
+        lock(&self.specialised).keep(key, kernel.clone());
+        Ok(Combination::specialised(self, matrix, scheme, kernel))
+    }
+
+    /// The best that can be had: compiled if there is a compiler.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn best(self: &Arc<Self>, matrix: &Matrix) -> Result<Combination, CudaError> {
+        match self.compile(matrix) {
+            Err(CudaError::NoCompiler | CudaError::Compile { .. }) => self.load(matrix),
+            done => done,
+        }
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Whether all of `bytes` is page-locked.
+    pub(crate) fn is_pinned(&self, bytes: &[u8]) -> bool {
+        let start = bytes.as_ptr() as usize;
+        let pinned = lock(&self.pinned);
+        let before = pinned.range(..=start).next_back();
+        before.is_some_and(|(first, len)| start + bytes.len() <= first + len)
+    }
+
+    fn generic(&self) -> Result<[Kernel; 2], CudaError> {
+        let load = || {
+            let module: Module = self.context.load(Ptx::from_src(kernels::GENERIC_PTX))?;
+            Ok([module.kernel("combine_set")?, module.kernel("combine_add")?])
+        };
+        self.generic.get_or_init(load).clone()
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Kernels {
+    fn find(&mut self, key: &(Matrix, Scheme)) -> Option<Kernel> {
+        self.uses += 1;
+        let (kernel, used) = self.kept.get_mut(key)?;
+        *used = self.uses;
+        Some(kernel.clone())
+    }
+
+    fn keep(&mut self, key: (Matrix, Scheme), kernel: Kernel) {
+        if self.kept.len() >= MAX_KERNELS {
+            let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            oldest.map(|key| self.kept.remove(&key));
+        }
+        self.kept.insert(key, (kernel, self.uses));
+    }
+}
+
+/// Memory of a card.
+#[derive(Debug)]
+pub struct DeviceBuffer(Memory);
+
+impl DeviceBuffer {
+    /// Where it is, in the card's own addresses.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.0.address()
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies `bytes` to `at`, and waits.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Panics
+    /// If that is beyond the end.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> Result<(), CudaError> {
+        self.0.write(at, bytes)
+    }
+
+    /// Copies what is at `at` to `bytes`, and waits.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Panics
+    /// If that is beyond the end.
+    pub fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
+        self.0.read(at, bytes)
+    }
+
+    /// Address of the `len` bytes at `at`, as a chunk of a [`Stripe`](crate::Stripe).
+    ///
+    /// # Panics
+    /// If they are beyond the end.
+    #[must_use]
+    pub fn address_of(&self, at: usize, len: usize) -> u64 {
+        self.0.address_of(at, len)
+    }
+}
+
+/// Page-locked memory of the host.
+#[derive(Debug)]
+pub struct PinnedBuffer {
+    memory: Pinned,
+    device: Arc<Device>,
+}
+
+impl PinnedBuffer {
+    /// What is in it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.memory.bytes()
+    }
+
+    /// What is in it, to be changed.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut()
+    }
+}
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        lock(&self.device.pinned).remove(&(self.memory.bytes().as_ptr() as usize));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

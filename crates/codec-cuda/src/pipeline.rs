@@ -1,0 +1,403 @@
+//! Chunks in the host's memory: copied to the card, combined and copied back in pieces, several pieces at a time, so that copies in,
+//! kernels and copies out overlap.
+//!
+//! A slot is a range of the card's memory, page-locked memory of the same layout, and a stream. A piece is as many ranges of
+//! stripes as fit into a slot: short stripes share one, long ones are cut. Chunks in page-locked memory are copied by the card
+//! directly; all others by way of the slot's own.
+#![allow(unsafe_code)] // What the driver is given must stay: see `Slot`.
+#![expect(clippy::disallowed_methods, reason = "tells where the time went; nothing depends on it")]
+
+use std::ops::{AddAssign, Range};
+use std::sync::Arc;
+use std::time::Instant;
+
+use codec::CodeError;
+
+use crate::combination::{Combination, Lists, Stripe, check_count};
+use crate::driver::{Mark, Memory, Pinned, Stream};
+use crate::{CudaError, Device, Matrix};
+
+/// Chunks in a slot begin at multiples of this.
+const ALIGN: usize = 256;
+/// Shortest range of a chunk that a stripe is cut into, if it must be cut.
+const MIN_RANGE: usize = 4096;
+/// Most parts of a piece whose chunks are copied one by one: of many short ones, one copy of all takes less time.
+const MAX_DIRECT_PARTS: usize = 4;
+
+/// How much is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// Pieces at a time.
+    pub slots: usize,
+    /// Bytes of sources and outputs of a piece.
+    pub slot_bytes: usize,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        Self { slots: 3, slot_bytes: 16 << 20 }
+    }
+}
+
+/// Chunks of one length in the host's memory, in a matrix' order.
+#[derive(Debug)]
+pub struct HostStripe<'a, 's, 'o> {
+    /// Read.
+    pub sources: &'a [&'s [u8]],
+    /// Written.
+    pub outputs: &'a mut [&'o mut [u8]],
+}
+
+/// Where the time went, in seconds; parts of different pieces overlap, so the sum may be more than the time that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Split {
+    /// The processor's copies from chunks that are not page-locked, and back.
+    pub staging: f64,
+    /// From the host to the card.
+    pub copy_in: f64,
+    /// Kernels.
+    pub compute: f64,
+    /// From the card to the host.
+    pub copy_out: f64,
+}
+
+impl AddAssign for Split {
+    fn add_assign(&mut self, other: Self) {
+        self.staging += other.staging;
+        self.copy_in += other.copy_in;
+        self.compute += other.compute;
+        self.copy_out += other.copy_out;
+    }
+}
+
+/// Slots of a card.
+#[derive(Debug)]
+pub struct Pipeline {
+    device: Arc<Device>,
+    slots: Vec<Slot>,
+}
+
+/// A range of a stripe's chunks, and where they are in a slot.
+#[derive(Clone, Debug)]
+struct Part {
+    stripe: usize,
+    range: Range<usize>,
+    /// Where the first source is; the next ones follow at multiples of `ALIGN`.
+    sources_at: usize,
+    outputs_at: usize,
+}
+
+impl Part {
+    /// Bytes from one chunk of it to the next.
+    fn pitch(&self) -> usize {
+        self.range.len().next_multiple_of(ALIGN)
+    }
+
+    fn source_at(&self, source: usize) -> usize {
+        self.sources_at + source * self.pitch()
+    }
+
+    fn output_at(&self, output: usize) -> usize {
+        self.outputs_at + output * self.pitch()
+    }
+}
+
+/// What a slot holds: descriptions, sources, outputs.
+#[derive(Debug, Default)]
+struct Layout {
+    parts: Vec<Part>,
+    sources: Range<usize>,
+    outputs: Range<usize>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    stream: Stream,
+    memory: Memory,
+    staging: Pinned,
+    /// The piece that is under way.
+    layout: Layout,
+    /// Whether its outputs are copied to the chunks themselves.
+    direct_out: bool,
+    marks: Option<[Mark; 4]>,
+}
+
+impl Pipeline {
+    /// Takes memory for as much as `depth` says.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the driver's.
+    pub fn new(device: &Arc<Device>, depth: Depth) -> Result<Self, CudaError> {
+        let slot = |_| {
+            Ok(Slot {
+                stream: device.context().new_stream()?,
+                memory: device.context().allocate(depth.slot_bytes)?,
+                staging: device.context().allocate_pinned(depth.slot_bytes)?,
+                layout: Layout::default(),
+                direct_out: false,
+                marks: None,
+            })
+        };
+        let slots = (0..depth.slots.max(1)).map(slot).collect::<Result<_, CudaError>>()?;
+        Ok(Self { device: device.clone(), slots })
+    }
+
+    /// Computes the outputs of all stripes. When it fails, outputs hold anything.
+    ///
+    /// # Errors
+    /// `Count` and `Length` for stripes of another shape than the matrix or of unequal chunks; `OutOfMemory` if not even a short
+    /// range of all chunks fits into a slot; the driver's.
+    pub fn run(
+        &mut self,
+        combination: &Combination,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Split, CudaError> {
+        check(combination.matrix(), stripes)?;
+        let ran = self.run_checked(combination, stripes);
+        if ran.is_err() {
+            // What is still under way refers to chunks that are the caller's again.
+            for slot in &mut self.slots {
+                slot.layout = Layout::default();
+                slot.marks = None;
+                let _ = slot.stream.wait();
+            }
+        }
+        ran
+    }
+
+    fn run_checked(
+        &mut self,
+        combination: &Combination,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Split, CudaError> {
+        let mut split = Split::default();
+        let slot_bytes = self.slots[0].memory.len();
+        let mut cutter = Cutter { stripe: 0, at: 0 };
+        let mut turn = 0;
+        loop {
+            let layout = cutter.next_piece(combination.matrix(), stripes, slot_bytes)?;
+            if layout.parts.is_empty() {
+                break;
+            }
+            let slot = &mut self.slots[turn];
+            split += slot.finish(stripes)?;
+            split.staging += slot.submit(&self.device, combination, stripes, layout)?;
+            turn = (turn + 1) % self.slots.len();
+        }
+        for _ in 0..self.slots.len() {
+            split += self.slots[turn].finish(stripes)?;
+            turn = (turn + 1) % self.slots.len();
+        }
+        Ok(split)
+    }
+}
+
+/// That every stripe has the matrix' shape, and chunks of one length.
+fn check(matrix: &Matrix, stripes: &[HostStripe<'_, '_, '_>]) -> Result<(), CodeError> {
+    for stripe in stripes {
+        check_count("sources", matrix.columns(), stripe.sources.len())?;
+        check_count("outputs", matrix.rows(), stripe.outputs.len())?;
+        let expected = stripe.outputs[0].len();
+        let sources = stripe.sources.iter().map(|source| source.len());
+        let mut lengths = sources.chain(stripe.outputs.iter().map(|output| output.len()));
+        if let Some(found) = lengths.find(|found| *found != expected) {
+            return Err(CodeError::Length { expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// Where the next piece begins.
+struct Cutter {
+    stripe: usize,
+    at: usize,
+}
+
+impl Cutter {
+    /// As much as fits into `slot_bytes`; no parts if all is done.
+    fn next_piece(
+        &mut self,
+        matrix: &Matrix,
+        stripes: &[HostStripe<'_, '_, '_>],
+        slot_bytes: usize,
+    ) -> Result<Layout, CudaError> {
+        let mut ranges: Vec<(usize, Range<usize>)> = Vec::new();
+        let mut room = slot_bytes;
+        while let Some(stripe) = stripes.get(self.stripe) {
+            let left = stripe.outputs[0].len() - self.at;
+            let overhead = Lists::len_for(matrix, 1) + ALIGN;
+            let fits = room.saturating_sub(overhead) / matrix.chunks() / ALIGN * ALIGN;
+            // A long stripe is not cut for the sake of a little room.
+            if fits < left.min(MIN_RANGE) || fits < left && !ranges.is_empty() {
+                break;
+            }
+            let len = left.min(fits);
+            if len > 0 {
+                ranges.push((self.stripe, self.at..self.at + len));
+                room -= overhead + matrix.chunks() * len.next_multiple_of(ALIGN);
+            }
+            self.at += len;
+            if len == left {
+                (self.stripe, self.at) = (self.stripe + 1, 0);
+            }
+        }
+        if ranges.is_empty() && self.stripe < stripes.len() {
+            let bytes = matrix.chunks() * MIN_RANGE;
+            return Err(CudaError::OutOfMemory { place: "slot", bytes });
+        }
+        Ok(Layout::of(matrix, ranges))
+    }
+}
+
+impl Layout {
+    fn of(matrix: &Matrix, ranges: Vec<(usize, Range<usize>)>) -> Self {
+        let start = Lists::len_for(matrix, ranges.len()).next_multiple_of(ALIGN);
+        let all: usize = ranges.iter().map(|(_, range)| range.len().next_multiple_of(ALIGN)).sum();
+        let (mut sources_at, mut outputs_at) = (start, start + matrix.columns() * all);
+        let (sources, outputs) = (start..outputs_at, outputs_at..outputs_at + matrix.rows() * all);
+        let part = |(stripe, range): (usize, Range<usize>)| {
+            let part = Part { stripe, range, sources_at, outputs_at };
+            sources_at += matrix.columns() * part.pitch();
+            outputs_at += matrix.rows() * part.pitch();
+            part
+        };
+        Self { parts: ranges.into_iter().map(part).collect(), sources, outputs }
+    }
+}
+
+impl Slot {
+    /// Puts a piece into the stream. Gives the seconds that copies by the processor took. From here to [`Slot::finish`] the chunks
+    /// must stay, which [`Pipeline::run`] sees to.
+    fn submit(
+        &mut self,
+        device: &Device,
+        combination: &Combination,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+        layout: Layout,
+    ) -> Result<f64, CudaError> {
+        self.layout = layout;
+        let begun = Instant::now();
+        let lists = self.lists(combination)?;
+        self.staging.bytes_mut()[..lists.bytes.len()].copy_from_slice(&lists.bytes);
+        let adds = combination.matrix().adds();
+        let direct = self.stage(device, stripes, adds);
+        let staged = begun.elapsed().as_secs_f64();
+        let begin = self.stream.mark()?;
+        // SAFETY: both are this slot's, as long as each other, and the staged range is not written before `finish` has waited.
+        unsafe {
+            let end = if adds { self.layout.outputs.end } else { self.layout.sources.end };
+            let staged = if direct { 0..lists.bytes.len() } else { 0..end };
+            self.stream.copy_in(self.memory.address(), &self.staging.bytes()[staged])?;
+        }
+        if direct {
+            self.copy_in(stripes, adds)?;
+        }
+        let copied = self.stream.mark()?;
+        // SAFETY: the lists name ranges of this slot.
+        unsafe { combination.launch(&self.stream, &lists, self.memory.address()) }?;
+        let computed = self.stream.mark()?;
+        self.copy_out(stripes)?;
+        self.marks = Some([begin, copied, computed, self.stream.mark()?]);
+        Ok(staged)
+    }
+
+    fn lists(&self, combination: &Combination) -> Result<Lists, CudaError> {
+        let matrix = combination.matrix();
+        let address = |at: usize| self.memory.address() + at as u64;
+        let stripe = |part: &Part| Stripe {
+            sources: (0..matrix.columns()).map(|source| address(part.source_at(source))).collect(),
+            outputs: (0..matrix.rows()).map(|output| address(part.output_at(output))).collect(),
+            len: part.range.len() as u64,
+        };
+        let stripes: Vec<Stripe> = self.layout.parts.iter().map(stripe).collect();
+        Lists::of(matrix, &stripes, combination.tile_bytes())
+    }
+
+    /// Copies what the card has to read to page-locked memory, unless all of it is there already; then true.
+    fn stage(&mut self, device: &Device, stripes: &[HostStripe<'_, '_, '_>], adds: bool) -> bool {
+        let outputs_pinned = self.is_direct(|part| are_pinned(device, stripes[part.stripe].outputs));
+        let sources_pinned = self.is_direct(|part| are_pinned(device, stripes[part.stripe].sources));
+        self.direct_out = outputs_pinned;
+        if sources_pinned && (outputs_pinned || !adds) {
+            return true;
+        }
+        let staging = self.staging.bytes_mut();
+        for part in &self.layout.parts {
+            let stripe = &stripes[part.stripe];
+            for (source, bytes) in stripe.sources.iter().enumerate() {
+                staging[part.source_at(source)..][..part.range.len()]
+                    .copy_from_slice(&bytes[part.range.clone()]);
+            }
+            for (output, bytes) in stripe.outputs.iter().enumerate().filter(|_| adds) {
+                staging[part.output_at(output)..][..part.range.len()]
+                    .copy_from_slice(&bytes[part.range.clone()]);
+            }
+        }
+        false
+    }
+
+    /// Copies from the chunks themselves.
+    fn copy_in(&self, stripes: &[HostStripe<'_, '_, '_>], adds: bool) -> Result<(), CudaError> {
+        for part in &self.layout.parts {
+            let stripe = &stripes[part.stripe];
+            let sources =
+                stripe.sources.iter().enumerate().map(|(source, bytes)| (part.source_at(source), *bytes));
+            let outputs = stripe.outputs.iter().enumerate().filter(|_| adds);
+            let outputs = outputs.map(|(output, bytes)| (part.output_at(output), &**bytes));
+            for (at, bytes) in sources.chain(outputs) {
+                // SAFETY: within this slot; the chunks stay until `finish` has waited.
+                unsafe {
+                    self.stream
+                        .copy_in(self.memory.address_of(at, part.range.len()), &bytes[part.range.clone()])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the outputs to the chunks themselves, or all of them to the slot's memory.
+    fn copy_out(&mut self, stripes: &mut [HostStripe<'_, '_, '_>]) -> Result<(), CudaError> {
+        if !self.direct_out {
+            let outputs = self.layout.outputs.clone();
+            let from = self.memory.address_of(outputs.start, outputs.len());
+            // SAFETY: within this slot, whose memory nobody looks at before `finish` has waited.
+            return unsafe { self.stream.copy_out(&mut self.staging.bytes_mut()[outputs], from) };
+        }
+        for part in &self.layout.parts {
+            for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
+                let from = self.memory.address_of(part.output_at(output), part.range.len());
+                // SAFETY: the chunks stay until `finish` has waited, and nobody looks at them before.
+                unsafe { self.stream.copy_out(&mut bytes[part.range.clone()], from) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether chunks are copied one by one: there are few, and `pinned` holds for all parts.
+    fn is_direct(&self, pinned: impl Fn(&Part) -> bool) -> bool {
+        self.layout.parts.len() <= MAX_DIRECT_PARTS && self.layout.parts.iter().all(pinned)
+    }
+
+    /// Waits for the piece that is under way, and puts its outputs where they belong.
+    fn finish(&mut self, stripes: &mut [HostStripe<'_, '_, '_>]) -> Result<Split, CudaError> {
+        let Some([begin, copied, computed, end]) = self.marks.take() else { return Ok(Split::default()) };
+        end.wait()?;
+        let begun = Instant::now();
+        for part in self.layout.parts.iter().filter(|_| !self.direct_out) {
+            for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
+                let staged = &self.staging.bytes()[part.output_at(output)..][..part.range.len()];
+                bytes[part.range.clone()].copy_from_slice(staged);
+            }
+        }
+        Ok(Split {
+            staging: begun.elapsed().as_secs_f64(),
+            copy_in: begin.seconds_to(&copied)?,
+            compute: copied.seconds_to(&computed)?,
+            copy_out: computed.seconds_to(&end)?,
+        })
+    }
+}
+
+fn are_pinned<B: AsRef<[u8]>>(device: &Device, chunks: &[B]) -> bool {
+    chunks.iter().all(|chunk| device.is_pinned(chunk.as_ref()))
+}

@@ -1,0 +1,67 @@
+//! What a card can do at all: copies.
+#![allow(unsafe_code)] // Copies between buffers of this function.
+
+use crate::driver::{Mark, Memory, Pinned, Stream};
+use crate::{CudaError, Device};
+
+/// How often each copy is made; the best counts.
+const TRIES: usize = 5;
+
+/// Bytes a second, each byte counted once, by the card's own clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyRates {
+    /// From page-locked memory of the host to the card.
+    pub host_to_device: f64,
+    /// From the card to page-locked memory of the host.
+    pub device_to_host: f64,
+    /// From the card's memory to the card's memory: each byte is read and written.
+    pub device_to_device: f64,
+}
+
+impl Device {
+    /// Copies `len` bytes each way.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the driver's.
+    pub fn copy_rates(&self, len: usize) -> Result<CopyRates, CudaError> {
+        let context = self.context();
+        let stream = context.new_stream()?;
+        let mut host = context.allocate_pinned(len)?;
+        let (from, to) = (context.allocate(len)?, context.allocate(len)?);
+        let mut best = [f64::INFINITY; 3];
+        for _ in 0..TRIES {
+            let (marks, copied) = copies(&stream, &mut host, &from, &to);
+            stream.wait().and(copied)?;
+            for (best, pair) in best.iter_mut().zip(marks.windows(2)) {
+                *best = best.min(pair[0].seconds_to(&pair[1])?);
+            }
+        }
+        let [host_to_device, device_to_device, device_to_host] = best.map(|seconds| len as f64 / seconds);
+        Ok(CopyRates { host_to_device, device_to_host, device_to_device })
+    }
+}
+
+/// Copies in, within and out, and marks before, between and after.
+fn copies(
+    stream: &Stream,
+    host: &mut Pinned,
+    from: &Memory,
+    to: &Memory,
+) -> (Vec<Mark>, Result<(), CudaError>) {
+    let mut marks = Vec::new();
+    let mut copy = || {
+        marks.push(stream.mark()?);
+        // SAFETY: all are of one length, and stay until the caller has waited for the stream.
+        unsafe { stream.copy_in(from.address(), host.bytes()) }?;
+        marks.push(stream.mark()?);
+        // SAFETY: as above.
+        unsafe { stream.copy_within(to.address(), from.address(), from.len()) }?;
+        marks.push(stream.mark()?);
+        // SAFETY: as above.
+        unsafe { stream.copy_out(host.bytes_mut(), to.address()) }?;
+        marks.push(stream.mark()?);
+        Ok(())
+    };
+    let copied = copy();
+    (marks, copied)
+}

@@ -1,0 +1,134 @@
+//! The choice between card and processor, and what happens when a card fails.
+
+use std::num::NonZeroUsize;
+use std::process::Command;
+
+use codec::Code;
+use codec::conformance::noise;
+use codec_cuda::{Codec, HostStripe, Matrix, Place, Residence};
+
+use crate::card;
+
+const LEN: usize = 100_000;
+
+fn codec() -> Codec {
+    Codec::new(0, NonZeroUsize::MIN)
+}
+
+/// Encodes and repairs with `codec`, checks the bytes, and says where that was done.
+fn use_it(codec: &Codec) -> [Place; 2] {
+    let code = Code::rs(4, 2).unwrap();
+    let data: Vec<Vec<u8>> = (0..4).map(|i| noise(i, LEN)).collect();
+    let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+    let mut expected = vec![vec![0; LEN]; 2];
+    code.encode(&data, &mut borrow(&mut expected)).unwrap();
+    let mut found = vec![vec![0xa5; LEN]; 2];
+    let encoded = codec.encode(&code, &data, &mut borrow(&mut found)).unwrap();
+    assert!(found == expected, "encoded on {}", encoded.name());
+
+    let plan = code.plan(&[1, 2, 4, 5], &[0, 3]).unwrap();
+    let sources: Vec<&[u8]> = plan
+        .sources()
+        .iter()
+        .map(|role| if *role < 4 { data[*role] } else { &expected[*role - 4] })
+        .collect();
+    let mut lost = vec![vec![0xa5; LEN]; 2];
+    let repaired = codec.reconstruct(&plan, &sources, &mut borrow(&mut lost)).unwrap();
+    assert!(lost[0] == data[0] && lost[1] == data[3], "repaired on {}", repaired.name());
+    [encoded, repaired]
+}
+
+fn borrow(chunks: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
+    chunks.iter_mut().map(Vec::as_mut_slice).collect()
+}
+
+#[test]
+fn a_card_gives_the_same_bytes() {
+    let used = use_it(&codec().always_on_card());
+    let expected = if card().is_some() { Place::Card } else { Place::Cpu };
+    assert_eq!(used, [expected; 2]);
+}
+
+#[test]
+fn little_is_left_to_the_processor_and_what_is_on_the_card_stays_there() {
+    let codec = codec();
+    let matrix = Matrix::encode(&Code::rs(4, 2).unwrap()).unwrap();
+    let few = codec.choose(&matrix, 1000, Residence::Host);
+    assert_eq!(few.place, Place::Cpu);
+    if card().is_some() {
+        assert!(few.why.contains("less than"), "{}", few.why);
+        assert_eq!(codec.choose(&matrix, 1, Residence::Device).place, Place::Card);
+    } else {
+        assert!(few.why.contains("no CUDA"), "{}", few.why);
+        assert_eq!(codec.choose(&matrix, 1 << 30, Residence::Device).place, Place::Cpu);
+    }
+}
+
+#[test]
+fn callers_mistakes_are_the_processors_errors() {
+    let code = Code::rs(2, 1).unwrap();
+    let codec = codec().always_on_card();
+    let mut parity = [0; 2];
+    let few = codec.encode(&code, &[&[1, 2]], &mut [&mut parity]).unwrap_err();
+    let unequal = codec.encode(&code, &[&[1, 2], &[3]], &mut [&mut parity]).unwrap_err();
+    let empty =
+        codec.encode_batch(&code, &mut [HostStripe { sources: &[&[], &[]], outputs: &mut [&mut []] }]);
+    assert!(few.to_string().contains("data chunks") && unequal.to_string().contains("bytes"));
+    assert_eq!(empty, Err(codec::CodeError::Empty));
+}
+
+/// Runs the test `name` of this file in a process of its own, with an emulated driver that fails as `options` says.
+fn with_failing_card(name: &str, options: &str) {
+    if std::env::var_os("GESTALT_EMULATED_CUDA_DIR").is_none() {
+        return println!("skipped: this card is not an emulated one");
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", &format!("choice::{name}"), "--ignored"]).env("GESTALT_EMULATED_CUDA", options);
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn without_a_card_the_processor_does_it() {
+    with_failing_card("no_card", "devices=0");
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn no_card() {
+    let codec = codec().always_on_card();
+    assert!(codec.device().is_err_and(|error| error.is_final()));
+    assert_eq!(use_it(&codec), [Place::Cpu; 2]);
+}
+
+#[test]
+fn without_memory_the_processor_does_it() {
+    with_failing_card("no_memory", "memory=1000000");
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn no_memory() {
+    let codec = codec().always_on_card();
+    assert!(codec.device().is_ok());
+    assert_eq!(use_it(&codec), [Place::Cpu; 2]);
+    assert_eq!(use_it(&codec), [Place::Cpu; 2]);
+}
+
+#[test]
+fn when_the_context_is_lost_the_processor_goes_on() {
+    // Six launches find the faster kernel, and two do the first two operations.
+    with_failing_card("lost_context", "lost-after=9");
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn lost_context() {
+    let codec = codec().always_on_card();
+    assert_eq!(use_it(&codec), [Place::Card; 2]);
+    assert_eq!(use_it(&codec), [Place::Cpu; 2], "the ninth launch");
+    let matrix = Matrix::encode(&Code::rs(4, 2).unwrap()).unwrap();
+    let choice = codec.choose(&matrix, 1 << 30, Residence::Host);
+    assert_eq!((choice.place, choice.why.as_str()), (Place::Cpu, "the card was lost"));
+}

@@ -1,0 +1,84 @@
+//! The step `cuda`: the codec's kernels for cards, on a machine without one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::debian::{self, Needed};
+use crate::run::Run;
+
+/// The crate, from the workspace's root.
+const CRATE: &str = "crates/codec-cuda";
+/// The compiler that the shipped PTX is from: an old one, whose PTX old drivers take. A package of PyPI.
+const NVRTC: &str = "nvidia-cuda-nvrtc-cu11==11.8.89";
+
+/// The kernels, and the host's side of them, with a driver and a compiler that run them on the processor; then what the real
+/// compiler makes of them.
+pub fn test() -> Result<(), String> {
+    debian::ensure(&[
+        Needed { file: "g++", package: "g++" },
+        Needed { file: "python3", package: "python3" },
+        Needed { file: "/usr/lib/python3/dist-packages/pip/__init__.py", package: "python3-pip" },
+    ])?;
+    let emulated = root().join("target/cuda-emulated");
+    make_emulated(&emulated)?;
+    let dir = text(&emulated)?;
+    Run::cargo(&["test", "--quiet", "-p", "codec-cuda"])
+        .env("LD_LIBRARY_PATH", dir)
+        .env("GESTALT_EMULATED_CUDA_DIR", dir)
+        .env("GESTALT_EMULATED_GENERIC", &format!("{dir}/generic.so"))
+        .env("GESTALT_REQUIRE_CUDA", "1")
+        .show()?;
+    let compiler = nvrtc()?;
+    Run::cargo(&["test", "--quiet", "-p", "codec-cuda", "--test", "ptx"])
+        .env("LD_LIBRARY_PATH", text(&compiler)?)
+        .env("GESTALT_REQUIRE_NVRTC", "1")
+        .show()
+}
+
+/// Builds libcuda and libnvrtc out of `emulator/`, and the generic kernels for the processor.
+fn make_emulated(dir: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
+    fs::create_dir_all(dir).map_err(failed)?;
+    fs::copy(root().join(CRATE).join("emulator/shim.h"), dir.join("shim.h")).map_err(failed)?;
+    let kernels = root().join(CRATE).join("kernels");
+    let parts = ["prelude.cuh", "permute.cuh", "generic.cu"];
+    let parts = parts.map(|name| fs::read_to_string(kernels.join(name)));
+    let source = parts.into_iter().collect::<Result<String, _>>().map_err(failed)?;
+    let generic = dir.join("generic.cpp");
+    fs::write(&generic, source).map_err(failed)?;
+    let out = |name: &str| dir.join(name);
+    compile(&root().join(CRATE).join("emulator/driver.cpp"), &out("libcuda.so"), &[])?;
+    compile(&root().join(CRATE).join("emulator/nvrtc.cpp"), &out("libnvrtc.so"), &[])?;
+    compile(&generic, &out("generic.so"), &["-include", text(&out("shim.h"))?])
+}
+
+fn compile(source: &Path, object: &Path, options: &[&str]) -> Result<(), String> {
+    let usual = ["-std=c++17", "-O2", "-Wall", "-Wno-unknown-pragmas", "-shared", "-fPIC"];
+    Run::new("g++", &[&usual[..], options, &["-o", text(object)?, text(source)?]].concat()).show()
+}
+
+/// Where the real compiler is; fetched if it is not there.
+fn nvrtc() -> Result<PathBuf, String> {
+    let packages = root().join("target/others/nvrtc");
+    let libraries = packages.join("nvidia/cuda_nvrtc/lib");
+    if !libraries.is_dir() {
+        let install =
+            ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"];
+        Run::new("python3", &[&install[..], &[text(&packages)?, NVRTC]].concat()).show()?;
+    }
+    // It is looked for by this name.
+    let link = libraries.join("libnvrtc.so");
+    if !link.exists() {
+        fs::copy(libraries.join("libnvrtc.so.11.2"), &link)
+            .map_err(|error| format!("{}: {error}", link.display()))?;
+    }
+    Ok(libraries)
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_else(|_| "..".into())
+}
+
+fn text(path: &Path) -> Result<&str, String> {
+    path.to_str().ok_or_else(|| format!("{} is not text", path.display()))
+}
