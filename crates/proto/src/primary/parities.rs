@@ -373,8 +373,10 @@ impl Primary {
 
     pub(super) fn parities_deadline(&self, timing: &Timing) -> Time {
         let of = |peer: &ParityPeer| {
+            // Silence that was broken and began anew counts from its begin, whatever was complained of before.
             let complaint = peer.silent_since.map_or(Time(u64::MAX), |since| {
-                peer.complained.map_or(since + timing.stall_us, |at| at + timing.retry_us)
+                let again = peer.complained.map_or(Time(0), |at| at + timing.retry_us);
+                again.max(since + timing.stall_us)
             });
             let message = match (peer.welcomed, peer.outstanding) {
                 (false, _) => peer.last_sent + timing.heartbeat_us,
