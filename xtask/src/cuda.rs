@@ -10,14 +10,15 @@ use crate::run::Run;
 const CRATE: &str = "crates/codec-cuda";
 /// The compiler that the shipped PTX is from: an old one, whose PTX old drivers take. A package of PyPI.
 const NVRTC: &str = "nvidia-cuda-nvrtc-cu11==11.8.89";
+/// Its library.
+const NVRTC_LIBRARY: &str = "libnvrtc.so.11.2";
 
 /// The kernels, and the host's side of them, with a driver and a compiler that run them on the processor; then what the real
 /// compiler makes of them.
 pub fn test() -> Result<(), String> {
     debian::ensure(&[
         Needed { file: "g++", package: "g++" },
-        Needed { file: "python3", package: "python3" },
-        Needed { file: "/usr/lib/python3/dist-packages/pip/__init__.py", package: "python3-pip" },
+        Needed { file: "python3", package: "python3-venv" },
     ])?;
     let emulated = root().join("target/cuda-emulated");
     make_emulated(&emulated)?;
@@ -57,22 +58,28 @@ fn compile(source: &Path, object: &Path, options: &[&str]) -> Result<(), String>
     Run::new("g++", &[&usual[..], options, &["-o", text(object)?, text(source)?]].concat()).show()
 }
 
-/// Where the real compiler is; fetched if it is not there.
+/// Where the real compiler is; fetched into a virtual environment if it is not there.
 fn nvrtc() -> Result<PathBuf, String> {
-    let packages = root().join("target/others/nvrtc");
-    let libraries = packages.join("nvidia/cuda_nvrtc/lib");
-    if !libraries.is_dir() {
-        let install =
-            ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"];
-        Run::new("python3", &[&install[..], &[text(&packages)?, NVRTC]].concat()).show()?;
+    let environment = root().join("target/others").join(NVRTC);
+    if library_dir(&environment).is_none() {
+        Run::new("python3", &["-m", "venv", text(&environment)?]).show()?;
+        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", NVRTC];
+        Run::new(text(&environment.join("bin/python"))?, &install).show()?;
     }
+    let libraries = library_dir(&environment).ok_or_else(|| format!("{NVRTC} has no libnvrtc"))?;
     // It is looked for by this name.
-    let link = libraries.join("libnvrtc.so");
-    if !link.exists() {
-        fs::copy(libraries.join("libnvrtc.so.11.2"), &link)
-            .map_err(|error| format!("{}: {error}", link.display()))?;
+    let (library, name) = (libraries.join(NVRTC_LIBRARY), libraries.join("libnvrtc.so"));
+    if !name.exists() {
+        fs::copy(&library, &name).map_err(|error| format!("{}: {error}", name.display()))?;
     }
     Ok(libraries)
+}
+
+/// The directory of the library, below some version of Python's.
+fn library_dir(environment: &Path) -> Option<PathBuf> {
+    let versions = fs::read_dir(environment.join("lib")).ok()?.filter_map(Result::ok);
+    let mut dirs = versions.map(|version| version.path().join("site-packages/nvidia/cuda_nvrtc/lib"));
+    dirs.find(|dir| dir.join(NVRTC_LIBRARY).exists())
 }
 
 fn root() -> PathBuf {

@@ -192,7 +192,8 @@ fn render(listing: &Listing) -> String {
         }
         text.push_str(&format!("\n{}", methods.render()));
     }
-    if !listing.places.is_empty() {
+    // Without a card all of it is the processor's, for the one reason that is said above.
+    if !listing.places.is_empty() && listing.card.name.is_some() {
         let mut places = Table::new(&["chunks in", "object", "encoded on", "because"]);
         for place in &listing.places {
             let bytes = format!("{} KiB", place.object_bytes >> 10);
