@@ -21,6 +21,10 @@ use crate::{Addr, Budget, Category, Charge, EXTENT_BYTES, PageRange, PageSet, RU
 
 /// Runs in an extent.
 pub(crate) const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
+
+// A span of several runs lies in one extent.
+const _: () = assert!(RUNS_PER_EXTENT.is_multiple_of(SPAN_RUNS));
+
 /// Runs that a search for a slot on present pages looks at.
 const MAX_PRESENT_SEARCH: usize = 64;
 
