@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use codec::{Code, Plan};
 use codec_cuda::{
-    Combination, CopyRates, CudaError, Depth, Device, DeviceBuffer, HostStripe, Matrix, PinnedBuffer,
-    Pipeline, Residence, Split, Stripe,
+    Combination, CopyRates, CudaError, Device, DeviceBuffer, HostStripe, Matrix, PinnedBuffer, Pipeline,
+    Residence, Split, Stripe,
 };
 
 use crate::memory::{Memory, Set};
@@ -60,7 +60,7 @@ impl OnCard {
         };
         let device = Device::open(0).map_err(failed)?;
         let combination = device.best(&matrix).map_err(failed)?;
-        let pipeline = Pipeline::new(&device, Depth::default()).map_err(failed)?;
+        let pipeline = Pipeline::tuned(&device).map_err(failed)?;
         let name = format!("{} {NAME} {} {}", job.scheme, combination.method(), residence.name());
         let (elsewhere, split) = (None, Split::default());
         Ok(Self { name, device, job, code, plan, combination, pipeline, residence, elsewhere, split })

@@ -5,11 +5,12 @@
 // reuses memory too early, gets wrong bytes. Copies from and to memory that is not page-locked are done at once, as the driver
 // does them through buffers of its own.
 //
-// GESTALT_EMULATED_CUDA is a comma-separated list of: devices=N (default 1), memory=BYTES (of the device; default 1 GiB),
-// lost-after=N (the context is lost with launch number N).
+// GESTALT_EMULATED_CUDA is a comma-separated list of: devices=N (default 1), memory=BYTES (of the device; default 256 MiB),
+// lost-after=N (the context is lost with launch number N, or the next one after that).
 
 #include <dlfcn.h>
 
+#include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -160,7 +161,7 @@ API cuDeviceGetName(char *name, int len, int) {
 }
 
 API cuDeviceTotalMem_v2(size_t *bytes, int) {
-    *bytes = size_t(option("memory", 1L << 30));
+    *bytes = size_t(option("memory", 256L << 20));
     return SUCCESS;
 }
 
@@ -210,7 +211,7 @@ API cuMemAlloc_v2(uint64_t *address, size_t len) {
         return INVALID_VALUE;
     }
     void *memory = nullptr;
-    if (used + len > size_t(option("memory", 1L << 30)) || posix_memalign(&memory, 256, len) != 0) {
+    if (used + len > size_t(option("memory", 256L << 20)) || posix_memalign(&memory, 256, len) != 0) {
         return OUT_OF_MEMORY;
     }
     // What was never written is not zero.
@@ -385,7 +386,7 @@ API cuLaunchKernel(
     void **parameters, void **
 ) {
     std::lock_guard guard(lock);
-    if (lost || ++launches == option("lost-after", -1)) {
+    if (lost || ++launches >= option("lost-after", LONG_MAX)) {
         lost = true;
         return LAUNCH_FAILED;
     }

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, thread};
 
-use codec::{Code, CodeError, Plan};
+use codec::{Code, CodeError, Kernel, Plan};
 
 use crate::calibrate::{self, Crossover};
-use crate::{Combination, CudaError, Depth, Device, HostStripe, Matrix, Pipeline};
+use crate::combination::check_count;
+use crate::{Combination, CudaError, Device, HostStripe, Matrix, Pipeline, Stripe};
 
 /// Where an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +195,36 @@ impl Codec {
         Ok(Place::Cpu)
     }
 
+    /// `matrix` on chunks in the card's memory, where they stay: encode, reconstruct or delta. If the card has them and cannot combine
+    /// them, for want of memory or of a kernel, the processor does it with copies.
+    ///
+    /// # Errors
+    /// `NoDriver`, `NoDevice` and `Lost`: then there are no chunks either. `Count` for a stripe of another shape.
+    ///
+    /// # Safety
+    /// As [`Combination::run_on_device`].
+    #[expect(unsafe_code, reason = "addresses in a card's memory are the caller's word")]
+    pub unsafe fn combine_on_device(&self, matrix: &Matrix, stripes: &[Stripe]) -> Result<Place, CudaError> {
+        let device = self.device.as_ref().map_err(Clone::clone)?;
+        // SAFETY: the caller's.
+        let ran = device.best(matrix).and_then(|combination| unsafe { combination.run_on_device(stripes) });
+        match ran {
+            Ok(_) => {
+                self.failing.store(false, Ordering::Relaxed);
+                Ok(Place::Card)
+            }
+            Err(error @ CudaError::Code(_)) => Err(error),
+            Err(error) => {
+                self.note_failure(&error);
+                if error.is_final() {
+                    return Err(error);
+                }
+                // SAFETY: the caller's; nothing was launched, or it would have been done.
+                unsafe { by_processor(device, matrix, stripes) }.map(|()| Place::Cpu)
+            }
+        }
+    }
+
     /// Where a combination of `matrix`' shape, with chunks of `len` bytes that are at `residence`, would run. The first question about
     /// a shape is answered by a measurement that takes a few tenths of a second, if there is a card.
     #[must_use]
@@ -270,7 +301,7 @@ impl Codec {
         let mut pipeline = lock(&self.pipeline);
         let pipeline = match &mut *pipeline {
             Some(pipeline) => pipeline,
-            none => none.insert(Pipeline::new(device, Depth::default())?),
+            none => none.insert(Pipeline::tuned(device)?),
         };
         work(pipeline)
     }
@@ -288,6 +319,31 @@ impl Codec {
             tracing::warn!(%error, "the card failed; the processor takes over");
         }
     }
+}
+
+/// Copies chunks out, combines them and copies the outputs back.
+///
+/// # Safety
+/// As [`Combination::run_on_device`].
+#[expect(unsafe_code, reason = "addresses in a card's memory are the caller's word")]
+unsafe fn by_processor(device: &Device, matrix: &Matrix, stripes: &[Stripe]) -> Result<(), CudaError> {
+    for stripe in stripes {
+        check_count("sources", matrix.columns(), stripe.sources.len())?;
+        check_count("outputs", matrix.rows(), stripe.outputs.len())?;
+        // SAFETY: the caller's.
+        let read = |address: &u64| unsafe { device.context().read(*address, stripe.len as usize) };
+        let sources = stripe.sources.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let mut outputs = stripe.outputs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+        let mut borrowed: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        let combine = if matrix.adds() { Kernel::combine_add } else { Kernel::combine };
+        combine(codec::kernel(), matrix.coefficients(), &sources, &mut borrowed)?;
+        for (address, bytes) in stripe.outputs.iter().zip(&outputs) {
+            // SAFETY: the caller's.
+            unsafe { device.context().write(*address, bytes) }?;
+        }
+    }
+    Ok(())
 }
 
 impl Choice {

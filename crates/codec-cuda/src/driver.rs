@@ -75,6 +75,30 @@ impl Context {
         Ok(Pinned { start, len, context: self.0.clone() })
     }
 
+    /// A copy of `len` bytes at `address`.
+    ///
+    /// # Safety
+    /// They are memory of this card that stays meanwhile.
+    pub(crate) unsafe fn read(&self, address: u64, len: usize) -> Result<Vec<u8>, CudaError> {
+        let mut bytes = vec![0; len];
+        let stream = self.new_stream()?;
+        // SAFETY: the caller's; waited for.
+        let copied = unsafe { stream.copy_out(&mut bytes, address) };
+        stream.wait().and(copied)?;
+        Ok(bytes)
+    }
+
+    /// Copies `bytes` to `address`.
+    ///
+    /// # Safety
+    /// As many bytes there are memory of this card that stays meanwhile.
+    pub(crate) unsafe fn write(&self, address: u64, bytes: &[u8]) -> Result<(), CudaError> {
+        let stream = self.new_stream()?;
+        // SAFETY: the caller's; waited for.
+        let copied = unsafe { stream.copy_in(address, bytes) };
+        stream.wait().and(copied)
+    }
+
     /// Loads PTX.
     pub(crate) fn load(&self, ptx: Ptx) -> Result<Module, CudaError> {
         Ok(Module(self.0.load_module(ptx)?))

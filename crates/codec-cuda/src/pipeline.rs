@@ -15,7 +15,7 @@ use codec::CodeError;
 
 use crate::combination::{Combination, Lists, Stripe, check_count};
 use crate::driver::{Mark, Memory, Pinned, Stream};
-use crate::{CudaError, Device, Matrix};
+use crate::{CudaError, Device, Matrix, calibrate};
 
 /// Chunks in a slot begin at multiples of this.
 const ALIGN: usize = 256;
@@ -31,6 +31,17 @@ pub struct Depth {
     pub slots: usize,
     /// Bytes of sources and outputs of a piece.
     pub slot_bytes: usize,
+}
+
+impl Depth {
+    /// What [`Pipeline::tuned`] chooses from.
+    pub(crate) const CANDIDATES: [Self; 5] = [
+        Self { slots: 2, slot_bytes: 4 << 20 },
+        Self { slots: 3, slot_bytes: 4 << 20 },
+        Self { slots: 3, slot_bytes: 16 << 20 },
+        Self { slots: 4, slot_bytes: 16 << 20 },
+        Self { slots: 3, slot_bytes: 64 << 20 },
+    ];
 }
 
 impl Default for Depth {
@@ -140,6 +151,29 @@ impl Pipeline {
         };
         let slots = (0..depth.slots.max(1)).map(slot).collect::<Result<_, CudaError>>()?;
         Ok(Self { device: device.clone(), slots })
+    }
+
+    /// As deep as moves chunks through this card soonest: measured, in a few tenths of a second. Where there is no memory to measure, as
+    /// deep as there is memory for.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if there is not even memory for the shallowest; the driver's.
+    pub fn tuned(device: &Arc<Device>) -> Result<Self, CudaError> {
+        let best = match calibrate::depth(device) {
+            Err(CudaError::OutOfMemory { .. }) => Depth::default(),
+            found => found?,
+        };
+        let shallowest = Depth::CANDIDATES[0];
+        match Self::new(device, best) {
+            Err(CudaError::OutOfMemory { .. }) => Self::new(device, shallowest),
+            made => made,
+        }
+    }
+
+    /// How much is under way.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        Depth { slots: self.slots.len(), slot_bytes: self.slots[0].memory.len() }
     }
 
     /// Computes the outputs of all stripes. When it fails, outputs hold anything.

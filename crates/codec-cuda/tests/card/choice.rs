@@ -5,7 +5,7 @@ use std::process::Command;
 
 use codec::Code;
 use codec::conformance::noise;
-use codec_cuda::{Codec, HostStripe, Matrix, Place, Residence};
+use codec_cuda::{Codec, HostStripe, Matrix, Place, Residence, Stripe};
 
 use crate::card;
 
@@ -117,17 +117,49 @@ fn no_memory() {
 }
 
 #[test]
-fn when_the_context_is_lost_the_processor_goes_on() {
-    // Six launches find the faster kernel, and two do the first two operations.
-    with_failing_card("lost_context", "lost-after=9");
+fn chunks_on_a_full_card_are_combined_by_the_processor() {
+    // Room for the chunks, and not for what a launch needs beside them.
+    with_failing_card("full_card", "memory=24576");
 }
 
 #[test]
 #[ignore = "needs an emulated driver: run by the test above"]
+#[allow(unsafe_code)] // Addresses in a card's memory are the caller's word.
+fn full_card() {
+    let codec = codec();
+    let device = codec.device().unwrap();
+    let code = Code::rs(4, 2).unwrap();
+    let data: Vec<Vec<u8>> = (0..4).map(|i| noise(i, 4096)).collect();
+    let slices: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+    let mut expected = vec![vec![0; 4096]; 2];
+    code.encode(&slices, &mut borrow(&mut expected)).unwrap();
+    let mut buffer = device.allocate(6 * 4096).unwrap();
+    buffer.write(0, &data.concat()).unwrap();
+    let chunks: Vec<u64> = (0..6).map(|chunk| buffer.address_of(chunk * 4096, 4096)).collect();
+    let stripe = Stripe { sources: chunks[..4].to_vec(), outputs: chunks[4..].to_vec(), len: 4096 };
+    let matrix = Matrix::encode(&code).unwrap();
+    // SAFETY: all chunks are in the buffer, apart from each other.
+    let place = unsafe { codec.combine_on_device(&matrix, &[stripe]) }.unwrap();
+    assert_eq!(place, Place::Cpu);
+    let mut found = vec![0; 2 * 4096];
+    buffer.read(4 * 4096, &mut found).unwrap();
+    assert!(found == expected.concat());
+}
+
+#[test]
+fn when_the_context_is_lost_the_processor_goes_on() {
+    with_failing_card("lost_context", "");
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+#[allow(unsafe_code)] // Changes the environment.
 fn lost_context() {
     let codec = codec().always_on_card();
     assert_eq!(use_it(&codec), [Place::Card; 2]);
-    assert_eq!(use_it(&codec), [Place::Cpu; 2], "the ninth launch");
+    // SAFETY: this process runs this test alone, and no other thread looks.
+    unsafe { std::env::set_var("GESTALT_EMULATED_CUDA", "lost-after=1") };
+    assert_eq!(use_it(&codec), [Place::Cpu; 2]);
     let matrix = Matrix::encode(&Code::rs(4, 2).unwrap()).unwrap();
     let choice = codec.choose(&matrix, 1 << 30, Residence::Host);
     assert_eq!((choice.place, choice.why.as_str()), (Place::Cpu, "the card was lost"));
