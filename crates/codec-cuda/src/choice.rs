@@ -199,7 +199,7 @@ impl Codec {
     /// them, for want of memory or of a kernel, the processor does it with copies.
     ///
     /// # Errors
-    /// `NoDriver`, `NoDevice` and `Lost`: then there are no chunks either. `Count` for a stripe of another shape.
+    /// `NoDriver`, `NoDevice` and `Lost`: then there are no chunks either. `Count` for a stripe of another shape; the driver's.
     ///
     /// # Safety
     /// As [`Combination::run_on_device`].
@@ -213,14 +213,17 @@ impl Codec {
                 self.failing.store(false, Ordering::Relaxed);
                 Ok(Place::Card)
             }
-            Err(error @ CudaError::Code(_)) => Err(error),
-            Err(error) => {
+            // Before anything was launched: nothing has been added to the outputs yet.
+            Err(error @ (CudaError::OutOfMemory { .. } | CudaError::Compile { .. })) => {
                 self.note_failure(&error);
-                if error.is_final() {
-                    return Err(error);
-                }
-                // SAFETY: the caller's; nothing was launched, or it would have been done.
+                // SAFETY: the caller's.
                 unsafe { by_processor(device, matrix, stripes) }.map(|()| Place::Cpu)
+            }
+            Err(error) => {
+                if error.is_final() {
+                    self.note_failure(&error);
+                }
+                Err(error)
             }
         }
     }
