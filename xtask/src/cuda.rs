@@ -49,6 +49,10 @@ fn make_emulated(dir: &Path) -> Result<(), String> {
     fs::write(&generic, source).map_err(failed)?;
     let out = |name: &str| dir.join(name);
     compile(&root().join(CRATE).join("emulator/driver.cpp"), &out("libcuda.so"), &[])?;
+    // For those who have the driver alone.
+    let alone = dir.join("without-compiler");
+    fs::create_dir_all(&alone).map_err(failed)?;
+    fs::copy(out("libcuda.so"), alone.join("libcuda.so")).map_err(failed)?;
     compile(&root().join(CRATE).join("emulator/nvrtc.cpp"), &out("libnvrtc.so"), &[])?;
     compile(&generic, &out("generic.so"), &["-include", text(&out("shim.h"))?])
 }

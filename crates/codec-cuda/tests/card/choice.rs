@@ -1,11 +1,12 @@
 //! The choice between card and processor, and what happens when a card fails.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::Command;
 
 use codec::Code;
 use codec::conformance::noise;
-use codec_cuda::{Codec, HostStripe, Matrix, Place, Residence, Stripe};
+use codec_cuda::{Codec, CudaError, HostStripe, Matrix, Place, Residence, Stripe};
 
 use crate::card;
 
@@ -79,12 +80,17 @@ fn callers_mistakes_are_the_processors_errors() {
 
 /// Runs the test `name` of this file in a process of its own, with an emulated driver that fails as `options` says.
 fn with_failing_card(name: &str, options: &str) {
-    if std::env::var_os("GESTALT_EMULATED_CUDA_DIR").is_none() {
+    in_another_process(name, |child, _| child.env("GESTALT_EMULATED_CUDA", options));
+}
+
+/// The same, with the environment that `prepare` gives it; it hears where the emulated driver is.
+fn in_another_process(name: &str, prepare: impl FnOnce(&mut Command, PathBuf) -> &mut Command) {
+    let Some(dir) = std::env::var_os("GESTALT_EMULATED_CUDA_DIR") else {
         return println!("skipped: this card is not an emulated one");
-    }
+    };
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", &format!("choice::{name}"), "--ignored"]).env("GESTALT_EMULATED_CUDA", options);
-    let output = child.output().unwrap();
+    child.args(["--exact", &format!("choice::{name}"), "--ignored"]);
+    let output = prepare(&mut child, dir.into()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
@@ -100,6 +106,23 @@ fn no_card() {
     let codec = codec().always_on_card();
     assert!(codec.device().is_err_and(|error| error.is_final()));
     assert_eq!(use_it(&codec), [Place::Cpu; 2]);
+}
+
+#[test]
+fn without_a_compiler_the_shipped_kernels_do_it() {
+    in_another_process("no_compiler", |child, dir| {
+        child.env("LD_LIBRARY_PATH", dir.join("without-compiler"))
+    });
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn no_compiler() {
+    let codec = codec().always_on_card();
+    assert_eq!(use_it(&codec), [Place::Card; 2]);
+    let (device, matrix) = (codec.device().unwrap(), Matrix::new(2, vec![3, 4]).unwrap());
+    assert_eq!(device.compile(&matrix).unwrap_err(), CudaError::NoCompiler);
+    assert_eq!(device.best(&matrix).unwrap().method(), "generic");
 }
 
 #[test]
