@@ -106,8 +106,9 @@ const fn class_by_units() -> [u8; MAX_SLOT_UNITS + 1] {
     table
 }
 
-fn cut(class: RunClass) -> Cut {
-    CLASS_TABLE.cuts.get(usize::from(class.0)).copied().unwrap_or(NO_CUT)
+#[inline]
+fn cut(class: RunClass) -> &'static Cut {
+    CLASS_TABLE.cuts.get(usize::from(class.0)).unwrap_or(&NO_CUT)
 }
 
 /// The class for an item of `len_bytes`: the smallest slot that holds it, [`RunClass::LARGE`] beyond all of them.
@@ -127,6 +128,7 @@ pub fn class_in_one_run(len_bytes: usize) -> RunClass {
 
 /// Bytes of a slot of `class`; 0 if it is not a class of slots.
 #[must_use]
+#[inline]
 pub fn slot_bytes(class: RunClass) -> usize {
     cut(class).slot_bytes as usize
 }

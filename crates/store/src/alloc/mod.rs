@@ -98,7 +98,9 @@ impl Allocator {
 
     /// Marks the slot at `addr` as live.
     fn occupy(&mut self, replica: &Replica, addr: Addr) -> Option<()> {
-        let (at, offset) = in_span(addr, |run| replica.class(run));
+        let run = (addr.byte() / RUN_BYTES) as u32;
+        let at = if replica.class(run) == RunClass::SPAN_CONTINUED { span_start(run) } else { run };
+        let offset = addr.byte() - at as usize * RUN_BYTES;
         self.grow(at + 1);
         let class = replica.class(at);
         if self.runs[at as usize].class == RunClass::FREE {
@@ -270,10 +272,11 @@ impl Allocator {
 
     /// An item in the run of `addr` expires at `expiry`; 0 = never.
     pub(crate) fn note_expiry(&mut self, addr: Addr, expiry: u32) {
-        let (at, _) = self.in_span(addr);
-        if expiry != 0
-            && let Some(run) = self.runs.get_mut(at as usize)
-        {
+        if expiry == 0 {
+            return;
+        }
+        let at = self.head_of((addr.byte() / RUN_BYTES) as u32);
+        if let Some(run) = self.runs.get_mut(at as usize) {
             run.min_expiry = run.min_expiry.min(expiry);
         }
     }
@@ -422,9 +425,14 @@ impl Allocator {
     }
 
     fn locate(&self, addr: Addr) -> Option<SlotAt> {
-        let (at, offset) = self.in_span(addr);
-        let slot = slot_number(self.run(at)?.class, offset)?;
-        (slot < self.runs[at as usize].slots.len()).then_some(SlotAt { run: at, slot: slot as u16 })
+        let mut at = (addr.byte() / RUN_BYTES) as u32;
+        let mut run = self.run(at)?;
+        if run.class == RunClass::SPAN_CONTINUED {
+            at = span_start(at);
+            run = self.run(at)?;
+        }
+        let slot = slot_number(run.class, addr.byte() - at as usize * RUN_BYTES)?;
+        (slot < run.slots.len()).then_some(SlotAt { run: at, slot: slot as u16 })
     }
 
     fn take_in(&mut self, at: u32, take: impl FnOnce(&mut Run) -> Option<u16>) -> Option<SlotAt> {
@@ -441,10 +449,6 @@ impl Allocator {
         if self.is_active(at) {
             self.lists.link(&mut self.runs, at);
         }
-    }
-
-    fn in_span(&self, addr: Addr) -> (u32, usize) {
-        in_span(addr, |run| self.run(run).map_or(RunClass::FREE, |run| run.class))
     }
 
     /// Run `first` is `run` from now on, and those after it continue it as far as its span goes. None if one of these is not
@@ -494,13 +498,6 @@ impl Allocator {
         let runs = self.runs.capacity() * size_of::<Run>() + self.slot_words_bytes;
         self.charge.set(bitmaps + runs + self.lists.heap_bytes() + size_of_val(&*self.spans_of));
     }
-}
-
-/// First run of the span over an address, and the offset in it.
-fn in_span(addr: Addr, class_of_run: impl Fn(u32) -> RunClass) -> (u32, usize) {
-    let run = (addr.byte() / RUN_BYTES) as u32;
-    let first = if class_of_run(run) == RunClass::SPAN_CONTINUED { span_start(run) } else { run };
-    (first, addr.byte() - first as usize * RUN_BYTES)
 }
 
 /// Where the span of several runs begins that run `at` is part of.
