@@ -93,7 +93,7 @@ impl Codec {
         let device = Device::open(ordinal);
         match &device {
             Ok(device) => tracing::info!(card = device.name(), "coding may run on a card"),
-            Err(error) => tracing::debug!(%error, "coding runs on the processor"),
+            Err(error) => tracing::info!(%error, "coding runs on the processor"),
         }
         Self::with_device(device, threads)
     }
