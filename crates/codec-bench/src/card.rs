@@ -87,11 +87,12 @@ impl OnCard {
         self.job.len.next_multiple_of(ALIGN)
     }
 
-    /// All sets, one after the other.
-    fn image(&self, memory: &mut Memory) -> Vec<u8> {
+    /// So many sets at most, one after the other.
+    fn image(&self, memory: &mut Memory, most: usize) -> Vec<u8> {
         let (pitch, count) = (self.pitch(), self.chunks_of_set());
         let mut image = Vec::new();
-        for chunk in memory.sets().into_iter().flat_map(|set| chunks_of(set).into_iter().take(count)) {
+        let sets = memory.sets().into_iter().take(most);
+        for chunk in sets.flat_map(|set| chunks_of(set).into_iter().take(count)) {
             image.extend_from_slice(chunk);
             image.resize(image.len().next_multiple_of(pitch), 0);
         }
@@ -102,7 +103,7 @@ impl OnCard {
         if self.residence == Residence::Host {
             return Ok(None);
         }
-        let image = self.image(memory);
+        let image = self.image(memory, usize::MAX);
         Ok(Some(if self.residence == Residence::Pinned {
             let mut buffer = self.device.allocate_pinned(image.len())?;
             buffer.bytes_mut().copy_from_slice(&image);
@@ -146,9 +147,9 @@ impl OnCard {
     /// That the first set's outputs are what the processor makes of its sources.
     fn check(&self, memory: &mut Memory) -> Result<(), BenchError> {
         let (pitch, count) = (self.pitch(), self.chunks_of_set());
-        let mut image = match &self.elsewhere {
-            None => self.image(memory),
-            Some(Elsewhere::Pinned(buffer)) => buffer.bytes().to_vec(),
+        let image = match &self.elsewhere {
+            None => self.image(memory, 1),
+            Some(Elsewhere::Pinned(buffer)) => buffer.bytes()[..count * pitch].to_vec(),
             Some(Elsewhere::Device(buffer)) => {
                 let mut first = vec![0; count * pitch];
                 buffer.read(0, &mut first).map_err(failed)?;
@@ -159,7 +160,6 @@ impl OnCard {
             // Each round has added it once more: what it should be depends on how often.
             return Ok(());
         }
-        image.truncate(count * pitch);
         let (sources, outputs) = self.roles();
         let chunks: Vec<&[u8]> = image.chunks(pitch).map(|chunk| &chunk[..self.job.len]).collect();
         let sources: Vec<&[u8]> = sources.iter().map(|role| chunks[*role]).collect();

@@ -99,7 +99,7 @@ pub(crate) fn depth(device: &Arc<Device>) -> Result<Depth, CudaError> {
     let matrix = Matrix::new(DEPTH_SHAPE.0, vec![1; DEPTH_SHAPE.0 * DEPTH_SHAPE.1])?;
     let combination = device.load(&matrix)?;
     let (free, _) = device.memory()?;
-    let len = (free / 16).min(MAX_DEPTH_BYTES) / matrix.chunks() / ALIGN * ALIGN;
+    let len = chunk_len(&matrix, (free / 16).min(MAX_DEPTH_BYTES))?;
     let mut memory = device.allocate_pinned(matrix.chunks() * len)?;
     let (sources, outputs) = memory.bytes_mut().split_at_mut(matrix.columns() * len);
     let sources: Vec<&[u8]> = sources.chunks(len).collect();
@@ -126,7 +126,7 @@ pub(crate) fn depth(device: &Arc<Device>) -> Result<Depth, CudaError> {
 pub(crate) fn seconds_on_device(combination: &Combination) -> Result<f64, CudaError> {
     let (device, matrix) = (combination.device(), combination.matrix());
     let (free, _) = device.memory()?;
-    let len = (free / 64).min(MAX_DEVICE_BYTES) / matrix.chunks() / ALIGN * ALIGN;
+    let len = chunk_len(matrix, (free / 64).min(MAX_DEVICE_BYTES))?;
     let buffer = device.allocate(matrix.chunks() * len)?;
     let at = |chunk: usize| buffer.address_of(chunk * len, len);
     let sources = (0..matrix.columns()).map(at).collect();
@@ -138,6 +138,14 @@ pub(crate) fn seconds_on_device(combination: &Combination) -> Result<f64, CudaEr
         best = best.min(unsafe { combination.run_on_device(&stripe) }?);
     }
     Ok(best)
+}
+
+/// Bytes of each chunk, if all of them are to take `bytes`.
+fn chunk_len(matrix: &Matrix, bytes: usize) -> Result<usize, CudaError> {
+    match bytes / matrix.chunks() / ALIGN * ALIGN {
+        0 => Err(CudaError::OutOfMemory { place: "device", bytes: matrix.chunks() * ALIGN }),
+        len => Ok(len),
+    }
 }
 
 fn seconds(work: impl FnOnce() -> Result<(), CudaError>) -> Result<f64, CudaError> {

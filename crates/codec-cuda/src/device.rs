@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::nvrtc::Ptx;
 
 use crate::combination::Combination;
-use crate::driver::{Context, Kernel, Memory, Module, Pinned};
+use crate::driver::{Context, Kernel, Memory, Pinned};
 use crate::kernels::{self, Scheme};
 use crate::{CudaError, Matrix, calibrate};
 
@@ -18,7 +18,8 @@ const MAX_KERNELS: usize = 64;
 pub struct Device {
     context: Context,
     name: String,
-    generic: OnceLock<Result<[Kernel; 2], CudaError>>,
+    /// The kernels that replace their outputs, and that add to them.
+    generic: Mutex<Option<[Kernel; 2]>>,
     specialised: Mutex<Kernels>,
     /// What was measured, by columns and rows.
     schemes: Mutex<BTreeMap<(usize, usize), Scheme>>,
@@ -44,7 +45,7 @@ impl Device {
         Ok(Arc::new(Self {
             context,
             name,
-            generic: OnceLock::new(),
+            generic: Mutex::default(),
             specialised: Mutex::default(),
             schemes: Mutex::default(),
             pinned: Mutex::default(),
@@ -115,15 +116,17 @@ impl Device {
 
     /// The way to multiply that takes the least time. Where there is no memory to measure it, the one with the fewest operations.
     fn fastest(self: &Arc<Self>, matrix: &Matrix) -> Result<Scheme, CudaError> {
-        let mut best = (f64::INFINITY, Scheme::cheapest(matrix));
+        let mut best = None;
         for scheme in Scheme::ALL {
             match calibrate::seconds_on_device(&self.compile_as(matrix, scheme)?) {
-                Ok(seconds) if seconds < best.0 => best = (seconds, scheme),
+                Ok(seconds) if best.is_none_or(|(least, _)| seconds < least) => {
+                    best = Some((seconds, scheme))
+                }
                 Ok(_) | Err(CudaError::OutOfMemory { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(best.1)
+        Ok(best.map_or_else(|| Scheme::cheapest(matrix), |(_, scheme)| scheme))
     }
 
     /// [`Device::compile`] with a given way to multiply: for comparing them.
@@ -168,12 +171,14 @@ impl Device {
         before.is_some_and(|(first, len)| start + bytes.len() <= first + len)
     }
 
+    /// Loaded at the first use that succeeds.
     fn generic(&self) -> Result<[Kernel; 2], CudaError> {
-        let load = || {
-            let module: Module = self.context.load(Ptx::from_src(kernels::GENERIC_PTX))?;
-            Ok([module.kernel("combine_set")?, module.kernel("combine_add")?])
-        };
-        self.generic.get_or_init(load).clone()
+        let mut generic = lock(&self.generic);
+        if let Some(kernels) = &*generic {
+            return Ok(kernels.clone());
+        }
+        let module = self.context.load(Ptx::from_src(kernels::GENERIC_PTX))?;
+        Ok(generic.insert([module.kernel("combine_set")?, module.kernel("combine_add")?]).clone())
     }
 }
 

@@ -4,7 +4,7 @@ use codec::conformance::noise;
 use codec::{Code, CodeError};
 use codec_cuda::{CudaError, Depth, HostStripe, Matrix, Pipeline};
 
-use crate::card;
+use crate::{card, in_another_process};
 
 /// Data of several stripes, and parities that are wrong.
 struct Stripes {
@@ -109,6 +109,29 @@ fn deltas_are_added_to_what_the_outputs_hold() {
         pipeline.run(&combination, &mut [HostStripe { sources: &[&delta], outputs }]).unwrap();
     });
     assert!(found == expected);
+}
+
+#[test]
+fn an_error_between_pieces_is_the_end_of_all_of_them() {
+    in_another_process("pipeline::lost_between_pieces", |child, _| {
+        child.env("GESTALT_EMULATED_CUDA", "lost-after=4")
+    });
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn lost_between_pieces() {
+    let device = card().unwrap();
+    let code = Code::rs(4, 2).unwrap();
+    let combination = device.load(&Matrix::encode(&code).unwrap()).unwrap();
+    let mut pipeline = Pipeline::new(&device, Depth { slots: 3, slot_bytes: 64 << 10 }).unwrap();
+    // Twenty pieces, page-locked or not: three are under way when the fourth fails.
+    let mut stripes = Stripes::new(&code, &[200_000]);
+    let lost = stripes.run(&mut pipeline, &combination).unwrap_err();
+    assert!(matches!(lost, CudaError::Lost { .. }), "{lost}");
+    drop(stripes);
+    let again = Stripes::new(&code, &[100]).run(&mut pipeline, &combination).unwrap_err();
+    assert!(again.is_final(), "{again}");
 }
 
 #[test]
