@@ -62,11 +62,15 @@ pub enum Bug {
     OldCoordinatorObeyed,
     /// A primary gives an extent up, and may ask for it anew, once its wipes are committed.
     ReleaseBeforeApplied,
+    /// A coordinator without a store tells of a change before the nodes keep it.
+    ToldBeforeKept,
+    /// A coordinator that starts with nothing goes on from the first records that it hears of.
+    ResumedWithoutQuorum,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -96,6 +100,8 @@ impl Bug {
         Self::SentBeforeRecorded,
         Self::OldCoordinatorObeyed,
         Self::ReleaseBeforeApplied,
+        Self::ToldBeforeKept,
+        Self::ResumedWithoutQuorum,
     ];
 }
 

@@ -3,14 +3,15 @@
 
 use bytes::Bytes;
 use cluster::{
-    AdminReply, AdminRequest, ClusterMap, Epoch, Expectations, GroupId, GroupView, HostId, NodeInfo,
-    NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+    AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, GroupId, GroupView, HostId,
+    NodeInfo, NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use store::{Addr, IndexOp, PageRange};
 
 use crate::op::{Outcome, Request};
+use crate::record::Record as Decision;
 
 /// Most items that a [`Page`] calls wrong; what is beyond is not named.
 pub const MAX_WRONG_ITEMS: usize = 16;
@@ -380,12 +381,34 @@ pub struct Registration {
     pub info: NodeInfo,
     /// What it expects of the cluster.
     pub expect: Expectations,
+    /// What it has of a cluster already.
+    pub holds: Option<Holding>,
+}
+
+/// What a process that registers has of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The cluster that it serves, or whose records it keeps.
+    pub cluster: ClusterId,
+    /// The newest coordinator that it has kept records for, or promised to.
+    pub promised: Epoch,
+}
+
+/// What a node keeps for coordinators whose only memory is the nodes'.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptRecords {
+    /// The coordinator that they are of.
+    pub epoch: Epoch,
+    /// How many records that coordinator had made by then.
+    pub position: u64,
+    /// The newest of each key.
+    pub records: Vec<Decision>,
 }
 
 impl From<NodeInfo> for Registration {
     /// One that expects nothing.
     fn from(info: NodeInfo) -> Self {
-        Self { info, expect: Expectations::default() }
+        Self { info, expect: Expectations::default(), holds: None }
     }
 }
 
@@ -507,6 +530,20 @@ pub enum ToCoordinator {
         /// What is asked.
         request: AdminRequest,
     },
+    /// Answer to [`FromCoordinator::Keep`]: this and everything before it is kept.
+    Kept {
+        /// The coordinator that asked.
+        epoch: Epoch,
+        /// As in the question.
+        position: u64,
+    },
+    /// Answer to [`FromCoordinator::Recall`].
+    Recalled {
+        /// The coordinator that asked: from now on nothing is kept for an older one.
+        epoch: Epoch,
+        /// What this node has kept; none if it has kept nothing.
+        kept: Option<KeptRecords>,
+    },
 }
 
 /// What the coordinator tells a node.
@@ -516,8 +553,9 @@ pub enum FromCoordinator {
     Map(ClusterMap),
     /// A group's newest view.
     View(GroupView),
-    /// Registration is refused for good; the node exits with this message.
-    Refused(String),
+    /// This coordinator will not have the process. One that serves nothing yet ends with the reason; one that serves ends only
+    /// if its own cluster has fenced it.
+    Refused(Refused),
     /// Recovery: accept nothing below `term` from `role` any more, and say what you have.
     Fence {
         /// The group.
@@ -579,9 +617,42 @@ pub enum FromCoordinator {
         peer: SocketAddr,
         /// The cluster's lease.
         lease_us: u64,
+        /// The cluster; none if it has not formed.
+        cluster: Option<ClusterId>,
         /// The coordinator that says so.
         epoch: Epoch,
     },
+    /// Keep these records for the coordinator that may follow, and say so.
+    Keep {
+        /// The coordinator that asks; nothing is kept for an older one than another that was heard.
+        epoch: Epoch,
+        /// How many records it has made, with these.
+        position: u64,
+        /// Whether these are all: what was kept before is void. Else they follow what was kept at `position` less their number.
+        whole: bool,
+        /// The records, in order.
+        records: Vec<Decision>,
+    },
+    /// A heartbeat was heard by a coordinator that does not know yet where to go on.
+    Waiting,
+    /// A coordinator that knows nothing asks what was kept for those before it.
+    Recall {
+        /// The coordinator that asks. Who answers keeps nothing for an older one from then on.
+        epoch: Epoch,
+    },
+}
+
+/// See [`FromCoordinator::Refused`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// The coordinator's cluster; none if it has none yet.
+    pub cluster: Option<ClusterId>,
+    /// The coordinator.
+    pub epoch: Epoch,
+    /// Whether an operator has fenced this very process.
+    pub fenced: bool,
+    /// Why, and what to do.
+    pub reason: String,
 }
 
 impl ToCoordinator {
@@ -589,9 +660,11 @@ impl ToCoordinator {
     #[must_use]
     pub fn epoch(&self) -> Option<Epoch> {
         match *self {
-            Self::Fenced { epoch, .. } | Self::Settled { epoch, .. } | Self::HandedOver { epoch, .. } => {
-                Some(epoch)
-            }
+            Self::Fenced { epoch, .. }
+            | Self::Settled { epoch, .. }
+            | Self::HandedOver { epoch, .. }
+            | Self::Kept { epoch, .. }
+            | Self::Recalled { epoch, .. } => Some(epoch),
             _ => None,
         }
     }

@@ -52,6 +52,13 @@ pub struct MapHead {
     pub nodes: Vec<KnownNode>,
 }
 
+impl MapHead {
+    /// The processes whose leases ran.
+    pub fn alive(&self) -> impl Iterator<Item = cluster::HostId> + '_ {
+        self.nodes.iter().filter(|node| node.info.alive && !node.fenced).map(|node| node.info.host)
+    }
+}
+
 /// A node in the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownNode {

@@ -9,7 +9,6 @@ use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterMap, GroupId, GroupView, Layout,
     LayoutVersion, NodeId, OnLoss, RepairSettings, StopReport,
 };
-use wire::message::FromCoordinator;
 
 use super::{Coordinator, decide};
 use crate::Now;
@@ -126,7 +125,7 @@ impl Coordinator {
         tracing::info!(%host, "fenced by an operator");
         // Recorded first: whoever succeeds this coordinator goes on fencing.
         self.publish_nodes();
-        self.send(host, FromCoordinator::Refused(FENCED.to_owned()));
+        self.turn_away_fenced(host);
         self.lose(now, host);
         Ok(())
     }
@@ -156,7 +155,7 @@ impl Coordinator {
 
     /// Tells a fenced process that it is one.
     pub(super) fn turn_away_fenced(&mut self, host: cluster::HostId) {
-        self.send(host, FromCoordinator::Refused(FENCED.to_owned()));
+        self.refuse(host, true, FENCED.to_owned());
     }
 
     /// Why a fenced process may not register.

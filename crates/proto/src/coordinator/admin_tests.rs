@@ -7,7 +7,7 @@ use cluster::{
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
-use super::{Coordinator, CoordinatorAction, CoordinatorConfig};
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, Records};
 use crate::{Now, Timing};
 
 const NOW: Now = Now { time: Time(1_000_000), unix: UnixSeconds(1) };
@@ -26,7 +26,7 @@ fn registration(node: u16, life: u64, entry: Entry) -> Registration {
         zone: "own".to_owned(),
         alive: true,
     };
-    Registration { info, expect: Expectations { entry, ..Expectations::default() } }
+    Registration { info, expect: Expectations { entry, ..Expectations::default() }, holds: None }
 }
 
 fn register(coordinator: &mut Coordinator, registration: Registration) -> Vec<CoordinatorAction> {
@@ -46,6 +46,7 @@ fn waiting(nodes: u16) -> Coordinator {
         shards: 1,
         groups: u32::from(nodes),
         timing: Timing::default(),
+        records: Records::Stored,
     })
 }
 
@@ -91,7 +92,7 @@ fn a_node_that_is_gone_and_empty_can_be_forgotten() {
     actions(&mut coordinator);
     let told = register(&mut coordinator, registration(5, 2, Entry::Founder));
     assert!(
-        matches!(&told[..], [CoordinatorAction::Send { message: FromCoordinator::Refused(why), .. }] if why.contains("--join"))
+        matches!(&told[..], [CoordinatorAction::Send { message: FromCoordinator::Refused(why), .. }] if why.reason.contains("--join"))
     );
     register(&mut coordinator, registration(5, 3, Entry::Joiner));
     assert_eq!(coordinator.map().unwrap().nodes.len(), 6);
@@ -155,8 +156,8 @@ fn beat(coordinator: &mut Coordinator, node: u16, load: NodeLoad) {
 fn refusals(actions: &[CoordinatorAction]) -> Vec<(HostId, &str)> {
     let mut found = Vec::new();
     for action in actions {
-        if let CoordinatorAction::Send { to, message: FromCoordinator::Refused(text) } = action {
-            found.push((*to, text.as_str()));
+        if let CoordinatorAction::Send { to, message: FromCoordinator::Refused(refused) } = action {
+            found.push((*to, refused.reason.as_str()));
         }
     }
     found

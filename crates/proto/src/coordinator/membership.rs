@@ -1,14 +1,14 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, Entry, GroupId, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode, Time,
+    ClusterMap, Entry, Epoch, GroupId, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode, Time,
     place_in_zones,
 };
-use wire::message::{FromCoordinator, Registration};
+use wire::message::{FromCoordinator, Refused, Registration};
 use wire::record::KnownNode;
 
 use super::recovery::Former;
-use super::{Coordinator, decide};
+use super::{Coordinator, Records, decide};
 use crate::Now;
 
 /// After how many leases of silence a host is given up whose loss means the loss of data.
@@ -83,6 +83,11 @@ impl NodeState {
     fn is_leased(&self) -> bool {
         self.liveness == Liveness::Leased
     }
+
+    /// Whether it has ended, or may not come back.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.liveness, Liveness::Dead | Liveness::Fenced)
+    }
 }
 
 impl Coordinator {
@@ -90,8 +95,13 @@ impl Coordinator {
     pub(super) fn register(&mut self, now: Now, registration: Registration) {
         let host = registration.info.host;
         if let Some(reason) = self.refusal(&registration) {
-            return self.send(host, FromCoordinator::Refused(reason));
+            let fenced = self.node_of(host).is_some_and(NodeState::is_fenced);
+            return self.refuse(host, fenced, reason);
         }
+        if self.is_followed(&registration) {
+            return self.resign("another coordinator has followed this one");
+        }
+        self.keeping.greet(host);
         if let Some(occupied) = self.occupied(now, host) {
             self.store.hear(now, host);
             return self.send(host, occupied);
@@ -104,7 +114,7 @@ impl Coordinator {
             self.lose(now, before);
         }
         let returning = self.nodes.get(&host.node).is_some_and(|node| node.info.host == host);
-        let Registration { info, expect } = registration;
+        let Registration { info, expect, .. } = registration;
         let (last_heard, load) = (now.time, NodeLoad::default());
         let liveness = Liveness::Leased;
         let state = NodeState { info, entry: expect.entry, last_heard, heard: true, liveness, load };
@@ -118,6 +128,18 @@ impl Coordinator {
             }
             Some(_) => self.publish_nodes(),
         }
+    }
+
+    pub(super) fn refuse(&mut self, host: HostId, fenced: bool, reason: String) {
+        let cluster = self.map.as_ref().map(|map| map.cluster);
+        let refused = Refused { cluster, epoch: self.epoch, fenced, reason };
+        self.send(host, FromCoordinator::Refused(refused));
+    }
+
+    /// Whether a process has promised a later coordinator to keep its records, and not this one's.
+    fn is_followed(&self, registration: &Registration) -> bool {
+        let promised = registration.holds.map_or(Epoch(0), |holds| holds.promised);
+        self.config.records == Records::Kept && promised > self.epoch
     }
 
     fn map_names(&self, host: HostId) -> bool {
@@ -136,9 +158,10 @@ impl Coordinator {
     fn occupied(&self, now: Now, host: HostId) -> Option<FromCoordinator> {
         let lease_us = self.config.timing.node_lease_us;
         let node = self.nodes.get(&host.node).filter(|node| node.info.host != host && node.is_leased())?;
-        let (by, peer) = (node.info.host, node.info.peer);
+        let (by, peer, epoch) = (node.info.host, node.info.peer, self.epoch);
+        let cluster = self.map.as_ref().map(|map| map.cluster);
         let lasts = now.time.since(node.last_heard) < lease_us;
-        lasts.then_some(FromCoordinator::Occupied { by, peer, lease_us, epoch: self.epoch })
+        lasts.then_some(FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch })
     }
 
     /// Why the process is not one for this cluster, and will not be later either.
@@ -168,7 +191,8 @@ impl Coordinator {
     fn unmet(&self, registration: &Registration) -> Option<String> {
         let (expect, config) = (&registration.expect, &self.config);
         let cluster = self.map.as_ref().map_or(config.cluster, |map| map.cluster);
-        if let Some(wanted) = expect.cluster.filter(|wanted| *wanted != cluster) {
+        let serves = registration.holds.map(|holds| holds.cluster);
+        if let Some(wanted) = serves.or(expect.cluster).filter(|wanted| *wanted != cluster) {
             return Some(format!("this node is meant for {wanted}, the coordinator has {cluster}"));
         }
         if let Some(wanted) = expect.profile.filter(|wanted| *wanted != config.profile) {
@@ -209,7 +233,8 @@ impl Coordinator {
             }
             Err(error) => {
                 tracing::error!(%error, "no placement");
-                self.broadcast(&FromCoordinator::Refused(error.to_string()));
+                let hosts: Vec<HostId> = self.nodes.values().map(|node| node.info.host).collect();
+                hosts.into_iter().for_each(|host| self.refuse(host, false, error.to_string()));
             }
         }
     }
@@ -260,6 +285,9 @@ impl Coordinator {
             node.load = load;
         }
         self.send(from, FromCoordinator::Alive);
+        if !self.keeping.is_settled() {
+            return;
+        }
         if let Some(map) = self.map.as_ref().filter(|map| map.version > map_version) {
             let map = map.clone();
             self.send(from, FromCoordinator::Map(map));
@@ -274,6 +302,9 @@ impl Coordinator {
     /// The process is known to have ended (its parent saw it).
     pub fn exited(&mut self, now: Now, node: NodeId) {
         if self.resigned {
+            return;
+        }
+        if self.witness_ended(node) {
             return;
         }
         let Some(state) = self.nodes.get_mut(&node) else { return };
@@ -342,8 +373,7 @@ impl Coordinator {
     /// Whether most processes that may live are silent, and more than the code can make up for: then it is the coordinator
     /// that is cut off, more likely than not. It gives nobody up; operators may (`node fence`).
     fn hears_too_few(&self) -> bool {
-        let ended = |node: &&NodeState| matches!(node.liveness, Liveness::Dead | Liveness::Fenced);
-        let may_live = self.nodes.values().filter(|node| !ended(node));
+        let may_live = self.nodes.values().filter(|node| !node.is_gone());
         let (all, heard) =
             may_live.fold((0, 0), |(all, heard), node| (all + 1, heard + usize::from(node.is_leased())));
         let silent = all - heard;

@@ -11,6 +11,10 @@ mod admin;
 mod admin_tests;
 mod complaints;
 mod decide;
+mod gathering;
+#[cfg(test)]
+mod gathering_tests;
+mod keeping;
 mod learners;
 mod membership;
 #[cfg(test)]
@@ -33,6 +37,9 @@ use wire::record::Record;
 
 use crate::{Now, Timing};
 use complaints::Complaint;
+pub use gathering::Gathered;
+use gathering::Gathering;
+use keeping::{Keeping, Processes};
 use learners::Learners;
 use membership::NodeState;
 use records::view_record;
@@ -55,14 +62,26 @@ pub struct CoordinatorConfig {
     pub groups: u32,
     /// Time-outs, the same as the nodes'.
     pub timing: Timing,
+    /// Where its records are.
+    pub records: Records,
+}
+
+/// Where a coordinator's records outlive it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Records {
+    /// In a store that the driver writes to: it says when a [`CoordinatorAction::Record`] is written by going on.
+    #[default]
+    Stored,
+    /// With the nodes, which are sent them: a [`CoordinatorAction::Record`] says that it is in force already.
+    Kept,
 }
 
 /// What the driver has to do, in this order.
 ///
 /// Whatever comes after a `Record` may be done only when that record is known to be written, the answer of
 /// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. Records are written in order; one
-/// that cannot be written ends this coordinator, and nothing that comes after it may be done. A driver whose coordinator has
-/// no successors passes over them: its memory is the record.
+/// that cannot be written ends this coordinator, and nothing that comes after it may be done. Where the nodes keep them
+/// ([`Records::Kept`]) the driver passes over them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CoordinatorAction {
     /// Send to a node; drop it if it is not connected.
@@ -74,7 +93,8 @@ pub enum CoordinatorAction {
     },
     /// Write this down, under [`Record::key`].
     Record(Record),
-    /// This coordinator decides nothing any more: it is cut off from most nodes. Another one may do better.
+    /// This coordinator decides nothing any more: it is cut off from most nodes, or another one has followed it. The next one
+    /// may do better.
     Resign,
 }
 
@@ -103,6 +123,13 @@ pub struct Coordinator {
     first_version: ViewVersion,
     store: StoreView,
     resigned: bool,
+    keeping: Keeping,
+    /// Who does not have to keep a view that is on its way to be recorded.
+    spared: BTreeMap<(GroupId, ViewVersion), Vec<HostId>>,
+    /// What need not wait for a record.
+    ready: VecDeque<CoordinatorAction>,
+    /// Set while this coordinator does not know yet where to go on.
+    gathering: Option<Gathering>,
 }
 
 impl Coordinator {
@@ -125,6 +152,10 @@ impl Coordinator {
             first_version: ViewVersion::default(),
             store: StoreView::default(),
             resigned: false,
+            keeping: Keeping::default(),
+            spared: BTreeMap::new(),
+            ready: VecDeque::new(),
+            gathering: None,
         }
     }
 
@@ -134,6 +165,9 @@ impl Coordinator {
             return;
         }
         self.forgive_own_absence(now.time);
+        if self.gathering.is_some() {
+            return self.handle_witness(now, from, message);
+        }
         if let ToCoordinator::Register(registration) = message {
             return self.register(now, registration);
         }
@@ -170,6 +204,9 @@ impl Coordinator {
                 let reply = self.administer(now, &request);
                 self.send(from, FromCoordinator::Admin { id, reply });
             }
+            ToCoordinator::Kept { position, .. } => self.handle_kept(from, position),
+            // Of when this coordinator did not know yet where to go on.
+            ToCoordinator::Recalled { .. } => {}
         }
     }
 
@@ -177,6 +214,9 @@ impl Coordinator {
     pub fn tick(&mut self, now: Now) {
         self.forgive_own_absence(now.time);
         self.last_tick = Some(now.time);
+        if self.gathering.is_some() {
+            return self.decide_where_to_go_on(now);
+        }
         self.resign_if_cut_off(now.time);
         if self.resigned {
             return;
@@ -201,7 +241,17 @@ impl Coordinator {
 
     /// The next thing to do, in order.
     pub fn poll_action(&mut self) -> Option<CoordinatorAction> {
-        self.actions.pop_front()
+        if self.config.records == Records::Stored {
+            return self.actions.pop_front();
+        }
+        self.keep_records();
+        self.ready.pop_front()
+    }
+
+    /// How many records this coordinator has made, and how many of them are in force, where the nodes keep them.
+    #[must_use]
+    pub fn kept(&self) -> (u64, u64) {
+        self.keeping.positions()
     }
 
     /// The map, once the cluster has formed.
@@ -253,12 +303,13 @@ impl Coordinator {
         let Some(view) = map.groups.get_mut(group.0 as usize).filter(|view| view.version == expected) else {
             return false;
         };
-        let before = view.parity.clone();
+        let before = view.clone();
         change(view);
-        self.learners.note_parities(group, &before, view);
+        self.learners.note_parities(group, &before.parity, view);
         view.version = expected.next();
         map.version += 1;
         let (view, map_version) = (view.clone(), map.version);
+        self.spare_removed(&before, &view);
         self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
         true
     }

@@ -10,7 +10,7 @@ use cluster::{
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
-use super::{Coordinator, CoordinatorAction, CoordinatorConfig};
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, Records};
 use crate::{Now, Timing};
 
 const LEASE_US: u64 = 1_000_000;
@@ -32,6 +32,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
+        records: Records::Stored,
     }
 }
 
@@ -59,7 +60,7 @@ fn registration(host: HostId, profile: Option<Profile>) -> ToCoordinator {
     let info =
         NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
     let expect = Expectations { profile, entry: Entry::Founder, ..Expectations::default() };
-    ToCoordinator::Register(Registration { info, expect })
+    ToCoordinator::Register(Registration { info, expect, holds: None })
 }
 
 fn address(host: HostId) -> SocketAddr {
@@ -86,7 +87,8 @@ fn formed() -> Coordinator {
 
 fn occupied(coordinator: &Coordinator, by: HostId) -> FromCoordinator {
     let peer = address(by);
-    FromCoordinator::Occupied { by, peer, lease_us: LEASE_US, epoch: coordinator.epoch() }
+    let (cluster, epoch) = (coordinator.map().map(|map| map.cluster), coordinator.epoch());
+    FromCoordinator::Occupied { by, peer, lease_us: LEASE_US, cluster, epoch }
 }
 
 #[test]
@@ -145,7 +147,10 @@ fn before_the_cluster_has_formed_a_place_comes_free_as_well() {
 fn a_process_for_another_cluster_does_not_wait_for_a_place_in_this_one() {
     let mut coordinator = formed();
     let told = register_for(&mut coordinator, 1, host(0, 2), Some(Profile::rs(3, 2).unwrap()));
-    assert!(matches!(&told[..], [FromCoordinator::Refused(why)] if why.contains("rs(3+2)")), "{told:?}");
+    assert!(
+        matches!(&told[..], [FromCoordinator::Refused(why)] if why.reason.contains("rs(3+2)")),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! What this coordinator writes down, and when: every change before anybody is told of it.
 
-use cluster::{ClusterMap, GroupView};
+use cluster::{ClusterMap, Epoch, GroupView, HostId};
 use wire::message::FromCoordinator;
 use wire::record::{MapHead, Record, ViewRecord};
 
 use super::membership::NodeState;
-use super::{Coordinator, CoordinatorAction};
+use super::succession::hosts_of;
+use super::{Coordinator, CoordinatorAction, Processes, Records};
 
 impl Coordinator {
     pub(super) fn record(&mut self, record: Record) {
@@ -22,6 +23,53 @@ impl Coordinator {
         self.broadcast(&news);
     }
 
+    /// Sends records to those that keep them, and lets go what need not wait for any.
+    pub(super) fn keep_records(&mut self) {
+        while let Some(action) = self.actions.pop_front() {
+            match action {
+                CoordinatorAction::Record(record) => self.add_record(record),
+                CoordinatorAction::Send { to, message } if waits(&message) => self.keeping.hold(to, message),
+                action => self.ready.push_back(action),
+            }
+        }
+        let (epoch, map) = (self.epoch, self.map.as_ref());
+        let nodes = &self.nodes;
+        let all = || map.map(|map| all_records(epoch, map, nodes.values())).unwrap_or_default();
+        self.ready.extend(self.keeping.distribute(epoch, all));
+        if !self.keeping.is_settled() {
+            let processes = self.processes();
+            self.ready.extend(self.keeping.release(&processes));
+        }
+    }
+
+    fn add_record(&mut self, record: Record) {
+        let spared = match &record {
+            Record::View(record) => self.spared.remove(&(record.view.group, record.view.version)),
+            Record::Head(_) => None,
+        };
+        self.keeping.add(record, spared.unwrap_or_default());
+    }
+
+    /// Whom a view removes, it may remove for being slow.
+    pub(super) fn spare_removed(&mut self, before: &GroupView, view: &GroupView) {
+        if self.config.records == Records::Kept {
+            let stays = |host: &HostId| hosts_of(view).any(|other| other == *host);
+            let removed = hosts_of(before).filter(|host| !stays(host)).collect();
+            self.spared.insert((view.group, view.version), removed);
+        }
+    }
+
+    fn processes(&self) -> Processes {
+        let gone = self.nodes.values().filter(|node| node.is_gone()).map(|node| node.info().host).collect();
+        Processes { present: self.present(), gone, m: self.config.profile.m() }
+    }
+
+    pub(super) fn handle_kept(&mut self, from: HostId, position: u64) {
+        if self.keeping.note_kept(from, position).is_err() {
+            tracing::warn!(%from, position, "a node claims to keep records that nobody has sent");
+        }
+    }
+
     /// A map that has just formed. The head comes last: where it is missing, nothing has formed.
     pub(super) fn record_new_map(&mut self, map: &ClusterMap) {
         for view in &map.groups {
@@ -32,16 +80,49 @@ impl Coordinator {
 
     /// Everything of `map` but its views.
     pub(super) fn head_record(&self, map: &ClusterMap) -> Record {
-        Record::Head(MapHead {
-            cluster: map.cluster,
-            epoch: self.epoch,
-            version: map.version,
-            profile: map.profile,
-            shards: map.shards,
-            groups: map.groups.len() as u32,
-            layout: map.layout.clone(),
-            nodes: self.nodes.values().map(NodeState::record).collect(),
-        })
+        head_of(self.epoch, map, self.nodes.values())
+    }
+}
+
+fn head_of<'a>(epoch: Epoch, map: &ClusterMap, nodes: impl Iterator<Item = &'a NodeState>) -> Record {
+    Record::Head(MapHead {
+        cluster: map.cluster,
+        epoch,
+        version: map.version,
+        profile: map.profile,
+        shards: map.shards,
+        groups: map.groups.len() as u32,
+        layout: map.layout.clone(),
+        nodes: nodes.map(NodeState::record).collect(),
+    })
+}
+
+/// Everything that there is to record.
+fn all_records<'a>(
+    epoch: Epoch,
+    map: &ClusterMap,
+    nodes: impl Iterator<Item = &'a NodeState>,
+) -> Vec<Record> {
+    let views = map.groups.iter().map(|view| Record::View(view_record(map.version, view)));
+    views.chain([head_of(epoch, map, nodes)]).collect()
+}
+
+/// Whether a message tells of a decision, and so has to wait until that is recorded.
+fn waits(message: &FromCoordinator) -> bool {
+    match message {
+        FromCoordinator::Map(_)
+        | FromCoordinator::View(_)
+        | FromCoordinator::Fence { .. }
+        | FromCoordinator::Settle { .. }
+        | FromCoordinator::HandOver { .. }
+        | FromCoordinator::Admin { .. } => true,
+        // Fencing is recorded first.
+        FromCoordinator::Refused(refused) => refused.fenced,
+        FromCoordinator::Alive
+        | FromCoordinator::Waiting
+        | FromCoordinator::Occupied { .. }
+        | FromCoordinator::Keep { .. }
+        | FromCoordinator::Recall { .. } => false,
     }
 }
 

@@ -51,7 +51,12 @@ impl Coordinator {
         if self.resigned || !self.hears_less_than_half(now) {
             return;
         }
-        tracing::error!("most nodes that live are not heard here: resigning");
+        self.resign("most nodes that live are not heard here");
+    }
+
+    /// Decides nothing any more.
+    pub(super) fn resign(&mut self, why: &'static str) {
+        tracing::error!("{why}: resigning");
         self.resigned = true;
         self.actions.push_back(CoordinatorAction::Resign);
     }

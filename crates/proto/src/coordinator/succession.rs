@@ -11,7 +11,7 @@ use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::membership::NodeState;
 use super::recovery::Former;
-use super::{Coordinator, CoordinatorConfig, decide};
+use super::{Coordinator, CoordinatorConfig, Keeping, Records, decide};
 use crate::Now;
 
 /// Why nobody can go on from a set of records. Nothing has been done then.
@@ -88,7 +88,7 @@ impl Coordinator {
     ) -> Result<(), ResumeError> {
         let version = views.values().map(|(version, _)| *version).fold(head.version, u64::max);
         let groups = check_views(&head, views)?;
-        self.epoch = head.epoch.next();
+        self.epoch = self.epoch.max(head.epoch.next());
         let config = &mut self.config;
         (config.cluster, config.profile) = (head.cluster, head.profile);
         (config.shards, config.groups) = (head.shards, head.groups);
@@ -103,9 +103,21 @@ impl Coordinator {
         self.map = Some(map.clone());
         tracing::info!(epoch = %self.epoch, version, "going on from the records");
         // Before anything is commanded under it.
-        self.record(self.head_record(&map));
+        match self.config.records {
+            Records::Stored => self.record(self.head_record(&map)),
+            Records::Kept => self.record_new_map(&map),
+        }
         self.go_on(now);
         Ok(())
+    }
+
+    /// Goes on from what nodes have kept for the coordinators before this one.
+    pub(super) fn take_over_kept(&mut self, now: Now, records: Vec<Record>) -> Result<(), ResumeError> {
+        let (head, views) = sort(records)?;
+        let head = head.ok_or(ResumeError::Missing { key: HEAD_KEY.to_owned() })?;
+        check_head(&head)?;
+        self.keeping = Keeping::of_electors(head.alive().collect());
+        self.take_over(now, head, views)
     }
 
     /// What was under way.
@@ -225,7 +237,7 @@ fn check_view(head: &MapHead, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Res
 }
 
 /// Every process that a view names.
-fn hosts_of(view: &GroupView) -> impl Iterator<Item = HostId> + '_ {
+pub(super) fn hosts_of(view: &GroupView) -> impl Iterator<Item = HostId> + '_ {
     let primaries = view.data.iter().filter_map(|role| role.primary);
     let parities = view.parity.iter().copied().flatten();
     let learners = view.learners.iter().map(|learner| learner.host);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
-use super::{Coordinator, CoordinatorAction, CoordinatorConfig, ResumeError};
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, Records, ResumeError};
 use crate::{Now, Timing};
 
 const LEASE_US: u64 = 1_000_000;
@@ -29,6 +29,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
+        records: Records::Stored,
     }
 }
 
@@ -37,7 +38,7 @@ fn register(coordinator: &mut Coordinator, now: Now, host: HostId) {
     let info =
         NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
     let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-    coordinator.handle(now, host, ToCoordinator::Register(Registration { info, expect }));
+    coordinator.handle(now, host, ToCoordinator::Register(Registration { info, expect, holds: None }));
 }
 
 /// What a store holds after these actions, and what was sent.

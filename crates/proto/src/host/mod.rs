@@ -178,8 +178,11 @@ impl Host {
                 self.handle_hand_over(now, MemberId { group, role }, term, (since, asked_at, epoch));
             }
             FromCoordinator::Alive
+            | FromCoordinator::Waiting
             | FromCoordinator::Refused(_)
             | FromCoordinator::Occupied { .. }
+            | FromCoordinator::Keep { .. }
+            | FromCoordinator::Recall { .. }
             | FromCoordinator::Admin { .. } => {}
         }
         self.settle(now);

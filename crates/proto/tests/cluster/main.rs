@@ -14,8 +14,8 @@ use cluster::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Submitted,
-    Timing, Token,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Records,
+    Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use wire::message::ToCoordinator;
@@ -49,6 +49,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(nodes),
             timing: Timing::default(),
+            records: Records::Stored,
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut cluster = Self {

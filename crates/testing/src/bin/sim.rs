@@ -54,6 +54,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Moves,
         Focus::Returns,
         Focus::Succession,
+        Focus::Forgetting,
         Focus::Releases,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);

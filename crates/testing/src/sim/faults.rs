@@ -92,7 +92,7 @@ impl World {
                 Target::Repair,
                 Target::Recovery,
             ];
-            if self.options.succession.is_some() {
+            if self.options.succession.is_some() || self.options.faults.forgets {
                 targets[..3].copy_from_slice(&[Target::Decision, Target::Decision, Target::Recovery]);
             }
             let target = self.rng.faults.pick(&targets);
@@ -416,6 +416,7 @@ impl World {
         let once = 3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us;
         match self.options.succession {
             Some(Succession { write_us, gap_us, late_us, .. }) => 2 * once + 10 * write_us + gap_us + late_us,
+            None if self.options.faults.forgets => 2 * once,
             None => once,
         }
     }
@@ -502,6 +503,9 @@ impl World {
         nodes.extend_from_slice(more_nodes);
         let mut pairs: Vec<(usize, usize)> = counted.iter().flat_map(|a| &a.pairs).copied().collect();
         pairs.extend_from_slice(more_pairs);
+        if self.options.faults.forgets && !self.most_are_left(recorded, &nodes) {
+            return false;
+        }
         let beyond = self.options.faults.beyond as i64;
         let views = if std::ptr::eq(recorded, decided) { &[][..] } else { &decided.groups[..] };
         let views = recorded
@@ -509,6 +513,15 @@ impl World {
             .iter()
             .chain(views.iter().filter(|view| recorded.group(view.group) != Some(*view)));
         views.into_iter().all(|view| self.worst_margin(view, &nodes, &pairs) >= -beyond)
+    }
+
+    /// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits.
+    fn most_are_left(&self, map: &cluster::ClusterMap, hit: &[usize]) -> bool {
+        let alive = map.nodes.iter().filter(|info| info.alive);
+        let is_left = |info: &&cluster::NodeInfo| {
+            self.is_alive(info.host) && !hit.contains(&usize::from(info.host.node.0))
+        };
+        2 * alive.clone().filter(is_left).count() > alive.count()
     }
 
     fn worst_margin(&self, view: &GroupView, nodes: &[usize], pairs: &[(usize, usize)]) -> i64 {

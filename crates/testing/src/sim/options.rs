@@ -18,6 +18,7 @@ pub(crate) mod purpose {
     pub(crate) const FOCUS: u64 = 7;
     pub(crate) const SCRUBS: u64 = 8;
     pub(crate) const SUCCESSION: u64 = 9;
+    pub(crate) const RESTARTS: u64 = 10;
 }
 
 /// What clients ask for; positions in [`Options::mix`].
@@ -99,7 +100,8 @@ pub enum FaultKind {
     CoordinatorPause,
     /// No fault: a role is to move to another node.
     Move,
-    /// The coordinator ends, between any two of its actions.
+    /// The coordinator ends, between any two of its actions; the next one goes on from what is recorded, or starts with
+    /// nothing.
     CoordinatorCrash,
     /// Another coordinator is elected while the former one lives on.
     CoordinatorDepose,
@@ -147,6 +149,8 @@ pub struct Faults {
     pub spare_parities_percent: u64,
     /// How many losses beyond what the code can bear the seed may cause.
     pub beyond: usize,
+    /// Whether a coordinator that has ended is followed by one that starts with nothing.
+    pub forgets: bool,
 }
 
 /// Which value sizes clients draw.
@@ -196,7 +200,7 @@ pub struct Memory {
     pub evict: bool,
 }
 
-/// How coordinators follow each other; without it the only one has no successor, and its memory is the record.
+/// How coordinators follow each other over a store; without it the nodes keep their records.
 #[derive(Clone, Copy, Debug)]
 pub struct Succession {
     /// Longest time that a record takes to be written.
@@ -227,6 +231,8 @@ pub enum Focus {
     Returns,
     /// Coordinators that follow each other in the middle of everything.
     Succession,
+    /// A coordinator without a store that is started again with nothing.
+    Forgetting,
     /// Extents that go back while nodes are short of memory.
     Releases,
 }
@@ -393,9 +399,21 @@ impl Options {
             Focus::Moves => options.with_moves(rng),
             Focus::Returns => options.with_returns(rng),
             Focus::Succession => options.with_succession(rng),
+            Focus::Forgetting => options.with_succession(rng).with_forgetting(rng),
             Focus::Releases => options.with_releases(rng),
         };
-        focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
+        let restarted = focused.with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
+        restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
+    }
+
+    /// In some seeds the coordinator is started again now and then, and knows nothing; not where too few are left to tell it.
+    fn with_restarts(mut self, rng: &mut Rng) -> Self {
+        let may = self.succession.is_none() && self.faults.beyond == 0 && self.nodes > 2 * self.m;
+        if may && self.faults.every_us > 0 && rng.percent(30) {
+            self.faults.forgets = true;
+            self.faults.mix[FaultKind::CoordinatorCrash as usize] = rng.pick(&[1, 3, 6]);
+        }
+        self
     }
 
     /// Now and then everything is compared with its parities; not in every seed.
@@ -484,6 +502,7 @@ impl Options {
             aimed_percent: 70,
             spare_parities_percent: 95,
             beyond: 0,
+            forgets: false,
         };
         self.faults.mix[FaultKind::Crash as usize] = 1;
         self.faults.mix[FaultKind::CrashSeveral as usize] = 4;
@@ -519,6 +538,7 @@ impl Options {
             aimed_percent: 30,
             spare_parities_percent: 0,
             beyond: 0,
+            forgets: false,
         };
         self.faults.mix[FaultKind::Move as usize] = 30;
         for kind in [FaultKind::Crash, FaultKind::Pause, FaultKind::Flap, FaultKind::CoordinatorPause] {
@@ -575,6 +595,7 @@ impl Options {
             aimed_percent: 70,
             spare_parities_percent: 90,
             beyond: 0,
+            forgets: false,
         };
         for (kind, weight) in [
             (FaultKind::Pause, 8),
@@ -624,6 +645,7 @@ impl Options {
             aimed_percent: 60,
             spare_parities_percent: rng.pick(&[0, 60]),
             beyond: 0,
+            forgets: false,
         };
         let mut weigh =
             |kind: FaultKind, weights: [u32; 3]| self.faults.mix[kind as usize] = rng.pick(&weights);
@@ -641,6 +663,22 @@ impl Options {
         weigh(FaultKind::Move, [0, 6, 20]);
         self.phase_us = lease_us * 45;
         self.calls = 4_500;
+        self.evenly_busy()
+    }
+
+    /// The same without a store: the next coordinator has to ask the nodes.
+    fn with_forgetting(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Forgetting;
+        self.succession = None;
+        (self.k, self.m) = rng.pick(&[(1, 2), (2, 1), (2, 2), (3, 2), (3, 2)]);
+        self.nodes = self.nodes.max(self.n() + 1);
+        self.faults.forgets = true;
+        for kind in [FaultKind::CoordinatorDepose, FaultKind::CoordinatorIsolate] {
+            self.faults.mix[kind as usize] = 0;
+        }
+        for (kind, weight) in [(FaultKind::Slow, 3), (FaultKind::IsolateFromCoordinator, 4)] {
+            self.faults.mix[kind as usize] = if rng.percent(50) { weight } else { 0 };
+        }
         self.evenly_busy()
     }
 
@@ -695,6 +733,7 @@ impl fmt::Display for Focus {
             Self::Moves => "moves",
             Self::Returns => "returns",
             Self::Succession => "succession",
+            Self::Forgetting => "forgetting",
             Self::Releases => "releases",
         })
     }
@@ -713,6 +752,7 @@ impl Faults {
             aimed_percent: 0,
             spare_parities_percent: 0,
             beyond: 0,
+            forgets: false,
         }
     }
 }
@@ -828,6 +868,7 @@ fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
         aimed_percent: rng.pick(&[0, 50, 90]),
         spare_parities_percent: rng.pick(&[0, 0, 60]),
         beyond: if rng.once_in(12) { 1 + rng.index(m.min(2)) } else { 0 },
+        forgets: false,
     }
 }
 
@@ -868,7 +909,7 @@ impl fmt::Display for Options {
         let faults = &self.faults;
         write!(
             f,
-            "  faults every {} us for {} us, aimed {} %, sparing parities {} %, restart {} %, supervised {:?}, beyond m by {}: {}",
+            "  faults every {} us for {} us, aimed {} %, sparing parities {} %, restart {} %, supervised {:?}, beyond m by {}{}: {}",
             faults.every_us,
             faults.lasting_us,
             faults.aimed_percent,
@@ -876,6 +917,7 @@ impl fmt::Display for Options {
             faults.restart_percent,
             faults.supervised_us,
             faults.beyond,
+            if faults.forgets { ", coordinators start with nothing" } else { "" },
             named(&faults.mix, FaultKind::ALL.map(|kind| format!("{kind:?}")))
         )
     }

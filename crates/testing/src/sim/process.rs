@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::{ClusterId, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
+use cluster::{ClusterId, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
 use proto::{
-    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, ResumeError, Token,
+    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, Records, ResumeError,
+    Token,
 };
 use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
@@ -40,8 +41,10 @@ pub(crate) enum Input {
     LinkDown { shard: u16, wire: u32 },
     /// A peer's message.
     Peer { shard: u16, from: HostId, message: PeerMessage },
-    /// The coordinator's message, for all shards.
+    /// The coordinator's message.
     Coordinator(FromCoordinator),
+    /// One of a former coordinator's, which has waited in the queues of the workers.
+    Late(FromCoordinator),
     /// A client's request.
     Submit { shard: u16, token: Token, member: Option<MemberId>, request: Request },
 }
@@ -148,7 +151,7 @@ impl Node {
             backlog: VecDeque::new(),
             budget: Budget::new(options.memory.node_bytes),
             line: Line::default(),
-            entrance: Entrance::default(),
+            entrance: Entrance::new(Expectations::default()),
         }
     }
 
@@ -201,7 +204,14 @@ impl CoordinatorProcess {
         Ok(Self::of(number, Coordinator::resume(Self::config(options), records, now)?, clock))
     }
 
+    /// One that starts with nothing.
+    pub(crate) fn gather(options: &Options, number: u32, clock: Clock, at: u64) -> Self {
+        let now = now_at(options, &clock, at);
+        Self::of(number, Coordinator::gather(Self::config(options), now, false), clock)
+    }
+
     fn config(options: &Options) -> CoordinatorConfig {
+        let records = if options.succession.is_some() { Records::Stored } else { Records::Kept };
         CoordinatorConfig {
             cluster: CLUSTER,
             profile: options.profile(),
@@ -209,6 +219,7 @@ impl CoordinatorProcess {
             shards: options.shards as u16,
             groups: options.groups as u32,
             timing: options.timing,
+            records,
         }
     }
 

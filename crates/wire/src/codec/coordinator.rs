@@ -8,7 +8,8 @@ use cluster::{
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
-use crate::message::{FromCoordinator, Registration, ToCoordinator};
+use crate::message::{FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
+use crate::record::Record;
 
 wire_newtypes!(ClusterId, Epoch, NodeId, Incarnation);
 wire_struct!(HostId { node, incarnation });
@@ -35,20 +36,28 @@ wire_choice!(ToCoordinator {
     8 => GaveUp { group: group, learner: learner, since: since },
     9 => HandedOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     10 => Admin { id: id, request: request },
+    11 => Kept { epoch: epoch, position: position },
+    12 => Recalled { epoch: epoch, kept: kept },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
     1 => View { 0: view },
-    2 => Refused { 0: reason },
+    2 => Refused { 0: refused },
     3 => Fence { group: group, role: role, term: term, parity: parity, epoch: epoch },
     4 => Settle { group: group, role: role, term: term, parity: parity, upto: upto, epoch: epoch },
     5 => Alive {},
     6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     7 => Admin { id: id, reply: reply },
-    8 => Occupied { by: by, peer: peer, lease_us: lease_us, epoch: epoch },
+    8 => Occupied { by: by, peer: peer, lease_us: lease_us, cluster: cluster, epoch: epoch },
+    9 => Keep { epoch: epoch, position: position, whole: whole, records: records },
+    10 => Recall { epoch: epoch },
+    11 => Waiting {},
 });
 
-wire_struct!(Registration { info, expect });
+wire_struct!(Registration { info, expect, holds });
+wire_struct!(Holding { cluster, promised });
+wire_struct!(KeptRecords { epoch, position, records });
+wire_struct!(Refused { cluster, epoch, fenced, reason });
 wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
 wire_struct!(GroupView { group, version, data, parity, learners });
@@ -61,6 +70,11 @@ impl Entry for NodeInfo {
 
 impl Entry for GroupView {
     const MAX_COUNT: u32 = MAX_GROUPS;
+}
+
+/// One of each group, and the head; of one that changes often some more.
+impl Entry for Record {
+    const MAX_COUNT: u32 = 2 * MAX_GROUPS;
 }
 
 impl Entry for DataRole {

@@ -136,7 +136,17 @@ impl World {
             }
         }
         self.watch_views();
+        self.note_going_on(number);
         self.arm_coordinator(number);
+    }
+
+    /// A coordinator that started with nothing has heard enough.
+    fn note_going_on(&mut self, number: u32) {
+        let knows = self.process(number).is_some_and(|process| process.coordinator.gathered().is_none());
+        if self.leader == Some(number) && knows && std::mem::take(&mut self.gathering) {
+            note!(self, "coordinator {number} goes on");
+            self.coordinator_sees_again();
+        }
     }
 
     /// The next action that need not wait for a record.
@@ -225,13 +235,17 @@ impl World {
     }
 
     fn election_later(&mut self) {
-        if let Some(Succession { gap_us, by_hand: false, .. }) = self.options.succession {
-            let after = self.rng.succession.below(gap_us + 1);
-            self.queue.push(self.now + after, Event::Election);
-        }
+        let gap_us = match self.options.succession {
+            Some(Succession { by_hand: true, .. }) => return,
+            Some(Succession { gap_us, .. }) => gap_us,
+            None if self.options.faults.forgets => 2 * self.options.timing.node_lease_us,
+            None => return,
+        };
+        let after = self.rng.succession.below(gap_us + 1);
+        self.queue.push(self.now + after, Event::Election);
     }
 
-    /// The next coordinator goes on from what is recorded. Its clock is another one.
+    /// The next coordinator goes on from what is recorded, or starts with nothing. Its clock is another one.
     pub(crate) fn elect(&mut self) {
         if self.leader.is_some() {
             return;
@@ -243,18 +257,26 @@ impl World {
         let ppm = self.options.drift_ppm;
         let drift = self.rng.succession.below(2 * ppm as u64 + 1) as i64 - ppm;
         let clock = Clock::new(self.rng.succession.below(1 << 40), drift);
-        let resumed = self.store.records().and_then(|records| {
-            let resumed = CoordinatorProcess::resume(&self.options, number, clock, (records, self.now));
-            resumed.map_err(|error| error.to_string())
-        });
-        match resumed {
+        match self.next_coordinator(number, clock) {
             Ok(process) => self.coordinators.push(process),
             Err(what) => return self.fail("records", None, what),
         }
         self.leader = Some(number);
-        self.coordinator_sees_again();
+        self.gathering = self.options.succession.is_none();
+        if !self.gathering {
+            self.coordinator_sees_again();
+        }
         self.after_coordinator(number);
         self.let_nodes_follow();
+    }
+
+    fn next_coordinator(&self, number: u32, clock: Clock) -> Result<CoordinatorProcess, String> {
+        if self.options.succession.is_none() {
+            return Ok(CoordinatorProcess::gather(&self.options, number, clock, self.now));
+        }
+        let records = self.store.records()?;
+        let resumed = CoordinatorProcess::resume(&self.options, number, clock, (records, self.now));
+        resumed.map_err(|error| error.to_string())
     }
 
     fn let_nodes_follow(&mut self) {
@@ -314,7 +336,7 @@ impl World {
         let Some(Stray { node, life, message }) = self.strays[message].take() else { return };
         if self.nodes[node].life == life {
             note!(self, "late, of a former coordinator:");
-            self.give(node, Input::Coordinator(message));
+            self.give(node, Input::Late(message));
         }
     }
 

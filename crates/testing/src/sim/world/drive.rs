@@ -1,7 +1,7 @@
 //! Inputs into state machines, and what they want done.
 
-use cluster::{Epoch, HostId};
-use proto::{Action, Now, Patience, Submitted};
+use cluster::HostId;
+use proto::{Action, Now, Submitted, Verdict};
 use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
 use super::super::brief::{Brief, number_of};
@@ -40,26 +40,8 @@ impl World {
                     self.after(host);
                 }
             }
-            Input::Coordinator(FromCoordinator::Refused(why)) => {
-                note!(self, "{} is refused: {why}", self.nodes[node].id);
-                self.crash(node);
-            }
-            Input::Coordinator(FromCoordinator::Occupied { by, lease_us, epoch, .. }) => {
-                self.wait_for_place(node, by, (lease_us, epoch));
-            }
-            Input::Coordinator(message) => {
-                if let FromCoordinator::Map(_) | FromCoordinator::Alive = message {
-                    self.nodes[node].entrance.admitted();
-                }
-                note!(self, "{} <- coordinator: {}", self.nodes[node].id, Brief(&message));
-                for host in first..first + self.options.shards {
-                    let now = self.now_of(host);
-                    if let Some(machine) = &mut self.shards[host].host {
-                        machine.handle_coordinator(now, message.clone());
-                        self.after(host);
-                    }
-                }
-            }
+            Input::Coordinator(message) => self.hear_coordinator(node, message),
+            Input::Late(message) => self.tell_hosts(node, &message),
             Input::LinkUp { shard, wire, peer } => {
                 self.feed_link_up(first + usize::from(shard), wire as usize, peer)
             }
@@ -80,13 +62,33 @@ impl World {
         }
     }
 
-    /// The name of `node` is still that of its former process `by`.
-    fn wait_for_place(&mut self, node: usize, by: HostId, (lease_us, epoch): (u64, Epoch)) {
+    fn hear_coordinator(&mut self, node: usize, message: FromCoordinator) {
         let id = self.nodes[node].id;
-        note!(self, "{id} waits until the lease of {by} has run out");
+        note!(self, "{id} <- coordinator: {}", Brief(&message));
         let now = self.now_of(node * self.options.shards).time;
-        if self.nodes[node].entrance.occupied(now, lease_us, epoch) == Patience::Ends {
-            self.fail("entrance", None, format!("{id} has waited for so long, and {by} has ended"));
+        match self.nodes[node].entrance.receive(now, message) {
+            Verdict::Deliver(message) => self.tell_hosts(node, &message),
+            Verdict::Answer(message) => self.send_up(node, message),
+            Verdict::Alive(_) | Verdict::Waits | Verdict::WaitForPlace(_) | Verdict::Nothing => {}
+            Verdict::End(end) if self.nodes[node].entrance.serves() => {
+                note!(self, "{id} ends: {end:?}");
+                self.crash(node);
+            }
+            Verdict::End(end) => self.fail("entrance", None, format!("{id} is not let in: {end:?}")),
+            Verdict::Foreign(why) => {
+                self.fail("entrance", None, format!("{id} takes its own coordinator for another: {why}"));
+            }
+        }
+    }
+
+    fn tell_hosts(&mut self, node: usize, message: &FromCoordinator) {
+        let first = node * self.options.shards;
+        for host in first..first + self.options.shards {
+            let now = self.now_of(host);
+            if let Some(machine) = &mut self.shards[host].host {
+                machine.handle_coordinator(now, message.clone());
+                self.after(host);
+            }
         }
     }
 

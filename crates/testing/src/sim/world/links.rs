@@ -156,7 +156,7 @@ impl World {
             let load = cluster::NodeLoad::default();
             let state = &mut self.nodes[node];
             let message = if state.entrance.asks_again() {
-                ToCoordinator::Register(state.info().into())
+                ToCoordinator::Register(state.entrance.registration(state.info()))
             } else {
                 ToCoordinator::Heartbeat { host: state.id, map, load }
             };
@@ -180,7 +180,8 @@ impl World {
         state.line.connected = true;
         state.line.to = leader;
         state.line.epoch += 1;
-        let register = ToCoordinator::Register(state.info().into());
+        let info = state.info();
+        let register = ToCoordinator::Register(state.entrance.knock(info));
         self.notice_lost_line(node);
         self.send_up(node, register);
     }
@@ -214,8 +215,10 @@ impl World {
 
     pub(crate) fn send_down(&mut self, number: u32, to: HostId, message: FromCoordinator) {
         let node = usize::from(to.node.0);
-        if let FromCoordinator::Fence { .. } | FromCoordinator::Settle { .. } = message {
-            self.aim(Target::Recovery);
+        match message {
+            FromCoordinator::Fence { .. } | FromCoordinator::Settle { .. } => self.aim(Target::Recovery),
+            FromCoordinator::Keep { .. } => self.aim(Target::Decision),
+            _ => {}
         }
         let jitter = self.rng.network.below(LINE_JITTER_US);
         let state = &mut self.nodes[node];

@@ -59,6 +59,8 @@ pub struct World {
     /// The number of the elected one.
     pub(crate) leader: Option<u32>,
     pub(crate) elected: u32,
+    /// Whether the coordinator started with nothing and has not heard enough yet.
+    pub(crate) gathering: bool,
     pub(crate) store: RecordStore,
     /// Messages of former coordinators under way: to which life of which node.
     pub(crate) strays: Vec<Option<Stray>>,
@@ -129,6 +131,7 @@ impl World {
             coordinators: vec![coordinator],
             leader: Some(0),
             elected: 0,
+            gathering: false,
             store: RecordStore::default(),
             strays: Vec::new(),
             keys: Vec::new(),

@@ -1,6 +1,6 @@
 //! Processes start, end, stand still and go on.
 
-use cluster::{HostId, Incarnation, RoleStatus};
+use cluster::{Expectations, HostId, Incarnation, RoleStatus};
 use proto::Entrance;
 
 use super::super::brief::Brief;
@@ -92,7 +92,7 @@ impl World {
         let number = scatter(u64::from(state.life) << 16 ^ node as u64);
         state.id = HostId { node: state.id.node, incarnation: Incarnation(number) };
         state.state = Life::Up;
-        state.entrance = Entrance::default();
+        state.entrance = Entrance::new(Expectations::default());
         note!(self, "{} starts", self.nodes[node].id);
         self.start(node);
     }

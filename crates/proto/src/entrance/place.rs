@@ -1,4 +1,4 @@
-//! A process at the door of its cluster: while the coordinator says that another process has the id, it asks again at every
+//! A place that is taken: while the coordinator says that another process has the id, a process asks again at every
 //! heartbeat. Mostly that other one is its own former process, which nobody has seen end, and whose lease has to run out.
 
 use cluster::{Epoch, Time};
@@ -10,10 +10,9 @@ use cluster::{Epoch, Time};
 /// counts for that time. A living one keeps its place for ever, and whoever started the second one has to hear of it.
 const PATIENCE_LEASES: u64 = 5;
 
-/// What a process knows of its place in the cluster. The driver tells it what the coordinator says, and asks it at each
-/// heartbeat.
+/// What a process knows of its place in the cluster.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Entrance {
+pub(super) struct Place {
     wait: Option<Wait>,
     /// What was said last has not been answered by a new registration yet.
     asks: bool,
@@ -27,9 +26,9 @@ struct Wait {
     waited_us: u64,
 }
 
-/// What follows from [`Entrance::occupied`].
+/// What follows from [`Place::occupied`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub(super) enum Patience {
     /// The wait begins; as long as this coordinator answers it lasts for so many microseconds at most.
     Begins(u64),
     /// It goes on.
@@ -38,9 +37,9 @@ pub enum Patience {
     Ends,
 }
 
-impl Entrance {
+impl Place {
     /// The coordinator of `epoch` says that another process has the id, and that leases last for `lease_us`.
-    pub fn occupied(&mut self, now: Time, lease_us: u64, epoch: Epoch) -> Patience {
+    pub(super) fn occupied(&mut self, now: Time, lease_us: u64, epoch: Epoch) -> Patience {
         self.asks = true;
         let most_us = lease_us.saturating_mul(PATIENCE_LEASES);
         let begun = Wait { told_by: epoch, told: now, waited_us: 0 };
@@ -60,13 +59,13 @@ impl Entrance {
     }
 
     /// The coordinator counts this process as one of its nodes. Returns whether it had to wait for that.
-    pub fn admitted(&mut self) -> bool {
+    pub(super) fn admitted(&mut self) -> bool {
         self.asks = false;
         self.wait.take().is_some()
     }
 
     /// Whether this heartbeat is to be a registration instead.
-    pub fn asks_again(&mut self) -> bool {
+    pub(super) fn asks_again(&mut self) -> bool {
         std::mem::take(&mut self.asks)
     }
 }
@@ -78,18 +77,18 @@ mod tests {
     const LEASE: u64 = 1_000_000;
     const BEAT: u64 = LEASE / 5;
 
-    fn told(entrance: &mut Entrance, at: u64) -> Patience {
+    fn told(entrance: &mut Place, at: u64) -> Patience {
         entrance.occupied(Time(at), LEASE, Epoch(1))
     }
 
     /// Told at every heartbeat of this time.
-    fn told_from(entrance: &mut Entrance, from: u64, until: u64) -> Option<Patience> {
+    fn told_from(entrance: &mut Place, from: u64, until: u64) -> Option<Patience> {
         (from..until).step_by(BEAT as usize).map(|at| told(entrance, at)).last()
     }
 
     #[test]
     fn a_process_whose_place_is_taken_registers_again_until_it_is_admitted() {
-        let mut entrance = Entrance::default();
+        let mut entrance = Place::default();
         assert!(!entrance.asks_again());
         assert_eq!(told(&mut entrance, 7), Patience::Begins(5 * LEASE));
         assert!(entrance.asks_again());
@@ -101,14 +100,14 @@ mod tests {
 
     #[test]
     fn it_waits_for_five_leases_and_no_longer() {
-        let mut entrance = Entrance::default();
+        let mut entrance = Place::default();
         assert_eq!(told_from(&mut entrance, 0, 5 * LEASE), Some(Patience::Lasts));
         assert_eq!(told(&mut entrance, 5 * LEASE), Patience::Ends);
     }
 
     #[test]
     fn time_without_a_coordinator_hardly_counts() {
-        let mut entrance = Entrance::default();
+        let mut entrance = Place::default();
         let patience: Vec<_> = (0..=20).map(|time| told(&mut entrance, time * 100 * LEASE)).collect();
         assert!(patience[1..20].iter().all(|patience| *patience == Patience::Lasts));
         assert_eq!(patience[20], Patience::Ends, "an end there is all the same");
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn under_a_new_coordinator_the_wait_begins_anew() {
-        let mut entrance = Entrance::default();
+        let mut entrance = Place::default();
         told_from(&mut entrance, 0, 5 * LEASE);
         assert_eq!(entrance.occupied(Time(5 * LEASE), LEASE, Epoch(2)), Patience::Lasts);
         // What the former one had sent still counts as time.
@@ -126,7 +125,7 @@ mod tests {
 
     #[test]
     fn after_it_was_admitted_a_wait_begins_anew() {
-        let mut entrance = Entrance::default();
+        let mut entrance = Place::default();
         told_from(&mut entrance, 0, 4 * LEASE);
         entrance.admitted();
         assert_eq!(told(&mut entrance, 9 * LEASE), Patience::Begins(5 * LEASE));
@@ -135,7 +134,7 @@ mod tests {
     #[test]
     fn no_lease_is_too_long_or_too_short_to_count_with() {
         for (lease, expected) in [(0, Patience::Ends), (u64::MAX, Patience::Lasts)] {
-            let mut entrance = Entrance::default();
+            let mut entrance = Place::default();
             entrance.occupied(Time(0), lease, Epoch(1));
             assert_eq!(entrance.occupied(Time(u64::MAX / 2), lease, Epoch(1)), expected);
         }

@@ -1,0 +1,278 @@
+//! A coordinator that starts with nothing: it asks the nodes that register what they keep for the coordinators before it, and
+//! goes on from the newest of that.
+//!
+//! It does so at once when all processes that the newest records show as alive have answered, or after two leases when most of
+//! them have ([`super::keeping`] says why that is enough). Whoever answers keeps nothing for an older coordinator from then
+//! on, so what is heard cannot be outdone behind its back. A cluster forms only where nobody keeps anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster::{ClusterId, Entry, Epoch, HostId, NodeId, Time};
+use wire::message::{FromCoordinator, KeptRecords, Registration, ToCoordinator};
+use wire::record::{MapHead, Record};
+
+use super::{Coordinator, CoordinatorConfig};
+use crate::Now;
+
+/// For how many leases a coordinator waits for all, before most are enough.
+const PATIENCE_LEASES: u64 = 2;
+
+/// What a coordinator that started with nothing has heard so far.
+pub(super) struct Gathering {
+    since: Time,
+    /// The first answer with records.
+    heard_records: Option<Time>,
+    witnesses: BTreeMap<HostId, Witness>,
+    /// Processes that have ended meanwhile.
+    ended: BTreeSet<NodeId>,
+    /// Whether the newest records are enough, however few have answered.
+    without_quorum: bool,
+    /// Why records were not enough, as it was logged last.
+    told: Option<String>,
+}
+
+/// A process that has registered.
+struct Witness {
+    registration: Registration,
+    last_heard: Time,
+    /// None as long as it has not answered.
+    answer: Option<Option<KeptRecords>>,
+}
+
+/// What a coordinator that started with nothing waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// The cluster whose records were found; none if nobody has any.
+    pub cluster: Option<ClusterId>,
+    /// Nodes of that cluster that have answered.
+    pub heard: Vec<NodeId>,
+    /// Those that have not.
+    pub missing: Vec<NodeId>,
+    /// How many have to answer.
+    pub needed: usize,
+}
+
+/// What is to be done.
+enum Verdict {
+    Wait(Gathered),
+    /// Nobody keeps anything, and as many are here as the cluster is for.
+    Form,
+    Resume(Vec<Record>),
+}
+
+impl Coordinator {
+    /// A coordinator that knows nothing, and whose nodes may know more. `without_quorum`: an operator says that those that answer
+    /// within two leases are all that there are.
+    #[must_use]
+    pub fn gather(config: CoordinatorConfig, now: Now, without_quorum: bool) -> Self {
+        let mut coordinator = Self::new(config);
+        coordinator.last_active = Some(now.time);
+        coordinator.away_until = now.time;
+        coordinator.gathering = Some(Gathering {
+            since: now.time,
+            heard_records: None,
+            witnesses: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            without_quorum,
+            told: None,
+        });
+        coordinator
+    }
+
+    /// What it waits for, if it started with nothing and has not gone on yet.
+    #[must_use]
+    pub fn gathered(&self) -> Option<Gathered> {
+        let gathering = self.gathering.as_ref()?;
+        let newest = gathering.newest(self.epoch);
+        Some(newest.map(|(_, head)| gathering.census(head)).unwrap_or_default())
+    }
+
+    /// A message while this coordinator knows nothing.
+    pub(super) fn handle_witness(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        match message {
+            ToCoordinator::Register(registration) => self.take_witness(now, registration),
+            ToCoordinator::Heartbeat { .. } => self.hear_witness(now, from),
+            ToCoordinator::Recalled { epoch, kept } => self.handle_recalled(now, from, epoch, kept),
+            ToCoordinator::Admin { id, .. } => {
+                let reply = Err(cluster::AdminError::NotFormed);
+                self.send(from, FromCoordinator::Admin { id, reply });
+            }
+            _ => {}
+        }
+    }
+
+    /// A process registers while this coordinator knows nothing: it is asked what it keeps.
+    fn take_witness(&mut self, now: Now, registration: Registration) {
+        let host = registration.info.host;
+        let promised = registration.holds.map_or(Epoch(0), |holds| holds.promised);
+        let Some(gathering) = &mut self.gathering else { return };
+        let witness = Witness { registration, last_heard: now.time, answer: None };
+        gathering.witnesses.insert(host, witness);
+        if promised >= self.epoch {
+            // What others have answered to an epoch that is not the newest binds them to nothing.
+            self.epoch = promised.next();
+            for witness in gathering.witnesses.values_mut() {
+                witness.answer = None;
+            }
+        }
+        self.recall();
+    }
+
+    /// Asks those that have not answered.
+    fn recall(&mut self) {
+        let Some(gathering) = &self.gathering else { return };
+        let epoch = self.epoch;
+        let silent = gathering.witnesses.iter().filter(|(_, witness)| witness.answer.is_none());
+        let silent: Vec<HostId> = silent.map(|(host, _)| *host).collect();
+        for host in silent {
+            self.send(host, FromCoordinator::Recall { epoch });
+        }
+    }
+
+    /// A process that has registered here lives.
+    fn hear_witness(&mut self, now: Now, from: HostId) {
+        let epoch = self.epoch;
+        let Some(witness) = self.gathering.as_mut().and_then(|it| it.witnesses.get_mut(&from)) else {
+            return;
+        };
+        witness.last_heard = now.time;
+        let answer = match witness.answer {
+            Some(_) => FromCoordinator::Waiting,
+            None => FromCoordinator::Recall { epoch },
+        };
+        self.send(from, answer);
+    }
+
+    fn handle_recalled(&mut self, now: Now, from: HostId, epoch: Epoch, kept: Option<KeptRecords>) {
+        let Some(gathering) = &mut self.gathering else { return };
+        let Some(witness) = gathering.witnesses.get_mut(&from) else { return };
+        witness.last_heard = now.time;
+        if epoch != self.epoch {
+            return;
+        }
+        if kept.is_some() {
+            gathering.heard_records.get_or_insert(now.time);
+        }
+        witness.answer = Some(kept);
+        self.decide_where_to_go_on(now);
+    }
+
+    pub(super) fn witness_ended(&mut self, node: NodeId) -> bool {
+        let Some(gathering) = &mut self.gathering else { return false };
+        gathering.ended.insert(node);
+        gathering.witnesses.retain(|host, _| host.node != node);
+        true
+    }
+
+    /// Goes on if enough has been heard.
+    pub(super) fn decide_where_to_go_on(&mut self, now: Now) {
+        let Some(gathering) = &self.gathering else { return };
+        match gathering.verdict(now.time, self.epoch, &self.config) {
+            Verdict::Wait(gathered) => self.say_what_is_missing(&gathered),
+            Verdict::Form => {
+                tracing::info!("nobody keeps records of a cluster: forming one");
+                self.admit_witnesses(now);
+            }
+            Verdict::Resume(records) => {
+                if let Err(error) = self.go_on_from(now, records) {
+                    tracing::error!(%error, "the records that nodes keep do not fit together");
+                }
+            }
+        }
+    }
+
+    fn go_on_from(&mut self, now: Now, records: Vec<Record>) -> Result<(), super::ResumeError> {
+        self.take_over_kept(now, records)?;
+        self.admit_witnesses(now);
+        Ok(())
+    }
+
+    /// Those that have registered meanwhile do so now, and those that ended do so, too.
+    fn admit_witnesses(&mut self, now: Now) {
+        let Some(gathering) = self.gathering.take() else { return };
+        let lease = self.config.timing.node_lease_us;
+        let lives = |witness: &Witness| now.time.since(witness.last_heard) < lease;
+        for witness in gathering.witnesses.into_values().filter(lives) {
+            self.register(now, witness.registration);
+        }
+        for node in gathering.ended {
+            self.exited(now, node);
+        }
+    }
+
+    fn say_what_is_missing(&mut self, gathered: &Gathered) {
+        let Some(gathering) = &mut self.gathering else { return };
+        let Some(cluster) = gathered.cluster else { return };
+        let names = |nodes: &[NodeId]| nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "records of {cluster} found; heard of its nodes: {}; missing: {}; {} have to answer",
+            names(&gathered.heard),
+            names(&gathered.missing),
+            gathered.needed
+        );
+        if gathering.told.as_ref() != Some(&text) {
+            tracing::warn!("{text}");
+            gathering.told = Some(text);
+        }
+    }
+}
+
+impl Gathering {
+    fn verdict(&self, now: Time, epoch: Epoch, config: &CoordinatorConfig) -> Verdict {
+        let lease = config.timing.node_lease_us;
+        let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
+        let gathered = self.census(head);
+        let patient = self.heard_records.is_some_and(|at| now.since(at) < PATIENCE_LEASES * lease);
+        let enough = gathered.missing.is_empty()
+            || !patient && (self.without_quorum || gathered.heard.len() >= gathered.needed)
+            || crate::planted(crate::Bug::ResumedWithoutQuorum);
+        if enough { Verdict::Resume(kept.records.clone()) } else { Verdict::Wait(gathered) }
+    }
+
+    /// Where nobody keeps anything a cluster may form: after a lease, for those that do may be on their way.
+    fn verdict_of_none(&self, now: Time, config: &CoordinatorConfig) -> Verdict {
+        let lease = config.timing.node_lease_us;
+        let is_founder = |witness: &&Witness| {
+            let fresh = witness.registration.holds.is_none() && matches!(witness.answer, Some(None));
+            fresh
+                && witness.registration.expect.entry == Entry::Founder
+                && now.since(witness.last_heard) < lease
+        };
+        let founders =
+            self.witnesses.values().filter(is_founder).map(|witness| witness.registration.info.host.node);
+        let founders = founders.collect::<BTreeSet<_>>().len();
+        let none_holds = self.witnesses.values().all(|witness| witness.registration.holds.is_none());
+        let due = now.since(self.since) >= lease;
+        if due && none_holds && founders >= usize::from(config.nodes) {
+            Verdict::Form
+        } else {
+            Verdict::Wait(Gathered::default())
+        }
+    }
+
+    /// The newest records that anybody keeps.
+    fn newest(&self, epoch: Epoch) -> Option<(&KeptRecords, &MapHead)> {
+        let kept = self.witnesses.values().filter_map(|witness| witness.answer.as_ref()?.as_ref());
+        let with_head = kept.filter_map(|kept| Some((kept, head_of(&kept.records)?)));
+        // Nobody can have kept anything of this very coordinator, or of a later one.
+        let of_former = with_head.filter(|(kept, _)| kept.epoch < epoch);
+        of_former.max_by_key(|(kept, _)| (kept.epoch, kept.position))
+    }
+
+    /// Who of those that `head` shows as alive has answered.
+    fn census(&self, head: &MapHead) -> Gathered {
+        let answered =
+            |host: &HostId| self.witnesses.get(host).is_some_and(|witness| witness.answer.is_some());
+        let (heard, missing): (Vec<HostId>, Vec<HostId>) = head.alive().partition(answered);
+        let nodes = |hosts: &[HostId]| hosts.iter().map(|host| host.node).collect();
+        let needed = (heard.len() + missing.len()) / 2 + 1;
+        Gathered { cluster: Some(head.cluster), heard: nodes(&heard), missing: nodes(&missing), needed }
+    }
+}
+
+fn head_of(records: &[Record]) -> Option<&MapHead> {
+    records.iter().find_map(|record| match record {
+        Record::Head(head) => Some(head),
+        Record::View(_) => None,
+    })
+}

@@ -1,0 +1,286 @@
+//! Where a coordinator without a store keeps its records: with the nodes.
+//!
+//! A record is sent to every process; it is *in force* once all that are present have said that they keep it, and among them
+//! most of those that the last head in force shows as alive. Whatever follows from a record waits until then. So a
+//! coordinator that starts with nothing ([`super::gathering`]) and hears most of the processes that it learns of has heard
+//! somebody who keeps each record that was in force: two majorities of the same set meet.
+//!
+//! Two exceptions. A process that a view removes does not have to keep that view: it may be the one that is slow. And where
+//! most processes are lost but not more than the code can make up for (only clusters of at most 2m processes can
+//! come to that) those that are left are enough, for data that can be served is served. Should they and the coordinator be
+//! lost after that, and the others turn out to live, these know nothing of it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cluster::{Epoch, HostId};
+use wire::message::FromCoordinator;
+use wire::record::Record;
+
+use super::CoordinatorAction;
+
+/// Most messages that wait for a record. Those beyond are dropped, as by a connection that breaks: all of them are asked for or
+/// sent again.
+const MAX_HELD: usize = 1 << 16;
+
+/// Records that nodes keep, and what waits for them.
+#[derive(Default)]
+pub(super) struct Keeping {
+    /// How many records there are.
+    position: u64,
+    /// How many are in force.
+    in_force: u64,
+    /// Records that nobody has been sent yet.
+    fresh: Vec<Record>,
+    keepers: BTreeMap<HostId, Keeper>,
+    /// Begins with a record, unless it is empty.
+    held: VecDeque<Held>,
+    /// The processes that the newest head in force shows as alive.
+    electors: Vec<HostId>,
+}
+
+/// A process that has registered here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Keeper {
+    /// Whether it has been sent all that there was when it registered.
+    is_complete: bool,
+    /// How many records it keeps.
+    kept: u64,
+}
+
+enum Held {
+    /// A record, and who does not have to keep it.
+    Record(Record, Vec<HostId>),
+    Send(HostId, FromCoordinator),
+}
+
+/// The processes at a moment.
+pub(super) struct Processes {
+    /// Those that this coordinator hears.
+    pub present: Vec<HostId>,
+    /// Those of which it is known that they have ended or are not to come back.
+    pub gone: Vec<HostId>,
+    /// How many losses the code makes up for.
+    pub m: usize,
+}
+
+impl Keeping {
+    /// Goes on from records in which these processes are alive.
+    pub(super) fn of_electors(electors: Vec<HostId>) -> Self {
+        Self { electors, ..Self::default() }
+    }
+
+    /// `host` has registered: it is to be sent everything.
+    pub(super) fn greet(&mut self, host: HostId) {
+        self.keepers.entry(host).or_default().is_complete = false;
+    }
+
+    /// `host` keeps the records up to `position`.
+    pub(super) fn note_kept(&mut self, host: HostId, position: u64) -> Result<(), Impossible> {
+        if position > self.position {
+            return Err(Impossible);
+        }
+        if let Some(keeper) = self.keepers.get_mut(&host) {
+            keeper.kept = keeper.kept.max(position);
+        }
+        Ok(())
+    }
+
+    /// One more record, which `spared` do not have to keep.
+    pub(super) fn add(&mut self, record: Record, spared: Vec<HostId>) {
+        self.position += 1;
+        self.fresh.push(record.clone());
+        self.held.push_back(Held::Record(record, spared));
+    }
+
+    /// A message that waits for the records before it.
+    pub(super) fn hold(&mut self, to: HostId, message: FromCoordinator) {
+        if self.held.len() < MAX_HELD {
+            self.held.push_back(Held::Send(to, message));
+        }
+    }
+
+    /// Whether every record is in force.
+    pub(super) fn is_settled(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// How many records there are, and how many are in force.
+    pub(super) fn positions(&self) -> (u64, u64) {
+        (self.position, self.in_force)
+    }
+
+    /// What is to be sent now, so that it is kept. `all` makes the records that there are.
+    pub(super) fn distribute(
+        &mut self,
+        epoch: Epoch,
+        all: impl FnOnce() -> Vec<Record>,
+    ) -> Vec<CoordinatorAction> {
+        let fresh = std::mem::take(&mut self.fresh);
+        if self.position == 0 || fresh.is_empty() && self.keepers.values().all(|keeper| keeper.is_complete) {
+            return Vec::new();
+        }
+        let position = self.position;
+        let keep = |whole, records| FromCoordinator::Keep { epoch, position, whole, records };
+        let mut sends = Vec::new();
+        let mut send = |to, message| sends.push(CoordinatorAction::Send { to, message });
+        let mut whole = None;
+        let mut all = Some(all);
+        for (host, keeper) in &mut self.keepers {
+            if !std::mem::replace(&mut keeper.is_complete, true) {
+                let records = whole.get_or_insert_with(|| all.take().map(|all| all()).unwrap_or_default());
+                send(*host, keep(true, records.clone()));
+            } else if !fresh.is_empty() {
+                send(*host, keep(false, fresh.clone()));
+            }
+        }
+        sends
+    }
+
+    /// What need not wait any more, in order.
+    pub(super) fn release(&mut self, processes: &Processes) -> Vec<CoordinatorAction> {
+        let mut released = Vec::new();
+        loop {
+            let in_force = match self.held.front() {
+                None => return released,
+                Some(Held::Send(..)) => true,
+                Some(Held::Record(_, spared)) => self.is_kept(self.in_force + 1, spared, processes),
+            };
+            if !in_force && !crate::planted(crate::Bug::ToldBeforeKept) {
+                return released;
+            }
+            match self.held.pop_front() {
+                Some(Held::Record(record, _)) => released.push(self.enforce(record)),
+                Some(Held::Send(to, message)) => released.push(CoordinatorAction::Send { to, message }),
+                None => return released,
+            }
+        }
+    }
+
+    fn enforce(&mut self, record: Record) -> CoordinatorAction {
+        self.in_force += 1;
+        if let Record::Head(head) = &record {
+            self.electors = head.alive().collect();
+        }
+        CoordinatorAction::Record(record)
+    }
+
+    fn is_kept(&self, position: u64, spared: &[HostId], processes: &Processes) -> bool {
+        let keeps = |host: &HostId| self.keepers.get(host).is_some_and(|keeper| keeper.kept >= position);
+        let by_all = processes.present.iter().all(|host| spared.contains(host) || keeps(host));
+        by_all && self.is_quorum(keeps, processes)
+    }
+
+    /// Whether `keeps` holds for most of those that may have kept the records before, or for all but `m` of them.
+    fn is_quorum(&self, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
+        let may_live = |host: &&HostId| !processes.gone.contains(host);
+        let (mut all, mut kept) = (0, 0);
+        for host in self.electors.iter().filter(may_live) {
+            all += 1;
+            kept += usize::from(keeps(host));
+        }
+        2 * kept > all || all - kept <= processes.m
+    }
+}
+
+/// A node claims to keep what nobody has sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Impossible;
+
+#[cfg(test)]
+mod tests {
+    use cluster::{Incarnation, NodeId};
+    use wire::record::MapHead;
+
+    use super::*;
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn head(version: u64) -> Record {
+        let (profile, layout) = (cluster::Profile::rs(3, 2).unwrap(), cluster::Layout::default());
+        let (cluster, epoch) = (cluster::ClusterId(1), Epoch(1));
+        Record::Head(MapHead {
+            cluster,
+            epoch,
+            version,
+            profile,
+            shards: 1,
+            groups: 1,
+            layout,
+            nodes: Vec::new(),
+        })
+    }
+
+    fn processes(present: impl IntoIterator<Item = u16>) -> Processes {
+        Processes { present: present.into_iter().map(host).collect(), gone: Vec::new(), m: 2 }
+    }
+
+    /// With so many electors, all of which are greeted, and one record that node 4 does not have to keep.
+    fn keeping(electors: u16) -> Keeping {
+        let mut keeping = Keeping::of_electors((0..electors).map(host).collect());
+        (0..electors).for_each(|node| keeping.greet(host(node)));
+        keeping.add(head(1), vec![host(4)]);
+        keeping.hold(host(0), FromCoordinator::Alive);
+        assert_eq!(keeping.distribute(Epoch(1), || vec![head(1)]).len(), usize::from(electors));
+        keeping
+    }
+
+    fn keep(keeping: &mut Keeping, nodes: impl IntoIterator<Item = u16>) {
+        nodes.into_iter().for_each(|node| keeping.note_kept(host(node), 1).unwrap());
+    }
+
+    #[test]
+    fn what_follows_a_record_waits_for_all_that_are_present_but_the_spared() {
+        let mut keeping = keeping(5);
+        keep(&mut keeping, 0..3);
+        assert_eq!(keeping.release(&processes(0..5)), []);
+        keep(&mut keeping, [3]);
+        assert_eq!(keeping.release(&processes(0..5)).len(), 2, "the record, and what waited for it");
+        assert!(keeping.is_settled());
+    }
+
+    #[test]
+    fn most_of_the_electors_have_to_keep_a_record_however_few_are_present() {
+        let mut keeping = keeping(7);
+        keep(&mut keeping, 0..3);
+        assert_eq!(keeping.release(&processes(0..3)), [], "three of seven, and four are more than m");
+        keep(&mut keeping, [3]);
+        assert_eq!(keeping.release(&processes(0..4)).len(), 2);
+    }
+
+    #[test]
+    fn a_small_cluster_goes_on_with_what_the_code_can_do_with() {
+        let mut keeping = keeping(3);
+        keep(&mut keeping, [0]);
+        assert_eq!(keeping.release(&processes([0])).len(), 2, "one of three, and two are m");
+    }
+
+    #[test]
+    fn who_has_ended_need_not_keep_anything() {
+        let mut keeping = keeping(7);
+        keep(&mut keeping, 0..3);
+        let gone = vec![host(5), host(6)];
+        assert_eq!(keeping.release(&Processes { gone, ..processes(0..3) }).len(), 2, "three of five");
+    }
+
+    #[test]
+    fn who_registers_again_is_sent_everything_and_others_what_is_new() {
+        let mut keeping = keeping(3);
+        keeping.greet(host(1));
+        keeping.add(head(2), Vec::new());
+        let sent = keeping.distribute(Epoch(1), || vec![head(2)]);
+        let whole = |to: u16| {
+            sent.iter().any(|action| {
+                matches!(action, CoordinatorAction::Send { to: at, message: FromCoordinator::Keep { whole: true, position: 2, .. } } if *at == host(to))
+            })
+        };
+        assert_eq!([whole(0), whole(1), whole(2)], [false, true, false]);
+        assert!(keeping.distribute(Epoch(1), Vec::new).is_empty(), "once");
+    }
+
+    #[test]
+    fn nobody_keeps_what_was_not_sent() {
+        assert_eq!(keeping(3).note_kept(host(0), 2), Err(Impossible));
+    }
+}

@@ -1,0 +1,139 @@
+//! What a node keeps for coordinators whose only memory is the nodes': the newest record of each key.
+
+use std::collections::BTreeMap;
+
+use cluster::{ClusterId, Epoch};
+use wire::message::KeptRecords;
+use wire::record::{HEAD_KEY, Record};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Keeper {
+    /// Nothing is kept for a coordinator before this one.
+    promised: Epoch,
+    kept: Option<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    epoch: Epoch,
+    position: u64,
+    records: BTreeMap<String, Record>,
+}
+
+impl Keeper {
+    pub(super) fn promised(&self) -> Epoch {
+        self.promised
+    }
+
+    /// The cluster whose records are kept.
+    pub(super) fn cluster(&self) -> Option<ClusterId> {
+        cluster_of(self.kept.as_ref()?.records.get(HEAD_KEY)?)
+    }
+
+    /// Keeps `records`; whether everything up to `position` is kept now.
+    pub(super) fn keep(&mut self, epoch: Epoch, position: u64, whole: bool, records: Vec<Record>) -> bool {
+        if epoch < self.promised {
+            return false;
+        }
+        let records_count = records.len() as u64;
+        if whole {
+            self.kept = Some(Kept { epoch, position, records: BTreeMap::new() });
+        }
+        let follows =
+            |kept: &Kept| kept.epoch == epoch && kept.position.checked_add(records_count) == Some(position);
+        let Some(kept) = self.kept.as_mut().filter(|kept| whole || follows(kept)) else { return false };
+        kept.position = position;
+        kept.records.extend(records.into_iter().map(|record| (record.key(), record)));
+        self.promised = epoch;
+        true
+    }
+
+    /// What is kept, for a coordinator that knows nothing; none if another one has been promised as much or more.
+    pub(super) fn recall(&mut self, epoch: Epoch) -> Option<Option<KeptRecords>> {
+        if epoch < self.promised {
+            return None;
+        }
+        self.promised = epoch;
+        Some(self.kept.as_ref().map(|kept| KeptRecords {
+            epoch: kept.epoch,
+            position: kept.position,
+            records: kept.records.values().cloned().collect(),
+        }))
+    }
+}
+
+/// The cluster of a head.
+pub(super) fn cluster_of(record: &Record) -> Option<ClusterId> {
+    match record {
+        Record::Head(head) => Some(head.cluster),
+        Record::View(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{GroupId, GroupView, Layout, Profile, ViewVersion};
+    use wire::record::{MapHead, ViewRecord};
+
+    use super::*;
+
+    fn head(version: u64) -> Record {
+        let (profile, layout) = (Profile::rs(3, 2).unwrap(), Layout::default());
+        let (cluster, epoch) = (ClusterId(7), Epoch(1));
+        Record::Head(MapHead {
+            cluster,
+            epoch,
+            version,
+            profile,
+            shards: 1,
+            groups: 1,
+            layout,
+            nodes: Vec::new(),
+        })
+    }
+
+    fn view(version: u64) -> Record {
+        let view = GroupView {
+            group: GroupId(0),
+            version: ViewVersion(version),
+            data: Vec::new(),
+            parity: Vec::new(),
+            learners: Vec::new(),
+        };
+        Record::View(ViewRecord { map_version: version, view })
+    }
+
+    #[test]
+    fn the_newest_record_of_each_key_is_kept() {
+        let mut keeper = Keeper::default();
+        assert!(keeper.keep(Epoch(1), 4, true, vec![head(1), view(1)]));
+        assert!(keeper.keep(Epoch(1), 6, false, vec![view(2), view(3)]));
+        let kept = keeper.recall(Epoch(2)).unwrap().unwrap();
+        assert_eq!((kept.epoch, kept.position, kept.records), (Epoch(1), 6, vec![head(1), view(3)]));
+        assert_eq!(keeper.cluster(), Some(ClusterId(7)));
+    }
+
+    #[test]
+    fn records_after_a_gap_are_not_kept() {
+        let mut keeper = Keeper::default();
+        assert!(!keeper.keep(Epoch(1), 1, false, vec![view(2)]), "nothing is kept yet");
+        assert!(keeper.keep(Epoch(1), 4, true, vec![head(1), view(1)]));
+        assert!(!keeper.keep(Epoch(1), 6, false, vec![view(3)]));
+        assert!(
+            !keeper.keep(Epoch(2), 5, false, vec![view(3)]),
+            "of a coordinator that has not sent everything"
+        );
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_coordinator_that_another_one_follows() {
+        let mut keeper = Keeper::default();
+        assert!(keeper.keep(Epoch(1), 1, true, vec![head(1)]));
+        assert!(keeper.recall(Epoch(3)).is_some());
+        assert!(!keeper.keep(Epoch(1), 2, false, vec![view(2)]));
+        assert!(!keeper.keep(Epoch(2), 2, true, vec![head(2)]));
+        assert!(keeper.recall(Epoch(2)).is_none());
+        assert_eq!(keeper.promised(), Epoch(3));
+    }
+}

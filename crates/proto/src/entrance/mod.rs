@@ -1,0 +1,305 @@
+//! A process at the door of its cluster: what it says of itself, and what follows from what a coordinator tells it.
+//!
+//! A process that serves ends only on proof about itself: its own cluster, under a coordinator that is not older than any it
+//! has heard, has fenced it or given its place away. Any other coordinator that does not know it, knows another cluster or
+//! knows nothing is foreign: an error in the log, and nothing else. A process that serves nothing yet has nothing to lose, and
+//! ends with the reason.
+
+mod keeper;
+mod place;
+
+use cluster::{ClusterId, ClusterMap, Epoch, Expectations, HostId, NodeInfo, Time};
+use wire::message::{FromCoordinator, Holding, Refused, Registration, ToCoordinator};
+use wire::record::Record;
+
+use keeper::{Keeper, cluster_of};
+use place::{Patience, Place};
+
+/// See the module. One a process, for all its connections to coordinators, one after the other.
+#[derive(Debug)]
+pub struct Entrance {
+    expect: Expectations,
+    /// The cluster that this process serves.
+    serves: Option<ClusterId>,
+    /// Whether the coordinator of this connection has sent a map of that cluster.
+    is_admitted: bool,
+    place: Place,
+    keeper: Keeper,
+}
+
+/// What follows from a coordinator's message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The message is for the workers, and for whoever asked.
+    Deliver(FromCoordinator),
+    /// This is to be answered.
+    Answer(ToCoordinator),
+    /// The coordinator lives and counts this process as one of its nodes; true if it had to wait for that.
+    Alive(bool),
+    /// The coordinator lives, and waits itself.
+    Waits,
+    /// Another process has the place: the wait begins, and lasts for so many microseconds at most.
+    WaitForPlace(u64),
+    /// Nothing follows.
+    Nothing,
+    /// The coordinator is not for this process, which goes on without it.
+    Foreign(String),
+    /// The process has to end.
+    End(End),
+}
+
+/// Why a process has to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The cluster will not have it.
+    Refused(String),
+    /// The coordinator's cluster is another one than this process is meant for.
+    WrongCluster(String),
+}
+
+impl Entrance {
+    /// Of a process that serves nothing yet.
+    #[must_use]
+    pub fn new(expect: Expectations) -> Self {
+        let (place, keeper) = (Place::default(), Keeper::default());
+        Self { expect, serves: None, is_admitted: false, place, keeper }
+    }
+
+    /// A connection to a coordinator stands: what to say first.
+    pub fn knock(&mut self, info: NodeInfo) -> Registration {
+        self.is_admitted = false;
+        self.registration(info)
+    }
+
+    /// Whether this heartbeat is to be a registration instead.
+    pub fn asks_again(&mut self) -> bool {
+        self.place.asks_again()
+    }
+
+    /// How this process introduces itself.
+    #[must_use]
+    pub fn registration(&self, info: NodeInfo) -> Registration {
+        let promised = self.keeper.promised();
+        let cluster = self.serves.or(self.keeper.cluster());
+        Registration {
+            info,
+            expect: self.expect,
+            holds: cluster.map(|cluster| Holding { cluster, promised }),
+        }
+    }
+
+    /// Whether this process serves a cluster.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        self.serves.is_some()
+    }
+
+    /// What follows from `message`.
+    pub fn receive(&mut self, now: Time, message: FromCoordinator) -> Verdict {
+        match message {
+            FromCoordinator::Alive => Verdict::Alive(self.place.admitted()),
+            FromCoordinator::Waiting => Verdict::Waits,
+            FromCoordinator::Refused(refused) => self.refused(refused),
+            FromCoordinator::Occupied { by, lease_us, cluster, epoch, .. } => {
+                self.occupied(now, by, (lease_us, cluster, epoch))
+            }
+            FromCoordinator::Map(map) => self.map(map),
+            FromCoordinator::Keep { epoch, position, whole, records } => {
+                self.keep((epoch, position), whole, records)
+            }
+            FromCoordinator::Recall { epoch } => self.recall(epoch),
+            FromCoordinator::Admin { .. } => Verdict::Deliver(message),
+            FromCoordinator::View(_)
+            | FromCoordinator::Fence { .. }
+            | FromCoordinator::Settle { .. }
+            | FromCoordinator::HandOver { .. } => {
+                if self.is_admitted {
+                    Verdict::Deliver(message)
+                } else {
+                    Verdict::Nothing
+                }
+            }
+        }
+    }
+
+    fn refused(&mut self, refused: Refused) -> Verdict {
+        let Refused { cluster, epoch, fenced, reason } = refused;
+        if self.serves.is_none() {
+            return Verdict::End(End::Refused(reason));
+        }
+        if fenced && self.is_own(cluster, epoch) {
+            return Verdict::End(End::Refused(reason));
+        }
+        Verdict::Foreign(reason)
+    }
+
+    /// Whether the coordinator that speaks is of the cluster that this process serves, and not older than one it has heard.
+    fn is_own(&self, cluster: Option<ClusterId>, epoch: Epoch) -> bool {
+        cluster.is_some() && cluster == self.serves && epoch >= self.keeper.promised()
+    }
+
+    /// Process `by` has the id of this one: it waits, and ends if that one lives.
+    fn occupied(
+        &mut self,
+        now: Time,
+        by: HostId,
+        (lease_us, cluster, epoch): (u64, Option<ClusterId>, Epoch),
+    ) -> Verdict {
+        let taken = format!("{} is already here as another process ({by})", by.node);
+        if self.serves.is_some() {
+            return match self.is_own(cluster, epoch) {
+                true => Verdict::End(End::Refused(format!("{taken}, which has taken its place"))),
+                false => Verdict::Foreign(taken),
+            };
+        }
+        match self.place.occupied(now, lease_us, epoch) {
+            Patience::Begins(most_us) => Verdict::WaitForPlace(most_us),
+            Patience::Lasts => Verdict::Nothing,
+            Patience::Ends => {
+                let remedy = "stop it first, or give this one another --node";
+                Verdict::End(End::Refused(format!("{taken}, and that one lives: {remedy}")))
+            }
+        }
+    }
+
+    fn map(&mut self, map: ClusterMap) -> Verdict {
+        if let Err(text) = self.check(&map) {
+            return match self.serves {
+                Some(_) => Verdict::Foreign(text),
+                None => Verdict::End(End::WrongCluster(text)),
+            };
+        }
+        self.place.admitted();
+        self.serves = Some(map.cluster);
+        self.is_admitted = true;
+        Verdict::Deliver(FromCoordinator::Map(map))
+    }
+
+    /// That `map` is of the cluster that this process is meant for.
+    fn check(&self, map: &ClusterMap) -> Result<(), String> {
+        if let Some(wanted) = self.serves.or(self.expect.cluster).filter(|wanted| *wanted != map.cluster) {
+            return Err(format!("this node is meant for {wanted}, the coordinator has {}", map.cluster));
+        }
+        if let Some(wanted) = self.expect.profile.filter(|wanted| *wanted != map.profile) {
+            return Err(format!("this node is meant for profile {wanted}, the cluster has {}", map.profile));
+        }
+        let (mine, theirs) = (self.expect.shards, map.shards);
+        if mine != 0 && mine != theirs {
+            return Err(format!(
+                "this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, (epoch, position): (Epoch, u64), whole: bool, records: Vec<Record>) -> Verdict {
+        let foreign =
+            records.iter().filter_map(cluster_of).find(|of| self.serves.is_some_and(|own| own != *of));
+        if let Some(cluster) = foreign {
+            return Verdict::Foreign(format!("the coordinator has {cluster}"));
+        }
+        match self.keeper.keep(epoch, position, whole, records) {
+            true => Verdict::Answer(ToCoordinator::Kept { epoch, position }),
+            false => Verdict::Nothing,
+        }
+    }
+
+    fn recall(&mut self, epoch: Epoch) -> Verdict {
+        let kept = self.keeper.recall(epoch);
+        kept.map_or(Verdict::Nothing, |kept| Verdict::Answer(ToCoordinator::Recalled { epoch, kept }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{Incarnation, Layout, NodeId, Profile};
+
+    use super::*;
+
+    const OWN: ClusterId = ClusterId(7);
+
+    fn map(cluster: ClusterId) -> FromCoordinator {
+        FromCoordinator::Map(ClusterMap {
+            cluster,
+            version: 1,
+            profile: Profile::rs(3, 2).unwrap(),
+            shards: 1,
+            layout: Layout::default(),
+            nodes: Vec::new(),
+            groups: Vec::new(),
+        })
+    }
+
+    fn refused(cluster: Option<ClusterId>, epoch: u64, fenced: bool) -> FromCoordinator {
+        FromCoordinator::Refused(Refused { cluster, epoch: Epoch(epoch), fenced, reason: "no".into() })
+    }
+
+    fn occupied(cluster: Option<ClusterId>, epoch: u64) -> FromCoordinator {
+        let by = HostId { node: NodeId(1), incarnation: Incarnation(9) };
+        let peer = ([127, 0, 0, 1], 1).into();
+        FromCoordinator::Occupied { by, peer, lease_us: 1_000, cluster, epoch: Epoch(epoch) }
+    }
+
+    /// One that serves [`OWN`], under coordinator 3.
+    fn serving() -> Entrance {
+        let mut entrance = Entrance::new(Expectations::default());
+        assert_eq!(entrance.receive(Time(0), map(OWN)), Verdict::Deliver(map(OWN)));
+        assert!(matches!(
+            entrance.receive(Time(0), FromCoordinator::Recall { epoch: Epoch(3) }),
+            Verdict::Answer(_)
+        ));
+        entrance
+    }
+
+    #[test]
+    fn who_serves_ends_only_if_its_own_cluster_has_fenced_it_or_given_its_place_away() {
+        let ends = |message| matches!(serving().receive(Time(0), message), Verdict::End(_));
+        assert!(ends(refused(Some(OWN), 3, true)));
+        assert!(ends(occupied(Some(OWN), 3)));
+        for foreign in [
+            refused(Some(OWN), 3, false),
+            refused(Some(OWN), 2, true),
+            refused(Some(ClusterId(8)), 4, true),
+            refused(None, 1, false),
+            occupied(Some(OWN), 2),
+            occupied(Some(ClusterId(8)), 4),
+            occupied(None, 4),
+            map(ClusterId(8)),
+        ] {
+            assert!(matches!(serving().receive(Time(0), foreign), Verdict::Foreign(_)));
+        }
+    }
+
+    #[test]
+    fn who_serves_nothing_ends_with_the_reason() {
+        let fresh = || Entrance::new(Expectations { cluster: Some(OWN), ..Expectations::default() });
+        assert_eq!(
+            fresh().receive(Time(0), refused(None, 1, false)),
+            Verdict::End(End::Refused("no".into()))
+        );
+        let wrong = fresh().receive(Time(0), map(ClusterId(8)));
+        assert!(
+            matches!(wrong, Verdict::End(End::WrongCluster(text)) if text.contains("meant for cluster-7"))
+        );
+    }
+
+    #[test]
+    fn commands_count_only_after_a_map_of_the_own_cluster_on_this_connection() {
+        let mut entrance = serving();
+        let info = NodeInfo {
+            host: HostId { node: NodeId(1), incarnation: Incarnation(1) },
+            peer: ([127, 0, 0, 1], 1).into(),
+            memcached: ([127, 0, 0, 1], 1).into(),
+            http: ([127, 0, 0, 1], 1).into(),
+            zone: String::new(),
+            alive: true,
+        };
+        let holds = entrance.knock(info).holds;
+        assert_eq!(holds, Some(Holding { cluster: OWN, promised: Epoch(3) }));
+        let (group, role, parity) = (cluster::GroupId(0), cluster::RoleIndex(0), cluster::RoleIndex(3));
+        let fence = FromCoordinator::Fence { group, role, term: cluster::Term(2), parity, epoch: Epoch(9) };
+        assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Nothing);
+        entrance.receive(Time(0), map(OWN));
+        assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Deliver(fence));
+    }
+}
