@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use cluster::{ClusterId, NodeId, Profile};
-use proto::CoordinatorConfig;
-use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig};
+use proto::{CoordinatorConfig, RecordKeeping};
+use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart};
 
 use crate::exit::Exit;
 use crate::local::Plan;
@@ -23,7 +23,8 @@ Example, a cluster of three machines:
   gestalt serve --node 0 --coordinator embedded://10.0.0.1:9179 --workers 4 --memcached 10.0.0.1:11211 --peer 10.0.0.1:9178
   and so on for nodes 1 and 2, on their machines
 
-It keeps the cluster's map in memory only: stopping it for good means starting the cluster anew.";
+What it decides is kept by the nodes. When it ends, reads and writes go on; start it again with the same flags, and it goes on
+from what its nodes keep: as soon as all that were alive have answered, or after two leases when most of them have.";
 
 /// The coordinator of a cluster whose nodes are started with `gestalt serve`.
 ///
@@ -52,9 +53,26 @@ pub struct CoordinatorArgs {
     /// Silence after which a node counts as lost, the same as the nodes' [default: 1s]
     #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
     lease: Option<Duration>,
+    /// Form a new cluster, and do not ask whether nodes serve one already
+    #[arg(long, env = "GESTALT_NEW_CLUSTER")]
+    new_cluster: bool,
+    /// Go on with the nodes that answer within two leases, even if most of the cluster's do not. What only the others know is
+    /// lost, acknowledged writes included: only if they are gone for good
+    #[arg(long, env = "GESTALT_WITHOUT_QUORUM", conflicts_with = "new_cluster")]
+    without_quorum: bool,
     /// Ends with the process that has this id
     #[arg(long, hide = true)]
     parent_pid: Option<i32>,
+}
+
+impl CoordinatorArgs {
+    fn start(&self) -> CoordinatorStart {
+        match (self.new_cluster, self.without_quorum) {
+            (true, _) => CoordinatorStart::NewCluster,
+            (false, true) => CoordinatorStart::WithoutQuorum,
+            (false, false) => CoordinatorStart::Gather,
+        }
+    }
 }
 
 /// Runs until it is told to stop.
@@ -92,8 +110,9 @@ fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         shards: args.workers,
         groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
         timing: timing(lease),
+        records: RecordKeeping::Kept,
     };
-    Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster })
+    Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster, start: args.start() })
 }
 
 /// A running coordinator.
@@ -117,7 +136,9 @@ impl Coordinator {
                 shards: plan.workers,
                 groups: plan.groups,
                 timing: timing(plan.lease),
+                records: RecordKeeping::Kept,
             },
+            start: CoordinatorStart::NewCluster,
         };
         let server = CoordinatorServer::start(config).map_err(Exit::usage)?;
         Ok(Self { server })

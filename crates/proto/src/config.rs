@@ -72,7 +72,7 @@ const REJOIN_LEASES: u64 = 60;
 pub struct Limits {
     /// Bytes of deltas in one Frame, unless a single record is larger.
     pub frame_bytes: usize,
-    /// Records in one Frame.
+    /// RecordKeeping in one Frame.
     pub frame_records: usize,
     /// Bytes of uncommitted records of one primary; beyond it requests wait.
     pub log_bytes: usize,

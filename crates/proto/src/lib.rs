@@ -18,7 +18,9 @@ mod roles;
 mod size;
 
 pub use config::{Limits, Now, Timing};
-pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, Records, ResumeError};
+pub use coordinator::{
+    Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
+};
 pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Read, Submitted, Token};

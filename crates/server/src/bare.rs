@@ -75,7 +75,8 @@ impl Bare {
     /// What it tells the coordinator first.
     #[must_use]
     pub fn registration(&self) -> Registration {
-        self.worker.shared.registration()
+        let (info, expect) = (self.worker.shared.info(), self.worker.shared.expectations());
+        Registration { info, expect, holds: None }
     }
 
     /// The next message for the coordinator.

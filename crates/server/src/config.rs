@@ -130,6 +130,20 @@ pub struct CoordinatorServerConfig {
     pub http: Option<SocketAddr>,
     /// The cluster to form.
     pub cluster: proto::CoordinatorConfig,
+    /// What it begins with.
+    pub start: CoordinatorStart,
+}
+
+/// What an embedded coordinator begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoordinatorStart {
+    /// A new cluster, whatever nodes may know of another one.
+    NewCluster,
+    /// The cluster whose records its nodes keep, as soon as all of them have answered, or most of them; a new one if nobody
+    /// keeps any.
+    Gather,
+    /// The same, however few have answered.
+    WithoutQuorum,
 }
 
 /// A free port of this machine alone.

@@ -3,13 +3,12 @@
 //! A heartbeat says that *all* workers run: while one has been silent for a lease, none is sent, and the coordinator
 //! does what it does for a dead node.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cluster::{ClusterMap, Epoch, HostId};
-use proto::{Entrance, Patience};
+use cluster::ClusterMap;
+use proto::{End, Entrance, Verdict};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -25,21 +24,24 @@ use crate::{NodeExit, net};
 
 /// Stays connected, for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
-    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::default());
+    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations()));
     let mut place = shared.coordinator_at.subscribe();
+    let mut foreign = None;
     loop {
         let Ok(Some(authority)) = place.wait_for(Option::is_some).await.map(|at| at.clone()) else { return };
         place.mark_unchanged();
         match connect(&shared, &authority, &mut entrance).await {
             Ok(mut session) => {
-                pause = REDIAL_MIN;
                 tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
                 let error = tokio::select! {
                     Err(error) = session.run(&mut outgoing) => error,
                     _ = place.changed() => StreamError::Moved,
                 };
                 give_up_on_another_version(&shared, &error);
-                tracing::info!(node = %shared.host.node, %error, "coordinator connection lost");
+                if !matches!(error, StreamError::Foreign(_)) {
+                    pause = REDIAL_MIN;
+                }
+                report(&shared, &error, &mut foreign);
             }
             Err(error) => tracing::debug!(%error, "coordinator not reached"),
         }
@@ -49,6 +51,18 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
         // At once if there is another one.
         let _ = timeout(pause, place.changed()).await;
         pause = (pause * 2).min(REDIAL_MAX);
+    }
+}
+
+/// A coordinator that is not for this node is an error that somebody has to look at: said once for each reason.
+fn report(shared: &Shared, error: &StreamError, said: &mut Option<String>) {
+    let node = shared.host.node;
+    let StreamError::Foreign(reason) = error else {
+        return tracing::info!(%node, %error, "coordinator connection lost");
+    };
+    if said.as_ref() != Some(reason) {
+        tracing::error!(%node, reason, "the coordinator at this address is not of this node's cluster: going on without it");
+        *said = Some(reason.clone());
     }
 }
 
@@ -79,7 +93,8 @@ async fn connect<'a>(
         out: FrameBuffer::new(shared.host),
         entrance,
     };
-    session.out.push(&ToCoordinator::Register(shared.registration()));
+    let registration = session.entrance.knock(shared.info());
+    session.out.push(&ToCoordinator::Register(registration));
     session.write().await?;
     Ok(session)
 }
@@ -107,7 +122,7 @@ impl Session<'_> {
             tokio::select! {
                 message = self.reader.next() => {
                     heard = Instant::now();
-                    self.receive(message?)?;
+                    self.receive(message?).await?;
                 }
                 Some(message) = outgoing.recv() => {
                     self.out.push(&message);
@@ -133,7 +148,8 @@ impl Session<'_> {
             return Ok(());
         }
         if self.entrance.asks_again() {
-            self.out.push(&ToCoordinator::Register(self.shared.registration()));
+            let registration = self.entrance.registration(self.shared.info());
+            self.out.push(&ToCoordinator::Register(registration));
             return self.write().await;
         }
         let (host, map, load) = (self.shared.host, self.shared.map_version(), self.shared.load());
@@ -148,28 +164,31 @@ impl Session<'_> {
         Ok(written.map_err(|_| StreamError::Stalled)??)
     }
 
-    fn receive(&mut self, message: Message) -> Result<(), StreamError> {
+    async fn receive(&mut self, message: Message) -> Result<(), StreamError> {
         let Message::FromCoordinator(message) = message else { return Err(StreamError::Unexpected) };
-        self.shared.coordinator_connected.store(true, Ordering::Relaxed);
+        let shared = Arc::clone(&self.shared);
+        let verdict = self.entrance.receive(shared.clock.time(), message);
+        shared.coordinator_connected.store(presides(&verdict), Ordering::Relaxed);
+        match verdict {
+            Verdict::Deliver(message) => return self.deliver(message),
+            Verdict::Answer(answer) => {
+                self.out.push(&answer);
+                return self.write().await;
+            }
+            Verdict::Alive(waited) => self.enter(waited),
+            Verdict::WaitForPlace(most_us) => self.wait_for_place(most_us),
+            Verdict::Waits | Verdict::Nothing => (),
+            Verdict::Foreign(reason) => return Err(StreamError::Foreign(reason)),
+            Verdict::End(End::Refused(text)) => shared.end(NodeExit::Refused(text)),
+            Verdict::End(End::WrongCluster(text)) => shared.end(NodeExit::WrongCluster(text)),
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, message: FromCoordinator) -> Result<(), StreamError> {
         match &message {
-            FromCoordinator::Alive => {
-                self.enter();
-                return Ok(());
-            }
-            FromCoordinator::Occupied { by, peer, lease_us, epoch } => {
-                self.wait_for_place((*by, *peer), *lease_us, *epoch);
-                return Ok(());
-            }
-            FromCoordinator::Refused(text) => {
-                self.shared.end(NodeExit::Refused(text.clone()));
-                return Ok(());
-            }
             FromCoordinator::Map(map) => {
-                if let Err(text) = expected(&self.shared, map) {
-                    self.shared.end(NodeExit::WrongCluster(text));
-                    return Ok(());
-                }
-                self.enter();
+                self.enter(self.shared.waits_for_place.load(Ordering::Relaxed));
                 adopt_map(&self.shared, map);
             }
             FromCoordinator::View(view) => adopt_view(&self.shared, view),
@@ -177,38 +196,26 @@ impl Session<'_> {
                 self.shared.desk.answer(*id, reply.clone());
                 return Ok(());
             }
-            FromCoordinator::Fence { .. }
-            | FromCoordinator::Settle { .. }
-            | FromCoordinator::HandOver { .. } => (),
+            _ => (),
         }
         self.hand_over(&message)
     }
 
-    fn enter(&mut self) {
-        if self.entrance.admitted() {
+    fn enter(&mut self, waited: bool) {
+        if waited {
             self.shared.waits_for_place.store(false, Ordering::Relaxed);
             tracing::info!(node = %self.shared.host.node, "its place is free: registered");
         }
     }
 
-    /// Process `by` has the id of this one: waits, and ends if that one lives.
-    fn wait_for_place(&mut self, (by, peer): (HostId, SocketAddr), lease_us: u64, epoch: Epoch) {
-        let taken = format!("{} is already here as another process ({by}, at {peer})", by.node);
-        if self.shared.map().is_some() {
-            return self.shared.end(NodeExit::Refused(format!("{taken}, which has taken its place")));
-        }
-        match self.entrance.occupied(self.shared.clock.time(), lease_us, epoch) {
-            Patience::Begins(most_us) => {
-                self.shared.waits_for_place.store(true, Ordering::Relaxed);
-                let [lease, most] = [lease_us, most_us].map(Duration::from_micros);
-                tracing::warn!("{taken}: waiting until its lease of {lease:?} has run out, {most:?} at most");
-            }
-            Patience::Lasts => (),
-            Patience::Ends => {
-                let remedy = "stop it first, or give this one another --node";
-                self.shared.end(NodeExit::Refused(format!("{taken}, and that one lives: {remedy}")));
-            }
-        }
+    /// Another process has the id of this one.
+    fn wait_for_place(&mut self, most_us: u64) {
+        self.shared.waits_for_place.store(true, Ordering::Relaxed);
+        let most = Duration::from_micros(most_us);
+        let node = self.shared.host.node;
+        tracing::warn!(
+            "{node} is already here as another process: waiting until its lease has run out, {most:?} at most"
+        );
     }
 
     /// To every worker.
@@ -220,28 +227,9 @@ impl Session<'_> {
     }
 }
 
-/// Whether `map` is of the cluster that this node is meant for.
-fn expected(shared: &Shared, map: &ClusterMap) -> Result<(), String> {
-    let config = &shared.config;
-    let known = shared.map().map(|known| known.cluster);
-    match known.or(config.cluster) {
-        Some(wanted) if wanted != map.cluster => {
-            return Err(format!("this node is meant for {wanted}, the coordinator has {}", map.cluster));
-        }
-        _ => (),
-    }
-    match config.profile {
-        Some(wanted) if wanted != map.profile => {
-            Err(format!("this node is meant for profile {wanted}, the cluster has {}", map.profile))
-        }
-        _ if map.shards != config.workers => {
-            let (mine, theirs) = (config.workers, map.shards);
-            Err(format!(
-                "this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}"
-            ))
-        }
-        _ => Ok(()),
-    }
+/// Whether a coordinator that says this is one of this node's cluster, at work.
+fn presides(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Deliver(_) | Verdict::Alive(_) | Verdict::Answer(ToCoordinator::Kept { .. }))
 }
 
 fn adopt_map(shared: &Shared, map: &ClusterMap) {

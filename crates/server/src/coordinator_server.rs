@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad};
-use proto::Coordinator;
+use proto::{Coordinator, CoordinatorConfig, Gathered};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::limits::ACCEPT_PAUSE;
 use crate::presiding::{Presiding, Records};
-use crate::{CoordinatorAddress, CoordinatorServerConfig, StartError, http, net, worker};
+use crate::{CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, StartError, http, net, worker};
 
 /// What a coordinator says of itself and of its cluster.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,8 @@ pub struct CoordinatorStatus {
     pub expected: u16,
     /// What the nodes said of themselves last.
     pub loads: BTreeMap<NodeId, NodeLoad>,
+    /// What it waits for, if it started with nothing and does not know yet where to go on.
+    pub gathered: Option<Gathered>,
 }
 
 /// The embedded coordinator.
@@ -138,7 +140,7 @@ fn serve(
     config: CoordinatorServerConfig,
     nodes: StdListener,
     http: Option<StdListener>,
-    (orders, inbox): (mpsc::UnboundedSender<Command>, mpsc::UnboundedReceiver<Command>),
+    (orders, mut inbox): (mpsc::UnboundedSender<Command>, mpsc::UnboundedReceiver<Command>),
     status: watch::Sender<CoordinatorStatus>,
 ) {
     let runtime = match worker::runtime() {
@@ -147,24 +149,61 @@ fn serve(
     };
     runtime.block_on(async move {
         let published = status.subscribe();
-        let (timing, clock) = (config.cluster.timing, Clock::start());
-        let presiding =
-            Presiding::new(Coordinator::new(config.cluster), timing, clock, Records::Kept, status);
-        tokio::task::spawn_local(accept(Rc::clone(&presiding), nodes));
-        tokio::task::spawn_local(Rc::clone(&presiding).tick());
+        let clock = Clock::start();
+        let listener = match TcpListener::from_std(nodes) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(%error, "the coordinator cannot listen"),
+        };
         if let Some(http) = http {
             tokio::task::spawn(http::serve_coordinator(http, published, orders, clock));
         }
-        obey(&presiding, inbox).await;
-        presiding.hang_up();
+        let mut start = config.start;
+        while preside(&config.cluster, start, (&listener, &mut inbox), clock, status.clone()).await
+            == Next::Again
+        {
+            // Whoever has followed it knows more than it does.
+            start = CoordinatorStart::Gather;
+        }
     });
 }
 
-async fn accept(presiding: Rc<Presiding>, listener: StdListener) {
-    let listener = match TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "the coordinator cannot listen"),
+/// What comes after a coordinator.
+#[derive(PartialEq)]
+enum Next {
+    /// It has resigned: another one starts with nothing.
+    Again,
+    Nothing,
+}
+
+async fn preside(
+    config: &CoordinatorConfig,
+    start: CoordinatorStart,
+    (listener, inbox): (&TcpListener, &mut mpsc::UnboundedReceiver<Command>),
+    clock: Clock,
+    status: watch::Sender<CoordinatorStatus>,
+) -> Next {
+    let gather = |all| Coordinator::gather(config.clone(), clock.now(), all);
+    let coordinator = match start {
+        CoordinatorStart::NewCluster => Coordinator::new(config.clone()),
+        CoordinatorStart::Gather => gather(false),
+        CoordinatorStart::WithoutQuorum => gather(true),
     };
+    let presiding = Presiding::new(coordinator, config.timing, clock, Records::Kept, status);
+    tokio::task::spawn_local(Rc::clone(&presiding).tick());
+    let next = tokio::select! {
+        () = accept(&presiding, listener) => Next::Nothing,
+        () = obey(&presiding, inbox) => Next::Nothing,
+        reason = presiding.ended() => {
+            tracing::error!(reason, "presides no more: asking the nodes anew");
+            Next::Again
+        }
+    };
+    presiding.end("told to stop");
+    presiding.hang_up();
+    next
+}
+
+async fn accept(presiding: &Rc<Presiding>, listener: &TcpListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => presiding.take(stream),
@@ -173,19 +212,27 @@ async fn accept(presiding: Rc<Presiding>, listener: StdListener) {
     }
 }
 
-async fn obey(presiding: &Presiding, mut inbox: mpsc::UnboundedReceiver<Command>) {
+async fn obey(presiding: &Rc<Presiding>, inbox: &mut mpsc::UnboundedReceiver<Command>) {
     while let Some(command) = inbox.recv().await {
         match command {
             Command::Exited(node) => {
                 presiding.drive(|coordinator, now| coordinator.exited(now, node));
             }
             Command::Admin(request, asker) => {
-                if let Some(reply) = presiding.administer(&request) {
-                    // Who has gone away can look at the layout.
-                    let _ = asker.send(reply);
-                }
+                tokio::task::spawn_local(administer(Rc::clone(presiding), request, asker));
             }
             Command::Stop => return,
         }
+    }
+}
+
+async fn administer(presiding: Rc<Presiding>, request: AdminRequest, mut asker: oneshot::Sender<AdminReply>) {
+    let reply = tokio::select! {
+        reply = presiding.administer(&request) => reply,
+        // Who has gone away can look at the layout.
+        () = asker.closed() => None,
+    };
+    if let Some(reply) = reply {
+        let _ = asker.send(reply);
     }
 }

@@ -37,6 +37,9 @@ pub(crate) enum StreamError {
     /// Another process coordinates now.
     #[error("another process coordinates now")]
     Moved,
+    /// The coordinator is not of this node's cluster.
+    #[error("the coordinator is not of this node's cluster: {0}")]
+    Foreign(String),
     /// A worker of this node does not take what it is sent.
     #[error("a worker is stuck")]
     StuckWorker,

@@ -9,7 +9,7 @@ use proto::{HostStats, RoleBytes, ScrubFinding};
 use store::{Budget, Category, PAGE_BYTES};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::frame::{Decoder, Encoder};
-use wire::message::{FromCoordinator, Registration, ToCoordinator};
+use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::admin::Desk;
 use crate::clock::Clock;
@@ -234,16 +234,15 @@ impl Shared {
         }
     }
 
-    /// How the coordinator is told of this process.
-    pub(crate) fn registration(&self) -> Registration {
+    /// What this process expects of its cluster.
+    pub(crate) fn expectations(&self) -> Expectations {
         let config = &self.config;
-        let expect = Expectations {
-            cluster: config.cluster.or(self.map().map(|map| map.cluster)),
+        Expectations {
+            cluster: config.cluster,
             profile: config.profile,
             shards: config.workers,
             entry: config.entry,
-        };
-        Registration { info: self.info(), expect }
+        }
     }
 
     /// What the coordinator is told with every heartbeat.

@@ -27,6 +27,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
+        Bug::ToldBeforeKept => (Focus::Forgetting, 100),
+        Bug::ResumedWithoutQuorum => (Focus::Forgetting, 300),
         Bug::ReleaseBeforeApplied => (Focus::Releases, 100),
         _ => (Focus::Anything, 150),
     }

@@ -7,7 +7,7 @@ use cluster::{
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
-use super::{Coordinator, CoordinatorAction, CoordinatorConfig, Records};
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
 use crate::{Now, Timing};
 
 const NOW: Now = Now { time: Time(1_000_000), unix: UnixSeconds(1) };
@@ -46,7 +46,7 @@ fn waiting(nodes: u16) -> Coordinator {
         shards: 1,
         groups: u32::from(nodes),
         timing: Timing::default(),
-        records: Records::Stored,
+        records: RecordKeeping::Stored,
     })
 }
 

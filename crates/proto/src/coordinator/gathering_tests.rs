@@ -1,1 +1,264 @@
+//! A coordinator that starts with nothing, and what its nodes know.
 
+use std::collections::BTreeMap;
+
+use cluster::{
+    ClusterId, Entry, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
+    RoleIndex, Time, UnixSeconds,
+};
+use wire::message::{FromCoordinator, ToCoordinator};
+
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
+use crate::{Entrance, Now, Timing, Verdict};
+
+const LEASE_US: u64 = 1_000_000;
+const TICK_US: u64 = LEASE_US / 20;
+
+fn config() -> CoordinatorConfig {
+    CoordinatorConfig {
+        cluster: ClusterId(7),
+        profile: Profile::rs(3, 2).unwrap(),
+        nodes: 5,
+        shards: 1,
+        groups: 1,
+        timing: Timing::from_lease(LEASE_US),
+        records: RecordKeeping::Kept,
+    }
+}
+
+fn host(node: u16) -> HostId {
+    HostId { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+fn info(host: HostId) -> NodeInfo {
+    let nowhere = "127.0.0.1:1".parse().unwrap();
+    let (peer, memcached, http) = (nowhere, nowhere, nowhere);
+    NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true }
+}
+
+/// Processes at their doors, of which some reach the coordinator.
+struct Story {
+    coordinator: Coordinator,
+    now: u64,
+    nodes: BTreeMap<HostId, Entrance>,
+    reached: Vec<HostId>,
+    /// What came out of the doors for the workers.
+    delivered: Vec<(HostId, FromCoordinator)>,
+}
+
+impl Story {
+    fn new(coordinator: Coordinator, now: u64) -> Self {
+        Self { coordinator, now, nodes: BTreeMap::new(), reached: Vec::new(), delivered: Vec::new() }
+    }
+
+    /// A cluster of five that has formed.
+    fn formed() -> Self {
+        let mut story = Self::new(Coordinator::new(config()), 0);
+        (0..5).for_each(|node| story.start(host(node), Entry::Founder));
+        story.run(LEASE_US);
+        assert!(story.coordinator.map().is_some());
+        story
+    }
+
+    fn now(&self) -> Now {
+        Now { time: Time(self.now), unix: UnixSeconds(1) }
+    }
+
+    /// A process comes for the first time.
+    fn start(&mut self, host: HostId, entry: Entry) {
+        let expect = Expectations { entry, ..Expectations::default() };
+        self.nodes.insert(host, Entrance::new(expect));
+        self.reach(host);
+    }
+
+    /// From now on `host` reaches the coordinator.
+    fn reach(&mut self, host: HostId) {
+        let Some(entrance) = self.nodes.get_mut(&host) else { return };
+        let registration = ToCoordinator::Register(entrance.knock(info(host)));
+        self.reached.retain(|known| *known != host);
+        self.reached.push(host);
+        self.tell(host, registration);
+    }
+
+    fn tell(&mut self, host: HostId, message: ToCoordinator) {
+        let now = self.now();
+        self.coordinator.handle(now, host, message);
+        self.carry();
+    }
+
+    /// Carries all that the coordinator says, and the answers of the doors.
+    fn carry(&mut self) {
+        while let Some(action) = self.coordinator.poll_action() {
+            let CoordinatorAction::Send { to, message } = action else { continue };
+            if !self.reached.contains(&to) {
+                continue;
+            }
+            let (now, Some(entrance)) = (self.now(), self.nodes.get_mut(&to)) else { continue };
+            match entrance.receive(now.time, message) {
+                Verdict::Answer(answer) => self.coordinator.handle(now, to, answer),
+                Verdict::Deliver(message) => self.delivered.push((to, message)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets time pass, in which those who reach the coordinator are heard.
+    fn run(&mut self, us: u64) {
+        let end = self.now + us;
+        while self.now < end {
+            self.now += TICK_US;
+            for host in self.reached.clone() {
+                let load = NodeLoad::default();
+                self.tell(host, ToCoordinator::Heartbeat { host, map: u64::MAX, load });
+            }
+            let now = self.now();
+            self.coordinator.tick(now);
+            self.carry();
+        }
+    }
+
+    /// The coordinator ends, and another one starts with nothing; nobody has reached it yet.
+    fn restart(&mut self) {
+        self.reached.clear();
+        self.coordinator = Coordinator::gather(config(), self.now(), false);
+    }
+
+    /// The view of the only group, as the coordinator knows it.
+    fn view(&self) -> &cluster::GroupView {
+        &self.coordinator.map().expect("it has gone on").groups[0]
+    }
+
+    fn has_gone_on(&self) -> bool {
+        self.coordinator.map().is_some()
+    }
+
+    /// The primary of role 0 complains of parity `row`, and the coordinator removes it.
+    fn remove_parity(&mut self, row: u8) {
+        let view = self.view().clone();
+        let (primary, term) = (view.data[0].primary.unwrap(), view.data[0].term);
+        let role = RoleIndex(row);
+        let silent = [(role, view.parity_host(role).unwrap())].into_iter().collect();
+        let MemberId { group, role } = MemberId { group: view.group, role: RoleIndex(0) };
+        self.tell(primary, ToCoordinator::Stalled { group, role, term, view: view.version, silent });
+    }
+
+    fn told_of(&self, host: HostId) -> u64 {
+        let views = self.delivered.iter().filter(|(to, _)| *to == host);
+        let versions = views.filter_map(|(_, message)| match message {
+            FromCoordinator::View(view) => Some(view.version.0),
+            FromCoordinator::Map(map) => Some(map.groups[0].version.0),
+            _ => None,
+        });
+        versions.max().unwrap_or(0)
+    }
+}
+
+#[test]
+fn a_restarted_coordinator_goes_on_at_once_when_all_have_answered() {
+    let mut story = Story::formed();
+    let before = story.coordinator.map().unwrap().clone();
+    story.restart();
+    (0..4).for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    assert!(!story.has_gone_on(), "the fifth may know more");
+    assert_eq!(story.coordinator.gathered().unwrap().missing, [NodeId(4)]);
+    story.reach(host(4));
+    assert!(story.has_gone_on());
+    let map = story.coordinator.map().unwrap();
+    assert_eq!((map.cluster, &map.groups), (before.cluster, &before.groups));
+    assert_eq!(story.coordinator.epoch().0, 2);
+}
+
+#[test]
+fn most_are_enough_after_two_leases_and_fewer_never_are() {
+    let mut story = Story::formed();
+    story.restart();
+    [0, 1].into_iter().for_each(|node| story.reach(host(node)));
+    story.run(20 * LEASE_US);
+    assert!(!story.has_gone_on());
+    story.reach(host(2));
+    assert!(story.has_gone_on(), "it has been waiting for long enough");
+}
+
+#[test]
+fn what_the_former_coordinator_told_nobody_alive_is_not_needed() {
+    let mut story = Story::formed();
+    // Parity 3 is slow: it reaches nobody any more.
+    let slow = story.view().parity_host(RoleIndex(3)).unwrap();
+    story.reached.retain(|host| *host != slow);
+    story.remove_parity(3);
+    let (view, primary) = (story.view().clone(), story.view().data[0].primary.unwrap());
+    assert_eq!(story.told_of(primary), view.version.0, "the primary commits without parity 3 from now on");
+    // The coordinator and the primary die. The slow parity comes first, and says what it knows.
+    story.nodes.remove(&primary);
+    story.restart();
+    let others: Vec<HostId> = story.nodes.keys().copied().filter(|host| *host != slow).collect();
+    story.reach(slow);
+    others.into_iter().for_each(|host| story.reach(host));
+    story.run(3 * LEASE_US);
+    assert_eq!(story.view().parity_host(RoleIndex(3)), None, "nobody recovers from it");
+}
+
+#[test]
+fn a_view_that_a_living_node_does_not_keep_is_not_in_force() {
+    let mut story = Story::formed();
+    let version = story.view().version.0;
+    // Node 1 has neither to do with it nor answers.
+    let primary = story.view().data[0].primary.unwrap();
+    let witness = (0..5)
+        .map(host)
+        .find(|host| *host != primary && story.view().parity_host(RoleIndex(3)) != Some(*host));
+    let witness = witness.unwrap();
+    story.reached.retain(|host| *host != witness);
+    story.remove_parity(3);
+    assert_eq!(story.told_of(primary), version, "the primary waits");
+    story.reach(witness);
+    assert!(story.told_of(primary) > version);
+}
+
+#[test]
+fn a_cluster_forms_only_over_nodes_that_keep_nothing() {
+    let mut story = Story::new(Coordinator::gather(config(), Now::default(), false), 0);
+    (0..5).for_each(|node| story.start(host(node), Entry::Founder));
+    assert!(!story.has_gone_on(), "others may be on their way");
+    story.run(2 * LEASE_US);
+    assert!(story.has_gone_on());
+
+    let serving = Story::formed();
+    let mut story = Story::new(Coordinator::gather(config(), Now::default(), false), 0);
+    story.nodes = serving.nodes;
+    story.reach(host(0));
+    (10..15).for_each(|node| story.start(host(node), Entry::Founder));
+    story.run(20 * LEASE_US);
+    assert!(!story.has_gone_on(), "one of five has answered");
+}
+
+#[test]
+fn a_node_that_promised_a_later_coordinator_is_not_taken_from_it() {
+    let mut story = Story::formed();
+    let second = Coordinator::gather(config(), story.now(), false);
+    let mut first = std::mem::replace(&mut story.coordinator, second);
+    story.reached.clear();
+    (0..5).for_each(|node| story.reach(host(node)));
+    assert_eq!(story.coordinator.epoch().0, 2);
+    // The first one lives after all, and node 0 comes back to it.
+    let registration = story.nodes.get_mut(&host(0)).unwrap().knock(info(host(0)));
+    first.handle(story.now(), host(0), ToCoordinator::Register(registration));
+    assert!(first.has_resigned());
+}
+
+#[test]
+fn two_restarts_in_a_row_lose_nothing() {
+    let mut story = Story::formed();
+    story.remove_parity(4);
+    let view = story.view().clone();
+    story.restart();
+    // The second one ends before it has heard enough.
+    [0, 1, 2].into_iter().for_each(|node| story.reach(host(node)));
+    story.restart();
+    (0..5).for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US / 4);
+    assert!(story.view().version >= view.version);
+    assert_eq!(story.view().parity_host(RoleIndex(4)), None);
+    assert_eq!(story.coordinator.epoch().0, 3);
+}

@@ -8,7 +8,7 @@ use wire::message::{FromCoordinator, Refused, Registration};
 use wire::record::KnownNode;
 
 use super::recovery::Former;
-use super::{Coordinator, Records, decide};
+use super::{Coordinator, RecordKeeping, decide};
 use crate::Now;
 
 /// After how many leases of silence a host is given up whose loss means the loss of data.
@@ -139,7 +139,7 @@ impl Coordinator {
     /// Whether a process has promised a later coordinator to keep its records, and not this one's.
     fn is_followed(&self, registration: &Registration) -> bool {
         let promised = registration.holds.map_or(Epoch(0), |holds| holds.promised);
-        self.config.records == Records::Kept && promised > self.epoch
+        self.config.records == RecordKeeping::Kept && promised > self.epoch
     }
 
     fn map_names(&self, host: HostId) -> bool {

@@ -63,12 +63,12 @@ pub struct CoordinatorConfig {
     /// Time-outs, the same as the nodes'.
     pub timing: Timing,
     /// Where its records are.
-    pub records: Records,
+    pub records: RecordKeeping,
 }
 
 /// Where a coordinator's records outlive it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Records {
+pub enum RecordKeeping {
     /// In a store that the driver writes to: it says when a [`CoordinatorAction::Record`] is written by going on.
     #[default]
     Stored,
@@ -79,9 +79,9 @@ pub enum Records {
 /// What the driver has to do, in this order.
 ///
 /// Whatever comes after a `Record` may be done only when that record is known to be written, the answer of
-/// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. Records are written in order; one
+/// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. RecordKeeping are written in order; one
 /// that cannot be written ends this coordinator, and nothing that comes after it may be done. Where the nodes keep them
-/// ([`Records::Kept`]) the driver passes over them.
+/// ([`RecordKeeping::Kept`]) the driver passes over them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CoordinatorAction {
     /// Send to a node; drop it if it is not connected.
@@ -241,7 +241,7 @@ impl Coordinator {
 
     /// The next thing to do, in order.
     pub fn poll_action(&mut self) -> Option<CoordinatorAction> {
-        if self.config.records == Records::Stored {
+        if self.config.records == RecordKeeping::Stored {
             return self.actions.pop_front();
         }
         self.keep_records();

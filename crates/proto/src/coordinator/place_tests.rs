@@ -10,7 +10,7 @@ use cluster::{
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
-use super::{Coordinator, CoordinatorAction, CoordinatorConfig, Records};
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
 use crate::{Now, Timing};
 
 const LEASE_US: u64 = 1_000_000;
@@ -32,7 +32,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
-        records: Records::Stored,
+        records: RecordKeeping::Stored,
     }
 }
 

@@ -6,7 +6,7 @@ use wire::record::{MapHead, Record, ViewRecord};
 
 use super::membership::NodeState;
 use super::succession::hosts_of;
-use super::{Coordinator, CoordinatorAction, Processes, Records};
+use super::{Coordinator, CoordinatorAction, Processes, RecordKeeping};
 
 impl Coordinator {
     pub(super) fn record(&mut self, record: Record) {
@@ -52,7 +52,7 @@ impl Coordinator {
 
     /// Whom a view removes, it may remove for being slow.
     pub(super) fn spare_removed(&mut self, before: &GroupView, view: &GroupView) {
-        if self.config.records == Records::Kept {
+        if self.config.records == RecordKeeping::Kept {
             let stays = |host: &HostId| hosts_of(view).any(|other| other == *host);
             let removed = hosts_of(before).filter(|host| !stays(host)).collect();
             self.spared.insert((view.group, view.version), removed);

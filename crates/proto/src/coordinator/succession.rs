@@ -11,7 +11,7 @@ use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::membership::NodeState;
 use super::recovery::Former;
-use super::{Coordinator, CoordinatorConfig, Keeping, Records, decide};
+use super::{Coordinator, CoordinatorConfig, Keeping, RecordKeeping, decide};
 use crate::Now;
 
 /// Why nobody can go on from a set of records. Nothing has been done then.
@@ -104,8 +104,8 @@ impl Coordinator {
         tracing::info!(epoch = %self.epoch, version, "going on from the records");
         // Before anything is commanded under it.
         match self.config.records {
-            Records::Stored => self.record(self.head_record(&map)),
-            Records::Kept => self.record_new_map(&map),
+            RecordKeeping::Stored => self.record(self.head_record(&map)),
+            RecordKeeping::Kept => self.record_new_map(&map),
         }
         self.go_on(now);
         Ok(())

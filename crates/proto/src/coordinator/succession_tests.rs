@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
-use super::{Coordinator, CoordinatorAction, CoordinatorConfig, Records, ResumeError};
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping, ResumeError};
 use crate::{Now, Timing};
 
 const LEASE_US: u64 = 1_000_000;
@@ -29,7 +29,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
-        records: Records::Stored,
+        records: RecordKeeping::Stored,
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Entrance {
     serves: Option<ClusterId>,
     /// Whether the coordinator of this connection has sent a map of that cluster.
     is_admitted: bool,
+    /// The newest coordinator that was heard here.
+    newest: Epoch,
     place: Place,
     keeper: Keeper,
 }
@@ -62,7 +64,7 @@ impl Entrance {
     #[must_use]
     pub fn new(expect: Expectations) -> Self {
         let (place, keeper) = (Place::default(), Keeper::default());
-        Self { expect, serves: None, is_admitted: false, place, keeper }
+        Self { expect, serves: None, is_admitted: false, newest: Epoch(0), place, keeper }
     }
 
     /// A connection to a coordinator stands: what to say first.
@@ -113,11 +115,11 @@ impl Entrance {
             | FromCoordinator::Fence { .. }
             | FromCoordinator::Settle { .. }
             | FromCoordinator::HandOver { .. } => {
-                if self.is_admitted {
-                    Verdict::Deliver(message)
-                } else {
-                    Verdict::Nothing
+                if !self.is_admitted {
+                    return Verdict::Nothing;
                 }
+                self.newest = self.newest.max(message.epoch().unwrap_or_default());
+                Verdict::Deliver(message)
             }
         }
     }
@@ -135,7 +137,7 @@ impl Entrance {
 
     /// Whether the coordinator that speaks is of the cluster that this process serves, and not older than one it has heard.
     fn is_own(&self, cluster: Option<ClusterId>, epoch: Epoch) -> bool {
-        cluster.is_some() && cluster == self.serves && epoch >= self.keeper.promised()
+        cluster.is_some() && cluster == self.serves && epoch >= self.newest.max(self.keeper.promised())
     }
 
     /// Process `by` has the id of this one: it waits, and ends if that one lives.

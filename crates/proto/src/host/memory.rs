@@ -31,7 +31,7 @@ pub struct HostMemory {
     pub table_bytes: u64,
     /// State and last access of each slot.
     pub slot_state_bytes: u64,
-    /// Records: uncommitted ones, those kept for parities that may come back, those that a parity has not applied.
+    /// RecordKeeping: uncommitted ones, those kept for parities that may come back, those that a parity has not applied.
     pub log_bytes: u64,
     /// Sessions of repair and scrub.
     pub repair_bytes: u64,

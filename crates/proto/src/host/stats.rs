@@ -38,13 +38,13 @@ pub struct HostStats {
     pub to_rebuild_bytes: u64,
     /// Parities here that were evicted and came back with what they had.
     pub resumed_parities: u64,
-    /// Records that they took to be in sync again.
+    /// RecordKeeping that they took to be in sync again.
     pub resumed_records: u64,
     /// Bytes of these records.
     pub resumed_bytes: u64,
     /// Bytes that it would have taken more to build them from nothing.
     pub spared_bytes: u64,
-    /// Records that are not yet committed.
+    /// RecordKeeping that are not yet committed.
     pub uncommitted_records: u64,
     /// Requests that wait in primaries.
     pub waiting_requests: u64,

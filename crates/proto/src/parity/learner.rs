@@ -1,7 +1,7 @@
 //! A parity that is being built (group protocol, section 6).
 //!
 //! It starts empty and takes lessons from all primaries at once. A lesson comes in the FIFO of the primary's records: first
-//! the pages run by run, then the index segment by segment, each as it is after the newest committed record. Records that
+//! the pages run by run, then the index segment by segment, each as it is after the newest committed record. RecordKeeping that
 //! the learner applies meanwhile change only what has come; the rest will come as it is then.
 //!
 //! As long as one lesson has not ended, nobody counts on the learner, and it may start again from nothing. When all have ended

@@ -165,7 +165,7 @@ impl Parity {
         self.sender().send(context, from, role, GroupBody::Welcome(welcome));
     }
 
-    /// Records: kept if they follow what is there, applied up to the commit index, acknowledged once.
+    /// RecordKeeping: kept if they follow what is there, applied up to the commit index, acknowledged once.
     pub(crate) fn handle_frame(
         &mut self,
         context: &mut Context<'_>,

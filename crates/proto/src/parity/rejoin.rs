@@ -18,7 +18,7 @@ const ENTRY_BYTES: u64 = 9;
 /// What it took to bring a parity back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rejoined {
-    /// Records that it lacked, or that came meanwhile.
+    /// RecordKeeping that it lacked, or that came meanwhile.
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -176,7 +176,7 @@ impl Primary {
         }
     }
 
-    /// Records not yet committed, oldest first.
+    /// RecordKeeping not yet committed, oldest first.
     pub(crate) fn uncommitted(&self) -> impl Iterator<Item = &wire::message::Record> {
         self.log.records_after(self.committed)
     }

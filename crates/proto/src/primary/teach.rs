@@ -50,7 +50,7 @@ struct Teaching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// The records that a learner lacks which goes on from what it has.
-    Records,
+    RecordKeeping,
     /// The first touched run from this one on.
     Run(u32),
     Segment(usize),
@@ -110,7 +110,7 @@ impl Primary {
         if opening == LearnPart::Gone {
             self.refuse_to_resume(context, (role, from), lesson);
         } else {
-            let next = if opening == LearnPart::Resume { Next::Records } else { Next::Run(0) };
+            let next = if opening == LearnPart::Resume { Next::RecordKeeping } else { Next::Run(0) };
             let peer = ParityPeer::for_learner(role, from, base, now);
             learner.lesson = Some(Teaching::new(lesson, peer, next));
             if opening == LearnPart::Resume {
@@ -176,7 +176,7 @@ impl Primary {
         let sender = self.sender();
         let stream = (&self.log, self.term, self.committed);
         let lessons = self.learners.iter_mut().filter_map(|learner| learner.lesson.as_mut());
-        let lessons = lessons.filter(|teaching| teaching.next != Next::Records);
+        let lessons = lessons.filter(|teaching| teaching.next != Next::RecordKeeping);
         for peer in lessons.filter_map(|teaching| teaching.peer.as_mut()) {
             while peer.sent() < self.log.last() {
                 peer.send_frame(context, sender, stream);
@@ -222,7 +222,7 @@ impl Primary {
         }
     }
 
-    /// Records are progress, too.
+    /// RecordKeeping are progress, too.
     pub(super) fn note_learner_moved(&mut self, now: Time, from: HostId, role: RoleIndex) {
         let known = |learner: &&mut LearnerPeer| (learner.role, learner.host) == (role, from);
         if let Some(learner) = self.learners.iter_mut().find(known) {
@@ -256,7 +256,7 @@ impl Primary {
             Some(teaching) if matches!(teaching.next, Next::Run(_)) => {
                 touched.saturating_sub(teaching.pages.into()) * PAGE_BYTES as u64
             }
-            Some(teaching) if teaching.next == Next::Records => self.log.history().bytes() as u64,
+            Some(teaching) if teaching.next == Next::RecordKeeping => self.log.history().bytes() as u64,
             Some(_) => 0,
             None => touched * PAGE_BYTES as u64,
         };
@@ -304,7 +304,7 @@ impl Primary {
             }
         }
         match teaching.next {
-            Next::Records | Next::Run(_) | Next::Answer => None,
+            Next::RecordKeeping | Next::Run(_) | Next::Answer => None,
             Next::Segment(segment) if segment < INDEX_SEGMENTS => {
                 teaching.next = Next::Segment(segment + 1);
                 let entries = store.replica().encode_segment(segment);

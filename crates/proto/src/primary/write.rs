@@ -1,4 +1,4 @@
-//! Records: how a decision enters the log.
+//! RecordKeeping: how a decision enters the log.
 
 use bytes::Bytes;
 use cluster::{Seq, UnixSeconds};

@@ -14,7 +14,7 @@ use cluster::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Records,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, RecordKeeping,
     Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
@@ -49,7 +49,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(nodes),
             timing: Timing::default(),
-            records: Records::Stored,
+            records: RecordKeeping::Stored,
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut cluster = Self {

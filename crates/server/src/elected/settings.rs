@@ -1,7 +1,7 @@
 //! What a cluster is formed with: recorded by its first leader, and what every node has to agree with.
 
 use cluster::{ClusterId, Profile};
-use proto::{CoordinatorConfig, Timing};
+use proto::{CoordinatorConfig, RecordKeeping, Timing};
 use serde::{Deserialize, Serialize};
 
 use super::config::{ElectedConfig, Founding};
@@ -95,6 +95,7 @@ impl Settings {
             shards: self.workers,
             groups: self.groups,
             timing: Timing::from_lease(self.lease_us),
+            records: RecordKeeping::Stored,
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Presiding {
     held: RefCell<VecDeque<Held>>,
     records: Records,
     status: watch::Sender<CoordinatorStatus>,
+    /// How many records the nodes keep.
+    in_force: watch::Sender<u64>,
     /// Why it is over.
     over: watch::Sender<Option<String>>,
     /// Connections, registered or not.
@@ -43,7 +45,7 @@ pub(crate) struct Presiding {
 
 /// What becomes of records.
 pub(crate) enum Records {
-    /// Nobody follows this coordinator: its memory is the record.
+    /// The nodes keep them: the state machine sees to that.
     Kept,
     /// They are written, by whoever waits here.
     Written {
@@ -85,6 +87,7 @@ impl Presiding {
             held: RefCell::default(),
             records,
             status,
+            in_force: watch::Sender::new(0),
             over: watch::Sender::new(None),
             open: Cell::new(0),
         })
@@ -102,24 +105,26 @@ impl Presiding {
             match action {
                 CoordinatorAction::Send { to, message } => self.hold(Held::Send { to, message }),
                 CoordinatorAction::Record(record) => self.record(record),
-                CoordinatorAction::Resign => self.end("it does not hear most of the nodes that live"),
+                CoordinatorAction::Resign => self.end("it has resigned"),
             }
         }
         self.release();
         self.publish(&coordinator);
+        self.in_force.send_replace(coordinator.kept().1);
         Some(result)
     }
 
-    /// What an operator asks of the embedded coordinator.
-    pub(crate) fn administer(&self, request: &AdminRequest) -> Option<AdminReply> {
-        self.drive(|coordinator, now| coordinator.administer(now, request))
+    /// What an operator asks of the embedded coordinator. Answered when what follows from it is in force.
+    pub(crate) async fn administer(&self, request: &AdminRequest) -> Option<AdminReply> {
+        let reply = self.drive(|coordinator, now| coordinator.administer(now, request))?;
+        let (position, _) = self.coordinator.borrow().kept();
+        let mut in_force = self.in_force.subscribe();
+        in_force.wait_for(|in_force| *in_force >= position).await.ok().map(|_| reply)
     }
 
     /// It decides and says nothing more.
     pub(crate) fn end(&self, reason: &str) {
-        if !matches!(self.records, Records::Kept) {
-            self.over.send_if_modified(|known| known.replace(reason.to_owned()).is_none());
-        }
+        self.over.send_if_modified(|known| known.replace(reason.to_owned()).is_none());
     }
 
     fn is_over(&self) -> bool {
@@ -232,6 +237,7 @@ impl Presiding {
             if map_changed {
                 status.map = coordinator.map().cloned().map(Arc::new);
             }
+            status.gathered = coordinator.gathered();
             let registered: Vec<NodeId> = coordinator.registered().map(|info| info.host.node).collect();
             let connected: Vec<HostId> = self.connections.borrow().keys().copied().collect();
             let changed = map_changed || registered != status.registered || connected != status.connected;

@@ -118,6 +118,6 @@ impl Presiding {
 /// A node of another format cannot read an answer, but any frame says which format this is.
 async fn say_version(writer: &mut OwnedWriteHalf) -> Result<(), StreamError> {
     let mut out = FrameBuffer::new(COORDINATOR);
-    out.push(&FromCoordinator::Refused("the coordinator is of another version".to_owned()));
+    out.push(&FromCoordinator::Waiting);
     Ok(writer.write_all(&out.bytes).await?)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster::{ClusterId, Entry, Expectations, NodeInfo, Profile};
-use proto::CoordinatorConfig;
+use proto::{CoordinatorConfig, RecordKeeping};
 use wire::message::{Registration, ToCoordinator};
 
 use super::*;
@@ -19,6 +19,7 @@ fn presiding(records: Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
         shards: 1,
         groups: 1,
         timing,
+        records: RecordKeeping::Stored,
     };
     let coordinator = Coordinator::new(config);
     let presiding = Presiding::new(coordinator, timing, Clock::start(), records, watch::Sender::default());
@@ -33,7 +34,7 @@ fn register(presiding: &Presiding) -> Option<()> {
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
     let info = NodeInfo { host: HOST, peer, memcached, http, zone: String::new(), alive: true };
     let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
-    let registration = ToCoordinator::Register(Registration { info, expect });
+    let registration = ToCoordinator::Register(Registration { info, expect, holds: None });
     presiding.drive(|coordinator, now| coordinator.handle(now, HOST, registration))
 }
 

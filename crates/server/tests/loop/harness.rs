@@ -5,9 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use cluster::{ClusterId, NodeId, Profile};
-use proto::{CoordinatorConfig, Timing};
+use proto::{CoordinatorConfig, RecordKeeping, Timing};
 use server::{
-    CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, Node, NodeConfig, NodeHandle, NodeStatus,
+    CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart, Node, NodeConfig,
+    NodeHandle, NodeStatus,
 };
 
 /// How long anything may take before a test gives up.
@@ -77,8 +78,10 @@ pub fn coordinator(plan: &Plan) -> CoordinatorHandle {
         shards: plan.workers,
         groups: plan.groups,
         timing: plan.timing,
+        records: RecordKeeping::Kept,
     };
-    CoordinatorServer::start(CoordinatorServerConfig { listen: any, http: Some(any), cluster })
+    let start = CoordinatorStart::NewCluster;
+    CoordinatorServer::start(CoordinatorServerConfig { listen: any, http: Some(any), cluster, start })
         .expect("a free port")
 }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use cluster::{ClusterId, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
 use proto::{
-    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, Records, ResumeError,
-    Token,
+    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, RecordKeeping,
+    ResumeError, Token,
 };
 use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
@@ -119,7 +119,7 @@ pub(crate) struct CoordinatorProcess {
     pub tick_at: u64,
     /// What is to be done once the records before it are written.
     pub waiting: VecDeque<CoordinatorAction>,
-    /// Records that are being written.
+    /// RecordKeeping that are being written.
     pub writing: Vec<Record>,
     /// Whether it waits to hear that they are.
     pub awaits_store: bool,
@@ -211,7 +211,7 @@ impl CoordinatorProcess {
     }
 
     fn config(options: &Options) -> CoordinatorConfig {
-        let records = if options.succession.is_some() { Records::Stored } else { Records::Kept };
+        let records = if options.succession.is_some() { RecordKeeping::Stored } else { RecordKeeping::Kept };
         CoordinatorConfig {
             cluster: CLUSTER,
             profile: options.profile(),

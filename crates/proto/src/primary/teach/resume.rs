@@ -26,7 +26,7 @@ impl Primary {
         let sender = self.sender();
         let stream = (&self.log, self.term, self.committed);
         let LearnerPeer { role, host, moved, lesson, .. } = &mut self.learners[at];
-        let Some(teaching) = lesson.as_mut().filter(|teaching| teaching.next == Next::Records) else {
+        let Some(teaching) = lesson.as_mut().filter(|teaching| teaching.next == Next::RecordKeeping) else {
             return;
         };
         let Some(peer) = teaching.peer.as_mut() else { return };

@@ -4,7 +4,7 @@
 use cluster::{
     ClusterId, ClusterMap, GroupId, KeyHash, MemberId, NodeId, Profile, RoleIndex, Time, UnixSeconds,
 };
-use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Now, Timing};
+use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Now, RecordKeeping, Timing};
 use server::{Bare, CoordinatorAddress, NodeConfig};
 use wire::message::ToCoordinator;
 
@@ -44,6 +44,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(NODES),
             timing,
+            records: RecordKeeping::Stored,
         });
         let now = Now { time: Time(1_000_000_000), unix: UnixSeconds(1_000_000) };
         let nodes = (0..NODES).map(node).collect();

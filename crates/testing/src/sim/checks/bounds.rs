@@ -6,7 +6,7 @@ use super::super::world::World;
 
 /// By how much an index may overdraw a budget: committed records must never fail to apply.
 const OVERDRAFT_BYTES: u64 = 1 << 20;
-/// Records beyond the bound that a primary may write by itself: what one request makes it reclaim.
+/// RecordKeeping beyond the bound that a primary may write by itself: what one request makes it reclaim.
 const OWN_RECORDS: usize = 1024;
 
 impl World {
