@@ -128,8 +128,14 @@ fn sim() -> Result<(), String> {
 }
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
-const SIM_SEEDS: [(&str, u64); 5] =
-    [("anything", 250), ("moves", 80), ("returns", 60), ("succession", 60), ("releases", 60)];
+const SIM_SEEDS: [(&str, u64); 6] = [
+    ("anything", 250),
+    ("moves", 80),
+    ("returns", 60),
+    ("succession", 60),
+    ("forgetting", 80),
+    ("releases", 60),
+];
 
 /// A number that changes with every commit and is the same for everyone who has it.
 fn commit_seed() -> u32 {

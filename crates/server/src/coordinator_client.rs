@@ -32,7 +32,9 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
         place.mark_unchanged();
         match connect(&shared, &authority, &mut entrance).await {
             Ok(mut session) => {
-                tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
+                if foreign.is_none() {
+                    tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
+                }
                 let error = tokio::select! {
                     Err(error) = session.run(&mut outgoing) => error,
                     _ = place.changed() => StreamError::Moved,
@@ -58,6 +60,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
 fn report(shared: &Shared, error: &StreamError, said: &mut Option<String>) {
     let node = shared.host.node;
     let StreamError::Foreign(reason) = error else {
+        *said = None;
         return tracing::info!(%node, %error, "coordinator connection lost");
     };
     if said.as_ref() != Some(reason) {

@@ -19,7 +19,10 @@ Examples:
 
 Then:
   printf 'set k 0 0 5\\r\\nhello\\r\\n' | nc -N 127.0.0.1 11211
-  gestalt status";
+  gestalt status
+
+The nodes end with this process, however it ends. For a cluster that outlives its coordinator use `gestalt coordinator` and
+`gestalt serve`.";
 
 /// A whole cluster on this machine: one process per node, and the coordinator in this one.
 ///

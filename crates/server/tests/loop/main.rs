@@ -5,6 +5,7 @@
 
 mod basics;
 mod cluster_life;
+mod coordinator_restarts;
 mod deadlines;
 mod harness;
 mod limits;

@@ -185,7 +185,11 @@ impl Cluster {
 
     /// Whether there is somebody who coordinates, as far as one can see.
     pub fn is_coordinated(&self) -> bool {
-        self.options.coordinator == Coordinator::Embedded || self.leader().is_some()
+        match self.options.coordinator {
+            // One that has just started knows nothing until enough nodes have answered.
+            Coordinator::Embedded => self.page(COORDINATOR, "/map").is_some(),
+            Coordinator::Etcd => self.leader().is_some(),
+        }
     }
 
     /// The node that presides.
@@ -236,7 +240,7 @@ impl Cluster {
                 nodes.iter().for_each(|node| self.nodes[usize::from(*node)].reap());
             }
             Fault::Squeeze(node) => self.squeeze(*node)?,
-            Fault::KillEtcd => {
+            Fault::KillEtcd | Fault::KillCoordinator => {
                 self.coordination.process().kill();
                 self.coordination.process().reap();
             }
@@ -269,7 +273,7 @@ impl Cluster {
             }
             Fault::Pause(nodes) => self.signal(nodes, Signal::SIGCONT),
             Fault::Squeeze(node) => self.release(*node)?,
-            Fault::KillEtcd => self.coordination.start_again(&self.network)?,
+            Fault::KillEtcd | Fault::KillCoordinator => self.coordination.start_again(&self.network)?,
             Fault::PauseCoordinator | Fault::PauseEtcd => {
                 self.coordination.process().signal(Signal::SIGCONT);
             }

@@ -35,6 +35,8 @@ pub enum Fault {
     PauseCoordinator,
     /// The coordinator and the nodes do not hear each other.
     CutCoordinator,
+    /// The coordinator's process is killed, and started again at the end: it knows nothing, and asks the nodes.
+    KillCoordinator,
     /// Clients write until memory is full, and remove it all at the end.
     Fill,
     /// The system gives the node's process little more memory than it has, and clients write: it is killed when it needs more.
@@ -94,7 +96,7 @@ pub enum Cost {
 
 impl Fault {
     /// All kinds.
-    pub const KINDS: [&'static str; 25] = [
+    pub const KINDS: [&'static str; 26] = [
         "kill",
         "kill several",
         "pause",
@@ -110,6 +112,7 @@ impl Fault {
         "corruption",
         "pause coordinator",
         "cut coordinator",
+        "kill coordinator",
         "fill memory",
         "squeeze",
         "kill leader",
@@ -134,7 +137,7 @@ impl Fault {
             | Self::Corrupt(node, _)
             | Self::Squeeze(node) => vec![*node],
             Self::OneWay { from, to } => vec![*from, *to],
-            Self::PauseCoordinator | Self::CutCoordinator | Self::Fill => Vec::new(),
+            Self::PauseCoordinator | Self::CutCoordinator | Self::KillCoordinator | Self::Fill => Vec::new(),
             Self::Leader(_) | Self::KillEtcd | Self::PauseEtcd | Self::CutEtcd => Vec::new(),
         }
     }
@@ -172,7 +175,7 @@ impl Fault {
     #[must_use]
     pub fn hurts_coordinator(&self) -> bool {
         let is_etcd = matches!(self, Self::KillEtcd | Self::PauseEtcd | Self::CutEtcd);
-        is_etcd || matches!(self, Self::PauseCoordinator | Self::CutCoordinator)
+        is_etcd || matches!(self, Self::PauseCoordinator | Self::CutCoordinator | Self::KillCoordinator)
     }
 
     /// Whether clients write a lot meanwhile.
@@ -200,6 +203,7 @@ impl Fault {
             Self::Corrupt(..) => "corruption",
             Self::PauseCoordinator => "pause coordinator",
             Self::CutCoordinator => "cut coordinator",
+            Self::KillCoordinator => "kill coordinator",
             Self::Fill => "fill memory",
             Self::Squeeze(_) => "squeeze",
             Self::Leader(deed) => match deed {

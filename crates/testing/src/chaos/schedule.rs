@@ -50,7 +50,7 @@ const PURPOSE: u64 = 0x6368_616f_7301;
 const DRAWS_FOR_ALL: usize = 5000;
 
 /// What [`Schedule::fault`] chooses from.
-const KINDS: usize = 17;
+const KINDS: usize = 18;
 
 /// Weights of these.
 fn weights(options: &Options) -> [u32; KINDS] {
@@ -61,7 +61,8 @@ fn weights(options: &Options) -> [u32; KINDS] {
     let coordinator = [if_so(!is_etcd, 6), if_so(!is_etcd, 2)];
     let memory = [if_so(options.fill || asked("fill memory"), 6), if_so(options.cap.is_some(), 10)];
     let elected = [if_so(is_etcd, 24), if_so(is_etcd, 5), if_so(is_etcd, 5)];
-    let mut all = [&nodes[..], &coordinator, &memory, &elected].concat().into_iter();
+    let restarted = [if_so(!is_etcd, 12)];
+    let mut all = [&nodes[..], &coordinator, &memory, &elected, &restarted].concat().into_iter();
     std::array::from_fn(|_| all.next().unwrap_or(0))
 }
 
@@ -133,6 +134,7 @@ impl Schedule {
             13 => Fault::Squeeze(one),
             14 => Fault::Leader(deed),
             15 => Fault::KillEtcd,
+            17 => Fault::KillCoordinator,
             _ if percent % 2 == 0 => Fault::PauseEtcd,
             _ => Fault::CutEtcd,
         }
@@ -216,7 +218,7 @@ mod tests {
             assert_eq!(Schedule::new(&only, 2).is_err(), kind != "fill memory", "{kind}");
         }
         let etcd = kinds(&Options { coordinator: Coordinator::Etcd, ..Options::default() });
-        assert!(!etcd.contains("pause coordinator") && !etcd.contains("cut coordinator"));
+        assert!(etcd.iter().all(|kind| !kind.ends_with("coordinator") || kind.starts_with("cut off")));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::{Bytes, BytesMut};
-use cluster::{ClusterId, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion};
+use cluster::{ClusterId, Epoch, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion};
 use proptest::prelude::*;
 use smallvec::smallvec;
 use store::{Addr, IndexHash, IndexOp};
@@ -297,7 +297,8 @@ fn what_no_receiver_would_accept_is_not_sent() {
     let records = (0..4097).map(record).collect();
     message.body = GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(0), records });
     assert!(encoder.encode(&message, &mut out).is_err());
-    assert!(encoder.encode(&FromCoordinator::Refused("x".repeat(5000)), &mut out).is_err());
+    let refused = Refused { cluster: None, epoch: Epoch(1), fenced: false, reason: "x".repeat(5000) };
+    assert!(encoder.encode(&FromCoordinator::Refused(refused), &mut out).is_err());
     assert_eq!(out, b"before");
 
     let hello = LinkHello { cluster: CLUSTER, from: SOURCE, to: NodeId(1), shard: 0 };

@@ -226,7 +226,10 @@ structs! {
         used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second, scrub
     }
     Expectations { cluster, profile, shards, entry }
-    Registration { info, expect }
+    Registration { info, expect, holds }
+    Holding { cluster, promised }
+    KeptRecords { epoch, position, records }
+    Refused { cluster, epoch, fenced, reason }
     GroupView { group, version, data, parity, learners }
     DataRole { primary, term, status }
     Learner { role, host, since, whole }
@@ -292,6 +295,7 @@ choices! {
         5 Fenced { group, role, term, parity, received, applied, quiet_us, epoch } 6 Settled { group, role, term, parity, epoch }
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
         9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
+        11 Kept { epoch, position } 12 Recalled { epoch, kept }
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
@@ -300,7 +304,7 @@ choices! {
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
-        8 Occupied { by, peer, lease_us, epoch }
+        8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, whole, records } 10 Recall { epoch } 11 Waiting {}
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }
