@@ -184,6 +184,10 @@ impl Cluster {
             output::print(&table.render());
         }
         output::print("ready\n");
+        eprintln!(
+            "the nodes end with this process, and their data with them; a cluster that outlives its coordinator is started with \
+             `gestalt coordinator` and `gestalt serve`"
+        );
     }
 
     async fn handle_end(&mut self, ended: &Ended, restart: Restart) -> Result<(), Exit> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use bytes::{Bytes, BytesMut};
-use cluster::{ClusterId, Epoch, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion};
+use cluster::{
+    ClusterId, Epoch, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion,
+};
 use proptest::prelude::*;
 use smallvec::smallvec;
 use store::{Addr, IndexHash, IndexOp};
@@ -12,7 +14,7 @@ use wire::frame::{
     MAGIC, MAX_FRAME_BYTES, Malformed, Message, encode,
 };
 use wire::message::{
-    Ack, Frame, FromCoordinator, GroupBody, GroupMessage, IndexPart, PeerMessage, Record, Write,
+    Ack, Frame, FromCoordinator, GroupBody, GroupMessage, IndexPart, PeerMessage, Record, Refused, Write,
 };
 
 use crate::samples::Gen;
@@ -21,7 +23,7 @@ const CLUSTER: ClusterId = ClusterId(0x1122_3344_5566_7788);
 const SOURCE: HostId = HostId { node: NodeId(3), incarnation: Incarnation(0x99) };
 /// Kinds that exist: link, forward and answer, group, to and from the coordinator.
 const KINDS: [std::ops::RangeInclusive<u8>; 5] =
-    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4a, 0x50..=0x58];
+    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4c, 0x50..=0x5b];
 
 fn kinds() -> impl Iterator<Item = u8> {
     KINDS.into_iter().flatten()
