@@ -100,7 +100,7 @@ impl Client {
         .await
     }
 
-    /// Asks one member after the other, which are told to `question`, until one answers; a login that has run out is renewed.
+    /// Asks one member after the other until one answers; `question` is told which. A login that has run out is renewed.
     pub(crate) async fn ask<A>(
         &self,
         repeat: Repeat,
@@ -182,7 +182,7 @@ impl Client {
         let path = PathAndQuery::from_static("/etcdserverpb.Auth/Authenticate");
         let codec = ProstCodec::<AuthenticateRequest, AuthenticateResponse>::default();
         let asked = async { ready(member).await?.unary(prepared(question, None), path, codec).await };
-        let answer = limited(member, self.inner.config.limit(Repeat::Soon), asked).await;
+        let answer = limited(member, self.inner.config.request_timeout, asked).await;
         let answer = answer.map_err(|error| match error {
             Error::Refused(reason) => Error::Login(reason),
             // A login changes nothing, so it may be asked for again.
