@@ -1,11 +1,11 @@
 //! Requests, whichever member answers them.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prost::Message;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -33,8 +33,8 @@ pub struct Client {
 struct Inner {
     config: Config,
     members: Vec<Member>,
-    /// Index of the member that is asked first.
-    first: AtomicUsize,
+    /// Index of the member that is asked first. Watches at another one end.
+    first: watch::Sender<usize>,
     token: Mutex<Option<MetadataValue<Ascii>>>,
 }
 
@@ -47,6 +47,8 @@ struct Member {
 /// What may be asked of the next member when one has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
+    /// Whatever has become of it, and soon: a lease ends meanwhile.
+    Soon,
     /// Whatever has become of it.
     Always,
     /// Only if it certainly was not done.
@@ -64,7 +66,7 @@ impl Client {
             Ok(Member { authority: authority.clone(), channel })
         };
         let members = config.endpoints.authorities().iter().map(member).collect::<Result<_, _>>()?;
-        let inner = Inner { config, members, first: AtomicUsize::new(0), token: Mutex::default() };
+        let inner = Inner { config, members, first: watch::Sender::new(0), token: Mutex::default() };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -89,8 +91,8 @@ impl Client {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        self.ask(repeat, async |mut grpc, token| {
-            let request = with_token(question.clone(), token);
+        self.ask(repeat, async |mut grpc, token, _| {
+            let request = prepared(question.clone(), token);
             let codec = ProstCodec::default();
             let answer = grpc.unary(request, PathAndQuery::from_static(path), codec).await?;
             Ok::<A, Status>(answer.into_inner())
@@ -98,12 +100,13 @@ impl Client {
         .await
     }
 
-    /// Asks one member after the other until one answers; a login that has run out is renewed.
+    /// Asks one member after the other until one answers; `question` is told which. A login that has run out is renewed.
     pub(crate) async fn ask<A>(
         &self,
         repeat: Repeat,
-        question: impl AsyncFn(Grpc<Channel>, Option<MetadataValue<Ascii>>) -> Result<A, Status>,
+        question: impl AsyncFn(Grpc<Channel>, Option<MetadataValue<Ascii>>, usize) -> Result<A, Status>,
     ) -> Result<A, Error> {
+        let limit = self.inner.config.limit(repeat);
         let mut tries = self.inner.members.len();
         let mut logins = 1;
         loop {
@@ -112,9 +115,9 @@ impl Client {
                 let token = self.token(member).await?;
                 let asked = async {
                     let grpc = ready(member).await?;
-                    question(grpc, token).await
+                    question(grpc, token, index).await
                 };
-                self.limited(member, asked).await
+                limited(member, limit, asked).await
             };
             let error = match asked.await {
                 Ok(answer) => return Ok(answer),
@@ -129,7 +132,7 @@ impl Client {
                 self.pass_over(index);
             }
             tries -= 1;
-            let again = error.is_not_done() || (repeat == Repeat::Always && error.is_outage());
+            let again = error.is_not_done() || (repeat != Repeat::IfNotDone && error.is_outage());
             if tries == 0 || !again {
                 return Err(error);
             }
@@ -137,26 +140,35 @@ impl Client {
     }
 
     fn member(&self) -> (usize, &Member) {
-        let index = self.inner.first.load(Ordering::Relaxed);
+        let index = *self.inner.first.borrow();
         (index, &self.inner.members[index])
     }
 
-    /// The next request goes to the next member, unless somebody else has seen to that.
-    fn pass_over(&self, index: usize) {
-        let next = (index + 1) % self.inner.members.len();
-        let _ = self.inner.first.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
+    /// `host:port` of a member.
+    pub(crate) fn authority(&self, index: usize) -> &str {
+        &self.inner.members[index].authority
     }
 
-    async fn limited<A>(
-        &self,
-        member: &Member,
-        asked: impl Future<Output = Result<A, Status>>,
-    ) -> Result<A, Error> {
-        let limit = self.inner.config.request_timeout;
-        match timeout(limit, asked).await {
-            Ok(answer) => answer.map_err(|status| Error::from_status(&member.authority, &status)),
-            Err(_) => Err(Error::timeout(&member.authority, limit)),
-        }
+    /// The member that is asked first, now and from now on.
+    pub(crate) fn first(&self) -> watch::Receiver<usize> {
+        self.inner.first.subscribe()
+    }
+
+    /// How long a watch may hear nothing.
+    pub(crate) fn silence(&self) -> Duration {
+        self.inner.config.silence
+    }
+
+    /// The next request goes to the next member, unless somebody else has seen to that.
+    pub(crate) fn pass_over(&self, index: usize) {
+        let next = (index + 1) % self.inner.members.len();
+        self.inner.first.send_if_modified(|first| {
+            let is_left = *first == index && next != index;
+            if is_left {
+                *first = next;
+            }
+            is_left
+        });
     }
 
     /// What shows that this client has logged in, if it has to.
@@ -169,8 +181,8 @@ impl Client {
         let question = AuthenticateRequest { name: login.user.clone(), password: login.password.clone() };
         let path = PathAndQuery::from_static("/etcdserverpb.Auth/Authenticate");
         let codec = ProstCodec::<AuthenticateRequest, AuthenticateResponse>::default();
-        let asked = async { ready(member).await?.unary(Request::new(question), path, codec).await };
-        let answer = self.limited(member, asked).await;
+        let asked = async { ready(member).await?.unary(prepared(question, None), path, codec).await };
+        let answer = limited(member, self.inner.config.request_timeout, asked).await;
         let answer = answer.map_err(|error| match error {
             Error::Refused(reason) => Error::Login(reason),
             // A login changes nothing, so it may be asked for again.
@@ -188,8 +200,21 @@ fn is_stale_token(error: &Error) -> bool {
     matches!(error, Error::Login(reason) if STALE_LOGIN.iter().any(|words| reason.contains(words)))
 }
 
-pub(crate) fn with_token<Q>(question: Q, token: Option<MetadataValue<Ascii>>) -> Request<Q> {
+async fn limited<A>(
+    member: &Member,
+    limit: Duration,
+    asked: impl Future<Output = Result<A, Status>>,
+) -> Result<A, Error> {
+    match timeout(limit, asked).await {
+        Ok(answer) => answer.map_err(|status| Error::from_status(&member.authority, &status)),
+        Err(_) => Err(Error::timeout(&member.authority, limit)),
+    }
+}
+
+/// A request that a member refuses, and certainly does not do, while it knows of no leader; it ends a watch then, too.
+pub(crate) fn prepared<Q>(question: Q, token: Option<MetadataValue<Ascii>>) -> Request<Q> {
     let mut request = Request::new(question);
+    request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
     if let Some(token) = token {
         request.metadata_mut().insert("token", token);
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::client::Repeat;
+
 /// How a certificate in PEM begins.
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 /// Most endpoints of one cluster: etcd advises seven members at most.
@@ -24,14 +26,51 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// How long one request may take.
     pub request_timeout: Duration,
+    /// How long the renewal of a lease may take at one member, before the next one is asked.
+    pub renewal_timeout: Duration,
+    /// How long a watch may hear nothing before it counts as dead. It asks for a sign of life before.
+    pub silence: Duration,
 }
 
 impl Config {
     /// In the clear, without login.
     #[must_use]
     pub fn plain(endpoints: Endpoints) -> Self {
-        let (connect_timeout, request_timeout) = (Duration::from_secs(1), Duration::from_secs(2));
-        Self { endpoints, tls: None, login: None, connect_timeout, request_timeout }
+        let [second, two] = [1, 2].map(Duration::from_secs);
+        Self {
+            endpoints,
+            tls: None,
+            login: None,
+            connect_timeout: second,
+            request_timeout: two,
+            renewal_timeout: second,
+            silence: two,
+        }
+    }
+
+    /// With time-outs for who lives by a lease that is renewed after a third of its time: in what is left of it, as many members
+    /// as etcd can lose may be found silent, one after the other, and the next one still be asked.
+    #[must_use]
+    pub fn within(self, lease: Duration) -> Self {
+        let can_be_lost = (self.endpoints.0.len().max(1) - 1) / 2;
+        let tries = u32::try_from(can_be_lost + 1).unwrap_or(u32::MAX);
+        let renewal_timeout = (lease * 3 / 5 / tries).min(lease / 2);
+        Self {
+            // Who cannot be connected to has certainly done nothing, if that is known before the request's own time is over.
+            connect_timeout: renewal_timeout.min(lease / 3),
+            request_timeout: lease / 2,
+            renewal_timeout,
+            silence: lease,
+            ..self
+        }
+    }
+
+    /// How long a request may take at one member.
+    pub(crate) fn limit(&self, repeat: Repeat) -> Duration {
+        match repeat {
+            Repeat::Soon => self.renewal_timeout,
+            Repeat::Always | Repeat::IfNotDone => self.request_timeout,
+        }
     }
 
     /// That it could be used.
@@ -153,6 +192,18 @@ mod tests {
             &many,
         ] {
             assert_eq!(bad.parse::<Endpoints>(), Err(ConfigError::Endpoints(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn within_a_lease_all_members_that_may_be_lost_and_one_more_can_be_asked() {
+        let lease = Duration::from_secs(2);
+        for (members, can_be_lost) in [(1, 0), (2, 0), (3, 1), (5, 2), (7, 3)] {
+            let endpoints = format!("etcd://{}", vec!["h:1"; members].join(",")).parse().unwrap();
+            let config = Config::plain(endpoints).within(lease);
+            let silent = config.renewal_timeout * can_be_lost;
+            assert!(lease / 3 + silent + lease / 6 < lease, "{members} members: {config:?}");
+            assert!(config.connect_timeout < config.request_timeout, "{config:?}");
         }
     }
 

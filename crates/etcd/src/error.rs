@@ -73,11 +73,10 @@ impl Error {
             Code::InvalidArgument if LOGIN_WORDS.iter().any(|word| reason.contains(word)) => {
                 Self::Login(reason)
             }
-            // etcd's own time-out is this one's: the proposal may still come through.
-            Code::Unavailable if reason.starts_with("etcdserver: request timed out") => {
-                Self::Unanswered { endpoint, reason }
+            Code::Unavailable | Code::ResourceExhausted if NOT_DONE.contains(&reason.as_str()) => {
+                Self::NotServing { endpoint, reason }
             }
-            Code::Unavailable if reason.starts_with("etcdserver:") => Self::NotServing { endpoint, reason },
+            // Among them etcd's own time-out, and the end of a member: what it has proposed may still come through.
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded | Code::Internal => {
                 Self::Unanswered { endpoint, reason }
             }
@@ -98,6 +97,14 @@ impl Error {
     }
 }
 
+/// What etcd says before it has proposed anything to anybody.
+const NOT_DONE: [&str; 5] = [
+    "etcdserver: no leader",
+    "etcdserver: not capable",
+    "etcdserver: unhealthy cluster",
+    "etcdserver: rpc not supported for learner",
+    "etcdserver: too many requests",
+];
 /// What etcd says to a login that was good and is no more: logging in again helps.
 pub(crate) const STALE_LOGIN: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
 /// What etcd says, with `InvalidArgument`, to wrong logins.
@@ -118,4 +125,30 @@ fn connect_error(status: &Status) -> Option<String> {
 
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     error.source().map_or_else(|| error.to_string(), innermost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_done_is_only_what_certainly_was_not() {
+        let error = |code, reason: &str| Error::from_status("a:1", &Status::new(code, reason));
+        for reason in NOT_DONE {
+            assert!(error(Code::Unavailable, reason).is_not_done(), "{reason}");
+        }
+        assert!(error(Code::ResourceExhausted, "etcdserver: too many requests").is_not_done());
+        for reason in [
+            "etcdserver: request timed out",
+            "etcdserver: request timed out, possibly due to previous leader failure",
+            "etcdserver: server stopped",
+            "etcdserver: leader changed",
+            "error reading a body from connection",
+        ] {
+            let error = error(Code::Unavailable, reason);
+            assert!(error.is_outage() && !error.is_not_done(), "{reason}");
+        }
+        let full = error(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded");
+        assert!(matches!(full, Error::Refused(_)), "{full}");
+    }
 }

@@ -8,7 +8,7 @@ use tonic::Status;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic_prost::ProstCodec;
 
-use crate::client::{Repeat, with_token};
+use crate::client::{Repeat, prepared};
 use crate::messages::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest,
     LeaseRevokeResponse,
@@ -48,12 +48,11 @@ impl Client {
     /// [`Error::LeaseGone`], or if no member answers.
     pub async fn keep_alive(&self, lease: LeaseId) -> Result<Duration, Error> {
         let answer = self
-            .ask(Repeat::Always, async |mut grpc, token| {
+            .ask(Repeat::Soon, async |mut grpc, token, _| {
                 let question = tokio_stream::once(LeaseKeepAliveRequest { id: lease.0 });
                 let path = PathAndQuery::from_static("/etcdserverpb.Lease/LeaseKeepAlive");
                 let codec = ProstCodec::<LeaseKeepAliveRequest, LeaseKeepAliveResponse>::default();
-                let mut answers =
-                    grpc.streaming(with_token(question, token), path, codec).await?.into_inner();
+                let mut answers = grpc.streaming(prepared(question, token), path, codec).await?.into_inner();
                 answers.next().await.unwrap_or_else(|| Err(Status::unknown("closed without an answer")))
             })
             .await?;

@@ -155,7 +155,7 @@ pub struct LeaseKeepAliveResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct WatchRequest {
-    #[prost(oneof = "WatchKind", tags = "1")]
+    #[prost(oneof = "WatchKind", tags = "1, 3")]
     pub kind: Option<WatchKind>,
 }
 
@@ -163,7 +163,12 @@ pub struct WatchRequest {
 pub enum WatchKind {
     #[prost(message, tag = "1")]
     Create(WatchCreateRequest),
+    #[prost(message, tag = "3")]
+    Progress(WatchProgressRequest),
 }
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct WatchProgressRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub struct WatchCreateRequest {

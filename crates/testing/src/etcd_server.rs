@@ -19,14 +19,25 @@ use crate::local_cluster::free_run;
 use crate::others::ensure_program;
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
+/// Longest wait for a page of a member that may be stopped.
+const PAGE_LIMIT: Duration = Duration::from_secs(1);
+/// Ports of a member: the first is for clients, and these are what is added to it for the others.
+pub(crate) const PORTS: u16 = 3;
+pub(crate) const PEER: u16 = 1;
+const METRICS: u16 = 2;
 
-/// One member, all of its cluster.
+/// One member.
 #[derive(Debug)]
 pub struct EtcdServer {
     process: Option<Child>,
     dir: TempDir,
     /// Clients, peers, and health.
     port: u16,
+    name: String,
+    /// Where other members look for it.
+    advertised: String,
+    /// It and the others, as `--initial-cluster` has them.
+    cluster: String,
     tls: Option<TlsFiles>,
     login: Option<String>,
 }
@@ -43,7 +54,7 @@ pub struct TlsFiles {
 }
 
 impl EtcdServer {
-    /// Starts one and waits until it serves.
+    /// Starts one that is all of its cluster, and waits until it serves.
     ///
     /// # Errors
     /// One line if it cannot be installed or does not get ready.
@@ -58,10 +69,21 @@ impl EtcdServer {
     /// # Errors
     /// One line if it cannot be installed.
     pub fn prepare(tls: Option<TlsFiles>) -> Result<Self, String> {
+        let port = free_run(PORTS)?;
+        let advertised = url("http", port + PEER);
+        let cluster = format!("only={advertised}");
+        let mut only = Self::member("only", port, advertised, cluster)?;
+        only.tls = tls;
+        Ok(only)
+    }
+
+    /// One of several, with [`PORTS`] ports from `port` on; no process yet.
+    pub(crate) fn member(name: &str, port: u16, advertised: String, cluster: String) -> Result<Self, String> {
         ensure_program("etcd", "etcd-server")?;
         ensure_program("etcdctl", "etcd-client")?;
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-        Ok(Self { process: None, dir, port: free_run(3)?, tls, login: None })
+        let name = name.to_owned();
+        Ok(Self { process: None, dir, port, name, advertised, cluster, tls: None, login: None })
     }
 
     /// Starts it, again with the same data.
@@ -69,32 +91,38 @@ impl EtcdServer {
     /// # Errors
     /// One line if it does not get ready.
     pub fn restart(&mut self) -> Result<(), String> {
+        self.spawn()?;
+        self.wait_until_healthy()
+    }
+
+    /// The same without waiting; its process.
+    pub(crate) fn spawn(&mut self) -> Result<u32, String> {
         self.kill();
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let url = |scheme: &str, port: u16| format!("{scheme}://127.0.0.1:{port}");
-        let (client, peer) = (url(scheme, self.port), url("http", self.port + 1));
+        let (client, peer) = (url(scheme, self.port), url("http", self.port + PEER));
         let log = File::create(self.dir.path().join("etcd.log")).map_err(|error| error.to_string())?;
         let mut command = Command::new("etcd");
         command
-            .args(["--name", "only", "--data-dir"])
+            .args(["--name", &self.name, "--data-dir"])
             .arg(self.dir.path().join("data"))
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("only={peer}"), "--unsafe-no-fsync"])
-            .args(["--listen-metrics-urls", &url("http", self.port + 2), "--logger", "zap"]);
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &self.advertised])
+            .args(["--initial-cluster", &self.cluster, "--unsafe-no-fsync"])
+            .args(["--listen-metrics-urls", &url("http", self.port + METRICS), "--logger", "zap"]);
         if let Some(TlsFiles { ca, certificate, key }) = &self.tls {
             command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(ca);
             command.arg("--cert-file").arg(certificate).arg("--key-file").arg(key);
         }
         let process = command.stdout(Stdio::null()).stderr(log).spawn();
-        self.process = Some(process.map_err(|error| format!("cannot start etcd: {error}"))?);
-        self.wait_until_healthy()
+        let process = process.map_err(|error| format!("cannot start etcd: {error}"))?;
+        let id = process.id();
+        self.process = Some(process);
+        Ok(id)
     }
 
-    fn wait_until_healthy(&self) -> Result<(), String> {
+    pub(crate) fn wait_until_healthy(&self) -> Result<(), String> {
         let deadline = Instant::now() + READY_LIMIT;
-        let page = format!("http://127.0.0.1:{}/health", self.port + 2);
-        while ureq::get(&page).call().is_err() {
+        while self.page("health").is_none() {
             if Instant::now() > deadline {
                 let log = std::fs::read_to_string(self.dir.path().join("etcd.log")).unwrap_or_default();
                 return Err(format!("etcd did not get ready:\n{log}"));
@@ -104,10 +132,39 @@ impl EtcdServer {
         Ok(())
     }
 
+    fn page(&self, path: &str) -> Option<String> {
+        let page = format!("{}/{path}", url("http", self.port + METRICS));
+        let config = ureq::Agent::config_builder().timeout_global(Some(PAGE_LIMIT)).build();
+        let agent = ureq::Agent::new_with_config(config);
+        agent.get(&page).call().ok()?.body_mut().read_to_string().ok()
+    }
+
+    /// Whether it leads the members, as far as it knows.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.says("etcd_server_is_leader 1")
+    }
+
+    /// Whether it knows of a member that leads.
+    #[must_use]
+    pub fn has_leader(&self) -> bool {
+        self.says("etcd_server_has_leader 1")
+    }
+
+    fn says(&self, metric: &str) -> bool {
+        self.page("metrics").is_some_and(|page| page.lines().any(|line| line == metric))
+    }
+
+    /// `host:port` for clients.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// As `--coordinator` has it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("etcd://127.0.0.1:{}", self.port)
+        format!("etcd://{}", self.authority())
     }
 
     /// Sends `signal`, if it lives.
@@ -136,7 +193,7 @@ impl EtcdServer {
     /// One line if it fails.
     pub fn ctl(&self, args: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
         let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args(["--endpoints", &format!("127.0.0.1:{}", self.port)]);
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.authority()]);
         if let Some(TlsFiles { ca, certificate, key }) = &self.tls {
             let flags: [(&str, &Path); 3] = [("--cacert", ca), ("--cert", certificate), ("--key", key)];
             for (flag, file) in flags {
@@ -162,6 +219,10 @@ impl EtcdServer {
         }
         Err(format!("etcdctl {args:?}: {}", String::from_utf8_lossy(&output.stderr)))
     }
+}
+
+pub(crate) fn url(scheme: &str, port: u16) -> String {
+    format!("{scheme}://127.0.0.1:{port}")
 }
 
 impl Drop for EtcdServer {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::Value;
+use testing::etcd_cluster::EtcdCluster;
 use testing::etcd_server::{EtcdServer, TlsFiles};
 use testing::linearizability::check;
 use testing::recorder::{Recorder, Seen, Workload};
@@ -39,8 +40,12 @@ fn throughout(what: &str, time: Duration, mut holds: impl FnMut() -> bool) {
 }
 
 fn options(etcd: &EtcdServer, nodes: u16, profile: &str, flags: &[&str]) -> Served {
+    served(etcd.url(), nodes, profile, flags)
+}
+
+fn served(coordinator: String, nodes: u16, profile: &str, flags: &[&str]) -> Served {
     let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    Served { nodes, profile: profile.to_owned(), coordinator: etcd.url(), flags }
+    Served { nodes, profile: profile.to_owned(), coordinator, flags }
 }
 
 fn five(etcd: &EtcdServer) -> ServedCluster {
@@ -200,6 +205,81 @@ fn while_etcd_is_away_requests_go_on_and_nothing_is_reconfigured() {
     let took = eventually("served by others", || all_are_served(&cluster, 0, &[4]));
     println!("etcd is back: what was killed meanwhile is served by others after {took:?}");
     assert_eq!(record(&cluster).finish().unknown, 0);
+}
+
+/// The leader, if all that run know it, and it is one of them.
+fn leader_of_all(cluster: &ServedCluster) -> Option<u16> {
+    let leader = cluster.leader()?;
+    cluster.statuses().iter().all(|status| status["etcd"]["leader"] == leader).then_some(leader)
+}
+
+/// An etcd's members, those that follow first: the order in which nodes are to ask them.
+fn followers_first(etcd: &EtcdCluster) -> [usize; 3] {
+    eventually("an etcd with a leader", || etcd.leader().is_some());
+    let leader = etcd.leader().unwrap();
+    [(leader + 1) % 3, (leader + 2) % 3, leader]
+}
+
+#[test]
+fn a_member_of_etcd_that_is_cut_off_or_stopped_keeps_nothing_from_being_reconfigured() {
+    let etcd = EtcdCluster::start(3).unwrap();
+    let order = followers_first(&etcd);
+    let mut cluster = ServedCluster::start(served(etcd.url(&order), 5, "rs(3+2)", &[])).unwrap();
+    eventually("ready", || is_ready(&cluster));
+    let recorder = record(&cluster);
+
+    // Every node is attached to the member that is cut off. It goes on to answer, and hears of nothing new.
+    let leader = cluster.leader().unwrap();
+    etcd.cut_off(order[0]);
+    throughout("as it was", Duration::from_secs(3), || {
+        let same = |status: &Value| status["etcd"]["reachable"] == true && status["etcd"]["leader"] == leader;
+        cluster.statuses().iter().all(same)
+    });
+    eventually("cut off", || !etcd.has_leader(order[0]));
+    let lost = (leader + 1) % 5;
+    cluster.kill_node(lost);
+    let took = eventually("served by others", || all_are_served(&cluster, leader, &[lost]));
+    println!("with a member cut off, a killed node's roles are served by others after {took:?}");
+    assert_eq!(leader_of_all(&cluster), Some(leader));
+    assert!(!cluster.log(leader).contains("presides no more"), "{}", cluster.log(leader));
+    kill_leader(&mut cluster, leader, &[lost]);
+
+    // Now every node is attached to the next one, which is cut off at the moment of the leader's end.
+    etcd.join();
+    for node in [lost, leader] {
+        cluster.start_node(node, &[]).unwrap();
+    }
+    let is_whole = |cluster: &ServedCluster| {
+        let leader = leader_of_all(cluster).filter(|_| is_ready(cluster));
+        leader.is_some_and(|leader| cluster_status(cluster, leader)["health"] == "ok")
+    };
+    eventually("whole", || is_whole(&cluster));
+    let leader = cluster.leader().unwrap();
+    etcd.cut_off(order[1]);
+    kill_leader(&mut cluster, leader, &[]);
+
+    // The one that leads the others stands still: until they have another one, nobody can reconfigure.
+    etcd.join();
+    eventually("an etcd with a leader", || etcd.leader().is_some());
+    etcd.signal(etcd.leader().unwrap(), Signal::SIGSTOP);
+    cluster.start_node(leader, &[]).unwrap();
+    let took = eventually("ready", || is_ready(&cluster) && leader_of_all(&cluster).is_some());
+    println!("with etcd's leader stopped, a node is in again after {took:?}");
+    judge(recorder);
+    let presides = cluster.leader().unwrap();
+    assert_eq!(cluster_status(&cluster, presides)["lost_slots"], serde_json::json!([]));
+}
+
+/// Kills the leader: another one is elected, all others know it, and it sees to what was lost.
+fn kill_leader(cluster: &mut ServedCluster, leader: u16, dead: &[u16]) {
+    cluster.kill_node(leader);
+    let killed = Instant::now();
+    eventually("another leader", || cluster.leader().is_some());
+    println!("with a member cut off, the killed leader is succeeded after {:?}", killed.elapsed());
+    eventually("known to all", || leader_of_all(cluster).is_some());
+    println!("which all nodes know after {:?}", killed.elapsed());
+    let successor = cluster.running()[0];
+    eventually("served by others", || all_are_served(cluster, successor, &[&[leader], dead].concat()));
 }
 
 #[test]

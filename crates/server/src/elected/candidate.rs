@@ -47,7 +47,7 @@ pub(crate) fn run(
     (listener, address): (StdListener, SocketAddr),
 ) {
     runtime.block_on(async {
-        let client = match Client::new(patient(&config, shared)) {
+        let client = match Client::new(config.etcd.clone().within(wanted_ttl(shared))) {
             Ok(client) => client,
             Err(error) => return shared.end(NodeExit::Etcd(error.to_string())),
         };
@@ -59,12 +59,6 @@ pub(crate) fn run(
         }
         candidate.leave().await;
     });
-}
-
-/// How long one request may take: so that another member can be asked before the lease has run out.
-fn patient(config: &ElectedConfig, shared: &Shared) -> etcd::Config {
-    let request_timeout = wanted_ttl(shared) / 2;
-    etcd::Config { request_timeout, connect_timeout: request_timeout, ..config.etcd.clone() }
 }
 
 /// How long the lease at etcd is to last: as long as the node's own, in etcd's whole seconds.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cluster::HostId;
 use etcd::{Compare, Error, LeaseId, Op, Txn};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::candidate::Candidate;
 use super::mirror::Mirror;
@@ -105,15 +105,19 @@ impl Session<'_> {
 
     /// Renews the lease until that fails for as long as it lasts.
     async fn keep_alive(&self) -> Ended {
+        let mut asked = Instant::now();
         loop {
-            sleep(self.ttl / 3).await;
-            if let Err(error) = self.renew().await {
-                return Ended::Etcd(error);
-            }
+            // Not a third after the answer: that may have come from the last member that could be asked.
+            sleep_until((asked + self.ttl / 3).into()).await;
+            asked = match self.renew().await {
+                Ok(asked) => asked,
+                Err(error) => return Ended::Etcd(error),
+            };
         }
     }
 
-    async fn renew(&self) -> Result<(), Error> {
+    /// Returns when the lease was asked for anew with success.
+    async fn renew(&self) -> Result<Instant, Error> {
         loop {
             let asked = Instant::now();
             match self.candidate.client.keep_alive(self.lease).await {
@@ -121,7 +125,7 @@ impl Session<'_> {
                     self.valid_until.set(asked + ttl);
                     self.candidate.extend(asked + ttl);
                     self.candidate.election().reached();
-                    return Ok(());
+                    return Ok(asked);
                 }
                 Err(error) if error.is_outage() => {
                     self.candidate.election().missed(&error.to_string());

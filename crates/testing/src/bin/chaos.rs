@@ -16,6 +16,7 @@ Examples (as root, with iproute2 and nftables; build the binary before: cargo bu
   chaos --seed 7 --actions 40            the first forty actions of seed 7
   chaos --seed 7 --actions 40 --dry-run  what they are
   chaos --coordinator etcd --minutes 5   the leader, and a real etcd, are hurt too
+  chaos --coordinator etcd --etcd-members 3 --minutes 5   and one of its members at a time
   chaos --cap 256MiB --minutes 5         no process gets more memory; now and then one gets less
   chaos --beyond --minutes 2             more losses than the code can make up for: errors are fine, wrong answers are not
 
@@ -37,6 +38,9 @@ struct Arguments {
     /// Who coordinates
     #[arg(long, value_enum, default_value_t)]
     coordinator: Coordinator,
+    /// Members of etcd; of several, one at a time is hurt, too
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
+    etcd_members: u16,
     /// Clients, each with one connection
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=256))]
     clients: u64,
@@ -129,6 +133,7 @@ impl Arguments {
             seed: self.seed.unwrap_or_else(fresh_seed),
             length,
             coordinator: self.coordinator,
+            etcd_members: self.etcd_members,
             nodes: self.nodes,
             profile: self.profile.clone(),
             memory: self.memory.clone(),

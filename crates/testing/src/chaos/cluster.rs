@@ -17,7 +17,7 @@ use crate::local_cluster::binary;
 
 use super::caps::Caps;
 use super::coordination::{Coordination, lease, parent};
-use super::fault::Fault;
+use super::fault::{Fault, Ill};
 use super::links::{Rules, addresses, drops, through_proxy};
 use super::network::{COORDINATOR, Network, node_address, proxy_address};
 use super::options::{Coordinator, Options};
@@ -73,7 +73,7 @@ impl Cluster {
     /// One line.
     pub fn start(options: &Options, dir: &Path) -> Result<Self, String> {
         let program = binary()?;
-        let network = Network::build(options.nodes)?;
+        let network = Network::build(options.nodes, options.etcd_members)?;
         let coordination = Coordination::start(options, &network, &program, dir)?;
         let nodes = (0..options.nodes).map(|node| Process::new(format!("node {node}"), dir)).collect();
         let mut cluster = Self {
@@ -144,7 +144,7 @@ impl Cluster {
     fn last_words(&mut self, node: Option<u16>) -> String {
         match node {
             Some(node) => self.nodes[usize::from(node)].last_line(),
-            None => self.coordination.process().last_line(),
+            None => self.coordination.process(0).last_line(),
         }
     }
 
@@ -205,7 +205,7 @@ impl Cluster {
 
     /// The processes that have ended although nobody wanted it.
     pub fn unexpected_ends(&mut self) -> Vec<End> {
-        let coordinator = (None, self.coordination.process());
+        let coordinators = self.coordination.processes().map(|process| (None, process));
         let nodes = (0..).map(Some).zip(&mut self.nodes);
         // Beyond what is promised the limit may be too small for --memory.
         let may_starve = self.options.beyond && self.caps.is_some();
@@ -214,14 +214,14 @@ impl Cluster {
             let was_starved = may_starve && starved(status);
             Some(End { was_starved, ..End::of(node, process, status) })
         };
-        let ends: Vec<End> = nodes.chain([coordinator]).filter_map(ended).collect();
+        let ends: Vec<End> = nodes.chain(coordinators).filter_map(ended).collect();
         std::mem::take(&mut self.other_ends).into_iter().chain(ends).collect()
     }
 
     /// Lines of all logs that tell of a panic.
     pub fn panics(&mut self) -> Vec<String> {
-        let coordinator = self.coordination.process().panics();
-        self.nodes.iter().flat_map(Process::panics).chain(coordinator).collect()
+        let coordinators = self.coordination.processes().flat_map(|process| process.panics());
+        self.nodes.iter().flat_map(Process::panics).chain(coordinators).collect()
     }
 
     /// Bits that have been flipped on the way.
@@ -241,12 +241,13 @@ impl Cluster {
             }
             Fault::Squeeze(node) => self.squeeze(*node)?,
             Fault::KillEtcd | Fault::KillCoordinator => {
-                self.coordination.process().kill();
-                self.coordination.process().reap();
+                self.coordination.processes().for_each(Process::kill);
+                self.coordination.processes().for_each(Process::reap);
             }
+            Fault::Member(member, ill) => self.hurt_member(*member, *ill)?,
             Fault::Pause(nodes) => self.signal(nodes, Signal::SIGSTOP),
             Fault::PauseCoordinator | Fault::PauseEtcd => {
-                self.coordination.process().signal(Signal::SIGSTOP);
+                self.coordination.processes().for_each(|process| process.signal(Signal::SIGSTOP));
             }
             Fault::CutCoordinator | Fault::CutEtcd => self.cut_coordinator(true)?,
             Fault::Delay(node, by) => {
@@ -256,7 +257,7 @@ impl Cluster {
                 self.interpose(number, *node, Effect { delay: Duration::ZERO, flip_every: *every })?;
             }
             Fault::Fill => (),
-            _ => self.add_rules(number, drops(fault, self.options.nodes))?,
+            _ => self.add_rules(number, drops(fault, &self.options))?,
         }
         Ok(())
     }
@@ -274,8 +275,9 @@ impl Cluster {
             Fault::Pause(nodes) => self.signal(nodes, Signal::SIGCONT),
             Fault::Squeeze(node) => self.release(*node)?,
             Fault::KillEtcd | Fault::KillCoordinator => self.coordination.start_again(&self.network)?,
+            Fault::Member(member, ill) => self.heal_member(*member, *ill)?,
             Fault::PauseCoordinator | Fault::PauseEtcd => {
-                self.coordination.process().signal(Signal::SIGCONT);
+                self.coordination.processes().for_each(|process| process.signal(Signal::SIGCONT));
             }
             Fault::CutCoordinator | Fault::CutEtcd => self.cut_coordinator(false)?,
             _ => {
@@ -329,7 +331,36 @@ impl Cluster {
     fn cut_coordinator(&self, cut: bool) -> Result<(), String> {
         let all = addresses(0..self.options.nodes);
         let rules = [Rule::DropFrom(all.clone()), Rule::DropTo(all)];
-        self.network.coordinator.apply(if cut { &rules } else { &[] })
+        let mut namespaces = self.network.coordinators.iter();
+        namespaces.try_for_each(|namespace| namespace.apply(if cut { &rules } else { &[] }))
+    }
+
+    fn hurt_member(&mut self, member: u16, ill: Ill) -> Result<(), String> {
+        let process = self.coordination.process(usize::from(member));
+        match ill {
+            Ill::Kill => {
+                process.kill();
+                process.reap();
+            }
+            Ill::Pause => process.signal(Signal::SIGSTOP),
+            Ill::CutOff => {
+                let mut others = self.options.coordinators();
+                others.remove(usize::from(member));
+                let rules = [Rule::DropFrom(others.clone()), Rule::DropTo(others)];
+                self.network.coordinators[usize::from(member)].apply(&rules)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn heal_member(&mut self, member: u16, ill: Ill) -> Result<(), String> {
+        let member = usize::from(member);
+        match ill {
+            Ill::Kill => self.coordination.start_member(&self.network, member)?,
+            Ill::Pause => self.coordination.process(member).signal(Signal::SIGCONT),
+            Ill::CutOff => self.network.coordinators[member].apply(&[])?,
+        }
+        Ok(())
     }
 
     fn add_rules(&mut self, number: usize, rules: Rules) -> Result<(), String> {
@@ -354,7 +385,7 @@ impl Cluster {
     /// Puts a proxy into all links of `node`. What comes from etcd is delayed like the rest and not falsified: nobody but TCP
     /// would notice.
     fn interpose(&mut self, number: usize, node: u16, effect: Effect) -> Result<(), String> {
-        let (targets, rules) = through_proxy(node, self.options.nodes, self.options.coordinator);
+        let (targets, rules) = through_proxy(node, &self.options);
         let effect_on = move |target: &SocketAddr| {
             let is_checked = target.port() != ETCD_PORT;
             Effect { flip_every: if is_checked { effect.flip_every } else { 0 }, ..effect }

@@ -2,45 +2,57 @@
 
 use std::path::{Path, PathBuf};
 
-use super::network::{COORDINATOR, Network, node_address};
+use super::network::{COORDINATOR, Network, coordinator_address, node_address};
 use super::options::{Coordinator, Options};
 use super::pages::HTTP_PORT;
 use super::process::Process;
 use super::rules::{COORDINATOR_PORT, ETCD_PORT};
 
-/// Port of etcd for other members, of which there are none.
+/// Port of etcd for other members.
 const ETCD_PEER_PORT: u16 = 2380;
 
-/// The process in the coordinator's namespace.
+/// The processes in the coordinators' namespaces: one, or as many as etcd has members.
 pub struct Coordination {
     kind: Coordinator,
-    process: Process,
     program: PathBuf,
-    args: Vec<String>,
+    processes: Vec<(Process, Vec<String>)>,
 }
 
 impl Coordination {
-    /// Starts it.
+    /// Starts them.
     ///
     /// # Errors
     /// One line.
     pub fn start(options: &Options, network: &Network, program: &Path, dir: &Path) -> Result<Self, String> {
         let kind = options.coordinator;
-        let (name, program, args) = match kind {
-            Coordinator::Embedded => ("coordinator", program.to_owned(), embedded(options)),
-            Coordinator::Etcd => ("etcd", PathBuf::from("setpriv"), etcd(&dir.join("etcd"))),
+        let process = |name: String, args| (Process::new(name, dir), args);
+        let member = |member| process(format!("etcd {member}"), etcd(member, options.etcd_members, dir));
+        let (program, processes) = match kind {
+            Coordinator::Embedded => {
+                (program.to_owned(), vec![process("coordinator".to_owned(), embedded(options))])
+            }
+            Coordinator::Etcd => (PathBuf::from("setpriv"), (0..options.etcd_members).map(member).collect()),
         };
-        let mut coordination = Self { kind, process: Process::new(name.to_owned(), dir), program, args };
+        let mut coordination = Self { kind, program, processes };
         coordination.start_again(network)?;
         Ok(coordination)
     }
 
-    /// Starts it, again with its data if it has any.
+    /// Starts them, again with their data if they have any.
     ///
     /// # Errors
     /// One line.
     pub fn start_again(&mut self, network: &Network) -> Result<(), String> {
-        self.process.start(&network.coordinator, &self.program, &self.args)
+        (0..self.processes.len()).try_for_each(|member| self.start_member(network, member))
+    }
+
+    /// Starts one of them.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn start_member(&mut self, network: &Network, member: usize) -> Result<(), String> {
+        let (process, args) = &mut self.processes[member];
+        process.start(&network.coordinators[member], &self.program, args)
     }
 
     /// What node `node` is told about it.
@@ -50,7 +62,7 @@ impl Coordination {
                 vec![format!("--coordinator=embedded://{COORDINATOR}:{COORDINATOR_PORT}")]
             }
             Coordinator::Etcd => vec![
-                format!("--coordinator=etcd://{COORDINATOR}:{ETCD_PORT}"),
+                format!("--coordinator=etcd://{}", authorities(node, options)),
                 format!("--listen={}:{COORDINATOR_PORT}", node_address(node)),
                 format!("--nodes={}", options.nodes),
                 format!("--profile={}", options.profile),
@@ -58,10 +70,22 @@ impl Coordination {
         }
     }
 
-    /// Its process.
-    pub fn process(&mut self) -> &mut Process {
-        &mut self.process
+    /// All of them.
+    pub fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.processes.iter_mut().map(|(process, _)| process)
     }
+
+    /// One of them.
+    pub fn process(&mut self, member: usize) -> &mut Process {
+        &mut self.processes[member].0
+    }
+}
+
+/// etcd's members in the order in which `node` asks them: each of them is the first one of some nodes.
+fn authorities(node: u16, options: &Options) -> String {
+    let count = options.etcd_members;
+    let members = (0..count).map(|place| coordinator_address((node + place) % count));
+    members.map(|address| format!("{address}:{ETCD_PORT}")).collect::<Vec<_>>().join(",")
 }
 
 fn embedded(options: &Options) -> Vec<String> {
@@ -77,20 +101,21 @@ fn embedded(options: &Options) -> Vec<String> {
     ]
 }
 
-/// One member, all of its cluster. It cannot watch its parent, so the kernel has to.
-fn etcd(dir: &Path) -> Vec<String> {
-    let (client, peer) =
-        (format!("http://{COORDINATOR}:{ETCD_PORT}"), format!("http://127.0.0.1:{ETCD_PEER_PORT}"));
+/// One member of so many. It cannot watch its parent, so the kernel has to.
+fn etcd(member: u16, members: u16, dir: &Path) -> Vec<String> {
+    let peer = |member| format!("http://{}:{ETCD_PEER_PORT}", coordinator_address(member));
+    let all: Vec<String> = (0..members).map(|member| format!("m{member}={}", peer(member))).collect();
+    let (client, peer) = (format!("http://{}:{ETCD_PORT}", coordinator_address(member)), peer(member));
     [
         "--pdeathsig=KILL",
         "etcd",
-        "--name=only",
-        &format!("--data-dir={}", dir.display()),
+        &format!("--name=m{member}"),
+        &format!("--data-dir={}", dir.join(format!("etcd-{member}")).display()),
         &format!("--listen-client-urls={client}"),
         &format!("--advertise-client-urls={client}"),
         &format!("--listen-peer-urls={peer}"),
         &format!("--initial-advertise-peer-urls={peer}"),
-        &format!("--initial-cluster=only={peer}"),
+        &format!("--initial-cluster={}", all.join(",")),
         // Killed processes lose nothing that they have written.
         "--unsafe-no-fsync",
         "--logger=zap",

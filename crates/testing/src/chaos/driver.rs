@@ -190,7 +190,8 @@ impl Run {
             return Objection::new("its node is hurt already", format!("{other} is going on"));
         }
         let is_same = |other: &&Fault| {
-            (other.hurts_coordinator() && fault.hurts_coordinator()) || (other.fills() && fault.fills())
+            (other.is_about_coordination() && fault.is_about_coordination())
+                || (other.fills() && fault.fills())
         };
         if let Some(other) = going_on.clone().find(is_same) {
             return Objection::new("the same is going on", format!("{other} is going on"));

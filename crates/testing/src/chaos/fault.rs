@@ -50,6 +50,24 @@ pub enum Fault {
     PauseEtcd,
     /// etcd and the nodes do not hear each other.
     CutEtcd,
+    /// One member of etcd, of several: the others can do without it.
+    Member(u16, Ill),
+}
+
+/// What is done to a member of etcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ill {
+    /// It is killed, and started with its data at the end.
+    Kill,
+    /// It is stopped, and goes on at the end.
+    Pause,
+    /// It and the other members do not hear each other. Nodes reach it all the time: it answers what it knows.
+    CutOff,
+}
+
+impl Ill {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Kill, Self::Pause, Self::CutOff];
 }
 
 /// What is done to the leader.
@@ -96,7 +114,7 @@ pub enum Cost {
 
 impl Fault {
     /// All kinds.
-    pub const KINDS: [&'static str; 26] = [
+    pub const KINDS: [&'static str; 29] = [
         "kill",
         "kill several",
         "pause",
@@ -123,6 +141,9 @@ impl Fault {
         "kill etcd",
         "pause etcd",
         "cut etcd",
+        "kill etcd member",
+        "pause etcd member",
+        "cut etcd member off",
     ];
 
     /// The nodes that it is about.
@@ -138,7 +159,9 @@ impl Fault {
             | Self::Squeeze(node) => vec![*node],
             Self::OneWay { from, to } => vec![*from, *to],
             Self::PauseCoordinator | Self::CutCoordinator | Self::KillCoordinator | Self::Fill => Vec::new(),
-            Self::Leader(_) | Self::KillEtcd | Self::PauseEtcd | Self::CutEtcd => Vec::new(),
+            Self::Leader(_) | Self::KillEtcd | Self::PauseEtcd | Self::CutEtcd | Self::Member(..) => {
+                Vec::new()
+            }
         }
     }
 
@@ -176,6 +199,13 @@ impl Fault {
     pub fn hurts_coordinator(&self) -> bool {
         let is_etcd = matches!(self, Self::KillEtcd | Self::PauseEtcd | Self::CutEtcd);
         is_etcd || matches!(self, Self::PauseCoordinator | Self::CutCoordinator | Self::KillCoordinator)
+    }
+
+    /// Whether it is about the coordinator or its etcd: one at a time, so that no more members of etcd are away than it can do
+    /// without, unless all are.
+    #[must_use]
+    pub fn is_about_coordination(&self) -> bool {
+        self.hurts_coordinator() || matches!(self, Self::Member(..))
     }
 
     /// Whether clients write a lot meanwhile.
@@ -216,6 +246,11 @@ impl Fault {
             Self::KillEtcd => "kill etcd",
             Self::PauseEtcd => "pause etcd",
             Self::CutEtcd => "cut etcd",
+            Self::Member(_, ill) => match ill {
+                Ill::Kill => "kill etcd member",
+                Ill::Pause => "pause etcd member",
+                Ill::CutOff => "cut etcd member off",
+            },
         }
     }
 }
@@ -227,6 +262,7 @@ impl fmt::Display for Fault {
             Self::Lose(node, percent) => write!(f, "packet loss of {percent} % at {node}"),
             Self::Delay(node, by) => write!(f, "delay of {} ms at {node}", by.as_millis()),
             Self::Corrupt(node, every) => write!(f, "corruption: a bit of {every} bytes at {node}"),
+            Self::Member(member, _) => write!(f, "{} {member}", self.kind()),
             other => {
                 let nodes: Vec<String> = other.nodes().iter().map(ToString::to_string).collect();
                 write!(f, "{} {}", other.kind(), nodes.join(" and "))

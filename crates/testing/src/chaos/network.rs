@@ -18,8 +18,13 @@ use super::rules::{Rule, script};
 
 /// Where the clients and the harness are.
 pub const HUB: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 254);
-/// Where the coordinator is.
+/// Where the coordinator is, or the first member of etcd.
 pub const COORDINATOR: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 1);
+
+/// Where member `member` of etcd is.
+pub fn coordinator_address(member: u16) -> Ipv4Addr {
+    address(2, member)
+}
 
 /// Where node `node` is.
 pub fn node_address(node: u16) -> Ipv4Addr {
@@ -138,27 +143,29 @@ fn feed(program: &str, args: &[&str], input: &str) -> Result<(), String> {
 pub struct Network {
     /// The harness, the clients and the proxies.
     pub hub: Namespace,
-    /// The coordinator.
-    pub coordinator: Namespace,
+    /// The coordinator, or the members of etcd.
+    pub coordinators: Vec<Namespace>,
     /// The nodes.
     pub nodes: Vec<Namespace>,
 }
 
 impl Network {
-    /// Builds it for so many nodes.
+    /// Builds it for so many nodes, and so many processes that coordinate or are members of etcd.
     ///
     /// # Errors
     /// What the system says.
-    pub fn build(nodes: u16) -> Result<Self, String> {
+    pub fn build(nodes: u16, coordinators: u16) -> Result<Self, String> {
         let hub = Namespace::start("hub")?;
         hub.ip(&format!("link add br0 type bridge\naddr add {HUB}/16 dev br0\nlink set br0 up\n"))?;
-        let coordinator = join(&hub, "coordinator", "c", COORDINATOR)?;
+        let coordinator =
+            |id| join(&hub, &format!("coordinator {id}"), &format!("c{id}"), coordinator_address(id));
+        let coordinators = (0..coordinators).map(coordinator).collect::<Result<_, _>>()?;
         let node = |id| {
             hub.ip(&format!("addr add {}/16 dev br0\n", proxy_address(id)))?;
             join(&hub, &format!("node {id}"), &format!("n{id}"), node_address(id))
         };
         let nodes = (0..nodes).map(node).collect::<Result<_, _>>()?;
-        Ok(Self { hub, coordinator, nodes })
+        Ok(Self { hub, coordinators, nodes })
     }
 }
 
@@ -193,7 +200,7 @@ mod tests {
             println!("skipped: {why}");
             return;
         }
-        let network = Network::build(3).unwrap();
+        let network = Network::build(3, 1).unwrap();
         let [zero, one, two] = &network.nodes[..] else { panic!("three nodes") };
         let listen = |at: &Namespace| at.run(|| TcpListener::bind(("0.0.0.0", PORT)).unwrap());
         let listener = listen(one);

@@ -1,11 +1,13 @@
 //! What a run is made of.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
 use super::caps::CapBy;
+use super::network::coordinator_address;
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +37,8 @@ pub struct Options {
     pub length: Length,
     /// Who coordinates.
     pub coordinator: Coordinator,
+    /// Members of etcd, if there is one. Of several, one at a time is hurt, too.
+    pub etcd_members: u16,
     /// Nodes. With more than the profile needs there are spares.
     pub nodes: u16,
     /// Protection.
@@ -77,6 +81,7 @@ impl Default for Options {
             seed: 1,
             length: Length::Actions(20),
             coordinator: Coordinator::Embedded,
+            etcd_members: 1,
             nodes: 7,
             profile: "rs(3+2)".to_owned(),
             memory: "128MiB".to_owned(),
@@ -120,6 +125,9 @@ impl Options {
         if self.coordinator == Coordinator::Etcd {
             line.push_str(" --coordinator etcd");
         }
+        if self.etcd_members > 1 {
+            line.push_str(&format!(" --etcd-members {}", self.etcd_members));
+        }
         if let Some(cap) = self.cap {
             line.push_str(&format!(" --cap {}MiB", cap >> 20));
             if self.cap_by == CapBy::Rlimit {
@@ -130,6 +138,11 @@ impl Options {
             line.push_str(&format!(" --only '{kind}'"));
         }
         line
+    }
+
+    /// Where the coordinator is, or the members of the etcd over which it is elected.
+    pub(super) fn coordinators(&self) -> Vec<Ipv4Addr> {
+        (0..self.etcd_members).map(coordinator_address).collect()
     }
 
     /// How long to wait for an action that would take away too much.

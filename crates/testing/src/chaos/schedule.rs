@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::sim::Rng;
 
-use super::fault::{Deed, Fault, From};
+use super::fault::{Deed, Fault, From, Ill};
 use super::options::{Coordinator, Options};
 
 /// A fault, when it comes and how long it lasts.
@@ -37,6 +37,7 @@ pub struct Schedule {
     nodes: u16,
     /// Most nodes hurt by one action; one more beyond the promise.
     losses: u16,
+    etcd_members: u16,
     beyond: bool,
     weights: [u32; KINDS],
     only: Vec<String>,
@@ -50,7 +51,7 @@ const PURPOSE: u64 = 0x6368_616f_7301;
 const DRAWS_FOR_ALL: usize = 5000;
 
 /// What [`Schedule::fault`] chooses from.
-const KINDS: usize = 18;
+const KINDS: usize = 19;
 
 /// Weights of these.
 fn weights(options: &Options) -> [u32; KINDS] {
@@ -60,7 +61,8 @@ fn weights(options: &Options) -> [u32; KINDS] {
     let nodes = [24, 16, 12, 5, 5, 6, 7, 6, 9, 5];
     let coordinator = [if_so(!is_etcd, 6), if_so(!is_etcd, 2)];
     let memory = [if_so(options.fill || asked("fill memory"), 6), if_so(options.cap.is_some(), 10)];
-    let elected = [if_so(is_etcd, 24), if_so(is_etcd, 5), if_so(is_etcd, 5)];
+    let several = is_etcd && options.etcd_members > 1;
+    let elected = [if_so(is_etcd, 24), if_so(is_etcd, 5), if_so(is_etcd, 5), if_so(several, 20)];
     let restarted = [if_so(!is_etcd, 12)];
     let mut all = [&nodes[..], &coordinator, &memory, &elected, &restarted].concat().into_iter();
     std::array::from_fn(|_| all.next().unwrap_or(0))
@@ -72,11 +74,15 @@ impl Schedule {
     /// # Errors
     /// One line if there is nothing to draw.
     pub fn new(options: &Options, losses: u16) -> Result<Self, String> {
+        if options.etcd_members > 1 && options.coordinator != Coordinator::Etcd {
+            return Err("--etcd-members needs --coordinator etcd".to_owned());
+        }
         let schedule = Self {
             rng: Rng::new(options.seed, PURPOSE),
             lease: options.lease,
             nodes: options.nodes,
             losses: losses.clamp(1, options.nodes),
+            etcd_members: options.etcd_members,
             beyond: options.beyond,
             weights: weights(options),
             only: options.only.clone(),
@@ -85,7 +91,7 @@ impl Schedule {
         let possible = schedule.clone().kinds();
         match options.only.iter().find(|kind| !possible.contains(kind.as_str())) {
             Some(kind) => Err(format!(
-                "'{kind}' cannot come: several nodes need a profile that bears as many losses, or --beyond; a leader and etcd need --coordinator etcd; squeeze needs --cap"
+                "'{kind}' cannot come: several nodes need a profile that bears as many losses, or --beyond; a leader and etcd need --coordinator etcd, its members --etcd-members 3; squeeze needs --cap"
             )),
             None => Ok(schedule),
         }
@@ -134,9 +140,11 @@ impl Schedule {
             13 => Fault::Squeeze(one),
             14 => Fault::Leader(deed),
             15 => Fault::KillEtcd,
-            17 => Fault::KillCoordinator,
-            _ if percent % 2 == 0 => Fault::PauseEtcd,
-            _ => Fault::CutEtcd,
+            16 if percent % 2 == 0 => Fault::PauseEtcd,
+            16 => Fault::CutEtcd,
+            // Drawn here and not above: schedules without members are what they were before there were any.
+            17 => Fault::Member(rng.below(self.etcd_members.into()) as u16, rng.pick(&Ill::ALL)),
+            _ => Fault::KillCoordinator,
         }
     }
 
@@ -149,7 +157,7 @@ impl Schedule {
             Fault::CutCoordinator => (10, 300),
             Fault::Fill => (600, 1200),
             Fault::Squeeze(_) => (200, 600),
-            Fault::KillEtcd | Fault::PauseEtcd | Fault::CutEtcd => (10, 1000),
+            Fault::KillEtcd | Fault::PauseEtcd | Fault::CutEtcd | Fault::Member(..) => (10, 1000),
             _ if self.rng.percent(35) => short,
             _ => long,
         };
@@ -197,7 +205,7 @@ mod tests {
     #[test]
     fn every_kind_comes_and_names_distinct_nodes_of_the_cluster() {
         let embedded = Options { fill: true, cap: Some(1), ..Options::default() };
-        let etcd = Options { coordinator: Coordinator::Etcd, ..embedded.clone() };
+        let etcd = Options { coordinator: Coordinator::Etcd, etcd_members: 3, ..embedded.clone() };
         let both = &kinds(&embedded) | &kinds(&etcd);
         assert_eq!(both, BTreeSet::from(Fault::KINDS));
         let actions = [drawn(&embedded), drawn(&etcd)].concat();
@@ -218,6 +226,7 @@ mod tests {
             assert_eq!(Schedule::new(&only, 2).is_err(), kind != "fill memory", "{kind}");
         }
         let etcd = kinds(&Options { coordinator: Coordinator::Etcd, ..Options::default() });
+        assert!(!etcd.contains("kill etcd member") && etcd.contains("kill etcd"));
         assert!(etcd.iter().all(|kind| !kind.ends_with("coordinator") || kind.starts_with("cut off")));
     }
 
