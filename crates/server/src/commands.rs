@@ -301,7 +301,7 @@ impl Connection {
             state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
             return Turn::Done;
         }
-        let print = Print::Gathered { style, left: members.len(), failure: None };
+        let print = Print::gathered(style, members.len());
         let slot = state.replies.expect(Expected {
             print,
             verb: Verb::Flush,

@@ -92,6 +92,13 @@ pub fn failure_line(failure: Failure) -> Line {
     FailureCode::from(failure).line()
 }
 
+/// Writes a failure that is no outcome of a single request.
+pub fn write_failure(style: &ReplyStyle, code: FailureCode, out: &mut Vec<u8>) {
+    if !matches!(style, ReplyStyle::Silent | ReplyStyle::TooLargeSilent) {
+        out.extend_from_slice(code.line());
+    }
+}
+
 fn write_item(key: &[u8], item: &ItemView, with_cas: WithCas, out: &mut Vec<u8>) {
     let version = (with_cas == WithCas::Yes).then_some(item.version);
     write_value(key, item.flags, version, &item.value, out);
