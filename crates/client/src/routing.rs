@@ -60,7 +60,8 @@ impl Router {
     pub async fn refresh(&mut self, limit: Duration) -> Result<(), HttpError> {
         let alive = self.map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
         let count = alive.clone().count();
-        let some = alive.cycle().skip(self.refreshed * NODES_ASKED % count.max(1)).take(count.min(NODES_ASKED));
+        let some =
+            alive.cycle().skip(self.refreshed * NODES_ASKED % count.max(1)).take(count.min(NODES_ASKED));
         let asked: Vec<SocketAddr> = self.sources.iter().copied().chain(some).collect();
         self.refreshed += 1;
         let found = newest(ask(asked.into_iter(), limit).await?, Some(self.map.cluster));

@@ -202,7 +202,9 @@ async fn a_write_is_sent_once_whose_outcome_is_not_known_whatever_the_words_say(
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_done_is_said_at_once() {
-    for answers in [&["SERVER_ERROR lost: nothing was done\r\n"], &["SERVER_ERROR object too large for cache\r\n"]] {
+    for answers in
+        [&["SERVER_ERROR lost: nothing was done\r\n"], &["SERVER_ERROR object too large for cache\r\n"]]
+    {
         let (mut client, commands) = client_of(answers).await;
         let error = client.set(b"key", b"value", 0, 0).await.expect_err("a failure");
         assert!(matches!(error, ClientError::Server { code: Some(_), .. }), "{error}");

@@ -138,7 +138,10 @@ impl Connection {
     /// Deals with what the parser has found; the command, if it takes more than printing.
     fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
         match step {
-            Step::Command(command) => return self.take_command(worker, state, command),
+            Step::Command(command) => {
+                state.spoken = true;
+                return self.take_command(worker, state, command);
+            }
             Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
             Step::ReplyAndClose(line) => {
                 state.print(|out| out.extend_from_slice(line));

@@ -476,7 +476,9 @@ mod tests {
     fn a_flush_that_was_done_in_part_never_says_that_nothing_was_done() {
         use Failure::{Busy, Lost, Unavailable, Unknown};
         for failure in [Busy, Lost, Unavailable, Unknown] {
-            for order in [[Outcome::Flushed, Outcome::Failed(failure)], [Outcome::Failed(failure), Outcome::Flushed]] {
+            for order in
+                [[Outcome::Flushed, Outcome::Failed(failure)], [Outcome::Failed(failure), Outcome::Flushed]]
+            {
                 let said = flushed(&order);
                 assert!(said.starts_with("SERVER_ERROR partial: "), "{failure:?}: {said}");
             }

@@ -5,6 +5,7 @@
 
 mod basics;
 mod cluster_life;
+mod crowds;
 mod deadlines;
 mod harness;
 mod limits;

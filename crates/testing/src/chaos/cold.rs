@@ -31,9 +31,11 @@ pub fn load(count: usize, nodes: &[SocketAddr]) -> Result<(), String> {
         request.extend_from_slice(b"\r\n");
         nodes.ask(&request, |reply| match reply {
             Reply::Stored => Some(Ok(())),
-            Reply::ServerError(words) if FailureCode::parse(words) == Some(FailureCode::OutOfMemory) => Some(Err(format!(
-                "there is no memory for value {key} of {count}: load less, or give more --memory"
-            ))),
+            Reply::ServerError(words) if FailureCode::parse(words) == Some(FailureCode::OutOfMemory) => {
+                Some(Err(format!(
+                    "there is no memory for value {key} of {count}: load less, or give more --memory"
+                )))
+            }
             _ => None,
         })
     })

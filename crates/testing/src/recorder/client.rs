@@ -241,7 +241,9 @@ fn hear(reply: Reply<'_>, op: &Op) -> Heard {
         Reply::Deleted => Outcome::Deleted,
         Reply::Number(number) => Outcome::Number(number),
         Reply::ServerError(words) | Reply::ClientError(words) => match FailureCode::parse(words) {
-            Some(FailureCode::Busy | FailureCode::Unavailable) => return Heard::Refused(Refusal::Unavailable),
+            Some(FailureCode::Busy | FailureCode::Unavailable) => {
+                return Heard::Refused(Refusal::Unavailable);
+            }
             Some(FailureCode::Unknown) => return Heard::Unknown,
             Some(FailureCode::OutOfMemory) => return Heard::Refused(Refusal::NoMemory),
             Some(FailureCode::Lost) => return Heard::Refused(Refusal::Lost),

@@ -79,7 +79,9 @@ fn every_failure_begins_with_its_code_and_is_of_the_right_kind() {
 
 #[test]
 fn what_is_no_code_is_not_taken_for_one() {
-    for text in ["", "lost2", "out of memory", "outcome unknown: x", "nothing was done", "Busy: x", "bad data chunk"] {
+    for text in
+        ["", "lost2", "out of memory", "outcome unknown: x", "nothing was done", "Busy: x", "bad data chunk"]
+    {
         assert_eq!(FailureCode::parse(text.as_bytes()), None, "{text}");
     }
 }
@@ -98,7 +100,9 @@ fn the_document_has_the_same_codes_with_the_same_meaning() {
 #[test]
 fn every_failure_is_printed_by_its_code() {
     use Failure::*;
-    for failure in [NotANumber, TooLarge, OutOfMemory, Busy, Unavailable, Lost, Unknown, Corrupt, WrongPrimary] {
+    for failure in
+        [NotANumber, TooLarge, OutOfMemory, Busy, Unavailable, Lost, Unknown, Corrupt, WrongPrimary]
+    {
         let printed = answer("delete a", &Outcome::Failed(failure));
         assert_eq!(printed.as_bytes(), FailureCode::from(failure).line());
     }
