@@ -80,7 +80,7 @@ enum Action {
 /// `Usage` for a bad or a missing key, `Unreachable` if nobody answers, `AtRisk` if the server has lost the data.
 pub async fn run(args: &KvArgs) -> Result<(), Exit> {
     let config = ClientConfig { deadline: args.timeout, attempt: args.timeout, ..ClientConfig::default() };
-    let mut client = Client::connect(&[args.http], config).await.map_err(exit_of)?;
+    let mut client = Client::new(&[args.http], config);
     match &args.action {
         Action::Get { key } => get(&mut client, key).await,
         Action::Set { key, value, flags, ttl } => {
@@ -133,8 +133,8 @@ fn not_found(key: &str) -> Exit {
 fn exit_of(error: ClientError) -> Exit {
     match error {
         ClientError::Request(_) => Exit::usage(error),
-        ClientError::Server(reason) => {
-            Exit::AtRisk(format!("the server refused: {reason}: see `gestalt status`"))
+        ClientError::Server { words, .. } => {
+            Exit::AtRisk(format!("the server refused: {words}: see `gestalt status`"))
         }
         ClientError::Map(error) => Exit::Unreachable(format!(
             "{error}: start a cluster with `gestalt local`, or give another node's --http"
@@ -160,9 +160,10 @@ async fn locate(client: &mut Client, key: &str, format: Format, limit: Duration)
     if !client::request::is_valid_key(key.as_bytes()) {
         return Err(Exit::usage("a key is 1 to 250 bytes without blanks or control characters"));
     }
-    let location = client.router().locate(key.as_bytes());
+    let deadline = tokio::time::Instant::now() + limit;
+    let location = client.locate(key.as_bytes()).await.map_err(exit_of)?;
     let bytes = match location.address {
-        Some(address) => tokio::time::timeout(limit, value_bytes(address, key)).await.ok().flatten(),
+        Some(address) => tokio::time::timeout_at(deadline, value_bytes(address, key)).await.ok().flatten(),
         None => None,
     };
     let place = place(key, &location, bytes);

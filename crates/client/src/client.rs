@@ -5,15 +5,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
+use wire::memcache::{Again, Effect, FailureCode};
 
 use crate::reply::Reply;
-use crate::{ClientError, Connection, HttpError, Router, request};
+use crate::{ClientError, Connection, HttpError, Location, Router, request};
 
 /// Time-outs of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientConfig {
-    /// For a whole operation with all its attempts.
+    /// For a whole operation: fetching the map, connecting, and all attempts.
     pub deadline: Duration,
     /// For one attempt at one node.
     pub attempt: Duration,
@@ -53,7 +54,9 @@ pub enum Deleted {
 #[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
-    router: Router,
+    sources: Vec<SocketAddr>,
+    /// None before the first operation has fetched the map.
+    router: Option<Router>,
     connections: BTreeMap<SocketAddr, Connection>,
 }
 
@@ -81,19 +84,28 @@ enum Repeat {
 }
 
 impl Client {
-    /// Fetches the map from one of `sources`, the HTTP addresses of nodes or of the coordinator.
-    ///
-    /// # Errors
-    /// `Map` if none of them has one.
-    pub async fn connect(sources: &[SocketAddr], config: ClientConfig) -> Result<Self, ClientError> {
-        let router = Router::fetch(sources, config.attempt).await?;
-        Ok(Self { config, router, connections: BTreeMap::new() })
+    /// A client that will fetch the map from `sources`, the HTTP addresses of nodes or of the coordinator.
+    #[must_use]
+    pub fn new(sources: &[SocketAddr], config: ClientConfig) -> Self {
+        Self { config, sources: sources.to_vec(), router: None, connections: BTreeMap::new() }
     }
 
-    /// The map and what follows from it.
-    #[must_use]
-    pub fn router(&self) -> &Router {
-        &self.router
+    /// A client that has fetched the map.
+    ///
+    /// # Errors
+    /// `Map` if none of the sources has one.
+    pub async fn connect(sources: &[SocketAddr], config: ClientConfig) -> Result<Self, ClientError> {
+        let mut client = Self::new(sources, config);
+        client.route(client.deadline()).await?;
+        Ok(client)
+    }
+
+    /// Where `key` lies.
+    ///
+    /// # Errors
+    /// `Map` if no map could be had.
+    pub async fn locate(&mut self, key: &[u8]) -> Result<Location, ClientError> {
+        Ok(self.route(self.deadline()).await?.locate(key))
     }
 
     /// Reads `key`.
@@ -143,6 +155,20 @@ impl Client {
         }
     }
 
+    /// When an operation ends that begins now.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.config.deadline
+    }
+
+    /// The map, fetched if there is none yet.
+    async fn route(&mut self, deadline: Instant) -> Result<&Router, ClientError> {
+        let router = match self.router.take() {
+            Some(router) => router,
+            None => Router::fetch(&self.sources, left(deadline)).await?,
+        };
+        Ok(self.router.insert(router))
+    }
+
     /// Tries node after node, the primary first, refreshing the map in between, until the deadline.
     async fn run(&mut self, attempt: Attempt<'_>) -> Result<Answer, ClientError> {
         if !request::is_valid_key(attempt.key) {
@@ -150,21 +176,23 @@ impl Client {
                 "a key is 1 to 250 bytes without blanks or control characters".into(),
             ));
         }
-        let deadline = Instant::now() + self.config.deadline;
+        let deadline = self.deadline();
         let mut last = ClientError::Map(HttpError::NoSource);
         loop {
-            for address in self.router.candidates(attempt.key) {
+            for address in self.route(deadline).await?.candidates(attempt.key) {
                 match self.try_at(address, &attempt, deadline).await {
                     Err(error @ (ClientError::Unreachable { .. } | ClientError::Io(_))) => last = error,
                     settled => return settled,
                 }
-                if Instant::now() >= deadline {
+                if left(deadline).is_zero() {
                     return Err(last);
                 }
             }
-            sleep(self.config.pause).await;
-            let _ = self.router.refresh(self.config.attempt).await;
-            if Instant::now() >= deadline {
+            sleep(self.config.pause.min(left(deadline))).await;
+            if let Some(router) = &mut self.router {
+                let _ = router.refresh(self.config.attempt.min(left(deadline))).await;
+            }
+            if left(deadline).is_zero() {
                 return Err(last);
             }
         }
@@ -177,22 +205,24 @@ impl Client {
         attempt: &Attempt<'_>,
         deadline: Instant,
     ) -> Result<Answer, ClientError> {
-        let limit = self.config.attempt.min(deadline.saturating_duration_since(Instant::now()));
+        let limit = self.config.attempt.min(left(deadline));
+        // For both, connecting and the answer.
+        let until = Instant::now() + limit;
         let unreachable = |reason: String| ClientError::Unreachable { last: address, reason };
         let mut connection = match self.connections.remove(&address) {
             Some(connection) => connection,
-            None => match timeout(limit, Connection::open(address)).await {
+            None => match timeout_at(until, Connection::open(address)).await {
                 Ok(opened) => opened.map_err(|error| unreachable(error.to_string()))?,
                 Err(_) => return Err(unreachable(format!("no connection in {limit:?}"))),
             },
         };
-        let result = timeout(limit, exchange(&mut connection, &attempt.bytes)).await;
+        let result = timeout_at(until, exchange(&mut connection, &attempt.bytes)).await;
         let broken = match result {
             Ok(Ok(answer)) => {
                 self.connections.insert(address, connection);
                 return Ok(answer);
             }
-            Ok(Err(error @ (ClientError::Server(_) | ClientError::Request(_)))) => {
+            Ok(Err(error @ (ClientError::Server { .. } | ClientError::Request(_)))) => {
                 self.connections.insert(address, connection);
                 match refusal_of(&error) {
                     Refusal::Final => return Err(error),
@@ -210,6 +240,11 @@ impl Client {
     }
 }
 
+/// What is left of an operation's time.
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
 /// What a refusal says about the request.
 enum Refusal {
     /// It cannot be done.
@@ -220,11 +255,13 @@ enum Refusal {
     Unknown,
 }
 
+/// By the code alone. A failure that this client does not know may be anything.
 fn refusal_of(error: &ClientError) -> Refusal {
-    match error {
-        ClientError::Server(words) if words.contains("nothing was done") => Refusal::NothingDone,
-        ClientError::Server(words) if words.starts_with("outcome unknown") => Refusal::Unknown,
-        _ => Refusal::Final,
+    let ClientError::Server { code, .. } = error else { return Refusal::Final };
+    match code.map(|code| (code.effect(), code.again())) {
+        Some((Effect::NotDone, Again::Pointless)) => Refusal::Final,
+        Some((Effect::NotDone, Again::Worthwhile)) => Refusal::NothingDone,
+        Some((Effect::MaybeDone, _)) | None => Refusal::Unknown,
     }
 }
 
@@ -240,7 +277,9 @@ async fn exchange(connection: &mut Connection, bytes: &[u8]) -> Result<Answer, C
         Reply::Stored => Ok(Answer::Stored),
         Reply::Deleted => Ok(Answer::Deleted),
         Reply::NotFound => Ok(Answer::NotFound),
-        Reply::ServerError(reason) => Err(ClientError::Server(text(reason))),
+        Reply::ServerError(reason) => {
+            Err(ClientError::Server { code: FailureCode::parse(reason), words: text(reason) })
+        }
         Reply::ClientError(reason) => Err(ClientError::Request(text(reason))),
         Reply::Error => Err(ClientError::Request("the server did not understand it".into())),
         _ => Err(ClientError::Protocol("an answer to another request")),

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use thiserror::Error;
+use wire::memcache::FailureCode;
 
 use crate::HttpError;
 
@@ -22,8 +23,13 @@ pub enum ClientError {
     #[error("the write may or may not have been done: {0}")]
     Unknown(String),
     /// The node refused: out of memory, too large, data lost, …
-    #[error("the server refused: {0}")]
-    Server(String),
+    #[error("the server refused: {words}")]
+    Server {
+        /// Why; none if the server has a failure that this client does not know.
+        code: Option<FailureCode>,
+        /// What it said, for people.
+        words: String,
+    },
     /// The request was malformed, which includes a key of more than 250 bytes.
     #[error("bad request: {0}")]
     Request(String),

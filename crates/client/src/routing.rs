@@ -3,9 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster::{ClusterMap, HostId, KeyHash, MemberId, Slot};
+use cluster::{ClusterId, ClusterMap, HostId, KeyHash, MemberId, Slot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{HttpError, fetch_json};
+
+/// How long the other sources are waited for once one has answered.
+const GRACE: Duration = Duration::from_millis(100);
+/// How many of the map's own nodes are asked at one time.
+const NODES_ASKED: usize = 8;
 
 /// Where a key lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +32,19 @@ pub struct Location {
 pub struct Router {
     map: ClusterMap,
     sources: Vec<SocketAddr>,
+    /// How often the map was asked for again: others of its nodes are asked every time.
+    refreshed: usize,
 }
 
 impl Router {
-    /// Fetches the map from the first of `sources` (HTTP addresses of nodes or of the coordinator) that has one.
+    /// Fetches the newest map that `sources` (HTTP addresses of nodes or of the coordinator) have. All are asked at the same
+    /// time; those that are slow are not waited for.
     ///
     /// # Errors
-    /// The last source's error if none has one.
+    /// The last source's error if none has one within `limit`.
     pub async fn fetch(sources: &[SocketAddr], limit: Duration) -> Result<Self, HttpError> {
-        let map = newest_map(sources.iter().copied(), limit).await?;
-        Ok(Self { map, sources: sources.to_vec() })
+        let map = newest(ask(sources.iter().copied(), limit).await?, None).ok_or(HttpError::NoSource)?;
+        Ok(Self { map, sources: sources.to_vec(), refreshed: 0 })
     }
 
     /// The map.
@@ -43,16 +53,21 @@ impl Router {
         &self.map
     }
 
-    /// Asks again: the first of the sources and then the map's own nodes that has a map.
+    /// Asks again: the sources, and some of the map's own nodes.
     ///
     /// # Errors
-    /// The last source's error if none answers; the old map stays.
+    /// The last source's error if none answers within `limit`; the old map stays.
     pub async fn refresh(&mut self, limit: Duration) -> Result<(), HttpError> {
-        let nodes = self.map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
-        let sources: Vec<_> = self.sources.iter().copied().chain(nodes).collect();
-        let map = newest_map(sources.into_iter(), limit).await?;
-        if map.version >= self.map.version || map.cluster != self.map.cluster {
-            self.map = map;
+        let alive = self.map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
+        let count = alive.clone().count();
+        let some =
+            alive.cycle().skip(self.refreshed * NODES_ASKED % count.max(1)).take(count.min(NODES_ASKED));
+        let asked: Vec<SocketAddr> = self.sources.iter().copied().chain(some).collect();
+        self.refreshed += 1;
+        let found = newest(ask(asked.into_iter(), limit).await?, Some(self.map.cluster));
+        if let Some(found) = found {
+            let of_same = (found.cluster == self.map.cluster).then(|| self.map.clone());
+            self.map = of_same.into_iter().fold(found, merged);
         }
         Ok(())
     }
@@ -81,16 +96,65 @@ impl Router {
     }
 }
 
-async fn newest_map(
+/// Asks all `sources` at the same time for their maps.
+async fn ask(
     sources: impl Iterator<Item = SocketAddr>,
     limit: Duration,
-) -> Result<ClusterMap, HttpError> {
-    let mut last = HttpError::NoSource;
+) -> Result<Vec<ClusterMap>, HttpError> {
+    let mut asked = JoinSet::new();
     for source in sources {
-        match fetch_json(source, "/map", limit).await {
-            Ok(map) => return Ok(map),
+        asked.spawn(fetch_map(source, limit));
+    }
+    let (mut maps, mut last) = (Vec::new(), HttpError::NoSource);
+    // Every question ends within `limit` by itself.
+    let mut until = None;
+    while let Some(answer) = next(&mut asked, until).await {
+        match answer {
+            Ok(map) => {
+                maps.push(map);
+                until.get_or_insert_with(|| Instant::now() + GRACE);
+            }
             Err(error) => last = error,
         }
     }
-    Err(last)
+    if maps.is_empty() { Err(last) } else { Ok(maps) }
+}
+
+/// The next answer, if there is one `until` then.
+async fn next<T: 'static>(asked: &mut JoinSet<T>, until: Option<Instant>) -> Option<T> {
+    let joined = match until {
+        None => asked.join_next().await,
+        Some(until) => timeout_at(until, asked.join_next()).await.ok().flatten(),
+    };
+    joined?.ok()
+}
+
+async fn fetch_map(source: SocketAddr, limit: Duration) -> Result<ClusterMap, HttpError> {
+    let map: ClusterMap = fetch_json(source, PATH, limit).await?;
+    if map.groups.is_empty() {
+        let reason = "a map without groups".to_owned();
+        return Err(HttpError::Content { address: source, path: PATH.to_owned(), reason });
+    }
+    Ok(map)
+}
+
+/// Where nodes and coordinators have it.
+const PATH: &str = "/map";
+
+/// The newest of `maps`, with the newest views of all. Versions of different clusters say nothing of each other: the cluster
+/// that most sources have counts, and among equals the one that is known already.
+fn newest(maps: Vec<ClusterMap>, known: Option<ClusterId>) -> Option<ClusterMap> {
+    let named = |cluster| maps.iter().filter(|map| map.cluster == cluster).count();
+    let rank = |cluster: &ClusterId| (named(*cluster), Some(*cluster) == known, *cluster);
+    let cluster = maps.iter().map(|map| map.cluster).max_by_key(rank)?;
+    maps.into_iter().filter(|map| map.cluster == cluster).reduce(merged)
+}
+
+/// The newer of two maps of one cluster, with the newest views of both.
+fn merged(one: ClusterMap, other: ClusterMap) -> ClusterMap {
+    let (mut newer, older) = if one.version >= other.version { (one, other) } else { (other, one) };
+    for view in older.groups {
+        newer.adopt(view);
+    }
+    newer
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use cluster::HostId;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::timeout;
 
 use crate::handshake::{self, Opened};
-use crate::limits::{ACCEPT_PAUSE, HANDSHAKES_AT_ONCE};
+use crate::limits::{ACCEPT_PAUSE, DEAL_PAUSE, HANDSHAKE_DEADLINE, HANDSHAKES_AT_ONCE};
 use crate::net;
+use crate::places::Places;
 use crate::shared::{AcceptedLink, ClientSocket, Errand, Shared};
 
 /// What memcached says in this place.
@@ -20,34 +22,49 @@ pub(crate) async fn clients(shared: Arc<Shared>, listener: TcpListener) {
     let mut turn = 0;
     loop {
         let Some(stream) = accept(&listener).await else { continue };
-        let Some(counted) = shared.admit_connection() else {
+        let Some(place) = shared.admit_connection() else {
             turn_away(stream);
             continue;
         };
         net::tune_client(&stream);
-        let worker = &shared.workers[turn % shared.workers.len()];
-        turn += 1;
         let Ok(stream) = stream.into_std() else { continue };
-        let socket = ClientSocket { stream, counted };
-        if worker.errands.send(Errand::Client(socket)).await.is_err() {
-            return;
+        deal(&shared, &mut turn, Errand::Client(ClientSocket { stream, place })).await;
+    }
+}
+
+/// Gives a client to the next worker that runs and has room for it. While there is none, clients wait to be accepted.
+async fn deal(shared: &Shared, turn: &mut usize, mut errand: Errand) {
+    loop {
+        for _ in 0..shared.workers.len() {
+            let worker = &shared.workers[*turn % shared.workers.len()];
+            *turn = turn.wrapping_add(1);
+            if worker.silence_us(shared.clock.time()) >= shared.config.timing.node_lease_us {
+                continue;
+            }
+            errand = match worker.errands.try_send(errand) {
+                Ok(()) => return,
+                Err(TrySendError::Full(errand) | TrySendError::Closed(errand)) => errand,
+            };
         }
+        tokio::time::sleep(DEAL_PAUSE).await;
     }
 }
 
 /// Accepts other nodes, for ever.
 pub(crate) async fn peers(shared: Arc<Shared>, listener: TcpListener) {
-    let at_once = Arc::new(Semaphore::new(HANDSHAKES_AT_ONCE));
+    let places = Places::new(HANDSHAKES_AT_ONCE);
     loop {
         let Some(stream) = accept(&listener).await else { continue };
-        // Who finds everybody busy is closed, and dials again.
-        let Ok(permit) = Arc::clone(&at_once).try_acquire_owned() else { continue };
+        // A peer that loses its place dials again.
+        let Some(place) = places.take() else { continue };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            if let Err(error) = welcome(&shared, stream).await {
-                tracing::debug!(node = %shared.host.node, %error, "link not opened");
+            tokio::select! {
+                welcomed = welcome(&shared, stream) => if let Err(error) = welcomed {
+                    tracing::debug!(node = %shared.host.node, %error, "link not opened");
+                },
+                () = place.lost() => tracing::debug!(node = %shared.host.node, "link not opened: others came"),
             }
-            drop(permit);
         });
     }
 }
@@ -57,9 +74,10 @@ async fn welcome(shared: &Shared, stream: TcpStream) -> Result<(), handshake::Ha
     let silence = net::silence(&shared.config.timing);
     let (opened, shard) = handshake::accept(shared.host, map.as_deref(), stream, silence).await?;
     let worker = &shared.workers[usize::from(shard)];
-    // If the worker is gone, so is the node.
-    let _ = worker.errands.send(Errand::Link(Box::new(portable(opened)?))).await;
-    Ok(())
+    let errand = Errand::Link(Box::new(portable(opened)?));
+    // A worker that takes nothing gets no links; its peers dial again. If it is gone, so is the node.
+    let handed_over = timeout(HANDSHAKE_DEADLINE, worker.errands.send(errand)).await;
+    handed_over.map(drop).map_err(|_| handshake::HandshakeError::StuckWorker)
 }
 
 /// A link without its tie to this thread's runtime.
@@ -70,7 +88,7 @@ fn portable(opened: Opened) -> io::Result<AcceptedLink> {
 }
 
 /// The next connection; none after a failure, which is mostly a want of file descriptors that will pass.
-async fn accept(listener: &TcpListener) -> Option<TcpStream> {
+pub(crate) async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     match listener.accept().await {
         Ok((stream, _)) => Some(stream),
         Err(error) if is_of_one_connection(&error) => None,
@@ -92,5 +110,122 @@ fn turn_away(stream: TcpStream) {
     if let Ok(mut stream) = stream.into_std() {
         // Non-blocking: what the socket does not take at once is not said.
         let _ = stream.write_all(TOO_MANY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use cluster::{ClusterId, ClusterMap, Incarnation, NodeId, NodeInfo, Profile};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::*;
+    use crate::NodeConfig;
+    use crate::crossings::Crossings;
+    use crate::handshake::Identity;
+    use crate::limits::ERRAND_QUEUE;
+    use crate::node::worker_ends;
+    use crate::shared::Addresses;
+    use crate::worker::Inbox;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A node of two workers that nobody runs, and what they would take.
+    fn two_workers() -> (Arc<Shared>, [Inbox; 2]) {
+        let nowhere: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let (faces, inboxes): (Vec<_>, Vec<_>) = Crossings::mesh(2).into_iter().map(worker_ends).unzip();
+        let config = NodeConfig { workers: 2, ..NodeConfig::local(NodeId(1), nowhere.into()) };
+        let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere };
+        let shared = Shared::new(config, addresses, faces, mpsc::channel(1).0);
+        for worker in &shared.workers {
+            runs(worker);
+        }
+        (shared, inboxes.try_into().ok().unwrap())
+    }
+
+    fn runs(worker: &crate::shared::WorkerFace) {
+        worker.pulse.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Fills the queue of the first worker, which takes nothing out of it.
+    fn stick(shared: &Shared) {
+        for _ in 0..ERRAND_QUEUE {
+            shared.workers[0].errands.try_send(Errand::Snapshot(oneshot::channel().0)).unwrap();
+        }
+    }
+
+    async fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        (listener, addr)
+    }
+
+    /// Connects clients, all of which the second worker must be given.
+    async fn second_worker_gets_all(shared: &Arc<Shared>, inbox: &mut Inbox) {
+        let (listener, addr) = listener().await;
+        tokio::spawn(clients(Arc::clone(shared), listener));
+        let mut kept = Vec::new();
+        for _ in 0..10 {
+            kept.push(TcpStream::connect(addr).await.unwrap());
+            let errand = timeout(PATIENCE, inbox.errands.recv()).await.expect("accepting goes on");
+            assert!(matches!(errand, Some(Errand::Client(_))), "{errand:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn clients_go_on_to_the_other_workers_when_the_queue_of_one_is_full() {
+        let (shared, [_first, mut second]) = two_workers();
+        stick(&shared);
+        second_worker_gets_all(&shared, &mut second).await;
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_has_not_run_for_a_lease_gets_no_clients() {
+        let (shared, [mut first, mut second]) = two_workers();
+        shared.workers[0].pulse.store(0, Ordering::Relaxed);
+        second_worker_gets_all(&shared, &mut second).await;
+        assert!(first.errands.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_takes_no_links_does_not_keep_others_from_theirs() {
+        let (shared, [_first, mut second]) = two_workers();
+        stick(&shared);
+        let (listener, addr) = listener().await;
+        let me = HostId { node: NodeId(0), incarnation: Incarnation(5) };
+        let info = |host| NodeInfo {
+            host,
+            peer: addr,
+            memcached: addr,
+            http: addr,
+            zone: String::new(),
+            alive: true,
+        };
+        let map = ClusterMap {
+            cluster: ClusterId(7),
+            version: 1,
+            profile: Profile::rs(1, 1).unwrap(),
+            shards: 2,
+            layout: Default::default(),
+            nodes: vec![info(me), info(shared.host)],
+            groups: vec![],
+        };
+        shared.map.send_replace(Some(Arc::new(map)));
+        tokio::spawn(peers(Arc::clone(&shared), listener));
+        let dial = |shard| {
+            let me = Identity { cluster: ClusterId(7), host: me };
+            let peer = info(shared.host);
+            async move { handshake::dial(me, &peer, shard, PATIENCE).await }
+        };
+        let mut waiting = Vec::new();
+        for _ in 0..HANDSHAKES_AT_ONCE + 8 {
+            waiting.push(dial(0).await.expect("a link that waits for its worker"));
+        }
+        dial(1).await.expect("a link");
+        let errand = timeout(PATIENCE, second.errands.recv()).await.expect("handed over");
+        assert!(matches!(errand, Some(Errand::Link(_))), "{errand:?}");
     }
 }

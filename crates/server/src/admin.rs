@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use cluster::{AdminError, AdminReply, AdminRequest};
 use serde::Serialize;
 use std::sync::Arc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use wire::message::ToCoordinator;
@@ -34,8 +35,8 @@ struct Open {
 }
 
 impl Desk {
-    /// A place for one more request, and its number; none if too many wait.
-    fn open(&self) -> Option<(u64, oneshot::Receiver<AdminReply>)> {
+    /// A place for one more request; none if too many wait.
+    fn open(&self) -> Option<(Ticket<'_>, oneshot::Receiver<AdminReply>)> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if open.waiting.len() >= ADMIN_REQUESTS {
             return None;
@@ -44,7 +45,7 @@ impl Desk {
         open.last += 1;
         let id = open.last;
         open.waiting.insert(id, sender);
-        Some((id, receiver))
+        Some((Ticket { desk: self, id }, receiver))
     }
 
     /// The coordinator has answered.
@@ -56,6 +57,19 @@ impl Desk {
 
     fn close(&self, id: u64) -> Option<oneshot::Sender<AdminReply>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&id)
+    }
+}
+
+/// The place of a request, given back also where its client does not wait for the answer.
+#[derive(Debug)]
+struct Ticket<'a> {
+    desk: &'a Desk,
+    id: u64,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        drop(self.desk.close(self.id));
     }
 }
 
@@ -178,14 +192,10 @@ async fn relay(shared: &Shared, request: AdminRequest) -> Result<AdminReply, Rel
     if !shared.coordinator_connected.load(Ordering::Relaxed) {
         return Err(no_coordinator(shared));
     }
-    let (id, answer) = shared.desk.open().ok_or(RelayError::Busy)?;
-    let sent = shared.to_coordinator.try_send(ToCoordinator::Admin { id, request });
-    let answered = match sent {
-        Ok(()) => timeout(ADMIN_DEADLINE, answer).await,
-        Err(_) => return Err(shared.desk.close(id).map_or(RelayError::NoAnswer, |_| RelayError::Busy)),
-    };
-    drop(shared.desk.close(id));
-    answered.ok().and_then(Result::ok).ok_or(RelayError::NoAnswer)
+    let (ticket, answer) = shared.desk.open().ok_or(RelayError::Busy)?;
+    let message = ToCoordinator::Admin { id: ticket.id, request };
+    shared.to_coordinator.try_send(message).map_err(|_| RelayError::Busy)?;
+    timeout(ADMIN_DEADLINE, answer).await.ok().and_then(Result::ok).ok_or(RelayError::NoAnswer)
 }
 
 /// `POST /admin` at a coordinator.
@@ -207,12 +217,12 @@ pub(crate) async fn at_coordinator(
     }
 }
 
-async fn command(
-    commands: &mpsc::UnboundedSender<Command>,
-    request: AdminRequest,
-) -> Result<AdminReply, RelayError> {
+async fn command(commands: &mpsc::Sender<Command>, request: AdminRequest) -> Result<AdminReply, RelayError> {
     let (sender, answer) = oneshot::channel();
-    commands.send(Command::Admin(request, sender)).map_err(|_| RelayError::NoCoordinator)?;
+    commands.try_send(Command::Admin(request, sender)).map_err(|refused| match refused {
+        TrySendError::Full(_) => RelayError::Busy,
+        TrySendError::Closed(_) => RelayError::NoCoordinator,
+    })?;
     timeout(ADMIN_DEADLINE, answer).await.ok().and_then(Result::ok).ok_or(RelayError::NoAnswer)
 }
 
@@ -244,10 +254,14 @@ mod tests {
         let desk = Desk::default();
         let mut open: Vec<_> = (0..ADMIN_REQUESTS).map(|_| desk.open().unwrap()).collect();
         assert!(desk.open().is_none());
-        let (id, mut receiver) = open.pop().unwrap();
-        desk.answer(id, Err(AdminError::NotFormed));
-        desk.answer(id, Err(AdminError::NotFormed));
+        let (ticket, mut receiver) = open.pop().unwrap();
+        desk.answer(ticket.id, Err(AdminError::NotFormed));
+        desk.answer(ticket.id, Err(AdminError::NotFormed));
         assert_eq!(receiver.try_recv().unwrap(), Err(AdminError::NotFormed));
-        assert!(desk.open().is_some());
+        open.push(desk.open().expect("one place is free"));
+        assert!(desk.open().is_none());
+        // Their clients have gone away without waiting.
+        open.clear();
+        assert!((0..ADMIN_REQUESTS).map(|_| desk.open()).collect::<Vec<_>>().iter().all(Option::is_some));
     }
 }

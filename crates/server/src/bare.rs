@@ -34,7 +34,7 @@ pub struct Bare {
     links: RefCell<BTreeMap<NodeId, BareLink>>,
     to_coordinator: RefCell<mpsc::Receiver<ToCoordinator>>,
     /// The ends of queues into which nobody puts anything.
-    _queues: (mpsc::Receiver<Errand>, mpsc::Receiver<FromCoordinator>, mpsc::UnboundedReceiver<Batch>),
+    _queues: (mpsc::Receiver<Errand>, mpsc::Receiver<FromCoordinator>, mpsc::Receiver<Batch>),
 }
 
 /// Both directions of a link, as bytes.

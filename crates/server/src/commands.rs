@@ -138,7 +138,10 @@ impl Connection {
     /// Deals with what the parser has found; the command, if it takes more than printing.
     fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
         match step {
-            Step::Command(command) => return self.take_command(worker, state, command),
+            Step::Command(command) => {
+                state.spoken = true;
+                return self.take_command(worker, state, command);
+            }
             Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
             Step::ReplyAndClose(line) => {
                 state.print(|out| out.extend_from_slice(line));
@@ -301,7 +304,7 @@ impl Connection {
             state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
             return Turn::Done;
         }
-        let print = Print::Gathered { style, left: members.len(), failure: None };
+        let print = Print::gathered(style, members.len());
         let slot = state.replies.expect(Expected {
             print,
             verb: Verb::Flush,

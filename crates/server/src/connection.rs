@@ -28,6 +28,7 @@ use crate::gate::Load;
 use crate::limits::{
     CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES,
 };
+use crate::places::{Kept, Place};
 use crate::replies::ReplyQueue;
 use crate::waker::WakerCell;
 use crate::worker::Worker;
@@ -55,6 +56,8 @@ pub(crate) struct State {
     /// A command that had to wait.
     pub work: Option<Work>,
     pub phase: Phase,
+    /// Whether a command has come.
+    pub spoken: bool,
     /// What must happen before more can be executed.
     pub stall: Option<Stall>,
     /// What the gate has been told that this connection weighs.
@@ -107,6 +110,7 @@ impl Connection {
             replies: ReplyQueue::default(),
             work: None,
             phase: Phase::Open,
+            spoken: false,
             stall: None,
             told: Load::default(),
             times: Times { read: now, half_sent: None, unread: None },
@@ -311,18 +315,20 @@ impl State {
     }
 }
 
-/// Serves a client until either side has had enough.
-pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream) {
+/// Serves a client until either side has had enough, or until a newcomer gets the place of one that has sent no command.
+pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, place: Place) {
     let (mut reader, writer) = stream.into_split();
     let now = worker.clock.time();
     let id = worker.next_connection_id();
     let connection = Rc::new(Connection::new(id, Some(writer), now));
-    let place = worker.connections.borrow_mut().insert(Rc::clone(&connection));
+    let entry = worker.connections.borrow_mut().insert(Rc::clone(&connection));
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();
-    poll_fn(|cx| connection.poll_turn(&worker, &mut reader, cx)).await;
+    if connection.first_command(&worker, &mut reader, &place).await == Kept::Yes {
+        poll_fn(|cx| connection.poll_turn(&worker, &mut reader, cx)).await;
+    }
     worker.counters.curr_connections.dec();
-    worker.connections.borrow_mut().take(place);
+    worker.connections.borrow_mut().take(entry);
     connection.end(&worker);
     if connection.state.borrow().phase == Phase::Closing {
         farewell(reader).await;
@@ -330,6 +336,24 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream) {
 }
 
 impl Connection {
+    /// Until the first command has come, or the connection has ended: whether its place is its own from then on.
+    async fn first_command(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        reader: &mut OwnedReadHalf,
+        place: &Place,
+    ) -> Kept {
+        let turns = poll_fn(|cx| {
+            let ended = self.poll_turn(worker, reader, cx).is_ready();
+            if ended || self.state.borrow().spoken { Poll::Ready(()) } else { Poll::Pending }
+        });
+        tokio::select! {
+            biased;
+            () = place.lost() => Kept::No,
+            () = turns => place.keep(),
+        }
+    }
+
     /// Lets go of everything; answers that still come find nobody.
     fn end(&self, worker: &Worker) {
         let mut state = self.state.borrow_mut();

@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad};
 use proto::{Coordinator, CoordinatorConfig, Gathered};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::clock::Clock;
-use crate::limits::ACCEPT_PAUSE;
+use crate::limits::{ACCEPT_PAUSE, COORDINATOR_COMMANDS};
 use crate::presiding::{Presiding, Records};
 use crate::{CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, StartError, http, net, worker};
 
@@ -46,17 +46,19 @@ impl CoordinatorServer {
         let http = config.http.map(|addr| net::listen("http", addr)).transpose()?;
         let addr = net::local_addr(&nodes)?;
         let http_addr = http.as_ref().map(net::local_addr).transpose()?;
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = mpsc::channel(COORDINATOR_COMMANDS);
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
         let status =
             watch::Sender::new(CoordinatorStatus { expected: config.cluster.nodes, ..Default::default() });
         let published = status.subscribe();
         let orders = commands.clone();
-        let run = move || serve(config, nodes, http, (orders, inbox), status);
+        let run = move || serve(config, nodes, http, (orders, inbox), status, &stopped);
         let thread = std::thread::Builder::new()
             .name("coordinator".to_owned())
             .spawn(run)
             .map_err(|source| StartError::System { what: "the coordinator's thread", source })?;
-        Ok(CoordinatorHandle { addr, http_addr, commands, status: published, thread: Some(thread) })
+        Ok(CoordinatorHandle { addr, http_addr, commands, stop, status: published, thread: Some(thread) })
     }
 }
 
@@ -65,7 +67,8 @@ impl CoordinatorServer {
 pub struct CoordinatorHandle {
     addr: SocketAddr,
     http_addr: Option<SocketAddr>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::Sender<Command>,
+    stop: Arc<Notify>,
     status: watch::Receiver<CoordinatorStatus>,
     thread: Option<JoinHandle<()>>,
 }
@@ -75,7 +78,6 @@ pub struct CoordinatorHandle {
 pub(crate) enum Command {
     Exited(NodeId),
     Admin(AdminRequest, oneshot::Sender<AdminReply>),
-    Stop,
 }
 
 impl CoordinatorHandle {
@@ -97,9 +99,9 @@ impl CoordinatorHandle {
         self.http_addr
     }
 
-    /// The process of `node` has ended: its parent has seen it.
+    /// The process of `node` has ended: its parent has seen it. A coordinator that is too busy to be told finds out by the node's lease.
     pub fn exited(&self, node: NodeId) {
-        let _ = self.commands.send(Command::Exited(node));
+        let _ = self.commands.try_send(Command::Exited(node));
     }
 
     /// The newest status.
@@ -120,7 +122,7 @@ impl CoordinatorHandle {
     }
 
     fn end(&mut self) {
-        let _ = self.commands.send(Command::Stop);
+        self.stop.notify_one();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -140,8 +142,9 @@ fn serve(
     config: CoordinatorServerConfig,
     nodes: StdListener,
     http: Option<StdListener>,
-    (orders, mut inbox): (mpsc::UnboundedSender<Command>, mpsc::UnboundedReceiver<Command>),
+    (orders, mut inbox): (mpsc::Sender<Command>, mpsc::Receiver<Command>),
     status: watch::Sender<CoordinatorStatus>,
+    stop: &Notify,
 ) {
     let runtime = match worker::runtime() {
         Ok(runtime) => runtime,
@@ -158,11 +161,17 @@ fn serve(
             tokio::task::spawn(http::serve_coordinator(http, published, orders, clock));
         }
         let mut start = config.start;
-        while preside(&config.cluster, start, (&listener, &mut inbox), clock, status.clone()).await
-            == Next::Again
-        {
-            // Whoever has followed it knows more than it does.
-            start = CoordinatorStart::Gather;
+        let succession = async {
+            while preside(&config.cluster, start, (&listener, &mut inbox), clock, status.clone()).await
+                == Next::Again
+            {
+                // Whoever has followed it knows more than it does.
+                start = CoordinatorStart::Gather;
+            }
+        };
+        tokio::select! {
+            () = succession => (),
+            () = stop.notified() => (),
         }
     });
 }
@@ -178,7 +187,7 @@ enum Next {
 async fn preside(
     config: &CoordinatorConfig,
     start: CoordinatorStart,
-    (listener, inbox): (&TcpListener, &mut mpsc::UnboundedReceiver<Command>),
+    (listener, inbox): (&TcpListener, &mut mpsc::Receiver<Command>),
     clock: Clock,
     status: watch::Sender<CoordinatorStatus>,
 ) -> Next {
@@ -212,7 +221,7 @@ async fn accept(presiding: &Rc<Presiding>, listener: &TcpListener) {
     }
 }
 
-async fn obey(presiding: &Rc<Presiding>, inbox: &mut mpsc::UnboundedReceiver<Command>) {
+async fn obey(presiding: &Rc<Presiding>, inbox: &mut mpsc::Receiver<Command>) {
     while let Some(command) = inbox.recv().await {
         match command {
             Command::Exited(node) => {
@@ -221,7 +230,6 @@ async fn obey(presiding: &Rc<Presiding>, inbox: &mut mpsc::UnboundedReceiver<Com
             Command::Admin(request, asker) => {
                 tokio::task::spawn_local(administer(Rc::clone(presiding), request, asker));
             }
-            Command::Stop => return,
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Requests between the workers of one node, where a connection's worker is not the one that has the key's group.
 //!
-//! Both ways go in batches, one a pump cycle. The queues are bounded by the gate of the worker that asks: every request
-//! in them weighs on a connection there.
+//! Both ways go in batches, one a pump cycle. A worker has at most [`CROSSINGS_OPEN`] unanswered requests at each other one; what is
+//! beyond is refused, before anything was done. An answer travels on the room of its request, so neither side ever waits for room at the
+//! other. The bytes of requests and answers weigh on a connection of the worker that asks, and are bounded by its gate.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use cluster::MemberId;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use wire::op::{Outcome, Request};
+
+use crate::limits::CROSSINGS_OPEN;
 
 /// One thing that a worker tells another.
 #[derive(Debug)]
@@ -37,33 +41,130 @@ pub(crate) type Batch = (u16, Vec<Crossing>);
 #[derive(Debug)]
 pub(crate) struct Crossings {
     me: u16,
-    senders: Vec<UnboundedSender<Batch>>,
+    senders: Vec<Sender<Batch>>,
     outbox: RefCell<Vec<Vec<Crossing>>>,
+    /// How many requests each worker has not answered yet.
+    open: Vec<Cell<usize>>,
 }
 
 impl Crossings {
     /// Everybody's senders and receivers, by worker.
-    pub(crate) fn mesh(workers: u16) -> Vec<(Self, UnboundedReceiver<Batch>)> {
-        let (senders, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| unbounded_channel()).unzip();
+    pub(crate) fn mesh(workers: u16) -> Vec<(Self, Receiver<Batch>)> {
+        // As many batches as there can be requests and answers, were each one alone in its batch: it is never full.
+        let room = usize::from(workers).max(1) * 2 * CROSSINGS_OPEN;
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| channel(room)).unzip();
         let one = |(me, receiver)| {
             let outbox = RefCell::new((0..workers).map(|_| Vec::new()).collect());
-            (Self { me, senders: senders.clone(), outbox }, receiver)
+            let open = (0..workers).map(|_| Cell::new(0)).collect();
+            (Self { me, senders: senders.clone(), outbox, open }, receiver)
         };
         (0..workers).zip(receivers).map(one).collect()
     }
 
-    /// Puts `crossing` into the next batch to `worker`.
-    pub(crate) fn push(&self, worker: u16, crossing: Crossing) {
+    /// Whether `worker` may be asked one thing more.
+    pub(crate) fn may_ask(&self, worker: u16) -> bool {
+        self.open[usize::from(worker)].get() < CROSSINGS_OPEN
+    }
+
+    /// Puts a request into the next batch to `worker`, which may be asked.
+    pub(crate) fn ask(&self, worker: u16, ticket: u64, member: Option<MemberId>, request: Request) {
+        let open = &self.open[usize::from(worker)];
+        open.set(open.get() + 1);
+        self.push(worker, Crossing::Ask { ticket, member, request });
+    }
+
+    /// Puts the answer to a request of `worker` into the next batch to it.
+    pub(crate) fn answer(&self, worker: u16, ticket: u64, outcome: Outcome) {
+        self.push(worker, Crossing::Answer { ticket, outcome });
+    }
+
+    /// An answer of `worker` has come.
+    pub(crate) fn answered(&self, worker: u16) {
+        let open = &self.open[usize::from(worker)];
+        open.set(open.get() - 1);
+    }
+
+    fn push(&self, worker: u16, crossing: Crossing) {
         self.outbox.borrow_mut()[usize::from(worker)].push(crossing);
     }
 
     /// Sends the batches.
     pub(crate) fn flush(&self) {
         for (batch, sender) in self.outbox.borrow_mut().iter_mut().zip(&self.senders) {
-            if !batch.is_empty() {
-                // A worker that is gone takes the node with it.
-                let _ = sender.send((self.me, std::mem::take(batch)));
+            if batch.is_empty() {
+                continue;
+            }
+            // A worker that is gone takes the node with it. Were a queue full against the count, nothing would be lost.
+            if let Err(TrySendError::Full((_, kept))) = sender.try_send((self.me, std::mem::take(batch))) {
+                *batch = kept;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use wire::op::{Get, Op};
+
+    use super::*;
+
+    fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {
+        let mut tickets = 0;
+        while from.may_ask(worker) {
+            let request = Request { key: Bytes::from_static(b"k"), op: Op::Get(Get::default()) };
+            from.ask(worker, tickets, None, request);
+            // The worst for the queue: a batch for each.
+            from.flush();
+            tickets += 1;
+        }
+        tickets
+    }
+
+    /// Takes what has come; the tickets of the answers.
+    fn serves(me: &Crossings, inbox: &mut Receiver<Batch>) -> Vec<u64> {
+        let mut answered = Vec::new();
+        while let Ok((from, batch)) = inbox.try_recv() {
+            for crossing in batch {
+                match crossing {
+                    Crossing::Ask { ticket, .. } => me.answer(from, ticket, Outcome::Miss),
+                    Crossing::Answer { ticket, .. } => {
+                        me.answered(from);
+                        answered.push(ticket);
+                    }
+                }
+                me.flush();
+            }
+        }
+        answered
+    }
+
+    #[test]
+    fn two_workers_that_are_full_of_each_others_requests_both_get_every_answer() {
+        let mut mesh = Crossings::mesh(2);
+        let (right, mut to_right) = mesh.pop().expect("two");
+        let (left, mut to_left) = mesh.pop().expect("two");
+        let bound = CROSSINGS_OPEN as u64;
+        assert_eq!((asks_until_refused(&left, 1), asks_until_refused(&right, 0)), (bound, bound));
+        // Each serves without looking at what the other does.
+        let early = serves(&left, &mut to_left);
+        assert!(early.is_empty() && !left.may_ask(1));
+        let answers = serves(&right, &mut to_right);
+        assert!(answers.into_iter().eq(0..bound), "what right has asked");
+        assert!(serves(&left, &mut to_left).into_iter().eq(0..bound), "what left has asked");
+        assert!(left.may_ask(1) && right.may_ask(0));
+    }
+
+    #[test]
+    fn a_worker_that_takes_nothing_is_asked_for_no_more_than_the_bound_and_others_go_on() {
+        let mut mesh = Crossings::mesh(3);
+        let (_third, mut to_third) = mesh.pop().expect("three");
+        let (_stuck, _to_stuck) = mesh.pop().expect("three");
+        let (first, _to_first) = mesh.pop().expect("three");
+        assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
+        assert!(!first.may_ask(1) && first.may_ask(2));
+        first.ask(2, 7, None, Request { key: Bytes::new(), op: Op::Debug });
+        first.flush();
+        assert!(matches!(to_third.try_recv(), Ok((0, batch)) if batch.len() == 1));
     }
 }

@@ -54,6 +54,9 @@ pub(crate) enum HandshakeError {
     /// This node refused.
     #[error("refused the peer: {0}")]
     RefusedPeer(Refusal),
+    /// The worker that is meant does not take it.
+    #[error("the worker is stuck")]
+    StuckWorker,
     /// This node does not know the cluster yet.
     #[error("no map yet")]
     NoMap,

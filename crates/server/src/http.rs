@@ -1,29 +1,25 @@
 //! The http face: `/metrics`, `/healthz`, `/readyz`, `/status`, `/map`, and `/admin` for operators. It runs beside the workers and asks them for
 //! snapshots; it never holds them up.
 
-use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::extract::connect_info::Connected;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::serve::{IncomingStream, Listener};
 use axum::{Json, Router};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
 
+use crate::accept::accept;
 use crate::clock::Clock;
 use crate::coordinator_server::Command;
 use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
+use crate::places::Places;
 use crate::shared::Shared;
 use crate::status::{CoordinatorReport, NodeStatus};
-use crate::{CoordinatorStatus, admin, metrics};
+use crate::{CoordinatorStatus, admin, http_connection, metrics};
 
 /// What Prometheus expects.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -45,7 +41,7 @@ pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
 pub(crate) async fn serve_coordinator(
     listener: StdListener,
     status: watch::Receiver<CoordinatorStatus>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::Sender<Command>,
     clock: Clock,
 ) {
     let pages = Router::new()
@@ -60,37 +56,16 @@ pub(crate) async fn serve_coordinator(
 }
 
 async fn serve(listener: StdListener, pages: Router) {
-    match TcpListener::from_std(listener) {
-        Ok(listener) => {
-            let listener = Limited { listener, places: Arc::new(Semaphore::new(HTTP_CONNECTIONS)) };
-            let pages = pages.layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES));
-            let service = pages.into_make_service_with_connect_info::<Peer>();
-            if let Err(error) = axum::serve(listener, service).await {
-                tracing::error!(%error, "http has ended");
-            }
-        }
-        Err(error) => tracing::error!(%error, "http cannot listen"),
-    }
-}
-
-/// A listener that lets so many connections live at one time.
-struct Limited {
-    listener: TcpListener,
-    places: Arc<Semaphore>,
-}
-
-impl Listener for Limited {
-    type Io = Placed;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Placed, SocketAddr) {
-        let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
-        let (stream, addr) = Listener::accept(&mut self.listener).await;
-        (Placed { stream, _place: place }, addr)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "http cannot listen"),
+    };
+    let pages = pages.layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES));
+    let places = Places::new(HTTP_CONNECTIONS);
+    loop {
+        let Some(stream) = accept(&listener).await else { continue };
+        let place = places.take_soon().await;
+        tokio::task::spawn_local(http_connection::serve(stream, pages.clone(), place));
     }
 }
 
@@ -99,42 +74,6 @@ impl Listener for Limited {
 pub(crate) struct Peer {
     pub remote: SocketAddr,
     pub local: Option<SocketAddr>,
-}
-
-impl Connected<IncomingStream<'_, Limited>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Limited>) -> Self {
-        Self { remote: *stream.remote_addr(), local: stream.io().stream.local_addr().ok() }
-    }
-}
-
-/// A connection and its place.
-struct Placed {
-    stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-}
-
-impl AsyncRead for Placed {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Placed {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
 }
 
 async fn alive() -> &'static str {
@@ -173,7 +112,7 @@ fn no_map() -> Response {
 #[derive(Clone)]
 pub(crate) struct CoordinatorPages {
     status: watch::Receiver<CoordinatorStatus>,
-    pub commands: mpsc::UnboundedSender<Command>,
+    pub commands: mpsc::Sender<Command>,
     clock: Clock,
 }
 

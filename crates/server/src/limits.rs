@@ -8,7 +8,8 @@ use std::time::Duration;
 /// What one node allows its memcached clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Client connections of the node; one more is told so and closed.
+    /// Client connections of the node. One more takes the place of the oldest that has sent no command yet; if there is none it is told so
+    /// and closed.
     pub max_connections: usize,
     /// Unanswered commands (keys, for a multi-key get) of one connection; beyond it the connection is not read.
     pub outstanding_requests: usize,
@@ -74,7 +75,7 @@ pub(crate) const FORWARDS_KEPT_BYTES: usize = 16 << 20;
 pub(crate) const LINK_BUFFER_KEPT_BYTES: usize = 256 * 1024;
 /// How long a peer may take to introduce itself.
 pub(crate) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(2);
-/// Connections of peers that may be introducing themselves at one time.
+/// Connections of nodes that may be introducing themselves at one listener; one more takes the place of the oldest.
 pub(crate) const HANDSHAKES_AT_ONCE: usize = 64;
 /// First pause before a link or the coordinator is dialled again; doubles up to [`REDIAL_MAX`].
 pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(20);
@@ -83,7 +84,9 @@ pub(crate) const REDIAL_MAX: Duration = Duration::from_millis(500);
 /// How long one attempt to connect may take.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 
-/// New connections and other errands that wait for one worker.
+/// Requests that one worker may have unanswered at another one; what is beyond is refused as busy.
+pub(crate) const CROSSINGS_OPEN: usize = 65_536;
+/// New connections and other errands that wait for one worker; clients beyond go to the others, or wait to be accepted.
 pub(crate) const ERRAND_QUEUE: usize = 256;
 /// Messages of the coordinator that wait for one worker; a worker that lets more gather is stuck.
 pub(crate) const COORDINATOR_IN_QUEUE: usize = 4096;
@@ -93,6 +96,8 @@ pub(crate) const COORDINATOR_OUT_QUEUE: usize = 4096;
 pub(crate) const COORDINATOR_SILENCE_LEASES: u64 = 3;
 /// Unsent bytes for one node at the coordinator beyond which its connection is dropped.
 pub(crate) const COORDINATOR_LINK_BYTES: usize = 16 << 20;
+/// What the owner and operators have for an embedded coordinator; operators beyond are told that it is busy.
+pub(crate) const COORDINATOR_COMMANDS: usize = 1024;
 /// Nodes that may be connected to one coordinator.
 pub(crate) const COORDINATOR_CONNECTIONS: usize = 4096;
 /// What may wait at a coordinator for records to be written; one with more behind it gives up.
@@ -111,6 +116,10 @@ pub(crate) const ETCD_FAREWELL: Duration = Duration::from_millis(500);
 /// Bytes of records in one transaction; etcd takes 1.5 MiB with its default settings.
 pub(crate) const ETCD_TXN_BYTES: usize = 1 << 20;
 
+/// How long a client's connection is silent before the system asks whether the other side is still there, and how often it asks.
+pub(crate) const CLIENT_KEEPALIVE: (Duration, u32) = (Duration::from_secs(60), 4);
+/// Pause before a client is offered to the workers again when none of them had room for it.
+pub(crate) const DEAL_PAUSE: Duration = Duration::from_millis(5);
 /// Pause after `accept` failed for want of file descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a closed connection is read on, so that its last replies arrive.
@@ -121,8 +130,15 @@ pub(crate) const FAREWELL_BYTES: usize = 2 << 20;
 pub(crate) const CLIENT_PLACES_KEPT: usize = 16;
 /// How often connections are checked for their deadlines.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
-/// Http connections at one time; more wait to be accepted.
+/// Http connections at one time. One more takes the place of the one that has been without a request for longest; while all have requests, it
+/// waits.
 pub(crate) const HTTP_CONNECTIONS: usize = 128;
+/// How long the first headers of an http connection may take.
+pub(crate) const HTTP_HEADERS: Duration = Duration::from_secs(5);
+/// How long a request may take from its headers on, body and all.
+pub(crate) const HTTP_REQUEST: Duration = Duration::from_secs(10);
+/// How long it may take from an answer to the next request's headers, and so the reading of the answer.
+pub(crate) const HTTP_IDLE: Duration = Duration::from_secs(60);
 /// Operators' requests of one node that may wait for the coordinator.
 pub(crate) const ADMIN_REQUESTS: usize = 64;
 /// Longest operators' request.
@@ -137,6 +153,7 @@ pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
 const _: () = assert!(CLIENT_OUT_HIGH_BYTES < BUFFER_FLOOR_BYTES);
 const _: () = assert!(wire::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
 const _: () = assert!(LINK_PAUSE_BYTES < LINK_VALUES_BYTES && wire::op::MAX_VALUE_BYTES < LINK_PAUSE_BYTES);
+const _: () = assert!(ADMIN_DEADLINE.as_nanos() < HTTP_REQUEST.as_nanos());
 const _: () = assert!(ADMIN_BODY_BYTES < wire::frame::MAX_FRAME_BYTES);
 const _: () = assert!(wire::frame::MAX_FRAME_BYTES < LINK_OUT_BYTES - LINK_VALUES_BYTES);
 const _: () = assert!(REDIAL_MIN.as_nanos() < REDIAL_MAX.as_nanos());

@@ -84,6 +84,12 @@ fn about_clients(page: &mut Exposition, shared: &Shared, values: &CounterValues)
         "Client connections turned away.",
         rejected,
     );
+    page.single(
+        "gestalt_connections_displaced_total",
+        Kind::Counter,
+        "Client connections that had sent no command when a newcomer took their place.",
+        shared.places.displaced(),
+    );
     page.family(
         "gestalt_connections_overdue_total",
         Kind::Counter,

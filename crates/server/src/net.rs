@@ -8,6 +8,7 @@ use proto::Timing;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::StartError;
+use crate::limits::CLIENT_KEEPALIVE;
 
 /// Connections that the system may hold before they are accepted.
 const BACKLOG: i32 = 1024;
@@ -38,7 +39,9 @@ pub(crate) fn local_addr(listener: &TcpListener) -> Result<SocketAddr, StartErro
 pub(crate) fn tune_client(stream: &impl std::os::fd::AsFd) {
     let socket = SockRef::from(stream);
     let _ = socket.set_tcp_nodelay(true);
-    let _ = socket.set_keepalive(true);
+    let (silence, probes) = CLIENT_KEEPALIVE;
+    let probing = TcpKeepalive::new().with_time(silence).with_interval(silence / probes).with_retries(probes);
+    let _ = socket.set_tcp_keepalive(&probing);
 }
 
 /// Options of a connection between nodes: a peer that is gone without a word is noticed after `silence`.

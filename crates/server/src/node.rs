@@ -72,7 +72,7 @@ impl Node {
 
 /// The two ends of a worker's queues.
 pub(crate) fn worker_ends(
-    crossings: (Crossings, mpsc::UnboundedReceiver<crate::crossings::Batch>),
+    crossings: (Crossings, mpsc::Receiver<crate::crossings::Batch>),
 ) -> (WorkerFace, Inbox) {
     let (errands, errand_inbox) = mpsc::channel(ERRAND_QUEUE);
     let (coordinator, coordinator_inbox) = mpsc::channel(COORDINATOR_IN_QUEUE);

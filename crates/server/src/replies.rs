@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use wire::memcache::{ReplyStyle, WithCas, reply};
+use wire::memcache::{FailureCode, ReplyStyle, WithCas, reply};
 use wire::op::{Failure, Outcome};
 
 use crate::counters::{Counters, Verb};
@@ -33,8 +33,10 @@ pub(crate) enum Print {
         style: ReplyStyle,
         /// So many have not come yet.
         left: usize,
-        /// What went wrong with those that have.
+        /// What went wrong with those that have: the first thing, unless one of them may have been done.
         failure: Option<Failure>,
+        /// Whether one of them was done.
+        done: bool,
     },
     /// Lines that are made elsewhere.
     Lines,
@@ -274,6 +276,9 @@ impl ReplyQueue {
     fn print(&mut self, print: Print, outcome: &Outcome, out: &mut Vec<u8>) {
         match print {
             Print::Styled(style, key) => reply::write(&style, &key, outcome, out),
+            Print::Gathered { style, done: true, failure: Some(_), .. } => {
+                reply::write_failure(&style, FailureCode::Partial, out);
+            }
             Print::Gathered { style, .. } => reply::write(&style, &[], outcome, out),
             Print::Get(key, with_cas) => reply::write_get([(&key[..], outcome)], with_cas, out),
             Print::Value(key, with_cas) => self.print_value(&key, with_cas, outcome, out),
@@ -308,16 +313,25 @@ impl ReplyQueue {
 }
 
 impl Print {
-    /// Takes one more outcome; what all of them amount to, once they are complete.
+    /// The outcomes of `count` requests, as one.
+    pub(crate) fn gathered(style: ReplyStyle, count: usize) -> Self {
+        Self::Gathered { style, left: count, failure: None, done: false }
+    }
+
+    /// Takes one more outcome; what all of them amount to, once they are complete. Nobody knows the outcome of what was
+    /// done in part.
     fn gather(&mut self, outcome: Outcome) -> Option<Outcome> {
-        let Self::Gathered { left, failure, .. } = self else { return Some(outcome) };
-        if let Outcome::Failed(reason) = outcome {
-            failure.get_or_insert(reason);
+        let Self::Gathered { left, failure, done, .. } = self else { return Some(outcome) };
+        match outcome {
+            Outcome::Failed(Failure::Unknown) => *failure = Some(Failure::Unknown),
+            Outcome::Failed(reason) => *failure = failure.or(Some(reason)),
+            _ => *done = true,
         }
         *left -= 1;
-        match failure {
+        match *failure {
             _ if *left > 0 => None,
-            Some(reason) => Some(Outcome::Failed(*reason)),
+            Some(_) if *done => Some(Outcome::Failed(Failure::Unknown)),
+            Some(reason) => Some(Outcome::Failed(reason)),
             None => Some(outcome),
         }
     }
@@ -436,23 +450,40 @@ mod tests {
         assert!(text(&out).starts_with("SERVER_ERROR lost"));
     }
 
+    /// What a flush of as many data roles says that end like this.
+    fn flushed(outcomes: &[Outcome]) -> String {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let print = Print::gathered(ReplyStyle::Text, outcomes.len());
+        let used = Some(KeyUse { hash: 0, access: Access::WriteAll });
+        let slot = queue.expect(Expected { print, verb: Verb::Flush, used, load: Load::default() });
+        for (at, outcome) in outcomes.iter().enumerate() {
+            assert!(out.is_empty() && queue.waiting() == 1, "answered before outcome {at}");
+            queue.answer(slot, outcome.clone(), &counters);
+            queue.drain(&mut out);
+        }
+        text(&out).to_owned()
+    }
+
     #[test]
     fn gathered_outcomes_are_answered_once_and_the_first_failure_counts() {
-        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
-        let gathered = || Print::Gathered { style: ReplyStyle::Text, left: 2, failure: None };
-        let all = Some(KeyUse { hash: 0, access: Access::WriteAll });
-        let first =
-            queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, load: Load::default() });
-        queue.answer(first, Outcome::Flushed, &counters);
-        queue.drain(&mut out);
-        assert!(out.is_empty() && queue.waiting() == 1);
-        queue.answer(first, Outcome::Flushed, &counters);
-        let second =
-            queue.expect(Expected { print: gathered(), verb: Verb::Flush, used: all, load: Load::default() });
-        queue.answer(second, Outcome::Failed(Failure::Unavailable), &counters);
-        queue.answer(second, Outcome::Flushed, &counters);
-        queue.drain(&mut out);
-        assert!(text(&out).starts_with("OK\r\nSERVER_ERROR unavailable"), "{}", text(&out));
-        assert_eq!(counters.values().failed_unavailable, 1);
+        let failed = |failure| Outcome::Failed(failure);
+        assert_eq!(flushed(&[Outcome::Flushed, Outcome::Flushed]), "OK\r\n");
+        let nothing = flushed(&[failed(Failure::Unavailable), failed(Failure::Lost)]);
+        assert!(nothing.starts_with("SERVER_ERROR unavailable: "), "{nothing}");
+    }
+
+    #[test]
+    fn a_flush_that_was_done_in_part_never_says_that_nothing_was_done() {
+        use Failure::{Busy, Lost, Unavailable, Unknown};
+        for failure in [Busy, Lost, Unavailable, Unknown] {
+            for order in
+                [[Outcome::Flushed, Outcome::Failed(failure)], [Outcome::Failed(failure), Outcome::Flushed]]
+            {
+                let said = flushed(&order);
+                assert!(said.starts_with("SERVER_ERROR partial: "), "{failure:?}: {said}");
+            }
+            let said = flushed(&[Outcome::Failed(failure), Outcome::Failed(Unknown)]);
+            assert!(said.starts_with("SERVER_ERROR unknown: "), "{failure:?}: {said}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What all threads of a node know of each other.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::{ClusterMap, Expectations, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
@@ -17,6 +17,7 @@ use crate::counters::{CounterValues, Counters};
 use crate::elected::Election;
 use crate::limits::SNAPSHOT_DEADLINE;
 use crate::memory::WorkerMemory;
+use crate::places::{Place, Places};
 use crate::repair_meter::{Reading, RepairMeter, Sample};
 use crate::{Coordination, NodeConfig, NodeExit};
 
@@ -46,8 +47,8 @@ pub(crate) struct Shared {
     pub desk: Desk,
     repair: Mutex<(RepairMeter, Reading)>,
     scrub: Mutex<(RepairMeter, Reading)>,
-    /// Client connections, open or on their way to a worker.
-    pub connections: AtomicUsize,
+    /// Of client connections, open or on their way to a worker.
+    pub places: Arc<Places>,
     pub rejected_connections: AtomicU64,
     /// What `stats reset` has taken off the counters.
     reset: Mutex<CounterValues>,
@@ -92,16 +93,12 @@ pub(crate) enum Errand {
     Snapshot(oneshot::Sender<WorkerSnapshot>),
 }
 
-/// A client's socket, counted for as long as it lives.
+/// A client's socket and its place.
 #[derive(Debug)]
 pub(crate) struct ClientSocket {
     pub stream: std::net::TcpStream,
-    pub counted: CountedConnection,
+    pub place: Place,
 }
-
-/// Counts one connection of a node.
-#[derive(Debug)]
-pub(crate) struct CountedConnection(Arc<Shared>);
 
 /// A link that a peer has opened, on its way between two threads.
 #[derive(Debug)]
@@ -164,7 +161,7 @@ impl Shared {
             desk: Desk::default(),
             repair: Mutex::default(),
             scrub: Mutex::default(),
-            connections: AtomicUsize::new(0),
+            places: Places::new(config.limits.max_connections),
             rejected_connections: AtomicU64::new(0),
             reset: Mutex::default(),
             config,
@@ -192,17 +189,13 @@ impl Shared {
         known.ok().and_then(|exit| exit.clone()).unwrap_or(NodeExit::Stopped)
     }
 
-    /// Counts one more connection, if there may be one.
-    pub(crate) fn admit_connection(self: &Arc<Self>) -> Option<CountedConnection> {
-        let max = self.config.limits.max_connections;
-        let count = |open| (open < max).then_some(open + 1);
-        match self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count) {
-            Ok(_) => Some(CountedConnection(Arc::clone(self))),
-            Err(_) => {
-                self.rejected_connections.fetch_add(1, Ordering::Relaxed);
-                None
-            }
+    /// A place for one more client; none while all are taken by clients that have sent commands.
+    pub(crate) fn admit_connection(&self) -> Option<Place> {
+        let place = self.places.take();
+        if place.is_none() {
+            self.rejected_connections.fetch_add(1, Ordering::Relaxed);
         }
+        place
     }
 
     /// The newest map.
@@ -218,8 +211,7 @@ impl Shared {
     /// How long ago the worker that has been silent for longest last ran, in microseconds.
     pub(crate) fn longest_silence_us(&self) -> u64 {
         let now = self.clock.time();
-        let silence = |worker: &WorkerFace| now.since(Time(worker.pulse.load(Ordering::Relaxed)));
-        self.workers.iter().map(silence).max().unwrap_or(0)
+        self.workers.iter().map(|worker| worker.silence_us(now)).max().unwrap_or(0)
     }
 
     /// What the coordinator is told at registration.
@@ -338,8 +330,9 @@ impl Shared {
     }
 }
 
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+impl WorkerFace {
+    /// How long ago it last ran.
+    pub(crate) fn silence_us(&self, now: Time) -> u64 {
+        now.since(Time(self.pulse.load(Ordering::Relaxed)))
     }
 }

@@ -262,7 +262,7 @@ impl NodeStatus {
             coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
             etcd: shared.election.as_ref().map(Election::status),
             workers: shared.config.workers,
-            connections: shared.connections.load(Ordering::Relaxed) as u64,
+            connections: shared.places.taken() as u64,
             items: sum(|worker| worker.host.items),
             item_bytes: sum(|worker| worker.host.item_bytes),
             absent_pages: sum(|worker| worker.host.absent_pages),

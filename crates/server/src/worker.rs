@@ -13,7 +13,7 @@ use proto::{Host, HostConfig, Now, Submitted, Token};
 use store::StoreConfig;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+use tokio::sync::mpsc::Receiver;
 use wire::message::FromCoordinator;
 use wire::op::{Failure, Outcome, Request};
 
@@ -77,7 +77,7 @@ pub(crate) enum Waiter {
 pub(crate) struct Inbox {
     pub errands: Receiver<Errand>,
     pub coordinator: Receiver<FromCoordinator>,
-    pub crossings: (Crossings, UnboundedReceiver<Batch>),
+    pub crossings: (Crossings, Receiver<Batch>),
 }
 
 /// The runtime of a worker, on the thread that calls.
@@ -188,8 +188,11 @@ impl Worker {
         if shard == self.shard {
             return self.submit_here(now, waiter, member, request);
         }
+        if !self.crossings.may_ask(shard) {
+            return Some(Outcome::Failed(Failure::Busy));
+        }
         let ticket = self.waiters.borrow_mut().insert(waiter);
-        self.crossings.push(shard, Crossing::Ask { ticket, member, request });
+        self.crossings.ask(shard, ticket, member, request);
         self.counters.crossings.inc();
         self.pump.request();
         None
@@ -227,9 +230,7 @@ impl Worker {
 
     fn pass_on(&self, waiter: Waiter, outcome: Outcome) {
         match waiter {
-            Waiter::Crossing { shard, ticket } => {
-                self.crossings.push(shard, Crossing::Answer { ticket, outcome })
-            }
+            Waiter::Crossing { shard, ticket } => self.crossings.answer(shard, ticket, outcome),
             Waiter::Slot { connection, slot } => {
                 connection.answer(self, slot, outcome);
                 if !connection.answered.replace(true) {
@@ -320,12 +321,11 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
 }
 
 async fn serve_client(worker: Rc<Worker>, socket: ClientSocket) {
-    let ClientSocket { stream, counted } = socket;
+    let ClientSocket { stream, place } = socket;
     match TcpStream::from_std(stream) {
-        Ok(stream) => connection::serve(worker, stream).await,
+        Ok(stream) => connection::serve(worker, stream, place).await,
         Err(error) => tracing::debug!(%error, "client not served"),
     }
-    drop(counted);
 }
 
 async fn serve_link(worker: Rc<Worker>, link: Box<AcceptedLink>) {
@@ -352,16 +352,19 @@ async fn take_coordinator(worker: Rc<Worker>, mut messages: Receiver<FromCoordin
 }
 
 /// Takes what other workers ask and answer.
-async fn take_batches(worker: Rc<Worker>, mut batches: UnboundedReceiver<Batch>) {
+async fn take_batches(worker: Rc<Worker>, mut batches: Receiver<Batch>) {
     while let Some((shard, batch)) = batches.recv().await {
         let now = worker.clock.now();
         for crossing in batch {
             match crossing {
-                Crossing::Answer { ticket, outcome } => worker.reply(Token(ticket), outcome),
+                Crossing::Answer { ticket, outcome } => {
+                    worker.crossings.answered(shard);
+                    worker.reply(Token(ticket), outcome);
+                }
                 Crossing::Ask { ticket, member, request } => {
                     let waiter = Waiter::Crossing { shard, ticket };
                     if let Some(outcome) = worker.submit_here(now, waiter, member, request) {
-                        worker.crossings.push(shard, Crossing::Answer { ticket, outcome });
+                        worker.crossings.answer(shard, ticket, outcome);
                     }
                 }
             }

@@ -23,7 +23,10 @@ use wire::record::Record;
 use crate::CoordinatorStatus;
 use crate::clock::Clock;
 use crate::frames::FrameBuffer;
-use crate::limits::{COORDINATOR_HELD_ACTIONS, COORDINATOR_LINK_BYTES, COORDINATOR_TICKS_PER_LEASE};
+use crate::limits::{
+    COORDINATOR_HELD_ACTIONS, COORDINATOR_LINK_BYTES, COORDINATOR_TICKS_PER_LEASE, HANDSHAKES_AT_ONCE,
+};
+use crate::places::Places;
 
 /// See the module.
 pub(crate) struct Presiding {
@@ -41,6 +44,8 @@ pub(crate) struct Presiding {
     over: watch::Sender<Option<String>>,
     /// Connections, registered or not.
     open: Cell<usize>,
+    /// Of those that have not registered yet.
+    handshakes: Arc<Places>,
 }
 
 /// What becomes of records.
@@ -90,6 +95,7 @@ impl Presiding {
             in_force: watch::Sender::new(0),
             over: watch::Sender::new(None),
             open: Cell::new(0),
+            handshakes: Places::new(HANDSHAKES_AT_ONCE),
         })
     }
 

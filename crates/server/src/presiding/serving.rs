@@ -18,7 +18,7 @@ use crate::limits::{COORDINATOR_CONNECTIONS, HANDSHAKE_DEADLINE};
 use crate::net;
 
 impl Presiding {
-    /// Serves one connection of a node in a task of its own, if there is room for it.
+    /// Serves one connection of a node in a task of its own, if there is room for it. Who has registered keeps others out, who has not gives way.
     pub(crate) fn take(self: &Rc<Self>, stream: TcpStream) {
         if self.open.get() >= COORDINATOR_CONNECTIONS {
             return;
@@ -42,8 +42,7 @@ impl Presiding {
         net::tune_peer(&stream, net::silence(&self.timing));
         let (read, mut writer) = stream.into_split();
         let mut reader = FrameReader::new(read);
-        let first = tokio::time::timeout(HANDSHAKE_DEADLINE, reader.next());
-        let first = first.await.map_err(|_| StreamError::Silent)?;
+        let first = self.first_message(&mut reader).await?;
         if let Err(StreamError::Frame(FrameError::WrongVersion { .. })) = first {
             say_version(&mut writer).await?;
         }
@@ -67,6 +66,18 @@ impl Presiding {
             self.drive(|coordinator, now| coordinator.connection_lost(now, host));
         }
         ended
+    }
+
+    /// What a node says first. It has not long, and less while others wait.
+    async fn first_message(
+        &self,
+        reader: &mut FrameReader,
+    ) -> Result<Result<Message, StreamError>, StreamError> {
+        let Some(place) = self.handshakes.take() else { return Err(StreamError::Closed) };
+        tokio::select! {
+            first = tokio::time::timeout(HANDSHAKE_DEADLINE, reader.next()) => first.map_err(|_| StreamError::Silent),
+            () = place.lost() => Err(StreamError::Silent),
+        }
     }
 
     /// Whether `connection` is the node's newest.

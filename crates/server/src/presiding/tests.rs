@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use cluster::{ClusterId, Entry, Expectations, NodeInfo, Profile};
 use proto::{CoordinatorConfig, RecordKeeping};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
 use wire::message::{Registration, ToCoordinator};
 
 use super::*;
+use crate::limits::HANDSHAKES_AT_ONCE;
 
 const HOST: HostId = HostId { node: NodeId(0), incarnation: Incarnation(1) };
 
@@ -29,13 +32,16 @@ fn presiding(records: Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
     (presiding, connection)
 }
 
-fn register(presiding: &Presiding) -> Option<()> {
+fn registration_of(host: HostId) -> ToCoordinator {
     let nowhere = "127.0.0.1:1".parse().unwrap();
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
-    let info = NodeInfo { host: HOST, peer, memcached, http, zone: String::new(), alive: true };
+    let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
     let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
-    let registration = ToCoordinator::Register(Registration { info, expect, holds: None });
-    presiding.drive(|coordinator, now| coordinator.handle(now, HOST, registration))
+    ToCoordinator::Register(Registration { info, expect, holds: None })
+}
+
+fn register(presiding: &Presiding) -> Option<()> {
+    presiding.drive(|coordinator, now| coordinator.handle(now, HOST, registration_of(HOST)))
 }
 
 fn written(valid_for: Duration) -> Records {
@@ -78,4 +84,36 @@ fn who_may_have_been_succeeded_decides_nothing() {
     assert!(presiding.is_over() && due(&presiding).is_empty() && connection.out.borrow().bytes.is_empty());
     presiding.extend(Instant::now() + Duration::from_secs(60));
     assert_eq!(register(&presiding), None, "what is over stays over");
+}
+
+#[test]
+fn a_crowd_that_does_not_register_keeps_no_node_out() {
+    const OTHER: HostId = HostId { node: NodeId(1), incarnation: Incarnation(1) };
+    for records in [Records::Kept, written(Duration::from_secs(600))] {
+        crate::worker::runtime().unwrap().block_on(async {
+            let (presiding, _connection) = presiding(records);
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let addr = listener.local_addr().unwrap();
+            let accepting = Rc::clone(&presiding);
+            tokio::task::spawn_local(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    accepting.take(stream);
+                }
+            });
+            let mut crowd = Vec::new();
+            for _ in 0..2 * HANDSHAKES_AT_ONCE {
+                crowd.push(TcpStream::connect(addr).await.unwrap());
+            }
+            let mut node = TcpStream::connect(addr).await.unwrap();
+            let mut hello = FrameBuffer::new(OTHER);
+            hello.push(&registration_of(OTHER));
+            node.write_all(&hello.bytes).await.unwrap();
+            let registered = async {
+                while !presiding.connections.borrow().contains_key(&OTHER) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), registered).await.expect("registered");
+        });
+    }
 }

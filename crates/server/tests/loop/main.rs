@@ -6,6 +6,7 @@
 mod basics;
 mod cluster_life;
 mod coordinator_restarts;
+mod crowds;
 mod deadlines;
 mod harness;
 mod limits;

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::reply::{Parsed, Reply, parse};
+use wire::memcache::FailureCode;
 
 /// Bytes of each value.
 const VALUE_BYTES: usize = 4096;
@@ -30,9 +31,11 @@ pub fn load(count: usize, nodes: &[SocketAddr]) -> Result<(), String> {
         request.extend_from_slice(b"\r\n");
         nodes.ask(&request, |reply| match reply {
             Reply::Stored => Some(Ok(())),
-            Reply::ServerError(words) if words.starts_with(b"out of memory") => Some(Err(format!(
-                "there is no memory for value {key} of {count}: load less, or give more --memory"
-            ))),
+            Reply::ServerError(words) if FailureCode::parse(words) == Some(FailureCode::OutOfMemory) => {
+                Some(Err(format!(
+                    "there is no memory for value {key} of {count}: load less, or give more --memory"
+                )))
+            }
             _ => None,
         })
     })
@@ -51,7 +54,7 @@ pub fn verify(count: usize, nodes: &[SocketAddr]) -> Result<usize, String> {
             Reply::Value { value, .. } if value == expected => Some(Ok(())),
             Reply::Value { .. } => Some(Err(format!("cold-{key} has another value than was written"))),
             Reply::Miss => Some(Err(format!("cold-{key} was written and is not there"))),
-            Reply::ServerError(words) if words.starts_with(b"lost") => {
+            Reply::ServerError(words) if FailureCode::parse(words) == Some(FailureCode::Lost) => {
                 lost.fetch_add(1, Ordering::Relaxed);
                 Some(Ok(()))
             }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::reply::{Parsed, Reply, parse};
+use wire::memcache::FailureCode;
 
 use crate::linearizability::{Bytes, Op, Outcome};
 
@@ -239,18 +240,17 @@ fn hear(reply: Reply<'_>, op: &Op) -> Heard {
         Reply::Exists => Outcome::Exists,
         Reply::Deleted => Outcome::Deleted,
         Reply::Number(number) => Outcome::Number(number),
-        Reply::ServerError(words) if words.windows(16).any(|part| part == b"nothing was done") => {
-            return Heard::Refused(Refusal::Unavailable);
-        }
-        Reply::ServerError(words) if words.starts_with(b"outcome unknown") => return Heard::Unknown,
-        Reply::ServerError(words) if words.starts_with(b"out of memory") => {
-            return Heard::Refused(Refusal::NoMemory);
-        }
-        Reply::ServerError(words) if words.starts_with(b"lost") => return Heard::Refused(Refusal::Lost),
-        Reply::ClientError(words) if words.windows(11).any(|part| part == b"non-numeric") => {
-            Outcome::NotNumber
-        }
-        // Corrupt, or not understood: nobody may come across one.
+        Reply::ServerError(words) | Reply::ClientError(words) => match FailureCode::parse(words) {
+            Some(FailureCode::Busy | FailureCode::Unavailable) => {
+                return Heard::Refused(Refusal::Unavailable);
+            }
+            Some(FailureCode::Unknown) => return Heard::Unknown,
+            Some(FailureCode::OutOfMemory) => return Heard::Refused(Refusal::NoMemory),
+            Some(FailureCode::Lost) => return Heard::Refused(Refusal::Lost),
+            Some(FailureCode::NotANumber) => Outcome::NotNumber,
+            // Corrupt, or not understood: nobody may come across one.
+            _ => panic!("the answer to {op} is {reply:?}"),
+        },
         other => panic!("the answer to {op} is {other:?}"),
     };
     Heard::Outcome(outcome)

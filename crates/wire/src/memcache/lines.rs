@@ -1,4 +1,6 @@
-//! Every fixed line that this face can say, in one place.
+//! Every fixed line that this face can say, in one place; failures of commands are in `failure`.
+
+use super::failure::FailureCode;
 
 /// A whole line to send, newline included.
 pub type Line = &'static [u8];
@@ -33,15 +35,5 @@ pub(super) const NO_DETAIL: Line = b"CLIENT_ERROR stats detail not allowed\r\n";
 pub(super) const NO_METADUMP: Line = b"ERROR metadump not allowed\r\n";
 pub(super) const NO_WATCH: Line = b"CLIENT_ERROR watch commands not allowed\r\n";
 
-pub(super) const NON_NUMERIC: Line = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
-pub(super) const TOO_LARGE: Line = b"SERVER_ERROR object too large for cache\r\n";
-pub(super) const OUT_OF_MEMORY: Line = b"SERVER_ERROR out of memory storing object\r\n";
-pub(super) const BUSY: Line = b"SERVER_ERROR busy: nothing was done, try again later\r\n";
-pub(super) const UNAVAILABLE: Line =
-    b"SERVER_ERROR unavailable: no node serves this key at the moment, nothing was done, try again\r\n";
-pub(super) const LOST: Line =
-    b"SERVER_ERROR lost: more nodes failed than this key's protection can make up for\r\n";
-pub(super) const UNKNOWN: Line =
-    b"SERVER_ERROR outcome unknown: the node failed with this request in flight, it may or may not have been done\r\n";
-pub(super) const CORRUPT: Line =
-    b"SERVER_ERROR corrupt: the stored bytes do not match their checksum, nothing is returned\r\n";
+/// What is refused before it is stored.
+pub(super) const TOO_LARGE: Line = FailureCode::TooLarge.line();

@@ -14,6 +14,7 @@
 //! - Memory is never reserved by a declared length; every line and every value has a bound.
 
 mod command;
+mod failure;
 mod lines;
 mod meta;
 mod parser;
@@ -22,6 +23,7 @@ mod text;
 mod tokens;
 
 pub use command::{Command, Keys, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, Stats, WithCas};
+pub use failure::{Again, Effect, FailureCode};
 pub use lines::Line;
 pub use parser::{Access, Parser, Step};
 

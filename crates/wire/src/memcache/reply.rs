@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::command::{MetaStyle, MetaVerb, ReplyStyle, WithCas};
+use super::failure::FailureCode;
 use super::lines::{self, Line};
 use crate::op::{Failure, ItemView, Outcome};
 
@@ -85,19 +86,16 @@ pub fn write_version(version: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// The one place where a failure gets its words.
+/// The answer that is a failure.
 #[must_use]
 pub fn failure_line(failure: Failure) -> Line {
-    match failure {
-        Failure::NotANumber => lines::NON_NUMERIC,
-        Failure::TooLarge => lines::TOO_LARGE,
-        Failure::OutOfMemory => lines::OUT_OF_MEMORY,
-        Failure::Busy => lines::BUSY,
-        // A wrong primary is for the node to sort out; should one get here, nothing was done.
-        Failure::Unavailable | Failure::WrongPrimary => lines::UNAVAILABLE,
-        Failure::Lost => lines::LOST,
-        Failure::Unknown => lines::UNKNOWN,
-        Failure::Corrupt => lines::CORRUPT,
+    FailureCode::from(failure).line()
+}
+
+/// Writes a failure that is no outcome of a single request.
+pub fn write_failure(style: &ReplyStyle, code: FailureCode, out: &mut Vec<u8>) {
+    if !matches!(style, ReplyStyle::Silent | ReplyStyle::TooLargeSilent) {
+        out.extend_from_slice(code.line());
     }
 }
 

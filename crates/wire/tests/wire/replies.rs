@@ -1,7 +1,7 @@
 //! Outcomes as memcached prints them.
 
 use bytes::Bytes;
-use wire::memcache::{Access, Command, ReplyStyle, Step, WithCas, reply};
+use wire::memcache::{Access, Again, Command, Effect, FailureCode, ReplyStyle, Step, WithCas, reply};
 use wire::op::{Failure, ItemView, Outcome};
 
 use crate::roundtrip::steps;
@@ -62,18 +62,50 @@ fn words_of_the_text_protocol() {
 }
 
 #[test]
-fn every_failure_has_its_own_words_of_the_right_kind() {
-    use Failure::*;
-    let failures = [NotANumber, TooLarge, OutOfMemory, Busy, Unavailable, Lost, Unknown, Corrupt];
-    let mut lines: Vec<_> = failures.map(reply::failure_line).to_vec();
-    for (failure, line) in failures.iter().zip(&lines) {
-        let kind: &[u8] = if *failure == NotANumber { b"CLIENT_ERROR " } else { b"SERVER_ERROR " };
-        assert!(line.starts_with(kind) && line.ends_with(b"\r\n") && line.len() < 200, "{failure:?}");
-        assert!(!line[..line.len() - 2].iter().any(u8::is_ascii_control));
+fn every_failure_begins_with_its_code_and_is_of_the_right_kind() {
+    for code in FailureCode::ALL {
+        let kind: &[u8] = if code == FailureCode::NotANumber { b"CLIENT_ERROR " } else { b"SERVER_ERROR " };
+        let line = code.line();
+        let text = line.strip_prefix(kind).and_then(|text| text.strip_suffix(b"\r\n")).expect("its kind");
+        assert!(text.starts_with(code.as_str().as_bytes()) && text.len() < 200, "{code:?}");
+        assert!(!text.iter().any(u8::is_ascii_control));
+        assert_eq!(FailureCode::parse(text), Some(code));
+        assert_eq!(FailureCode::parse(code.as_str().as_bytes()), Some(code));
     }
+    let mut lines = FailureCode::ALL.map(FailureCode::line);
     lines.sort_unstable();
-    lines.dedup();
-    assert_eq!(lines.len(), failures.len());
+    assert!(lines.is_sorted_by(|a, b| a < b), "no two are alike");
+}
+
+#[test]
+fn what_is_no_code_is_not_taken_for_one() {
+    for text in
+        ["", "lost2", "out of memory", "outcome unknown: x", "nothing was done", "Busy: x", "bad data chunk"]
+    {
+        assert_eq!(FailureCode::parse(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
+fn the_document_has_the_same_codes_with_the_same_meaning() {
+    let document = include_str!("../../../../docs/format.md");
+    for code in FailureCode::ALL {
+        let done = if code.effect() == Effect::NotDone { "no" } else { "perhaps" };
+        let again = if code.again() == Again::Worthwhile { "yes" } else { "no" };
+        let row = format!("| `{}` | {done} | {again} |", code.as_str());
+        assert!(document.contains(&row), "docs/format.md lacks {row}");
+    }
+}
+
+#[test]
+fn every_failure_is_printed_by_its_code() {
+    use Failure::*;
+    for failure in
+        [NotANumber, TooLarge, OutOfMemory, Busy, Unavailable, Lost, Unknown, Corrupt, WrongPrimary]
+    {
+        let printed = answer("delete a", &Outcome::Failed(failure));
+        assert_eq!(printed.as_bytes(), FailureCode::from(failure).line());
+    }
 }
 
 #[test]

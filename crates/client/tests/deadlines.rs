@@ -1,0 +1,213 @@
+//! What a client does when servers are silent, disagree or fail. Time is the runtime's own, which passes only while nothing else
+//! can happen: sockets are real, waiting is not.
+#![allow(clippy::disallowed_methods)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use client::{Client, ClientConfig, ClientError, Deleted, Router};
+use cluster::{ClusterId, ClusterMap, HostId, Incarnation, NodeId, NodeInfo, Profile, place};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+const DEADLINE: Duration = Duration::from_secs(2);
+
+fn config() -> ClientConfig {
+    ClientConfig { deadline: DEADLINE, ..ClientConfig::default() }
+}
+
+/// A map of two nodes, both with these addresses.
+fn map(cluster: u64, version: u64, http: SocketAddr, memcached: SocketAddr) -> ClusterMap {
+    let host = |node| HostId { node: NodeId(node), incarnation: Incarnation(1) };
+    let info = |node| NodeInfo {
+        host: host(node),
+        peer: memcached,
+        memcached,
+        http,
+        zone: String::new(),
+        alive: true,
+    };
+    let profile = Profile::rs(1, 1).expect("a profile");
+    ClusterMap {
+        cluster: ClusterId(cluster),
+        version,
+        profile,
+        shards: 1,
+        layout: Default::default(),
+        nodes: (0..2).map(info).collect(),
+        groups: place(profile, &[host(0), host(1)], 1).expect("two nodes"),
+    }
+}
+
+async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// Takes connections and never says anything.
+async fn silent() -> SocketAddr {
+    let (listener, address) = listener().await;
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            kept.push(stream);
+        }
+    });
+    address
+}
+
+/// Answers any http request with `map`.
+async fn source(map: ClusterMap) -> SocketAddr {
+    let (listener, address) = listener().await;
+    let body = serde_json::to_string(&map).expect("a map is JSON");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n\r\n{body}").as_bytes()).await;
+        }
+    });
+    address
+}
+
+/// Gives these answers, one to each command, the last one for ever; how many commands came.
+async fn server(answers: &'static [&'static str]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let (listener, address) = listener().await;
+    let commands = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&commands);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                while let Ok(1..) = stream.read(&mut [0; 1024]).await {
+                    let at = count.fetch_add(1, Ordering::Relaxed).min(answers.len() - 1);
+                    let _ = stream.write_all(answers[at].as_bytes()).await;
+                }
+            });
+        }
+    });
+    (address, commands)
+}
+
+/// A client of nodes that answer like this, and how many commands came.
+async fn client_of(answers: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
+    let (address, commands) = server(answers).await;
+    let source = source(map(1, 1, silent().await, address)).await;
+    (Client::new(&[source], config()), commands)
+}
+
+/// That the time since `start` is the deadline, give or take a tenth.
+#[track_caller]
+fn took_the_deadline(start: Instant) {
+    let took = start.elapsed();
+    assert!(took >= DEADLINE && took <= DEADLINE * 11 / 10, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_ends_at_its_deadline_when_no_source_answers() {
+    let sources = [silent().await, silent().await, silent().await];
+    let start = Instant::now();
+    let error = Client::new(&sources, config()).get(b"key").await.expect_err("nobody answers");
+    assert!(matches!(error, ClientError::Map(_)), "{error}");
+    took_the_deadline(start);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_ends_at_its_deadline_when_no_node_answers() {
+    let nowhere = silent().await;
+    let source = source(map(1, 1, nowhere, nowhere)).await;
+    let mut client = Client::new(&[nowhere, source, nowhere], config());
+    let start = Instant::now();
+    let error = client.get(b"key").await.expect_err("nobody answers");
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    took_the_deadline(start);
+    let start = Instant::now();
+    let error = client.set(b"key", b"value", 0, 0).await.expect_err("nobody answers");
+    assert!(matches!(error, ClientError::Unknown(_)), "{error}");
+    took_the_deadline(start);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_ends_at_its_deadline_when_nodes_refuse_and_sources_have_fallen_silent() {
+    let (address, _) = server(&["SERVER_ERROR unavailable\r\n"]).await;
+    let nowhere = silent().await;
+    let (listener, once) = listener().await;
+    let body = serde_json::to_string(&map(1, 1, nowhere, address)).expect("a map is JSON");
+    tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.expect("a client");
+        let _ = first.read(&mut [0; 1024]).await;
+        let _ = first.write_all(format!("HTTP/1.1 200 OK\r\n\r\n{body}").as_bytes()).await;
+        drop(first);
+        let _kept = listener.accept().await;
+        std::future::pending::<()>().await;
+    });
+    let start = Instant::now();
+    let error = Client::new(&[once], config()).set(b"key", b"value", 0, 0).await.expect_err("refused");
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    took_the_deadline(start);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_map_of_all_sources_is_taken_and_nobody_waits_for_the_silent() {
+    let nowhere = silent().await;
+    let old = source(map(1, 3, nowhere, nowhere)).await;
+    let new = source(map(1, 7, nowhere, nowhere)).await;
+    let empty = source(ClusterMap { groups: vec![], ..map(1, 9, nowhere, nowhere) }).await;
+    let start = Instant::now();
+    let mut router = Router::fetch(&[nowhere, old, new, empty], DEADLINE).await.expect("two have a map");
+    assert_eq!(router.map().version, 7);
+    assert!(start.elapsed() < DEADLINE / 10, "{:?}", start.elapsed());
+    router.refresh(DEADLINE).await.expect("two have a map");
+    assert_eq!(router.map().version, 7);
+    assert!(start.elapsed() < DEADLINE / 5, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_of_another_cluster_do_not_count() {
+    let nowhere = silent().await;
+    let stranger = source(map(2, 99, nowhere, nowhere)).await;
+    let (one, two) = (source(map(1, 3, nowhere, nowhere)).await, source(map(1, 4, nowhere, nowhere)).await);
+    let mut router = Router::fetch(&[stranger, one, two], DEADLINE).await.expect("a map");
+    assert_eq!((router.map().cluster, router.map().version), (ClusterId(1), 4));
+    router.refresh(DEADLINE).await.expect("a map");
+    assert_eq!((router.map().cluster, router.map().version), (ClusterId(1), 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_not_done_by_its_code_is_tried_again() {
+    let answers = &["SERVER_ERROR busy: whatever\r\n", "SERVER_ERROR unavailable\r\n", "STORED\r\n"];
+    let (mut client, commands) = client_of(answers).await;
+    client.set(b"key", b"value", 0, 0).await.expect("stored in the end");
+    assert_eq!(commands.load(Ordering::Relaxed), 3);
+    let (mut client, _) = client_of(&["SERVER_ERROR busy\r\n", "NOT_FOUND\r\n"]).await;
+    assert_eq!(client.delete(b"key").await.expect("an answer"), Deleted::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_sent_once_whose_outcome_is_not_known_whatever_the_words_say() {
+    for answers in [
+        &["SERVER_ERROR unknown: nothing was done\r\n"],
+        &["SERVER_ERROR partial\r\n"],
+        &["SERVER_ERROR of a later version: nothing was done\r\n"],
+    ] {
+        let (mut client, commands) = client_of(answers).await;
+        let error = client.set(b"key", b"value", 0, 0).await.expect_err("a failure");
+        assert!(matches!(error, ClientError::Unknown(_)), "{error}");
+        assert_eq!(commands.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_done_is_said_at_once() {
+    for answers in
+        [&["SERVER_ERROR lost: nothing was done\r\n"], &["SERVER_ERROR object too large for cache\r\n"]]
+    {
+        let (mut client, commands) = client_of(answers).await;
+        let error = client.set(b"key", b"value", 0, 0).await.expect_err("a failure");
+        assert!(matches!(error, ClientError::Server { code: Some(_), .. }), "{error}");
+        assert_eq!(commands.load(Ordering::Relaxed), 1);
+    }
+}
