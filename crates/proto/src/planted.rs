@@ -62,11 +62,13 @@ pub enum Bug {
     OldCoordinatorObeyed,
     /// A primary gives an extent up, and may ask for it anew, once its wipes are committed.
     ReleaseBeforeApplied,
+    /// A primary decides that an item has expired by its own clock alone.
+    ExpiredComesBack,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -96,6 +98,7 @@ impl Bug {
         Self::SentBeforeRecorded,
         Self::OldCoordinatorObeyed,
         Self::ReleaseBeforeApplied,
+        Self::ExpiredComesBack,
     ];
 }
 

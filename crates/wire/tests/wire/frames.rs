@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use bytes::{Bytes, BytesMut};
-use cluster::{ClusterId, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion};
+use cluster::{
+    ClusterId, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+};
 use proptest::prelude::*;
 use smallvec::smallvec;
 use store::{Addr, IndexHash, IndexOp};
@@ -97,10 +99,16 @@ fn a_frame_of_one_small_record_is_as_long_as_the_format_document_says() {
     let op = IndexOp::Insert { hash: IndexHash(1), addr: Addr(1) };
     let write = Write { addr: Addr(1), delta: Bytes::from(vec![7; 100]) };
     let record = Record { seq: Seq(9), writes: smallvec![write], ops: smallvec![op] };
-    let frame = Frame { term: Term(1), sent_at: Time(0), committed: Seq(8), records: vec![record] };
+    let frame = Frame {
+        term: Term(1),
+        sent_at: Time(0),
+        wall: UnixSeconds(0),
+        committed: Seq(8),
+        records: vec![record],
+    };
     let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
     message.body = GroupBody::Frame(frame);
-    assert_eq!(framed(0, &PeerMessage::Group(message).into()).len(), 219);
+    assert_eq!(framed(0, &PeerMessage::Group(message).into()).len(), 223);
 }
 
 #[test]
@@ -295,7 +303,13 @@ fn what_no_receiver_would_accept_is_not_sent() {
     assert!(encoder.encode(&message, &mut out).is_err());
     let record = |_| Record { seq: Seq(1), writes: smallvec![], ops: smallvec![] };
     let records = (0..4097).map(record).collect();
-    message.body = GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(0), records });
+    message.body = GroupBody::Frame(Frame {
+        term: Term(1),
+        sent_at: Time(0),
+        wall: UnixSeconds(0),
+        committed: Seq(0),
+        records,
+    });
     assert!(encoder.encode(&message, &mut out).is_err());
     assert!(encoder.encode(&FromCoordinator::Refused("x".repeat(5000)), &mut out).is_err());
     assert_eq!(out, b"before");
@@ -310,8 +324,13 @@ fn deltas_are_slices_of_what_was_received() {
     let delta = Bytes::from(vec![7; 1000]);
     let record = Record { seq: Seq(9), writes: smallvec![Write { addr: Addr(1), delta }], ops: smallvec![] };
     let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
-    message.body =
-        GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(8), records: vec![record] });
+    message.body = GroupBody::Frame(Frame {
+        term: Term(1),
+        sent_at: Time(0),
+        wall: UnixSeconds(0),
+        committed: Seq(8),
+        records: vec![record],
+    });
     let mut buffer = BytesMut::from(&framed(0, &PeerMessage::Group(message).into())[..]);
     let range = buffer.as_ptr_range();
     let (_, decoded) = Decoder::new(CLUSTER).next(&mut buffer).unwrap().unwrap();
