@@ -5,6 +5,7 @@ use std::fmt;
 use cluster::Profile;
 use proto::{Limits, Timing};
 
+use super::clock::WallClocks;
 use super::rng::Rng;
 
 /// Streams of random numbers, one for each purpose.
@@ -18,6 +19,7 @@ pub(crate) mod purpose {
     pub(crate) const FOCUS: u64 = 7;
     pub(crate) const SCRUBS: u64 = 8;
     pub(crate) const SUCCESSION: u64 = 9;
+    pub(crate) const WALL: u64 = 10;
 }
 
 /// What clients ask for; positions in [`Options::mix`].
@@ -274,6 +276,8 @@ pub struct Options {
     pub expiry_percent: u64,
     /// Virtual time of one second of wall time.
     pub second_us: u64,
+    /// How far the nodes' clocks of the wall are off.
+    pub wall: WallClocks,
     /// Time-outs.
     pub timing: Timing,
     /// Bounds.
@@ -333,6 +337,7 @@ impl Options {
             sizes: Sizes { mix: [0, 1, 0, 0, 0, 0, 0] },
             expiry_percent: 0,
             second_us: 1_000_000,
+            wall: WallClocks::EXACT,
             timing: Timing::from_lease(100_000),
             limits: Limits::default(),
             memory: Memory { node_bytes: 256 << 20, area_extents: 16, evict: false },
@@ -395,7 +400,18 @@ impl Options {
             Focus::Succession => options.with_succession(rng),
             Focus::Releases => options.with_releases(rng),
         };
-        focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
+        let scrubbed = focused.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
+        scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))
+    }
+
+    /// In every third seed clocks of the wall differ and step, and then items expire.
+    fn with_wall_clocks(mut self, rng: &mut Rng) -> Self {
+        if rng.once_in(3) {
+            let steady_us = self.second_us * rng.pick(&[2, 5, 20]);
+            self.wall = WallClocks { spread: rng.pick(&[1, 2, 5]), steady_us };
+            self.expiry_percent = self.expiry_percent.max(rng.pick(&[5, 30]));
+        }
+        self
     }
 
     /// Now and then everything is compared with its parities; not in every seed.
@@ -434,6 +450,7 @@ impl Options {
             sizes: draw_sizes(rng),
             expiry_percent: rng.pick(&[0, 0, 5, 30]),
             second_us: lease_us * rng.range(1, 20) / 4,
+            wall: WallClocks::EXACT,
             timing,
             limits: draw_limits(rng),
             memory: draw_memory(rng, groups, k, m, nodes),
@@ -861,7 +878,7 @@ impl fmt::Display for Options {
         writeln!(f, "  {:?}", self.timing)?;
         writeln!(f, "  {:?}", self.limits)?;
         writeln!(f, "  {:?}, {:?}, drift {} ppm", self.memory, self.batching, self.drift_ppm)?;
-        writeln!(f, "  {:?}, scrub every {} us", self.network, self.scrub_every_us)?;
+        writeln!(f, "  {:?}, scrub every {} us, {:?}", self.network, self.scrub_every_us, self.wall)?;
         if let Some(succession) = &self.succession {
             writeln!(f, "  {succession:?}")?;
         }
