@@ -95,7 +95,7 @@ impl ParityPeer {
 
     /// Somebody waits until it knows `second`: a Frame that says so is due at once.
     pub(super) fn hurry_wall(&mut self, second: UnixSeconds) {
-        if self.wall_sent < second {
+        if self.welcomed && self.wall_sent < second {
             self.last_sent = Time(0);
         }
     }

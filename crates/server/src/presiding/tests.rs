@@ -7,10 +7,12 @@ use proto::CoordinatorConfig;
 use wire::message::{Registration, ToCoordinator};
 
 use super::*;
+use crate::clock::tests::suspend;
 
+const MINUTE_US: u64 = 60_000_000;
 const HOST: HostId = HostId { node: NodeId(0), incarnation: Incarnation(1) };
 
-fn presiding(records: Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
+fn presiding(records: impl FnOnce(&Clock) -> Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
     let timing = Timing::default();
     let config = CoordinatorConfig {
         cluster: ClusterId(1),
@@ -21,7 +23,9 @@ fn presiding(records: Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
         timing,
     };
     let coordinator = Coordinator::new(config);
-    let presiding = Presiding::new(coordinator, timing, Clock::start(), records, watch::Sender::default());
+    let clock = Clock::suspendable();
+    let records = records(&clock);
+    let presiding = Presiding::new(coordinator, timing, clock, records, watch::Sender::default());
     let connection =
         Rc::new(NodeConnection { out: RefCell::new(FrameBuffer::new(COORDINATOR)), wake: Notify::new() });
     presiding.connections.borrow_mut().insert(HOST, Rc::clone(&connection));
@@ -37,8 +41,8 @@ fn register(presiding: &Presiding) -> Option<()> {
     presiding.drive(|coordinator, now| coordinator.handle(now, HOST, registration))
 }
 
-fn written(valid_for: Duration) -> Records {
-    Records::Written { due: Notify::new(), valid_until: Cell::new(Instant::now() + valid_for) }
+fn written(valid_for_us: u64) -> impl FnOnce(&Clock) -> Records {
+    move |clock| Records::Written { due: Notify::new(), valid_until: Cell::new(clock.time() + valid_for_us) }
 }
 
 fn due(presiding: &Presiding) -> Vec<String> {
@@ -52,7 +56,7 @@ fn due(presiding: &Presiding) -> Vec<String> {
 
 #[test]
 fn nobody_is_told_before_the_records_are_written() {
-    let (presiding, connection) = presiding(written(Duration::from_secs(60)));
+    let (presiding, connection) = presiding(written(MINUTE_US));
     register(&presiding).unwrap();
     let unsent = || connection.out.borrow().bytes.is_empty();
     assert_eq!(due(&presiding), ["view/00000000", "map"]);
@@ -65,16 +69,24 @@ fn nobody_is_told_before_the_records_are_written() {
 
 #[test]
 fn a_coordinator_without_successors_tells_at_once() {
-    let (presiding, connection) = presiding(Records::Kept);
+    let (presiding, connection) = presiding(|_| Records::Kept);
     register(&presiding).unwrap();
     assert!(!connection.out.borrow().bytes.is_empty());
 }
 
 #[test]
 fn who_may_have_been_succeeded_decides_nothing() {
-    let (presiding, connection) = presiding(written(Duration::ZERO));
+    let (presiding, connection) = presiding(written(0));
     assert_eq!(register(&presiding), None);
     assert!(presiding.is_over() && due(&presiding).is_empty() && connection.out.borrow().bytes.is_empty());
-    presiding.extend(Instant::now() + Duration::from_secs(60));
+    presiding.extend(presiding.clock.time() + MINUTE_US);
     assert_eq!(register(&presiding), None, "what is over stays over");
+}
+
+#[test]
+fn who_was_suspended_for_longer_than_its_lease_decides_nothing() {
+    let (presiding, connection) = presiding(written(MINUTE_US));
+    suspend(Duration::from_secs(61));
+    assert_eq!(register(&presiding), None);
+    assert!(presiding.is_over() && due(&presiding).is_empty() && connection.out.borrow().bytes.is_empty());
 }

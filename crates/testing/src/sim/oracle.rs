@@ -391,9 +391,7 @@ impl Call {
             Op::Get(get) => after_read(contents, state, outcome, get.touch.map(wire::op::Expiry::to_stored)),
             Op::Touch(expiry) => match (state, outcome) {
                 (None, None | Some(Outcome::NotFound)) => Some(None),
-                (Some(item), None | Some(Outcome::Touched(_))) => {
-                    Some(Some(item.until(expiry.to_stored())))
-                }
+                (Some(item), None | Some(Outcome::Touched(_))) => Some(Some(item.until(expiry.to_stored()))),
                 _ => None,
             },
             Op::Delete(_) => match (state, outcome) {
