@@ -259,7 +259,7 @@ impl Primary {
         peer.heard(welcome.received, now);
         // A Frame at once, even an empty one: its Ack is the lease.
         peer.last_sent = Time(0);
-        self.wall.never_below(welcome.wall);
+        self.wall.learn(from, welcome.wall, context.now.unix);
         self.dirty = true;
         self.advance(context);
     }

@@ -5,10 +5,13 @@
 //! takes the role over begins there, whatever its own clock shows. In between nobody is told anything: the request waits
 //! for one exchange with the parities.
 
-use cluster::UnixSeconds;
+use cluster::{HostId, UnixSeconds};
 
 use super::Primary;
 use super::parities::ParityPeer;
+
+/// Clocks that are kept together do not differ by so much.
+const SUSPICIOUS_SECONDS: u32 = 5;
 
 /// See the module.
 #[derive(Default)]
@@ -29,6 +32,14 @@ impl Wall {
     pub(super) fn send(&mut self, clock: UnixSeconds) -> UnixSeconds {
         self.sent = self.sent.max(clock);
         self.sent
+    }
+
+    /// A parity knows `second`: a former primary of this role may have used it.
+    pub(super) fn learn(&mut self, from: HostId, second: UnixSeconds, clock: UnixSeconds) {
+        if second > self.sent && second.0 > clock.0.saturating_add(SUSPICIOUS_SECONDS) {
+            tracing::warn!(%from, %second, %clock, "a former primary's clock was ahead, or this one is behind: items expire by the later one");
+        }
+        self.never_below(second);
     }
 
     /// A former primary of this role may have used `second`.

@@ -257,13 +257,13 @@ fn a_declared_length_reserves_nothing() {
 
 #[test]
 fn declared_counts_are_bounded() {
-    let mut body = [0u8; 14 + 20].to_vec();
+    let mut body = [0u8; 14 + 24].to_vec();
     body.extend_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(
         malformed(&raw(0x22, &body)),
         Malformed::Body { kind: 0x22, error: BadBody::TooMany(u32::MAX) }
     );
-    body.truncate(34);
+    body.truncate(38);
     body.extend_from_slice(&4096u32.to_le_bytes());
     assert_eq!(malformed(&raw(0x22, &body)), Malformed::Body { kind: 0x22, error: BadBody::Truncated });
 }
@@ -271,7 +271,7 @@ fn declared_counts_are_bounded() {
 #[test]
 fn choices_that_do_not_exist_are_refused() {
     // A Frame of one record without writes and with one index operation.
-    let mut body = [0u8; 14 + 20].to_vec();
+    let mut body = [0u8; 14 + 24].to_vec();
     for part in [&b"\x01\0\0\0"[..], b"\x09\0\0\0\0\0\0\0", b"\0\0\0\0", b"\x01\0\0\0"] {
         body.extend_from_slice(part);
     }
