@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::built::Built;
 use crate::debian::{self, Needed};
 use crate::run::Run;
+use crate::steps::UNIT;
 
 /// The crate, from the workspace's root.
 const CRATE: &str = "crates/codec-cuda";
@@ -23,14 +25,20 @@ pub fn test() -> Result<(), String> {
     let emulated = root().join("target/cuda-emulated");
     make_emulated(&emulated)?;
     let dir = text(&emulated)?;
-    Run::cargo(&["test", "--quiet", "-p", "codec-cuda"])
-        .env("LD_LIBRARY_PATH", dir)
-        .env("GESTALT_EMULATED_CUDA_DIR", dir)
-        .env("GESTALT_EMULATED_GENERIC", &format!("{dir}/generic.so"))
-        .env("GESTALT_REQUIRE_CUDA", "1")
-        .show()?;
+    let what = ["--workspace", "--features", UNIT, "--lib", "--test", "card", "--test", "ptx"];
+    let built = Built::by(&what)?;
+    for test in ["codec_cuda", "card", "ptx"] {
+        Run::new(built.test(test)?, &["--quiet"])
+            .within(&root().join(CRATE))
+            .env("LD_LIBRARY_PATH", dir)
+            .env("GESTALT_EMULATED_CUDA_DIR", dir)
+            .env("GESTALT_EMULATED_GENERIC", &format!("{dir}/generic.so"))
+            .env("GESTALT_REQUIRE_CUDA", "1")
+            .show()?;
+    }
     let compiler = nvrtc()?;
-    Run::cargo(&["test", "--quiet", "-p", "codec-cuda", "--test", "ptx"])
+    Run::new(built.test("ptx")?, &["--quiet"])
+        .within(&root().join(CRATE))
         .env("LD_LIBRARY_PATH", text(&compiler)?)
         .env("GESTALT_REQUIRE_NVRTC", "1")
         .show()

@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods)]
 
 mod bench;
+mod built;
+mod clock;
 mod counts;
 mod cuda;
 mod debian;
@@ -12,8 +14,8 @@ mod run;
 mod steps;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
+use clock::Took;
 use steps::{STEPS, Step};
 
 const USAGE: &str = "\
@@ -60,12 +62,17 @@ fn list() -> Result<(), String> {
 
 fn test(names: &[&str]) -> Result<(), String> {
     let chosen = choose(names)?;
-    let mut failed = Vec::new();
-    for step in &chosen {
-        if let Err(reason) = run_step(step) {
-            failed.push(format!("{}: {reason}", step.name));
+    let (mut failed, mut table) = (Vec::new(), Vec::new());
+    let ((), all) = Took::by(|| {
+        for step in &chosen {
+            let (result, took) = run_step(step);
+            table.push((step.name, took));
+            failed.extend(result.err().map(|reason| format!("{}: {reason}", step.name)));
         }
-    }
+    });
+    println!("\n{:<12} {:>8} {:>10} {:>10}", "seconds", "wall", "compiling", "processor");
+    table.push(("all", all));
+    table.iter().for_each(|(name, took)| println!("{name:<12} {took}"));
     println!("\nsteps: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
@@ -79,11 +86,10 @@ fn choose(names: &[&str]) -> Result<Vec<&'static Step>, String> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)).collect())
 }
 
-fn run_step(step: &Step) -> Result<(), String> {
+fn run_step(step: &Step) -> (Result<(), String>, Took) {
     println!("\n=== {}: {}", step.name, step.about);
-    let started = Instant::now();
-    let result = (step.run)();
+    let (result, took) = Took::by(step.run);
     let word = if result.is_ok() { "ok" } else { "FAILED" };
-    println!("=== {}: {word} in {:.1} s", step.name, started.elapsed().as_secs_f64());
-    result
+    println!("=== {}: {word} in {:.1} s", step.name, took.wall.as_secs_f64());
+    (result, took)
 }

@@ -1,7 +1,9 @@
 //! Runs programs, shows what is run, and says what failed.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use crate::clock::compiling;
 
 /// A command to be run from the workspace's root.
 pub struct Run {
@@ -52,6 +54,18 @@ impl Run {
         println!("$ {}", self.text);
         let status = self.command.status().map_err(|error| format!("cannot run `{}`: {error}", self.text))?;
         if status.success() { Ok(()) } else { Err(format!("`{}` failed ({status})", self.text)) }
+    }
+
+    /// Runs it, with its output shown, as a part of building.
+    pub fn builds(self) -> Result<(), String> {
+        compiling(|| self.show())
+    }
+
+    /// Runs it for its output, as a part of building, with its complaints shown.
+    pub fn compiles(mut self) -> Result<String, String> {
+        println!("$ {}", self.text);
+        self.command.stderr(Stdio::inherit());
+        compiling(|| self.read())
     }
 
     /// Runs it for its output.

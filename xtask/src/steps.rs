@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask test`, in order: the quick ones first.
 
+use crate::built::Built;
 use crate::cuda;
 use crate::debian::{self, Needed};
 use crate::run::Run;
@@ -67,29 +68,49 @@ fn format() -> Result<(), String> {
 /// The peers' features build others' C libraries: their own step does that. So the crates that have such features are checked
 /// without them here.
 fn clippy() -> Result<(), String> {
-    let features = ["--features", "testing/processes,testing/planted-bugs,testing/hot-paths"];
-    let what = [&["clippy", "--workspace", "--all-targets"], &features[..]].concat();
-    Run::cargo(&[&what[..], &["--", "-D", "warnings"]].concat()).show()
+    lint(LINTED)
+}
+
+/// What does not need others' C libraries.
+const LINTED: &str = "testing/processes,testing/planted-bugs,testing/hot-paths";
+
+fn lint(features: &str) -> Result<(), String> {
+    let what = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", features];
+    Run::cargo(&[&what[..], &["--", "-D", "warnings"]].concat()).builds()
 }
 
 fn docs() -> Result<(), String> {
-    Run::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings").show()
+    Run::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings").builds()
 }
 
+/// What `unit` builds with. Other steps name the whole workspace and these features, too: cargo unites the features of what is
+/// named, so all of them share what is built.
+pub const UNIT: &str = "testing/hot-paths";
+
 fn unit() -> Result<(), String> {
-    Run::cargo(&["test", "--workspace", "--features", "testing/hot-paths", "--quiet"]).show()
+    let what = ["test", "--workspace", "--features", UNIT, "--quiet"];
+    Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
+    Run::cargo(&what).show()
 }
 
 /// ISA-L is built from the sources in the crate `isal-sys`, Jerasure is Debian's.
 fn peers() -> Result<(), String> {
     debian::ensure(PEERS_NEED)?;
-    let what = ["-p", "codec-peers", "-p", "codec-bench", "-p", "cli", "--all-features", "--quiet"];
-    Run::cargo(&[&["clippy", "--all-targets"], &what[..], &["--", "-D", "warnings"]].concat()).show()?;
-    let what = ["-p", "codec-peers", "-p", "codec-bench", "--all-features", "--quiet"];
-    Run::cargo(&[&["test"], &what[..]].concat()).show()?;
-    let verify = ["codec", "verify", "--against", "isal,jerasure"];
-    Run::cargo(&[&["run", "--quiet", "-p", "cli", "--features", "peers", "--"], &verify[..]].concat()).show()
+    lint(&[LINTED, PEERS].join(","))?;
+    let features = [UNIT, PEERS].join(",");
+    let what = ["--workspace", "--features", &features, "--lib", "--test", "exchange", "--test", WITH_BINARY];
+    let built = Built::by(&what)?;
+    for test in ["codec_peers", "codec_bench", "exchange"] {
+        Run::new(built.test(test)?, &["--quiet"]).show()?;
+    }
+    Run::new(built.binary("gestalt")?, &["codec", "verify", "--against", "isal,jerasure"]).show()
 }
+
+/// A test of `cli`: with a package's tests cargo builds its binaries.
+const WITH_BINARY: &str = "usage";
+
+/// Others' libraries.
+const PEERS: &str = "cli/peers,codec-peers/isal,codec-peers/jerasure";
 
 /// What the other libraries are built with, and Jerasure.
 pub const PEERS_NEED: &[Needed] = &[
@@ -118,14 +139,31 @@ fn arm() -> Result<(), String> {
 }
 
 fn sim() -> Result<(), String> {
+    let built = Built::by(SIMULATOR)?;
+    Run::new(built.test("sim")?, &["--quiet"]).show()?;
     let first = u64::from(commit_seed());
     for (focus, count) in SIM_SEEDS {
         let seeds = format!("{first}..{}", first + count);
-        let sim = ["run", "--release", "--quiet", "-p", "testing", "--bin", "sim", "--"];
-        Run::cargo(&[&sim[..], &["--seeds", &seeds, "--focus", focus]].concat()).show()?;
+        Run::new(built.binary("sim")?, &["--seeds", &seeds, "--focus", focus]).show()?;
     }
     Ok(())
 }
+
+/// How the simulator is built for `sim` and `planted`: once, fast, with assertions.
+const SIMULATOR: &[&str] = &[
+    "--profile",
+    "sim",
+    "-p",
+    "testing",
+    "--features",
+    "planted-bugs",
+    "--test",
+    "sim",
+    "--test",
+    "planted",
+    "--test",
+    "damage",
+];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
 const SIM_SEEDS: [(&str, u64); 6] = [
@@ -144,20 +182,9 @@ fn commit_seed() -> u32 {
 }
 
 fn planted() -> Result<(), String> {
-    Run::cargo(&[
-        "test",
-        "--release",
-        "--quiet",
-        "-p",
-        "testing",
-        "--features",
-        "planted-bugs",
-        "--test",
-        "planted",
-        "--test",
-        "damage",
-    ])
-    .show()
+    let built = Built::by(SIMULATOR)?;
+    Run::new(built.test("planted")?, &["--quiet"]).show()?;
+    Run::new(built.test("damage")?, &["--quiet"]).show()
 }
 
 fn commands() -> Result<(), String> {
@@ -180,11 +207,12 @@ fn chaos_net() -> Result<(), String> {
     with_processes(&["chaos_net"])
 }
 
-/// Tests that start `gestalt local`, so the binary has to be there first. One at a time: they share two cores. The whole
-/// workspace is named each time, so that crates are built once, with the same features as in the steps before.
+/// Tests that start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a
+/// time: they share two cores.
 fn with_processes(tests: &[&str]) -> Result<(), String> {
-    Run::cargo(&["build", "--quiet", "--workspace", "--bin", "gestalt"]).show()?;
-    let what = ["test", "--quiet", "--workspace", "--features", "testing/processes"];
+    let features = [UNIT, "testing/processes"].join(",");
     let tests: Vec<&str> = tests.iter().flat_map(|test| ["--test", test]).collect();
-    Run::cargo(&[&what[..], &tests, &["--", "--nocapture", "--test-threads=1"]].concat()).show()
+    let what = [&["test", "--quiet", "--workspace", "--features", &features], &tests[..]].concat();
+    Run::cargo(&[&what[..], &["--test", WITH_BINARY, "--no-run"]].concat()).builds()?;
+    Run::cargo(&[&what[..], &["--", "--nocapture", "--test-threads=1"]].concat()).show()
 }

@@ -66,11 +66,13 @@ pub enum Bug {
     ToldBeforeKept,
     /// A coordinator that starts with nothing goes on from the first records that it hears of.
     ResumedWithoutQuorum,
+    /// A primary decides that an item has expired by its own clock alone.
+    ExpiredComesBack,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -102,6 +104,7 @@ impl Bug {
         Self::ReleaseBeforeApplied,
         Self::ToldBeforeKept,
         Self::ResumedWithoutQuorum,
+        Self::ExpiredComesBack,
     ];
 }
 

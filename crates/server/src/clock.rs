@@ -1,28 +1,44 @@
 //! The only place that reads clocks: state machines get the time as an argument.
+//!
+//! Leases are counted by a clock that goes on while the machine is suspended (`CLOCK_BOOTTIME`): the others' clocks have
+//! gone on, too. The runtime's timers, which do not, only wake; whoever they wake asks this clock what is due.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cluster::{Incarnation, Time, UnixSeconds};
 use proto::Now;
 
-/// Monotonic time since the node's start, and wall time. Cheap to copy; all threads of a node share one origin.
+/// Time since the node's start, and wall time. Cheap to copy; all threads of a node share one origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    origin: Instant,
+    /// Reads the clock of the leases.
+    read: fn() -> Duration,
+    origin: Duration,
 }
 
-/// Where a node's monotonic time starts: above 0, so that "before the start" can be expressed.
+/// Where a node's time starts: above 0, so that "before the start" can be expressed.
 const ORIGIN_US: u64 = 1_000_000_000;
 
 impl Clock {
     /// A clock that starts now.
     pub(crate) fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self::reading(since_boot)
     }
 
-    /// Monotonic time.
+    fn reading(read: fn() -> Duration) -> Self {
+        Self { read, origin: read() }
+    }
+
+    fn elapsed(&self) -> Duration {
+        (self.read)().saturating_sub(self.origin)
+    }
+
+    /// Monotonic time, suspensions included.
     pub(crate) fn time(&self) -> Time {
-        Time(ORIGIN_US + micros(self.origin.elapsed().as_micros()))
+        Time(ORIGIN_US + micros(self.elapsed().as_micros()))
     }
 
     /// Both clocks.
@@ -30,16 +46,33 @@ impl Clock {
         Now { time: self.time(), unix: unix_seconds() }
     }
 
-    /// The runtime's instant for `time`, none if it lies beyond any sensible future.
+    /// The runtime's instant for `time`, unless the machine is suspended until then; none if it lies beyond any sensible
+    /// future.
     pub(crate) fn instant(&self, time: Time) -> Option<tokio::time::Instant> {
-        let after = std::time::Duration::from_micros(time.0.saturating_sub(ORIGIN_US));
-        self.origin.checked_add(after).map(tokio::time::Instant::from_std)
+        let wait = Duration::from_micros(time.since(self.time()));
+        tokio::time::Instant::now().checked_add(wait)
     }
 
     /// Seconds since the start.
     pub(crate) fn uptime_seconds(&self) -> u64 {
-        self.origin.elapsed().as_secs()
+        self.elapsed().as_secs()
     }
+}
+
+/// Time since the machine was started, suspensions included.
+#[cfg(target_os = "linux")]
+fn since_boot() -> Duration {
+    use nix::time::ClockId;
+    // A sandbox may know the second only.
+    let now = ClockId::CLOCK_BOOTTIME.now().or_else(|_| ClockId::CLOCK_MONOTONIC.now());
+    now.expect("POSIX has a monotonic clock").into()
+}
+
+/// Time since the first call; whether suspensions are included is up to the system.
+#[cfg(not(target_os = "linux"))]
+fn since_boot() -> Duration {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// Wall time in seconds.
@@ -56,26 +89,4 @@ pub(crate) fn new_incarnation() -> Incarnation {
 
 fn micros(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_is_the_inverse_of_a_time() {
-        let clock = Clock::start();
-        let later = clock.time() + 5_000_000;
-        let wait =
-            clock.instant(later).expect("five seconds from now").duration_since(tokio::time::Instant::now());
-        assert!((4.0..=5.0).contains(&wait.as_secs_f64()), "{wait:?}");
-        assert_eq!(clock.instant(Time(u64::MAX)).map(|_| ()), clock.instant(Time(u64::MAX - 1)).map(|_| ()));
-    }
-
-    #[test]
-    fn incarnations_grow() {
-        let first = new_incarnation();
-        while new_incarnation() == first {}
-        assert!(new_incarnation() > first);
-    }
 }

@@ -136,4 +136,5 @@ planted! {
     a_learner_that_survives_a_failure_is_found: LearnerSurvivesFailure;
     news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
     an_extent_that_goes_back_too_early_is_found: ReleaseBeforeApplied;
+    an_item_that_comes_back_after_it_has_expired_is_found: ExpiredComesBack;
 }

@@ -122,6 +122,8 @@ pub struct Welcome {
     pub term: Term,
     /// Newest record of the contiguous prefix that the parity holds.
     pub received: Seq,
+    /// Newest second of a Frame of this role, of any term; any value.
+    pub wall: UnixSeconds,
 }
 
 /// See [`GroupBody::Frame`].
@@ -131,6 +133,9 @@ pub struct Frame {
     pub term: Term,
     /// The primary's clock at sending; comes back in the Ack and dates the lease.
     pub sent_at: Time,
+    /// The role's wall time: never below that of a Frame before, of any term. What expires up to then may be told expired
+    /// once all parities have this.
+    pub wall: UnixSeconds,
     /// Newest committed record.
     pub committed: Seq,
     /// Consecutive records; may be empty (heartbeat).

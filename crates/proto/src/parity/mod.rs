@@ -16,7 +16,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 
-use cluster::{Epoch, GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time};
+use cluster::{Epoch, GroupView, HostId, MemberId, RoleIndex, Seq, Term, Time, UnixSeconds};
 use store::{Area, Budget, Category, Replica, StoreConfig};
 use wire::message::{
     Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, SessionId, ToCoordinator, Welcome,
@@ -160,8 +160,8 @@ impl Parity {
             return;
         }
         self.apply_up_to(context, role, committed);
-        let received = self.streams[usize::from(role.0)].received();
-        let welcome = Welcome { term, received };
+        let stream = &self.streams[usize::from(role.0)];
+        let welcome = Welcome { term, received: stream.received(), wall: stream.wall() };
         self.sender().send(context, from, role, GroupBody::Welcome(welcome));
     }
 
@@ -187,7 +187,8 @@ impl Parity {
                 stream::Place::Gap if is_learning => return self.start_again(),
                 stream::Place::Gap => {
                     // The sender believes in records that this parity does not have: make it start from what is there.
-                    let welcome = Welcome { term: frame.term, received: stream.received() };
+                    let (term, received, wall) = (frame.term, stream.received(), stream.wall());
+                    let welcome = Welcome { term, received, wall };
                     return self.sender().send(context, from, role, GroupBody::Welcome(welcome));
                 }
                 stream::Place::Next => {
@@ -205,7 +206,7 @@ impl Parity {
         }
         self.apply_up_to(context, role, frame.committed);
         let stream = &mut self.streams[usize::from(role.0)];
-        stream.note_acknowledged(context.now.time);
+        stream.note_acknowledged(context.now.time, frame.wall);
         let received = stream.received();
         let ack = Ack { term: frame.term, received, echo: frame.sent_at };
         self.sender().send(context, from, role, GroupBody::Ack(ack));
@@ -246,9 +247,9 @@ impl Parity {
         }
     }
 
-    /// What a mirror has, if it is complete and the stream of the role is settled at `end` for `term`: the area and the index
-    /// with which it takes the role over.
-    pub(crate) fn into_store(mut self, term: Term, end: Seq) -> Option<(Area, Replica)> {
+    /// What a mirror has, if it is complete and the stream of the role is settled at `end` for `term`: the area, the index and
+    /// the second with which it takes the role over.
+    pub(crate) fn into_store(mut self, term: Term, end: Seq) -> Option<(Area, Replica, UnixSeconds)> {
         let role = self.member.role;
         let complete = self.row().is_none() && self.learner.is_some() && self.has_learned_all();
         let empty = Area::reserve(0, self.budget.clone(), Category::Parity).ok()?;
@@ -257,8 +258,9 @@ impl Parity {
         if !complete || stream.settled() != Some(term) || stream.applied() != end {
             return None;
         }
+        let wall = stream.wall();
         let replica = std::mem::replace(&mut stream.replica, Replica::new(budget));
-        Some((std::mem::replace(&mut self.area, empty), replica))
+        Some((std::mem::replace(&mut self.area, empty), replica, wall))
     }
 
     /// Recovery, F1: nothing below `term` any more. Answers what this parity has; none for a role that it does not know.

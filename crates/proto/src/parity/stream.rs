@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cluster::{Seq, Term, Time};
+use cluster::{Seq, Term, Time, UnixSeconds};
 use store::{Area, Budget, Category, PageSet, Replica};
 use wire::message::{Record, Write};
 
@@ -27,6 +27,8 @@ pub(crate) struct Stream {
     settled: Option<Term>,
     /// When a Frame was last acknowledged: no read lease counts from later.
     acknowledged: Option<Time>,
+    /// Highest second of any primary's Frame: no later one is below it.
+    wall: UnixSeconds,
     pub(super) received: Seq,
     pub(super) applied: Seq,
     /// At a learner: whether its lesson has begun, and how far it has come while it lasts.
@@ -46,6 +48,7 @@ impl Stream {
             fence: term,
             settled: None,
             acknowledged: None,
+            wall: UnixSeconds(0),
             received: Seq(0),
             applied: Seq(0),
             begun: false,
@@ -97,8 +100,14 @@ impl Stream {
         &self.replica
     }
 
-    pub(super) fn note_acknowledged(&mut self, now: Time) {
+    pub(super) fn note_acknowledged(&mut self, now: Time, wall: UnixSeconds) {
         self.acknowledged = Some(now);
+        self.wall = self.wall.max(wall);
+    }
+
+    /// The newest second that a primary of this role may have used.
+    pub(super) fn wall(&self) -> UnixSeconds {
+        self.wall
     }
 
     /// Microseconds since a Frame was last acknowledged; for ever if none was.

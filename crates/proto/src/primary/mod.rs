@@ -5,7 +5,7 @@
 //!
 //! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
 //! (sending, acks, leases, stalls), `evicted` and `history` (for those that come back), `commit`, `space` (extents and reclamation), `release` (extents that go back), `takeover` and `repair` (stand-ins),
-//! `teach` (learners), `hand_over` (a role that moves).
+//! `teach` (learners), `hand_over` (a role that moves), `wall` (when an item has expired).
 
 mod commit;
 mod evicted;
@@ -20,6 +20,7 @@ mod request;
 mod space;
 mod takeover;
 mod teach;
+mod wall;
 mod write;
 
 use bytes::Bytes;
@@ -41,6 +42,7 @@ use request::Waiting;
 use space::Growth;
 use takeover::Taking;
 use teach::LearnerPeer;
+use wall::Wall;
 use write::PendingKey;
 
 /// See the module.
@@ -61,6 +63,7 @@ pub(crate) struct Primary {
     handing_over: Option<HandingOver>,
     /// Frames sent before this renew no lease.
     lease_from: Time,
+    wall: Wall,
     taught_bytes: u64,
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
@@ -124,6 +127,7 @@ impl Primary {
             evicted: Vec::new(),
             handing_over: None,
             lease_from: Time(0),
+            wall: Wall::default(),
             taught_bytes: 0,
             keys: FastMap::default(),
             cleared: None,

@@ -3,7 +3,7 @@
 //! Batching without a timer: while a Frame is unacknowledged on a link, records gather; its Ack sends them on. One
 //! Frame carries at most `Limits::frame_records` records or `Limits::frame_bytes` bytes of deltas.
 
-use cluster::{HostId, RoleIndex, Seq, Term, Time};
+use cluster::{HostId, RoleIndex, Seq, Term, Time, UnixSeconds};
 use smallvec::SmallVec;
 use wire::message::{Ack, Frame, GroupBody, Hello, Reject, ToCoordinator, Welcome};
 
@@ -35,6 +35,9 @@ pub(super) struct ParityPeer {
     lease_base: Option<Time>,
     /// When the coordinator was last asked to remove it.
     complained: Option<Time>,
+    /// Second of the newest Frame, and the newest one that it surely knows.
+    wall_sent: UnixSeconds,
+    wall: UnixSeconds,
 }
 
 impl ParityPeer {
@@ -52,6 +55,8 @@ impl ParityPeer {
             silent_since: Some(now),
             lease_base: None,
             complained: None,
+            wall_sent: UnixSeconds(0),
+            wall: UnixSeconds(0),
         }
     }
 
@@ -72,6 +77,11 @@ impl ParityPeer {
         self.applied
     }
 
+    /// Newest second that it surely knows.
+    pub(super) fn wall(&self) -> UnixSeconds {
+        self.wall
+    }
+
     pub(super) fn sent(&self) -> Seq {
         self.sent
     }
@@ -79,6 +89,13 @@ impl ParityPeer {
     /// Somebody waits until it has applied what is committed up to `upto`: a Frame that says so is due at once.
     pub(super) fn hurry(&mut self, upto: Seq) {
         if self.welcomed && self.committed_sent < upto {
+            self.last_sent = Time(0);
+        }
+    }
+
+    /// Somebody waits until it knows `second`: a Frame that says so is due at once.
+    pub(super) fn hurry_wall(&mut self, second: UnixSeconds) {
+        if self.welcomed && self.wall_sent < second {
             self.last_sent = Time(0);
         }
     }
@@ -110,7 +127,7 @@ impl ParityPeer {
         &mut self,
         context: &mut Context<'_>,
         sender: Sender,
-        (log, term, committed): (&Log, Term, Seq),
+        (log, term, committed, wall): (&Log, Term, Seq, UnixSeconds),
     ) -> usize {
         let now = context.now.time;
         debug_assert!(self.sent >= log.history().start(), "a Frame follows on the one before");
@@ -130,10 +147,13 @@ impl ParityPeer {
             self.sent = last.seq;
         }
         self.committed_sent = committed;
+        // An Ack names a Frame by its time of sending: of two with the same one it may mean the first.
+        let same = self.outstanding == Some(now);
+        self.wall_sent = if same { self.wall_sent.min(wall) } else { wall };
         self.outstanding = Some(now);
         self.last_sent = now;
         self.silent_since.get_or_insert(now);
-        let frame = Frame { term, sent_at: now, committed, records };
+        let frame = Frame { term, sent_at: now, wall, committed, records };
         sender.send(context, self.host, self.role, GroupBody::Frame(frame));
         bytes
     }
@@ -234,10 +254,12 @@ impl Primary {
         }
         peer.welcomed = true;
         peer.outstanding = None;
+        peer.wall = peer.wall.max(welcome.wall);
         peer.sent = welcome.received;
         peer.heard(welcome.received, now);
         // A Frame at once, even an empty one: its Ack is the lease.
         peer.last_sent = Time(0);
+        self.wall.learn(from, welcome.wall, context.now.unix);
         self.dirty = true;
         self.advance(context);
     }
@@ -252,6 +274,7 @@ impl Primary {
         let Some(peer) = self.peer_mut(from, role) else { return };
         if peer.outstanding == Some(ack.echo) {
             peer.outstanding = None;
+            peer.wall = peer.wall.max(peer.wall_sent);
             peer.applied = peer.applied.max(peer.committed_sent.min(ack.received));
         }
         peer.heard(ack.received, now);
@@ -312,7 +335,8 @@ impl Primary {
 
     fn send_frame(&mut self, context: &mut Context<'_>, at: usize) {
         let sender = self.sender();
-        let stream = (&self.log, self.term, self.committed);
+        let wall = self.wall.send(context.now.unix);
+        let stream = (&self.log, self.term, self.committed, wall);
         self.parities[at].send_frame(context, sender, stream);
     }
 

@@ -147,8 +147,9 @@ impl Primary {
             Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
             Found::Miss => crate::Read::Miss,
             Found::Hit(addr, item) => {
-                if item.is_expired(now.unix) {
-                    return crate::Read::Miss;
+                if item.is_expired(self.wall.at(now.unix)) {
+                    let settled = self.wall.settles(&self.parities, now.unix, item.expiry);
+                    return if settled { crate::Read::Miss } else { crate::Read::Submit };
                 }
                 if rebuilding && !item.verify() {
                     return crate::Read::Submit;
@@ -195,9 +196,18 @@ impl Primary {
             Ok(newest) => newest,
             Err(blocked) => return blocked,
         };
+        let wall = self.wall.at(context.now.unix);
         let store = self.store().expect("may_serve saw one");
-        let next = execute::Context { now: context.now.unix, next_version: self.log.last().next().0 };
-        let current = newest.current(store).filter(|c| !c.item.is_expired(context.now.unix));
+        let next = execute::Context { now: wall, next_version: self.log.last().next().0 };
+        let current = match newest.current(store) {
+            Some(Current { item, .. }) if item.is_expired(wall) => {
+                if !self.settles_expiry(context.now.unix, item.expiry) {
+                    return Attempt::Wait(Wait::Lease);
+                }
+                None
+            }
+            current => current,
+        };
         if self.is_rebuilding() && current.is_some_and(|c| !c.item.verify()) {
             return Attempt::Answer(Outcome::Failed(Failure::Corrupt));
         }
@@ -207,7 +217,7 @@ impl Primary {
 
     /// A read of committed state.
     fn attempt_read(&mut self, context: &Context<'_>, pending: &Pending) -> Attempt {
-        let now = context.now.unix;
+        let now = self.wall.at(context.now.unix);
         let next = execute::Context { now, next_version: 0 };
         let rebuilding = self.is_rebuilding();
         let store = self.store_mut().expect("may_serve saw one");
@@ -222,7 +232,9 @@ impl Primary {
             return Attempt::Answer(Outcome::Failed(Failure::Corrupt));
         }
         if current.item.is_expired(now) {
-            return Attempt::Answer(Outcome::Miss);
+            let expiry = current.item.expiry;
+            let settled = self.settles_expiry(context.now.unix, expiry);
+            return if settled { Attempt::Answer(Outcome::Miss) } else { Attempt::Wait(Wait::Lease) };
         }
         let Decision::Answer(outcome) = execute::decide(&pending.request, Some(current), next) else {
             unreachable!("a plain read changes nothing")

@@ -99,8 +99,9 @@ impl Primary {
         if self.growth.reclaiming > 0 {
             return Err(NoSlot::Wait(Wait::Space));
         }
+        let now = self.wall.at(context.now.unix);
         let store = self.store_mut().expect("only asked while serving");
-        match store.reclaim(len_bytes, context.now.unix) {
+        match store.reclaim(len_bytes, now) {
             Reclaim::Remove(victims) => self.log_victims(context, &victims),
             Reclaim::Move(victims) => {
                 for victim in victims {
@@ -116,11 +117,12 @@ impl Primary {
     fn log_victims(&mut self, context: &mut Context<'_>, victims: &[store::Victim]) {
         let mut draft = Draft::default();
         let mut keys = SmallVec::new();
+        let now = self.wall.at(context.now.unix);
         for victim in victims {
             let store = self.store_mut().expect("only asked while serving");
             let item = store.item(victim.addr);
             let key = bytes::Bytes::copy_from_slice(item.key);
-            let expired = item.is_expired(context.now.unix);
+            let expired = item.is_expired(now);
             if self.cleared.is_some() || self.keys.contains_key(&key) {
                 self.store_mut().expect("only asked while serving").unreclaim(victim.addr);
                 continue;
@@ -235,10 +237,10 @@ impl Primary {
         if self.growth.reclaiming > 0 || !self.may_serve(context.now.time, context.timing) {
             return;
         }
-        let cursor = self.growth.crawled;
+        let (cursor, now) = (self.growth.crawled, self.wall.at(context.now.unix));
         let store = self.store_mut().expect("may_serve saw one");
-        store.set_now(context.now.unix);
-        let (victims, next) = store.crawl(cursor, CRAWL_RUNS, context.now.unix);
+        store.set_now(now);
+        let (victims, next) = store.crawl(cursor, CRAWL_RUNS, now);
         self.growth.crawled = next;
         if !victims.is_empty() {
             self.log_victims(context, &victims);

@@ -1,6 +1,6 @@
 //! A stand-in begins: it takes the index replica from an in-sync parity (group protocol, section 4, F6).
 
-use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Time};
+use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Time, UnixSeconds};
 use store::{Budget, DataStore, ReplicaBuilder, StoreConfig};
 use wire::message::{FetchIndex, GroupBody, IndexPart};
 
@@ -32,19 +32,22 @@ impl Primary {
         let wait_us = if crate::planted(crate::Bug::ServeBeforeLeaseEnds) { 0 } else { wait_us };
         let serve_from = context.now.time + wait_us;
         let term = view.data_role(member.role)?.term;
-        let whole = mirror.and_then(|mirror| mirror.into_store(term, start)).and_then(|(area, replica)| {
-            DataStore::from_mirror(config.clone(), budget.clone(), area, replica)
+        let whole =
+            mirror.and_then(|mirror| mirror.into_store(term, start)).and_then(|(area, replica, wall)| {
+                DataStore::from_mirror(config.clone(), budget.clone(), area, replica)
+                .map(|store| (store, wall))
                 .map_err(
                     |error| tracing::error!(%member, %error, "a mirror cannot be used; fetching the index"),
                 )
                 .ok()
-        });
-        let phase = match whole {
-            Some(store) => Phase::Serving(Box::new(store)),
-            None => Phase::Taking(Box::new(Taking::new(budget))),
+            });
+        let (phase, wall) = match whole {
+            Some((store, wall)) => (Phase::Serving(Box::new(store)), wall),
+            None => (Phase::Taking(Box::new(Taking::new(budget))), UnixSeconds(0)),
         };
         let mut primary =
             Self::assemble(context, member, host, view, (phase, start, serve_from), (config, budget));
+        primary.wall.never_below(wall);
         primary.retry_takeover(context);
         primary.sweep(context);
         Some(primary)

@@ -174,7 +174,8 @@ impl Primary {
     /// what it has stay in the history meanwhile.
     pub(super) fn send_records_to_learners(&mut self, context: &mut Context<'_>) {
         let sender = self.sender();
-        let stream = (&self.log, self.term, self.committed);
+        let wall = self.wall.send(context.now.unix);
+        let stream = (&self.log, self.term, self.committed, wall);
         let lessons = self.learners.iter_mut().filter_map(|learner| learner.lesson.as_mut());
         let lessons = lessons.filter(|teaching| teaching.next != Next::RecordKeeping);
         for peer in lessons.filter_map(|teaching| teaching.peer.as_mut()) {
@@ -189,11 +190,14 @@ impl Primary {
     pub(super) fn report_ended_lessons(&mut self, context: &mut Context<'_>) {
         let (group, role, term) = (self.member.group, self.member.role, self.term);
         let now = context.now.time;
-        let committed = self.committed;
+        let (committed, told) = (self.committed, self.wall.told());
         let early = crate::planted(crate::Bug::CaughtUpTooEarly);
         for learner in &mut self.learners {
-            let has_all =
-                |peer: &ParityPeer| peer.id() == (learner.role, learner.host) && peer.acked() >= committed;
+            // Also the second from which on items have expired: it may be all that is left.
+            let has_all = |peer: &ParityPeer| {
+                let same = peer.id() == (learner.role, learner.host);
+                same && peer.acked() >= committed && peer.wall() >= told
+            };
             if !early && !self.parities.iter().any(has_all) {
                 continue;
             }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a panic is how a test reports
 
 mod allocations;
+mod clocks;
 mod lessons;
 mod paced;
 mod starved;
@@ -25,6 +26,8 @@ struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
     coordinator: Coordinator,
     now: Now,
+    /// By how many seconds a node's wall clock is ahead.
+    ahead: BTreeMap<NodeId, u32>,
     answers: BTreeMap<Token, Outcome>,
     next_token: u64,
 }
@@ -56,6 +59,7 @@ impl Cluster {
             hosts: BTreeMap::new(),
             coordinator: Coordinator::new(config),
             now,
+            ahead: BTreeMap::new(),
             answers: BTreeMap::new(),
             next_token: 0,
         };
@@ -93,6 +97,12 @@ impl Cluster {
         cluster
     }
 
+    /// Both clocks of `node`.
+    fn clocks(&self, node: NodeId) -> Now {
+        let ahead = self.ahead.get(&node).copied().unwrap_or(0);
+        Now { unix: UnixSeconds(self.now.unix.0 + ahead), ..self.now }
+    }
+
     /// Delivers everything until nothing moves.
     fn settle(&mut self) {
         loop {
@@ -100,15 +110,17 @@ impl Cluster {
             while let Some(action) = self.coordinator.poll_action() {
                 let CoordinatorAction::Send { to, message } = action else { continue };
                 moved = true;
+                let now = self.clocks(to.node);
                 if let Some(host) = self.hosts.get_mut(&to.node) {
-                    host.handle_coordinator(self.now, message);
+                    host.handle_coordinator(now, message);
                 }
             }
             let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
             let mut mail = VecDeque::new();
             for node in nodes {
+                let now = self.clocks(node);
                 let host = self.hosts.get_mut(&node).unwrap();
-                host.flush(self.now);
+                host.flush(now);
                 while let Some(action) = host.poll_action() {
                     mail.push_back((node, action));
                 }
@@ -117,8 +129,9 @@ impl Cluster {
                 moved = true;
                 match action {
                     Action::Send { to, message } => {
+                        let now = self.clocks(to);
                         if let Some(host) = self.hosts.get_mut(&to) {
-                            host.handle_peer(self.now, host_id(node.0), message);
+                            host.handle_peer(now, host_id(node.0), message);
                         }
                     }
                     Action::Coordinator(message) => {
@@ -138,14 +151,17 @@ impl Cluster {
     fn advance(&mut self, ms: u64) {
         for _ in 0..ms.div_ceil(10) {
             self.now.time = self.now.time + 10_000;
-            for (node, host) in &mut self.hosts {
+            let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
+            for node in nodes {
+                let now = self.clocks(node);
+                let host = self.hosts.get_mut(&node).unwrap();
                 let map = host.map().map_or(0, |map| map.version);
                 self.coordinator.handle(
                     self.now,
                     host_id(node.0),
                     ToCoordinator::Heartbeat { host: host_id(node.0), map, load: NodeLoad::default() },
                 );
-                host.tick(self.now);
+                host.tick(now);
             }
             self.coordinator.tick(self.now);
             self.settle();
@@ -163,8 +179,9 @@ impl Cluster {
     fn begin(&mut self, node: u16, request: Request) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
+        let now = self.clocks(NodeId(node));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
-        if let Submitted::Done(outcome) = host.submit(self.now, token, request) {
+        if let Submitted::Done(outcome) = host.submit(now, token, request) {
             self.answers.insert(token, outcome);
         }
         self.settle();

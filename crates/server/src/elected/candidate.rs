@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::{ClusterId, Entry};
+use cluster::{ClusterId, Entry, Time};
 use etcd::{Client, Error, LeaseId};
 use tokio::net::TcpListener;
 use tokio::runtime::LocalRuntime;
@@ -192,7 +192,7 @@ impl Candidate {
     }
 
     /// The lease lasts until `until`, and with it the reign, if there is one.
-    pub(super) fn extend(&self, until: Instant) {
+    pub(super) fn extend(&self, until: Time) {
         if let Some(presiding) = &*self.reign.borrow() {
             presiding.extend(until);
         }

@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cluster::HostId;
+use cluster::{HostId, Time};
 use etcd::{Compare, Error, LeaseId, Op, Txn};
 use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -21,7 +21,7 @@ pub(crate) struct Session<'a> {
     /// How long the lease lasts.
     pub ttl: Duration,
     /// Until when it certainly does.
-    pub valid_until: Cell<Instant>,
+    pub valid_until: Cell<Time>,
     pub mirror: RefCell<Mirror>,
     /// Something in the mirror has changed.
     pub changed: Notify,
@@ -34,6 +34,11 @@ pub(crate) enum Ended {
     Etcd(Error),
     /// The cluster is not for this node.
     Refused(String),
+}
+
+/// `ttl` after `from`, suspensions included: etcd's clock goes on.
+fn after(from: Time, ttl: Duration) -> Time {
+    from + u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX / 2)
 }
 
 impl From<Error> for Ended {
@@ -52,7 +57,7 @@ impl Candidate {
         let range = self.client.range(self.keys.prefix().as_bytes()).await?;
         let mirror = Mirror::of(&self.keys, range);
         self.check_settings(&mirror)?;
-        let asked = Instant::now();
+        let asked = self.clock().time();
         let (lease, ttl) = self.client.grant(self.wanted_ttl()).await?;
         self.lease.set(Some(lease));
         self.election().reached();
@@ -60,7 +65,7 @@ impl Candidate {
             candidate: self,
             lease,
             ttl,
-            valid_until: Cell::new(asked + ttl),
+            valid_until: Cell::new(after(asked, ttl)),
             mirror: RefCell::new(mirror),
             changed: Notify::new(),
         };
@@ -105,10 +110,13 @@ impl Session<'_> {
 
     /// Renews the lease until that fails for as long as it lasts.
     async fn keep_alive(&self) -> Ended {
-        let mut asked = Instant::now();
+        let clock = self.candidate.clock();
+        let mut asked = clock.time();
         loop {
             // Not a third after the answer: that may have come from the last member that could be asked.
-            sleep_until((asked + self.ttl / 3).into()).await;
+            if let Some(due) = clock.instant(after(asked, self.ttl / 3)) {
+                sleep_until(due).await;
+            }
             asked = match self.renew().await {
                 Ok(asked) => asked,
                 Err(error) => return Ended::Etcd(error),
@@ -117,19 +125,19 @@ impl Session<'_> {
     }
 
     /// Returns when the lease was asked for anew with success.
-    async fn renew(&self) -> Result<Instant, Error> {
+    async fn renew(&self) -> Result<Time, Error> {
         loop {
-            let asked = Instant::now();
+            let asked = self.candidate.clock().time();
             match self.candidate.client.keep_alive(self.lease).await {
                 Ok(ttl) => {
-                    self.valid_until.set(asked + ttl);
-                    self.candidate.extend(asked + ttl);
+                    self.valid_until.set(after(asked, ttl));
+                    self.candidate.extend(after(asked, ttl));
                     self.candidate.election().reached();
                     return Ok(asked);
                 }
                 Err(error) if error.is_outage() => {
                     self.candidate.election().missed(&error.to_string());
-                    if Instant::now() >= self.valid_until.get() {
+                    if self.candidate.clock().time() >= self.valid_until.get() {
                         return Err(error);
                     }
                     sleep(ETCD_RETRY).await;

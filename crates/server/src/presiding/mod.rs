@@ -12,9 +12,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
-use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, Incarnation, NodeId};
+use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, Incarnation, NodeId, Time};
 use proto::{Coordinator, CoordinatorAction, Timing};
 use tokio::sync::{Notify, watch};
 use wire::message::FromCoordinator;
@@ -56,8 +55,8 @@ pub(crate) enum Records {
     Written {
         /// There is something to write.
         due: Notify,
-        /// When others may have taken over, unless it is put off.
-        valid_until: Cell<Instant>,
+        /// When others may have taken over, unless it is put off, by the clock of the leases.
+        valid_until: Cell<Time>,
     },
 }
 
@@ -145,7 +144,7 @@ impl Presiding {
     }
 
     /// Others may have taken over from `until` on.
-    pub(crate) fn extend(&self, until: Instant) {
+    pub(crate) fn extend(&self, until: Time) {
         if let Records::Written { valid_until, .. } = &self.records {
             valid_until.set(until);
         }
@@ -153,7 +152,7 @@ impl Presiding {
 
     fn check_validity(&self) {
         if let Records::Written { valid_until, .. } = &self.records
-            && Instant::now() >= valid_until.get()
+            && self.clock.time() >= valid_until.get()
         {
             self.end("its lease at etcd has run out");
         }

@@ -1,6 +1,10 @@
-//! A node's own clock: it starts anywhere and runs a little fast or slow.
+//! A node's own clocks: the monotonic one starts anywhere and runs a little fast or slow; that of the wall is ahead or
+//! behind, and steps.
 
 use cluster::Time;
+
+use super::options::purpose;
+use super::rng::Rng;
 
 /// Parts in which a drift is given.
 const PPM: i64 = 1_000_000;
@@ -12,7 +16,31 @@ pub(crate) struct Clock {
     drift_ppm: i64,
 }
 
+/// How far clocks of the wall are off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallClocks {
+    /// Most seconds by which one is ahead or behind.
+    pub spread: u32,
+    /// How long it stays so, in virtual time; then it steps.
+    pub steady_us: u64,
+}
+
+impl WallClocks {
+    /// All show the right time.
+    pub const EXACT: Self = Self { spread: 0, steady_us: u64::MAX };
+}
+
 impl Clock {
+    /// By how much the clock of the wall is off at virtual time `at`.
+    pub(crate) fn wall_is_off(&self, at: u64, clocks: WallClocks) -> i32 {
+        if clocks.spread == 0 {
+            return 0;
+        }
+        let step = (self.offset + at) / clocks.steady_us;
+        let off = Rng::new(self.offset ^ step, purpose::WALL).below(2 * u64::from(clocks.spread) + 1);
+        off as i32 - clocks.spread as i32
+    }
+
     pub(crate) fn new(offset: u64, drift_ppm: i64) -> Self {
         debug_assert!(drift_ppm.abs() < PPM / 10);
         Self { offset, drift_ppm }
@@ -43,6 +71,15 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_of_the_wall_steps_within_its_bounds() {
+        let (clock, clocks) = (Clock::new(77, 0), WallClocks { spread: 2, steady_us: 1_000 });
+        let off: std::collections::BTreeSet<i32> =
+            (0..100).map(|step| clock.wall_is_off(step * 1_000, clocks)).collect();
+        assert_eq!(off.into_iter().collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
+        assert!((0..100_000).all(|at| clock.wall_is_off(at, WallClocks::EXACT) == 0));
+    }
 
     #[test]
     fn a_deadline_is_never_reached_too_early() {

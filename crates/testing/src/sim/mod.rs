@@ -33,6 +33,7 @@ mod trace;
 mod world;
 
 pub use brief::Digest;
+pub use clock::WallClocks;
 pub use options::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Succession, Verb};
 pub use process::Life;
 pub use report::{Failure, Report, Stats};

@@ -5,6 +5,7 @@ use std::fmt;
 use cluster::Profile;
 use proto::{Limits, Timing};
 
+use super::clock::WallClocks;
 use super::rng::Rng;
 
 /// Streams of random numbers, one for each purpose.
@@ -19,6 +20,7 @@ pub(crate) mod purpose {
     pub(crate) const SCRUBS: u64 = 8;
     pub(crate) const SUCCESSION: u64 = 9;
     pub(crate) const RESTARTS: u64 = 10;
+    pub(crate) const WALL: u64 = 11;
 }
 
 /// What clients ask for; positions in [`Options::mix`].
@@ -280,6 +282,8 @@ pub struct Options {
     pub expiry_percent: u64,
     /// Virtual time of one second of wall time.
     pub second_us: u64,
+    /// How far the nodes' clocks of the wall are off.
+    pub wall: WallClocks,
     /// Time-outs.
     pub timing: Timing,
     /// Bounds.
@@ -339,6 +343,7 @@ impl Options {
             sizes: Sizes { mix: [0, 1, 0, 0, 0, 0, 0] },
             expiry_percent: 0,
             second_us: 1_000_000,
+            wall: WallClocks::EXACT,
             timing: Timing::from_lease(100_000),
             limits: Limits::default(),
             memory: Memory { node_bytes: 256 << 20, area_extents: 16, evict: false },
@@ -403,7 +408,8 @@ impl Options {
             Focus::Releases => options.with_releases(rng),
         };
         let restarted = focused.with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
-        restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS))
+        let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
+        scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))
     }
 
     /// In some seeds the coordinator is started again now and then, and knows nothing; not where too few are left to tell it.
@@ -412,6 +418,16 @@ impl Options {
         if may && self.faults.every_us > 0 && rng.percent(30) {
             self.faults.forgets = true;
             self.faults.mix[FaultKind::CoordinatorCrash as usize] = rng.pick(&[1, 3, 6]);
+        }
+        self
+    }
+
+    /// In every third seed clocks of the wall differ and step, and then items expire.
+    fn with_wall_clocks(mut self, rng: &mut Rng) -> Self {
+        if rng.once_in(3) {
+            let steady_us = self.second_us * rng.pick(&[2, 5, 20]);
+            self.wall = WallClocks { spread: rng.pick(&[1, 2, 5]), steady_us };
+            self.expiry_percent = self.expiry_percent.max(rng.pick(&[5, 30]));
         }
         self
     }
@@ -452,6 +468,7 @@ impl Options {
             sizes: draw_sizes(rng),
             expiry_percent: rng.pick(&[0, 0, 5, 30]),
             second_us: lease_us * rng.range(1, 20) / 4,
+            wall: WallClocks::EXACT,
             timing,
             limits: draw_limits(rng),
             memory: draw_memory(rng, groups, k, m, nodes),
@@ -902,7 +919,7 @@ impl fmt::Display for Options {
         writeln!(f, "  {:?}", self.timing)?;
         writeln!(f, "  {:?}", self.limits)?;
         writeln!(f, "  {:?}, {:?}, drift {} ppm", self.memory, self.batching, self.drift_ppm)?;
-        writeln!(f, "  {:?}, scrub every {} us", self.network, self.scrub_every_us)?;
+        writeln!(f, "  {:?}, scrub every {} us, {:?}", self.network, self.scrub_every_us, self.wall)?;
         if let Some(succession) = &self.succession {
             writeln!(f, "  {succession:?}")?;
         }

@@ -40,8 +40,10 @@ pub enum Fate {
 struct Call {
     op: Op,
     fate: Fate,
-    /// Wall time at its invocation, and at its answer.
+    /// The earliest wall time that any clock may have shown at its invocation, and the latest at its answer.
     unix: (u32, u32),
+    /// The first call that began after its answer.
+    before: u32,
 }
 
 /// A value with its flags, by number.
@@ -55,7 +57,12 @@ struct Item {
     content: Content,
     version: u64,
     expiry: u32,
+    /// Somebody was told that it has expired before this call began: it does not come back.
+    over_for: u32,
 }
+
+/// No call has been told that the item has expired.
+const NOBODY: u32 = u32::MAX;
 
 /// The key's state; none = absent.
 type State = Option<Item>;
@@ -140,18 +147,18 @@ impl Oracle {
         }
     }
 
-    /// A call begins now. The result names it.
+    /// A call begins now, when no clock shows less than `unix`. The result names it.
     pub fn invoke(&mut self, op: Op, unix: UnixSeconds) -> u32 {
         if self.gave_up {
             return 0;
         }
         let id = self.calls.len() as u32;
-        self.calls.push(Call { op, fate: Fate::Undecided, unix: (unix.0, u32::MAX) });
+        self.calls.push(Call { op, fate: Fate::Undecided, unix: (unix.0, u32::MAX), before: NOBODY });
         self.moments.push_back(Moment::Invoked(id));
         id
     }
 
-    /// A call is answered now, or will never be.
+    /// A call is answered now, when no clock shows more than `unix`, or will never be.
     ///
     /// # Errors
     /// If no order of the calls explains all answers so far.
@@ -159,10 +166,11 @@ impl Oracle {
         if self.gave_up {
             return Ok(());
         }
+        let next = self.calls.len() as u32;
         let entry = &mut self.calls[call as usize];
         debug_assert_eq!(entry.fate, Fate::Undecided, "a call is settled once");
         if matches!(fate, Fate::Answered(_)) {
-            entry.unix.1 = unix.0;
+            (entry.unix.1, entry.before) = (unix.0, next);
             self.moments.push_back(Moment::Returned(call));
         }
         entry.fate = fate;
@@ -341,13 +349,15 @@ impl Oracle {
         let entry = &self.calls[call as usize];
         let Some(item) = state else { return [entry.apply(&mut self.contents, None), None, None] };
         let (begun, ended) = entry.unix;
-        let alive = item.expiry == 0 || item.expiry > begun;
+        let over = call >= item.over_for && begun > 0;
+        let alive = item.expiry == 0 || item.expiry > begun && !over;
         let expired = item.expiry != 0 && item.expiry <= ended;
         let evicted = self.vanishing == Vanishing::Anytime;
         let seen = if alive { entry.apply(&mut self.contents, state) } else { None };
         let gone = if expired || evicted { entry.apply(&mut self.contents, None) } else { None };
-        // A call that found an expired item gone has not removed it: one that began before the second may still act on it.
-        let left = if expired && gone == Some(None) { Some(state) } else { gone };
+        // A call that found an expired item gone has not removed it: one that began before the answer may still act on it.
+        let over = Item { over_for: item.over_for.min(entry.before), ..item };
+        let left = if expired && gone == Some(None) { Some(Some(over)) } else { gone };
         [seen, left, if evicted { gone } else { None }]
     }
 
@@ -363,6 +373,13 @@ impl Oracle {
     }
 }
 
+impl Item {
+    /// With another expiry, of which nobody has heard.
+    fn until(self, expiry: u32) -> Self {
+        Self { expiry, over_for: NOBODY, ..self }
+    }
+}
+
 impl Call {
     /// The state after the call took effect in exactly `state`; none if its answer says otherwise.
     fn apply(&self, contents: &mut Contents, state: State) -> Option<State> {
@@ -374,9 +391,7 @@ impl Call {
             Op::Get(get) => after_read(contents, state, outcome, get.touch.map(wire::op::Expiry::to_stored)),
             Op::Touch(expiry) => match (state, outcome) {
                 (None, None | Some(Outcome::NotFound)) => Some(None),
-                (Some(item), None | Some(Outcome::Touched(_))) => {
-                    Some(Some(Item { expiry: expiry.to_stored(), ..item }))
-                }
+                (Some(item), None | Some(Outcome::Touched(_))) => Some(Some(item.until(expiry.to_stored()))),
                 _ => None,
             },
             Op::Delete(_) => match (state, outcome) {
@@ -408,14 +423,15 @@ fn after_read(
 ) -> Option<State> {
     match (state, outcome) {
         (None, None | Some(Outcome::Miss)) => Some(None),
-        (Some(item), None) => Some(Some(Item { expiry: touch.unwrap_or(item.expiry), ..item })),
+        (Some(item), None) => Some(Some(touch.map_or(item, |expiry| item.until(expiry)))),
         (Some(item), Some(Outcome::Hit(view))) => {
             let (value, flags) = contents.of(item);
             let same = value == &view.value && *flags == view.flags;
             if !same || (item.version != UNSEEN && item.version != view.version) {
                 return None;
             }
-            Some(Some(Item { version: view.version, expiry: touch.unwrap_or(item.expiry), ..item }))
+            let item = Item { version: view.version, ..item };
+            Some(Some(touch.map_or(item, |expiry| item.until(expiry))))
         }
         _ => None,
     }
@@ -442,13 +458,13 @@ fn after_store(
         Some(Outcome::Stored(view)) => view.version,
         Some(_) => return None,
     };
-    let (content, expiry) = match (store.mode, state) {
+    let (content, expiry, over_for) = match (store.mode, state) {
         (StoreMode::Append | StoreMode::Prepend, Some(item)) => {
-            (contents.joined(item, &store.value, store.mode), item.expiry)
+            (contents.joined(item, &store.value, store.mode), item.expiry, item.over_for)
         }
-        _ => (contents.add(store.value.clone(), store.flags), store.expiry.to_stored()),
+        _ => (contents.add(store.value.clone(), store.flags), store.expiry.to_stored(), NOBODY),
     };
-    Some(Some(Item { content, version, expiry }))
+    Some(Some(Item { content, version, expiry, over_for }))
 }
 
 fn after_count(
@@ -708,6 +724,25 @@ mod tests {
         oracle.settle(late, miss(), UnixSeconds(1005)).unwrap();
         oracle.settle(cas, stored(2), UnixSeconds(1006)).unwrap();
         now(&mut oracle, get(), hit("a", 2)).unwrap();
+    }
+
+    #[test]
+    fn an_item_that_was_told_expired_does_not_come_back() {
+        let mut oracle = Oracle::new(Vanishing::Never);
+        let Op::Store(store) = set("a") else { unreachable!() };
+        let expiring = Op::Store(Store { expiry: Expiry::At(UnixSeconds(1005)), ..store.clone() });
+        now(&mut oracle, expiring, stored(1)).unwrap();
+        // Clocks differ by five seconds: some show 1005 already.
+        let (least, most) = (UnixSeconds(995), UnixSeconds(1005));
+        let early = oracle.invoke(get(), least);
+        let first = oracle.invoke(get(), least);
+        oracle.settle(first, miss(), most).unwrap();
+        oracle.clone().settle(early, hit("a", 1), most).unwrap();
+        let later = oracle.invoke(get(), least);
+        oracle.settle(early, miss(), most).unwrap();
+        assert!(oracle.clone().settle(later, hit("a", 1), most).is_err());
+        assert!(oracle.admits(Some(Copy { value: b"a", flags: 0, version: 1 }), most), "its bytes are there");
+        oracle.settle(later, miss(), most).unwrap();
     }
 
     #[test]

@@ -129,14 +129,21 @@ pub(crate) struct CoordinatorProcess {
     pub isolated: bool,
 }
 
-/// Wall time at virtual time `at`, the same everywhere.
+/// The true wall time at virtual time `at`.
 pub(crate) fn unix_at(options: &Options, at: u64) -> UnixSeconds {
     UnixSeconds(FIRST_SECOND + (at / options.second_us) as u32)
 }
 
+/// The least and the most that any clock of the wall has ever shown, or shows, at virtual time `at`.
+pub(crate) fn unix_bounds(options: &Options, at: u64) -> (UnixSeconds, UnixSeconds) {
+    let UnixSeconds(second) = unix_at(options, at);
+    (UnixSeconds(second - options.wall.spread), UnixSeconds(second + options.wall.spread))
+}
+
 /// Both clocks, as a process reads them at virtual time `at`.
 pub(crate) fn now_at(options: &Options, clock: &Clock, at: u64) -> Now {
-    Now { time: clock.read(at), unix: unix_at(options, at) }
+    let unix = unix_at(options, at).0.saturating_add_signed(clock.wall_is_off(at, options.wall));
+    Now { time: clock.read(at), unix: UnixSeconds(unix) }
 }
 
 impl Node {

@@ -75,8 +75,8 @@ wire_enum!(LearnPart {
     5 => Gone {},
 });
 wire_struct!(Hello { term, committed });
-wire_struct!(Welcome { term, received });
-wire_struct!(Frame { term, sent_at, committed, records });
+wire_struct!(Welcome { term, received, wall });
+wire_struct!(Frame { term, sent_at, wall, committed, records });
 wire_struct!(Record { seq, writes, ops });
 wire_struct!(Write { addr, delta });
 wire_struct!(Ack { term, received, echo });

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use bytes::{Bytes, BytesMut};
 use cluster::{
-    ClusterId, Epoch, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, ViewVersion,
+    ClusterId, Epoch, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, UnixSeconds,
+    ViewVersion,
 };
 use proptest::prelude::*;
 use smallvec::smallvec;
@@ -99,10 +100,16 @@ fn a_frame_of_one_small_record_is_as_long_as_the_format_document_says() {
     let op = IndexOp::Insert { hash: IndexHash(1), addr: Addr(1) };
     let write = Write { addr: Addr(1), delta: Bytes::from(vec![7; 100]) };
     let record = Record { seq: Seq(9), writes: smallvec![write], ops: smallvec![op] };
-    let frame = Frame { term: Term(1), sent_at: Time(0), committed: Seq(8), records: vec![record] };
+    let frame = Frame {
+        term: Term(1),
+        sent_at: Time(0),
+        wall: UnixSeconds(0),
+        committed: Seq(8),
+        records: vec![record],
+    };
     let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
     message.body = GroupBody::Frame(frame);
-    assert_eq!(framed(0, &PeerMessage::Group(message).into()).len(), 219);
+    assert_eq!(framed(0, &PeerMessage::Group(message).into()).len(), 223);
 }
 
 #[test]
@@ -251,13 +258,13 @@ fn a_declared_length_reserves_nothing() {
 
 #[test]
 fn declared_counts_are_bounded() {
-    let mut body = [0u8; 14 + 20].to_vec();
+    let mut body = [0u8; 14 + 24].to_vec();
     body.extend_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(
         malformed(&raw(0x22, &body)),
         Malformed::Body { kind: 0x22, error: BadBody::TooMany(u32::MAX) }
     );
-    body.truncate(34);
+    body.truncate(38);
     body.extend_from_slice(&4096u32.to_le_bytes());
     assert_eq!(malformed(&raw(0x22, &body)), Malformed::Body { kind: 0x22, error: BadBody::Truncated });
 }
@@ -265,7 +272,7 @@ fn declared_counts_are_bounded() {
 #[test]
 fn choices_that_do_not_exist_are_refused() {
     // A Frame of one record without writes and with one index operation.
-    let mut body = [0u8; 14 + 20].to_vec();
+    let mut body = [0u8; 14 + 24].to_vec();
     for part in [&b"\x01\0\0\0"[..], b"\x09\0\0\0\0\0\0\0", b"\0\0\0\0", b"\x01\0\0\0"] {
         body.extend_from_slice(part);
     }
@@ -297,7 +304,13 @@ fn what_no_receiver_would_accept_is_not_sent() {
     assert!(encoder.encode(&message, &mut out).is_err());
     let record = |_| Record { seq: Seq(1), writes: smallvec![], ops: smallvec![] };
     let records = (0..4097).map(record).collect();
-    message.body = GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(0), records });
+    message.body = GroupBody::Frame(Frame {
+        term: Term(1),
+        sent_at: Time(0),
+        wall: UnixSeconds(0),
+        committed: Seq(0),
+        records,
+    });
     assert!(encoder.encode(&message, &mut out).is_err());
     let refused = Refused { cluster: None, epoch: Epoch(1), fenced: false, reason: "x".repeat(5000) };
     assert!(encoder.encode(&FromCoordinator::Refused(refused), &mut out).is_err());
@@ -313,8 +326,13 @@ fn deltas_are_slices_of_what_was_received() {
     let delta = Bytes::from(vec![7; 1000]);
     let record = Record { seq: Seq(9), writes: smallvec![Write { addr: Addr(1), delta }], ops: smallvec![] };
     let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
-    message.body =
-        GroupBody::Frame(Frame { term: Term(1), sent_at: Time(0), committed: Seq(8), records: vec![record] });
+    message.body = GroupBody::Frame(Frame {
+        term: Term(1),
+        sent_at: Time(0),
+        wall: UnixSeconds(0),
+        committed: Seq(8),
+        records: vec![record],
+    });
     let mut buffer = BytesMut::from(&framed(0, &PeerMessage::Group(message).into())[..]);
     let range = buffer.as_ptr_range();
     let (_, decoded) = Decoder::new(CLUSTER).next(&mut buffer).unwrap().unwrap();

@@ -239,8 +239,8 @@ structs! {
     Answer { id, outcome }
     GroupMessage { group, view, from, to, body }
     Hello { term, committed }
-    Welcome { term, received }
-    Frame { term, sent_at, committed, records }
+    Welcome { term, received, wall }
+    Frame { term, sent_at, wall, committed, records }
     Record { seq, writes, ops }
     Write { addr, delta }
     Ack { term, received, echo }

@@ -24,7 +24,8 @@ impl Primary {
     /// like any other, at its end.
     pub(super) fn send_lacking_records(&mut self, context: &mut Context<'_>, at: usize) {
         let sender = self.sender();
-        let stream = (&self.log, self.term, self.committed);
+        let wall = self.wall.send(context.now.unix);
+        let stream = (&self.log, self.term, self.committed, wall);
         let LearnerPeer { role, host, moved, lesson, .. } = &mut self.learners[at];
         let Some(teaching) = lesson.as_mut().filter(|teaching| teaching.next == Next::RecordKeeping) else {
             return;

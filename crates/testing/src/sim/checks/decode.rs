@@ -8,7 +8,7 @@ use store::{Addr, IndexHash, IndexOp, Item, ItemError, MAX_ITEM_BYTES, PAGE_BYTE
 
 use super::super::inspect::add_kept;
 use super::super::oracle::{Copy, brief_bytes};
-use super::super::process::unix_at;
+use super::super::process::unix_bounds;
 use super::super::stream::Page;
 use super::{Broken, Extent, KEYS_PER_CHECK, Look, first_difference};
 
@@ -185,7 +185,7 @@ impl Look<'_> {
     fn decode_key(&mut self, loss: &Loss, key: usize) -> Result<(), Broken> {
         let entry = &self.world.keys[key];
         let (name, hash, role) = (entry.bytes.clone(), entry.hash, usize::from(entry.member.role.0));
-        let unix = unix_at(&self.world.options, self.world.now());
+        let (_, unix) = unix_bounds(&self.world.options, self.world.now());
         let mut pages: BTreeMap<u32, Box<Page>> = BTreeMap::new();
         let mut found: Option<(Vec<u8>, Addr)> = None;
         for addr in self.settled_index(loss, role, hash) {

@@ -7,7 +7,7 @@ use wire::op::{Failure, ItemView, Op, Outcome, Request};
 use super::super::calls::{Client, Running, Subject, key_space};
 use super::super::options::Options;
 use super::super::oracle::{Contradiction, Fate, Oracle, Vanishing, brief_op, brief_outcome};
-use super::super::process::{CLUSTER, Input, Life, request, unix_at};
+use super::super::process::{CLUSTER, Input, Life, request, unix_at, unix_bounds};
 use super::super::queue::Event;
 use super::super::trace::note;
 use super::{Suspect, World};
@@ -91,7 +91,7 @@ impl World {
 
     /// Begins a call on a key at `node`. It may have ended when this returns.
     pub(crate) fn call(&mut self, client: u16, node: usize, key: usize, op: Op) -> u32 {
-        let unix = unix_at(&self.options, self.now);
+        let (unix, _) = unix_bounds(&self.options, self.now);
         let at_oracle = self.oracles[key].invoke(op.clone(), unix);
         let token = self.begin(client, node, Subject::Key { key: key as u16, call: at_oracle });
         let group = self.keys[key].member.group;
@@ -139,7 +139,7 @@ impl World {
 
     /// Removes all keys of a data role.
     pub(crate) fn flush_call(&mut self, client: u16, node: usize, member: MemberId, op: Op) -> u32 {
-        let unix = unix_at(&self.options, self.now);
+        let (unix, _) = unix_bounds(&self.options, self.now);
         let concerned: Vec<usize> =
             (0..self.keys.len()).filter(|key| self.keys[*key].member == member).collect();
         let list =
@@ -246,7 +246,7 @@ impl World {
     }
 
     fn settle(&mut self, token: u32, fate: &Fate) {
-        let unix = unix_at(&self.options, self.now);
+        let (_, unix) = unix_bounds(&self.options, self.now);
         let call = &mut self.running[token as usize];
         call.ended = true;
         match call.subject {

@@ -1,0 +1,79 @@
+//! The wall time of a role, as far as it decides that an item has expired: it never goes back, whoever serves the role.
+//!
+//! Every Frame carries the primary's second, never below one that it has sent before or that a parity knew before it
+//! (Welcome). An item counts as expired once *every* parity knows a second that is not before its expiry: so whoever
+//! takes the role over begins there, whatever its own clock shows. In between nobody is told anything: the request waits
+//! for one exchange with the parities.
+
+use cluster::{HostId, UnixSeconds};
+
+use super::Primary;
+use super::parities::ParityPeer;
+
+/// Clocks that are kept together do not differ by so much.
+const SUSPICIOUS_SECONDS: u32 = 5;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Wall {
+    /// Newest second that a parity may know.
+    sent: UnixSeconds,
+    /// Newest second from which on something was said to have expired.
+    told: UnixSeconds,
+}
+
+impl Wall {
+    /// The role's second, by a clock that shows `clock`.
+    pub(super) fn at(&self, clock: UnixSeconds) -> UnixSeconds {
+        if crate::planted(crate::Bug::ExpiredComesBack) { clock } else { self.sent.max(clock) }
+    }
+
+    /// The second for the next Frame.
+    pub(super) fn send(&mut self, clock: UnixSeconds) -> UnixSeconds {
+        self.sent = self.sent.max(clock);
+        self.sent
+    }
+
+    /// A parity knows `second`: a former primary of this role may have used it.
+    pub(super) fn learn(&mut self, from: HostId, second: UnixSeconds, clock: UnixSeconds) {
+        if second > self.sent && second.0 > clock.0.saturating_add(SUSPICIOUS_SECONDS) {
+            tracing::warn!(%from, %second, %clock, "a former primary's clock was ahead, or this one is behind: items expire by the later one");
+        }
+        self.never_below(second);
+    }
+
+    /// A former primary of this role may have used `second`.
+    pub(super) fn never_below(&mut self, second: UnixSeconds) {
+        self.sent = self.sent.max(second);
+    }
+
+    /// Newest second from which on something was said to have expired.
+    pub(super) fn told(&self) -> UnixSeconds {
+        self.told
+    }
+
+    /// Whether it may be said that an item has expired which has, by the role's second: whether every parity would say so, too.
+    #[cold]
+    pub(super) fn settles(&mut self, parities: &[ParityPeer], clock: UnixSeconds, expiry: u32) -> bool {
+        let known = parities.iter().map(ParityPeer::wall).min();
+        let settled = expiry <= known.unwrap_or(self.at(clock)).0;
+        if settled {
+            self.told = self.told.max(UnixSeconds(expiry));
+            self.never_below(self.told);
+        }
+        settled || crate::planted(crate::Bug::ExpiredComesBack)
+    }
+}
+
+impl Primary {
+    /// Whether it may be said that an item has expired which has here. If not the parities hear of the second at once.
+    #[cold]
+    pub(super) fn settles_expiry(&mut self, clock: UnixSeconds, expiry: u32) -> bool {
+        let settled = self.wall.settles(&self.parities, clock, expiry);
+        if !settled {
+            self.parities.iter_mut().for_each(|peer| peer.hurry_wall(UnixSeconds(expiry)));
+            self.dirty = true;
+        }
+        settled
+    }
+}
