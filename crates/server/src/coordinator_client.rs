@@ -185,6 +185,7 @@ impl Session<'_> {
     }
 
     fn enter(&mut self) {
+        self.shared.coordinator_heard.store(self.shared.clock.time().0, Ordering::Relaxed);
         if self.entrance.admitted() {
             self.shared.waits_for_place.store(false, Ordering::Relaxed);
             tracing::info!(node = %self.shared.host.node, "its place is free: registered");

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad};
+use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad, Time};
 use proto::Coordinator;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -29,6 +29,10 @@ pub struct CoordinatorStatus {
     pub expected: u16,
     /// What the nodes said of themselves last.
     pub loads: BTreeMap<NodeId, NodeLoad>,
+    /// When each of them was last heard, by the coordinator's clock.
+    pub heard: BTreeMap<NodeId, Time>,
+    /// After how long a silent node counts as lost, in microseconds.
+    pub lease_us: u64,
 }
 
 /// The embedded coordinator.
@@ -45,8 +49,11 @@ impl CoordinatorServer {
         let addr = net::local_addr(&nodes)?;
         let http_addr = http.as_ref().map(net::local_addr).transpose()?;
         let (commands, inbox) = mpsc::unbounded_channel();
-        let status =
-            watch::Sender::new(CoordinatorStatus { expected: config.cluster.nodes, ..Default::default() });
+        let status = watch::Sender::new(CoordinatorStatus {
+            expected: config.cluster.nodes,
+            lease_us: config.cluster.timing.node_lease_us,
+            ..Default::default()
+        });
         let published = status.subscribe();
         let orders = commands.clone();
         let run = move || serve(config, nodes, http, (orders, inbox), status);

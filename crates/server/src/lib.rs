@@ -37,6 +37,7 @@ mod guess;
 mod handshake;
 mod http;
 mod key_uses;
+mod knowledge;
 mod limits;
 mod link;
 mod links;
@@ -69,6 +70,6 @@ pub use node::{Node, NodeHandle, Stopper};
 pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{
-    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GroupStatus, LinkStatus, MemoryStatus,
-    NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
+    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GroupStatus, HeardNode, LinkStatus,
+    MemoryStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };
