@@ -43,7 +43,8 @@ pub(crate) fn fullness(shared: &Shared) -> Fullness {
 
 /// For how long a worker has had data roles and no read lease for any of them, in microseconds; the longest of all workers.
 pub(crate) fn serves_nothing_for_us(shared: &Shared) -> u64 {
-    let silent = shared.workers.iter().filter_map(|face| since(shared, Time(face.served_at.load(Ordering::Relaxed))));
+    let silent =
+        shared.workers.iter().filter_map(|face| since(shared, Time(face.served_at.load(Ordering::Relaxed))));
     silent.max().unwrap_or(0)
 }
 
@@ -55,7 +56,8 @@ pub(crate) fn assess(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnaps
 
 fn words(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnapshot]) -> BTreeMap<NodeId, Word> {
     let is_reached = |host: HostId| {
-        snapshots.iter().all(|worker| worker.links.iter().any(|link| link.peer == host)) && !snapshots.is_empty()
+        snapshots.iter().all(|worker| worker.links.iter().any(|link| link.peer == host))
+            && !snapshots.is_empty()
     };
     let word = |host: HostId| match host {
         own if own == shared.host => own_word(shared, snapshots),
@@ -82,11 +84,7 @@ pub(crate) fn is_silent(status: &CoordinatorStatus, silence_us: u64) -> bool {
 }
 
 /// How well a coordinator's own cluster is: by the map, and by who is silent.
-pub(crate) fn assess_at_coordinator(
-    status: &CoordinatorStatus,
-    map: &ClusterMap,
-    now: Time,
-) -> Assessment {
+pub(crate) fn assess_at_coordinator(status: &CoordinatorStatus, map: &ClusterMap, now: Time) -> Assessment {
     let word = |silence_us| if is_silent(status, silence_us) { Word::Silent } else { Word::Reached };
     let nodes = silences(status, now).map(|(node, silence_us)| (node, word(silence_us))).collect();
     let age = Age { coordinator_us: Some(0), lease_us: status.lease_us };
@@ -103,11 +101,13 @@ pub(crate) fn warnings(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSna
             "no coordinator heard{since}: what is served goes on, nothing is reconfigured or repaired, and losses go unnoticed"
         ));
     }
-    let mine = |view: &cluster::GroupView| view.data.iter().filter(|role| role.primary == Some(shared.host)).count();
+    let mine =
+        |view: &cluster::GroupView| view.data.iter().filter(|role| role.primary == Some(shared.host)).count();
     let all: usize = map.groups.iter().map(mine).sum();
     let serving = snapshots.iter().flat_map(|worker| &worker.roles).filter(|role| role.serves).count();
     if serving < all {
-        warnings.push(format!("{} of {all} data roles here have no read lease: their keys wait", all - serving));
+        warnings
+            .push(format!("{} of {all} data roles here have no read lease: their keys wait", all - serving));
     }
     warnings
 }
@@ -117,7 +117,10 @@ pub(crate) fn cut_off(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnap
     let patience_us = shared.config.timing.node_lease_us * FRESH_LEASES;
     let idle_us = serves_nothing_for_us(shared);
     if idle_us > patience_us {
-        return Some(format!("none of the data roles here has had a read lease for {:.1} s", seconds(idle_us)));
+        return Some(format!(
+            "none of the data roles here has had a read lease for {:.1} s",
+            seconds(idle_us)
+        ));
     }
     let alone = map.nodes.len() > 1 && snapshots.iter().all(|worker| worker.links.is_empty());
     (alone && !age(shared).is_fresh())

@@ -301,7 +301,10 @@ impl NodeStatus {
             uptime_seconds: shared.clock.uptime_seconds(),
             ready: not_ready.is_empty(),
             not_ready,
-            warnings: map.as_deref().map(|map| knowledge::warnings(shared, map, snapshots)).unwrap_or_default(),
+            warnings: map
+                .as_deref()
+                .map(|map| knowledge::warnings(shared, map, snapshots))
+                .unwrap_or_default(),
             coordinator_age_seconds: age.coordinator_us.map(knowledge::seconds),
             lease_seconds: knowledge::seconds(age.lease_us),
             fullness: knowledge::fullness(shared),

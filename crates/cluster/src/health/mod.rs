@@ -106,6 +106,8 @@ pub struct Assessment {
     pub unavailable_slots: Vec<SlotRange>,
     /// Nodes that should answer and do not.
     pub silent_nodes: Vec<NodeId>,
+    /// Nodes that host something, and on whose memory nobody can count now.
+    pub missing_nodes: Vec<NodeId>,
     /// What will be lost unless nodes come back that are missing: more is missing than the code can make up for.
     pub beyond_repair: Option<Loss>,
     /// What the loss of one more node would cost, node by node.
@@ -160,6 +162,7 @@ impl Knowledge<'_> {
             silent_nodes: self.silent_nodes(),
             beyond_repair: risk::beyond_repair(map, &gone),
             at_risk_by: risk::by_node(map, &gone),
+            missing_nodes: gone,
             evicting_nodes: self.nodes_that_are(Fullness::Evicting),
             refusing_nodes: self.nodes_that_are(Fullness::Refusing),
         };
@@ -186,13 +189,12 @@ impl Knowledge<'_> {
         .collect()
     }
 
-    /// Nodes on whose memory nobody can count: they do not answer, and no coordinator vouches for them; or their lease has run
+    /// Nodes that have something, and on whose memory nobody can count: they do not answer, and no coordinator vouches for them; or their lease has run
     /// out, and nobody has heard them since.
     fn missing_nodes(&self) -> Vec<NodeId> {
-        let named = self.map.groups.iter().flat_map(GroupView::hosts).map(|host| host.node);
-        let known = self.map.nodes.iter().map(|info| info.host.node);
-        let all: BTreeSet<NodeId> = named.chain(known).collect();
-        all.into_iter().filter(|node| self.is_missing(*node)).collect()
+        let hosts = self.map.groups.iter().flat_map(GroupView::hosts);
+        let nodes: BTreeSet<NodeId> = hosts.map(|host| host.node).collect();
+        nodes.into_iter().filter(|node| self.is_missing(*node)).collect()
     }
 
     fn is_missing(&self, node: NodeId) -> bool {
@@ -226,8 +228,9 @@ impl Knowledge<'_> {
             unlost.map(|(role, known)| (MemberId { group: view.group, role }, known.primary))
         });
         // Whoever may serve it does, even where the map does not know of that yet.
-        let unserved = members
-            .filter(|(member, primary)| !served.contains(member) && !primary.is_some_and(|p| self.may_serve(p)));
+        let unserved = members.filter(|(member, primary)| {
+            !served.contains(member) && !primary.is_some_and(|p| self.may_serve(p))
+        });
         merge_slots(unserved.map(|(member, _)| self.map.slots_of(member)).collect())
     }
 

@@ -9,7 +9,9 @@ pub fn merge_slots(mut ranges: Vec<SlotRange>) -> Vec<SlotRange> {
     let mut merged: Vec<SlotRange> = Vec::new();
     for range in ranges {
         match merged.last_mut() {
-            Some(last) if range.first.0 <= last.last.0.saturating_add(1) => last.last = last.last.max(range.last),
+            Some(last) if range.first.0 <= last.last.0.saturating_add(1) => {
+                last.last = last.last.max(range.last)
+            }
             _ => merged.push(range),
         }
     }

@@ -38,7 +38,8 @@ fn map() -> ClusterMap {
 fn words(map: &ClusterMap) -> BTreeMap<NodeId, Word> {
     let serves = |node: NodeId| -> BTreeSet<MemberId> {
         let members = map.groups.iter().flat_map(|view| {
-            let here = view.data_roles().filter(move |(_, role)| role.primary.is_some_and(|p| p.node == node));
+            let here =
+                view.data_roles().filter(move |(_, role)| role.primary.is_some_and(|p| p.node == node));
             here.map(|(role, _)| MemberId { group: view.group, role })
         });
         members.collect()
@@ -60,7 +61,8 @@ fn without(map: &ClusterMap, silent: &[u16]) -> BTreeMap<NodeId, Word> {
 
 fn data_slots(map: &ClusterMap, nodes: &[u16]) -> Vec<SlotRange> {
     let ranges = map.groups.iter().flat_map(|view| {
-        let here = view.data_roles().filter(|(_, role)| role.primary.is_some_and(|p| nodes.contains(&p.node.0)));
+        let here =
+            view.data_roles().filter(|(_, role)| role.primary.is_some_and(|p| nodes.contains(&p.node.0)));
         here.map(|(role, _)| map.slots_of(MemberId { group: view.group, role })).collect::<Vec<_>>()
     });
     merge_slots(ranges.collect())
@@ -71,7 +73,9 @@ fn a_cluster_that_was_heard_of_and_answers_is_ok() {
     let map = map();
     let found = assess(&map, FRESH, &words(&map));
     assert_eq!((found.health, found.protection_achieved, found.states.len()), (Health::Ok, 2, 0));
-    assert!(found.unavailable_slots.is_empty() && found.at_risk_by.is_empty() && found.beyond_repair.is_none());
+    assert!(
+        found.unavailable_slots.is_empty() && found.at_risk_by.is_empty() && found.beyond_repair.is_none()
+    );
 }
 
 #[test]
@@ -153,7 +157,10 @@ fn a_role_without_a_primary_is_unavailable() {
         }
     }
     let found = assess(&map, FRESH, &words);
-    assert_eq!((found.health, &found.unavailable_slots[..]), (Health::Unavailable, &[map.slots_of(member)][..]));
+    assert_eq!(
+        (found.health, &found.unavailable_slots[..]),
+        (Health::Unavailable, &[map.slots_of(member)][..])
+    );
 }
 
 #[test]
@@ -171,9 +178,13 @@ fn a_role_that_has_just_moved_is_served() {
     let map = map();
     let mut words = words(&map);
     words.retain(|node, _| node.0 < 2);
-    let Some(Word::Answered { serves: old, .. }) = words.get_mut(&NodeId(0)) else { panic!("it has answered") };
+    let Some(Word::Answered { serves: old, .. }) = words.get_mut(&NodeId(0)) else {
+        panic!("it has answered")
+    };
     let moved = old.pop_first().unwrap();
-    let Some(Word::Answered { serves: new, .. }) = words.get_mut(&NodeId(1)) else { panic!("it has answered") };
+    let Some(Word::Answered { serves: new, .. }) = words.get_mut(&NodeId(1)) else {
+        panic!("it has answered")
+    };
     new.insert(moved);
     assert_eq!(assess(&map, FRESH, &words).health, Health::Ok);
 }
@@ -203,6 +214,7 @@ fn more_missing_than_the_code_can_make_up_for_is_said_with_names() {
     assert!(found.states.contains(&Health::AtRisk));
     let beyond = found.beyond_repair.unwrap();
     assert_eq!(beyond.nodes, [NodeId(0), NodeId(1), NodeId(2)]);
+    assert_eq!(found.missing_nodes, beyond.nodes);
     assert_eq!((beyond.groups.len(), beyond.slots), (5, data_slots(&map, &[0, 1, 2])));
     assert!(found.lost_slots.is_empty());
     // Two are what the profile makes up for.
@@ -251,7 +263,9 @@ fn full_is_told_of_a_cluster_that_is_well_otherwise() {
     let mut map = map();
     let mut words = words(&map);
     for (node, full) in [(1, Fullness::Evicting), (4, Fullness::Refusing)] {
-        let Some(Word::Answered { fullness, .. }) = words.get_mut(&NodeId(node)) else { panic!("it has answered") };
+        let Some(Word::Answered { fullness, .. }) = words.get_mut(&NodeId(node)) else {
+            panic!("it has answered")
+        };
         *fullness = full;
     }
     let found = assess(&map, FRESH, &words);

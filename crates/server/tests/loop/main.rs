@@ -7,6 +7,7 @@ mod basics;
 mod cluster_life;
 mod deadlines;
 mod harness;
+mod health;
 mod limits;
 mod operators;
 mod ordering;
