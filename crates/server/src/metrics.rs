@@ -319,7 +319,7 @@ fn about_health(page: &mut Exposition, found: &Assessment) {
     page.single(
         "gestalt_silent_nodes",
         Kind::Gauge,
-        "Nodes that should be here and do not answer this process.",
+        "Nodes that do not answer this process; those that have left are not counted.",
         found.silent_nodes.len(),
     );
 }

@@ -200,7 +200,7 @@ fn more_stopped_nodes_than_the_code_makes_up_for_are_named_and_nobody_is_told_to
     let http = cluster.http();
     assert_eq!(gestalt(http, &["kv", "set", "k", "v"]).0, 0);
     let stopped = [1, 2, 3];
-    stopped.map(|node| cluster.signal(node, Signal::SIGSTOP));
+    stopped.iter().for_each(|node| cluster.signal(*node, Signal::SIGSTOP));
     let is_beyond = |told: &Value| !told["beyond_repair"].is_null();
     eventually("beyond repair", PATIENCE, || {
         let (code, told) = status(http);
@@ -218,7 +218,7 @@ fn more_stopped_nodes_than_the_code_makes_up_for_are_named_and_nobody_is_told_to
         "{text}{error}"
     );
     // What it tells to do is what helps.
-    stopped.map(|node| cluster.signal(node, Signal::SIGCONT));
+    stopped.iter().for_each(|node| cluster.signal(*node, Signal::SIGCONT));
     eventually("ok again", PATIENCE, || status(http).0 == 0);
     assert_eq!(gestalt(http, &["kv", "get", "k"]).1, "v");
 }

@@ -115,8 +115,10 @@ impl Survey {
         if !self.age.is_fresh() {
             caveats.push(format!("{}: what the map says may be as old", unheard(self.age)));
         }
-        if !self.assessment.silent_nodes.is_empty() {
-            let nodes = node_list(&self.assessment.silent_nodes);
+        let silent = self.nodes.iter().filter(|node| node.alive && node.word() == Word::Silent);
+        let silent: Vec<NodeId> = silent.map(|node| node.node).collect();
+        if !silent.is_empty() {
+            let nodes = node_list(&silent);
             caveats.push(format!("{nodes} does not answer status: what it would say is missing here"));
         }
         caveats

@@ -104,7 +104,7 @@ pub struct Assessment {
     pub lost_slots: Vec<SlotRange>,
     /// Hash slots that nobody serves now, though nobody has called them lost; ascending, merged.
     pub unavailable_slots: Vec<SlotRange>,
-    /// Nodes that should answer and do not.
+    /// Nodes that do not answer, whatever the map says of them; not those that were drained and have left.
     pub silent_nodes: Vec<NodeId>,
     /// Nodes that host something, and on whose memory nobody can count now.
     pub missing_nodes: Vec<NodeId>,
@@ -175,7 +175,9 @@ impl Knowledge<'_> {
     fn states(&self, found: &Assessment) -> Vec<Health> {
         let (asked, achieved) = (found.protection_asked, found.protection_achieved);
         let is_whole = self.map.groups.iter().all(|view| view.roles_in_play() == 0);
-        let is_unknown = !self.age.is_fresh() || !found.silent_nodes.is_empty();
+        // Of a node that counts as lost all is known.
+        let is_doubtful = found.silent_nodes.iter().any(|node| self.is_alive(*node));
+        let is_unknown = !self.age.is_fresh() || is_doubtful;
         [
             (Health::Lost, !found.lost_slots.is_empty()),
             (Health::Unavailable, !found.unavailable_slots.is_empty()),
@@ -206,14 +208,20 @@ impl Knowledge<'_> {
         }
     }
 
-    /// Nodes that do not answer, and that the map takes for alive or has given something to host.
+    /// Nodes that do not answer; not those that were drained and have left.
     fn silent_nodes(&self) -> Vec<NodeId> {
-        let expected = |node: NodeId| {
-            let alive = self.map.node(node).is_some_and(|info| info.alive);
-            alive || self.map.groups.iter().any(|view| view.roles_on(node) > 0)
+        let has_left = |node: NodeId| {
+            self.map.layout.is_draining(node)
+                && !self.is_alive(node)
+                && self.map.groups.iter().all(|view| view.roles_on(node) == 0)
         };
         let silent = self.nodes.iter().filter(|(_, word)| **word == Word::Silent);
-        silent.map(|(node, _)| *node).filter(|node| expected(*node)).collect()
+        silent.map(|(node, _)| *node).filter(|node| !has_left(*node)).collect()
+    }
+
+    /// Whether the map takes it for alive.
+    fn is_alive(&self, node: NodeId) -> bool {
+        self.map.node(node).is_some_and(|info| info.alive)
     }
 
     fn nodes_that_are(&self, wanted: Fullness) -> Vec<NodeId> {

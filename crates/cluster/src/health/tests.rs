@@ -240,7 +240,9 @@ fn a_silent_node_that_is_gone_and_has_nothing_is_no_news() {
     let mut map = map();
     map.nodes.push(NodeInfo { alive: false, ..info(5) });
     let found = assess(&map, FRESH, &without(&map, &[5]));
-    assert_eq!((found.health, found.silent_nodes), (Health::Ok, vec![]));
+    assert_eq!((found.health, &found.silent_nodes[..]), (Health::Ok, &[NodeId(5)][..]));
+    map.layout.nodes.entry(NodeId(5)).or_default().state = crate::NodeState::Draining;
+    assert!(assess(&map, FRESH, &without(&map, &[5])).silent_nodes.is_empty(), "it was told to leave");
     map.nodes[5].alive = true;
     assert_eq!(assess(&map, FRESH, &without(&map, &[5])).health, Health::Unknown);
 }
