@@ -188,7 +188,7 @@ fn planted() -> Result<(), String> {
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line", "operations", "memory", "scrub"])
+    with_processes(&["command_line", "operations", "health", "memory", "scrub"])
 }
 
 fn etcd() -> Result<(), String> {

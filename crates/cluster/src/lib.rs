@@ -5,6 +5,7 @@
 //! in `proto`; who may change it is the coordinator's business.
 
 mod admin;
+pub mod health;
 mod ids;
 mod layout;
 mod map;

@@ -24,6 +24,13 @@ impl GroupView {
     /// As [`Self::losses_survived`], once the nodes `gone` are lost; none if that loses data.
     #[must_use]
     pub fn losses_survived_without(&self, gone: &[NodeId]) -> Option<usize> {
+        let view = self.without(gone);
+        let bearable = view.roles_in_play() <= view.in_sync().count();
+        bearable.then(|| view.losses_survived())
+    }
+
+    /// As it will be once the nodes `gone` are lost and nothing has been done about it.
+    pub(crate) fn without(&self, gone: &[NodeId]) -> Self {
         let mut view = self.clone();
         for role in &mut view.data {
             if role.primary.is_some_and(|host| gone.contains(&host.node)) {
@@ -35,8 +42,7 @@ impl GroupView {
             *parity = parity.filter(|host| !gone.contains(&host.node));
         }
         view.learners.retain(|learner| !gone.contains(&learner.host.node));
-        let bearable = view.roles_in_play() <= view.in_sync().count();
-        bearable.then(|| view.losses_survived())
+        view
     }
 }
 

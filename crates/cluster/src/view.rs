@@ -140,13 +140,18 @@ impl GroupView {
         self.data_roles().filter(in_play).count()
     }
 
-    /// Roles of any kind that `node` hosts here, or is to host.
-    #[must_use]
-    pub fn roles_on(&self, node: NodeId) -> usize {
+    /// Who hosts a role of any kind here, or is to host one; as often as it has roles.
+    pub fn hosts(&self) -> impl Iterator<Item = HostId> + '_ {
         let primaries = self.data.iter().filter_map(|role| role.primary);
         let parities = self.parity.iter().copied().flatten();
         let learners = self.learners.iter().map(|learner| learner.host);
-        primaries.chain(parities).chain(learners).filter(|host| host.node == node).count()
+        primaries.chain(parities).chain(learners)
+    }
+
+    /// Roles of any kind that `node` hosts here, or is to host.
+    #[must_use]
+    pub fn roles_on(&self, node: NodeId) -> usize {
+        self.hosts().filter(|host| host.node == node).count()
     }
 
     /// How many further member losses this group can bear without losing data.

@@ -205,6 +205,7 @@ impl Session<'_> {
     }
 
     fn enter(&mut self, waited: bool) {
+        self.shared.coordinator_heard.store(self.shared.clock.time().0, Ordering::Relaxed);
         if waited {
             self.shared.waits_for_place.store(false, Ordering::Relaxed);
             tracing::info!(node = %self.shared.host.node, "its place is free: registered");

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad};
+use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad, Time};
 use proto::{Coordinator, CoordinatorConfig, Gathered};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -31,6 +31,10 @@ pub struct CoordinatorStatus {
     pub loads: BTreeMap<NodeId, NodeLoad>,
     /// What it waits for, if it started with nothing and does not know yet where to go on.
     pub gathered: Option<Gathered>,
+    /// When each of them was last heard, by the coordinator's clock.
+    pub heard: BTreeMap<NodeId, Time>,
+    /// After how long a silent node counts as lost, in microseconds.
+    pub lease_us: u64,
 }
 
 /// The embedded coordinator.
@@ -49,8 +53,11 @@ impl CoordinatorServer {
         let (commands, inbox) = mpsc::channel(COORDINATOR_COMMANDS);
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let status =
-            watch::Sender::new(CoordinatorStatus { expected: config.cluster.nodes, ..Default::default() });
+        let status = watch::Sender::new(CoordinatorStatus {
+            expected: config.cluster.nodes,
+            lease_us: config.cluster.timing.node_lease_us,
+            ..Default::default()
+        });
         let published = status.subscribe();
         let orders = commands.clone();
         let run = move || serve(config, nodes, http, (orders, inbox), status, &stopped);

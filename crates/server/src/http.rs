@@ -87,10 +87,11 @@ async fn node_metrics(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn node_ready(State(shared): State<Arc<Shared>>) -> Response {
     let status = NodeStatus::of(&shared, &shared.snapshots().await);
+    let page = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     if status.ready {
-        return "ready\n".into_response();
+        return format!("ready\n{}", page(&status.warnings)).into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, status.not_ready.join("\n") + "\n").into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, page(&status.not_ready)).into_response()
 }
 
 async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {
@@ -126,7 +127,7 @@ async fn coordinator_ready(State(pages): State<CoordinatorPages>) -> Response {
 }
 
 async fn coordinator_status(State(pages): State<CoordinatorPages>) -> Json<CoordinatorReport> {
-    Json(CoordinatorReport::of(&pages.status.borrow()))
+    Json(CoordinatorReport::of(&pages.status.borrow(), &pages.clock))
 }
 
 async fn coordinator_map(State(pages): State<CoordinatorPages>) -> Response {

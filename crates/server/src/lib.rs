@@ -38,6 +38,7 @@ mod handshake;
 mod http;
 mod http_connection;
 mod key_uses;
+mod knowledge;
 mod limits;
 mod link;
 mod links;
@@ -71,6 +72,6 @@ pub use node::{Node, NodeHandle, Stopper};
 pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{
-    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GroupStatus, LinkStatus, MemoryStatus,
-    NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
+    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GroupStatus, HeardNode, LinkStatus,
+    MemoryStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };

@@ -147,6 +147,8 @@ pub(crate) const ADMIN_BODY_BYTES: usize = 1 << 20;
 pub(crate) const ADMIN_DEADLINE: Duration = Duration::from_secs(5);
 /// How long an http request waits for the workers' figures.
 pub(crate) const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(1);
+/// For how long a node that has evicted, or refused a write for want of memory, counts as full.
+pub(crate) const FULLNESS_REMEMBERED: Duration = Duration::from_secs(60);
 /// Least memory of a node.
 pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
 

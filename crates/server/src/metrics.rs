@@ -3,16 +3,17 @@
 use std::sync::atomic::Ordering;
 
 use cluster::ClusterMap;
+use cluster::health::{Assessment, Fullness, lost_slots, slot_count};
 use store::Category;
 
 use crate::clock::Clock;
 use crate::counters::CounterValues;
 use crate::elected::Election;
 use crate::exposition::{Exposition, Kind};
+use crate::knowledge;
 use crate::memory::MemoryUse;
 use crate::process;
 use crate::shared::{Shared, WorkerSnapshot};
-use crate::status::lost_slots;
 use crate::{CoordinatorStatus, EtcdStatus};
 
 /// The page of a node.
@@ -26,8 +27,13 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     about_store(&mut page, snapshots);
     about_returns(&mut page, snapshots);
     about_peers(&mut page, shared, &values);
+    about_room(&mut page, shared, snapshots);
     if let Some(map) = shared.map() {
-        about_cluster(&mut page, &map);
+        about_health(&mut page, &knowledge::assess(shared, &map, snapshots));
+        // What a coordinator has said long ago is no measurement.
+        if knowledge::age(shared).is_fresh() {
+            about_cluster(&mut page, &map);
+        }
     }
     page.finish()
 }
@@ -54,7 +60,15 @@ pub(crate) fn of_coordinator(status: &CoordinatorStatus, clock: &Clock) -> Strin
         "Nodes that the cluster forms with.",
         status.expected,
     );
+    let silences = knowledge::silences(status, clock.time());
+    page.single(
+        "gestalt_coordinator_silent_nodes",
+        Kind::Gauge,
+        "Nodes that have not been heard for a lease.",
+        silences.filter(|(_, silence_us)| knowledge::is_silent(status, *silence_us)).count(),
+    );
     if let Some(map) = &status.map {
+        about_health(&mut page, &knowledge::assess_at_coordinator(status, map, clock.time()));
         about_cluster(&mut page, map);
     }
     page.finish()
@@ -286,9 +300,46 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
     );
 }
 
+/// Whether clients find room.
+fn about_room(page: &mut Exposition, shared: &Shared, snapshots: &[WorkerSnapshot]) {
+    let is = |state| u8::from(knowledge::fullness(shared) == state);
+    page.family("gestalt_full", Kind::Gauge, "Whether a node has had no room in the last minute.")
+        .sample(&[("state", "evicting")], is(Fullness::Evicting))
+        .sample(&[("state", "refusing")], is(Fullness::Refusing));
+    page.single(
+        "gestalt_refused_writes_total",
+        Kind::Counter,
+        "Writes refused by primaries for want of room.",
+        snapshots.iter().map(|worker| worker.host.refused_writes).sum::<u64>(),
+    );
+}
+
+/// What this very process can tell, however long a coordinator has been away.
+fn about_health(page: &mut Exposition, found: &Assessment) {
+    page.single(
+        "gestalt_unavailable_slots",
+        Kind::Gauge,
+        "Hash slots that nobody serves, as far as this process can tell, and that are not lost.",
+        slot_count(&found.unavailable_slots),
+    );
+    page.single(
+        "gestalt_silent_nodes",
+        Kind::Gauge,
+        "Nodes that do not answer this process; those that have left are not counted.",
+        found.silent_nodes.len(),
+    );
+}
+
 fn about_peers(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
     let connected = u8::from(shared.coordinator_connected.load(Ordering::Relaxed));
     page.single("gestalt_coordinator_connected", Kind::Gauge, "Whether the coordinator answers.", connected);
+    let age = knowledge::age(shared).coordinator_us.map(knowledge::seconds);
+    page.single(
+        "gestalt_coordinator_age_seconds",
+        Kind::Gauge,
+        "Seconds since the coordinator was heard; since the start, if it never was.",
+        age.unwrap_or_else(|| std::time::Duration::from_secs(shared.clock.uptime_seconds()).as_secs_f64()),
+    );
     if let Some(etcd) = shared.election.as_ref().map(Election::status) {
         about_etcd(page, &etcd);
     }
@@ -364,6 +415,6 @@ fn about_cluster(page: &mut Exposition, map: &ClusterMap) {
         "Losses that every group would survive now.",
         achieved,
     );
-    let lost: u64 = lost_slots(map).iter().map(|range| u64::from(range.last.0 - range.first.0) + 1).sum();
+    let lost = slot_count(&lost_slots(map));
     page.single("gestalt_lost_slots", Kind::Gauge, "Hash slots whose items are lost.", lost);
 }

@@ -84,6 +84,9 @@ pub(crate) fn worker_ends(
         map_version: Default::default(),
         rebuilt_bytes: Default::default(),
         to_rebuild_bytes: Default::default(),
+        evicted_at: Default::default(),
+        refused_at: Default::default(),
+        served_at: Default::default(),
         scrub: Default::default(),
     };
     (face, Inbox { errands: errand_inbox, coordinator: coordinator_inbox, crossings })

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     /// For the coordinator, from all workers.
     pub to_coordinator: mpsc::Sender<ToCoordinator>,
     pub coordinator_connected: AtomicBool,
+    /// When the coordinator has last spoken; 0 = never.
+    pub coordinator_heard: AtomicU64,
     /// Another process has this one's place in the cluster.
     pub waits_for_place: AtomicBool,
     /// `host:port` of the coordinator; none before it is known.
@@ -78,6 +80,11 @@ pub(crate) struct WorkerFace {
     /// Bytes that its members have rebuilt, and have still to rebuild.
     pub rebuilt_bytes: AtomicU64,
     pub to_rebuild_bytes: AtomicU64,
+    /// When its primaries last evicted, last refused a write for want of room, and last served something or had nothing to
+    /// serve; as often as a heartbeat looks, 0 = never.
+    pub evicted_at: AtomicU64,
+    pub refused_at: AtomicU64,
+    pub served_at: AtomicU64,
     /// How far its parities are compared, and the pages of all scrubs.
     pub scrub: Mutex<(ScrubProgress, u64)>,
 }
@@ -155,6 +162,7 @@ impl Shared {
             exit: watch::Sender::new(None),
             to_coordinator,
             coordinator_connected: AtomicBool::new(false),
+            coordinator_heard: AtomicU64::new(0),
             waits_for_place: AtomicBool::new(false),
             coordinator_at,
             election,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use cluster::health::{Assessment, Fullness, lost_slots};
 use cluster::{
     ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, NodeLoad, RoleIndex,
     RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
@@ -11,7 +12,9 @@ use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::Category;
 
+use crate::clock::Clock;
 use crate::elected::Election;
+use crate::knowledge;
 use crate::memory::MemoryUse;
 use crate::repair_meter::Reading;
 use crate::shared::{Shared, WorkerSnapshot};
@@ -30,8 +33,23 @@ pub struct NodeStatus {
     pub ready: bool,
     /// Why not.
     pub not_ready: Vec<String>,
+    /// What does not keep it from serving, and should be known.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// Whether the coordinator answers.
     pub coordinator_connected: bool,
+    /// Seconds since it was last heard; none = never. Everything that comes from it may be so old.
+    #[serde(default)]
+    pub coordinator_age_seconds: Option<f64>,
+    /// After how long a silent node counts as lost.
+    #[serde(default)]
+    pub lease_seconds: f64,
+    /// Whether its primaries have room for what clients write.
+    #[serde(default)]
+    pub fullness: Fullness,
+    /// How well the cluster is, as far as this node can tell; none before it has heard of it.
+    #[serde(default)]
+    pub assessment: Option<Assessment>,
     /// If the coordinator is elected over etcd: how that goes.
     #[serde(default)]
     pub etcd: Option<EtcdStatus>,
@@ -153,6 +171,9 @@ pub struct DataRoleStatus {
     pub item_bytes: u64,
     /// Pages that are still to be repaired.
     pub absent_pages: u64,
+    /// Whether it answers clients: its read lease runs.
+    #[serde(default)]
+    pub serves: bool,
 }
 
 /// What memory is used for.
@@ -244,14 +265,35 @@ pub struct CoordinatorReport {
     pub connected: Vec<HostId>,
     /// What the nodes said of themselves last.
     pub loads: BTreeMap<NodeId, NodeLoad>,
+    /// When they were last heard.
+    #[serde(default)]
+    pub nodes: Vec<HeardNode>,
+    /// After how long a silent node counts as lost.
+    #[serde(default)]
+    pub lease_seconds: f64,
+    /// How well the cluster is, as far as the coordinator can tell; none before it has formed.
+    #[serde(default)]
+    pub assessment: Option<Assessment>,
     /// The cluster, once it has formed.
     pub cluster: Option<ClusterStatus>,
+}
+
+/// When a coordinator has last heard a node.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeardNode {
+    /// Which.
+    pub node: NodeId,
+    /// Whether that is longer ago than a lease.
+    pub silent: bool,
+    /// Seconds since then.
+    pub age_seconds: f64,
 }
 
 impl NodeStatus {
     pub(crate) fn of(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Self {
         let map = shared.map();
         let not_ready = reasons(shared, map.as_deref(), snapshots);
+        let age = knowledge::age(shared);
         let sum = |of: fn(&WorkerSnapshot) -> u64| snapshots.iter().map(of).sum();
         Self {
             node: shared.host,
@@ -259,6 +301,14 @@ impl NodeStatus {
             uptime_seconds: shared.clock.uptime_seconds(),
             ready: not_ready.is_empty(),
             not_ready,
+            warnings: map
+                .as_deref()
+                .map(|map| knowledge::warnings(shared, map, snapshots))
+                .unwrap_or_default(),
+            coordinator_age_seconds: age.coordinator_us.map(knowledge::seconds),
+            lease_seconds: knowledge::seconds(age.lease_us),
+            fullness: knowledge::fullness(shared),
+            assessment: map.as_deref().map(|map| knowledge::assess(shared, map, snapshots)),
             coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
             etcd: shared.election.as_ref().map(Election::status),
             workers: shared.config.workers,
@@ -279,8 +329,8 @@ impl NodeStatus {
 }
 
 fn data_role(known: &RoleBytes) -> DataRoleStatus {
-    let RoleBytes { member: MemberId { group, role }, item_bytes, absent_pages } = *known;
-    DataRoleStatus { group, role, item_bytes, absent_pages }
+    let RoleBytes { member: MemberId { group, role }, item_bytes, absent_pages, serves } = *known;
+    DataRoleStatus { group, role, item_bytes, absent_pages, serves }
 }
 
 impl RepairStatus {
@@ -334,6 +384,11 @@ fn reasons(shared: &Shared, map: Option<&ClusterMap>, snapshots: &[WorkerSnapsho
     if map.node(shared.host.node).is_none_or(|info| info.host != shared.host) {
         reasons.push("the map does not have this process".to_owned());
     }
+    reasons.extend(knowledge::cut_off(shared, map, snapshots));
+    if !knowledge::age(shared).is_fresh() {
+        // Who should be linked to is not known any more.
+        return reasons;
+    }
     for snapshot in snapshots {
         let is_linked = |host: HostId| snapshot.links.iter().any(|link| link.peer == host);
         let others = map.nodes.iter().filter(|info| info.alive && info.host.node != shared.host.node);
@@ -363,19 +418,6 @@ impl ClusterStatus {
             groups: map.groups.iter().map(group_status).collect(),
         }
     }
-}
-
-/// Hash slots of lost roles, ascending.
-pub(crate) fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
-    let of_group = |view: &GroupView| {
-        let group = view.group;
-        let is_lost = |(_, role): &(RoleIndex, &DataRole)| role.status == RoleStatus::Lost;
-        let range = |(role, _)| map.slots_of(MemberId { group, role });
-        view.data_roles().filter(is_lost).map(range).collect::<Vec<_>>()
-    };
-    let mut ranges: Vec<SlotRange> = map.groups.iter().flat_map(of_group).collect();
-    ranges.sort_by_key(|range| range.first);
-    ranges
 }
 
 fn group_status(view: &GroupView) -> GroupStatus {
@@ -430,8 +472,18 @@ fn learner_line(view: &GroupView, learner: &Learner) -> RoleLine {
 }
 
 impl CoordinatorReport {
-    pub(crate) fn of(status: &CoordinatorStatus) -> Self {
+    pub(crate) fn of(status: &CoordinatorStatus, clock: &Clock) -> Self {
+        let now = clock.time();
+        let heard = |(node, silence_us)| HeardNode {
+            node,
+            silent: knowledge::is_silent(status, silence_us),
+            age_seconds: knowledge::seconds(silence_us),
+        };
+        let map = status.map.as_deref();
         Self {
+            nodes: knowledge::silences(status, now).map(heard).collect(),
+            lease_seconds: knowledge::seconds(status.lease_us),
+            assessment: map.map(|map| knowledge::assess_at_coordinator(status, map, now)),
             expected_nodes: status.expected,
             registered: status.registered.clone(),
             connected: status.connected.clone(),

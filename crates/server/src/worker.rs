@@ -277,7 +277,7 @@ impl Worker {
         WorkerSnapshot {
             shard: self.shard,
             host: self.host.borrow().stats(),
-            roles: self.host.borrow().role_bytes().collect(),
+            roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
             open_requests: self.waiters.borrow().len(),
             buffer_bytes: self.gate.held(),
@@ -394,18 +394,34 @@ async fn sweep(worker: Rc<Worker>) {
     }
 }
 
-/// Says how repair goes on, for the next heartbeat.
+/// Says how repair goes on and whether there is room, for the next heartbeat.
 async fn report_repair(worker: Rc<Worker>) {
     let heartbeat = Duration::from_micros(worker.shared.config.timing.heartbeat_us.max(1000));
     let mut ticks = tokio::time::interval(heartbeat);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut before = (0, 0);
     loop {
         ticks.tick().await;
         let stats = worker.host.borrow().stats();
+        report_service(&worker, before, &stats);
+        before = (stats.evictions, stats.refused_writes);
         worker.face().rebuilt_bytes.store(stats.rebuilt_bytes, Ordering::Relaxed);
         worker.face().to_rebuild_bytes.store(stats.to_rebuild_bytes, Ordering::Relaxed);
         let scrub = (stats.scrub, stats.scrubbed_pages);
         *worker.face().scrub.lock().unwrap_or_else(PoisonError::into_inner) = scrub;
+    }
+}
+
+/// Says what has happened since there were so many evictions and refused writes.
+fn report_service(worker: &Worker, (evictions, refused): (u64, u64), stats: &proto::HostStats) {
+    let (now, face) = (worker.clock.now().time, worker.face());
+    let happened = [
+        (&face.evicted_at, stats.evictions > evictions),
+        (&face.refused_at, stats.refused_writes > refused),
+        (&face.served_at, !worker.host.borrow().serves_nothing(now)),
+    ];
+    for (at, _) in happened.into_iter().filter(|(_, happened)| *happened) {
+        at.store(now.0, Ordering::Relaxed);
     }
 }
 

@@ -346,7 +346,10 @@ fn free_ports(nodes: u16) -> Result<(u16, u16), String> {
 }
 
 /// The first of `needed` free ports in a row.
-pub(crate) fn free_run(needed: u16) -> Result<u16, String> {
+///
+/// # Errors
+/// One line if there are none.
+pub fn free_run(needed: u16) -> Result<u16, String> {
     let mut seed = std::process::id()
         ^ SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     for _ in 0..200 {

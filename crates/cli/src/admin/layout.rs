@@ -9,10 +9,10 @@ use cluster::{AdminCommand, ClusterMap, Layout, NodeId, NodeLayout, NodeState};
 use serde::Serialize;
 
 use super::preview::Preview;
-use super::{Expect, LIMIT, Target};
+use super::{Expect, Target};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
-use crate::status::nodes;
+use crate::status::survey::Survey;
 
 /// Longest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -63,14 +63,12 @@ pub async fn run(args: &LayoutArgs) -> Result<(), Exit> {
     let target = &args.target;
     match &args.action {
         Action::Show => {
-            let map = target.map().await?;
-            show(target.output, &map);
+            show(target.output, &target.survey().await?.map);
             Ok(())
         }
         Action::Diff { file } => {
             let wanted = read(file)?;
-            let map = target.map().await?;
-            let reports = nodes::ask_all(&map, LIMIT).await;
+            let Survey { map, nodes: reports, .. } = target.survey().await?;
             let preview = Preview::of(&map, &wanted, &reports);
             let diff = Compared { diff: Diff::between(&map, &wanted), preview };
             match target.output {

@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use crate::exit::Exit;
 use crate::output::Format;
+use crate::status::survey::{self, Found, Survey};
 use crate::units::address;
 
 /// How long a page may take.
@@ -52,6 +53,21 @@ impl Target {
             ))
         })?;
         Ok(router.map().clone())
+    }
+
+    /// The newest map, what all nodes say, and how old that is.
+    async fn look(&self) -> Result<Survey, Exit> {
+        match survey::look(self.http, LIMIT).await? {
+            Found::Cluster(survey) => Ok(*survey),
+            Found::Formless(formless) => Err(Exit::Unreachable(formless.explain())),
+        }
+    }
+
+    /// The same; where it is old, or somebody does not answer, standard error says so.
+    async fn survey(&self) -> Result<Survey, Exit> {
+        let survey = self.look().await?;
+        survey.caveats().iter().for_each(|caveat| eprintln!("{caveat}"));
+        Ok(survey)
     }
 
     /// Asks the coordinator.

@@ -145,8 +145,7 @@ fn done(target: &Target, node: NodeId, state: &'static str, layout: &Layout) -> 
 }
 
 async fn list(target: &Target) -> Result<(), Exit> {
-    let map = target.map().await?;
-    let reports = nodes::ask_all(&map, LIMIT).await;
+    let reports = target.survey().await?.nodes;
     match target.output {
         Format::Table => output::print(&table(&reports)),
         Format::Json => output::print_json(&reports),

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use cluster::{AdminCommand, NodeId, RepairSettings};
 use serde::Serialize;
 
-use super::{Expect, LIMIT, Target};
+use super::{Expect, Target};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::status::nodes::{self, RepairTotal};
@@ -110,6 +110,10 @@ struct Settings {
 struct Status {
     #[serde(flatten)]
     settings: Settings,
+    /// Seconds since anybody who answers has heard a coordinator; none = never. The settings may be so old.
+    coordinator_age_seconds: Option<f64>,
+    /// Nodes that do not answer: what they rebuild is not counted.
+    silent_nodes: Vec<NodeId>,
     progress: RepairTotal,
     nodes: Vec<NodeRepair>,
 }
@@ -123,14 +127,16 @@ struct NodeRepair {
 }
 
 async fn status(target: &Target) -> Result<(), Exit> {
-    let map = target.map().await?;
-    let reports = nodes::ask_all(&map, LIMIT).await;
+    let survey = target.survey().await?;
+    let (map, reports) = (&survey.map, &survey.nodes);
     let node = |report: &nodes::NodeReport| {
         report.repair.map(|repair| NodeRepair { node: report.node, progress: repair.into() })
     };
     let status = Status {
+        coordinator_age_seconds: survey.coordinator_age_seconds(),
+        silent_nodes: survey.assessment.silent_nodes.clone(),
         settings: Settings { layout_version: map.layout.version.0, settings: map.layout.repair },
-        progress: nodes::repair_of_all(&reports),
+        progress: nodes::repair_of_all(reports),
         nodes: reports.iter().filter_map(node).collect(),
     };
     match target.output {

@@ -3,18 +3,19 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use cluster::{AdminCommand, ClusterMap, NodeId, OnFinding, ScrubProgress, ScrubSettings};
+use cluster::{AdminCommand, NodeId, OnFinding, ScrubProgress, ScrubSettings};
 use serde::Serialize;
 use server::RepairStatus;
 use tokio::time::sleep;
 
 use super::damage::{self, Damage};
-use super::{Expect, LIMIT, Target};
+use super::{Expect, Target};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::progress::Progress;
-use crate::status::nodes::{self, NodeReport, RepairTotal};
+use crate::status::nodes::RepairTotal;
 use crate::status::render;
+use crate::status::survey::Survey;
 use crate::units::{Size, duration};
 
 /// How often a scrub is looked at.
@@ -87,7 +88,7 @@ pub async fn run(args: &ScrubArgs) -> Result<(), Exit> {
         }
         Action::Stop { expect } => say(target, &target.change(*expect, AdminCommand::StopScrub).await?.scrub),
         Action::Status => {
-            let status = Status::ask(target).await?;
+            let status = Status::of(&target.survey().await?);
             status.print(target.output);
             status.verdict()
         }
@@ -119,7 +120,7 @@ async fn wait_for_end(
     let begun = Instant::now();
     let mut progress = Progress::start();
     loop {
-        let status = Status::ask(target).await?;
+        let status = Status::of(&target.look().await?);
         let known = status.settings;
         // A node's map may be a little older than the coordinator's.
         if known.generation > started.generation || known.generation == started.generation && !known.running {
@@ -187,13 +188,8 @@ impl Total {
 }
 
 impl Status {
-    async fn ask(target: &Target) -> Result<Self, Exit> {
-        let map = target.map().await?;
-        let reports = nodes::ask_all(&map, LIMIT).await;
-        Ok(Self::of(&map, &reports))
-    }
-
-    fn of(map: &ClusterMap, reports: &[NodeReport]) -> Self {
+    fn of(survey: &Survey) -> Self {
+        let (map, reports) = (&survey.map, &survey.nodes);
         let settings = map.layout.scrub;
         let known = || reports.iter().filter_map(|report| Some((report.node, report.scrub.as_ref()?)));
         let current = || known().filter(|(_, scrub)| scrub.progress.generation == settings.generation);

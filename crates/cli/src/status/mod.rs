@@ -1,24 +1,28 @@
 //! `gestalt status`: what the map says, what the nodes say, and an exit code for scripts.
 
 mod elected;
-mod health;
 mod memory;
 pub mod nodes;
 pub mod render;
+mod roles;
+pub mod survey;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use client::Router;
-use cluster::{ClusterMap, GroupId, MemberId, NodeId, Profile, RepairSettings, RoleStatus};
+use cluster::health::Assessment;
+use cluster::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings, RoleStatus};
 use serde::Serialize;
 
 use self::elected::Elected;
-use self::health::{Assessment, Health, RoleReport, roles_of};
 use self::memory::Memory;
 use self::nodes::{NodeReport, RepairTotal};
+use self::roles::{RoleReport, roles_of};
+use self::survey::{Formless, Found, Survey};
+use self::verdict::verdict;
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::units::address;
@@ -31,7 +35,8 @@ Examples:
   gestalt status --http 127.0.0.1:9181 -o json
   gestalt status --memory
 
-Exit codes: 0 as protected as asked for, 2 unreachable, 3 degraded, 4 data at risk or lost.";
+Exit codes: 0 as protected as asked for, 2 unreachable, 3 degraded, unknown, forming or refusing writes, 4 data at risk, out of reach or
+lost. docs/operations.md says what each health means.";
 
 /// Health, nodes, groups and roles, protection asked for and achieved, memory, lost slot ranges.
 #[derive(Args, Clone, Debug)]
@@ -53,6 +58,13 @@ pub struct StatusArgs {
 struct Status {
     #[serde(flatten)]
     assessment: Assessment,
+    /// Seconds since anybody who answers has heard a coordinator; none = never. What the map says may be so old.
+    coordinator_age_seconds: Option<f64>,
+    /// After how long a silent node counts as lost.
+    lease_seconds: f64,
+    /// If that is too long ago: so in words.
+    #[serde(skip)]
+    unheard: Option<String>,
     profile: Profile,
     cluster: u64,
     map_version: u64,
@@ -93,60 +105,70 @@ struct GroupReport {
 /// # Errors
 /// `Unreachable`, `Degraded` or `AtRisk`.
 pub async fn run(args: &StatusArgs) -> Result<(), Exit> {
-    let router = Router::fetch(&[args.http], LIMIT).await.map_err(|error| {
-        Exit::Unreachable(format!(
-            "{error}: start a cluster with `gestalt local`, or give another node's --http"
-        ))
-    })?;
-    let status = gather(router.map()).await;
+    let survey = match survey::look(args.http, LIMIT).await? {
+        Found::Cluster(survey) => survey,
+        Found::Formless(formless) => return tell_formless(args.output, &formless),
+    };
+    let status = gather(&survey);
     match (args.output, args.memory) {
         (Format::Table, false) => output::print(&render::text(&status)),
         (Format::Json, false) => output::print_json(&status),
         (Format::Table, true) => output::print(&Memory::of(&status.nodes).text()),
         (Format::Json, true) => output::print_json(&Memory::of(&status.nodes)),
     }
-    verdict(&status.assessment)
+    verdict(&status.assessment, survey.age)
 }
 
-async fn gather(map: &ClusterMap) -> Status {
-    let group = |view: &cluster::GroupView| GroupReport {
+fn tell_formless(format: Format, formless: &Formless) -> Result<(), Exit> {
+    if format == Format::Json {
+        output::print_json(formless);
+    }
+    Err(Exit::Degraded(formless.explain()))
+}
+
+fn gather(survey: &Survey) -> Status {
+    let (map, nodes, missing) = (&survey.map, &survey.nodes, &survey.assessment.missing_nodes);
+    let survived = |view: &GroupView| view.losses_survived_without(missing).unwrap_or(0);
+    let group = |view: &GroupView| GroupReport {
         group: view.group,
         view: view.version.0,
-        losses_survived: view.losses_survived(),
+        losses_survived: survived(view),
         roles: roles_of(view),
     };
-    let nodes = nodes::ask_all(map, LIMIT).await;
     let mut groups_by_margin = BTreeMap::new();
     for view in &map.groups {
-        *groups_by_margin.entry(view.losses_survived()).or_insert(0) += 1;
+        *groups_by_margin.entry(survived(view)).or_insert(0) += 1;
     }
-    let (bytes_at_risk, roles_at_risk_unknown) = at_risk(map, &nodes);
+    let (bytes_at_risk, roles_at_risk_unknown) = at_risk(map, nodes, survived);
     Status {
         layout_version: map.layout.version.0,
         groups_by_margin,
         bytes_at_risk,
         roles_at_risk_unknown,
         draining_nodes: map.layout.draining().collect(),
-        coordinator: Elected::of(&nodes),
-        repair: RepairReport { settings: map.layout.repair, progress: nodes::repair_of_all(&nodes) },
-        assessment: Assessment::of(map),
+        coordinator: Elected::of(nodes),
+        repair: RepairReport { settings: map.layout.repair, progress: nodes::repair_of_all(nodes) },
+        assessment: survey.assessment.clone(),
+        coordinator_age_seconds: survey.coordinator_age_seconds(),
+        lease_seconds: Duration::from_micros(survey.age.lease_us).as_secs_f64(),
+        unheard: (!survey.age.is_fresh()).then(|| survey::unheard(survey.age)),
         profile: map.profile,
         cluster: map.cluster.0,
         map_version: map.version,
-        nodes,
+        nodes: nodes.clone(),
         groups: map.groups.iter().map(group).collect(),
     }
 }
 
 /// Bytes of items in groups that survive no further loss, and data roles there of which nobody tells.
-fn at_risk(map: &ClusterMap, nodes: &[NodeReport]) -> (u64, usize) {
+fn at_risk(map: &ClusterMap, nodes: &[NodeReport], survived: impl Fn(&GroupView) -> usize) -> (u64, usize) {
     let held: BTreeMap<MemberId, u64> = nodes
         .iter()
         .flat_map(|node| &node.roles)
         .map(|known| (MemberId { group: known.group, role: known.role }, known.item_bytes))
         .collect();
     let (mut bytes, mut unknown) = (0, 0);
-    for view in map.groups.iter().filter(|view| view.losses_survived() == 0) {
+    for view in map.groups.iter().filter(|view| survived(view) == 0) {
         let living = view.data_roles().filter(|(_, known)| known.status != RoleStatus::Lost);
         for (role, _) in living {
             match held.get(&MemberId { group: view.group, role }) {
@@ -156,21 +178,4 @@ fn at_risk(map: &ClusterMap, nodes: &[NodeReport]) -> (u64, usize) {
         }
     }
     (bytes, unknown)
-}
-
-fn verdict(found: &Assessment) -> Result<(), Exit> {
-    let (asked, achieved) = (found.protection_asked, found.protection_achieved);
-    match found.health {
-        Health::Ok => Ok(()),
-        Health::Degraded => Err(Exit::Degraded(format!(
-            "degraded: {achieved} more node losses are survived, {asked} were asked for: replace the lost nodes"
-        ))),
-        Health::AtRisk => Err(Exit::AtRisk(
-            "at risk: the next node loss may cost data: wait for the repair to end, and replace the lost nodes".into(),
-        )),
-        Health::Lost => Err(Exit::AtRisk(format!(
-            "data is lost in {} slot ranges: requests for them get SERVER_ERROR until the cluster is started anew",
-            found.lost_slots.len()
-        ))),
-    }
 }

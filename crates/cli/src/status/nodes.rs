@@ -1,12 +1,14 @@
 //! What each node says of itself.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::fetch_json;
-use cluster::{ClusterMap, NodeId, NodeInfo, RoleStatus};
+use cluster::health::{Fullness, Word};
+use cluster::{ClusterMap, MemberId, NodeId, NodeInfo, RoleStatus};
 use serde::Serialize;
-use server::{DataRoleStatus, EtcdStatus, MemoryUse, NodeStatus, RepairStatus, ScrubStatus};
+use server::{ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NodeStatus, RepairStatus, ScrubStatus};
 use store::Category;
 
 /// One node's line.
@@ -18,7 +20,8 @@ pub struct NodeReport {
     pub incarnation: String,
     /// Whether its lease at the coordinator runs.
     pub alive: bool,
-    /// `up`, `draining`, `drained` (nothing is left on it), `lost`, or `down` (gone, and nothing was left on it).
+    /// `up`, `draining`, `drained` (nothing is left on it), `silent` (its lease runs by the map, and it does not answer), `lost`,
+    /// or `down` (gone, and nothing was left on it).
     pub state: &'static str,
     /// Failure domain.
     pub zone: String,
@@ -30,6 +33,18 @@ pub struct NodeReport {
     pub data_roles: usize,
     /// In-sync parity roles that it hosts.
     pub parity_roles: usize,
+    /// Data roles that it may serve now, if the node answered.
+    pub serving_roles: Option<usize>,
+    /// Seconds since it has heard a coordinator, if the node answered and ever has.
+    pub coordinator_age_seconds: Option<f64>,
+    /// Whether it has room, if the node answered.
+    pub fullness: Option<Fullness>,
+    /// After how long a silent node counts as lost, by this one's settings.
+    #[serde(skip)]
+    pub lease_seconds: Option<f64>,
+    /// How new its map is, if it has one.
+    #[serde(skip)]
+    pub map_rank: Option<MapRank>,
     /// Memory in use, if the node answered.
     pub memory_used_bytes: Option<u64>,
     /// Its cap, if the node answered.
@@ -55,6 +70,28 @@ pub struct NodeReport {
     /// What its data roles hold, if the node answered.
     #[serde(skip)]
     pub roles: Vec<DataRoleStatus>,
+}
+
+/// Of two maps of a cluster the greater one is newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MapRank {
+    /// Which cluster.
+    pub cluster: u64,
+    /// Version of the map.
+    pub map: u64,
+    /// Sum of the versions of its views.
+    pub views: u64,
+}
+
+impl NodeReport {
+    /// What it has said.
+    pub fn word(&self) -> Word {
+        let Some(fullness) = self.fullness else { return Word::Silent };
+        let serving = self.roles.iter().filter(|role| role.serves);
+        let serves: BTreeSet<MemberId> =
+            serving.map(|known| MemberId { group: known.group, role: known.role }).collect();
+        Word::Answered { serves, fullness }
+    }
 }
 
 /// What is rebuilt, of one node or of all together.
@@ -93,12 +130,14 @@ pub fn repair_of_all(reports: &[NodeReport]) -> RepairTotal {
     all.into()
 }
 
-/// Asks every live node of the map, all at once.
+/// Asks every node of the map, all at once. One that counts as lost may answer all the same.
 pub async fn ask_all(map: &ClusterMap, limit: Duration) -> Vec<NodeReport> {
     let ask = |info: &NodeInfo| {
-        let (http, alive) = (info.http, info.alive);
+        let (http, host) = (info.http, info.host);
         tokio::spawn(async move {
-            if alive { fetch_json::<NodeStatus>(http, "/status", limit).await.ok() } else { None }
+            let answer = fetch_json::<NodeStatus>(http, "/status", limit).await.ok();
+            // Whoever else listens there now says nothing of this process.
+            answer.filter(|status| status.node == host)
         })
     };
     let asked: Vec<_> = map.nodes.iter().map(ask).collect();
@@ -119,12 +158,17 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         node: info.host.node,
         incarnation: format!("{:016x}", info.host.incarnation.0),
         alive: info.alive,
-        state: state(map, info),
+        state: state(map, info, answer.is_some()),
         zone: info.zone.clone(),
         memcached: info.memcached,
         http: info.http,
         data_roles: data.filter(serves).count(),
         parity_roles: parities.filter(|(_, host)| *host == info.host).count(),
+        serving_roles: answer.map(|status| status.data_roles.iter().filter(|role| role.serves).count()),
+        coordinator_age_seconds: answer.and_then(|status| status.coordinator_age_seconds),
+        fullness: answer.map(|status| status.fullness),
+        lease_seconds: answer.map(|status| status.lease_seconds),
+        map_rank: answer.and_then(|status| status.cluster.as_ref()).map(rank),
         memory_used_bytes: answer.map(|status| status.memory.used_bytes),
         memory_limit_bytes: answer.map(|status| status.memory.limit_bytes),
         items: answer.map(|status| status.items),
@@ -138,16 +182,22 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
     }
 }
 
+fn rank(known: &ClusterStatus) -> MapRank {
+    let views = known.groups.iter().map(|group| group.view.0).sum();
+    MapRank { cluster: known.cluster, map: known.map_version, views }
+}
+
 /// Memory of areas, parities and indexes.
 fn member_bytes(status: &NodeStatus) -> u64 {
     let members = [Category::Area, Category::Parity, Category::Index].map(Category::name);
     members.iter().filter_map(|name| status.memory.by_category.get(*name)).sum()
 }
 
-fn state(map: &ClusterMap, info: &NodeInfo) -> &'static str {
+fn state(map: &ClusterMap, info: &NodeInfo, answers: bool) -> &'static str {
     let node = info.host.node;
     let is_empty = map.groups.iter().all(|view| view.roles_on(node) == 0);
     match (info.alive, map.layout.is_draining(node)) {
+        (true, _) if !answers => "silent",
         (true, false) => "up",
         (true, true) if is_empty => "drained",
         (true, true) => "draining",

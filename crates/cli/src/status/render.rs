@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use cluster::HostId;
+use cluster::health::{Health, Loss};
+use cluster::{HostId, SlotRange};
 
-use super::health::{Health, RoleReport};
 use super::nodes::{NodeReport, RepairTotal};
+use super::roles::RoleReport;
+use super::survey::node_list;
 use super::{GroupReport, Status};
 use crate::output::{Table, Tone, tinted};
 use crate::units::Size;
@@ -14,15 +16,19 @@ const PAGE_BYTES: u64 = store::PAGE_BYTES as u64;
 
 /// Groups that are shown in full; beyond it only those that are not as they should be.
 const GROUPS_SHOWN: usize = 16;
+/// Slot ranges, and groups, that are named on one line; JSON has them all.
+const RANGES_SHOWN: usize = 8;
 
 pub(super) fn text(status: &Status) -> String {
     let mut text = headline(status);
-    for range in &status.assessment.lost_slots {
-        text.push_str(&format!("lost: slots {}-{}\n", range.first.0, range.last.0));
+    text.push_str(&slots(status));
+    if let Some(unheard) = &status.unheard {
+        text.push_str(&format!("{unheard}: what the map says may be as old\n"));
     }
     if let Some(coordinator) = &status.coordinator {
         text.push_str(&coordinator.text());
     }
+    text.push_str(&nodes_in_trouble(status));
     text.push_str(&operations(status));
     text.push('\n');
     text.push_str(&nodes(&status.nodes));
@@ -35,8 +41,12 @@ fn headline(status: &Status) -> String {
     let found = &status.assessment;
     let (word, tone) = match found.health {
         Health::Ok => ("ok", Tone::Good),
+        Health::Full => ("full", Tone::Warning),
         Health::Degraded => ("degraded", Tone::Warning),
+        Health::Forming => ("forming", Tone::Warning),
+        Health::Unknown => ("unknown", Tone::Warning),
         Health::AtRisk => ("at risk", Tone::Bad),
+        Health::Unavailable => ("unavailable", Tone::Bad),
         Health::Lost => ("data lost", Tone::Bad),
     };
     format!(
@@ -45,6 +55,57 @@ fn headline(status: &Status) -> String {
         status.profile,
         found.protection_achieved,
         found.protection_asked
+    )
+}
+
+/// What is lost, and what is out of reach.
+fn slots(status: &Status) -> String {
+    let found = &status.assessment;
+    let mut text = String::new();
+    for (what, ranges) in [("lost", &found.lost_slots), ("unavailable", &found.unavailable_slots)] {
+        for range in ranges {
+            text.push_str(&format!("{what}: slots {}\n", slot_range(range)));
+        }
+    }
+    text
+}
+
+fn slot_range(range: &SlotRange) -> String {
+    format!("{}-{}", range.first.0, range.last.0)
+}
+
+/// Who does not answer, who is full, and whose loss would cost what.
+fn nodes_in_trouble(status: &Status) -> String {
+    let found = &status.assessment;
+    let mut text = String::new();
+    for (nodes, what) in [
+        (&found.silent_nodes, "silent: it does not answer"),
+        (&found.refusing_nodes, "full: it refuses writes"),
+        (&found.evicting_nodes, "full: it evicts items"),
+    ] {
+        if !nodes.is_empty() {
+            text.push_str(&format!("{} is {what}\n", node_list(nodes)));
+        }
+    }
+    if found.protection_asked > 0 {
+        found.at_risk_by.iter().for_each(|loss| text.push_str(&cost(loss)));
+    }
+    text
+}
+
+/// What it would cost to lose these nodes.
+fn cost(loss: &Loss) -> String {
+    let groups: Vec<String> =
+        loss.groups.iter().take(RANGES_SHOWN).map(|group| group.0.to_string()).collect();
+    let slots: Vec<String> = loss.slots.iter().take(RANGES_SHOWN).map(slot_range).collect();
+    let more = |all: usize| if all > RANGES_SHOWN { ", ..." } else { "" };
+    format!(
+        "the loss of {} would lose slots {}{} (group {}{})\n",
+        node_list(&loss.nodes),
+        slots.join(", "),
+        more(loss.slots.len()),
+        groups.join(", "),
+        more(loss.groups.len())
     )
 }
 

@@ -270,6 +270,11 @@ impl Coordinator {
         self.nodes.iter().map(|(node, state)| (*node, state.load()))
     }
 
+    /// When each node was last heard; what this process itself has missed while it stood still is not counted.
+    pub fn last_heard(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
+        self.nodes.iter().map(|(node, state)| (*node, state.last_heard()))
+    }
+
     fn send(&mut self, to: HostId, message: FromCoordinator) {
         self.actions.push_back(CoordinatorAction::Send { to, message });
     }

@@ -1,6 +1,6 @@
 //! The inside of a host, for tests, the simulator's invariants and `status`. Nothing here changes anything.
 
-use cluster::{MemberId, Seq, Term};
+use cluster::{MemberId, Seq, Term, Time};
 use store::{Area, DataStore, Replica};
 use wire::message::Record;
 
@@ -59,19 +59,30 @@ pub struct RoleBytes {
     pub item_bytes: u64,
     /// Pages that are still to be repaired.
     pub absent_pages: u64,
+    /// Whether it may answer clients now: its read lease runs, and it waits for nobody else's to end.
+    pub serves: bool,
 }
 
 impl Host {
     /// What the data roles hold that are served here, by member; those whose stand-in fetches its index are missing.
-    pub fn role_bytes(&self) -> impl Iterator<Item = RoleBytes> + '_ {
-        self.members.primaries.values().filter_map(|primary| {
+    pub fn role_bytes(&self, now: Time) -> impl Iterator<Item = RoleBytes> + '_ {
+        self.members.primaries.values().filter_map(move |primary| {
             let stats = primary.store()?.stats();
             Some(RoleBytes {
                 member: primary.member(),
                 item_bytes: stats.item_bytes as u64,
                 absent_pages: stats.absent_pages as u64,
+                serves: primary.may_serve(now, &self.config.timing),
             })
         })
+    }
+
+    /// Whether there are data roles here, and none of them may answer clients now.
+    #[must_use]
+    pub fn serves_nothing(&self, now: Time) -> bool {
+        let primaries = &self.members.primaries;
+        let timing = &self.config.timing;
+        !primaries.is_empty() && !primaries.values().any(|primary| primary.may_serve(now, timing))
     }
 
     /// The primaries here, by member.

@@ -50,6 +50,8 @@ pub struct HostStats {
     pub waiting_requests: u64,
     /// Items that the primaries here have removed to make room.
     pub evictions: u64,
+    /// Writes that the primaries here have refused for want of room.
+    pub refused_writes: u64,
     /// Items that the primaries here have removed after they had expired.
     pub reclaimed: u64,
     /// Extents that the primaries here have given back.
@@ -87,6 +89,7 @@ impl HostStats {
             let (evicted, expired) = primary.removed();
             self.evictions += evicted;
             self.reclaimed += expired;
+            self.refused_writes += primary.refused_writes();
             self.released_extents += primary.released_extents();
             self.rebuilt_bytes += primary.repaired_bytes() + primary.taught_bytes();
             self.to_rebuild_bytes += primary.untaught_bytes();

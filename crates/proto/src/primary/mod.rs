@@ -213,6 +213,11 @@ impl Primary {
         (self.growth.evicted, self.growth.expired)
     }
 
+    /// Writes refused so far for want of room.
+    pub(crate) fn refused_writes(&self) -> u64 {
+        self.growth.refused
+    }
+
     /// Extents given back so far.
     pub(crate) fn released_extents(&self) -> u64 {
         self.growth.released

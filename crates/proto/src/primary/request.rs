@@ -169,7 +169,7 @@ impl Primary {
     }
 
     /// Whether reads and new decisions are allowed now.
-    pub(super) fn may_serve(&self, now: Time, timing: &crate::Timing) -> bool {
+    pub(crate) fn may_serve(&self, now: Time, timing: &crate::Timing) -> bool {
         let leased = now < self.leased_until(timing) || crate::planted(crate::Bug::ReadWithoutLease);
         leased && now >= self.serve_from && !self.is_handing_over() && matches!(self.phase, Phase::Serving(_))
     }

@@ -38,6 +38,8 @@ pub(super) struct Growth {
     /// Items removed to make room, and because they had expired.
     pub evicted: u64,
     pub expired: u64,
+    /// Times that there was no room for a write.
+    pub refused: u64,
     /// Extents given back, and when the last one was.
     pub released: u64,
     pub released_at: Time,
@@ -87,8 +89,9 @@ impl Primary {
     }
 
     /// Full: but what is in flight may free something.
-    fn wait_or_refuse<T>(&self) -> Result<T, NoSlot> {
+    fn wait_or_refuse<T>(&mut self) -> Result<T, NoSlot> {
         if self.log.is_empty() {
+            self.growth.refused += 1;
             Err(NoSlot::Refuse(Failure::OutOfMemory))
         } else {
             Err(NoSlot::Wait(Wait::Space))

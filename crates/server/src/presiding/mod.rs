@@ -247,6 +247,7 @@ impl Presiding {
             let connected: Vec<HostId> = self.connections.borrow().keys().copied().collect();
             let changed = map_changed || registered != status.registered || connected != status.connected;
             status.loads = coordinator.loads().collect();
+            status.heard = coordinator.last_heard().collect();
             (status.registered, status.connected) = (registered, connected);
             changed
         });

@@ -9,6 +9,7 @@ mod coordinator_restarts;
 mod crowds;
 mod deadlines;
 mod harness;
+mod health;
 mod limits;
 mod operators;
 mod ordering;

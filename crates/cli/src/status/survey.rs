@@ -1,0 +1,194 @@
+//! A look at a whole cluster from outside: the newest map, what every node says at this moment, and how old all that is.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use client::{HttpError, fetch_json};
+use cluster::health::{Age, Assessment, Health, Knowledge, Word};
+use cluster::{ClusterMap, NodeId};
+use serde::{Deserialize, Serialize};
+use server::{CoordinatorReport, NodeStatus};
+
+use super::nodes::{self, NodeReport};
+use crate::exit::Exit;
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// The newest map of all who answer.
+    pub map: ClusterMap,
+    /// All nodes of the map.
+    pub nodes: Vec<NodeReport>,
+    /// How long ago somebody who answers has heard a coordinator.
+    pub age: Age,
+    /// How well the cluster is.
+    pub assessment: Assessment,
+}
+
+/// There is somebody, and no cluster that it knows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Formless {
+    /// `forming`, or `unknown` if no coordinator is heard.
+    pub health: Health,
+    /// Nodes that the cluster forms with, if a coordinator has answered.
+    pub expected_nodes: Option<u16>,
+    /// Those that are there.
+    pub registered_nodes: Option<usize>,
+    /// Seconds since a coordinator was heard; none = never.
+    pub coordinator_age_seconds: Option<f64>,
+}
+
+/// What a look may find.
+pub enum Found {
+    /// A cluster.
+    Cluster(Box<Survey>),
+    /// Processes that wait for one.
+    Formless(Formless),
+}
+
+/// Who was asked first: a node, or a coordinator.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Source {
+    Node(Box<NodeStatus>),
+    Coordinator(Box<CoordinatorReport>),
+}
+
+impl Source {
+    /// A coordinator that answers has just been heard.
+    fn coordinator_age_seconds(&self) -> Option<f64> {
+        match self {
+            Self::Node(status) => status.coordinator_age_seconds,
+            Self::Coordinator(_) => Some(0.0),
+        }
+    }
+
+    fn lease_seconds(&self) -> f64 {
+        match self {
+            Self::Node(status) => status.lease_seconds,
+            Self::Coordinator(report) => report.lease_seconds,
+        }
+    }
+}
+
+/// Asks `http`, and then everybody side by side; each has `limit` to answer.
+///
+/// # Errors
+/// `Unreachable` if nobody is there.
+pub async fn look(http: SocketAddr, limit: Duration) -> Result<Found, Exit> {
+    let (source, map) =
+        tokio::join!(fetch_json::<Source>(http, "/status", limit), fetch_json(http, "/map", limit));
+    match (map, source.ok()) {
+        (Ok(map), source) => Ok(Found::Cluster(Box::new(Survey::of(map, source.as_ref(), limit).await))),
+        (Err(HttpError::Status { status: 503, .. }), Some(source)) => {
+            Ok(Found::Formless(Formless::of(&source)))
+        }
+        (Err(error), _) => Err(Exit::Unreachable(format!(
+            "{error}: start a cluster with `gestalt local`, or give another node's --http"
+        ))),
+    }
+}
+
+impl Survey {
+    async fn of(map: ClusterMap, source: Option<&Source>, limit: Duration) -> Self {
+        let mut map = map;
+        let mut nodes = nodes::ask_all(&map, limit).await;
+        if let Some(newer) = newer_map(&map, &nodes, limit).await {
+            nodes = nodes::ask_all(&newer, limit).await;
+            map = newer;
+        }
+        let age = age(source, &nodes);
+        let words: BTreeMap<NodeId, Word> = nodes.iter().map(|node| (node.node, node.word())).collect();
+        let assessment = Knowledge { map: &map, age, nodes: &words }.assess();
+        Self { map, nodes, age, assessment }
+    }
+
+    /// Seconds since a coordinator was heard by anybody who answers; none = never.
+    pub fn coordinator_age_seconds(&self) -> Option<f64> {
+        self.age.coordinator_us.map(|us| Duration::from_micros(us).as_secs_f64())
+    }
+
+    /// What whoever reads a report should know of how old it is, and of what is missing.
+    pub fn caveats(&self) -> Vec<String> {
+        let mut caveats = Vec::new();
+        if !self.age.is_fresh() {
+            caveats.push(format!("{}: what the map says may be as old", unheard(self.age)));
+        }
+        let silent = self.nodes.iter().filter(|node| node.alive && node.word() == Word::Silent);
+        let silent: Vec<NodeId> = silent.map(|node| node.node).collect();
+        if !silent.is_empty() {
+            let nodes = node_list(&silent);
+            caveats.push(format!("{nodes} does not answer status: what it would say is missing here"));
+        }
+        caveats
+    }
+}
+
+impl Formless {
+    fn of(source: &Source) -> Self {
+        let age = age(Some(source), &[]);
+        let (expected_nodes, registered_nodes) = match source {
+            Source::Node(_) => (None, None),
+            Source::Coordinator(report) => (Some(report.expected_nodes), Some(report.registered.len())),
+        };
+        Self {
+            health: Health::without_map(age),
+            expected_nodes,
+            registered_nodes,
+            coordinator_age_seconds: source.coordinator_age_seconds(),
+        }
+    }
+
+    /// In one line, with what to do.
+    pub fn explain(&self) -> String {
+        match (self.health, self.expected_nodes, self.registered_nodes) {
+            (Health::Forming, Some(expected), Some(here)) => {
+                format!("the cluster has not formed yet: {here} of {expected} nodes are here, start the others")
+            }
+            (Health::Forming, ..) => "the cluster has not formed yet: start the nodes that are missing".to_owned(),
+            _ => "unknown: this node knows of no cluster and hears no coordinator: bring the coordinator back, or ask \
+                  another node"
+                .to_owned(),
+        }
+    }
+}
+
+/// The map of whoever has a newer one than `map`.
+async fn newer_map(map: &ClusterMap, nodes: &[NodeReport], limit: Duration) -> Option<ClusterMap> {
+    let versions = map.groups.iter().map(|view| view.version.0).sum();
+    let known = nodes::MapRank { cluster: map.cluster.0, map: map.version, views: versions };
+    let same = nodes.iter().filter_map(|node| Some((node.map_rank?, node.http)));
+    let (_, http) = same.filter(|(rank, _)| rank.cluster == known.cluster && *rank > known).max()?;
+    fetch_json(http, "/map", limit).await.ok()
+}
+
+/// Of all who answer the one counts that has heard a coordinator last.
+fn age(source: Option<&Source>, nodes: &[NodeReport]) -> Age {
+    let source_age = source.and_then(Source::coordinator_age_seconds);
+    let ages = nodes.iter().filter_map(|node| node.coordinator_age_seconds).chain(source_age);
+    let micros = |seconds: f64| {
+        let age = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        u64::try_from(age.as_micros()).unwrap_or(u64::MAX)
+    };
+    let lease =
+        source.map(Source::lease_seconds).or_else(|| nodes.iter().find_map(|node| node.lease_seconds));
+    Age { coordinator_us: ages.map(micros).min(), lease_us: micros(lease.unwrap_or(0.0)) }
+}
+
+/// That nobody presides, and since when.
+pub fn unheard(age: Age) -> String {
+    match age.coordinator_us {
+        Some(us) => {
+            let age = Duration::from_millis(us / 1000);
+            format!("no coordinator has been heard for {}", humantime::format_duration(age))
+        }
+        None => "nobody who answers has ever heard a coordinator".to_owned(),
+    }
+}
+
+/// `node 1, 2`.
+pub fn node_list(nodes: &[NodeId]) -> String {
+    let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
+    format!("node {}", ids.join(", "))
+}

@@ -1,0 +1,178 @@
+//! What a health means for whoever asked: one line that says what to do, and an exit code.
+
+use cluster::health::{Age, Assessment, Health, Loss, slot_count};
+
+use super::survey::{node_list, unheard};
+use crate::exit::Exit;
+
+/// Nothing if all is well.
+///
+/// # Errors
+/// `Degraded` where something is to be done or to be found out, `AtRisk` where data is lost, may be lost next, or is out of reach.
+pub fn verdict(found: &Assessment, age: Age) -> Result<(), Exit> {
+    match found.health {
+        Health::Ok => Ok(()),
+        Health::Full => full(found),
+        Health::Degraded => Err(Exit::Degraded(degraded(found))),
+        Health::Forming | Health::Unknown => Err(Exit::Degraded(unknown(found, age))),
+        Health::AtRisk | Health::Unavailable => Err(Exit::AtRisk(at_risk(found, age))),
+        Health::Lost => Err(Exit::AtRisk(lost(found))),
+    }
+}
+
+/// Who evicts does what it was told to do.
+fn full(found: &Assessment) -> Result<(), Exit> {
+    if found.refusing_nodes.is_empty() {
+        return Ok(());
+    }
+    Err(Exit::Degraded(format!(
+        "full: {} refuses writes for want of memory: delete something, add nodes with `gestalt serve --join`, give the nodes \
+         more --memory, or let them --evict",
+        node_list(&found.refusing_nodes)
+    )))
+}
+
+fn degraded(found: &Assessment) -> String {
+    let (asked, achieved) = (found.protection_asked, found.protection_achieved);
+    format!(
+        "degraded: {achieved} more node losses are survived, {asked} were asked for: replace the lost nodes"
+    )
+}
+
+fn unknown(found: &Assessment, age: Age) -> String {
+    if !age.is_fresh() {
+        return format!(
+            "unknown: {}: reads and writes go on, but a loss may have been missed, and nothing is repaired: bring the \
+             coordinator back",
+            unheard(age)
+        );
+    }
+    format!(
+        "unknown: {} does not answer status: look at its process, and whether its http address can be reached from here",
+        node_list(&found.silent_nodes)
+    )
+}
+
+fn at_risk(found: &Assessment, age: Age) -> String {
+    if let Some(beyond) = &found.beyond_repair {
+        return beyond_repair(beyond);
+    }
+    let presides = age.is_fresh();
+    if found.health == Health::Unavailable {
+        let slots = slot_count(&found.unavailable_slots);
+        let silent =
+            if found.silent_nodes.is_empty() { "its primary" } else { &node_list(&found.silent_nodes) };
+        return if presides {
+            format!(
+                "unavailable: nobody serves {slots} slots now: others take them over within a few leases; look again"
+            )
+        } else {
+            format!(
+                "unavailable: nobody serves {slots} slots, and nobody takes them over: {}: bring the coordinator back, or \
+                 {silent}",
+                unheard(age)
+            )
+        };
+    }
+    let what = "at risk: the next node loss may cost data";
+    if presides {
+        format!("{what}: wait for the repair to end, and replace the lost nodes")
+    } else {
+        format!("{what}, and nothing is repaired: {}: bring the coordinator back", unheard(age))
+    }
+}
+
+fn beyond_repair(beyond: &Loss) -> String {
+    let who = if beyond.nodes.is_empty() { "members".to_owned() } else { node_list(&beyond.nodes) };
+    format!(
+        "more is missing than the code can make up for: {} slots cannot be rebuilt without {who}: bring these processes back if \
+         they still live, stopped or cut off; else see `gestalt lost list`, and give up what only they have with `gestalt lost \
+         accept`",
+        slot_count(&beyond.slots)
+    )
+}
+
+fn lost(found: &Assessment) -> String {
+    format!(
+        "data is lost in {} slot ranges: requests for them get SERVER_ERROR: see `gestalt lost list`; `gestalt lost accept` makes \
+         them empty, to be used again",
+        found.lost_slots.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{GroupId, NodeId, Slot, SlotRange};
+
+    use super::*;
+
+    const FRESH: Age = Age { coordinator_us: Some(1000), lease_us: 1_000_000 };
+    const STALE: Age = Age { coordinator_us: Some(9_000_000), lease_us: 1_000_000 };
+
+    fn found(states: &[Health]) -> Assessment {
+        Assessment {
+            health: states.first().copied().unwrap_or(Health::Ok),
+            states: states.to_vec(),
+            protection_asked: 2,
+            protection_achieved: 0,
+            lost_slots: vec![],
+            unavailable_slots: vec![SlotRange { first: Slot(10), last: Slot(19) }],
+            silent_nodes: vec![NodeId(3)],
+            missing_nodes: vec![],
+            beyond_repair: None,
+            at_risk_by: vec![],
+            evicting_nodes: vec![NodeId(1)],
+            refusing_nodes: vec![],
+        }
+    }
+
+    fn told(found: &Assessment, age: Age) -> (u8, String) {
+        match verdict(found, age) {
+            Ok(()) => (0, String::new()),
+            Err(Exit::Degraded(text)) => (3, text),
+            Err(Exit::AtRisk(text)) => (4, text),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_health_has_its_exit_code() {
+        let code = |health, age| told(&found(&[health]), age).0;
+        assert_eq!(code(Health::Ok, FRESH), 0);
+        assert_eq!(code(Health::Full, FRESH), 0, "a cache evicts");
+        assert_eq!((code(Health::Degraded, FRESH), code(Health::Forming, FRESH)), (3, 3));
+        assert_eq!(code(Health::Unknown, STALE), 3);
+        let bad = [Health::AtRisk, Health::Unavailable, Health::Lost];
+        assert_eq!(bad.map(|health| code(health, FRESH)), [4; 3]);
+        let refusing = Assessment { refusing_nodes: vec![NodeId(2)], ..found(&[Health::Full]) };
+        let (code, text) = told(&refusing, FRESH);
+        assert!(code == 3 && text.starts_with("full: node 2 refuses writes"), "{text}");
+    }
+
+    #[test]
+    fn repair_is_waited_for_only_where_there_is_somebody_to_begin_it() {
+        let waits = |found: &Assessment, age| told(found, age).1.contains("wait for the repair");
+        assert!(waits(&found(&[Health::AtRisk]), FRESH));
+        assert!(!waits(&found(&[Health::AtRisk]), STALE));
+        let nodes = vec![NodeId(0), NodeId(1), NodeId(4)];
+        let beyond = Loss { nodes, groups: vec![GroupId(0)], slots: found(&[]).unavailable_slots };
+        for health in [Health::AtRisk, Health::Unavailable] {
+            let found = Assessment { beyond_repair: Some(beyond.clone()), ..found(&[health]) };
+            let (code, text) = told(&found, FRESH);
+            assert!(code == 4 && !waits(&found, FRESH), "{text}");
+            let way_out = "10 slots cannot be rebuilt without node 0, 1, 4: bring these processes back";
+            assert!(text.contains(way_out) && text.contains("gestalt lost accept"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_takes_over_is_not_to_be_waited_for() {
+        let unavailable = found(&[Health::Unavailable, Health::Unknown]);
+        assert!(told(&unavailable, FRESH).1.contains("look again"));
+        let text = told(&unavailable, STALE).1;
+        assert!(
+            text.contains("no coordinator has been heard for 9s: bring the coordinator back, or node 3"),
+            "{text}"
+        );
+    }
+}

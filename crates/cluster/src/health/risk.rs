@@ -1,0 +1,66 @@
+//! What is lost by the loss of which nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::merge_slots;
+use crate::{ClusterMap, GroupId, GroupView, MemberId, NodeId, RoleIndex, RoleStatus, SlotRange};
+
+/// What it costs to lose some nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The nodes.
+    pub nodes: Vec<NodeId>,
+    /// Groups that would lose data.
+    pub groups: Vec<GroupId>,
+    /// Hash slots whose data would be lost, ascending, merged.
+    pub slots: Vec<SlotRange>,
+}
+
+/// What is lost if none of the nodes `gone` comes back; none if the code can make up for it.
+pub(super) fn beyond_repair(map: &ClusterMap, gone: &[NodeId]) -> Option<Loss> {
+    let mut members = Vec::new();
+    for view in &map.groups {
+        members.extend(lost_by(view, gone).map(|role| MemberId { group: view.group, role }));
+    }
+    let groups: BTreeSet<GroupId> = members.iter().map(|member| member.group).collect();
+    let hosts = groups.iter().filter_map(|group| map.group(*group)).flat_map(GroupView::hosts);
+    let nodes: BTreeSet<NodeId> = hosts.map(|host| host.node).filter(|node| gone.contains(node)).collect();
+    (!members.is_empty()).then(|| loss(map, nodes.into_iter().collect(), &members))
+}
+
+/// What the loss of one more node would cost, by node; nodes whose loss costs nothing are left out.
+pub(super) fn by_node(map: &ClusterMap, gone: &[NodeId]) -> Vec<Loss> {
+    let mut members: BTreeMap<NodeId, Vec<MemberId>> = BTreeMap::new();
+    for view in map.groups.iter().filter(|view| view.losses_survived_without(gone).unwrap_or(0) == 0) {
+        let lost_already: Vec<RoleIndex> = lost_by(view, gone).collect();
+        let hosts: BTreeSet<NodeId> = view.hosts().map(|host| host.node).collect();
+        for node in hosts.into_iter().filter(|node| !gone.contains(node)) {
+            let without: Vec<NodeId> = gone.iter().copied().chain([node]).collect();
+            let more = lost_by(view, &without).filter(|role| !lost_already.contains(role));
+            let more: Vec<MemberId> = more.map(|role| MemberId { group: view.group, role }).collect();
+            if !more.is_empty() {
+                members.entry(node).or_default().extend(more);
+            }
+        }
+    }
+    members.into_iter().map(|(node, members)| loss(map, vec![node], &members)).collect()
+}
+
+fn loss(map: &ClusterMap, nodes: Vec<NodeId>, members: &[MemberId]) -> Loss {
+    let groups: BTreeSet<GroupId> = members.iter().map(|member| member.group).collect();
+    let slots = merge_slots(members.iter().map(|member| map.slots_of(*member)).collect());
+    Loss { nodes, groups: groups.into_iter().collect(), slots }
+}
+
+/// Data roles that are lost once the nodes `gone` are, besides those that are lost already.
+fn lost_by(view: &GroupView, gone: &[NodeId]) -> impl Iterator<Item = RoleIndex> + use<> {
+    let without = view.without(gone);
+    let is_beyond = without.roles_in_play() > without.in_sync().count();
+    let is_lost = |role: RoleIndex, status: RoleStatus| {
+        !matches!(status, RoleStatus::Full | RoleStatus::Lost) && without.mirror(role).is_none()
+    };
+    let roles = without.data_roles().filter(|(role, known)| is_beyond && is_lost(*role, known.status));
+    roles.map(|(role, _)| role).collect::<Vec<_>>().into_iter()
+}
