@@ -5,7 +5,7 @@
 //! checksum, so that garbage is told from a record; its key is part of it, so that a record under another key is, too.
 
 use bytes::Bytes;
-use cluster::{ClusterId, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
+use cluster::{ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
 use thiserror::Error;
 
 pub use crate::codec::BadBody;
@@ -52,6 +52,13 @@ pub struct MapHead {
     pub nodes: Vec<KnownNode>,
 }
 
+impl MapHead {
+    /// Whether there can be versions after this one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.version <= ClusterMap::MAX_VERSION
+    }
+}
+
 /// A node in the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownNode {
@@ -68,6 +75,13 @@ pub struct ViewRecord {
     pub map_version: u64,
     /// The view.
     pub view: GroupView,
+}
+
+impl ViewRecord {
+    /// Whether there can be versions after this one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.map_version <= ClusterMap::MAX_VERSION
+    }
 }
 
 /// A value of the store that is no record.

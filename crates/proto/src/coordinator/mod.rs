@@ -31,7 +31,7 @@ use cluster::{
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
-use crate::{Now, Timing};
+use crate::{Impossible, Now, Timing};
 use complaints::Complaint;
 use learners::Learners;
 use membership::NodeState;
@@ -71,6 +71,13 @@ pub enum CoordinatorAction {
         to: HostId,
         /// The message.
         message: FromCoordinator,
+    },
+    /// Close the connection of this process: it has sent what cannot be. Waits for no record.
+    Close {
+        /// The process.
+        peer: HostId,
+        /// What it has sent.
+        why: Impossible,
     },
     /// Write this down, under [`Record::key`].
     Record(Record),
@@ -140,8 +147,12 @@ impl Coordinator {
         if !self.hear(now, from) || message.epoch().is_some_and(|asked| asked != self.epoch) {
             return;
         }
+        if let Err(why) = check_numbers(now, &message) {
+            return self.close(from, why);
+        }
         match message {
-            ToCoordinator::Register(_) => unreachable!("taken above"),
+            // Taken above.
+            ToCoordinator::Register(_) => {}
             ToCoordinator::Heartbeat { map, load, .. } => self.handle_heartbeat(from, map, load),
             ToCoordinator::FetchView { group } => self.send_view(from, group),
             ToCoordinator::Stalled { group, role, term, view, silent } => {
@@ -171,6 +182,12 @@ impl Coordinator {
                 self.send(from, FromCoordinator::Admin { id, reply });
             }
         }
+    }
+
+    /// `peer` has sent what cannot be.
+    fn close(&mut self, peer: HostId, why: Impossible) {
+        tracing::error!(%peer, %why, "a node has sent what cannot be");
+        self.actions.push_back(CoordinatorAction::Close { peer, why });
     }
 
     /// Timers. To be called at `next_deadline`, or more often.
@@ -280,5 +297,18 @@ impl Coordinator {
                 view.data[usize::from(member.role.0)].status = cluster::RoleStatus::Full;
             });
         }
+    }
+}
+
+/// Whether the numbers of `message` can be, as far as one message shows. It answers this very coordinator.
+fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
+    match *message {
+        ToCoordinator::Fenced { applied, received, .. } if applied > received => {
+            Err(Impossible::Fenced { applied, received })
+        }
+        ToCoordinator::HandedOver { asked_at, .. } if asked_at > now.time => {
+            Err(Impossible::AskedAt { asked_at, now: now.time })
+        }
+        _ => Ok(()),
     }
 }

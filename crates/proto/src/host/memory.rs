@@ -101,6 +101,7 @@ impl Host {
 
     fn queue_bytes(&self) -> usize {
         self.routes.memory_bytes()
+            + self.early.memory_bytes()
             + self.outbox.memory_bytes()
             + self.actions.capacity() * size_of::<Action>()
             + self.loopback.capacity() * size_of::<PeerMessage>()

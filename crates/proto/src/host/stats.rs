@@ -60,6 +60,8 @@ pub struct HostStats {
     pub scrub_mismatches: u64,
     /// How far the newest scrub has come.
     pub scrub: ScrubProgress,
+    /// Messages of peers that cannot be ([`crate::Impossible`]). Each has cost its sender the link.
+    pub impossible_messages: u64,
 }
 
 impl HostStats {

@@ -13,6 +13,7 @@ mod execute;
 mod hand_over;
 mod history;
 mod log;
+mod page_waiters;
 mod parities;
 mod release;
 mod repair;

@@ -19,7 +19,7 @@ use proto::{
 };
 use store::{Budget, Eviction, StoreConfig};
 use wire::message::ToCoordinator;
-use wire::op::{Expiry, Get, Op, Outcome, Request, Store, StoreMode};
+use wire::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -123,6 +123,7 @@ impl Cluster {
                     Action::Coordinator(message) => {
                         self.coordinator.handle(self.now, host_id(node.0), message)
                     }
+                    Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why}"),
                     Action::Reply { token, outcome } => {
                         self.answers.insert(token, outcome);
                     }
@@ -189,23 +190,25 @@ impl Cluster {
 }
 
 fn set(key: &str, value: &[u8]) -> Request {
-    Request {
-        key: Bytes::copy_from_slice(key.as_bytes()),
-        op: Op::Store(Store {
-            mode: StoreMode::Set,
-            value: Bytes::copy_from_slice(value),
-            flags: 0,
-            expiry: Expiry::Never,
-            compare: None,
-            version: None,
-            invalidate: false,
-            vivify: None,
-        }),
-    }
+    let store = Store {
+        mode: StoreMode::Set,
+        value: Bytes::copy_from_slice(value),
+        flags: 0,
+        expiry: Expiry::Never,
+        compare: None,
+        version: None,
+        invalidate: false,
+        vivify: None,
+    };
+    Request::on(key_of(key), Op::Store(store))
+}
+
+fn key_of(key: &str) -> Key {
+    Key::new(Bytes::copy_from_slice(key.as_bytes())).unwrap()
 }
 
 fn get(key: &str) -> Request {
-    Request { key: Bytes::copy_from_slice(key.as_bytes()), op: Op::Get(Get::default()) }
+    Request::on(key_of(key), Op::Get(Get::default()))
 }
 
 fn value_of(i: usize, round: usize) -> Vec<u8> {

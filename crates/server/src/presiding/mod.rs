@@ -101,6 +101,7 @@ impl Presiding {
         while let Some(action) = coordinator.poll_action() {
             match action {
                 CoordinatorAction::Send { to, message } => self.hold(Held::Send { to, message }),
+                CoordinatorAction::Close { peer, .. } => drop(self.connections.borrow_mut().remove(&peer)),
                 CoordinatorAction::Record(record) => self.record(record),
                 CoordinatorAction::Resign => self.end("it does not hear most of the nodes that live"),
             }

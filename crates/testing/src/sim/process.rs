@@ -239,5 +239,5 @@ fn store_config(options: &Options) -> StoreConfig {
 
 /// A request for one key.
 pub(crate) fn request(key: &Bytes, op: wire::op::Op) -> Request {
-    Request { key: key.clone(), op }
+    Request::on(wire::op::Key::new(key.clone()).expect("the simulator draws keys"), op)
 }

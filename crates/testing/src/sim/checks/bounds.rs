@@ -17,6 +17,10 @@ impl World {
         let mut broken = None;
         for shard in &self.shards {
             let Some(host) = &shard.host else { continue };
+            let limits = &self.options.limits;
+            if host.routed_requests() > limits.forwarded_requests + limits.parked_requests {
+                broken = Some(format!("{} requests are on their way", host.routed_requests()));
+            }
             for primary in host.primaries() {
                 let records = primary.uncommitted.len();
                 if records > self.options.limits.log_records + OWN_RECORDS {
