@@ -34,7 +34,8 @@ const STEPS: usize = 600;
 
 /// A cluster at work, of whose messages one in a few is changed.
 pub(super) fn run(world: &mut World, dice: &mut Dice) {
-    let one_in = 3 + dice.below([20, 60, 2_000][dice.below(3) as usize]);
+    let calm = [20, 60, 2_000][dice.below(3) as usize];
+    let one_in = 3 + dice.below(calm);
     for _ in 0..STEPS {
         match dice.below(40) {
             0..10 => world.tick(),
