@@ -286,10 +286,7 @@ mod tests {
             (|map| map.shards = 0, ImpossibleMap::NoShards),
             (|map| map.version = u64::MAX, ImpossibleMap::Version(u64::MAX)),
             (|map| map.profile = Profile::rs(4, 2).unwrap(), ImpossibleMap::Profile(GroupId(0))),
-            (
-                |map| map.groups.swap(1, 2),
-                ImpossibleMap::Order { expected: GroupId(1), got: GroupId(2) },
-            ),
+            (|map| map.groups.swap(1, 2), ImpossibleMap::Order { expected: GroupId(1), got: GroupId(2) }),
         ];
         for (change, why) in cases {
             let mut map = placed();

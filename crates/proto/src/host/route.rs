@@ -10,9 +10,9 @@ use wire::message::{Answer, Forward, PeerMessage};
 use wire::op::{Failure, Outcome, Request};
 
 use super::{Action, Host, Submitted, Token};
-use crate::{Impossible, Now};
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};
+use crate::{Impossible, Now};
 
 /// Requests between their client and their primary.
 #[derive(Default)]

@@ -141,7 +141,7 @@ impl Parity {
         self.streams = terms.into_iter().map(|term| Stream::new(term, budget.clone())).collect();
         self.area.decommit_all();
         if let Some(learner) = &mut self.learner {
-            learner.lesson.attempt += 1;
+            learner.lesson.attempt = learner.lesson.attempt.saturating_add(1);
             learner.ended = RoleSet::default();
             learner.asked_at = None;
             learner.resuming = None;

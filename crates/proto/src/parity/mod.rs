@@ -187,6 +187,11 @@ impl Parity {
             return;
         }
         let is_learning = !self.has_learned_all();
+        let newest = frame.records.last().map_or(Seq(0), |record| record.seq);
+        let received = self.streams[usize::from(role.0)].received();
+        if let Err(why) = self.check_committed(frame.committed, received.max(newest)) {
+            return context.impossible(from, why);
+        }
         for record in frame.records {
             if self.learner.is_some() && !self.commit_for_record(context, &record) {
                 return;
@@ -213,13 +218,10 @@ impl Parity {
                 }
             }
         }
-        let received = self.streams[usize::from(role.0)].received();
-        if let Err(why) = self.check_committed(frame.committed, received) {
-            return context.impossible(from, why);
-        }
         self.apply_up_to(context, role, frame.committed);
         let stream = &mut self.streams[usize::from(role.0)];
         stream.note_acknowledged(context.now.time);
+        let received = stream.received();
         let ack = Ack { term: frame.term, received, echo: frame.sent_at };
         self.sender().send(context, from, role, GroupBody::Ack(ack));
     }

@@ -59,7 +59,7 @@ impl Parity {
     pub(super) fn offer_again(&mut self) {
         self.streams.iter_mut().for_each(Stream::rest);
         let Some(learner) = &mut self.learner else { return };
-        learner.lesson.attempt += 1;
+        learner.lesson.attempt = learner.lesson.attempt.saturating_add(1);
         learner.ended = RoleSet::default();
         learner.asked_at = None;
     }

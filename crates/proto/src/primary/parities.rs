@@ -261,7 +261,8 @@ impl Primary {
         let lease_from = self.lease_from;
         let Some(peer) = self.peer_mut(from, role) else { return };
         if ack.received > peer.most {
-            return context.impossible(from, Impossible::Received { received: ack.received, sent: peer.most });
+            return context
+                .impossible(from, Impossible::Received { received: ack.received, sent: peer.most });
         }
         if ack.echo > now {
             return context.impossible(from, Impossible::Echo { echo: ack.echo, now });

@@ -306,8 +306,7 @@ impl Primary {
 
     fn fill(&mut self, context: &mut Context<'_>, session: &Session, bytes: &[u8]) {
         // A session of the sweep may be one that requests have come to wait for.
-        let wanted = session.cause == Cause::Demand
-            || self.waiting.pages.wants(session.pages);
+        let wanted = session.cause == Cause::Demand || self.waiting.pages.wants(session.pages);
         if let Err(refused) = self.store_pages(context, session.pages, bytes, wanted) {
             tracing::debug!(member = %self.member, %refused, wanted, "no memory for repaired pages");
             if !wanted {
@@ -379,7 +378,7 @@ impl Primary {
 
     /// Ends a session that came to nothing, at its parities too.
     fn give_up(&mut self, context: &mut Context<'_>, number: u64) {
-        self.repair.failures += 1;
+        self.repair.failures = self.repair.failures.saturating_add(1);
         self.end_session(context, number);
     }
 

@@ -89,6 +89,9 @@ impl Primary {
         if part.term != term || !expected {
             return;
         }
+        if part.bytes.is_empty() && !part.last {
+            return context.impossible(from, Impossible::Index);
+        }
         if let Err(error) = taking.builder.push(&part.bytes) {
             tracing::error!(%from, %error, "index part does not decode; asking another parity");
             taking.asked = None;

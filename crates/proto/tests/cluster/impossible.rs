@@ -58,7 +58,8 @@ impl Group {
 
     fn committed(&self) -> Seq {
         let host = &self.cluster.hosts[&self.primary.node];
-        let found = host.primaries().find(|p| p.member.group == GROUP && p.member.role == DATA).unwrap().committed;
+        let found =
+            host.primaries().find(|p| p.member.group == GROUP && p.member.role == DATA).unwrap().committed;
         found
     }
 
@@ -130,8 +131,7 @@ fn what_a_parity_cannot_have_costs_it_the_link() {
 
 #[test]
 fn what_a_primary_cannot_have_costs_it_the_link() {
-    let mut group = Group::new();
-    let next = group.committed().next();
+    let next = Group::new().committed().next();
     let op = |op| Record { seq: next, writes: smallvec![], ops: smallvec![op] };
     let write = |addr: u32| {
         let write = Write { addr: Addr(addr), delta: Bytes::from_static(b"delta") };

@@ -30,7 +30,6 @@ impl Wire for RoleIndex {
     }
 }
 
-
 /// Most records of one Frame.
 const MAX_RECORDS: u32 = 4096;
 /// Most slots that one record writes.

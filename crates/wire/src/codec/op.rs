@@ -11,7 +11,6 @@ use crate::op::{
 
 wire_newtypes!(UnixSeconds);
 
-
 /// A flush has no key, which is written as one of no bytes; everything else has one.
 impl Wire for Request {
     fn put(&self, out: &mut Writer<'_>) {

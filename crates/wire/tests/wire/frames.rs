@@ -445,6 +445,9 @@ mod ranges {
         assert_eq!(view(lost, 1), None);
         assert!(matches!(view(b"", 0), Some(BadBody::View(cluster::ImpossibleView::Roles { .. }))));
         let full_without_primary = b"\0\x01\0\0\0\x00";
-        assert!(matches!(view(full_without_primary, 1), Some(BadBody::View(cluster::ImpossibleView::Status(_)))));
+        assert!(matches!(
+            view(full_without_primary, 1),
+            Some(BadBody::View(cluster::ImpossibleView::Status(_)))
+        ));
     }
 }

@@ -14,7 +14,9 @@ fn style(line: &str) -> (ReplyStyle, Bytes) {
         stream.extend_from_slice(b"12345\r\n");
     }
     match steps(Access::Open, [&stream[..]]).remove(0) {
-        Step::Command(Command::One { request, reply }) => (reply, Bytes::copy_from_slice(request.key_bytes())),
+        Step::Command(Command::One { request, reply }) => {
+            (reply, Bytes::copy_from_slice(request.key_bytes()))
+        }
         other => panic!("{line}: {other:?}"),
     }
 }

@@ -67,10 +67,8 @@ impl Fake {
         match command {
             Command::Get { keys, with_cas, touch } => {
                 let get = Get { touch, ..Get::default() };
-                let outcomes: Vec<_> = keys
-                    .handles()
-                    .map(|key| (key.clone(), self.execute(on(key, Op::Get(get)))))
-                    .collect();
+                let outcomes: Vec<_> =
+                    keys.handles().map(|key| (key.clone(), self.execute(on(key, Op::Get(get))))).collect();
                 assert_eq!(outcomes.len(), keys.count());
                 reply::write_get(outcomes.iter().map(|(key, outcome)| (&key[..], outcome)), with_cas, out);
             }
