@@ -46,21 +46,19 @@ impl Group {
         closes.first().map(|(_, why)| *why)
     }
 
-    fn from_parity(&mut self, body: GroupBody) -> Option<Impossible> {
+    fn parity_says(&mut self, body: GroupBody) -> Option<Impossible> {
         let message = GroupMessage { group: GROUP, view: self.view, from: PARITY, to: DATA, body };
         self.verdict(self.parity, self.primary, PeerMessage::Group(message))
     }
 
-    fn from_primary(&mut self, body: GroupBody) -> Option<Impossible> {
+    fn primary_says(&mut self, body: GroupBody) -> Option<Impossible> {
         let message = GroupMessage { group: GROUP, view: self.view, from: DATA, to: PARITY, body };
         self.verdict(self.primary, self.parity, PeerMessage::Group(message))
     }
 
     fn committed(&self) -> Seq {
-        let host = &self.cluster.hosts[&self.primary.node];
-        let found =
-            host.primaries().find(|p| p.member.group == GROUP && p.member.role == DATA).unwrap().committed;
-        found
+        let mut primaries = self.cluster.hosts[&self.primary.node].primaries();
+        primaries.find(|p| p.member.group == GROUP && p.member.role == DATA).unwrap().committed
     }
 
     /// Another link between the two, after which everything is as it was.
@@ -77,6 +75,9 @@ impl Group {
         check(&mut self.cluster, 60, 1, 2);
     }
 }
+
+/// Whether this is the verdict that a message deserves.
+type Expected = fn(&Impossible) -> bool;
 
 const FAR: Seq = Seq(1 << 40);
 const LATE: Time = Time(1 << 60);
@@ -98,20 +99,20 @@ fn open(pages: PageRange, committed: Seq) -> GroupBody {
 fn an_ack_of_what_was_never_sent_is_not_believed_and_costs_the_link() {
     let mut group = Group::new();
     let committed = group.committed();
-    let why = group.from_parity(ack(FAR, Time(0)));
+    let why = group.parity_says(ack(FAR, Time(0)));
     assert!(matches!(why, Some(Impossible::Received { received: FAR, .. })), "{why:?}");
     let stats = group.cluster.hosts[&group.primary.node].stats();
     assert_eq!(stats.impossible_messages, 1);
     // Nothing more of it is believed, neither that nor anything else.
-    assert_eq!(group.from_parity(ack(FAR, Time(0))), None);
-    assert_eq!(group.from_parity(ack(committed.next(), Time(0))), None);
+    assert_eq!(group.parity_says(ack(FAR, Time(0))), None);
+    assert_eq!(group.parity_says(ack(committed.next(), Time(0))), None);
     assert_eq!(group.committed(), committed);
     group.relink_and_check();
 }
 
 #[test]
 fn what_a_parity_cannot_have_costs_it_the_link() {
-    let cases: [(GroupBody, fn(&Impossible) -> bool); 4] = [
+    let cases: [(GroupBody, Expected); 4] = [
         (ack(Seq(1), LATE), |why| matches!(why, Impossible::Echo { echo: LATE, .. })),
         (GroupBody::Welcome(Welcome { term: Term(1), received: FAR }), |why| {
             matches!(why, Impossible::Received { .. })
@@ -123,7 +124,7 @@ fn what_a_parity_cannot_have_costs_it_the_link() {
     ];
     for (body, expected) in cases {
         let mut group = Group::new();
-        let why = group.from_parity(body);
+        let why = group.parity_says(body);
         assert!(why.as_ref().is_some_and(expected), "{why:?}");
         group.relink_and_check();
     }
@@ -138,7 +139,7 @@ fn what_a_primary_cannot_have_costs_it_the_link() {
         Record { seq: next, writes: smallvec![write], ops: smallvec![] }
     };
     let wild = IndexOp::Insert { hash: IndexHash(1), addr: Addr(u32::MAX) };
-    let cases: [(GroupBody, fn(&Impossible) -> bool); 8] = [
+    let cases: [(GroupBody, Expected); 8] = [
         (GroupBody::Hello(Hello { term: Term(1), committed: FAR }), is_committed),
         (frame(FAR, vec![]), is_committed),
         (frame(next.next(), vec![op(IndexOp::Clear)]), is_committed),
@@ -150,7 +151,7 @@ fn what_a_primary_cannot_have_costs_it_the_link() {
     ];
     for (body, expected) in cases {
         let mut group = Group::new();
-        let why = group.from_primary(body.clone());
+        let why = group.primary_says(body.clone());
         assert!(why.as_ref().is_some_and(expected), "{body:?}: {why:?}");
         group.relink_and_check();
     }

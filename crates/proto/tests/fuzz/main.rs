@@ -9,7 +9,7 @@ use std::path::Path;
 use harness::{self as fuzz, Toll};
 
 /// Kinds of messages that a cluster without scrubs, moves and operators sends to its nodes and to its coordinator.
-const KINDS: [std::ops::RangeInclusive<u32>; 4] = [0x10..=0x11, 0x20..=0x31, 0x41..=0x41, 0x43..=0x47];
+const KINDS: [std::ops::RangeInclusive<u32>; 4] = [0x10..=0x11, 0x20..=0x31, 0x41..=0x41, 0x43..=0x46];
 
 /// The files of a folder of the corpus, by name.
 fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
