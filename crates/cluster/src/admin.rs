@@ -224,10 +224,10 @@ impl ScrubProgress {
         }
         Self {
             generation: self.generation,
-            checked_pages: self.checked_pages + other.checked_pages,
-            left_pages: self.left_pages + other.left_pages,
-            mismatches: self.mismatches + other.mismatches,
-            corrected: self.corrected + other.corrected,
+            checked_pages: self.checked_pages.saturating_add(other.checked_pages),
+            left_pages: self.left_pages.saturating_add(other.left_pages),
+            mismatches: self.mismatches.saturating_add(other.mismatches),
+            corrected: self.corrected.saturating_add(other.corrected),
         }
     }
 }

@@ -57,6 +57,24 @@ newtype!(
     /// Wall time in seconds since 1970, for expiry only.
     UnixSeconds(u32), "");
 
+/// Numbers that grow by one at a time have room left above every value that may be sent, so that to count on never
+/// overflows: 2^63 records take 290 years at a thousand million a second.
+macro_rules! bounded {
+    ($($name:ident: $max:expr),* $(,)?) => { $(
+        impl $name {
+            /// The largest one that may be sent or stored.
+            pub const MAX: Self = Self($max);
+        }
+    )* };
+}
+
+bounded! {
+    Seq: u64::MAX / 2,
+    ViewVersion: u64::MAX / 2,
+    Epoch: u64::MAX / 2,
+    Term: u32::MAX / 2,
+}
+
 impl Epoch {
     /// The next coordinator's.
     #[must_use]

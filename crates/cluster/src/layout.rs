@@ -14,6 +14,9 @@ use crate::NodeId;
 pub struct LayoutVersion(pub u64);
 
 impl LayoutVersion {
+    /// The largest one that may be sent or stored.
+    pub const MAX: Self = Self(u64::MAX / 2);
+
     /// The version that follows.
     #[must_use]
     pub fn next(self) -> Self {
@@ -102,6 +105,9 @@ pub struct ScrubSettings {
 }
 
 impl ScrubSettings {
+    /// The largest number of a scrub that may be sent or stored.
+    pub const MAX_GENERATION: u64 = u64::MAX / 2;
+
     /// The next one.
     #[must_use]
     pub fn started(self, finding: OnFinding, bytes_per_second: u64) -> Self {

@@ -24,14 +24,14 @@ pub use ids::{
     Time, UnixSeconds, ViewVersion,
 };
 pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
-pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
+pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{
     MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
     next_moves, plan, role_counts, warnings,
 };
 pub use profile::{Profile, ProfileError};
-pub use view::{DataRole, GroupView, Learner, RoleStatus};
+pub use view::{DataRole, GroupView, ImpossibleView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across
 /// versions, so iterate a `BTreeMap` or a `Vec` instead.

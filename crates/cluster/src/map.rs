@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use thiserror::Error;
+
 use crate::{
-    ClusterId, GroupId, GroupView, HostId, KeyHash, Layout, MemberId, NodeId, Profile, RoleIndex, Slot,
+    ClusterId, GroupId, GroupView, HostId, ImpossibleView, KeyHash, Layout, MemberId, NodeId, Profile,
+    RoleIndex, Slot,
 };
 
 /// Hash slots of the keyspace.
@@ -28,8 +31,9 @@ pub struct NodeInfo {
     pub alive: bool,
 }
 
-/// The map: small, versioned, held by every node and every smart client.
+/// The map: small, versioned, held by every node and every smart client. As JSON it is [checked](Self::check) when it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct ClusterMap {
     /// The cluster; also the seed of the key hash.
     pub cluster: ClusterId,
@@ -40,12 +44,34 @@ pub struct ClusterMap {
     /// Workers of every node; group `g` is worker `g % shards`' business on each of them.
     pub shards: u16,
     /// What operators have asked for.
-    #[serde(default)]
     pub layout: Layout,
     /// Sorted by node id.
     pub nodes: Vec<NodeInfo>,
     /// Sorted by group id, dense from 0.
     pub groups: Vec<GroupView>,
+}
+
+/// A map as it is read.
+#[derive(Deserialize)]
+struct Unchecked {
+    cluster: ClusterId,
+    version: u64,
+    profile: Profile,
+    shards: u16,
+    #[serde(default)]
+    layout: Layout,
+    nodes: Vec<NodeInfo>,
+    groups: Vec<GroupView>,
+}
+
+impl TryFrom<Unchecked> for ClusterMap {
+    type Error = ImpossibleMap;
+
+    fn try_from(read: Unchecked) -> Result<Self, ImpossibleMap> {
+        let Unchecked { cluster, version, profile, shards, layout, nodes, groups } = read;
+        let map = Self { cluster, version, profile, shards, layout, nodes, groups };
+        map.check().map(|()| map)
+    }
 }
 
 /// Hash slots `first..=last`.
@@ -57,7 +83,78 @@ pub struct SlotRange {
     pub last: Slot,
 }
 
+/// Why a map cannot be.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum ImpossibleMap {
+    /// A key could belong to nobody.
+    #[error("the map has no groups")]
+    NoGroups,
+    /// A node has workers.
+    #[error("the map's nodes have no workers")]
+    NoShards,
+    /// More than anything that counts versions could follow.
+    #[error("the map's version {0} is beyond all that there can be")]
+    Version(u64),
+    /// The views are not those of groups 0, 1, 2, ...
+    #[error("the map has {got} in the place of {expected}")]
+    Order {
+        /// The group that was due.
+        expected: GroupId,
+        /// The one that is there.
+        got: GroupId,
+    },
+    /// A view with other numbers of roles than the profile's.
+    #[error("{0} is of another profile than the map")]
+    Profile(GroupId),
+    /// A view that no group can have.
+    #[error("the view of {0} cannot be: {1}")]
+    View(GroupId, ImpossibleView),
+    /// Nodes are found by their ids.
+    #[error("the map's nodes are out of order")]
+    Nodes,
+}
+
 impl ClusterMap {
+    /// The highest version of a map that may be sent or stored.
+    pub const MAX_VERSION: u64 = u64::MAX / 2;
+
+    /// Whether any cluster can have this map. Whoever reads one, from a frame or as JSON, has it checked before anything else is
+    /// asked of it: what this accepts has a place for every key.
+    ///
+    /// # Errors
+    /// Why none can.
+    pub fn check(&self) -> Result<(), ImpossibleMap> {
+        if self.groups.is_empty() {
+            return Err(ImpossibleMap::NoGroups);
+        }
+        if self.shards == 0 {
+            return Err(ImpossibleMap::NoShards);
+        }
+        if self.version > Self::MAX_VERSION {
+            return Err(ImpossibleMap::Version(self.version));
+        }
+        if !self.nodes.is_sorted_by(|before, after| before.host.node < after.host.node) {
+            return Err(ImpossibleMap::Nodes);
+        }
+        (0..).map(GroupId).zip(&self.groups).try_for_each(|(group, view)| self.check_group(group, view))
+    }
+
+    fn check_group(&self, expected: GroupId, view: &GroupView) -> Result<(), ImpossibleMap> {
+        if view.group != expected {
+            return Err(ImpossibleMap::Order { expected, got: view.group });
+        }
+        if (view.k(), view.m()) != (self.profile.k(), self.profile.m()) {
+            return Err(ImpossibleMap::Profile(expected));
+        }
+        view.check().map_err(|why| ImpossibleMap::View(expected, why))
+    }
+
+    /// Whether `view` may take the place of the one that is here: of one of these groups, and with as many roles.
+    #[must_use]
+    pub fn has_place_for(&self, view: &GroupView) -> bool {
+        self.group(view.group).is_some_and(|known| (known.k(), known.m()) == (view.k(), view.m()))
+    }
+
     /// The data role that holds `hash`. Slots are dealt to data roles in contiguous, equal ranges.
     #[must_use]
     pub fn member_of(&self, hash: KeyHash) -> MemberId {
@@ -104,8 +201,11 @@ impl ClusterMap {
         self.nodes.binary_search_by_key(&node, |info| info.host.node).ok().map(|at| &self.nodes[at])
     }
 
-    /// Replaces a group's view if `view` is newer; whether it was.
+    /// Replaces a group's view if `view` is newer, and one of this map; whether it was.
     pub fn adopt(&mut self, view: GroupView) -> bool {
+        if !self.has_place_for(&view) {
+            return false;
+        }
         match self.groups.get_mut(view.group.0 as usize) {
             Some(known) if known.version < view.version => {
                 *known = view;
@@ -160,12 +260,67 @@ mod tests {
         }
     }
 
-    #[test]
-    fn place_fills_the_views_of_a_map() {
+    fn placed() -> ClusterMap {
         let profile = Profile::rs(3, 2).unwrap();
         let hosts: Vec<_> =
             (0..5).map(|n| HostId { node: NodeId(n), incarnation: crate::Incarnation(1) }).collect();
-        let groups = place(profile, &hosts, 5).unwrap();
-        assert_eq!(groups.len(), 5);
+        ClusterMap { groups: place(profile, &hosts, 5).unwrap(), ..map(3, 2, 0) }
+    }
+
+    #[test]
+    fn place_fills_the_views_of_a_map() {
+        let map = placed();
+        assert_eq!(map.groups.len(), 5);
+        assert_eq!(map.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_no_cluster_can_have_is_named() {
+        type Change = fn(&mut ClusterMap);
+        let learner = |map: &mut ClusterMap, role, since| {
+            let (host, since) = (map.groups[0].data[0].primary.unwrap(), ViewVersion(since));
+            map.groups[0].learners.push(crate::Learner { role: RoleIndex(role), host, since, whole: false });
+        };
+        let cases: [(Change, ImpossibleMap); 5] = [
+            (|map| map.groups.clear(), ImpossibleMap::NoGroups),
+            (|map| map.shards = 0, ImpossibleMap::NoShards),
+            (|map| map.version = u64::MAX, ImpossibleMap::Version(u64::MAX)),
+            (|map| map.profile = Profile::rs(4, 2).unwrap(), ImpossibleMap::Profile(GroupId(0))),
+            (|map| map.groups.swap(1, 2), ImpossibleMap::Order { expected: GroupId(1), got: GroupId(2) }),
+        ];
+        for (change, why) in cases {
+            let mut map = placed();
+            change(&mut map);
+            assert_eq!(map.check(), Err(why));
+        }
+        for (role, since) in [(5, 1), (3, 99)] {
+            let mut map = placed();
+            learner(&mut map, role, since);
+            assert!(matches!(map.check(), Err(ImpossibleMap::View(GroupId(0), _))));
+        }
+        let mut map = placed();
+        map.groups[3].data[1].primary = None;
+        let status = ImpossibleView::Status(RoleIndex(1));
+        assert_eq!(map.check(), Err(ImpossibleMap::View(GroupId(3), status)));
+    }
+
+    #[test]
+    fn a_map_of_no_groups_is_refused_by_who_reads_its_json() {
+        let map = placed();
+        let json = serde_json::to_string(&map).unwrap();
+        assert_eq!(serde_json::from_str::<ClusterMap>(&json).unwrap(), map);
+        let empty = serde_json::to_string(&ClusterMap { groups: vec![], ..map }).unwrap();
+        let error = serde_json::from_str::<ClusterMap>(&empty).unwrap_err();
+        assert!(error.to_string().contains("no groups"), "{error}");
+    }
+
+    #[test]
+    fn a_view_of_another_shape_takes_nobodys_place() {
+        let mut map = placed();
+        let mut view = map.groups[1].clone();
+        view.version = ViewVersion(9);
+        view.parity.pop();
+        assert!(!map.adopt(view));
+        assert_eq!(map.check(), Ok(()));
     }
 }

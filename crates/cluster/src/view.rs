@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, HostId, NodeId, RoleIndex, Seq, Term, ViewVersion};
+use thiserror::Error;
+
+use crate::{GroupId, HostId, NodeId, Profile, RoleIndex, Seq, Term, ViewVersion};
 
 /// Who serves the roles of one group; changed only by compare-and-swap on `version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +69,73 @@ pub struct Learner {
     pub whole: bool,
 }
 
+/// Why a view cannot be.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum ImpossibleView {
+    /// More roles than a group may have, or no data role.
+    #[error("{data} data and {parity} parity roles")]
+    Roles {
+        /// Data roles.
+        data: usize,
+        /// Parity roles.
+        parity: usize,
+    },
+    /// A served role without a primary, or the other way round.
+    #[error("the status of {0} does not fit its primary")]
+    Status(RoleIndex),
+    /// Terms begin with 1.
+    #[error("{0} has no term")]
+    NoTerm(RoleIndex),
+    /// A learner for a role that does not exist, or has one already.
+    #[error("{0} has two learners, or does not exist")]
+    Learner(RoleIndex),
+    /// A learner appointed by a later view than this one.
+    #[error("the learner of {0} is of a later view")]
+    LearnerOfTheFuture(RoleIndex),
+    /// Versions begin with 1.
+    #[error("it has no version")]
+    NoVersion,
+}
+
 impl GroupView {
+    /// Whether any group can have this view, whatever there was before. What this accepts can be indexed by its roles.
+    ///
+    /// # Errors
+    /// Why none can.
+    pub fn check(&self) -> Result<(), ImpossibleView> {
+        let (data, parity) = (self.k(), self.m());
+        if data == 0 || data > usize::from(Profile::MAX_K) || parity > usize::from(Profile::MAX_M) {
+            return Err(ImpossibleView::Roles { data, parity });
+        }
+        if self.version == ViewVersion(0) {
+            return Err(ImpossibleView::NoVersion);
+        }
+        for (index, role) in self.data_roles() {
+            let served = matches!(role.status, RoleStatus::Full | RoleStatus::Rebuilding { .. });
+            if served != role.primary.is_some() {
+                return Err(ImpossibleView::Status(index));
+            }
+            if role.term == Term(0) {
+                return Err(ImpossibleView::NoTerm(index));
+            }
+        }
+        self.check_learners()
+    }
+
+    fn check_learners(&self) -> Result<(), ImpossibleView> {
+        let n = self.k() + self.m();
+        for (at, learner) in self.learners.iter().enumerate() {
+            let again = self.learners.iter().take(at).any(|other| other.role == learner.role);
+            if again || usize::from(learner.role.0) >= n {
+                return Err(ImpossibleView::Learner(learner.role));
+            }
+            if learner.since > self.version {
+                return Err(ImpossibleView::LearnerOfTheFuture(learner.role));
+            }
+        }
+        Ok(())
+    }
+
     /// Number of data roles.
     #[must_use]
     pub fn k(&self) -> usize {

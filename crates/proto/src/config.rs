@@ -72,7 +72,7 @@ const REJOIN_LEASES: u64 = 60;
 pub struct Limits {
     /// Bytes of deltas in one Frame, unless a single record is larger.
     pub frame_bytes: usize,
-    /// RecordKeeping in one Frame.
+    /// Records in one Frame.
     pub frame_records: usize,
     /// Bytes of uncommitted records of one primary; beyond it requests wait.
     pub log_bytes: usize,
@@ -83,6 +83,10 @@ pub struct Limits {
     pub log_records: usize,
     /// Requests that wait in one member or for a route; beyond it they are refused as busy.
     pub parked_requests: usize,
+    /// Requests that one host has sent on to others and not had an answer to; beyond it they are refused as busy.
+    pub forwarded_requests: usize,
+    /// Bytes of messages of repair sessions that wait for their view; beyond it they are dropped, and asked for again.
+    pub early_bytes: usize,
     /// Repair sessions that one stand-in keeps open for requests.
     pub demand_sessions: usize,
     /// Repair sessions that one stand-in keeps open for its background sweep. What is under way in the background waits in the
@@ -109,6 +113,8 @@ impl Default for Limits {
             history_bytes: 64 << 20,
             log_records: 16_384,
             parked_requests: 65_536,
+            forwarded_requests: 65_536,
+            early_bytes: 8 << 20,
             demand_sessions: 64,
             sweep_sessions: 2,
             parity_sessions: 1024,

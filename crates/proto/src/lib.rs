@@ -9,6 +9,7 @@ pub mod host;
 
 mod config;
 mod entrance;
+mod impossible;
 mod outbox;
 mod pace;
 mod parity;
@@ -24,6 +25,7 @@ pub use coordinator::{
 pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Read, Submitted, Token};
+pub use impossible::Impossible;
 pub use parity::ScrubFinding;
 pub use planted::Bug;
 #[cfg(feature = "planted-bugs")]

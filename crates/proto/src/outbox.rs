@@ -8,6 +8,7 @@ use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use wire::op::Outcome;
 
 use crate::host::Token;
+use crate::impossible::{Accusation, Impossible};
 use crate::pace::Pace;
 use crate::{Limits, Now, Timing};
 
@@ -33,6 +34,8 @@ pub(crate) struct Outbox {
     pub messages: VecDeque<(NodeId, PeerMessage)>,
     pub coordinator: VecDeque<ToCoordinator>,
     pub replies: VecDeque<(ReplyTo, Outcome)>,
+    /// Peers that have sent what cannot be.
+    pub accusations: Vec<Accusation>,
 }
 
 impl Outbox {
@@ -58,6 +61,11 @@ impl Context<'_> {
         if to != ReplyTo::Nobody {
             self.out.replies.push_back((to, outcome));
         }
+    }
+
+    /// `from` has sent what cannot be.
+    pub(crate) fn impossible(&mut self, from: HostId, why: Impossible) {
+        self.out.accusations.push((from, why));
     }
 
     pub(crate) fn coordinator(&mut self, message: ToCoordinator) {

@@ -22,7 +22,7 @@ pub enum Bug {
     ApplyOnReceive,
     /// Takeover does not make the parities apply the tail of the old stream.
     NoSettle,
-    /// RecordKeeping of a role that has left a repair session still change its sum.
+    /// Records of a role that has left a repair session still change its sum.
     NoFreeze,
     /// A primary reads without a lease.
     ReadWithoutLease,

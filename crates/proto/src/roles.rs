@@ -16,18 +16,23 @@ impl RoleSet {
     }
 
     pub(crate) fn only(role: RoleIndex) -> Self {
-        Self(1 << role.0)
+        Self(bit(role))
     }
 
     pub(crate) fn insert(&mut self, role: RoleIndex) {
-        self.0 |= 1 << role.0;
+        self.0 |= bit(role);
     }
 
     pub(crate) fn contains(self, role: RoleIndex) -> bool {
-        self.0 >> role.0 & 1 == 1
+        self.0 & bit(role) != 0
     }
 
     pub(crate) fn list(self) -> SmallVec<[RoleIndex; 4]> {
         (0..32).filter(|&r| self.contains(RoleIndex(r))).map(RoleIndex).collect()
     }
+}
+
+/// None for what is no data role.
+fn bit(role: RoleIndex) -> u32 {
+    1u32.checked_shl(role.0.into()).unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use proto::{Now, Read};
 use wire::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
-use wire::op::{Expiry, Failure, FlushAt, Get, Op, Outcome, Request};
+use wire::op::{Expiry, Failure, FlushAt, Get, Key, Op, Outcome, Request};
 
 use crate::connection::{Connection, Phase, Stall, State};
 use crate::counters::Verb;
@@ -37,7 +37,7 @@ pub(crate) struct Cursor {
     /// The keys that are left.
     keys: Keys,
     /// A key whose turn has to wait.
-    next: Option<Bytes>,
+    next: Option<Key>,
     progress: Progress,
     with_cas: WithCas,
     touch: Option<Expiry>,
@@ -220,14 +220,15 @@ impl Connection {
         request: Request,
         style: ReplyStyle,
     ) -> Turn {
-        let used = KeyUse { hash: hash_of(&request.key), access: access_of(&request.op) };
+        let used = KeyUse { hash: hash_of(request.key_bytes()), access: access_of(&request.op) };
         if state.replies.uses().conflicts(used) {
             return Turn::Wait(Work::One(request, style), Stall::Answers);
         }
         if matches!(style, ReplyStyle::Meta(_)) {
             worker.counters.cmd_meta.inc();
         }
-        let key = if matches!(style, ReplyStyle::Meta(_)) { request.key.clone() } else { Bytes::new() };
+        let printed = request.key.as_ref().filter(|_| matches!(style, ReplyStyle::Meta(_)));
+        let key = printed.map(|key| key.bytes().clone()).unwrap_or_default();
         self.submit(worker, state, now, Print::Styled(style, key), used, request);
         Turn::Done
     }
@@ -249,7 +250,7 @@ impl Connection {
             Read::Hit | Read::Miss => state.print(|out| out.extend_from_slice(reply::END)),
             Read::Submit => {
                 let used = KeyUse { hash: hash_of(&key), ..used };
-                let print = Print::Get(key.clone(), cursor.with_cas);
+                let print = Print::Get(key.bytes().clone(), cursor.with_cas);
                 self.submit(worker, state, now, print, used, cursor.request(key));
             }
         }
@@ -276,7 +277,7 @@ impl Connection {
             }
             if cursor.read(worker, state, now, &key) == Read::Submit {
                 let used = KeyUse { hash: hash_of(&key), ..used };
-                let print = Print::Value(key.clone(), cursor.with_cas);
+                let print = Print::Value(key.bytes().clone(), cursor.with_cas);
                 self.submit(worker, state, now, print, used, cursor.request(key));
             }
         }
@@ -312,7 +313,7 @@ impl Connection {
             load: Load::default(),
         });
         for member in members {
-            let request = Request { key: Bytes::new(), op: Op::Flush(at) };
+            let request = Request::flush(at);
             let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
             if let Some(outcome) = worker.submit_to(now, waiter, member, request) {
                 state.replies.answer(slot, outcome, &worker.counters);
@@ -364,7 +365,7 @@ impl Cursor {
         Self { keys, next: None, progress, with_cas, touch }
     }
 
-    fn take_key(&mut self) -> Option<Bytes> {
+    fn take_key(&mut self) -> Option<Key> {
         self.next.take().or_else(|| self.keys.pop())
     }
 
@@ -386,8 +387,8 @@ impl Cursor {
         if self.touch.is_some() { Access::Write } else { Access::Read }
     }
 
-    fn request(&self, key: Bytes) -> Request {
-        Request { key, op: Op::Get(Get { touch: self.touch, ..Get::default() }) }
+    fn request(&self, key: Key) -> Request {
+        Request::on(key, Op::Get(Get { touch: self.touch, ..Get::default() }))
     }
 }
 

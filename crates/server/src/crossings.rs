@@ -112,7 +112,8 @@ mod tests {
     fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {
         let mut tickets = 0;
         while from.may_ask(worker) {
-            let request = Request { key: Bytes::from_static(b"k"), op: Op::Get(Get::default()) };
+            let key = wire::op::Key::new(Bytes::from_static(b"k")).ok();
+            let request = Request { key, op: Op::Get(Get::default()) };
             from.ask(worker, tickets, None, request);
             // The worst for the queue: a batch for each.
             from.flush();
@@ -163,7 +164,7 @@ mod tests {
         let (first, _to_first) = mesh.pop().expect("three");
         assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
         assert!(!first.may_ask(1) && first.may_ask(2));
-        first.ask(2, 7, None, Request { key: Bytes::new(), op: Op::Debug });
+        first.ask(2, 7, None, Request { key: None, op: Op::Debug });
         first.flush();
         assert!(matches!(to_third.try_recv(), Ok((0, batch)) if batch.len() == 1));
     }

@@ -41,6 +41,8 @@ pub(crate) enum LinkEnd {
     Overflow,
     /// What came is no message of this peer.
     Malformed,
+    /// What came is a message, and cannot be.
+    Impossible,
     /// A newer link to the same node, or the end of this node.
     Replaced,
 }

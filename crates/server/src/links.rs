@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use cluster::{ClusterMap, NodeId, NodeInfo};
+use cluster::{ClusterMap, HostId, NodeId, NodeInfo};
 use wire::message::{Answer, PeerMessage};
 use wire::op::{Failure, Outcome};
 
@@ -52,6 +52,13 @@ impl Links {
     pub(crate) fn write(&self, worker: &Worker) {
         for link in self.unwritten.borrow_mut().drain(..) {
             link.write(worker);
+        }
+    }
+
+    /// Closes the link to `peer`, which has sent what cannot be.
+    pub(crate) fn close(&self, peer: HostId) {
+        if let Some(link) = self.up.borrow().get(&peer.node).filter(|link| link.peer == peer) {
+            link.close(LinkEnd::Impossible);
         }
     }
 

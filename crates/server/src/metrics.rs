@@ -298,6 +298,13 @@ fn about_store(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
         "Requests of other nodes' clients.",
         received,
     );
+    let impossible = sum(|w| w.host.impossible_messages);
+    page.single(
+        "gestalt_impossible_messages_total",
+        Kind::Counter,
+        "Messages of other nodes that cannot be; each has cost its sender the link.",
+        impossible,
+    );
 }
 
 /// Whether clients find room.

@@ -155,7 +155,7 @@ impl Worker {
             return self.submit_here(now, waiter, None, request);
         }
         let member = self.host.borrow().map().map(|map| {
-            let hash = cluster::KeyHash::of(map.cluster, &request.key);
+            let hash = cluster::KeyHash::of(map.cluster, request.key_bytes());
             map.member_of(hash)
         });
         match member {

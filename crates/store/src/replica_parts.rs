@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use cluster::UnixSeconds;
 
+use crate::class::MIN_SLOT_BYTES;
 use crate::replica::MAX_RUNS;
 use crate::{Addr, Budget, Index, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, Replica, RunClass};
 
@@ -15,6 +16,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"gri1");
 const HEADER_BYTES: usize = 24;
 /// 64-page words of the longest area's touched bitmap.
 const MAX_WORDS: usize = MAX_AREA_BYTES / PAGE_BYTES / 64;
+/// Items of the longest area.
+const MAX_ENTRIES: u64 = (MAX_AREA_BYTES / MIN_SLOT_BYTES) as u64;
 const WORD_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 9;
 
@@ -297,7 +300,10 @@ impl ReplicaBuilder {
 
     fn read_header(&mut self, unit: [u8; HEADER_BYTES]) -> Result<(), ReplicaError> {
         let header = Header::decode(&unit).ok_or(ReplicaError::NotAReplica)?;
-        if header.classes as usize > MAX_RUNS || header.words as usize > MAX_WORDS {
+        if header.classes as usize > MAX_RUNS
+            || header.words as usize > MAX_WORDS
+            || header.entries > MAX_ENTRIES
+        {
             return Err(ReplicaError::Impossible);
         }
         if header.flush_at != 0 {

@@ -5,6 +5,7 @@
 
 mod codec;
 pub mod frame;
+pub mod key;
 pub mod memcache;
 pub mod message;
 pub mod op;

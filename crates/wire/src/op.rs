@@ -4,18 +4,38 @@
 use bytes::Bytes;
 use cluster::UnixSeconds;
 
-/// Longest key.
-pub const MAX_KEY_BYTES: usize = 250;
+pub use crate::key::{BadKey, Key, MAX_KEY_BYTES};
+
 /// Longest value, as in stock memcached (its `-I 1m` counts the whole item; ours bounds header + key + value).
 pub const MAX_VALUE_BYTES: usize = 1024 * 1024 - 512;
 
-/// An operation on one key.
+/// An operation on one key, or on all keys of a data role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The key, 1..=250 bytes, already decoded if it came as base64.
-    pub key: Bytes,
+    /// The key, already decoded if it came as base64. None for [`Op::Flush`], and for nothing else.
+    pub key: Option<Key>,
     /// What to do with it.
     pub op: Op,
+}
+
+impl Request {
+    /// Of one key.
+    #[must_use]
+    pub fn on(key: Key, op: Op) -> Self {
+        Self { key: Some(key), op }
+    }
+
+    /// Of a data role.
+    #[must_use]
+    pub fn flush(at: FlushAt) -> Self {
+        Self { key: None, op: Op::Flush(at) }
+    }
+
+    /// The bytes of the key; none of them if there is no key.
+    #[must_use]
+    pub fn key_bytes(&self) -> &[u8] {
+        self.key.as_deref().unwrap_or_default()
+    }
 }
 
 /// What to do with a key.
@@ -33,7 +53,7 @@ pub enum Op {
     Touch(Expiry),
     /// me: a line of debug data about the item.
     Debug,
-    /// flush_all on the data role that holds nothing but this request's group and role; the key is empty.
+    /// flush_all on one data role; there is no key.
     Flush(FlushAt),
 }
 
@@ -245,6 +265,13 @@ pub enum Failure {
     Corrupt,
     /// Not the primary (any more); the sender's view is old. Never printed to a client.
     WrongPrimary,
+}
+
+impl ItemView {
+    /// Whether the length of the value is that of the value, where there is one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.value.is_empty() || self.value.len() == self.value_len as usize
+    }
 }
 
 /// What is known of an item.

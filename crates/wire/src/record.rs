@@ -5,7 +5,7 @@
 //! checksum, so that garbage is told from a record; its key is part of it, so that a record under another key is, too.
 
 use bytes::Bytes;
-use cluster::{ClusterId, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
+use cluster::{ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
 use thiserror::Error;
 
 pub use crate::codec::BadBody;
@@ -57,6 +57,11 @@ impl MapHead {
     pub fn alive(&self) -> impl Iterator<Item = cluster::HostId> + '_ {
         self.nodes.iter().filter(|node| node.info.alive && !node.fenced).map(|node| node.info.host)
     }
+
+    /// Whether there can be versions after this one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.version <= ClusterMap::MAX_VERSION
+    }
 }
 
 /// A node in the head.
@@ -75,6 +80,13 @@ pub struct ViewRecord {
     pub map_version: u64,
     /// The view.
     pub view: GroupView,
+}
+
+impl ViewRecord {
+    /// Whether there can be versions after this one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.map_version <= ClusterMap::MAX_VERSION
+    }
 }
 
 /// A value of the store that is no record.

@@ -91,9 +91,11 @@ impl Coordinator {
     /// That what the nodes of `drains` hold fits into those of `left`, as far as they have told.
     fn check_room(&self, drains: &BTreeSet<NodeId>, left: &[NodeId]) -> Result<(), AdminError> {
         let load = |node: &NodeId| self.loads().find(|(known, _)| known == node).map(|(_, load)| load);
-        let moved: u64 = drains.iter().filter_map(load).map(|load| load.member_bytes).sum();
+        // What nodes say of themselves may be any number.
+        let moved = drains.iter().filter_map(load).map(|load| load.member_bytes).fold(0, u64::saturating_add);
         let told: Vec<_> = left.iter().filter_map(load).filter(|load| load.limit_bytes > 0).collect();
-        let room: u64 = told.iter().map(|load| load.limit_bytes.saturating_sub(load.used_bytes)).sum();
+        let rooms = told.iter().map(|load| load.limit_bytes.saturating_sub(load.used_bytes));
+        let room = rooms.fold(0, u64::saturating_add);
         if told.len() < left.len() || moved <= room {
             return Ok(());
         }

@@ -147,7 +147,9 @@ impl Coordinator {
         if !in_sync.contains(&(parity, from)) || primary != Some(complaint.host) {
             return;
         }
-        complaint.proven.push(parity);
+        if !complaint.proven.contains(&parity) {
+            complaint.proven.push(parity);
+        }
         let (host, suspected) = (complaint.host, complaint.suspected.clone());
         let proven =
             |parity: &(RoleIndex, HostId)| complaint.proven.contains(&parity.0) && in_sync.contains(parity);

@@ -22,14 +22,14 @@ use super::CoordinatorAction;
 /// sent again.
 const MAX_HELD: usize = 1 << 16;
 
-/// RecordKeeping that nodes keep, and what waits for them.
+/// Records that nodes keep, and what waits for them.
 #[derive(Default)]
 pub(super) struct Keeping {
     /// How many records there are.
     position: u64,
     /// How many are in force.
     in_force: u64,
-    /// RecordKeeping that nobody has been sent yet.
+    /// Records that nobody has been sent yet.
     fresh: Vec<Record>,
     keepers: BTreeMap<HostId, Keeper>,
     /// Begins with a record, unless it is empty.

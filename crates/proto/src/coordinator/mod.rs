@@ -35,7 +35,7 @@ use cluster::{
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
-use crate::{Now, Timing};
+use crate::{Impossible, Now, Timing};
 use complaints::Complaint;
 pub use gathering::Gathered;
 use gathering::Gathering;
@@ -79,7 +79,7 @@ pub enum RecordKeeping {
 /// What the driver has to do, in this order.
 ///
 /// Whatever comes after a `Record` may be done only when that record is known to be written, the answer of
-/// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. RecordKeeping are written in order; one
+/// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. Records are written in order; one
 /// that cannot be written ends this coordinator, and nothing that comes after it may be done. Where the nodes keep them
 /// ([`RecordKeeping::Kept`]) the driver passes over them.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +90,13 @@ pub enum CoordinatorAction {
         to: HostId,
         /// The message.
         message: FromCoordinator,
+    },
+    /// Close the connection of this process: it has sent what cannot be. Waits for no record.
+    Close {
+        /// The process.
+        peer: HostId,
+        /// What it has sent.
+        why: Impossible,
     },
     /// Write this down, under [`Record::key`].
     Record(Record),
@@ -174,8 +181,12 @@ impl Coordinator {
         if !self.hear(now, from) || message.epoch().is_some_and(|asked| asked != self.epoch) {
             return;
         }
+        if let Err(why) = check_numbers(now, &message) {
+            return self.close(from, why);
+        }
         match message {
-            ToCoordinator::Register(_) => unreachable!("taken above"),
+            // Taken above.
+            ToCoordinator::Register(_) => {}
             ToCoordinator::Heartbeat { map, load, .. } => self.handle_heartbeat(from, map, load),
             ToCoordinator::FetchView { group } => self.send_view(from, group),
             ToCoordinator::Stalled { group, role, term, view, silent } => {
@@ -208,6 +219,12 @@ impl Coordinator {
             // Of when this coordinator did not know yet where to go on.
             ToCoordinator::Recalled { .. } => {}
         }
+    }
+
+    /// `peer` has sent what cannot be.
+    fn close(&mut self, peer: HostId, why: Impossible) {
+        tracing::error!(%peer, %why, "a node has sent what cannot be");
+        self.actions.push_back(CoordinatorAction::Close { peer, why });
     }
 
     /// Timers. To be called at `next_deadline`, or more often.
@@ -336,5 +353,18 @@ impl Coordinator {
                 view.data[usize::from(member.role.0)].status = cluster::RoleStatus::Full;
             });
         }
+    }
+}
+
+/// Whether the numbers of `message` can be, as far as one message shows. It answers this very coordinator.
+fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
+    match *message {
+        ToCoordinator::Fenced { applied, received, .. } if applied > received => {
+            Err(Impossible::Fenced { applied, received })
+        }
+        ToCoordinator::HandedOver { asked_at, .. } if asked_at > now.time => {
+            Err(Impossible::AskedAt { asked_at, now: now.time })
+        }
+        _ => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ pub enum ResumeError {
         /// Its key.
         key: String,
         /// What is wrong.
-        why: &'static str,
+        why: String,
     },
 }
 
@@ -178,8 +178,8 @@ fn sort(records: impl IntoIterator<Item = Record>) -> Result<Sorted, ResumeError
     Ok((head, views))
 }
 
-fn wrong(key: String, why: &'static str) -> ResumeError {
-    ResumeError::Inconsistent { key, why }
+fn wrong(key: String, why: impl Into<String>) -> ResumeError {
+    ResumeError::Inconsistent { key, why: why.into() }
 }
 
 fn check_head(head: &MapHead) -> Result<(), ResumeError> {
@@ -212,26 +212,13 @@ fn check_views(
     }
 }
 
-fn check_view(head: &MapHead, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Result<(), &'static str> {
+fn check_view(head: &MapHead, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Result<(), String> {
     if view.k() != head.profile.k() || view.m() != head.profile.m() {
-        return Err("it is of another profile");
+        return Err("it is of another profile".to_owned());
     }
-    if view.version == ViewVersion(0) {
-        return Err("it has no version");
-    }
-    let served = |status| matches!(status, RoleStatus::Full | RoleStatus::Rebuilding { .. });
-    if view.data.iter().any(|role| served(role.status) != role.primary.is_some()) {
-        return Err("the status of a role does not fit its primary");
-    }
-    if view.learners.iter().any(|learner| usize::from(learner.role.0) >= head.profile.n()) {
-        return Err("a learner has a role that does not exist");
-    }
-    let unique: BTreeSet<_> = view.learners.iter().map(|learner| learner.role).collect();
-    if unique.len() != view.learners.len() {
-        return Err("a role has two learners");
-    }
+    view.check().map_err(|why| why.to_string())?;
     if hosts_of(view).any(|host| !nodes.contains(&host.node)) {
-        return Err("it names a node that the cluster does not have");
+        return Err("it names a node that the cluster does not have".to_owned());
     }
     Ok(())
 }

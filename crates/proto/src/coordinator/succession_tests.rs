@@ -57,6 +57,7 @@ impl Kept {
                 CoordinatorAction::Record(record) => {
                     self.records.insert(record.key(), record);
                 }
+                CoordinatorAction::Close { peer, why } => panic!("{peer}: {why}"),
                 CoordinatorAction::Resign => panic!("nobody has asked it to"),
             }
         }

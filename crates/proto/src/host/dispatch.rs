@@ -1,10 +1,10 @@
 //! Messages find their member.
 
-use cluster::{GroupId, HostId, MemberId, ViewVersion};
+use cluster::{GroupId, GroupView, HostId, MemberId, Term, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage};
 
 use super::Host;
-use crate::Now;
+use crate::{Impossible, Now};
 
 impl Host {
     pub(super) fn dispatch(&mut self, now: Now, from: HostId, message: PeerMessage) {
@@ -16,10 +16,11 @@ impl Host {
     }
 
     fn dispatch_group(&mut self, now: Now, from: HostId, message: GroupMessage) {
-        let Some(known) = self.map.as_ref().and_then(|map| map.group(message.group)).map(|view| view.version)
-        else {
-            return;
-        };
+        let Some(view) = self.map.as_ref().and_then(|map| map.group(message.group)) else { return };
+        let known = view.version;
+        if let Err(why) = check_term(view, from, &message) {
+            return self.outbox.accusations.push((from, why));
+        }
         if message.view > known {
             self.fetch_view(now, message.group);
         }
@@ -37,17 +38,14 @@ impl Host {
 
     /// A session's message that came before the view it belongs to waits for it; one of an older view is moot.
     fn keep_early(&mut self, known: ViewVersion, from: HostId, message: GroupMessage) {
-        if message.view > known && self.early.len() < self.config.limits.parity_sessions {
-            self.early.push((from, message));
+        if message.view > known {
+            self.early.keep(&self.config.limits, from, message);
         }
     }
 
     /// The view of `group` is here: on with the messages that waited for it.
     pub(super) fn replay_early(&mut self, now: Now, group: GroupId) {
-        let (ready, rest) = std::mem::take(&mut self.early).into_iter().partition(|(_, m)| m.group == group);
-        self.early = rest;
-        let ready: Vec<(HostId, GroupMessage)> = ready;
-        for (from, message) in ready {
+        for (from, message) in self.early.take(group) {
             self.dispatch_group(now, from, message);
         }
     }
@@ -63,11 +61,11 @@ impl Host {
             GroupBody::IndexPart(part) => primary.handle_index_part(context, from, role, &part),
             GroupBody::Opened(opened) => primary.handle_opened(context, role, opened.session),
             GroupBody::Read(read) => primary.handle_read(context, &read),
-            GroupBody::Residual(residual) => primary.handle_residual(context, role, residual),
+            GroupBody::Residual(residual) => primary.handle_residual(context, from, role, residual),
             GroupBody::Abort(abort) => primary.handle_abort(context, abort.session),
             GroupBody::LearnHello(hello) => primary.handle_learn_hello(context, from, role, &hello),
             GroupBody::Learned(learned) => primary.handle_learned(context, from, role, &learned),
-            body => tracing::warn!(%from, member = %id, ?body, "not for a primary"),
+            _ => tracing::warn!(%from, member = %id, "not for a primary"),
         });
     }
 
@@ -86,8 +84,37 @@ impl Host {
             GroupBody::Abort(abort) => parity.handle_abort(from, abort.session),
             GroupBody::Page(page) => parity.handle_page(context, from, role, &page),
             GroupBody::Learn(learn) => parity.handle_learn(context, from, role, &learn),
-            body => tracing::warn!(%from, member = %id, ?body, "not for a parity"),
+            _ => tracing::warn!(%from, member = %id, "not for a parity"),
         }
+    }
+}
+
+/// Whether the primary that sends `message` can have its term: in the view that both know it has the view's; a view adds one at
+/// most, and takes none away.
+fn check_term(view: &GroupView, from: HostId, message: &GroupMessage) -> Result<(), Impossible> {
+    let Some(term) = term_of_primary(&message.body) else { return Ok(()) };
+    let possible = view.data_role(message.from).is_some_and(|role| {
+        if message.view == view.version {
+            role.term == term && role.primary == Some(from)
+        } else {
+            let changes = message.view.0.saturating_sub(view.version.0);
+            u64::from(term.0) <= u64::from(role.term.0).saturating_add(changes)
+        }
+    });
+    let impossible = Impossible::Term { role: message.from, term, view: message.view };
+    if possible { Ok(()) } else { Err(impossible) }
+}
+
+/// The term of the primary that sends this; none if it is not a primary that does.
+fn term_of_primary(body: &GroupBody) -> Option<Term> {
+    match body {
+        GroupBody::Hello(hello) => Some(hello.term),
+        GroupBody::Frame(frame) => Some(frame.term),
+        GroupBody::Reserve(reserve) => Some(reserve.term),
+        GroupBody::FetchIndex(fetch) => Some(fetch.term),
+        GroupBody::Page(page) => Some(page.term),
+        GroupBody::Learn(learn) => Some(learn.term),
+        _ => None,
     }
 }
 

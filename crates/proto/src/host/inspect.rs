@@ -18,7 +18,7 @@ pub struct PrimaryInfo<'a> {
     pub last: Seq,
     /// The store; none while a stand-in fetches its index.
     pub store: Option<&'a DataStore>,
-    /// RecordKeeping `committed + 1 ..= last`.
+    /// Records `committed + 1 ..= last`.
     pub uncommitted: Vec<&'a Record>,
     /// Requests that wait.
     pub waiting: usize,
@@ -44,7 +44,7 @@ pub struct StreamInfo<'a> {
     pub received: Seq,
     /// Newest record that the area contains.
     pub applied: Seq,
-    /// RecordKeeping `applied + 1 ..= received`.
+    /// Records `applied + 1 ..= received`.
     pub kept: Vec<&'a Record>,
     /// Replica of the index, as of `applied`.
     pub replica: &'a Replica,

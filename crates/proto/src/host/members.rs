@@ -12,6 +12,9 @@ use crate::primary::{Pending, Primary};
 impl Host {
     /// A map: the first one, or one in which nodes or views have changed.
     pub(super) fn adopt_map(&mut self, now: Now, map: ClusterMap) {
+        if let Err(error) = map.check() {
+            return tracing::error!(%error, "a map that cannot be");
+        }
         let Some(known) = &mut self.map else {
             match map.profile.code() {
                 Ok(code) => self.code = Some(code),
@@ -45,6 +48,9 @@ impl Host {
     /// A group's view, if it is newer than the one known.
     pub(super) fn adopt_view(&mut self, now: Now, view: GroupView) {
         let Some(map) = &mut self.map else { return };
+        if !map.has_place_for(&view) {
+            return tracing::error!(group = %view.group, view = %view.version, "a view that this map has no place for");
+        }
         if !map.adopt(view.clone()) {
             return;
         }

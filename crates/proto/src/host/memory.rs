@@ -31,7 +31,7 @@ pub struct HostMemory {
     pub table_bytes: u64,
     /// State and last access of each slot.
     pub slot_state_bytes: u64,
-    /// RecordKeeping: uncommitted ones, those kept for parities that may come back, those that a parity has not applied.
+    /// Records: uncommitted ones, those kept for parities that may come back, those that a parity has not applied.
     pub log_bytes: u64,
     /// Sessions of repair and scrub.
     pub repair_bytes: u64,
@@ -101,6 +101,7 @@ impl Host {
 
     fn queue_bytes(&self) -> usize {
         self.routes.memory_bytes()
+            + self.early.memory_bytes()
             + self.outbox.memory_bytes()
             + self.actions.capacity() * size_of::<Action>()
             + self.loopback.capacity() * size_of::<PeerMessage>()

@@ -6,6 +6,7 @@
 
 mod dispatch;
 mod dormant;
+mod early;
 pub mod inspect;
 mod members;
 mod memory;
@@ -18,15 +19,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use cluster::{ClusterMap, Epoch, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
 use codec::Code;
 use store::{Budget, Item, StoreConfig};
-use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
 use wire::op::{Outcome, Request};
 
 use crate::outbox::{Context, Outbox, ReplyTo};
 use crate::pace::Pace;
 use crate::parity::Parity;
 use crate::primary::Primary;
-use crate::{Limits, Now, Timing};
+use crate::{Impossible, Limits, Now, Timing};
 use dormant::Dormant;
+use early::Early;
 pub use memory::{HostMemory, IndexMemory};
 use route::Routes;
 pub use stats::HostStats;
@@ -47,6 +49,13 @@ pub enum Action {
     },
     /// Send to the coordinator; drop it if there is no connection.
     Coordinator(ToCoordinator),
+    /// Close the link to this peer: it has sent what cannot be. Nothing more of it is believed until there is another link.
+    Close {
+        /// The process.
+        peer: HostId,
+        /// What it has sent.
+        why: Impossible,
+    },
     /// Answer a request that `submit` left pending.
     Reply {
         /// As given to `submit`.
@@ -113,8 +122,9 @@ pub struct Host {
     view_asked: FastMap<GroupId, Time>,
     /// Parities that were here and have left their view: they do not come back.
     left: BTreeSet<MemberId>,
-    /// Messages of repair sessions whose view has not arrived yet.
-    early: Vec<(HostId, GroupMessage)>,
+    early: Early,
+    /// Peers that have sent what cannot be; their links are being closed.
+    closing: BTreeSet<HostId>,
     stats: HostStats,
     /// The newest scrub that has ended here.
     scrubbed: u64,
@@ -147,7 +157,8 @@ impl Host {
             epoch: Epoch(0),
             view_asked: FastMap::default(),
             left: BTreeSet::new(),
-            early: Vec::new(),
+            early: Early::default(),
+            closing: BTreeSet::new(),
             stats: HostStats::default(),
             scrubbed: 0,
         }
@@ -190,6 +201,7 @@ impl Host {
 
     /// A link to `peer` is up, in both directions; what was in flight on the one before is lost.
     pub fn link_up(&mut self, now: Now, peer: HostId) {
+        self.forget_link(peer);
         self.links.insert(peer.node, peer);
         self.members.parities.values_mut().for_each(|parity| parity.link_broken(peer));
         self.for_each_primary(now, |primary, context| primary.link_up(context, peer));
@@ -199,6 +211,7 @@ impl Host {
 
     /// The link to `peer` is down.
     pub fn link_down(&mut self, now: Now, peer: HostId) {
+        self.forget_link(peer);
         if self.links.get(&peer.node) == Some(&peer) {
             self.links.remove(&peer.node);
         }
@@ -208,8 +221,17 @@ impl Host {
         self.settle(now);
     }
 
+    /// What came on a former link is of no use any more, and what was wrong with it is forgiven.
+    fn forget_link(&mut self, peer: HostId) {
+        self.closing.remove(&peer);
+        self.early.forget(peer);
+    }
+
     /// A message of `from`, in the order of sending on that link.
     pub fn handle_peer(&mut self, now: Now, from: HostId, message: PeerMessage) {
+        if !self.closing.is_empty() && self.closing.contains(&from) {
+            return;
+        }
         self.trim_dormant(now);
         self.dispatch(now, from, message);
         self.settle(now);
@@ -229,7 +251,7 @@ impl Host {
     pub fn submit(&mut self, now: Now, token: Token, request: Request) -> Submitted {
         let (hash, member) = match &self.map {
             Some(map) => {
-                let hash = KeyHash::of(map.cluster, &request.key);
+                let hash = KeyHash::of(map.cluster, request.key_bytes());
                 (hash, Some(map.member_of(hash)))
             }
             None => (KeyHash(0), None),
@@ -330,10 +352,23 @@ impl Host {
             while let Some((to, outcome)) = self.outbox.replies.pop_front() {
                 self.answer(to, outcome);
             }
+            while let Some((peer, why)) = self.outbox.accusations.pop() {
+                self.close(peer, why);
+            }
             let Some(message) = self.loopback.pop_front() else { return any };
             any = true;
             self.dispatch(now, self.config.host, message);
         }
+    }
+
+    /// `peer` has sent what cannot be.
+    fn close(&mut self, peer: HostId, why: Impossible) {
+        tracing::error!(host = %self.config.host, %peer, %why, "a peer has sent what cannot be");
+        self.stats.impossible_messages += 1;
+        if peer.node != self.config.host.node {
+            self.closing.insert(peer);
+        }
+        self.actions.push_back(Action::Close { peer, why });
     }
 
     /// Passes an answer on to whoever asked.

@@ -10,9 +10,9 @@ use wire::message::{Answer, Forward, PeerMessage};
 use wire::op::{Failure, Outcome, Request};
 
 use super::{Action, Host, Submitted, Token};
-use crate::Now;
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};
+use crate::{Impossible, Now};
 
 /// Requests between their client and their primary.
 #[derive(Default)]
@@ -92,15 +92,15 @@ impl Host {
             return Some(Outcome::Failed(Failure::Lost));
         }
         match role.primary {
-            Some(host) if self.links.get(&host.node) == Some(&host) => {
-                self.forward(host, member, pending);
-                None
-            }
+            Some(host) if self.links.get(&host.node) == Some(&host) => self.forward(host, member, pending),
             _ => self.wait_for_route(Some(member), pending),
         }
     }
 
-    fn forward(&mut self, host: HostId, member: MemberId, pending: Pending) {
+    fn forward(&mut self, host: HostId, member: MemberId, pending: Pending) -> Option<Outcome> {
+        if self.routes.forwarded.len() >= self.config.limits.forwarded_requests {
+            return Some(Outcome::Failed(Failure::Busy));
+        }
         let id = self.routes.next_id;
         self.routes.next_id += 1;
         self.stats.forwarded += 1;
@@ -108,10 +108,11 @@ impl Host {
         let message = PeerMessage::Forward(Forward { id, group: member.group, role: member.role, request });
         self.routes.forwarded.insert(id, Forwarded { to: host, member, pending });
         self.outbox.messages.push_back((host.node, message));
+        None
     }
 
     fn wait_for_route(&mut self, member: Option<MemberId>, pending: Pending) -> Option<Outcome> {
-        if self.routes.len() >= self.config.limits.parked_requests {
+        if self.routes.unrouted.len() >= self.config.limits.parked_requests {
             return Some(Outcome::Failed(Failure::Busy));
         }
         self.routes.unrouted.push_back((member, pending));
@@ -125,7 +126,7 @@ impl Host {
         let Some(map) = &self.map else {
             return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
         };
-        let hash = KeyHash::of(map.cluster, &forward.request.key);
+        let hash = KeyHash::of(map.cluster, forward.request.key_bytes());
         let is_flush = matches!(forward.request.op, wire::op::Op::Flush(_));
         if !is_flush && map.member_of(hash) != member {
             return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
@@ -143,15 +144,19 @@ impl Host {
     }
 
     pub(super) fn handle_answer(&mut self, now: Now, from: HostId, answer: Answer) {
-        let Some(forwarded) = self.routes.forwarded.get(&answer.id) else { return };
-        if forwarded.to != from {
-            return;
+        let known = self.routes.forwarded.get(&answer.id);
+        if answer.id >= self.routes.next_id || known.is_some_and(|forwarded| forwarded.to != from) {
+            return self.outbox.accusations.push((from, Impossible::Answer { id: answer.id }));
         }
+        // It may have come too late.
         let Some(forwarded) = self.routes.forwarded.remove(&answer.id) else { return };
         if answer.outcome == Outcome::Failed(Failure::WrongPrimary) {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, forwarded.member.group);
-            self.routes.unrouted.push_back((Some(forwarded.member), forwarded.pending));
+            let reply = forwarded.pending.reply;
+            if let Some(busy) = self.wait_for_route(Some(forwarded.member), forwarded.pending) {
+                self.answer(reply, busy);
+            }
         } else {
             self.answer(forwarded.pending.reply, answer.outcome);
         }
@@ -212,7 +217,7 @@ impl Host {
         let cluster = map.cluster;
         for (member, mut pending) in std::mem::take(&mut self.routes.unrouted) {
             let member = member.unwrap_or_else(|| {
-                pending.hash = KeyHash::of(cluster, &pending.request.key);
+                pending.hash = KeyHash::of(cluster, pending.request.key_bytes());
                 self.map.as_ref().expect("checked above").member_of(pending.hash)
             });
             self.route(now, member, pending);

@@ -38,13 +38,13 @@ pub struct HostStats {
     pub to_rebuild_bytes: u64,
     /// Parities here that were evicted and came back with what they had.
     pub resumed_parities: u64,
-    /// RecordKeeping that they took to be in sync again.
+    /// Records that they took to be in sync again.
     pub resumed_records: u64,
     /// Bytes of these records.
     pub resumed_bytes: u64,
     /// Bytes that it would have taken more to build them from nothing.
     pub spared_bytes: u64,
-    /// RecordKeeping that are not yet committed.
+    /// Records that are not yet committed.
     pub uncommitted_records: u64,
     /// Requests that wait in primaries.
     pub waiting_requests: u64,
@@ -62,6 +62,8 @@ pub struct HostStats {
     pub scrub_mismatches: u64,
     /// How far the newest scrub has come.
     pub scrub: ScrubProgress,
+    /// Messages of peers that cannot be ([`crate::Impossible`]). Each has cost its sender the link.
+    pub impossible_messages: u64,
 }
 
 impl HostStats {

@@ -1,7 +1,7 @@
 //! A parity that is being built (group protocol, section 6).
 //!
 //! It starts empty and takes lessons from all primaries at once. A lesson comes in the FIFO of the primary's records: first
-//! the pages run by run, then the index segment by segment, each as it is after the newest committed record. RecordKeeping that
+//! the pages run by run, then the index segment by segment, each as it is after the newest committed record. Records that
 //! the learner applies meanwhile change only what has come; the rest will come as it is then.
 //!
 //! As long as one lesson has not ended, nobody counts on the learner, and it may start again from nothing. When all have ended
@@ -141,7 +141,7 @@ impl Parity {
         self.streams = terms.into_iter().map(|term| Stream::new(term, budget.clone())).collect();
         self.area.decommit_all();
         if let Some(learner) = &mut self.learner {
-            learner.lesson.attempt += 1;
+            learner.lesson.attempt = learner.lesson.attempt.saturating_add(1);
             learner.ended = RoleSet::default();
             learner.asked_at = None;
             learner.resuming = None;

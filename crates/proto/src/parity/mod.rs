@@ -22,6 +22,7 @@ use wire::message::{
     Ack, FetchIndex, Frame, GroupBody, IndexPart, Record, Reject, SessionId, ToCoordinator, Welcome,
 };
 
+use crate::Impossible;
 use crate::outbox::{Context, Sender};
 use crate::roles::RoleSet;
 use crate::size::record_bytes;
@@ -159,13 +160,23 @@ impl Parity {
         if !self.admits(context, from, role, term) {
             return;
         }
+        let received = self.streams[usize::from(role.0)].received();
+        if let Err(why) = self.check_committed(committed, received) {
+            return context.impossible(from, why);
+        }
         self.apply_up_to(context, role, committed);
         let stream = &self.streams[usize::from(role.0)];
         let welcome = Welcome { term, received: stream.received(), wall: stream.wall() };
         self.sender().send(context, from, role, GroupBody::Welcome(welcome));
     }
 
-    /// RecordKeeping: kept if they follow what is there, applied up to the commit index, acknowledged once.
+    /// What a primary has committed every parity in sync has acknowledged; a learner may lack some of it.
+    pub(super) fn check_committed(&self, committed: Seq, received: Seq) -> Result<(), Impossible> {
+        let possible = committed <= received || self.learner.is_some();
+        if possible { Ok(()) } else { Err(Impossible::Committed { committed, received }) }
+    }
+
+    /// Records: kept if they follow what is there, applied up to the commit index, acknowledged once.
     pub(crate) fn handle_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -177,6 +188,11 @@ impl Parity {
             return;
         }
         let is_learning = !self.has_learned_all();
+        let newest = frame.records.last().map_or(Seq(0), |record| record.seq);
+        let received = self.streams[usize::from(role.0)].received();
+        if let Err(why) = self.check_committed(frame.committed, received.max(newest)) {
+            return context.impossible(from, why);
+        }
         for record in frame.records {
             if self.learner.is_some() && !self.commit_for_record(context, &record) {
                 return;
@@ -192,9 +208,9 @@ impl Parity {
                     return self.sender().send(context, from, role, GroupBody::Welcome(welcome));
                 }
                 stream::Place::Next => {
-                    let bytes = record_bytes(&record);
+                    let (bytes, seq) = (record_bytes(&record), record.seq);
                     if stream.keep(record, &self.area).is_err() {
-                        break;
+                        return context.impossible(from, Impossible::Place { seq });
                     }
                     if crate::planted(crate::Bug::ApplyOnReceive) {
                         let received = stream.received();
@@ -295,6 +311,10 @@ impl Parity {
         }
         if upto > stream.received() && !crate::planted(crate::Bug::LostTailAfterTakeover) {
             tracing::error!(member = %self.member, %role, %upto, "told to settle beyond what was received; refusing");
+            return false;
+        }
+        if upto < stream.applied() && !crate::planted(crate::Bug::SettleRepeated) {
+            tracing::error!(member = %self.member, %role, %upto, "told to settle before what was applied; refusing");
             return false;
         }
         if !crate::planted(crate::Bug::NoSettle) {

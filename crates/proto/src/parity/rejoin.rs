@@ -18,7 +18,7 @@ const ENTRY_BYTES: u64 = 9;
 /// What it took to bring a parity back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rejoined {
-    /// RecordKeeping that it lacked, or that came meanwhile.
+    /// Records that it lacked, or that came meanwhile.
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -59,7 +59,7 @@ impl Parity {
     pub(super) fn offer_again(&mut self) {
         self.streams.iter_mut().for_each(Stream::rest);
         let Some(learner) = &mut self.learner else { return };
-        learner.lesson.attempt += 1;
+        learner.lesson.attempt = learner.lesson.attempt.saturating_add(1);
         learner.ended = RoleSet::default();
         learner.asked_at = None;
     }

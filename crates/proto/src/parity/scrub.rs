@@ -135,7 +135,7 @@ impl Parity {
         self.remove_session(id);
         if self.scrub.open == Some(id) {
             self.scrub.open = None;
-            self.scrub.failures += 1;
+            self.scrub.failures = self.scrub.failures.saturating_add(1);
         }
     }
 
@@ -221,7 +221,7 @@ impl Parity {
         self.scrub.open = None;
         if session.lost() != RoleSet::default() {
             // A primary has not all of its pages: its view will say so.
-            self.scrub.failures += 1;
+            self.scrub.failures = self.scrub.failures.saturating_add(1);
             return;
         }
         self.scrub.failures = 0;

@@ -8,6 +8,7 @@ use store::{Addr, Category, PAGE_BYTES, PageRange};
 use wire::message::{Abort, GroupBody, Open, Opened, Page, Residual, SessionId, Write};
 
 use super::Parity;
+use crate::Impossible;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
@@ -92,6 +93,9 @@ impl Parity {
     /// R1: take the copy.
     pub(crate) fn handle_open(&mut self, context: &mut Context<'_>, from: HostId, open: &Open) {
         let id = open.session;
+        if let Err(why) = self.check_open(from, open) {
+            return context.impossible(from, why);
+        }
         if !self.may_open(context, from, open) {
             return self.abort(context, from, id);
         }
@@ -125,16 +129,22 @@ impl Parity {
         self.finish_if_complete(context, id);
     }
 
+    /// What is committed by the stand-in this parity has, and the pages are in the area.
+    fn check_open(&self, from: HostId, open: &Open) -> Result<(), Impossible> {
+        let Some(stream) = self.stand_in_stream(from, open) else { return Ok(()) };
+        self.check_committed(open.committed, stream.received())?;
+        let in_area = open.pages.start_byte() + open.pages.len_bytes() <= self.area.limit_bytes();
+        if in_area { Ok(()) } else { Err(Impossible::Pages) }
+    }
+
+    fn stand_in_stream(&self, from: HostId, open: &Open) -> Option<&super::Stream> {
+        let stand_in = self.view.data_role(open.session.role)?.primary;
+        self.streams.get(usize::from(open.session.role.0)).filter(|_| stand_in == Some(from))
+    }
+
     fn may_open(&self, context: &Context<'_>, from: HostId, open: &Open) -> bool {
-        let pages = open.pages;
-        let in_bounds = self.row().is_some()
-            && pages.count >= 1
-            && pages.count <= MAX_PAGES
-            && pages.start_byte() + pages.len_bytes() <= self.area.limit_bytes();
-        let stand_in = self.view.data_role(open.session.role).and_then(|role| role.primary);
-        let received = self.streams.get(usize::from(open.session.role.0)).map(super::Stream::received);
-        in_bounds
-            && stand_in == Some(from)
+        let received = self.stand_in_stream(from, open).map(super::Stream::received);
+        self.row().is_some()
             && received.is_some_and(|received| open.committed <= received)
             && self.sessions.len() < context.limits.parity_sessions
     }
@@ -166,8 +176,11 @@ impl Parity {
         }
         let cause = session.cause;
         let expected_len = session.pages.len_bytes();
-        let in_order = page.committed <= self.streams[usize::from(role.0)].received();
-        if !in_order || page.bytes.as_ref().is_some_and(|bytes| bytes.len() != expected_len) {
+        let received = self.streams[usize::from(role.0)].received();
+        let fits = page.bytes.as_ref().is_none_or(|bytes| bytes.len() == expected_len);
+        let length = if fits { Ok(()) } else { Err(Impossible::Pages) };
+        if let Err(why) = self.check_committed(page.committed, received).and(length) {
+            context.impossible(from, why);
             return self.call_off(context, id, cause);
         }
         if cause != Cause::Scrub || !crate::planted(crate::Bug::ScrubOutsideFifo) {

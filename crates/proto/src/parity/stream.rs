@@ -34,7 +34,7 @@ pub(crate) struct Stream {
     /// At a learner: whether its lesson has begun, and how far it has come while it lasts.
     pub(super) begun: bool,
     pub(super) progress: Option<Progress>,
-    /// RecordKeeping `applied + 1 ..= received`.
+    /// Records `applied + 1 ..= received`.
     pub(super) kept: VecDeque<Record>,
     pub(super) replica: Replica,
     /// Extents that the role may use.
@@ -80,7 +80,7 @@ impl Stream {
         self.applied
     }
 
-    /// RecordKeeping received and not yet applied.
+    /// Records received and not yet applied.
     pub(crate) fn kept(&self) -> impl ExactSizeIterator<Item = &Record> {
         self.kept.iter()
     }

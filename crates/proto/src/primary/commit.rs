@@ -30,8 +30,9 @@ impl Primary {
         let unilateral = crate::planted(crate::Bug::UnilateralRemoval);
         let required =
             self.parities.iter().filter(|p| !unilateral || !p.is_silent(context.now.time, context.timing));
-        // An ack beyond what this primary has sent is a peer's error; it counts for no more than there is.
-        required.map(|peer| peer.acked()).min().unwrap_or(last).min(last)
+        let target = required.map(|peer| peer.acked()).min().unwrap_or(last);
+        debug_assert!(target <= last, "what was never sent is not believed to be acknowledged");
+        target.min(last)
     }
 
     fn commit(&mut self, context: &mut Context<'_>, entry: Entry) {

@@ -42,7 +42,7 @@ pub(super) struct Context {
 
 /// Decides `request` against the newest state of its key.
 pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: Context) -> Decision {
-    let key = &request.key;
+    let key = request.key_bytes();
     match &request.op {
         Op::Get(get) => decide_get(key, *get, current, context),
         Op::Store(store) => decide_store(key, store, current, context),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use wire::op::Key;
 
 use super::*;
 
@@ -21,7 +22,7 @@ fn image(value: &[u8], expiry: u32, state: ItemState) -> Vec<u8> {
 
 fn run(op: Op, image: Option<&[u8]>) -> Decision {
     let current = image.map(|image| Current { item: Item::parse(image).unwrap(), access: Access::default() });
-    decide(&Request { key: Bytes::from_static(b"k"), op }, current, context())
+    decide(&Request::on(Key::new(Bytes::from_static(b"k")).unwrap(), op), current, context())
 }
 
 /// What a decision leaves behind: value, flags, expiry, version.

@@ -12,7 +12,7 @@ use wire::message::Record;
 
 use crate::size::record_bytes;
 
-/// RecordKeeping `start + 1 ..= committed`.
+/// Records `start + 1 ..= committed`.
 pub(super) struct History {
     records: VecDeque<Record>,
     /// The newest record that is gone.
@@ -52,7 +52,7 @@ impl History {
         self.records.push_back(record);
     }
 
-    /// RecordKeeping after `after`, in order; `after` must not be older than [`Self::start`].
+    /// Records after `after`, in order; `after` must not be older than [`Self::start`].
     pub(super) fn after(&self, after: Seq) -> impl Iterator<Item = &Record> {
         let skip = after.0.saturating_sub(self.start.0);
         self.records.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX))

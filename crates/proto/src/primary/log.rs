@@ -39,7 +39,7 @@ pub(super) enum Purpose {
     Release,
 }
 
-/// RecordKeeping `committed + 1 ..= last`, and the history.
+/// Records `committed + 1 ..= last`, and the history.
 pub(super) struct Log {
     history: History,
     entries: VecDeque<Entry>,
@@ -137,7 +137,7 @@ impl Log {
         self.entries.get(at).map(|entry| &entry.record)
     }
 
-    /// RecordKeeping after `after`, in order, committed or not.
+    /// Records after `after`, in order, committed or not.
     pub(super) fn records_after(&self, after: Seq) -> impl Iterator<Item = &Record> {
         let first = self.entries.front().map_or(self.last.next(), |entry| entry.record.seq);
         let skip = (after.0 + 1).saturating_sub(first.0);

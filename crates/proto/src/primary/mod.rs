@@ -13,6 +13,7 @@ mod execute;
 mod hand_over;
 mod history;
 mod log;
+mod page_waiters;
 mod parities;
 mod release;
 mod repair;
@@ -180,7 +181,7 @@ impl Primary {
         }
     }
 
-    /// RecordKeeping not yet committed, oldest first.
+    /// Records not yet committed, oldest first.
     pub(crate) fn uncommitted(&self) -> impl Iterator<Item = &wire::message::Record> {
         self.log.records_after(self.committed)
     }

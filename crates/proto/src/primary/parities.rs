@@ -9,9 +9,9 @@ use wire::message::{Ack, Frame, GroupBody, Hello, Reject, ToCoordinator, Welcome
 
 use super::Primary;
 use super::log::Log;
-use crate::Timing;
 use crate::outbox::{Context, Sender};
 use crate::size::record_bytes;
+use crate::{Impossible, Timing};
 
 /// What a primary knows of one parity whose acks it needs.
 pub(super) struct ParityPeer {
@@ -21,6 +21,8 @@ pub(super) struct ParityPeer {
     welcomed: bool,
     /// Newest record sent on this connection.
     sent: Seq,
+    /// Newest record that it can have: that it started from, or was sent on any connection.
+    most: Seq,
     acked: Seq,
     /// Newest record that it has surely applied.
     applied: Seq,
@@ -47,6 +49,7 @@ impl ParityPeer {
             host,
             welcomed: false,
             sent: start,
+            most: start,
             acked: start,
             applied: start,
             committed_sent: start,
@@ -145,6 +148,7 @@ impl ParityPeer {
         }
         if let Some(last) = records.last() {
             self.sent = last.seq;
+            self.most = self.most.max(last.seq);
         }
         self.committed_sent = committed;
         // An Ack names a Frame by its time of sending: of two with the same one it may mean the first.
@@ -244,13 +248,19 @@ impl Primary {
             return;
         }
         let now = context.now.time;
-        let last = self.log.last();
-        let committed = self.committed;
+        let (committed, received) = (self.committed, welcome.received);
+        let in_sync = self.view.parity_host(role) == Some(from);
         let Some(peer) = self.peer_mut(from, role) else { return };
-        if welcome.received > last || welcome.received < committed {
-            // Not a state that this stream can have: a parity that lost its memory under the same name, or worse.
-            tracing::error!(%from, received = %welcome.received, %committed, %last, "parity welcomes from an impossible record");
-            return;
+        if received > peer.most {
+            return context.impossible(from, Impossible::Received { received, sent: peer.most });
+        }
+        if received < committed && in_sync {
+            // A parity that lost its memory under the same name, or worse.
+            return context.impossible(from, Impossible::Forgotten { received, committed });
+        }
+        if received < committed {
+            // A learner that was waited for had not got all yet when the link broke; it starts again.
+            return tracing::warn!(%from, %received, %committed, "a learner lacks what is gone");
         }
         peer.welcomed = true;
         peer.outstanding = None;
@@ -272,16 +282,21 @@ impl Primary {
         let now = context.now.time;
         let lease_from = self.lease_from;
         let Some(peer) = self.peer_mut(from, role) else { return };
+        if ack.received > peer.most {
+            return context
+                .impossible(from, Impossible::Received { received: ack.received, sent: peer.most });
+        }
+        if ack.echo > now {
+            return context.impossible(from, Impossible::Echo { echo: ack.echo, now });
+        }
         if peer.outstanding == Some(ack.echo) {
             peer.outstanding = None;
             peer.wall = peer.wall.max(peer.wall_sent);
             peer.applied = peer.applied.max(peer.committed_sent.min(ack.received));
         }
         peer.heard(ack.received, now);
-        // A time of sending in the future would be a peer's invention.
-        let base = ack.echo.min(now);
-        if base >= lease_from {
-            peer.lease_base = peer.lease_base.max(Some(base));
+        if ack.echo >= lease_from {
+            peer.lease_base = peer.lease_base.max(Some(ack.echo));
         }
         self.dirty = true;
         self.note_learner_moved(now, from, role);

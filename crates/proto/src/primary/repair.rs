@@ -13,6 +13,7 @@ use wire::message::{
 };
 
 use super::{Phase, Primary};
+use crate::Impossible;
 use crate::outbox::Context;
 
 /// Extents that a starved stand-in may give up within an eighth of a retry time-out.
@@ -230,10 +231,6 @@ impl Primary {
 
     /// R3: one snapshot of committed bytes, into the FIFO to each parity of the session.
     pub(crate) fn handle_read(&mut self, context: &mut Context<'_>, read: &Read) {
-        let in_bounds = read.pages.first.checked_add(read.pages.count).is_some();
-        if read.pages.count == 0 || read.pages.count > RUN_PAGES || !in_bounds {
-            return;
-        }
         let bytes = self.store().and_then(|store| {
             store
                 .pages_present(read.pages)
@@ -261,14 +258,23 @@ impl Primary {
     pub(crate) fn handle_residual(
         &mut self,
         context: &mut Context<'_>,
+        from: HostId,
         parity: RoleIndex,
         residual: Residual,
     ) {
         let id = residual.session;
+        let (k, own) = (self.view.k(), self.member.role);
         let Some(session) = self.session(id) else { return };
         let known = session.residuals.iter().any(|(role, _)| *role == parity);
-        if known || !session.parities.contains(&parity) || residual.bytes.len() != session.pages.len_bytes() {
+        if known || !session.parities.contains(&parity) {
             return;
+        }
+        let lost = &residual.lost;
+        let can_be_lost = lost.is_sorted_by(|before, after| before < after)
+            && lost.contains(&own)
+            && lost.iter().all(|role| usize::from(role.0) < k);
+        if !can_be_lost || residual.bytes.len() != session.pages.len_bytes() {
+            return context.impossible(from, Impossible::Pages);
         }
         session.residuals.push((parity, residual));
         if session.residuals.len() < session.parities.len() {
@@ -300,8 +306,7 @@ impl Primary {
 
     fn fill(&mut self, context: &mut Context<'_>, session: &Session, bytes: &[u8]) {
         // A session of the sweep may be one that requests have come to wait for.
-        let wanted = session.cause == Cause::Demand
-            || self.waiting.wanted_pages().any(|pages| overlap(pages, session.pages));
+        let wanted = session.cause == Cause::Demand || self.waiting.pages.wants(session.pages);
         if let Err(refused) = self.store_pages(context, session.pages, bytes, wanted) {
             tracing::debug!(member = %self.member, %refused, wanted, "no memory for repaired pages");
             if !wanted {
@@ -311,6 +316,9 @@ impl Primary {
             return;
         }
         self.repair.repaired_bytes += bytes.len() as u64;
+        if let Phase::Serving(store) = &self.phase {
+            self.waiting.pages.came(session.pages, |pages| store.pages_present(pages));
+        }
         self.retry_waiting(context);
         self.demand_waiting(context);
         self.sweep(context);
@@ -370,7 +378,7 @@ impl Primary {
 
     /// Ends a session that came to nothing, at its parities too.
     fn give_up(&mut self, context: &mut Context<'_>, number: u64) {
-        self.repair.failures += 1;
+        self.repair.failures = self.repair.failures.saturating_add(1);
         self.end_session(context, number);
     }
 
@@ -384,8 +392,11 @@ impl Primary {
 
     /// Opens sessions for the pages that requests wait for.
     pub(super) fn demand_waiting(&mut self, context: &mut Context<'_>) {
-        let wanted: Vec<PageRange> = self.waiting.wanted_pages().collect();
-        for pages in wanted {
+        let mut round = self.waiting.pages.round();
+        while self.may_repair()
+            && self.repair.count_of(Cause::Demand) < context.limits.demand_sessions
+            && let Some(pages) = self.waiting.pages.next_wanted(&mut round)
+        {
             self.demand_pages(context, pages);
         }
     }

@@ -8,6 +8,7 @@ use store::{Access, Addr, DataStore, Found, Item, PageRange};
 use wire::op::{Failure, Op, Outcome, Request};
 
 use super::execute::{self, Current, Decision};
+use super::page_waiters::PageWaiters;
 use super::{Phase, Primary};
 use crate::outbox::{Context, ReplyTo};
 
@@ -18,6 +19,13 @@ pub(crate) struct Pending {
     pub hash: KeyHash,
     pub request: Request,
     pub deadline: Time,
+}
+
+impl Pending {
+    /// Its key, as a cheap handle; empty for what has none.
+    pub(super) fn key(&self) -> Bytes {
+        self.request.key.as_ref().map(|key| key.bytes().clone()).unwrap_or_default()
+    }
 }
 
 /// What a request has to wait for.
@@ -49,7 +57,7 @@ pub(super) struct Waiting {
     lease: VecDeque<Pending>,
     log: VecDeque<Pending>,
     space: VecDeque<Pending>,
-    pages: Vec<(PageRange, Pending)>,
+    pub(super) pages: PageWaiters,
     /// Whether the queues are being gone through.
     retrying: bool,
 }
@@ -66,7 +74,7 @@ impl Waiting {
     pub(super) fn memory_bytes(&self) -> usize {
         let queues = [&self.lease, &self.log, &self.space];
         let places: usize = queues.map(VecDeque::capacity).iter().sum();
-        places * size_of::<Pending>() + self.pages.capacity() * size_of::<(PageRange, Pending)>()
+        places * size_of::<Pending>() + self.pages.memory_bytes()
     }
 
     fn push(&mut self, wait: Wait, pending: Pending) {
@@ -74,14 +82,14 @@ impl Waiting {
             Wait::Lease => self.lease.push_back(pending),
             Wait::Log => self.log.push_back(pending),
             Wait::Space => self.space.push_back(pending),
-            Wait::Pages(pages) => self.pages.push((pages, pending)),
+            Wait::Pages(pages) => self.pages.push(pages, pending),
         }
     }
 
     pub(super) fn take_all(&mut self) -> Vec<Pending> {
         let mut all: Vec<_> =
             self.lease.drain(..).chain(self.log.drain(..)).chain(self.space.drain(..)).collect();
-        all.extend(self.pages.drain(..).map(|(_, pending)| pending));
+        all.extend(self.pages.take_all());
         all
     }
 
@@ -92,16 +100,8 @@ impl Waiting {
             expired.extend(late);
             queue.extend(rest);
         }
-        let (late, rest): (Vec<_>, Vec<_>) =
-            self.pages.drain(..).partition(|(_, pending)| pending.deadline <= now);
-        expired.extend(late.into_iter().map(|(_, pending)| pending));
-        self.pages = rest;
+        expired.extend(self.pages.take_expired(now));
         expired
-    }
-
-    /// Pages that requests wait for.
-    pub(super) fn wanted_pages(&self) -> impl Iterator<Item = PageRange> + '_ {
-        self.pages.iter().map(|(pages, _)| *pages)
     }
 }
 
@@ -192,7 +192,7 @@ impl Primary {
             self.log_flush(context, at, pending.reply);
             return Attempt::Logged;
         }
-        let newest = match self.newest(pending.hash, &request.key) {
+        let newest = match self.newest(pending.hash, request.key_bytes()) {
             Ok(newest) => newest,
             Err(blocked) => return blocked,
         };
@@ -221,7 +221,7 @@ impl Primary {
         let next = execute::Context { now, next_version: 0 };
         let rebuilding = self.is_rebuilding();
         let store = self.store_mut().expect("may_serve saw one");
-        let (addr, item) = match store.find(pending.hash, &pending.request.key) {
+        let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
             Found::Miss => return Attempt::Answer(Outcome::Miss),
             Found::Corrupt(_) => return Attempt::Answer(Outcome::Failed(Failure::Corrupt)),
@@ -246,7 +246,7 @@ impl Primary {
     }
 
     /// The newest state of `key`, or why it cannot be known.
-    pub(super) fn newest(&self, hash: KeyHash, key: &Bytes) -> Result<Newest, Attempt> {
+    pub(super) fn newest(&self, hash: KeyHash, key: &[u8]) -> Result<Newest, Attempt> {
         if let Some(pending) = self.keys.get(key) {
             let image = pending.slot.as_ref().map(|_| self.pending_image(pending));
             return Ok(Newest {
@@ -323,12 +323,8 @@ impl Primary {
     fn retry_each(&mut self, context: &mut Context<'_>) {
         let lease = std::mem::take(&mut self.waiting.lease);
         self.retry_all(context, lease.into());
-        let waiting = std::mem::take(&mut self.waiting.pages);
-        let store = self.store().expect("may_serve saw one");
-        let (ready, rest): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|(pages, _)| store.pages_present(*pages));
-        self.waiting.pages = rest;
-        self.retry_all(context, ready.into_iter().map(|(_, pending)| pending).collect());
+        let ready = self.waiting.pages.take_ready();
+        self.retry_all(context, ready);
         self.retry_in_order(context, |waiting| &mut waiting.log);
         self.retry_in_order(context, |waiting| &mut waiting.space);
     }

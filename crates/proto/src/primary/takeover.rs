@@ -5,6 +5,7 @@ use store::{Budget, DataStore, ReplicaBuilder, StoreConfig};
 use wire::message::{FetchIndex, GroupBody, IndexPart};
 
 use super::{Phase, Primary};
+use crate::Impossible;
 use crate::outbox::Context;
 use crate::parity::Parity;
 
@@ -91,10 +92,13 @@ impl Primary {
         if part.term != term || !expected {
             return;
         }
+        if part.bytes.is_empty() && !part.last {
+            return context.impossible(from, Impossible::Index);
+        }
         if let Err(error) = taking.builder.push(&part.bytes) {
             tracing::error!(%from, %error, "index part does not decode; asking another parity");
             taking.asked = None;
-            return;
+            return context.impossible(from, Impossible::Index);
         }
         taking.next_part += 1;
         if part.last {

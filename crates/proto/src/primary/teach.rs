@@ -14,6 +14,7 @@ use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, To
 
 use super::parities::ParityPeer;
 use super::{Phase, Primary};
+use crate::Impossible;
 use crate::outbox::Context;
 
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
@@ -97,6 +98,10 @@ impl Primary {
         if rebuilding || learner.lesson.as_ref().is_some_and(|known| known.lesson.attempt >= lesson.attempt) {
             return;
         }
+        let committed = self.committed;
+        if let Some(applied) = hello.applied.filter(|applied| *applied > committed) {
+            return context.impossible(from, Impossible::Applied { applied, committed });
+        }
         let (opening, base) = match hello.applied {
             Some(applied) if self.reaches_back_to(applied) => (LearnPart::Resume, applied),
             Some(_) if !crate::planted(crate::Bug::MixedLesson) => (LearnPart::Gone, self.committed),
@@ -136,9 +141,11 @@ impl Primary {
         self.dirty = true;
         self.note_learner_moved(context.now.time, from, role);
         let Some(teaching) = self.teaching(from, role).filter(|t| t.lesson == learned.lesson) else { return };
-        // What was never sent cannot be understood, whatever a peer says.
-        let understood = learned.number.saturating_add(1).min(teaching.number);
-        teaching.understood = teaching.understood.max(understood);
+        if learned.number >= teaching.number {
+            let (number, sent) = (learned.number, teaching.number);
+            return context.impossible(from, Impossible::Part { number, sent });
+        }
+        teaching.understood = teaching.understood.max(learned.number + 1);
         if teaching.next != Next::Answer || teaching.understood < teaching.number {
             return;
         }
@@ -226,7 +233,7 @@ impl Primary {
         }
     }
 
-    /// RecordKeeping are progress, too.
+    /// Records are progress, too.
     pub(super) fn note_learner_moved(&mut self, now: Time, from: HostId, role: RoleIndex) {
         let known = |learner: &&mut LearnerPeer| (learner.role, learner.host) == (role, from);
         if let Some(learner) = self.learners.iter_mut().find(known) {

@@ -1,4 +1,4 @@
-//! RecordKeeping: how a decision enters the log.
+//! Records: how a decision enters the log.
 
 use bytes::Bytes;
 use cluster::{Seq, UnixSeconds};
@@ -89,7 +89,7 @@ impl Primary {
             Err(super::space::NoSlot::Wait(wait)) => return Attempt::Wait(wait),
             Err(super::space::NoSlot::Refuse(failure)) => return Attempt::Answer(Outcome::Failed(failure)),
         };
-        let key = pending.request.key.clone();
+        let key = pending.key();
         let answer = Some((pending.reply, outcome));
         self.log_item(
             context,
@@ -154,7 +154,7 @@ impl Primary {
         .encode(&mut new);
         let delta: Bytes =
             old.iter().zip(&new).take(ITEM_HEADER_BYTES).map(|(a, b)| a ^ b).collect::<Vec<u8>>().into();
-        let key = pending.request.key.clone();
+        let key = pending.key();
         let mut writers =
             self.keys.get(&key).and_then(|k| k.slot.clone()).map(|s| s.writers).unwrap_or_default();
         writers.push(self.log.last().next());
@@ -182,7 +182,7 @@ impl Primary {
         let addr = newest.occupied.expect("a removal is decided for an item that is there");
         let op = IndexOp::Remove { hash: pending.hash.into(), addr };
         let draft = Draft { ops: smallvec![op], pinned: smallvec![addr], ..Draft::default() };
-        let key = pending.request.key.clone();
+        let key = pending.key();
         self.append(context, draft, Purpose::Request, smallvec![(key, None)], Some((pending.reply, outcome)));
         Attempt::Logged
     }

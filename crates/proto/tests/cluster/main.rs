@@ -4,6 +4,7 @@
 
 mod allocations;
 mod clocks;
+mod impossible;
 mod lessons;
 mod paced;
 mod starved;
@@ -20,7 +21,7 @@ use proto::{
 };
 use store::{Budget, Eviction, StoreConfig};
 use wire::message::ToCoordinator;
-use wire::op::{Expiry, Get, Op, Outcome, Request, Store, StoreMode};
+use wire::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -44,6 +45,22 @@ impl Cluster {
     }
 
     fn with_memory(nodes: u16, profile: &str, store: &StoreConfig, budget: impl Fn(u16) -> Budget) -> Self {
+        Self::assemble(nodes, profile, store, (Limits::default(), budget))
+    }
+
+    /// A cluster of 3+2 with other bounds.
+    fn with_limits(nodes: u16, limits: Limits) -> Self {
+        let store =
+            StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
+        Self::assemble(nodes, "rs(3+2)", &store, (limits, |_| Budget::new(256 << 20)))
+    }
+
+    fn assemble(
+        nodes: u16,
+        profile: &str,
+        store: &StoreConfig,
+        (limits, budget): (Limits, impl Fn(u16) -> Budget),
+    ) -> Self {
         let profile: Profile = profile.parse().unwrap();
         let config = CoordinatorConfig {
             cluster: ClusterId(7),
@@ -68,7 +85,7 @@ impl Cluster {
                 host: host_id(node),
                 shard: 0,
                 timing: Timing::default(),
-                limits: Limits::default(),
+                limits,
                 store: store.clone(),
                 budget: budget(node),
             };
@@ -137,6 +154,7 @@ impl Cluster {
                     Action::Coordinator(message) => {
                         self.coordinator.handle(self.now, host_id(node.0), message)
                     }
+                    Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why}"),
                     Action::Reply { token, outcome } => {
                         self.answers.insert(token, outcome);
                     }
@@ -207,23 +225,25 @@ impl Cluster {
 }
 
 fn set(key: &str, value: &[u8]) -> Request {
-    Request {
-        key: Bytes::copy_from_slice(key.as_bytes()),
-        op: Op::Store(Store {
-            mode: StoreMode::Set,
-            value: Bytes::copy_from_slice(value),
-            flags: 0,
-            expiry: Expiry::Never,
-            compare: None,
-            version: None,
-            invalidate: false,
-            vivify: None,
-        }),
-    }
+    let store = Store {
+        mode: StoreMode::Set,
+        value: Bytes::copy_from_slice(value),
+        flags: 0,
+        expiry: Expiry::Never,
+        compare: None,
+        version: None,
+        invalidate: false,
+        vivify: None,
+    };
+    Request::on(key_of(key), Op::Store(store))
+}
+
+fn key_of(key: &str) -> Key {
+    Key::new(Bytes::copy_from_slice(key.as_bytes())).unwrap()
 }
 
 fn get(key: &str) -> Request {
-    Request { key: Bytes::copy_from_slice(key.as_bytes()), op: Op::Get(Get::default()) }
+    Request::on(key_of(key), Op::Get(Get::default()))
 }
 
 fn value_of(i: usize, round: usize) -> Vec<u8> {

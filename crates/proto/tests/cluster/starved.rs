@@ -43,7 +43,7 @@ fn name(i: usize) -> String {
 }
 
 fn delete(key: &str) -> Request {
-    Request { key: Bytes::copy_from_slice(key.as_bytes()), op: Op::Delete(Delete::default()) }
+    Request::on(key_of(key), Op::Delete(Delete::default()))
 }
 
 impl Story {

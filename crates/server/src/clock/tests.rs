@@ -98,7 +98,8 @@ fn host(node: usize, timing: Timing) -> Host {
 impl Pair {
     fn new(timing: Timing) -> Self {
         let (cluster, profile) = (ClusterId(7), Profile::rs(1, 1).unwrap());
-        let config = CoordinatorConfig { cluster, profile, nodes: 2, shards: 1, groups: 1, timing };
+        let records = proto::RecordKeeping::Stored;
+        let config = CoordinatorConfig { cluster, profile, nodes: 2, shards: 1, groups: 1, timing, records };
         let mut pair = Self {
             clock: Clock::suspendable(),
             coordinator: Coordinator::new(config),
@@ -147,6 +148,7 @@ impl Pair {
             }
             Action::Coordinator(message) => self.coordinator.handle(now, host_id(node), message),
             Action::Reply { outcome, .. } => self.answers.push(outcome),
+            Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why:?}"),
         }
     }
 
@@ -158,7 +160,7 @@ impl Pair {
 
     fn submit(&mut self, op: Op) -> Submitted {
         let (now, primary) = (self.clock.now(), self.primary());
-        self.hosts[primary].submit(now, Token(1), Request { key: "key".into(), op })
+        self.hosts[primary].submit(now, Token(1), Request { key: wire::op::Key::new("key".into()).ok(), op })
     }
 
     fn read(&mut self) -> Read {

@@ -109,6 +109,7 @@ impl Presiding {
         while let Some(action) = coordinator.poll_action() {
             match action {
                 CoordinatorAction::Send { to, message } => self.hold(Held::Send { to, message }),
+                CoordinatorAction::Close { peer, .. } => drop(self.connections.borrow_mut().remove(&peer)),
                 CoordinatorAction::Record(record) => self.record(record),
                 CoordinatorAction::Resign => self.end("it has resigned"),
             }

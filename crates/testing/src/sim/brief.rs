@@ -85,7 +85,7 @@ impl fmt::Display for Brief<'_, PeerMessage> {
                 forward.group.0,
                 forward.role.0,
                 forward.id,
-                forward.request.key.escape_ascii(),
+                forward.request.key_bytes().escape_ascii(),
                 brief_op(&forward.request.op)
             ),
             PeerMessage::Answer(answer) => {

@@ -29,7 +29,7 @@ struct Active {
 /// A kind of message at which a fault can be aimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// RecordKeeping on their way to a parity.
+    /// Records on their way to a parity.
     Records,
     /// A greeting, or the index of a stand-in.
     Greeting,

@@ -838,6 +838,7 @@ fn draw_limits(rng: &mut Rng) -> Limits {
     }
     if rng.once_in(6) {
         limits.parked_requests = rng.range(1, 6) as usize;
+        limits.forwarded_requests = 4 * limits.parked_requests;
     }
     if rng.once_in(3) {
         limits.demand_sessions = rng.range(1, 4) as usize;

@@ -119,7 +119,7 @@ pub(crate) struct CoordinatorProcess {
     pub tick_at: u64,
     /// What is to be done once the records before it are written.
     pub waiting: VecDeque<CoordinatorAction>,
-    /// RecordKeeping that are being written.
+    /// Records that are being written.
     pub writing: Vec<Record>,
     /// Whether it waits to hear that they are.
     pub awaits_store: bool,
@@ -257,5 +257,5 @@ fn store_config(options: &Options) -> StoreConfig {
 
 /// A request for one key.
 pub(crate) fn request(key: &Bytes, op: wire::op::Op) -> Request {
-    Request { key: key.clone(), op }
+    Request::on(wire::op::Key::new(key.clone()).expect("the simulator draws keys"), op)
 }

@@ -28,7 +28,7 @@ pub(crate) enum Event {
     Parted { node: u16, epoch: u32 },
     /// A coordinator's timer.
     CoordinatorTick { number: u32 },
-    /// RecordKeeping of a coordinator come to the store.
+    /// Records of a coordinator come to the store.
     Write { number: u32 },
     /// Another coordinator is elected, unless there is one.
     Election,

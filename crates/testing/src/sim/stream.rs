@@ -1,7 +1,7 @@
 //! The shadow of one data role: its stream of records as it was seen on the wire, and what its area must hold.
 //!
 //! `area(s)` is the XOR of all deltas of records up to `s`. The shadow keeps it for `base`, and the records after
-//! `base`. A takeover at `T` drops the records beyond `T`, here as everywhere. RecordKeeping that never crossed the network
+//! `base`. A takeover at `T` drops the records beyond `T`, here as everywhere. Records that never crossed the network
 //! (all parities gone, or the only one on the primary's own node) leave a gap; the shadow is `dark` from there on,
 //! until it is taught again from the area of the primary itself.
 
@@ -14,7 +14,7 @@ use wire::message::{Lesson, Record};
 /// A page.
 pub(crate) type Page = [u8; PAGE_BYTES];
 
-/// RecordKeeping that are kept at most before the base moves up.
+/// Records that are kept at most before the base moves up.
 const TAIL_RECORDS: usize = 512;
 
 /// What one process has confirmed of the stream as a parity, under the newest term that it has seen.

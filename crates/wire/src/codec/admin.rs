@@ -9,14 +9,14 @@ use cluster::{
 };
 
 use super::coordinator::{MAX_GROUPS, MAX_NODES};
-use super::{BadBody, Entry, Reader, Wire, Writer, wire_newtypes, wire_struct};
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_struct};
 
-wire_newtypes!(LayoutVersion);
+wire_bounded!(LayoutVersion);
 wire_struct!(AdminRequest { expect, command });
 wire_struct!(Layout { version, nodes, repair, scrub });
 wire_struct!(NodeLayout { state, zone });
 wire_struct!(RepairSettings { paused, bytes_per_second, memory_bytes });
-wire_struct!(ScrubSettings { generation, running, repair, bytes_per_second });
+wire_struct!(ScrubSettings { generation, running, repair, bytes_per_second } if has_a_successor);
 wire_struct!(ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected });
 wire_struct!(StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost });
 wire_struct!(NodeLoad {
@@ -29,6 +29,11 @@ wire_struct!(NodeLoad {
     scrub
 });
 wire_struct!(Expectations { cluster, profile, shards, entry });
+
+/// Whether there can be a scrub after this one.
+fn has_a_successor(scrub: &ScrubSettings) -> bool {
+    scrub.generation <= ScrubSettings::MAX_GENERATION
+}
 
 impl Entry for GroupId {
     const MAX_COUNT: u32 = MAX_GROUPS;

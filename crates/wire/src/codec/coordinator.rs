@@ -7,11 +7,12 @@ use cluster::{
     Profile, RoleIndex, RoleStatus,
 };
 
-use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_newtypes, wire_struct};
 use crate::message::{FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
 use crate::record::Record;
 
-wire_newtypes!(ClusterId, Epoch, NodeId, Incarnation);
+wire_newtypes!(ClusterId, NodeId, Incarnation);
+wire_bounded!(Epoch);
 wire_struct!(HostId { node, incarnation });
 
 /// Most nodes of a map: as many as there are node ids.
@@ -58,9 +59,13 @@ wire_struct!(Registration { info, expect, holds });
 wire_struct!(Holding { cluster, promised });
 wire_struct!(KeptRecords { epoch, position, records });
 wire_struct!(Refused { cluster, epoch, fenced, reason });
-wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups });
+wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups } checked |map: &Self| {
+    map.check().map_err(BadBody::Map)
+});
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
-wire_struct!(GroupView { group, version, data, parity, learners });
+wire_struct!(GroupView { group, version, data, parity, learners } checked |view: &Self| {
+    view.check().map_err(BadBody::View)
+});
 wire_struct!(DataRole { primary, term, status });
 wire_struct!(Learner { role, host, since, whole });
 

@@ -1,16 +1,34 @@
 //! Messages between members of a group.
 
 use cluster::{GroupId, Profile, RoleIndex, Seq, Term, Time, ViewVersion};
-use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
+use store::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
 
-use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
+use super::{
+    BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_enum, wire_newtypes, wire_struct,
+};
 use crate::message::{
     Abort, Ack, Answer, FetchIndex, Forward, Frame, GroupBody, Hello, IndexPart, Learn, LearnHello,
     LearnPart, Learned, Lesson, MAX_WRONG_ITEMS, Open, Opened, Page, Read, Record, Reject, Reserve, Reserved,
     Residual, SessionId, Welcome, Write,
 };
 
-wire_newtypes!(GroupId, RoleIndex, Seq, Term, Time, ViewVersion, Addr, IndexHash, RunClass);
+wire_newtypes!(GroupId, Time, Addr, IndexHash, RunClass);
+wire_bounded!(Seq, Term, ViewVersion);
+
+/// Roles of the largest group.
+const MAX_ROLE: u8 = Profile::MAX_K + Profile::MAX_M - 1;
+
+impl Wire for RoleIndex {
+    fn put(&self, out: &mut Writer<'_>) {
+        out.overflow |= self.0 > MAX_ROLE;
+        self.0.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let role = u8::take(from)?;
+        if role > MAX_ROLE { Err(BadBody::Range) } else { Ok(Self(role)) }
+    }
+}
 
 /// Most records of one Frame.
 const MAX_RECORDS: u32 = 4096;
@@ -76,7 +94,10 @@ wire_enum!(LearnPart {
 });
 wire_struct!(Hello { term, committed });
 wire_struct!(Welcome { term, received, wall });
-wire_struct!(Frame { term, sent_at, wall, committed, records });
+wire_struct!(Frame { term, sent_at, wall, committed, records } checked |frame: &Self| {
+    let consecutive = frame.records.is_sorted_by(|before, after| before.seq.next() == after.seq);
+    if consecutive { Ok(()) } else { Err(BadBody::Order) }
+});
 wire_struct!(Record { seq, writes, ops });
 wire_struct!(Write { addr, delta });
 wire_struct!(Ack { term, received, echo });
@@ -86,13 +107,24 @@ wire_struct!(Reserved { term, extent, granted });
 wire_struct!(FetchIndex { term, part });
 wire_struct!(IndexPart { term, part, last, bytes });
 wire_struct!(SessionId { role, term, number });
-wire_struct!(PageRange { first, count });
+wire_struct!(PageRange { first, count } if are_of_one_session);
 wire_struct!(Open { session, pages, committed });
 wire_struct!(Opened { session });
 wire_struct!(Read { session, pages, parities });
 wire_struct!(Page { session, term, committed, bytes, wrong });
 wire_struct!(Residual { session, lost, bytes });
 wire_struct!(Abort { session });
+
+/// Pages of the longest area.
+const MAX_PAGES: u32 = (MAX_AREA_BYTES / PAGE_BYTES) as u32;
+/// Most pages of a session.
+const MAX_SESSION_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+
+/// Whether a session may be about these pages: some, not more than fill a run, and all in an area.
+fn are_of_one_session(pages: &PageRange) -> bool {
+    let end = pages.first.checked_add(pages.count);
+    (1..=MAX_SESSION_PAGES).contains(&pages.count) && end.is_some_and(|end| end <= MAX_PAGES)
+}
 
 // A type of another crate cannot have the macro's inherent functions.
 impl Wire for IndexOp {

@@ -5,6 +5,7 @@
 //! The layout of each type is one `wire_*!` line, which serves both directions.
 
 use bytes::{Buf, Bytes};
+use cluster::{ImpossibleMap, ImpossibleView};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
 
@@ -33,12 +34,24 @@ pub enum BadBody {
     /// Text that is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
-    /// A table whose keys do not ascend.
-    #[error("a table is out of order")]
+    /// A table whose keys do not ascend, or records that do not follow each other.
+    #[error("a table or a list of records is out of order")]
     Order,
     /// A profile outside its bounds.
     #[error("a profile is out of bounds")]
     Profile,
+    /// No key of a request, too long a one, or one where there is none.
+    #[error("a key is too long, or there is one too few or too many")]
+    Key,
+    /// A number outside of its range (docs/protocol.md, "Ranges").
+    #[error("a number is out of its range")]
+    Range,
+    /// A view that no group can have.
+    #[error("a view that cannot be: {0}")]
+    View(ImpossibleView),
+    /// A map that no cluster can have.
+    #[error("{0}")]
+    Map(ImpossibleMap),
 }
 
 /// Where a body is written to.
@@ -134,8 +147,45 @@ macro_rules! wire_newtypes {
     )* };
 }
 
-/// Structs: their fields in this order.
+/// Types around a number that has a largest value: `MAX`, or the one that is given.
+macro_rules! wire_bounded {
+    ($($type:ident),* $(,)?) => { $(
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                out.overflow |= *self > Self::MAX;
+                self.0.put(out);
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                let value = Self(Wire::take(from)?);
+                if value > Self::MAX { Err(BadBody::Range) } else { Ok(value) }
+            }
+        }
+    )* };
+}
+
+/// Structs: their fields in this order. With a condition, only those for which it holds.
 macro_rules! wire_struct {
+    ($type:ident { $($field:ident),* $(,)? } if $possible:expr) => {
+        wire_struct!($type { $($field),* } checked |value: &Self| {
+            if $possible(value) { Ok(()) } else { Err(BadBody::Range) }
+        });
+    };
+    ($type:ident { $($field:ident),* $(,)? } checked $check:expr) => {
+        impl Wire for $type {
+            fn put(&self, out: &mut Writer<'_>) {
+                let Self { $($field),* } = self;
+                $( $field.put(out); )*
+            }
+
+            fn take(from: &mut Reader) -> Result<Self, BadBody> {
+                $( let $field = Wire::take(from)?; )*
+                let value = Self { $($field),* };
+                ($check)(&value)?;
+                Ok(value)
+            }
+        }
+    };
     ($type:ident { $($field:ident),* $(,)? }) => {
         impl Wire for $type {
             fn put(&self, out: &mut Writer<'_>) {
@@ -199,7 +249,7 @@ macro_rules! wire_enum {
     };
 }
 
-pub(crate) use {wire_choice, wire_enum, wire_newtypes, wire_struct};
+pub(crate) use {wire_bounded, wire_choice, wire_enum, wire_newtypes, wire_struct};
 
 wire_integers!(u8, u16, u32, u64);
 

@@ -1,16 +1,37 @@
 //! Requests and outcomes.
 
+use bytes::Bytes;
 use cluster::UnixSeconds;
 
 use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Op, Outcome, Request,
-    Store, StoreMode, Want,
+    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, MAX_KEY_BYTES, Op,
+    Outcome, Request, Store, StoreMode, Want,
 };
 
 wire_newtypes!(UnixSeconds);
 
-wire_struct!(Request { key, op });
+/// A flush has no key, which is written as one of no bytes; everything else has one.
+impl Wire for Request {
+    fn put(&self, out: &mut Writer<'_>) {
+        out.count(self.key_bytes().len(), MAX_KEY_LEN);
+        out.bytes(self.key_bytes());
+        self.op.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let bytes = Bytes::take(from)?;
+        let op = Op::take(from)?;
+        match op {
+            Op::Flush(_) if bytes.is_empty() => Ok(Self { key: None, op }),
+            Op::Flush(_) => Err(BadBody::Key),
+            op => Ok(Self { key: Some(Key::new(bytes).map_err(|_| BadBody::Key)?), op }),
+        }
+    }
+}
+
+const MAX_KEY_LEN: u32 = MAX_KEY_BYTES as u32;
+
 wire_enum!(Op {
     0 => Get { 0: get },
     1 => Store { 0: store },
@@ -68,4 +89,4 @@ wire_struct!(ItemView {
     win,
     stale,
     win_sent,
-});
+} if ItemView::is_possible);

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::op::{Expiry, FlushAt, Request};
+use crate::op::{Expiry, FlushAt, Key, Request};
 
 /// One command of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,13 +101,14 @@ impl Keys {
     }
 
     /// Takes the first key off, for work that goes on where it stopped.
-    pub fn pop(&mut self) -> Option<Bytes> {
+    pub fn pop(&mut self) -> Option<Key> {
         let start = self.list.iter().position(|&byte| byte != b' ')?;
         self.list.advance(start);
         // The last key is what is left, but for spaces behind it.
         let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
         self.count = self.count.saturating_sub(1);
-        Some(self.list.split_to(end))
+        // They were checked before they were counted.
+        Key::new(self.list.split_to(end)).ok()
     }
 
     /// The keys as cheap handles, for requests that outlive the command.

@@ -12,7 +12,8 @@ use super::text::{check_key, swallow, too_large};
 use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
 use super::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use crate::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, Get, MAX_VALUE_BYTES, Op, Request, Store, StoreMode, Want,
+    Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, MAX_VALUE_BYTES, Op, Request, Store, StoreMode,
+    Want,
 };
 
 type MetaTokens<'a> = Tokens<'a, MAX_META_TOKENS>;
@@ -51,7 +52,7 @@ fn get(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
         version: flags.version,
         bump: if flags.silent { Bump::Silent } else { Bump::Count },
     });
-    Ok((Request { key, op }, flags.style(MetaVerb::Get)?))
+    Ok((Request::on(key, op), flags.style(MetaVerb::Get)?))
 }
 
 /// ms key length flags*, and a data block.
@@ -70,7 +71,7 @@ fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Parsed {
             if len > MAX_VALUE_BYTES {
                 return too_large(key, &store, len, reply);
             }
-            let request = Request { key, op: Op::Store(store) };
+            let request = Request::on(key, Op::Store(store));
             Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
         }
     }
@@ -82,7 +83,7 @@ fn checked_set(
     tokens: &MetaTokens<'_>,
     now: UnixSeconds,
     len: usize,
-) -> Result<(Bytes, Store, MetaStyle), Line> {
+) -> Result<(Key, Store, MetaStyle), Line> {
     check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
     let flags = Flags::parse(line, tokens.from(3), now)?;
     let key = flags.key(line, tokens.get(1))?;
@@ -128,7 +129,7 @@ fn delete(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
         touch: flags.touch,
         drop_value: flags.drop_value,
     });
-    Ok((Request { key, op }, flags.style(MetaVerb::Delete)?))
+    Ok((Request::on(key, op), flags.style(MetaVerb::Delete)?))
 }
 
 /// ma key flags*.
@@ -150,7 +151,7 @@ fn arith(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
         compare: flags.compare,
         version: flags.version,
     });
-    Ok((Request { key, op }, flags.style(MetaVerb::Arith)?))
+    Ok((Request::on(key, op), flags.style(MetaVerb::Arith)?))
 }
 
 /// me key [b].
@@ -161,7 +162,7 @@ fn debug(line: &Bytes, tokens: &MetaTokens<'_>) -> Checked {
     check_key(tokens.get(1))?;
     let flags = Flags { base64: tokens.get(2) == b"b", ..Flags::default() };
     let key = flags.key(line, tokens.get(1)).map_err(|_| lines::BAD_FORMAT)?;
-    Ok((Request { key, op: Op::Debug }, flags.style(MetaVerb::Debug)?))
+    Ok((Request::on(key, Op::Debug), flags.style(MetaVerb::Debug)?))
 }
 
 /// What all meta commands with flags have in common: a key of a lawful length and not too many flags.
@@ -249,14 +250,12 @@ impl Flags {
     }
 
     /// The key, decoded.
-    fn key(&self, line: &Bytes, token: &[u8]) -> Result<Bytes, Line> {
+    fn key(&self, line: &Bytes, token: &[u8]) -> Result<Key, Line> {
         if !self.base64 {
-            return Ok(line.slice_ref(token));
+            return Key::new(line.slice_ref(token)).map_err(|_| lines::BAD_FORMAT);
         }
-        match STANDARD.decode(token) {
-            Ok(key) if !key.is_empty() => Ok(Bytes::from(key)),
-            _ => Err(lines::META_BAD_KEY),
-        }
+        let decoded = STANDARD.decode(token).map_err(|_| lines::META_BAD_KEY)?;
+        Key::new(decoded.into()).map_err(|_| lines::META_BAD_KEY)
     }
 
     /// How the outcome is printed.

@@ -9,7 +9,7 @@ use super::lines::{self, Line};
 use super::parser::{Parsed, Pending, PendingKind};
 use super::tokens::{Tokens, data_len, expiry, flush_at, number, number32, seconds, split};
 use crate::op::{
-    Arith, Delete, Direction, FlushAt, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, Request, Store, StoreMode,
+    Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, Request, Store, StoreMode,
 };
 
 /// One more than the longest well-formed command has (cas with noreply).
@@ -67,6 +67,12 @@ pub(super) fn check_key(key: &[u8]) -> Result<(), Line> {
         _ if key.contains(&0) => Err(lines::ERROR),
         _ => Ok(()),
     }
+}
+
+/// The key in `token`, a part of `line`.
+fn take_key(line: &Bytes, token: &[u8]) -> Result<Key, Line> {
+    check_key(token)?;
+    Key::new(line.slice_ref(token)).map_err(|_| lines::ERROR)
 }
 
 /// `parsed`, then a data block of `len` bytes that is not looked at.
@@ -155,26 +161,30 @@ fn store(line: &Bytes, verb: Verb, now: UnixSeconds) -> Parsed {
     let Ok(reply) = reply_style(&tokens, verb.tokens()) else {
         return swallow(len, Parsed::Say(lines::BAD_FORMAT));
     };
-    let store = match checked_store(&tokens, verb, now) {
-        Ok(store) => store,
+    let (key, store) = match checked_store(line, &tokens, verb, now) {
+        Ok(checked) => checked,
         Err(error) => return swallow(len, say(error, &reply)),
     };
-    let key = line.slice_ref(tokens.get(1));
     if len > MAX_VALUE_BYTES {
         return too_large(key, &store, len, reply);
     }
-    let request = Request { key, op: Op::Store(store) };
+    let request = Request::on(key, Op::Store(store));
     Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
 }
 
 /// A storage command without its value.
-fn checked_store(tokens: &TextTokens<'_>, verb: Verb, now: UnixSeconds) -> Result<Store, Line> {
-    check_key(tokens.get(1))?;
+fn checked_store(
+    line: &Bytes,
+    tokens: &TextTokens<'_>,
+    verb: Verb,
+    now: UnixSeconds,
+) -> Result<(Key, Store), Line> {
+    let key = take_key(line, tokens.get(1))?;
     let compare = match verb {
         Verb::Plain(_) => None,
         Verb::Cas => Some(number(tokens.get(5)).ok_or(lines::BAD_FORMAT)?),
     };
-    Ok(Store {
+    let store = Store {
         mode: verb.mode(),
         value: Bytes::new(),
         flags: number32(tokens.get(2)).ok_or(lines::BAD_FORMAT)?,
@@ -183,17 +193,18 @@ fn checked_store(tokens: &TextTokens<'_>, verb: Verb, now: UnixSeconds) -> Resul
         version: None,
         invalidate: false,
         vivify: None,
-    })
+    };
+    Ok((key, store))
 }
 
 /// The refusal of a value that is too large. As in memcached, a plain `set` leaves no old value behind that its
 /// client believes overwritten; any other mode leaves the item alone.
-pub(super) fn too_large(key: Bytes, store: &Store, len: usize, reply: ReplyStyle) -> Parsed {
+pub(super) fn too_large(key: Key, store: &Store, len: usize, reply: ReplyStyle) -> Parsed {
     let removes = store.mode == StoreMode::Set && store.compare.is_none();
     let reply = if reply == ReplyStyle::Silent { ReplyStyle::TooLargeSilent } else { ReplyStyle::TooLarge };
     let refusal = match (removes, &reply) {
         (true, _) => {
-            let request = Request { key, op: Op::Delete(Delete::default()) };
+            let request = Request::on(key, Op::Delete(Delete::default()));
             Parsed::Done(Command::One { request, reply })
         }
         (false, ReplyStyle::TooLarge) => Parsed::Say(lines::TOO_LARGE),
@@ -261,9 +272,9 @@ fn key_and_argument(tokens: &TextTokens<'_>) -> Result<ReplyStyle, Refusal> {
 
 /// A command on one key.
 fn one(line: &Bytes, key: &[u8], op: Op, reply: ReplyStyle) -> Parsed {
-    match check_key(key) {
+    match take_key(line, key) {
         Err(error) => say(error, &reply),
-        Ok(()) => Parsed::Done(Command::One { request: Request { key: line.slice_ref(key), op }, reply }),
+        Ok(key) => Parsed::Done(Command::One { request: Request::on(key, op), reply }),
     }
 }
 

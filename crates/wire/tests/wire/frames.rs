@@ -342,3 +342,133 @@ fn deltas_are_slices_of_what_was_received() {
     };
     assert!(range.contains(&frame.records[0].writes[0].delta.as_ptr()));
 }
+
+/// Bodies that are well-formed but for one number.
+mod ranges {
+    use super::*;
+
+    fn body(kind: u8, body: &[u8]) -> Option<BadBody> {
+        match decode(&raw(kind, body)) {
+            Ok(Some(_)) => None,
+            Err(FrameError::Malformed(Malformed::Body { error, .. })) => Some(error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A request of group 7, role 1, with a key of `len` bytes; the operation is `op`.
+    fn forward(len: u32, op: &[u8]) -> Option<BadBody> {
+        let mut bytes = vec![0; 8];
+        bytes.extend_from_slice(b"\x07\0\0\0\x01");
+        bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.extend(std::iter::repeat_n(b'k', len as usize));
+        bytes.extend_from_slice(op);
+        body(0x10, &bytes)
+    }
+
+    #[test]
+    fn a_request_has_a_key_of_one_to_250_bytes_and_a_flush_has_none() {
+        const DEBUG: &[u8] = b"\x05";
+        const FLUSH: &[u8] = b"\x06\x00";
+        for len in [1, 250] {
+            assert_eq!(forward(len, DEBUG), None);
+        }
+        for len in [0, 251, 255, 256, 300, 65_536, 1 << 20] {
+            assert_eq!(forward(len, DEBUG), Some(BadBody::Key), "{len}");
+        }
+        assert_eq!((forward(0, FLUSH), forward(1, FLUSH)), (None, Some(BadBody::Key)));
+    }
+
+    /// A message of a group with these fields after its roles.
+    fn group(tag: u8, view: u64, (from, to): (u8, u8), fields: &[u8]) -> Option<BadBody> {
+        let mut bytes = 7u32.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&view.to_le_bytes());
+        bytes.extend_from_slice(&[from, to]);
+        bytes.extend_from_slice(fields);
+        body(0x20 + tag, &bytes)
+    }
+
+    fn hello(view: u64, roles: (u8, u8), term: u32, committed: u64) -> Option<BadBody> {
+        group(0, view, roles, &[&term.to_le_bytes()[..], &committed.to_le_bytes()].concat())
+    }
+
+    #[test]
+    fn numbers_that_grow_have_room_above_them() {
+        let (most, too_much) = (u64::MAX / 2, u64::MAX / 2 + 1);
+        assert_eq!(hello(most, (39, 39), u32::MAX / 2, most), None);
+        for (view, roles, term, committed) in [
+            (too_much, (0, 0), 1, 1),
+            (1, (40, 0), 1, 1),
+            (1, (0, 255), 1, 1),
+            (1, (0, 0), u32::MAX / 2 + 1, 1),
+            (1, (0, 0), 1, too_much),
+            (1, (0, 0), 1, u64::MAX),
+        ] {
+            assert_eq!(hello(view, roles, term, committed), Some(BadBody::Range));
+        }
+    }
+
+    #[test]
+    fn pages_of_a_session_fill_a_run_at_most_and_lie_in_an_area() {
+        let read = |first: u32, count: u32| {
+            let mut fields = vec![0; 1 + 4 + 8];
+            fields.extend_from_slice(&first.to_le_bytes());
+            fields.extend_from_slice(&count.to_le_bytes());
+            fields.extend_from_slice(&0u32.to_le_bytes());
+            group(11, 1, (0, 1), &fields)
+        };
+        assert_eq!((read(0, 1), read((1 << 23) - 16, 16)), (None, None));
+        for (first, count) in
+            [(0, 0), (0, 17), (1 << 23, 1), ((1 << 23) - 15, 16), (u32::MAX, 1), (u32::MAX, 16)]
+        {
+            assert_eq!(read(first, count), Some(BadBody::Range), "{first} {count}");
+        }
+    }
+
+    #[test]
+    fn records_of_a_frame_follow_each_other() {
+        let frame = |seqs: &[u64]| {
+            let mut fields = vec![0; 4 + 8 + 8];
+            fields.extend_from_slice(&(seqs.len() as u32).to_le_bytes());
+            for seq in seqs {
+                fields.extend_from_slice(&seq.to_le_bytes());
+                fields.extend_from_slice(&[0; 8]);
+            }
+            group(2, 1, (0, 1), &fields)
+        };
+        assert_eq!((frame(&[]), frame(&[9]), frame(&[9, 10, 11])), (None, None, None));
+        for seqs in [&[9, 9][..], &[9, 11], &[9, 8], &[9, 10, 12]] {
+            assert_eq!(frame(seqs), Some(BadBody::Order), "{seqs:?}");
+        }
+    }
+
+    #[test]
+    fn a_map_of_no_groups_is_none() {
+        let mut fields = vec![0; 8 + 8];
+        fields.extend_from_slice(&[3, 2, 1, 0]);
+        fields.extend_from_slice(&[0; 8 + 4]); // layout: version, nodes
+        fields.extend_from_slice(&[0; 1 + 8 + 8]); // repair
+        fields.extend_from_slice(&[0; 8 + 1 + 1 + 8]); // scrub
+        fields.extend_from_slice(&[0; 4 + 4]); // nodes, groups
+        assert_eq!(body(0x50, &fields), Some(BadBody::Map(cluster::ImpossibleMap::NoGroups)));
+    }
+
+    #[test]
+    fn a_view_that_no_group_can_have_is_none() {
+        let view = |data: &[u8], count: u32| {
+            let mut fields = 7u32.to_le_bytes().to_vec();
+            fields.extend_from_slice(&1u64.to_le_bytes());
+            fields.extend_from_slice(&count.to_le_bytes());
+            fields.extend_from_slice(data);
+            fields.extend_from_slice(&[0; 8]);
+            body(0x51, &fields)
+        };
+        let lost = b"\0\x01\0\0\0\x04";
+        assert_eq!(view(lost, 1), None);
+        assert!(matches!(view(b"", 0), Some(BadBody::View(cluster::ImpossibleView::Roles { .. }))));
+        let full_without_primary = b"\0\x01\0\0\0\x00";
+        assert!(matches!(
+            view(full_without_primary, 1),
+            Some(BadBody::View(cluster::ImpossibleView::Status(_)))
+        ));
+    }
+}

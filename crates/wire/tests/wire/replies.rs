@@ -14,7 +14,9 @@ fn style(line: &str) -> (ReplyStyle, Bytes) {
         stream.extend_from_slice(b"12345\r\n");
     }
     match steps(Access::Open, [&stream[..]]).remove(0) {
-        Step::Command(Command::One { request, reply }) => (reply, request.key),
+        Step::Command(Command::One { request, reply }) => {
+            (reply, Bytes::copy_from_slice(request.key_bytes()))
+        }
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -177,7 +179,7 @@ fn a_value_that_is_too_large_removes_the_old_one_only_if_it_was_to_replace_it() 
         let Some(Step::Command(Command::One { request, reply })) = first(line) else { panic!("{line}") };
         assert!(matches!(request.op, wire::op::Op::Delete(_)));
         let mut out = Vec::new();
-        reply::write(&reply, &request.key, &Outcome::NotFound, &mut out);
+        reply::write(&reply, request.key_bytes(), &Outcome::NotFound, &mut out);
         assert_eq!(out, TOO_LARGE);
     }
     for line in [

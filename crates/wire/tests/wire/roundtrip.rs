@@ -9,7 +9,7 @@ use wire::memcache::{
     Access, Command, MetaStyle, MetaVerb, Parser, ReplyStyle, ReturnFlags, Stats, Step, WithCas,
 };
 use wire::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, FlushAt, Get, MAX_KEY_BYTES, Op, Request, Store,
+    Arith, Bump, Claim, Delete, Direction, Expiry, FlushAt, Get, Key, MAX_KEY_BYTES, Op, Request, Store,
     StoreMode, Want,
 };
 
@@ -185,7 +185,7 @@ fn text(from: &mut Gen) -> Sample {
         text.extend_from_slice(b"\r\n");
     }
     let reply = if reply { ReplyStyle::Silent } else { ReplyStyle::Text };
-    let command = Command::One { request: Request { key: key.into(), op }, reply };
+    let command = Command::One { request: on(key, op), reply };
     Sample { text, says: Says::Other(command) }
 }
 
@@ -300,7 +300,7 @@ fn meta(from: &mut Gen) -> Sample {
     }
     let flags = ReturnFlags::of(&letters);
     let style = MetaStyle { verb, quiet, base64, value, flags, opaque: opaque.into(), sent_len };
-    let command = Command::One { request: Request { key: key.into(), op }, reply: ReplyStyle::Meta(style) };
+    let command = Command::One { request: on(key, op), reply: ReplyStyle::Meta(style) };
     Sample { text, says: Says::Other(command) }
 }
 
@@ -415,11 +415,15 @@ fn admin(from: &mut Gen) -> Sample {
                 opaque: Bytes::new(),
                 sent_len: 0,
             };
-            let request = Request { key: Bytes::from_static(b"aa"), op: Op::Debug };
+            let request = on(b"aa".to_vec(), Op::Debug);
             ("me YWE= b", Command::One { request, reply: ReplyStyle::Meta(style) })
         }
     };
     Sample { text: format!("{line}{}", eol(from)).into(), says: Says::Other(command) }
+}
+
+fn on(key: Vec<u8>, op: Op) -> Request {
+    Request::on(Key::new(key.into()).expect("samples are lawful"), op)
 }
 
 /// Cuts `stream` at lengths that repeat.

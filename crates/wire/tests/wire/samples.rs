@@ -112,20 +112,153 @@ macro_rules! choices {
 }
 
 numbers!(u8, u16, u32, u64);
-newtypes!(
-    ClusterId,
-    Epoch,
-    NodeId,
-    Incarnation,
-    GroupId,
-    RoleIndex,
-    Seq,
-    Term,
-    Time,
-    UnixSeconds,
-    ViewVersion
-);
-newtypes!(Addr, IndexHash, RunClass, LayoutVersion);
+newtypes!(ClusterId, NodeId, Incarnation, GroupId, Time, UnixSeconds);
+newtypes!(Addr, IndexHash, RunClass);
+
+macro_rules! bounded {
+    ($($type:ident),*) => { $(
+        impl Sample for $type {
+            fn sample(from: &mut Gen) -> Self {
+                Self(from.of()).min(Self::MAX)
+            }
+        }
+    )* };
+}
+
+bounded!(Epoch, Seq, Term, ViewVersion, LayoutVersion);
+
+impl Sample for RoleIndex {
+    fn sample(from: &mut Gen) -> Self {
+        Self(from.below(40) as u8)
+    }
+}
+
+impl Sample for Key {
+    fn sample(from: &mut Gen) -> Self {
+        let len = from.pick(&[1, 2, 30, MAX_KEY_BYTES]);
+        Self::new(from.bytes(len).into()).expect("a lawful length")
+    }
+}
+
+impl Sample for Request {
+    fn sample(from: &mut Gen) -> Self {
+        match from.of() {
+            Op::Flush(at) => Self::flush(at),
+            op => Self::on(from.of(), op),
+        }
+    }
+}
+
+impl Sample for ItemView {
+    fn sample(from: &mut Gen) -> Self {
+        let value: Bytes = from.of();
+        let value_len = if value.is_empty() { from.of() } else { value.len() as u32 };
+        Self {
+            value,
+            value_len,
+            flags: from.of(),
+            version: from.of(),
+            ttl_seconds: from.of(),
+            fetched: from.of(),
+            idle_seconds: from.of(),
+            size_bytes: from.of(),
+            win: from.of(),
+            stale: from.of(),
+            win_sent: from.of(),
+        }
+    }
+}
+
+/// Some pages of a run.
+impl Sample for PageRange {
+    fn sample(from: &mut Gen) -> Self {
+        Self { first: from.below(1 << 22) as u32, count: 1 + from.below(16) as u32 }
+    }
+}
+
+/// Records that follow each other.
+impl Sample for Frame {
+    fn sample(from: &mut Gen) -> Self {
+        let mut records: Vec<Record> = from.of();
+        let first = from.below(u64::MAX / 4);
+        (first..).zip(&mut records).for_each(|(seq, record)| record.seq = Seq(seq));
+        let wall = from.of();
+        Self { term: from.of(), sent_at: from.of(), wall, committed: from.of(), records }
+    }
+}
+
+impl Sample for ScrubSettings {
+    fn sample(from: &mut Gen) -> Self {
+        let generation = from.of::<u64>().min(Self::MAX_GENERATION);
+        Self { generation, running: from.of(), repair: from.of(), bytes_per_second: from.of() }
+    }
+}
+
+/// A view that a group of this profile may have.
+fn view(from: &mut Gen, group: GroupId, profile: Profile) -> GroupView {
+    let version = ViewVersion(1 + from.of::<ViewVersion>().0.min(ViewVersion::MAX.0 - 1));
+    let role = |from: &mut Gen| {
+        let status = from.of();
+        let served = matches!(status, RoleStatus::Full | RoleStatus::Rebuilding { .. });
+        let primary = if served { Some(from.of()) } else { None };
+        DataRole { primary, term: Term(1 + from.below(1 << 30) as u32), status }
+    };
+    let data = (0..profile.k()).map(|_| role(from)).collect();
+    let parity = (0..profile.m()).map(|_| from.of()).collect();
+    let mut learners: Vec<Learner> = from.of();
+    for (role, learner) in (0..).zip(&mut learners) {
+        (learner.role, learner.since) = (RoleIndex(role), learner.since.min(version));
+    }
+    learners.truncate(profile.n());
+    GroupView { group, version, data, parity, learners }
+}
+
+impl Sample for GroupView {
+    fn sample(from: &mut Gen) -> Self {
+        let (group, profile) = (from.of(), from.of());
+        view(from, group, profile)
+    }
+}
+
+impl Sample for ClusterMap {
+    fn sample(from: &mut Gen) -> Self {
+        let profile = from.of();
+        let mut nodes: Vec<NodeInfo> = from.of();
+        nodes.sort_by_key(|info| info.host.node);
+        nodes.dedup_by_key(|info| info.host.node);
+        let groups = (0..1 + from.below(4) as u32).map(|group| view(from, GroupId(group), profile)).collect();
+        Self {
+            cluster: from.of(),
+            version: from.of::<u64>().min(Self::MAX_VERSION),
+            profile,
+            shards: from.of::<u16>().max(1),
+            layout: from.of(),
+            nodes,
+            groups,
+        }
+    }
+}
+
+impl Sample for MapHead {
+    fn sample(from: &mut Gen) -> Self {
+        Self {
+            cluster: from.of(),
+            epoch: from.of(),
+            version: from.of::<u64>().min(ClusterMap::MAX_VERSION),
+            profile: from.of(),
+            shards: from.of(),
+            groups: from.of(),
+            layout: from.of(),
+            nodes: from.of(),
+        }
+    }
+}
+
+impl Sample for ViewRecord {
+    fn sample(from: &mut Gen) -> Self {
+        Self { map_version: from.of::<u64>().min(ClusterMap::MAX_VERSION), view: from.of() }
+    }
+}
 
 impl Sample for bool {
     fn sample(from: &mut Gen) -> Self {
@@ -214,11 +347,9 @@ impl Sample for SocketAddr {
 structs! {
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, zone, alive }
-    ClusterMap { cluster, version, profile, shards, layout, nodes, groups }
     Layout { version, nodes, repair, scrub }
     NodeLayout { state, zone }
     RepairSettings { paused, bytes_per_second, memory_bytes }
-    ScrubSettings { generation, running, repair, bytes_per_second }
     ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected }
     AdminRequest { expect, command }
     StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost }
@@ -230,8 +361,6 @@ structs! {
     Holding { cluster, promised }
     KeptRecords { epoch, position, records }
     Refused { cluster, epoch, fenced, reason }
-    GroupView { group, version, data, parity, learners }
-    DataRole { primary, term, status }
     Learner { role, host, since, whole }
     LinkHello { cluster, from, to, shard }
     LinkWelcome { from }
@@ -240,7 +369,6 @@ structs! {
     GroupMessage { group, view, from, to, body }
     Hello { term, committed }
     Welcome { term, received, wall }
-    Frame { term, sent_at, wall, committed, records }
     Record { seq, writes, ops }
     Write { addr, delta }
     Ack { term, received, echo }
@@ -250,7 +378,6 @@ structs! {
     FetchIndex { term, part }
     IndexPart { term, part, last, bytes }
     SessionId { role, term, number }
-    PageRange { first, count }
     Open { session, pages, committed }
     Opened { session }
     Read { session, pages, parities }
@@ -258,20 +385,14 @@ structs! {
     Residual { session, lost, bytes }
     Abort { session }
     Lesson { since, attempt }
-    MapHead { cluster, epoch, version, profile, shards, groups, layout, nodes }
     KnownNode { info, fenced }
-    ViewRecord { map_version, view }
     LearnHello { lesson, applied }
     Learn { lesson, term, number, tag, part }
     Learned { lesson, term, number }
-    Request { key, op }
     Get { touch, vivify, recache_below_seconds, value, claim, version, bump }
     Store { mode, value, flags, expiry, compare, version, invalidate, vivify }
     Delete { compare, version, invalidate, touch, drop_value }
     Arith { direction, delta, vivify, initial, touch, compare, version }
-    ItemView {
-        value, value_len, flags, version, ttl_seconds, fetched, idle_seconds, size_bytes, win, stale, win_sent
-    }
 }
 
 choices! {

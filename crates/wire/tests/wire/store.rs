@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use cluster::UnixSeconds;
 use wire::memcache::{Access, Command, Parser, Step, reply};
 use wire::op::{
-    Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Op, Outcome, Request, Store,
+    Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, Op, Outcome, Request, Store,
     StoreMode, Want,
 };
 
@@ -58,20 +58,22 @@ pub fn converse(store: &mut Fake, access: Access, input: &[u8], piece: usize) ->
     (out, End::Open)
 }
 
+fn on(key: Bytes, op: Op) -> Request {
+    Request::on(Key::new(key).expect("the parser has checked it"), op)
+}
+
 impl Fake {
     fn serve(&mut self, command: Command, parser: &mut Parser, out: &mut Vec<u8>) {
         match command {
             Command::Get { keys, with_cas, touch } => {
                 let get = Get { touch, ..Get::default() };
-                let outcomes: Vec<_> = keys
-                    .handles()
-                    .map(|key| (key.clone(), self.execute(Request { key, op: Op::Get(get) })))
-                    .collect();
+                let outcomes: Vec<_> =
+                    keys.handles().map(|key| (key.clone(), self.execute(on(key, Op::Get(get))))).collect();
                 assert_eq!(outcomes.len(), keys.count());
                 reply::write_get(outcomes.iter().map(|(key, outcome)| (&key[..], outcome)), with_cas, out);
             }
             Command::One { request, reply } => {
-                let key = request.key.clone();
+                let key = request.key_bytes().to_vec();
                 let outcome = self.execute(request);
                 reply::write(&reply, &key, &outcome, out);
             }
@@ -96,6 +98,7 @@ impl Fake {
     }
 
     fn execute(&mut self, Request { key, op }: Request) -> Outcome {
+        let key = key.map(Key::into_bytes).unwrap_or_default();
         if matches!(self.items.get(&key), Some(item) if matches!(item.expiry, Expiry::At(at) if at <= NOW)) {
             self.items.remove(&key);
         }

@@ -6,7 +6,7 @@ use super::super::world::World;
 
 /// By how much an index may overdraw a budget: committed records must never fail to apply.
 const OVERDRAFT_BYTES: u64 = 1 << 20;
-/// RecordKeeping beyond the bound that a primary may write by itself: what one request makes it reclaim.
+/// Records beyond the bound that a primary may write by itself: what one request makes it reclaim.
 const OWN_RECORDS: usize = 1024;
 
 impl World {
@@ -17,6 +17,10 @@ impl World {
         let mut broken = None;
         for shard in &self.shards {
             let Some(host) = &shard.host else { continue };
+            let limits = &self.options.limits;
+            if host.routed_requests() > limits.forwarded_requests + limits.parked_requests {
+                broken = Some(format!("{} requests are on their way", host.routed_requests()));
+            }
             for primary in host.primaries() {
                 let records = primary.uncommitted.len();
                 if records > self.options.limits.log_records + OWN_RECORDS {

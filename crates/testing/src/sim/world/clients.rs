@@ -149,7 +149,7 @@ impl World {
         let token = self.begin(client, node, Subject::Member { member, list });
         note!(self, "call {token} of client {client} at node-{node}: flush of {member}");
         let shard = (member.group.0 as usize % self.options.shards) as u16;
-        let request = Request { key: bytes::Bytes::new(), op };
+        let request = Request { key: None, op };
         self.give(
             node,
             Input::Submit { shard, token: Token(u64::from(token)), member: Some(member), request },

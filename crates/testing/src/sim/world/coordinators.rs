@@ -124,6 +124,9 @@ impl World {
         while let Some(action) = self.next_action(number) {
             match action {
                 CoordinatorAction::Send { to, message } => self.send_down(number, to, message),
+                CoordinatorAction::Close { peer, why } => {
+                    self.fail("impossible", None, format!("{peer}: {why}"))
+                }
                 CoordinatorAction::Record(record) => self.record(number, record),
                 CoordinatorAction::Resign => {
                     note!(self, "coordinator {number} resigns");

@@ -132,6 +132,10 @@ impl World {
             match action {
                 Action::Send { to, message } => self.send(host, usize::from(to.0), message),
                 Action::Coordinator(message) => self.send_up(host / self.options.shards, message),
+                Action::Close { peer, why } => {
+                    let id = self.nodes[host / self.options.shards].id;
+                    self.fail("impossible", None, format!("{peer} has sent {id} what cannot be: {why}"));
+                }
                 Action::Reply { token, outcome } => self.reply(host, token, outcome),
             }
         }
