@@ -137,4 +137,6 @@ planted! {
     news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
     an_extent_that_goes_back_too_early_is_found: ReleaseBeforeApplied;
     an_item_that_comes_back_after_it_has_expired_is_found: ExpiredComesBack;
+    a_change_that_is_told_before_the_nodes_keep_it_is_found: ToldBeforeKept;
+    a_coordinator_that_goes_on_from_the_first_it_hears_is_found: ResumedWithoutQuorum;
 }
