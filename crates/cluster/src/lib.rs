@@ -7,6 +7,7 @@
 mod admin;
 mod ids;
 mod layout;
+mod loss;
 mod map;
 mod placement;
 mod plan;
@@ -23,10 +24,11 @@ pub use ids::{
     Time, UnixSeconds, ViewVersion,
 };
 pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
+pub use loss::{Former, LossPolicy};
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{
-    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
+    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in, choose_successor,
     next_moves, plan, role_counts, warnings,
 };
 pub use profile::{Profile, ProfileError};

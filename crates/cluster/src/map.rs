@@ -129,6 +129,7 @@ mod tests {
             data: vec![],
             parity: vec![],
             learners: vec![],
+            former: vec![],
         };
         ClusterMap {
             cluster: ClusterId(1),

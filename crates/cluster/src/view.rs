@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, HostId, NodeId, RoleIndex, Seq, Term, ViewVersion};
+use crate::{Former, GroupId, HostId, NodeId, RoleIndex, Seq, Term, ViewVersion};
 
 /// Who serves the roles of one group; changed only by compare-and-swap on `version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct GroupView {
     pub parity: Vec<Option<HostId>>,
     /// Members being built, at most one for each role: new parities, and mirrors of data roles that move.
     pub learners: Vec<Learner>,
+    /// Who served the data roles that have no primary.
+    #[serde(default)]
+    pub former: Vec<Former>,
 }
 
 /// A data role in a view.
@@ -27,6 +30,8 @@ pub struct DataRole {
     pub primary: Option<HostId>,
     /// The term of `primary`, or the term that will be the next primary's while the role is fenced.
     pub term: Term,
+    /// The first term of its present life, whose primary started from nothing. Whatever was written before is no more.
+    pub origin: Term,
     /// Where the role stands.
     pub status: RoleStatus,
 }
@@ -49,8 +54,11 @@ pub enum RoleStatus {
         /// surely does not.
         wait_us: u64,
     },
-    /// More members were lost than the code can make up for: answered with an error, named in `status`.
+    /// More members were lost than the code can make up for: answered with an error, named in `status`. No parity in sync has
+    /// anything of it.
     Lost,
+    /// Lost, and that is accepted: it begins anew, empty, as soon as nobody can serve what it was.
+    Accepted,
 }
 
 /// A member being built: the parity that replaces or relieves another one, or the mirror of a data role.
@@ -128,14 +136,27 @@ impl GroupView {
         self.data.iter().all(|role| role.status == RoleStatus::Full)
     }
 
-    /// Number of data roles whose bytes may not all be present: fenced, orphaned, rebuilding or lost. A role without a
-    /// primary whose mirror is whole misses nothing.
+    /// Whether nothing is under way: every data role is full or lost, and some are full. Members can be built and moved then.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        let is_full = |role: &DataRole| role.status == RoleStatus::Full;
+        self.data.iter().any(is_full) && self.data.iter().all(|role| is_full(role) || role.status.is_lost())
+    }
+
+    /// Who served `role`, which has no primary now.
+    #[must_use]
+    pub fn former(&self, role: RoleIndex) -> Option<&Former> {
+        self.former.iter().find(|former| former.role == role)
+    }
+
+    /// Number of data roles whose bytes are in the sums of the parities and may not all be present at a primary: fenced, orphaned
+    /// or rebuilding. A role without a primary whose mirror is whole misses nothing; one that is lost is in no sum.
     #[must_use]
     pub fn roles_in_play(&self) -> usize {
         let in_play = |(role, data): &(RoleIndex, &DataRole)| match data.status {
-            RoleStatus::Full => false,
+            RoleStatus::Full | RoleStatus::Lost | RoleStatus::Accepted => false,
             RoleStatus::Fenced | RoleStatus::Orphan(_) => self.mirror(*role).is_none(),
-            RoleStatus::Rebuilding { .. } | RoleStatus::Lost => true,
+            RoleStatus::Rebuilding { .. } => true,
         };
         self.data_roles().filter(in_play).count()
     }
