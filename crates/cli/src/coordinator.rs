@@ -92,6 +92,7 @@ fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         shards: args.workers,
         groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
         timing: timing(lease),
+        on_loss,
     };
     Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster })
 }
@@ -117,6 +118,7 @@ impl Coordinator {
                 shards: plan.workers,
                 groups: plan.groups,
                 timing: timing(plan.lease),
+                on_loss,
             },
         };
         let server = CoordinatorServer::start(config).map_err(Exit::usage)?;

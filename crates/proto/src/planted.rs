@@ -62,11 +62,17 @@ pub enum Bug {
     OldCoordinatorObeyed,
     /// A primary gives an extent up, and may ask for it anew, once its wipes are committed.
     ReleaseBeforeApplied,
+    /// The parities of a group that has lost data stay in sync, with the lost data in their sums.
+    ParityOutlivesLoss,
+    /// A parity that was evicted comes back although data that is in its sum was lost meanwhile.
+    DormantOutlivesLoss,
+    /// A lost role begins anew although its former primary may still serve.
+    AcceptedBeforeOver,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 32] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -96,6 +102,9 @@ impl Bug {
         Self::SentBeforeRecorded,
         Self::OldCoordinatorObeyed,
         Self::ReleaseBeforeApplied,
+        Self::ParityOutlivesLoss,
+        Self::DormantOutlivesLoss,
+        Self::AcceptedBeforeOver,
     ];
 }
 

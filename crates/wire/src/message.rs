@@ -507,6 +507,15 @@ pub enum ToCoordinator {
         /// What is asked.
         request: AdminRequest,
     },
+    /// Answer to [`FromCoordinator::Confirm`]: this process has that view, or a newer one, and is what it says.
+    Confirmed {
+        /// The group.
+        group: GroupId,
+        /// The view that was asked for.
+        view: ViewVersion,
+        /// The coordinator that asked.
+        epoch: Epoch,
+    },
 }
 
 /// What the coordinator tells a node.
@@ -582,6 +591,15 @@ pub enum FromCoordinator {
         /// The coordinator that says so.
         epoch: Epoch,
     },
+    /// Say so once you have this view of a group, or a newer one: from then on nobody here is what an older one named.
+    Confirm {
+        /// The group.
+        group: GroupId,
+        /// The view.
+        view: ViewVersion,
+        /// The coordinator that asks; an older one than another that was heard is not obeyed.
+        epoch: Epoch,
+    },
 }
 
 impl ToCoordinator {
@@ -589,9 +607,10 @@ impl ToCoordinator {
     #[must_use]
     pub fn epoch(&self) -> Option<Epoch> {
         match *self {
-            Self::Fenced { epoch, .. } | Self::Settled { epoch, .. } | Self::HandedOver { epoch, .. } => {
-                Some(epoch)
-            }
+            Self::Fenced { epoch, .. }
+            | Self::Settled { epoch, .. }
+            | Self::HandedOver { epoch, .. }
+            | Self::Confirmed { epoch, .. } => Some(epoch),
             _ => None,
         }
     }
@@ -602,9 +621,10 @@ impl FromCoordinator {
     #[must_use]
     pub fn epoch(&self) -> Option<Epoch> {
         match *self {
-            Self::Fence { epoch, .. } | Self::Settle { epoch, .. } | Self::HandOver { epoch, .. } => {
-                Some(epoch)
-            }
+            Self::Fence { epoch, .. }
+            | Self::Settle { epoch, .. }
+            | Self::HandOver { epoch, .. }
+            | Self::Confirm { epoch, .. } => Some(epoch),
             _ => None,
         }
     }

@@ -46,6 +46,7 @@ fn waiting(nodes: u16) -> Coordinator {
         shards: 1,
         groups: u32::from(nodes),
         timing: Timing::default(),
+        on_loss: cluster::LossPolicy::Error,
     })
 }
 

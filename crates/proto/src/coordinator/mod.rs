@@ -1,7 +1,7 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
 //! `membership` forms the cluster and notices who is lost, `complaints` finds out who is cut off from whom, `recovery` walks a
-//! lost data role from fence to stand-in, `learners` has new parities built, `admin` does what operators ask, `decide` holds
+//! lost data role from fence to stand-in, `loss` sees to what is lost for good, `learners` has new parities built, `admin` does what operators ask, `decide` holds
 //! the choices that are pure functions of a view. `records` says what has to be written down, and `succession` how another
 //! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
 //! else goes on.
@@ -12,6 +12,9 @@ mod admin_tests;
 mod complaints;
 mod decide;
 mod learners;
+mod loss;
+#[cfg(test)]
+mod loss_tests;
 mod membership;
 #[cfg(test)]
 mod place_tests;
@@ -25,7 +28,7 @@ mod succession_tests;
 use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{
-    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
+    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
     Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
@@ -34,6 +37,7 @@ use wire::record::Record;
 use crate::{Now, Timing};
 use complaints::Complaint;
 use learners::Learners;
+use loss::Losses;
 use membership::NodeState;
 use records::view_record;
 use recovery::{Answer, Recovery};
@@ -55,6 +59,8 @@ pub struct CoordinatorConfig {
     pub groups: u32,
     /// Time-outs, the same as the nodes'.
     pub timing: Timing,
+    /// What becomes of lost data roles, unless operators say otherwise later.
+    pub on_loss: LossPolicy,
 }
 
 /// What the driver has to do, in this order.
@@ -97,6 +103,7 @@ pub struct Coordinator {
     learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
+    losses: Losses,
     /// Primaries that complained, and may be cut off themselves.
     complaints: BTreeMap<MemberId, Complaint>,
     /// The lowest version with which views may be formed: above what a coordinator left that died before it had formed all.
@@ -121,6 +128,7 @@ impl Coordinator {
             away_until: Time(0),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
+            losses: Losses::default(),
             complaints: BTreeMap::new(),
             first_version: ViewVersion::default(),
             store: StoreView::default(),
@@ -166,6 +174,7 @@ impl Coordinator {
             ToCoordinator::HandedOver { group, role, term, since, asked_at, .. } => {
                 self.handle_handed_over(now, from, MemberId { group, role }, term, (since, asked_at));
             }
+            ToCoordinator::Confirmed { group, view, .. } => self.handle_confirmed(from, group, view),
             ToCoordinator::Admin { id, request } => {
                 let reply = self.administer(now, &request);
                 self.send(from, FromCoordinator::Admin { id, reply });
@@ -185,6 +194,7 @@ impl Coordinator {
         self.judge_the_doubtful(now);
         self.retry_recoveries(now);
         self.ask_for_hand_overs(now);
+        self.begin_accepted_roles(now);
         self.appoint_learners(now);
     }
 

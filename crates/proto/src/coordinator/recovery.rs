@@ -230,6 +230,8 @@ impl Coordinator {
             let role = &mut view.data[at];
             role.primary = Some(host);
             role.status = RoleStatus::Rebuilding { start: end, wait_us };
+            // It was fenced by all whose acks it needed; whoever follows this one waits for a lease, and so for its own.
+            view.former.retain(|former| former.role != member.role);
             view.learners.retain(|learner| learner.role != member.role);
         });
     }
@@ -237,7 +239,7 @@ impl Coordinator {
 
 /// What may be left of a lease when a parity has been quiet for so long; 2 % more for clocks that drift against each
 /// other.
-fn lease_left_us(lease_us: u64, quiet_us: u64) -> u64 {
+pub(super) fn lease_left_us(lease_us: u64, quiet_us: u64) -> u64 {
     let lease_us = lease_us + lease_us / 50;
     lease_us.saturating_sub(quiet_us - quiet_us / 50)
 }

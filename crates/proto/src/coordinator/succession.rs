@@ -211,6 +211,12 @@ fn check_view(head: &MapHead, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Res
     if view.data.iter().any(|role| served(role.status) != role.primary.is_some()) {
         return Err("the status of a role does not fit its primary");
     }
+    if view.data.iter().any(|role| role.origin > role.term) {
+        return Err("a role begins after its own term");
+    }
+    if view.former.iter().any(|former| usize::from(former.role.0) >= head.profile.k()) {
+        return Err("a role that does not exist was served");
+    }
     if view.learners.iter().any(|learner| usize::from(learner.role.0) >= head.profile.n()) {
         return Err("a learner has a role that does not exist");
     }

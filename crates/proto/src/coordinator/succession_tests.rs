@@ -29,6 +29,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
+        on_loss: cluster::LossPolicy::Error,
     }
 }
 

@@ -177,6 +177,7 @@ impl Host {
             FromCoordinator::HandOver { group, role, term, since, asked_at, epoch } => {
                 self.handle_hand_over(now, MemberId { group, role }, term, (since, asked_at, epoch));
             }
+            FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, (view, epoch)),
             FromCoordinator::Alive
             | FromCoordinator::Refused(_)
             | FromCoordinator::Occupied { .. }

@@ -49,6 +49,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(nodes),
             timing: Timing::default(),
+            on_loss: cluster::LossPolicy::Error,
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut cluster = Self {

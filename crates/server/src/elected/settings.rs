@@ -95,6 +95,7 @@ impl Settings {
             shards: self.workers,
             groups: self.groups,
             timing: Timing::from_lease(self.lease_us),
+            on_loss: self.on_loss,
         }
     }
 }

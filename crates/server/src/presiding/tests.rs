@@ -19,6 +19,7 @@ fn presiding(records: Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
         shards: 1,
         groups: 1,
         timing,
+        on_loss: cluster::LossPolicy::Error,
     };
     let coordinator = Coordinator::new(config);
     let presiding = Presiding::new(coordinator, timing, Clock::start(), records, watch::Sender::default());

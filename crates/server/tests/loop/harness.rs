@@ -77,6 +77,7 @@ pub fn coordinator(plan: &Plan) -> CoordinatorHandle {
         shards: plan.workers,
         groups: plan.groups,
         timing: plan.timing,
+        on_loss: cluster::LossPolicy::Error,
     };
     CoordinatorServer::start(CoordinatorServerConfig { listen: any, http: Some(any), cluster })
         .expect("a free port")

@@ -209,6 +209,7 @@ impl CoordinatorProcess {
             shards: options.shards as u16,
             groups: options.groups as u32,
             timing: options.timing,
+            on_loss: options.on_loss,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, Epoch, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
+    ClusterId, ClusterMap, DataRole, Epoch, Former, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
     Profile, RoleIndex, RoleStatus,
 };
 
@@ -35,6 +35,7 @@ wire_choice!(ToCoordinator {
     8 => GaveUp { group: group, learner: learner, since: since },
     9 => HandedOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     10 => Admin { id: id, request: request },
+    11 => Confirmed { group: group, view: view, epoch: epoch },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -46,13 +47,15 @@ wire_choice!(FromCoordinator {
     6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     7 => Admin { id: id, reply: reply },
     8 => Occupied { by: by, peer: peer, lease_us: lease_us, epoch: epoch },
+    9 => Confirm { group: group, view: view, epoch: epoch },
 });
 
 wire_struct!(Registration { info, expect });
 wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
-wire_struct!(GroupView { group, version, data, parity, learners });
-wire_struct!(DataRole { primary, term, status });
+wire_struct!(GroupView { group, version, data, parity, learners, former });
+wire_struct!(DataRole { primary, term, origin, status });
+wire_struct!(Former { role, primary, witnesses });
 wire_struct!(Learner { role, host, since, whole });
 
 impl Entry for NodeInfo {
@@ -70,6 +73,15 @@ impl Entry for DataRole {
 /// Hosts of parities.
 impl Entry for Option<HostId> {
     const MAX_COUNT: u32 = Profile::MAX_M as u32;
+}
+
+impl Entry for Former {
+    const MAX_COUNT: u32 = Profile::MAX_K as u32;
+}
+
+/// Hosts of parities, and the mirror of a role.
+impl Entry for HostId {
+    const MAX_COUNT: u32 = Profile::MAX_M as u32 + 1;
 }
 
 impl Entry for Learner {
@@ -108,6 +120,7 @@ impl Wire for RoleStatus {
                 wait_us.put(out);
             }
             Self::Lost => 4u8.put(out),
+            Self::Accepted => 5u8.put(out),
         }
     }
 
@@ -118,6 +131,7 @@ impl Wire for RoleStatus {
             2 => Self::Orphan(Wire::take(from)?),
             3 => Self::Rebuilding { start: Wire::take(from)?, wait_us: Wire::take(from)? },
             4 => Self::Lost,
+            5 => Self::Accepted,
             tag => return Err(BadBody::Tag(tag)),
         })
     }

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
-    Expectations, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, NodeId, NodeInfo,
+    Expectations, Former, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, LossPolicy, NodeId, NodeInfo,
     NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus,
-    ScrubProgress, ScrubSettings, Seq, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
@@ -125,7 +125,7 @@ newtypes!(
     UnixSeconds,
     ViewVersion
 );
-newtypes!(Addr, IndexHash, RunClass, LayoutVersion);
+newtypes!(Addr, IndexHash, RunClass, LayoutVersion, Slot);
 
 impl Sample for bool {
     fn sample(from: &mut Gen) -> Self {
@@ -215,7 +215,7 @@ structs! {
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, zone, alive }
     ClusterMap { cluster, version, profile, shards, layout, nodes, groups }
-    Layout { version, nodes, repair, scrub }
+    Layout { version, nodes, repair, scrub, on_loss }
     NodeLayout { state, zone }
     RepairSettings { paused, bytes_per_second, memory_bytes }
     ScrubSettings { generation, running, repair, bytes_per_second }
@@ -227,8 +227,10 @@ structs! {
     }
     Expectations { cluster, profile, shards, entry }
     Registration { info, expect }
-    GroupView { group, version, data, parity, learners }
-    DataRole { primary, term, status }
+    GroupView { group, version, data, parity, learners, former }
+    DataRole { primary, term, origin, status }
+    Former { role, primary, witnesses }
+    SlotRange { first, last }
     Learner { role, host, since, whole }
     LinkHello { cluster, from, to, shard }
     LinkWelcome { from }
@@ -273,7 +275,7 @@ structs! {
 
 choices! {
     Kept { 0 Head { 0 } 1 View { 0 } }
-    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} }
+    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} 5 Accepted {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
     IndexOp {
@@ -291,7 +293,7 @@ choices! {
         3 Stalled { group, role, term, view, silent } 4 Repaired { group, role, term }
         5 Fenced { group, role, term, parity, received, applied, quiet_us, epoch } 6 Settled { group, role, term, parity, epoch }
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
-        9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
+        9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request } 11 Confirmed { group, view, epoch }
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
@@ -300,18 +302,20 @@ choices! {
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
-        8 Occupied { by, peer, lease_us, epoch }
+        8 Occupied { by, peer, lease_us, epoch } 9 Confirm { group, view, epoch }
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }
+    LossPolicy { 0 Error {} 1 Empty {} }
     OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {
         0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node } 4 PauseRepair {}
         5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
         8 StartScrub { finding, bytes_per_second } 9 StopScrub {} 10 Remove { node }
+        11 AcceptLoss { slots } 12 SetLossPolicy { policy } 13 Reset {}
     }
-    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } }
+    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } 2 Accepted { 0 } }
     AdminError {
         0 NotFormed {} 1 VersionConflict { named, have } 2 UnknownNode { node }
         3 NotEnoughNodes { node, left, profile, needed } 4 WouldLoseData { reason, way_out } 5 BadLayout { reason }

@@ -44,6 +44,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(NODES),
             timing,
+            on_loss: cluster::LossPolicy::Error,
         });
         let now = Now { time: Time(1_000_000_000), unix: UnixSeconds(1_000_000) };
         let nodes = (0..NODES).map(node).collect();
