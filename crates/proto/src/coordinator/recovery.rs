@@ -92,6 +92,9 @@ impl Coordinator {
         let (retry_us, epoch) = (self.config.timing.retry_us, self.epoch);
         // An orphan's stream has its end, whoever found it.
         let settled_end = self.orphan_end(member);
+        // A parity that has not heard yet that the role began anew answers with numbers of an earlier life.
+        let first = self.view(member.group).and_then(|view| view.data_role(member.role));
+        let first = first.map_or(Seq(0), cluster::DataRole::first_seq);
         let Some(recovery) = self.recoveries.get_mut(&member) else { return };
         if let Step::Fencing(received) = &recovery.step
             && !witnesses.is_empty()
@@ -101,7 +104,7 @@ impl Coordinator {
             // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
             let end =
                 if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
-            let end = settled_end.or(end);
+            let end = settled_end.or(end).max(Some(first));
             // A lease needs the acks of all parities, so it ends when that of the quietest one does.
             let quiet_us = witnesses.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
             recovery.wait_us = match recovery.former {

@@ -55,6 +55,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Returns,
         Focus::Succession,
         Focus::Releases,
+        Focus::Losses,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     named.ok_or_else(|| {
