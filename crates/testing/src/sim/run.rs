@@ -184,7 +184,10 @@ impl World {
         let members = self.members(view);
         (0..view.k()).all(|role| {
             let data = &view.data[role];
-            if data.status == RoleStatus::Lost || self.is_starved(data) {
+            // Where nobody lives nobody can begin anew.
+            let nowhere = || self.nodes.iter().all(|node| node.state == Life::Down);
+            let has_ended = data.status == RoleStatus::Lost || data.status == RoleStatus::Accepted && nowhere();
+            if has_ended || self.is_starved(data) {
                 return true;
             }
             if data.status != RoleStatus::Full {
