@@ -14,7 +14,7 @@ use crate::log;
 use crate::output;
 use crate::process::{die_with, told_to_stop};
 use crate::serve::timing;
-use crate::settings::{DEFAULT_LEASE, check_lease};
+use crate::settings::{DEFAULT_LEASE, OnLoss, check_lease};
 use crate::units::{address, duration};
 
 const EXAMPLE: &str = "\
@@ -52,6 +52,9 @@ pub struct CoordinatorArgs {
     /// Silence after which a node counts as lost, the same as the nodes' [default: 1s]
     #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
     lease: Option<Duration>,
+    /// What becomes of data when more is lost than the profile makes up for
+    #[arg(long, env = "GESTALT_ON_LOSS", value_enum, default_value_t)]
+    on_loss: OnLoss,
     /// Ends with the process that has this id
     #[arg(long, hide = true)]
     parent_pid: Option<i32>,
@@ -92,7 +95,7 @@ fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         shards: args.workers,
         groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
         timing: timing(lease),
-        on_loss,
+        on_loss: args.on_loss.into(),
     };
     Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster })
 }
@@ -118,7 +121,7 @@ impl Coordinator {
                 shards: plan.workers,
                 groups: plan.groups,
                 timing: timing(plan.lease),
-                on_loss,
+                on_loss: plan.on_loss.into(),
             },
         };
         let server = CoordinatorServer::start(config).map_err(Exit::usage)?;

@@ -28,8 +28,8 @@ pub use loss::{Former, LossPolicy};
 pub use map::{ClusterMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{
-    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in, choose_successor,
-    next_moves, plan, role_counts, warnings,
+    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
+    choose_successor, next_moves, plan, role_counts, warnings,
 };
 pub use profile::{Profile, ProfileError};
 pub use view::{DataRole, GroupView, Learner, RoleStatus};

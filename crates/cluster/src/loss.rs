@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, DataRole, HostId, MemberId, RoleIndex, RoleStatus, SLOT_COUNT, Seq, Slot, SlotRange};
+use crate::{
+    ClusterMap, DataRole, HostId, MemberId, RoleIndex, RoleStatus, SLOT_COUNT, Seq, Slot, SlotRange,
+};
 
 /// What becomes of a data role whose data is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

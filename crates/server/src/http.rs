@@ -149,9 +149,16 @@ async fn node_metrics(State(shared): State<Arc<Shared>>) -> Response {
 async fn node_ready(State(shared): State<Arc<Shared>>) -> Response {
     let status = NodeStatus::of(&shared, &shared.snapshots().await);
     if status.ready {
-        return "ready\n".into_response();
+        return format!("ready\n{}", lost(&status)).into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, status.not_ready.join("\n") + "\n").into_response()
+}
+
+/// What a node that is ready cannot answer, and no other one either; nothing if there is no such thing.
+fn lost(status: &NodeStatus) -> String {
+    let lost = status.cluster.as_ref().map_or(&[][..], |cluster| &cluster.lost_slots);
+    let line = |range: &cluster::SlotRange| format!("slots {}-{} are lost\n", range.first.0, range.last.0);
+    lost.iter().map(line).collect()
 }
 
 async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {

@@ -357,25 +357,12 @@ impl ClusterStatus {
             profile: map.profile.to_string(),
             protection_asked: asked,
             protection_achieved: achieved,
-            lost_slots: lost_slots(map),
+            lost_slots: map.lost_slots(),
             dead_nodes: dead.collect(),
             layout: map.layout.clone(),
             groups: map.groups.iter().map(group_status).collect(),
         }
     }
-}
-
-/// Hash slots of lost roles, ascending.
-pub(crate) fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
-    let of_group = |view: &GroupView| {
-        let group = view.group;
-        let is_lost = |(_, role): &(RoleIndex, &DataRole)| role.status == RoleStatus::Lost;
-        let range = |(role, _)| map.slots_of(MemberId { group, role });
-        view.data_roles().filter(is_lost).map(range).collect::<Vec<_>>()
-    };
-    let mut ranges: Vec<SlotRange> = map.groups.iter().flat_map(of_group).collect();
-    ranges.sort_by_key(|range| range.first);
-    ranges
 }
 
 fn group_status(view: &GroupView) -> GroupStatus {
@@ -400,6 +387,7 @@ fn data_line(role: RoleIndex, known: &DataRole) -> RoleLine {
         RoleStatus::Orphan(_) => "orphan",
         RoleStatus::Rebuilding { .. } => "rebuilding",
         RoleStatus::Lost => "lost",
+        RoleStatus::Accepted => "accepted",
     };
     RoleLine {
         role,

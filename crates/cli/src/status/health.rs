@@ -1,6 +1,6 @@
 //! How well a cluster is, computed from its map alone.
 
-use cluster::{ClusterMap, GroupView, HostId, MemberId, RoleIndex, RoleStatus, SlotRange};
+use cluster::{ClusterMap, GroupView, HostId, RoleIndex, RoleStatus, SlotRange};
 use serde::Serialize;
 
 /// The worst that is true of any group.
@@ -35,7 +35,7 @@ impl Assessment {
     pub fn of(map: &ClusterMap) -> Self {
         let asked = map.profile.m();
         let achieved = map.groups.iter().map(GroupView::losses_survived).min().unwrap_or(0).min(asked);
-        let lost_slots = lost_slots(map);
+        let lost_slots = map.lost_slots();
         let all_full = map.groups.iter().all(|group| group.roles_in_play() == 0);
         let health = if !lost_slots.is_empty() {
             Health::Lost
@@ -48,18 +48,6 @@ impl Assessment {
         };
         Self { health, protection_asked: asked, protection_achieved: achieved, lost_slots }
     }
-}
-
-fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
-    let lost_roles = |group: &GroupView| {
-        let id = group.group;
-        let lost = group.data_roles().filter(|(_, role)| role.status == RoleStatus::Lost);
-        lost.map(|(role, _)| MemberId { group: id, role }).collect::<Vec<_>>()
-    };
-    let mut ranges: Vec<SlotRange> =
-        map.groups.iter().flat_map(lost_roles).map(|member| map.slots_of(member)).collect();
-    ranges.sort_by_key(|range| range.first);
-    ranges
 }
 
 /// One role of a group, in words.
@@ -87,6 +75,7 @@ pub fn roles_of(group: &GroupView) -> Vec<RoleReport> {
             RoleStatus::Orphan(_) => "orphan",
             RoleStatus::Rebuilding { .. } => "rebuilding",
             RoleStatus::Lost => "lost",
+            RoleStatus::Accepted => "accepted",
         },
     });
     let k = group.k();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use client::Router;
-use cluster::{ClusterMap, GroupId, MemberId, NodeId, Profile, RepairSettings, RoleStatus};
+use cluster::{ClusterMap, GroupId, MemberId, NodeId, Profile, RepairSettings};
 use serde::Serialize;
 
 use self::elected::Elected;
@@ -147,7 +147,7 @@ fn at_risk(map: &ClusterMap, nodes: &[NodeReport]) -> (u64, usize) {
         .collect();
     let (mut bytes, mut unknown) = (0, 0);
     for view in map.groups.iter().filter(|view| view.losses_survived() == 0) {
-        let living = view.data_roles().filter(|(_, known)| known.status != RoleStatus::Lost);
+        let living = view.data_roles().filter(|(_, known)| !known.status.is_lost());
         for (role, _) in living {
             match held.get(&MemberId { group: view.group, role }) {
                 Some(held) => bytes += held,
@@ -169,7 +169,7 @@ fn verdict(found: &Assessment) -> Result<(), Exit> {
             "at risk: the next node loss may cost data: wait for the repair to end, and replace the lost nodes".into(),
         )),
         Health::Lost => Err(Exit::AtRisk(format!(
-            "data is lost in {} slot ranges: requests for them get SERVER_ERROR until the cluster is started anew",
+            "data is lost in {} slot ranges: requests for them get SERVER_ERROR until `gestalt lost accept` gives them up",
             found.lost_slots.len()
         ))),
     }

@@ -91,9 +91,8 @@ impl Coordinator {
     fn accept(&mut self, members: &[MemberId]) {
         for MemberId { group, role } in members {
             let at = usize::from(role.0);
-            let is_new = |view: &GroupView| {
-                view.data.get(at).is_some_and(|data| data.status == RoleStatus::Lost)
-            };
+            let is_new =
+                |view: &GroupView| view.data.get(at).is_some_and(|data| data.status == RoleStatus::Lost);
             if self.view(*group).is_some_and(is_new) {
                 tracing::warn!(member = %MemberId { group: *group, role: *role }, "its loss is accepted");
                 self.change_view(*group, |view| view.data[at].status = RoleStatus::Accepted);
@@ -108,7 +107,8 @@ impl Coordinator {
             self.mark_fenced(node);
         }
         self.publish_nodes();
-        let groups: Vec<GroupId> = self.map.iter().flat_map(|map| &map.groups).map(|view| view.group).collect();
+        let groups: Vec<GroupId> =
+            self.map.iter().flat_map(|map| &map.groups).map(|view| view.group).collect();
         for group in groups {
             self.change_view(group, decide::give_all_up);
             self.learners.forget_former_hosts(group);
@@ -135,8 +135,7 @@ impl Coordinator {
             self.accept(&lost);
         }
         let Some(map) = &self.map else { return };
-        let accepted: Vec<MemberId> =
-            map.members_that(|data| data.status == RoleStatus::Accepted).collect();
+        let accepted: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Accepted).collect();
         let groups: BTreeSet<GroupId> = accepted.iter().map(|member| member.group).collect();
         self.losses.endings.retain(|group, _| groups.contains(group));
         for group in groups {

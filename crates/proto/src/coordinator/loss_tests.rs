@@ -2,8 +2,8 @@
 
 use cluster::{
     AdminAnswer, AdminCommand, AdminRequest, ClusterId, Entry, Expectations, GroupId, GroupView, HostId,
-    Incarnation, LossPolicy, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, RoleStatus, Slot, SlotRange, Time,
-    UnixSeconds, ViewVersion,
+    Incarnation, LossPolicy, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, RoleStatus, Slot, SlotRange,
+    Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -49,8 +49,7 @@ impl Story {
         let mut story = Self { coordinator, lives, now: 0, records, asked: Vec::new() };
         (0..7).for_each(|node| story.register(node, 1));
         story.take();
-        let primaries: Vec<u16> =
-            story.view().data.iter().map(|role| role.primary.unwrap().node.0).collect();
+        let primaries: Vec<u16> = story.view().data.iter().map(|role| role.primary.unwrap().node.0).collect();
         let parities: Vec<u16> = story.view().in_sync().map(|(_, host)| host.node.0).collect();
         assert_eq!((primaries, parities), (vec![0, 1, 2], vec![3, 4]));
         story
@@ -138,11 +137,10 @@ fn beyond(on_loss: LossPolicy) -> Story {
 fn what_is_left_beside_lost_data_gets_new_parities_and_the_old_ones_are_none_any_more() {
     let mut story = beyond(LossPolicy::Error);
     let view = story.view();
-    assert_eq!(view.data.iter().map(|role| role.status).collect::<Vec<_>>(), [
-        RoleStatus::Lost,
-        RoleStatus::Lost,
-        RoleStatus::Full
-    ]);
+    assert_eq!(
+        view.data.iter().map(|role| role.status).collect::<Vec<_>>(),
+        [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]
+    );
     assert_eq!(view.in_sync().count(), 0, "the last one's sum has what is lost");
     story.pass(LEASE_US);
     let learners: Vec<HostId> = story.view().learners.iter().map(|learner| learner.host).collect();
@@ -154,7 +152,11 @@ fn what_is_left_beside_lost_data_gets_new_parities_and_the_old_ones_are_none_any
         let caught_up = ToCoordinator::CaughtUp { group, role, term, learner: learner.role, lesson };
         story.coordinator.handle(at(story.now), primary, caught_up);
     }
-    assert_eq!((story.view().in_sync().count(), story.view().margin()), (2, 2), "its only teacher has taught");
+    assert_eq!(
+        (story.view().in_sync().count(), story.view().margin()),
+        (2, 2),
+        "its only teacher has taught"
+    );
 }
 
 #[test]

@@ -28,8 +28,8 @@ mod succession_tests;
 use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{
-    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
-    Time, ViewVersion,
+    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo,
+    NodeLoad, Profile, Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;

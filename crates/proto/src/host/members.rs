@@ -149,6 +149,10 @@ impl Host {
             _ => None,
         };
         if let Some(primary) = primary.flatten() {
+            if role.starts_from_nothing() && role.first_seq() > Seq(0) {
+                tracing::warn!(member = %id, term = %role.term, "begins anew, empty: what it was is lost");
+                self.stats.accepted_losses += 1;
+            }
             self.members.primaries.insert(id, primary);
         }
     }

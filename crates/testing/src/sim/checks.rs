@@ -255,8 +255,7 @@ impl Look<'_> {
     }
 
     fn touched(&self) -> Vec<u32> {
-        let mut pages: Vec<u32> =
-            self.living_roles().flat_map(|role| self.shadow(role).touched()).collect();
+        let mut pages: Vec<u32> = self.living_roles().flat_map(|role| self.shadow(role).touched()).collect();
         pages.sort_unstable();
         pages.dedup();
         pages

@@ -39,11 +39,7 @@ impl World {
             let machine = self.host_by_id(host, view.group)?;
             let info = machine.primaries().find(|p| p.member.group == view.group && p.member.role == role)?;
             let store = info.store?;
-            (info.term == data.term && !data.status.is_lost()).then_some(Primary {
-                host,
-                info,
-                store,
-            })
+            (info.term == data.term && !data.status.is_lost()).then_some(Primary { host, info, store })
         });
         let data = data.collect();
         let parities = view.in_sync().filter_map(|(role, host)| {

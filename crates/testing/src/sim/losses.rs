@@ -54,6 +54,11 @@ impl Story {
         self.look();
     }
 
+    /// Waits until `count` parities are in sync.
+    pub fn until_protected(&mut self, count: usize) {
+        self.run_until("the parities are in sync", |story| story.in_sync().len() == count);
+    }
+
     /// An operator gives everything up.
     pub fn reset_cluster(&mut self) {
         self.world.command(AdminCommand::Reset);

@@ -158,11 +158,12 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.released_extents,
             self.lost_roles,
+            self.begun_anew,
             self.successions,
             self.resignations
         )?;

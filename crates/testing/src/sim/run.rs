@@ -186,7 +186,8 @@ impl World {
             let data = &view.data[role];
             // Where nobody lives nobody can begin anew.
             let nowhere = || self.nodes.iter().all(|node| node.state == Life::Down);
-            let has_ended = data.status == RoleStatus::Lost || data.status == RoleStatus::Accepted && nowhere();
+            let has_ended =
+                data.status == RoleStatus::Lost || data.status == RoleStatus::Accepted && nowhere();
             if has_ended || self.is_starved(data) {
                 return true;
             }

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, Epoch, Former, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
-    Profile, RoleIndex, RoleStatus,
+    ClusterId, ClusterMap, DataRole, Epoch, Former, GroupView, HostId, Incarnation, Learner, NodeId,
+    NodeInfo, Profile, RoleIndex, RoleStatus,
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_newtypes, wire_struct};

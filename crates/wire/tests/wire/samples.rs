@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
-    Expectations, Former, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, LossPolicy, NodeId, NodeInfo,
-    NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus,
-    ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    Expectations, Former, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner,
+    LossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile,
+    RepairSettings, RoleIndex, RoleStatus, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport,
+    Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;

@@ -46,7 +46,8 @@ impl Look<'_> {
         };
         let in_play = self.living_roles().filter(unserved).count();
         let mut margin = self.members.parities.len().checked_sub(in_play)?;
-        let gone: Vec<usize> = self.living_roles().filter(|role| self.members.data[*role].is_none()).collect();
+        let gone: Vec<usize> =
+            self.living_roles().filter(|role| self.members.data[*role].is_none()).collect();
         let mut data = gone;
         let mut survivors: Vec<usize> = (0..self.members.parities.len()).collect();
         let full: Vec<usize> = self.living_roles().filter(|role| !unserved(role)).collect();

@@ -173,7 +173,9 @@ impl World {
                 }
                 let start = match data.status {
                     RoleStatus::Orphan(start) | RoleStatus::Rebuilding { start, .. } => start,
-                    RoleStatus::Full | RoleStatus::Fenced | RoleStatus::Lost | RoleStatus::Accepted => continue,
+                    RoleStatus::Full | RoleStatus::Fenced | RoleStatus::Lost | RoleStatus::Accepted => {
+                        continue;
+                    }
                 };
                 if stream.term().0 < data.term {
                     self.stats.takeovers += 1;
