@@ -179,7 +179,8 @@ impl Session<'_> {
             }
             FromCoordinator::Fence { .. }
             | FromCoordinator::Settle { .. }
-            | FromCoordinator::HandOver { .. } => (),
+            | FromCoordinator::HandOver { .. }
+            | FromCoordinator::Confirm { .. } => (),
         }
         self.hand_over(&message)
     }

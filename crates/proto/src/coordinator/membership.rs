@@ -357,9 +357,15 @@ impl Coordinator {
             .is_some_and(|node| node.info.host == host && node.liveness == Liveness::Dead)
     }
 
-    /// Whether `host` is gone, by what is known: it has ended, an operator says so, or another process has its name.
+    /// Whether `host` is gone, by what is known: it has ended, an operator says so or has removed its node, or another process
+    /// has its name. Silence says nothing.
     pub(super) fn has_ended(&self, host: HostId) -> bool {
-        self.node_of(host).is_none_or(|node| matches!(node.liveness, Liveness::Dead | Liveness::Fenced))
+        let is_gone = |node: &NodeState| {
+            node.info.host != host || matches!(node.liveness, Liveness::Dead | Liveness::Fenced)
+        };
+        let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
+        let unknown = || !self.map.as_ref().is_some_and(is_named);
+        self.nodes.get(&host.node).map_or_else(unknown, is_gone)
     }
 
     /// Nodes whose leases do not run.

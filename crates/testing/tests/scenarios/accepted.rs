@@ -14,6 +14,7 @@ fn with_a_lost_role(options: Options) -> Story {
     for node in [story.parity(0), story.parity(1), story.primary(0)] {
         story.kill_watched(node);
     }
+    story.run_until("the loss is noticed", |story| story.status(0).is_lost());
     story
 }
 
