@@ -1,6 +1,6 @@
 //! A real etcd of several members on this machine, of which one can be cut off from the others while clients reach all.
 //!
-//! Members find each other through ways of ours ([`Ways`]), which tell by the process at the other end who calls whom.
+//! Members find each other through ways of ours (`Ways`), which tell by the process at the other end who calls whom.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
 use std::fs;

@@ -262,3 +262,16 @@ fn two_restarts_in_a_row_lose_nothing() {
     assert_eq!(story.view().parity_host(RoleIndex(4)), None);
     assert_eq!(story.coordinator.epoch().0, 3);
 }
+
+#[test]
+fn when_most_come_back_the_first_one_does_not_cost_the_others_their_data() {
+    let mut story = Story::formed();
+    story.reached.truncate(2);
+    story.run(8 * LEASE_US);
+    story.reach(host(2));
+    story.run(LEASE_US);
+    (3..5).for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    let lost = story.view().data.iter().filter(|role| role.status == cluster::RoleStatus::Lost).count();
+    assert_eq!(lost, 0);
+}

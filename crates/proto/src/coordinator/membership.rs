@@ -355,13 +355,18 @@ impl Coordinator {
     /// are silent.
     fn lose_the_long_gone(&mut self, now: Now) {
         if self.hears_too_few() {
+            self.heard_too_few = now.time;
             return;
         }
         let grace = self.config.timing.node_lease_us * GRACE_LEASES;
+        // The first of many that come back together is heard before the others are.
+        let enough = self.heard_too_few;
         let gone: Vec<HostId> = self
             .nodes
             .values()
-            .filter(|node| node.liveness == Liveness::Suspected && now.time.since(node.last_heard) >= grace)
+            .filter(|node| {
+                node.liveness == Liveness::Suspected && now.time.since(node.last_heard.max(enough)) >= grace
+            })
             .map(|node| node.info.host)
             .collect();
         for host in gone {

@@ -127,6 +127,8 @@ pub struct Coordinator {
     /// When the coordinator last did anything, and the end of its last absence.
     last_active: Option<Time>,
     away_until: Time,
+    /// When most processes were silent last.
+    heard_too_few: Time,
     learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
@@ -160,6 +162,7 @@ impl Coordinator {
             last_tick: None,
             last_active: None,
             away_until: Time(0),
+            heard_too_few: Time(0),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
             losses: Losses::default(),

@@ -8,6 +8,8 @@
 mod keeper;
 mod place;
 
+use std::net::SocketAddr;
+
 use cluster::{ClusterId, ClusterMap, Epoch, Expectations, HostId, NodeInfo, Time};
 use wire::message::{FromCoordinator, Holding, Refused, Registration, ToCoordinator};
 use wire::record::Record;
@@ -102,8 +104,8 @@ impl Entrance {
             FromCoordinator::Alive => Verdict::Alive(self.place.admitted()),
             FromCoordinator::Waiting => Verdict::Waits,
             FromCoordinator::Refused(refused) => self.refused(refused),
-            FromCoordinator::Occupied { by, lease_us, cluster, epoch, .. } => {
-                self.occupied(now, by, (lease_us, cluster, epoch))
+            FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch } => {
+                self.occupied(now, (by, peer), (lease_us, cluster, epoch))
             }
             FromCoordinator::Map(map) => self.map(map),
             FromCoordinator::Keep { epoch, position, whole, records } => {
@@ -145,10 +147,10 @@ impl Entrance {
     fn occupied(
         &mut self,
         now: Time,
-        by: HostId,
+        (by, peer): (HostId, SocketAddr),
         (lease_us, cluster, epoch): (u64, Option<ClusterId>, Epoch),
     ) -> Verdict {
-        let taken = format!("{} is already here as another process ({by})", by.node);
+        let taken = format!("{} is already here as another process ({by}, at {peer})", by.node);
         if self.serves.is_some() {
             return match self.is_own(cluster, epoch) {
                 true => Verdict::End(End::Refused(format!("{taken}, which has taken its place"))),
