@@ -1,6 +1,6 @@
 //! Crowds that take every place of a listener and ask for nothing: who asks is served nevertheless, and soon.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,9 +101,10 @@ fn soon<T>(manner: Manner, ask: impl FnOnce() -> T) -> T {
 
 /// Whether a newcomer that asks at once is answered. While the crowd still arrives it may have to give way before it was heard.
 fn is_served(addr: SocketAddr) -> bool {
-    let mut client = Client::connect(addr);
-    client.send("mn\r\n");
-    client.line() == "MN"
+    let mut stream = TcpStream::connect(addr).expect("the node listens");
+    let mut answer = [0; 4];
+    let asked = stream.write_all(b"mn\r\n");
+    asked.and_then(|()| stream.read_exact(&mut answer)).is_ok() && &answer == b"MN\r\n"
 }
 
 fn single(max_connections: usize) -> Cluster {
