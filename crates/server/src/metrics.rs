@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use cluster::ClusterMap;
-use cluster::health::{Assessment, Fullness, lost_slots, slot_count};
+use cluster::health::{Assessment, Fullness, slot_count};
 use store::Category;
 
 use crate::clock::Clock;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use cluster::health::{Assessment, Fullness, lost_slots};
+use cluster::health::{Assessment, Fullness};
 use cluster::{
     ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, NodeLoad, RoleIndex,
     RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,

@@ -671,6 +671,7 @@ impl Options {
             aimed_percent: 50,
             spare_parities_percent: 0,
             beyond: 1 + rng.index(3),
+            forgets: false,
         };
         for (kind, weight) in [
             (FaultKind::Crash, 6),
