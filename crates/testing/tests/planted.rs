@@ -142,4 +142,6 @@ planted! {
     a_parity_that_keeps_lost_data_in_its_sum_is_found: ParityOutlivesLoss;
     a_parity_that_comes_back_with_lost_data_in_its_sum_is_found: DormantOutlivesLoss;
     a_role_that_begins_anew_beside_its_former_primary_is_found: AcceptedBeforeOver;
+    a_change_that_is_told_before_the_nodes_keep_it_is_found: ToldBeforeKept;
+    a_coordinator_that_goes_on_from_the_first_it_hears_is_found: ResumedWithoutQuorum;
 }

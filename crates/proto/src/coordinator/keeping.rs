@@ -1,9 +1,9 @@
 //! Where a coordinator without a store keeps its records: with the nodes.
 //!
 //! A record is sent to every process; it is *in force* once all that are present have said that they keep it, and among them
-//! most of those that the last head in force shows as alive. Whatever follows from a record waits until then. So a
-//! coordinator that starts with nothing ([`super::gathering`]) and hears most of the processes that it learns of has heard
-//! somebody who keeps each record that was in force: two majorities of the same set meet.
+//! half of those that the last head in force shows as alive. Whatever follows from a record waits until then. So a
+//! coordinator that starts with nothing ([`super::gathering`]) and hears more than half of the processes that it learns of has
+//! heard somebody who keeps each record that was in force.
 //!
 //! Two exceptions. A process that a view removes does not have to keep that view: it may be the one that is slow. And where
 //! most processes are lost but not more than the code can make up for (only clusters of at most 2m processes can
@@ -57,7 +57,7 @@ enum Held {
 pub(super) struct Processes {
     /// Those that this coordinator hears.
     pub present: Vec<HostId>,
-    /// Those of which it is known that they have ended or are not to come back.
+    /// Electors of which it is known that they have ended or are not to come back, and those whose name another process has.
     pub gone: Vec<HostId>,
     /// How many losses the code makes up for.
     pub m: usize,
@@ -102,6 +102,11 @@ impl Keeping {
     /// Whether every record is in force.
     pub(super) fn is_settled(&self) -> bool {
         self.held.is_empty()
+    }
+
+    /// The processes that the newest head in force shows as alive.
+    pub(super) fn electors(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.electors.iter().copied()
     }
 
     /// How many records there are, and how many are in force.
@@ -170,7 +175,7 @@ impl Keeping {
         by_all && self.is_quorum(keeps, processes)
     }
 
-    /// Whether `keeps` holds for most of those that may have kept the records before, or for all but `m` of them.
+    /// Whether `keeps` holds for half of those that may have kept the records before, or for all but `m` of them.
     fn is_quorum(&self, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
         let may_live = |host: &&HostId| !processes.gone.contains(host);
         let (mut all, mut kept) = (0, 0);
@@ -178,7 +183,7 @@ impl Keeping {
             all += 1;
             kept += usize::from(keeps(host));
         }
-        2 * kept > all || all - kept <= processes.m
+        2 * kept >= all || all - kept <= processes.m
     }
 }
 
@@ -241,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn most_of_the_electors_have_to_keep_a_record_however_few_are_present() {
+    fn half_of_the_electors_have_to_keep_a_record_however_few_are_present() {
         let mut keeping = keeping(7);
         keep(&mut keeping, 0..3);
         assert_eq!(keeping.release(&processes(0..3)), [], "three of seven, and four are more than m");

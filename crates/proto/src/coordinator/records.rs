@@ -60,7 +60,8 @@ impl Coordinator {
     }
 
     fn processes(&self) -> Processes {
-        let gone = self.nodes.values().filter(|node| node.is_gone()).map(|node| node.info().host).collect();
+        let is_gone = |host: &HostId| self.node_of(*host).is_none_or(NodeState::is_gone);
+        let gone = self.keeping.electors().filter(is_gone).collect();
         Processes { present: self.present(), gone, m: self.config.profile.m() }
     }
 

@@ -300,10 +300,12 @@ pub struct Options {
     pub drift_ppm: i64,
     /// Faults.
     pub faults: Faults,
-    /// Coordinators that follow each other.
+    /// Coordinators that follow each other over a store.
     pub succession: Option<Succession>,
     /// What becomes of lost data roles; where nothing does, an operator accepts the loss now and then, and at the end.
     pub on_loss: LossPolicy,
+    /// Whether nodes keep the coordinator's records; else they are written at once, or as `succession` says.
+    pub nodes_keep: bool,
     /// Events between two expensive checks, on average; 0 = none.
     pub check_every: u64,
     /// Time between two scrubs; 0 = none.
@@ -365,6 +367,7 @@ impl Options {
             faults: Faults::none(),
             succession: None,
             on_loss: LossPolicy::Error,
+            nodes_keep: false,
             check_every: 16,
             scrub_every_us: 0,
         }
@@ -493,6 +496,7 @@ impl Options {
             faults: draw_faults(rng, lease_us, m),
             succession: None,
             on_loss: LossPolicy::Error,
+            nodes_keep: true,
             check_every: rng.pick(&[100, 300, 1_000]),
             scrub_every_us: 0,
         };
@@ -706,6 +710,7 @@ impl Options {
             Network { slow_percent: rng.pick(&[0, 40]), jitter_us: 20, ..draw_network(rng, lease_us) };
         self.network.line_us = rng.pick(&[100, 5_000, lease_us / 10]);
         self.timing = draw_timing(rng, lease_us, &self.network);
+        self.nodes_keep = false;
         self.succession = Some(Succession {
             write_us: rng.pick(&[200, 2_000, lease_us / 10]),
             gap_us: rng.pick(&[100, lease_us / 10, lease_us * 2]),
@@ -747,6 +752,7 @@ impl Options {
     fn with_forgetting(mut self, rng: &mut Rng) -> Self {
         self.focus = Focus::Forgetting;
         self.succession = None;
+        self.nodes_keep = true;
         (self.k, self.m) = rng.pick(&[(1, 2), (2, 1), (2, 2), (3, 2), (3, 2)]);
         self.nodes = self.nodes.max(self.n() + 1);
         self.faults.forgets = true;

@@ -218,7 +218,7 @@ impl CoordinatorProcess {
     }
 
     fn config(options: &Options) -> CoordinatorConfig {
-        let records = if options.succession.is_some() { RecordKeeping::Stored } else { RecordKeeping::Kept };
+        let records = if options.nodes_keep { RecordKeeping::Kept } else { RecordKeeping::Stored };
         CoordinatorConfig {
             cluster: CLUSTER,
             profile: options.profile(),

@@ -14,7 +14,7 @@ fn a_primary_that_made_way_in_vain_reads_nothing_old() {
 /// The story. The role is fenced half a lease after the primary began to keep still; until shortly before, the parities have renewed
 /// its old lease, which outlasts the time for which it keeps still.
 pub fn tell() {
-    let mut story = Story::new(3, 2, 6);
+    let mut story = Story::with_successors(3, 2, 6);
     story.fill(4);
     let (primary, mirror) = (story.primary(0), 5);
     let key = story.key(0, 1);

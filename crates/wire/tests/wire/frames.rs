@@ -427,7 +427,7 @@ mod ranges {
     #[test]
     fn records_of_a_frame_follow_each_other() {
         let frame = |seqs: &[u64]| {
-            let mut fields = vec![0; 4 + 8 + 8];
+            let mut fields = vec![0; 4 + 8 + 4 + 8];
             fields.extend_from_slice(&(seqs.len() as u32).to_le_bytes());
             for seq in seqs {
                 fields.extend_from_slice(&seq.to_le_bytes());
