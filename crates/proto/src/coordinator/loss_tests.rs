@@ -38,6 +38,7 @@ fn config(on_loss: LossPolicy) -> CoordinatorConfig {
         shards: 1,
         groups: 1,
         timing: Timing::from_lease(LEASE_US),
+        records: super::RecordKeeping::Stored,
         on_loss,
     }
 }
@@ -61,7 +62,7 @@ impl Story {
         let zone = String::new();
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect };
+        let registration = Registration { info, expect, holds: None };
         self.coordinator.handle(at(self.now), host, ToCoordinator::Register(registration));
         self.lives[usize::from(node)] = Some(life);
     }

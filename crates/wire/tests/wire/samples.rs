@@ -212,7 +212,7 @@ fn view(from: &mut Gen, group: GroupId, profile: Profile) -> GroupView {
         (learner.role, learner.since) = (RoleIndex(role), learner.since.min(version));
     }
     learners.truncate(profile.n());
-    let former = |role| Former { role: RoleIndex(role), primary: from.of(), witnesses: vec![from.of()] };
+    let mut former = |role| Former { role: RoleIndex(role), primary: from.of(), witnesses: vec![from.of()] };
     let former = if profile.k() > 1 { vec![former(0)] } else { Vec::new() };
     GroupView { group, version, data, parity, learners, former }
 }
