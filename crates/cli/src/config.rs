@@ -47,6 +47,8 @@ pub struct NodeFile {
     pub nodes: Option<u16>,
     /// Coding groups in all.
     pub groups: Option<u32>,
+    /// What becomes of lost data.
+    pub on_loss: Option<String>,
     /// Where nodes connect while this one has the coordinator.
     pub listen: Option<SocketAddr>,
     /// File with the authority that has signed etcd's certificate.
@@ -61,7 +63,7 @@ pub struct NodeFile {
     pub etcd_password_file: Option<String>,
 }
 
-const KNOWN: [&str; 21] = [
+const KNOWN: [&str; 22] = [
     "cluster",
     "coordinator",
     "etcd-ca",
@@ -78,6 +80,7 @@ const KNOWN: [&str; 21] = [
     "memory",
     "node",
     "nodes",
+    "on-loss",
     "peer",
     "profile",
     "scheduling",
@@ -119,6 +122,7 @@ impl NodeFile {
             lease: string(&table, "lease", |text| units::duration(&text))?,
             nodes: number(&table, "nodes")?,
             groups: number(&table, "groups")?.map(u32::from),
+            on_loss: string(&table, "on-loss", Ok)?,
             listen: string(&table, "listen", |text| units::address(&text))?,
             etcd_ca: string(&table, "etcd-ca", Ok)?,
             etcd_cert: string(&table, "etcd-cert", Ok)?,

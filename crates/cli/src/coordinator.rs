@@ -14,7 +14,7 @@ use crate::log;
 use crate::output;
 use crate::process::{die_with, told_to_stop};
 use crate::serve::timing;
-use crate::settings::{DEFAULT_LEASE, check_lease};
+use crate::settings::{DEFAULT_LEASE, OnLoss, check_lease};
 use crate::units::{address, duration};
 
 const EXAMPLE: &str = "\
@@ -60,6 +60,9 @@ pub struct CoordinatorArgs {
     /// lost, acknowledged writes included: only if they are gone for good
     #[arg(long, env = "GESTALT_WITHOUT_QUORUM", conflicts_with = "new_cluster")]
     without_quorum: bool,
+    /// What becomes of data when more is lost than the profile makes up for
+    #[arg(long, env = "GESTALT_ON_LOSS", value_enum, default_value_t)]
+    on_loss: OnLoss,
     /// Ends with the process that has this id
     #[arg(long, hide = true)]
     parent_pid: Option<i32>,
@@ -111,6 +114,7 @@ fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
         timing: timing(lease),
         records: RecordKeeping::Kept,
+        on_loss: args.on_loss.into(),
     };
     Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster, start: args.start() })
 }
@@ -137,6 +141,7 @@ impl Coordinator {
                 groups: plan.groups,
                 timing: timing(plan.lease),
                 records: RecordKeeping::Kept,
+                on_loss: plan.on_loss.into(),
             },
             start: CoordinatorStart::NewCluster,
         };

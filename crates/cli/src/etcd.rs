@@ -4,13 +4,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use etcd::{Config, Endpoints, Login, Tls};
 use server::{Coordination, ElectedConfig, Founding};
 
 use crate::config::NodeFile;
 use crate::coordinator::fresh_id;
 use crate::exit::Exit;
+use crate::settings::OnLoss;
 use crate::units::address;
 
 /// Flags that only count with `--coordinator etcd://…`.
@@ -23,6 +24,10 @@ pub struct EtcdArgs {
     /// Coding groups in all, if this is the first node [default: nodes times workers]
     #[arg(long, env = "GESTALT_GROUPS", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     groups: Option<u32>,
+    /// What becomes of data when more is lost than the profile makes up for, if this is the first node; `gestalt lost policy`
+    /// changes it later [default: error]
+    #[arg(long, env = "GESTALT_ON_LOSS", value_enum)]
+    on_loss: Option<OnLoss>,
     /// Where nodes connect while this one has the coordinator [default: the address of --peer, any free port]
     #[arg(long, env = "GESTALT_LISTEN", value_parser = address)]
     listen: Option<SocketAddr>,
@@ -54,6 +59,7 @@ impl EtcdArgs {
         Self {
             nodes: self.nodes.or(file.nodes),
             groups: self.groups.or(file.groups),
+            on_loss: self.on_loss,
             listen: self.listen.or(file.listen),
             etcd_ca: path(&self.etcd_ca, &file.etcd_ca),
             etcd_cert: path(&self.etcd_cert, &file.etcd_cert),
@@ -76,13 +82,22 @@ impl EtcdArgs {
     ) -> Result<Coordination, Exit> {
         let flags = self.or(file);
         let etcd = Config { tls: flags.tls()?, login: flags.login()?, ..Config::plain(endpoints) };
-        let founding = Founding { cluster: fresh_id(), nodes: flags.nodes, groups: flags.groups };
+        let on_loss = flags.on_loss(file)?.map(Into::into);
+        let founding = Founding { cluster: fresh_id(), nodes: flags.nodes, groups: flags.groups, on_loss };
         Ok(Coordination::Elected(Box::new(ElectedConfig {
             etcd,
             name: name.unwrap_or(DEFAULT_NAME).to_owned(),
             listen: flags.listen.unwrap_or(SocketAddr::new(peer.ip(), 0)),
             founding,
         })))
+    }
+
+    fn on_loss(&self, file: &NodeFile) -> Result<Option<OnLoss>, Exit> {
+        let read = |text: &String| {
+            OnLoss::from_str(text, true)
+                .map_err(|_| Exit::Usage(format!("key 'on-loss': '{text}' is neither error nor empty")))
+        };
+        self.on_loss.map(Ok).or(file.on_loss.as_ref().map(read)).transpose()
     }
 
     fn tls(&self) -> Result<Option<Tls>, Exit> {
@@ -125,6 +140,7 @@ impl EtcdArgs {
         let given = [
             ("--nodes", flags.nodes.is_some()),
             ("--groups", flags.groups.is_some()),
+            ("--on-loss", flags.on_loss.is_some() || file.on_loss.is_some()),
             ("--listen", flags.listen.is_some()),
             ("--etcd-ca", flags.etcd_ca.is_some()),
             ("--etcd-cert", flags.etcd_cert.is_some()),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use cluster::LossPolicy;
 
 use crate::units::Size;
 
@@ -42,6 +43,25 @@ impl Scheduling {
         match self {
             Self::Batch => "batch",
             Self::Normal => "normal",
+        }
+    }
+}
+
+/// What becomes of data that is lost for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OnLoss {
+    /// Its keys answer with an error until an operator accepts the loss: `gestalt lost accept`.
+    #[default]
+    Error,
+    /// It begins anew, empty, by itself: for caches.
+    Empty,
+}
+
+impl From<OnLoss> for LossPolicy {
+    fn from(policy: OnLoss) -> Self {
+        match policy {
+            OnLoss::Error => Self::Error,
+            OnLoss::Empty => Self::Empty,
         }
     }
 }

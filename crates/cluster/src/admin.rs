@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, NodeId, NodeState, OnFinding, Profile,
+    ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, LossPolicy, NodeId, NodeState,
+    OnFinding, Profile, SlotRange,
 };
 
 /// One thing that an operator asks.
@@ -74,6 +75,19 @@ pub enum AdminCommand {
         /// Which.
         node: NodeId,
     },
+    /// What is lost in these slots is given up: every lost data role that has one of them begins anew, empty, with all of its
+    /// slots.
+    AcceptLoss {
+        /// Which.
+        slots: Vec<SlotRange>,
+    },
+    /// What becomes of lost data roles from now on.
+    SetLossPolicy {
+        /// That.
+        policy: LossPolicy,
+    },
+    /// Give up all data: every data role begins anew, empty, on the nodes that live. Nodes that are silent count as fenced.
+    Reset,
 }
 
 /// What to do about a loss of data.
@@ -95,6 +109,8 @@ pub enum AdminAnswer {
     Layout(Layout),
     /// What it would mean to stop a node.
     CanStop(StopReport),
+    /// The loss of these slots is accepted; so is what had been before.
+    Accepted(Vec<SlotRange>),
 }
 
 /// What it would mean to stop a node now.
@@ -298,7 +314,10 @@ impl AdminCommand {
             | Self::LimitRepair { .. }
             | Self::Apply { .. }
             | Self::StartScrub { .. }
-            | Self::StopScrub => None,
+            | Self::StopScrub
+            | Self::AcceptLoss { .. }
+            | Self::SetLossPolicy { .. }
+            | Self::Reset => None,
         }
     }
 }
@@ -323,14 +342,23 @@ impl Layout {
                 repair.memory_bytes = memory_bytes.unwrap_or(repair.memory_bytes);
             }
             AdminCommand::Apply { layout: wanted } => {
-                layout = Self { version: self.version, scrub: self.scrub, ..wanted.clone() };
+                layout = Self {
+                    version: self.version,
+                    scrub: self.scrub,
+                    on_loss: self.on_loss,
+                    ..wanted.clone()
+                };
             }
             AdminCommand::StartScrub { finding, bytes_per_second } => {
                 layout.scrub = self.scrub.started(*finding, *bytes_per_second);
             }
             AdminCommand::StopScrub => layout.scrub.running = false,
             AdminCommand::Remove { node } => drop(layout.nodes.remove(node)),
-            AdminCommand::Fence { .. } | AdminCommand::CanStop { .. } => return None,
+            AdminCommand::SetLossPolicy { policy } => layout.on_loss = *policy,
+            AdminCommand::Fence { .. }
+            | AdminCommand::CanStop { .. }
+            | AdminCommand::AcceptLoss { .. }
+            | AdminCommand::Reset => return None,
         }
         Some(layout.normalized())
     }

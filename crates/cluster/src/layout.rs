@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::NodeId;
+use crate::{LossPolicy, NodeId};
 
 /// Number of a layout; grows by one with each change that an operator makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct Layout {
     /// Whether everything is compared with its parities. Not changed with a layout as a whole.
     #[serde(default)]
     pub scrub: ScrubSettings,
+    /// What becomes of roles whose data is lost. Not changed with a layout as a whole.
+    #[serde(default)]
+    pub on_loss: LossPolicy,
 }
 
 /// What was asked of one node. The default is what a node is of itself.

@@ -8,6 +8,7 @@ mod admin;
 pub mod health;
 mod ids;
 mod layout;
+mod loss;
 mod map;
 mod placement;
 mod plan;
@@ -24,11 +25,12 @@ pub use ids::{
     Time, UnixSeconds, ViewVersion,
 };
 pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
+pub use loss::{Former, LossPolicy};
 pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{
     MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
-    next_moves, plan, role_counts, warnings,
+    choose_successor, next_moves, plan, role_counts, warnings,
 };
 pub use profile::{Profile, ProfileError};
 pub use view::{DataRole, GroupView, ImpossibleView, Learner, RoleStatus};

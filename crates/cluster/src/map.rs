@@ -229,6 +229,7 @@ mod tests {
             data: vec![],
             parity: vec![],
             learners: vec![],
+            former: vec![],
         };
         ClusterMap {
             cluster: ClusterId(1),

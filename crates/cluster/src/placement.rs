@@ -103,10 +103,16 @@ fn new_view(profile: Profile, group: u32, host_of: impl Fn(usize) -> HostId) -> 
         group: GroupId(group),
         version: ViewVersion(1),
         data: (0..profile.k())
-            .map(|r| DataRole { primary: Some(host_of(r)), term: Term(1), status: RoleStatus::Full })
+            .map(|r| DataRole {
+                primary: Some(host_of(r)),
+                term: Term(1),
+                origin: Term(1),
+                status: RoleStatus::Full,
+            })
             .collect(),
         parity: (profile.k()..profile.n()).map(|r| Some(host_of(r))).collect(),
         learners: Vec::new(),
+        former: Vec::new(),
     }
 }
 

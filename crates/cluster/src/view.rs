@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use thiserror::Error;
 
-use crate::{GroupId, HostId, NodeId, Profile, RoleIndex, Seq, Term, ViewVersion};
+use crate::{Former, GroupId, HostId, NodeId, Profile, RoleIndex, Seq, Term, ViewVersion};
 
 /// Who serves the roles of one group; changed only by compare-and-swap on `version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct GroupView {
     pub parity: Vec<Option<HostId>>,
     /// Members being built, at most one for each role: new parities, and mirrors of data roles that move.
     pub learners: Vec<Learner>,
+    /// Who served the data roles that have no primary.
+    #[serde(default)]
+    pub former: Vec<Former>,
 }
 
 /// A data role in a view.
@@ -29,6 +32,8 @@ pub struct DataRole {
     pub primary: Option<HostId>,
     /// The term of `primary`, or the term that will be the next primary's while the role is fenced.
     pub term: Term,
+    /// The first term of its present life, whose primary started from nothing. Whatever was written before is no more.
+    pub origin: Term,
     /// Where the role stands.
     pub status: RoleStatus,
 }
@@ -51,8 +56,11 @@ pub enum RoleStatus {
         /// surely does not.
         wait_us: u64,
     },
-    /// More members were lost than the code can make up for: answered with an error, named in `status`.
+    /// More members were lost than the code can make up for: answered with an error, named in `status`. No parity in sync has
+    /// anything of it.
     Lost,
+    /// Lost, and that is accepted: it begins anew, empty, as soon as nobody can serve what it was.
+    Accepted,
 }
 
 /// A member being built: the parity that replaces or relieves another one, or the mirror of a data role.
@@ -86,6 +94,9 @@ pub enum ImpossibleView {
     /// Terms begin with 1.
     #[error("{0} has no term")]
     NoTerm(RoleIndex),
+    /// A data role that does not exist was served.
+    #[error("{0}, which does not exist, was served")]
+    Former(RoleIndex),
     /// A learner for a role that does not exist, or has one already.
     #[error("{0} has two learners, or does not exist")]
     Learner(RoleIndex),
@@ -115,9 +126,12 @@ impl GroupView {
             if served != role.primary.is_some() {
                 return Err(ImpossibleView::Status(index));
             }
-            if role.term == Term(0) {
+            if role.origin == Term(0) || role.term < role.origin {
                 return Err(ImpossibleView::NoTerm(index));
             }
+        }
+        if let Some(former) = self.former.iter().find(|former| usize::from(former.role.0) >= data) {
+            return Err(ImpossibleView::Former(former.role));
         }
         self.check_learners()
     }
@@ -196,14 +210,27 @@ impl GroupView {
         self.data.iter().all(|role| role.status == RoleStatus::Full)
     }
 
-    /// Number of data roles whose bytes may not all be present: fenced, orphaned, rebuilding or lost. A role without a
-    /// primary whose mirror is whole misses nothing.
+    /// Whether nothing is under way: every data role is full or lost, and some are full. Members can be built and moved then.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        let is_full = |role: &DataRole| role.status == RoleStatus::Full;
+        self.data.iter().any(is_full) && self.data.iter().all(|role| is_full(role) || role.status.is_lost())
+    }
+
+    /// Who served `role`, which has no primary now.
+    #[must_use]
+    pub fn former(&self, role: RoleIndex) -> Option<&Former> {
+        self.former.iter().find(|former| former.role == role)
+    }
+
+    /// Number of data roles whose bytes are in the sums of the parities and may not all be present at a primary: fenced, orphaned
+    /// or rebuilding. A role without a primary whose mirror is whole misses nothing; one that is lost is in no sum.
     #[must_use]
     pub fn roles_in_play(&self) -> usize {
         let in_play = |(role, data): &(RoleIndex, &DataRole)| match data.status {
-            RoleStatus::Full => false,
+            RoleStatus::Full | RoleStatus::Lost | RoleStatus::Accepted => false,
             RoleStatus::Fenced | RoleStatus::Orphan(_) => self.mirror(*role).is_none(),
-            RoleStatus::Rebuilding { .. } | RoleStatus::Lost => true,
+            RoleStatus::Rebuilding { .. } => true,
         };
         self.data_roles().filter(in_play).count()
     }

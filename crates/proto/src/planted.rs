@@ -68,11 +68,17 @@ pub enum Bug {
     ResumedWithoutQuorum,
     /// A primary decides that an item has expired by its own clock alone.
     ExpiredComesBack,
+    /// The parities of a group that has lost data stay in sync, with the lost data in their sums.
+    ParityOutlivesLoss,
+    /// A parity that was evicted comes back although data that is in its sum was lost meanwhile.
+    DormantOutlivesLoss,
+    /// A lost role begins anew although its former primary may still serve.
+    AcceptedBeforeOver,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -105,6 +111,9 @@ impl Bug {
         Self::ToldBeforeKept,
         Self::ResumedWithoutQuorum,
         Self::ExpiredComesBack,
+        Self::ParityOutlivesLoss,
+        Self::DormantOutlivesLoss,
+        Self::AcceptedBeforeOver,
     ];
 }
 

@@ -19,6 +19,10 @@ impl RoleSet {
         Self(bit(role))
     }
 
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     pub(crate) fn insert(&mut self, role: RoleIndex) {
         self.0 |= bit(role);
     }

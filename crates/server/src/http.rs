@@ -89,9 +89,16 @@ async fn node_ready(State(shared): State<Arc<Shared>>) -> Response {
     let status = NodeStatus::of(&shared, &shared.snapshots().await);
     let page = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     if status.ready {
-        return format!("ready\n{}", page(&status.warnings)).into_response();
+        return format!("ready\n{}{}", page(&status.warnings), lost(&status)).into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, page(&status.not_ready)).into_response()
+}
+
+/// What a node that is ready cannot answer, and no other one either; nothing if there is no such thing.
+fn lost(status: &NodeStatus) -> String {
+    let lost = status.cluster.as_ref().map_or(&[][..], |cluster| &cluster.lost_slots);
+    let line = |range: &cluster::SlotRange| format!("slots {}-{} are lost\n", range.first.0, range.last.0);
+    lost.iter().map(line).collect()
 }
 
 async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {

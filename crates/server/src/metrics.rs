@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use cluster::ClusterMap;
-use cluster::health::{Assessment, Fullness, lost_slots, slot_count};
+use cluster::health::{Assessment, Fullness, slot_count};
 use store::Category;
 
 use crate::clock::Clock;
@@ -210,6 +210,12 @@ fn about_returns(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
         Kind::Counter,
         "Bytes that it would have taken more to build them anew.",
         sum(|w| w.host.spared_bytes),
+    );
+    page.single(
+        "gestalt_accepted_losses_total",
+        Kind::Counter,
+        "Data roles that began anew here, empty, after their loss was accepted.",
+        sum(|w| w.host.accepted_losses),
     );
 }
 
@@ -422,6 +428,6 @@ fn about_cluster(page: &mut Exposition, map: &ClusterMap) {
         "Losses that every group would survive now.",
         achieved,
     );
-    let lost = slot_count(&lost_slots(map));
+    let lost: u64 = map.lost_slots().iter().map(|range| u64::from(range.count())).sum();
     page.single("gestalt_lost_slots", Kind::Gauge, "Hash slots whose items are lost.", lost);
 }

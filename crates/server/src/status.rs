@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use cluster::health::{Assessment, Fullness, lost_slots};
+use cluster::health::{Assessment, Fullness};
 use cluster::{
     ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, NodeLoad, RoleIndex,
     RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
@@ -412,7 +412,7 @@ impl ClusterStatus {
             profile: map.profile.to_string(),
             protection_asked: asked,
             protection_achieved: achieved,
-            lost_slots: lost_slots(map),
+            lost_slots: map.lost_slots(),
             dead_nodes: dead.collect(),
             layout: map.layout.clone(),
             groups: map.groups.iter().map(group_status).collect(),
@@ -442,6 +442,7 @@ fn data_line(role: RoleIndex, known: &DataRole) -> RoleLine {
         RoleStatus::Orphan(_) => "orphan",
         RoleStatus::Rebuilding { .. } => "rebuilding",
         RoleStatus::Lost => "lost",
+        RoleStatus::Accepted => "accepted",
     };
     RoleLine {
         role,

@@ -327,3 +327,74 @@ fn every_node_is_restarted_in_turn_and_no_request_fails() {
     });
     eventually("as protected as asked", || json(&cluster, &["status"]).1["protection_achieved"] == 2);
 }
+
+fn restarting(flags: &[&str]) -> LocalCluster {
+    let flags = ["--evict", "none", "--restart", "always"].iter().chain(flags).map(|flag| (*flag).to_owned());
+    LocalCluster::start(&Options { flags: flags.collect(), ..Options::default() }).expect("a cluster starts")
+}
+
+/// Whether every slot takes a value and gives it back, as far as some keys can tell.
+fn serves_everything(cluster: &LocalCluster) -> bool {
+    (0..40).all(|n| {
+        let (key, value) = (format!("key-{n}"), format!("value-{n}"));
+        run(cluster, &["kv", "set", &key, &value]).0 == 0 && run(cluster, &["kv", "get", &key]).1 == value
+    })
+}
+
+fn has_begun_anew(cluster: &LocalCluster) -> bool {
+    let map = cluster.map().expect("a map");
+    map.groups.iter().flat_map(|view| &view.data).any(|role| role.origin > cluster::Term(1))
+}
+
+#[test]
+fn three_of_five_nodes_are_killed_and_what_is_lost_begins_anew_once_that_is_accepted() {
+    let cluster = restarting(&[]);
+    assert!(serves_everything(&cluster));
+    assert_eq!(run(&cluster, &["lost", "list"]).1, "nothing is lost\n");
+    cluster.kill_nodes(&[0, 1, 2]);
+    eventually("lost", || json(&cluster, &["status"]).1["health"] == "lost");
+    let (code, lost) = json(&cluster, &["lost", "list"]);
+    assert!(code == 0 && lost[0]["state"] == "lost", "{lost}");
+    let lines = lost.as_array().unwrap();
+    let meets = |pair: &[Value]| pair[0]["last"].as_u64().unwrap() + 1 == pair[1]["first"].as_u64().unwrap();
+    assert!(!lines.windows(2).any(meets), "neighbours are one range: {lost}");
+    assert!(!serves_everything(&cluster));
+    let (code, _, error) = run(&cluster, &["lost", "accept", "--all"]);
+    assert!(code == 1 && error.contains("--yes"), "{error}");
+    let (code, _, error) = run(&cluster, &["lost", "accept"]);
+    assert!(code == 1 && error.contains("--slots"), "{error}");
+    assert_eq!(run(&cluster, &["lost", "accept", "--all", "--yes"]).0, 0);
+    eventually("accepted", || json(&cluster, &["lost", "list"]).1 == serde_json::json!([]));
+    eventually("served", || serves_everything(&cluster));
+    assert!(has_begun_anew(&cluster));
+    eventually("protected again", || json(&cluster, &["status"]).0 == 0);
+    cluster.kill_nodes(&[3, 4]);
+    eventually("whole again", || json(&cluster, &["status"]).0 == 0);
+    assert_eq!(run(&cluster, &["kv", "get", "key-7"]).1, "value-7");
+    assert_eq!(run(&cluster, &["lost", "accept", "--all"]).1, "nothing is lost there\n");
+}
+
+#[test]
+fn with_the_policy_of_caches_nobody_needs_to_accept_a_loss() {
+    let cluster = restarting(&["--on-loss", "empty"]);
+    assert!(run(&cluster, &["lost", "policy"]).1.starts_with("empty"));
+    cluster.kill_nodes(&[0, 1, 2]);
+    eventually("begun anew", || has_begun_anew(&cluster));
+    eventually("served", || serves_everything(&cluster));
+    eventually("protected again", || json(&cluster, &["status"]).0 == 0);
+    assert!(run(&cluster, &["lost", "policy", "error"]).1.starts_with("error"));
+}
+
+#[test]
+fn a_reset_begins_anew_on_whatever_nodes_are_left() {
+    let cluster = cluster(0);
+    assert!(serves_everything(&cluster));
+    let (code, _, error) = run(&cluster, &["cluster", "reset"]);
+    assert!(code == 1 && error.contains("--yes-lose-everything"), "{error}");
+    assert_eq!(run(&cluster, &["kv", "get", "key-7"]).1, "value-7");
+    cluster.kill_nodes(&[0, 1, 2]);
+    assert_eq!(run(&cluster, &["cluster", "reset", "--yes-lose-everything"]).0, 0);
+    eventually("served", || serves_everything(&cluster));
+    let map = cluster.map().expect("a map");
+    assert!(map.groups.iter().flat_map(|view| &view.data).all(|role| role.origin > cluster::Term(1)));
+}

@@ -30,6 +30,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::ToldBeforeKept => (Focus::Forgetting, 100),
         Bug::ResumedWithoutQuorum => (Focus::Forgetting, 300),
         Bug::ReleaseBeforeApplied => (Focus::Releases, 100),
+        Bug::ParityOutlivesLoss | Bug::DormantOutlivesLoss => (Focus::Losses, 30),
+        Bug::AcceptedBeforeOver => (Focus::Losses, 150),
         _ => (Focus::Anything, 150),
     }
 }
@@ -137,6 +139,9 @@ planted! {
     news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
     an_extent_that_goes_back_too_early_is_found: ReleaseBeforeApplied;
     an_item_that_comes_back_after_it_has_expired_is_found: ExpiredComesBack;
+    a_parity_that_keeps_lost_data_in_its_sum_is_found: ParityOutlivesLoss;
+    a_parity_that_comes_back_with_lost_data_in_its_sum_is_found: DormantOutlivesLoss;
+    a_role_that_begins_anew_beside_its_former_primary_is_found: AcceptedBeforeOver;
     a_change_that_is_told_before_the_nodes_keep_it_is_found: ToldBeforeKept;
     a_coordinator_that_goes_on_from_the_first_it_hears_is_found: ResumedWithoutQuorum;
 }

@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use testing::sim::{Options, run};
+use testing::sim::{Focus, Options, run};
 
 /// Seeds that once found something, or that cover what few others do.
 const KNOWN: [u64; 18] = [1, 3, 10, 16, 27, 30, 54, 87, 92, 118, 119, 283, 323, 357, 473, 552, 1000, 509_299];
+/// Seeds in which more is lost than the code bears: caches, operators, a former primary that goes on, nobody left.
+const LOSSES: [u64; 8] = [1, 2, 3, 8, 28, 33, 248, 338];
 /// Fresh seeds of an ordinary run.
 const FRESH: u64 = 50;
 
@@ -22,6 +24,17 @@ fn fresh_seeds_pass() {
     let seeds = fresh_seeds();
     println!("seeds {seeds:?}");
     pass(&seeds.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_lost_beyond_m_is_accepted_and_all_holds_from_then_on() {
+    let mut begun = 0;
+    for seed in LOSSES {
+        let report = run(&Options::draw_focused(seed, Focus::Losses));
+        assert!(report.failure.is_none(), "{report}");
+        begun += report.stats.begun_anew;
+    }
+    assert!(begun > 10, "{begun} roles have begun anew");
 }
 
 #[test]

@@ -549,6 +549,15 @@ pub enum ToCoordinator {
         /// What this node has kept; none if it has kept nothing.
         kept: Option<KeptRecords>,
     },
+    /// Answer to [`FromCoordinator::Confirm`]: this process has that view, or a newer one, and is what it says.
+    Confirmed {
+        /// The group.
+        group: GroupId,
+        /// The view that was asked for.
+        view: ViewVersion,
+        /// The coordinator that asked.
+        epoch: Epoch,
+    },
 }
 
 /// What the coordinator tells a node.
@@ -627,6 +636,15 @@ pub enum FromCoordinator {
         /// The coordinator that says so.
         epoch: Epoch,
     },
+    /// Say so once you have this view of a group, or a newer one: from then on nobody here is what an older one named.
+    Confirm {
+        /// The group.
+        group: GroupId,
+        /// The view.
+        view: ViewVersion,
+        /// The coordinator that asks; an older one than another that was heard is not obeyed.
+        epoch: Epoch,
+    },
     /// Keep these records for the coordinator that may follow, and say so.
     Keep {
         /// The coordinator that asks; nothing is kept for an older one than another that was heard.
@@ -669,7 +687,8 @@ impl ToCoordinator {
             | Self::Settled { epoch, .. }
             | Self::HandedOver { epoch, .. }
             | Self::Kept { epoch, .. }
-            | Self::Recalled { epoch, .. } => Some(epoch),
+            | Self::Recalled { epoch, .. }
+            | Self::Confirmed { epoch, .. } => Some(epoch),
             _ => None,
         }
     }
@@ -680,9 +699,10 @@ impl FromCoordinator {
     #[must_use]
     pub fn epoch(&self) -> Option<Epoch> {
         match *self {
-            Self::Fence { epoch, .. } | Self::Settle { epoch, .. } | Self::HandOver { epoch, .. } => {
-                Some(epoch)
-            }
+            Self::Fence { epoch, .. }
+            | Self::Settle { epoch, .. }
+            | Self::HandOver { epoch, .. }
+            | Self::Confirm { epoch, .. } => Some(epoch),
             _ => None,
         }
     }

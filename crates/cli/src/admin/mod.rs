@@ -1,11 +1,13 @@
-//! What operators do: `gestalt node`, `gestalt layout`, `gestalt repair`, `gestalt scrub`. Each asks the coordinator, through any node.
+//! What operators do: `gestalt node`, `gestalt layout`, `gestalt repair`, `gestalt scrub`, `gestalt lost`, `gestalt cluster`. Each asks the coordinator, through any node.
 
 mod damage;
 pub mod layout;
+pub mod lost;
 pub mod node;
 mod preview;
 pub mod repair;
 pub mod scrub;
+pub mod whole;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -82,7 +84,9 @@ impl Target {
     async fn change(&self, expect: Expect, command: AdminCommand) -> Result<Layout, Exit> {
         match self.order(expect, command).await? {
             AdminAnswer::Layout(layout) => Ok(layout),
-            AdminAnswer::CanStop(_) => Err(Exit::unreachable("the coordinator answered another question")),
+            AdminAnswer::CanStop(_) | AdminAnswer::Accepted(_) => {
+                Err(Exit::unreachable("the coordinator answered another question"))
+            }
         }
     }
 }

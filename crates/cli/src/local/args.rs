@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use cluster::Profile;
 
 use crate::output::Format;
-use crate::settings::{DEFAULT_MEMORY, Eviction, Scheduling};
+use crate::settings::{DEFAULT_MEMORY, Eviction, OnLoss, Scheduling};
 use crate::units::{Size, address, duration};
 
 const EXAMPLE: &str = "\
@@ -66,6 +66,9 @@ pub struct LocalArgs {
     /// Silence after which a node counts as lost; a node whose process ends is known at once
     #[arg(long, env = "GESTALT_LEASE", default_value = "1s", value_parser = duration)]
     pub lease: Duration,
+    /// What becomes of data when more is lost than the profile makes up for
+    #[arg(long, env = "GESTALT_ON_LOSS", value_enum, default_value_t)]
+    pub on_loss: OnLoss,
     /// What to do when a node's process ends
     #[arg(long, env = "GESTALT_RESTART", value_enum, default_value_t)]
     pub restart: Restart,

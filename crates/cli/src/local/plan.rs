@@ -8,7 +8,7 @@ use cluster::{NodeId, Profile};
 use super::args::LocalArgs;
 use crate::exit::Exit;
 use crate::machine;
-use crate::settings::{Eviction, Scheduling, check_lease};
+use crate::settings::{Eviction, OnLoss, Scheduling, check_lease};
 use crate::units::Size;
 
 /// Memory that a node needs whatever it holds.
@@ -35,6 +35,8 @@ pub struct Plan {
     pub scheduling: Scheduling,
     /// Silence after which a node counts as lost.
     pub lease: Duration,
+    /// What becomes of lost data.
+    pub on_loss: OnLoss,
     /// The nodes that the cluster forms with, then the spares.
     pub nodes: Vec<NodePlan>,
     /// How many of them are spares.
@@ -72,6 +74,7 @@ impl Plan {
             evict: args.evict,
             scheduling: args.scheduling,
             lease: args.lease,
+            on_loss: args.on_loss,
             nodes: (0..processes).map(|node| node_plan(args, node)).collect::<Result<_, _>>()?,
             spares: args.spares,
         };
@@ -167,6 +170,7 @@ mod tests {
             evict: Eviction::Clock,
             scheduling: Scheduling::Batch,
             lease: Duration::from_secs(1),
+            on_loss: OnLoss::Error,
             nodes: (0..nodes).map(node).collect(),
             spares: 0,
         }

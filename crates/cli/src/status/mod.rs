@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cluster::health::Assessment;
-use cluster::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings, RoleStatus};
+use cluster::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
 use serde::Serialize;
 
 use self::elected::Elected;
@@ -169,7 +169,7 @@ fn at_risk(map: &ClusterMap, nodes: &[NodeReport], survived: impl Fn(&GroupView)
         .collect();
     let (mut bytes, mut unknown) = (0, 0);
     for view in map.groups.iter().filter(|view| survived(view) == 0) {
-        let living = view.data_roles().filter(|(_, known)| known.status != RoleStatus::Lost);
+        let living = view.data_roles().filter(|(_, known)| !known.status.is_lost());
         for (role, _) in living {
             match held.get(&MemberId { group: view.group, role }) {
                 Some(held) => bytes += held,

@@ -28,6 +28,7 @@ pub fn roles_of(group: &GroupView) -> Vec<RoleReport> {
             RoleStatus::Orphan(_) => "orphan",
             RoleStatus::Rebuilding { .. } => "rebuilding",
             RoleStatus::Lost => "lost",
+            RoleStatus::Accepted => "accepted",
         },
     });
     let k = group.k();

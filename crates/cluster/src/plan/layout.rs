@@ -56,7 +56,7 @@ pub(super) struct Group {
     pub former: BTreeSet<(usize, usize)>,
     /// Further member losses that it can bear.
     pub margin: usize,
-    /// Whether a data role is not full, so that nothing can move.
+    /// Whether a data role is on its way, or none is full, so that nothing can move.
     pub is_in_play: bool,
     /// Whether a data role is on its way back.
     pub is_recovering: bool,
@@ -137,14 +137,14 @@ impl Layout {
             let node = self.node_of(host);
             seats[usize::from(role.0)] = Some(Seat { node, host });
         }
-        let recovering = |status| !matches!(status, RoleStatus::Full | RoleStatus::Lost);
+        let recovering = |status: RoleStatus| status != RoleStatus::Full && !status.is_lost();
         self.groups.push(Group {
             id: view.group,
             k: view.k(),
             seats: seats.clone(),
             former: BTreeSet::new(),
             margin: view.margin(),
-            is_in_play: view.roles_in_play() > 0,
+            is_in_play: !view.is_steady(),
             is_recovering: view.data_roles().any(|(_, role)| recovering(role.status)),
             rebuilds: 0,
             is_moving: false,
@@ -328,8 +328,9 @@ impl Group {
         self.seats.iter().flatten().map(|seat| self.roles_on(seat.node)).max().unwrap_or(0)
     }
 
+    /// Whether no parity is missing. A data role that nobody serves is nothing to be built.
     pub fn is_complete(&self) -> bool {
-        self.seats.iter().all(Option::is_some)
+        self.seats.iter().skip(self.k).all(Option::is_some)
     }
 
     /// Member losses that it could still bear after the worst loss of a node; negative if that would lose data.

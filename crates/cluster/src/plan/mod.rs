@@ -4,7 +4,7 @@
 //! calls: the coordinator asks [`next_moves`] again whenever something has changed, a preview asks [`plan`].
 //!
 //! A move builds a role on another node with everything going on (a learner); so it is possible only while all data
-//! roles of the group are full. What is wanted, most important first:
+//! roles of the group are full or lost, and some are full. What is wanted, most important first:
 //!
 //! 1. [`Reason::Rebuild`]: nobody serves a parity.
 //! 2. [`Reason::Crowded`]: a node has two roles of a group, so that its loss counts twice.
@@ -49,7 +49,7 @@ use layout::{Layout, Step};
 use usage::Usage;
 
 pub use layout::RoleCounts;
-pub use stand_in::{choose_stand_in, role_counts};
+pub use stand_in::{choose_stand_in, choose_successor, role_counts};
 pub use warnings::{PlacementWarning, warnings};
 
 /// Most moves that a preview lists.

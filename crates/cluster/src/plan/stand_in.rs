@@ -50,6 +50,23 @@ pub fn choose_stand_in(
     living.iter().filter(is_possible).min_by_key(rank).map(|node| node.host)
 }
 
+/// Where a lost data role of `view` begins anew: on any node that lives, where there is none without a role in the group. Else
+/// as [`choose_stand_in`]: the planner moves it when there is a better one.
+#[must_use]
+pub fn choose_successor(
+    view: &GroupView,
+    living: &[PlanNode],
+    load: &BTreeMap<NodeId, RoleCounts>,
+) -> Option<HostId> {
+    let rank = |node: &&PlanNode| {
+        let id = node.host.node;
+        let counts = load.get(&id).copied().unwrap_or_default();
+        let preference = (!node.can_host, view.roles_on(id), node.draining);
+        (preference, roles_in_zone(view, living, node), (counts.data, counts.total(), node.bytes, id))
+    };
+    living.iter().min_by_key(rank).map(|node| node.host)
+}
+
 /// Roles of the group on the other nodes of a node's zone.
 fn roles_in_zone(view: &GroupView, living: &[PlanNode], node: &PlanNode) -> usize {
     let is_neighbour =

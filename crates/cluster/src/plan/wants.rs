@@ -83,7 +83,7 @@ fn has_former_target(layout: &Layout, group: usize) -> bool {
 }
 
 fn concerns(layout: &Layout, group: &Group, role: usize, reason: Reason) -> bool {
-    let Some(seat) = group.seats[role] else { return reason == Reason::Rebuild };
+    let Some(seat) = group.seats[role] else { return reason == Reason::Rebuild && !group.kind(role).0 };
     match reason {
         Reason::Rebuild => false,
         Reason::Crowded => group.roles_on(seat.node) > 1,

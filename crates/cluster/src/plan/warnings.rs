@@ -43,8 +43,6 @@ pub enum PlacementWarning {
         node: NodeId,
         /// Roles that no node can take, because all that can host have one of the group already.
         without_target: usize,
-        /// Roles of groups with lost data roles, which cannot move.
-        of_lost_groups: usize,
     },
 }
 
@@ -108,19 +106,11 @@ fn blocked_drains(layout: &Layout) -> Vec<PlacementWarning> {
     let draining = (0..layout.nodes.len()).filter(|&node| layout.nodes[node].is_draining);
     let warning = |node: usize| {
         let groups: BTreeSet<usize> = layout.nodes[node].roles.iter().map(|(group, _)| *group).collect();
-        let roles = |is_counted: &dyn Fn(usize) -> bool| {
-            let counted = groups.iter().filter(|&&group| is_counted(group));
-            counted.map(|&group| layout.groups[group].roles_on(node)).sum()
-        };
-        let is_lost = |group: usize| layout.groups[group].is_in_play && !layout.groups[group].is_recovering;
-        let without_target = roles(&|group| !layout.groups[group].is_in_play);
-        let of_lost_groups = roles(&is_lost);
+        let is_settled = |group: &&usize| !layout.groups[**group].is_in_play;
+        let kept = groups.iter().filter(is_settled).map(|&group| layout.groups[group].roles_on(node));
+        let without_target: usize = kept.sum();
         let node = layout.nodes[node].host.node;
-        (without_target + of_lost_groups > 0).then_some(PlacementWarning::DrainBlocked {
-            node,
-            without_target,
-            of_lost_groups,
-        })
+        (without_target > 0).then_some(PlacementWarning::DrainBlocked { node, without_target })
     };
     draining.filter_map(warning).collect()
 }
@@ -151,26 +141,11 @@ impl fmt::Display for PlacementWarning {
                 }
                 f.write_str(" with --zone, as the others")
             }
-            Self::DrainBlocked { node, without_target, of_lost_groups } => {
-                write!(f, "{node} cannot be emptied:")?;
-                if *without_target > 0 {
-                    write!(
-                        f,
-                        " {} would have to share a node with another of the group; start another node",
-                        count(*without_target, "role")
-                    )?;
-                }
-                if *of_lost_groups > 0 {
-                    let and = if *without_target > 0 { ";" } else { "" };
-                    write!(
-                        f,
-                        "{and} {} cannot move because data of the group is lost; stop the node as it is if the \
-                         rest of that data may go, too",
-                        count(*of_lost_groups, "role")
-                    )?;
-                }
-                Ok(())
-            }
+            Self::DrainBlocked { node, without_target } => write!(
+                f,
+                "{node} cannot be emptied: {} would have to share a node with another of the group; start another node",
+                count(*without_target, "role")
+            ),
         }
     }
 }

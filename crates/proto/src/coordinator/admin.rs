@@ -40,6 +40,11 @@ impl Coordinator {
         if let AdminCommand::Remove { node } = request.command {
             self.remove_node(node)?;
         }
+        match &request.command {
+            AdminCommand::AcceptLoss { slots } => return Ok(AdminAnswer::Accepted(self.accept_loss(slots))),
+            AdminCommand::Reset => return Ok(AdminAnswer::Accepted(self.reset())),
+            _ => {}
+        }
         if let Some(wanted) = self.map.as_ref().and_then(|map| map.layout.after(&request.command)) {
             self.change_layout(wanted)?;
         }

@@ -47,6 +47,7 @@ fn waiting(nodes: u16) -> Coordinator {
         groups: u32::from(nodes),
         timing: Timing::default(),
         records: RecordKeeping::Stored,
+        on_loss: cluster::LossPolicy::Error,
     })
 }
 

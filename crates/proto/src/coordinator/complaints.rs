@@ -165,7 +165,7 @@ impl Coordinator {
             complaint.deposed = true;
         }
         self.change_view(member.group, |view| {
-            decide::fence(&mut view.data[usize::from(member.role.0)]);
+            decide::fence(view, member.role);
             decide::cancel_learners(view);
         });
         self.begin_recovery(member, Former::MayLive, Some(host));

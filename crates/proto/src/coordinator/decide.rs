@@ -1,6 +1,6 @@
 //! Choices that are pure functions of what is known.
 
-use cluster::{DataRole, GroupView, HostId, Learner, RoleIndex, RoleStatus, Term};
+use cluster::{DataRole, Former, GroupView, HostId, Learner, LossPolicy, RoleIndex, RoleStatus, Term};
 
 /// Whether the stand-in `from` of `term` may be called full.
 pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool {
@@ -13,12 +13,10 @@ pub(super) fn remove_host(view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> 
         *parity = None;
     }
     view.learners.retain(|learner| learner.host != lost);
-    let mut fenced = Vec::new();
-    for (i, role) in view.data.iter_mut().enumerate() {
-        if role.primary == Some(lost) {
-            fence(role);
-            fenced.push(RoleIndex(i as u8));
-        }
+    let served = view.data_roles().filter(|(_, role)| role.primary == Some(lost));
+    let fenced: Vec<RoleIndex> = served.map(|(role, _)| role).collect();
+    for role in &fenced {
+        fence(view, *role);
     }
     if !fenced.is_empty() {
         cancel_learners(view);
@@ -31,11 +29,17 @@ pub(super) fn had_no_predecessor(role: &DataRole) -> bool {
     matches!(role.status, RoleStatus::Full | RoleStatus::Rebuilding { wait_us: 0, .. })
 }
 
-/// F0: no primary, and a new term for the next one.
-pub(super) fn fence(role: &mut DataRole) {
-    role.primary = None;
-    role.term = role.term.next();
-    role.status = RoleStatus::Fenced;
+/// F0: no primary, and a new term for the next one. Who it was is kept, and whose acks it needed: if it has adopted a view in
+/// which it is still named, that was the newest of them.
+pub(super) fn fence(view: &mut GroupView, role: RoleIndex) {
+    let witnesses: Vec<HostId> = view.witnesses(role).map(|(_, host)| host).collect();
+    let Some(data) = view.data.get_mut(usize::from(role.0)) else { return };
+    if let Some(primary) = data.primary.take() {
+        view.former.retain(|former| former.role != role);
+        view.former.push(Former { role, primary, witnesses });
+    }
+    data.term = data.term.next();
+    data.status = RoleStatus::Fenced;
 }
 
 /// Whether more is lost than the parities that are left can make up for.
@@ -45,7 +49,7 @@ pub(super) fn is_beyond_repair(view: &GroupView) -> bool {
 
 /// Whether a view is beyond repair, and nobody has said so yet.
 pub(super) fn is_to_be_judged(view: &GroupView) -> bool {
-    let declared = |role: &DataRole| matches!(role.status, RoleStatus::Full | RoleStatus::Lost);
+    let declared = |role: &DataRole| role.status == RoleStatus::Full || role.status.is_lost();
     is_beyond_repair(view) && !view.data.iter().all(declared)
 }
 
@@ -60,12 +64,55 @@ pub(super) fn may_be_whole(view: &GroupView, living: &[HostId]) -> bool {
     view.roles_in_play() - rebuilt <= view.in_sync().count()
 }
 
-/// The data roles that are lost for good if the view is beyond repair.
-pub(super) fn declare_lost(view: &mut GroupView) {
-    for role in view.data.iter_mut().filter(|role| role.status != RoleStatus::Full) {
-        role.primary = None;
-        role.status = RoleStatus::Lost;
+/// The view is beyond repair: what is not full is lost, unless its mirror has all of it. The parities leave: what is lost is in
+/// their sums, and nobody can take it out any more.
+pub(super) fn declare_lost(view: &mut GroupView, policy: LossPolicy) {
+    let status = match policy {
+        LossPolicy::Error => RoleStatus::Lost,
+        LossPolicy::Empty => RoleStatus::Accepted,
+    };
+    let is_gone = |(role, data): &(RoleIndex, &DataRole)| {
+        let has_mirror = data.primary.is_none() && view.mirror(*role).is_some();
+        data.status != RoleStatus::Full && !data.status.is_lost() && !has_mirror
+    };
+    let gone: Vec<RoleIndex> = view.data_roles().filter(is_gone).map(|(role, _)| role).collect();
+    for role in gone {
+        end_life(view, role, status);
     }
+    if !crate::planted(crate::Bug::ParityOutlivesLoss) {
+        view.parity.fill(None);
+    }
+    cancel_learners(view);
+}
+
+/// An operator gives everything up.
+pub(super) fn give_all_up(view: &mut GroupView) {
+    let all: Vec<RoleIndex> = view.data_roles().map(|(role, _)| role).collect();
+    for role in all {
+        end_life(view, role, RoleStatus::Accepted);
+    }
+    view.parity.fill(None);
+    view.learners.clear();
+}
+
+/// `role` has no data any more. The learners that it may have are no use to anybody.
+fn end_life(view: &mut GroupView, role: RoleIndex, status: RoleStatus) {
+    if view.data_role(role).is_some_and(|data| data.primary.is_some()) {
+        fence(view, role);
+    }
+    if let Some(data) = view.data.get_mut(usize::from(role.0)) {
+        data.status = status;
+    }
+    view.learners.retain(|learner| learner.role != role);
+}
+
+/// A role that was lost begins anew on `host`, empty. Learners have nothing of it, and would have to learn.
+pub(super) fn begin_anew(view: &mut GroupView, role: RoleIndex, host: HostId) {
+    let Some(data) = view.data.get_mut(usize::from(role.0)) else { return };
+    data.term = data.term.next();
+    (data.origin, data.primary, data.status) = (data.term, Some(host), RoleStatus::Full);
+    view.former.retain(|former| former.role != role);
+    cancel_learners(view);
 }
 
 /// A failure in the group: learners start again from nothing when it is over. A whole mirror whose role has no primary stays:
@@ -115,9 +162,11 @@ mod tests {
             remove_host(&mut view, host(node));
         }
         assert!(is_beyond_repair(&view));
-        declare_lost(&mut view);
+        declare_lost(&mut view, LossPolicy::Error);
         let statuses: Vec<_> = view.data.iter().map(|role| role.status).collect();
         assert_eq!(statuses, [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]);
+        assert_eq!(view.in_sync().count(), 0, "its sum has what is lost");
+        assert!(!is_beyond_repair(&view) && view.is_steady());
     }
 
     #[test]
@@ -137,7 +186,7 @@ mod tests {
     #[test]
     fn only_the_stand_in_of_the_term_becomes_full() {
         let status = RoleStatus::Rebuilding { start: Seq(7), wait_us: 5 };
-        let role = DataRole { primary: Some(host(2)), term: Term(3), status };
+        let role = DataRole { primary: Some(host(2)), term: Term(3), origin: Term(1), status };
         assert!(may_become_full(&role, host(2), Term(3)));
         assert!(!may_become_full(&role, host(2), Term(2)));
         assert!(!may_become_full(&role, host(1), Term(3)));

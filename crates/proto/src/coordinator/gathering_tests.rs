@@ -23,6 +23,7 @@ fn config() -> CoordinatorConfig {
         groups: 1,
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Kept,
+        on_loss: cluster::LossPolicy::Error,
     }
 }
 

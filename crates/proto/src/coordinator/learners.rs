@@ -58,6 +58,13 @@ impl Learners {
         self.former.remove(&member);
     }
 
+    /// Data of `group` is lost, and in the sums of all who were its parities.
+    pub(super) fn forget_former_hosts(&mut self, group: GroupId) {
+        if !crate::planted(crate::Bug::DormantOutlivesLoss) {
+            self.former.retain(|member, _| member.group != group);
+        }
+    }
+
     fn expire_former(&mut self, now: Time, timing: &crate::Timing) {
         self.former.retain(|_, (_, since)| now.since(*since.get_or_insert(now)) < timing.rejoin_us());
     }
@@ -92,7 +99,7 @@ impl Coordinator {
         let Some(view) = self.view(member.group) else { return false };
         let exists = usize::from(member.role.0) < view.k() + view.m();
         let free = view.learner(member.role).is_none() && view.roles_on(host.node) == 0;
-        if !exists || !free || !view.is_full() || !self.present().contains(&host) {
+        if !exists || !free || !view.is_steady() || !self.present().contains(&host) {
             return false;
         }
         let since = view.version.next();
@@ -120,6 +127,8 @@ impl Coordinator {
             return;
         }
         let k = view.k();
+        // What is lost nobody can teach, and nobody has to: it is nothing.
+        let teachers = view.data.iter().filter(|data| !data.status.is_lost()).count();
         let row = usize::from(learner.0).checked_sub(k);
         let id = MemberId { group: member.group, role: learner };
         let (newest, ended) = self.learners.ended.entry(id).or_insert((lesson, BTreeSet::new()));
@@ -130,7 +139,7 @@ impl Coordinator {
             ended.insert(member.role);
         }
         let all = row.is_some() && !crate::planted(crate::Bug::OneTeacherEnough);
-        let needed = if all { k } else { 1 };
+        let needed = if all { teachers } else { 1 };
         if ended.len() < needed {
             return;
         }
@@ -172,7 +181,7 @@ impl Coordinator {
         // A lesson under way would come to nothing with this primary.
         let ready = |view: &&GroupView| {
             let others_wait = crate::planted(crate::Bug::LessonOutlivesTeacher);
-            view.is_full() && (others_wait || view.learners.iter().all(|learner| learner.whole))
+            view.is_steady() && (others_wait || view.learners.iter().all(|learner| learner.whole))
         };
         let Some(view) = self.view(group).filter(ready) else { return };
         let (Some(learner), Some(data)) = (view.learner(role), view.data_role(role)) else { return };
@@ -195,13 +204,13 @@ impl Coordinator {
         let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
         let whole = view.learner(member.role).is_some_and(|l| l.whole && l.since == since);
         let still_until = asked_at + self.config.timing.held_lease_us();
-        if !named || !whole || !view.is_full() || now.time >= still_until {
+        if !named || !whole || !view.is_steady() || now.time >= still_until {
             return;
         }
         tracing::info!(%member, "primary makes way for its mirror");
         self.learners.asked.remove(&member);
         self.change_view(member.group, |view| {
-            decide::fence(&mut view.data[usize::from(member.role.0)]);
+            decide::fence(view, member.role);
             // What another learner was taught by this primary the next one knows nothing of.
             if !crate::planted(crate::Bug::LessonOutlivesTeacher) {
                 view.learners.retain(|learner| learner.whole);

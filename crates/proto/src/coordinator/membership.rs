@@ -222,7 +222,7 @@ impl Coordinator {
                     version: 1,
                     profile: self.config.profile,
                     shards: self.config.shards,
-                    layout: Layout::default(),
+                    layout: Layout { on_loss: self.config.on_loss, ..Layout::default() },
                     nodes: self.node_infos(),
                     groups,
                 };
@@ -392,6 +392,22 @@ impl Coordinator {
             .is_some_and(|node| node.info.host == host && node.liveness == Liveness::Dead)
     }
 
+    /// Whether `host` is gone, by what is known: it has ended, an operator says so or has removed its node, or another process
+    /// has its name. Silence says nothing.
+    pub(super) fn has_ended(&self, host: HostId) -> bool {
+        let is_gone = |node: &NodeState| {
+            node.info.host != host || matches!(node.liveness, Liveness::Dead | Liveness::Fenced)
+        };
+        let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
+        let unknown = || !self.map.as_ref().is_some_and(is_named);
+        self.nodes.get(&host.node).map_or_else(unknown, is_gone)
+    }
+
+    /// Nodes whose leases do not run.
+    pub(super) fn silent_nodes(&self) -> Vec<NodeId> {
+        self.nodes.values().filter(|node| !node.is_leased()).map(|node| node.info.host.node).collect()
+    }
+
     pub(super) fn living(&self) -> Vec<HostId> {
         self.nodes.values().filter(|node| node.is_leased()).map(|node| node.info.host).collect()
     }
@@ -488,8 +504,7 @@ impl Coordinator {
             let lost = view.roles_in_play();
             tracing::error!(%group, lost, in_sync = view.in_sync().count(), "beyond repair: more members lost than the code can make up for");
             self.doubtful.remove(&group);
-            self.recoveries.retain(|member, _| member.group != group);
-            return self.change_view(group, decide::declare_lost);
+            return self.declare_loss(now, group);
         }
         self.restart_recoveries(now, group);
     }

@@ -1,7 +1,7 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
 //! `membership` forms the cluster and notices who is lost, `complaints` finds out who is cut off from whom, `recovery` walks a
-//! lost data role from fence to stand-in, `learners` has new parities built, `admin` does what operators ask, `decide` holds
+//! lost data role from fence to stand-in, `loss` sees to what is lost for good, `learners` has new parities built, `admin` does what operators ask, `decide` holds
 //! the choices that are pure functions of a view. `records` says what has to be written down, and `succession` how another
 //! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
 //! else goes on.
@@ -16,6 +16,9 @@ mod gathering;
 mod gathering_tests;
 mod keeping;
 mod learners;
+mod loss;
+#[cfg(test)]
+mod loss_tests;
 mod membership;
 #[cfg(test)]
 mod place_tests;
@@ -29,8 +32,8 @@ mod succession_tests;
 use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{
-    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
-    Time, ViewVersion,
+    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo,
+    NodeLoad, Profile, Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
@@ -41,6 +44,7 @@ pub use gathering::Gathered;
 use gathering::Gathering;
 use keeping::{Keeping, Processes};
 use learners::Learners;
+use loss::Losses;
 use membership::NodeState;
 use records::view_record;
 use recovery::{Answer, Recovery};
@@ -64,6 +68,8 @@ pub struct CoordinatorConfig {
     pub timing: Timing,
     /// Where its records are.
     pub records: RecordKeeping,
+    /// What becomes of lost data roles, unless operators say otherwise later.
+    pub on_loss: LossPolicy,
 }
 
 /// Where a coordinator's records outlive it.
@@ -126,6 +132,7 @@ pub struct Coordinator {
     learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
+    losses: Losses,
     /// Primaries that complained, and may be cut off themselves.
     complaints: BTreeMap<MemberId, Complaint>,
     /// The lowest version with which views may be formed: above what a coordinator left that died before it had formed all.
@@ -158,6 +165,7 @@ impl Coordinator {
             heard_too_few: Time(0),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
+            losses: Losses::default(),
             complaints: BTreeMap::new(),
             first_version: ViewVersion::default(),
             store: StoreView::default(),
@@ -214,6 +222,7 @@ impl Coordinator {
             ToCoordinator::HandedOver { group, role, term, since, asked_at, .. } => {
                 self.handle_handed_over(now, from, MemberId { group, role }, term, (since, asked_at));
             }
+            ToCoordinator::Confirmed { group, view, .. } => self.handle_confirmed(from, group, view),
             ToCoordinator::Admin { id, request } => {
                 let reply = self.administer(now, &request);
                 self.send(from, FromCoordinator::Admin { id, reply });
@@ -245,6 +254,7 @@ impl Coordinator {
         self.judge_the_doubtful(now);
         self.retry_recoveries(now);
         self.ask_for_hand_overs(now);
+        self.begin_accepted_roles(now);
         self.appoint_learners(now);
     }
 

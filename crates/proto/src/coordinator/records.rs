@@ -116,6 +116,7 @@ fn waits(message: &FromCoordinator) -> bool {
         | FromCoordinator::Fence { .. }
         | FromCoordinator::Settle { .. }
         | FromCoordinator::HandOver { .. }
+        | FromCoordinator::Confirm { .. }
         | FromCoordinator::Admin { .. } => true,
         // Fencing is recorded first.
         FromCoordinator::Refused(refused) => refused.fenced,

@@ -92,6 +92,9 @@ impl Coordinator {
         let (retry_us, epoch) = (self.config.timing.retry_us, self.epoch);
         // An orphan's stream has its end, whoever found it.
         let settled_end = self.orphan_end(member);
+        // A parity that has not heard yet that the role began anew answers with numbers of an earlier life.
+        let first = self.view(member.group).and_then(|view| view.data_role(member.role));
+        let first = first.map_or(Seq(0), cluster::DataRole::first_seq);
         let Some(recovery) = self.recoveries.get_mut(&member) else { return };
         if let Step::Fencing(received) = &recovery.step
             && !witnesses.is_empty()
@@ -101,7 +104,7 @@ impl Coordinator {
             // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
             let end =
                 if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
-            let end = settled_end.or(end);
+            let end = settled_end.or(end).max(Some(first));
             // A lease needs the acks of all parities, so it ends when that of the quietest one does.
             let quiet_us = witnesses.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
             recovery.wait_us = match recovery.former {
@@ -230,6 +233,8 @@ impl Coordinator {
             let role = &mut view.data[at];
             role.primary = Some(host);
             role.status = RoleStatus::Rebuilding { start: end, wait_us };
+            // It was fenced by all whose acks it needed; whoever follows this one waits for a lease, and so for its own.
+            view.former.retain(|former| former.role != member.role);
             view.learners.retain(|learner| learner.role != member.role);
         });
     }
@@ -237,7 +242,7 @@ impl Coordinator {
 
 /// What may be left of a lease when a parity has been quiet for so long; 2 % more for clocks that drift against each
 /// other.
-fn lease_left_us(lease_us: u64, quiet_us: u64) -> u64 {
+pub(super) fn lease_left_us(lease_us: u64, quiet_us: u64) -> u64 {
     let lease_us = lease_us + lease_us / 50;
     lease_us.saturating_sub(quiet_us - quiet_us / 50)
 }

@@ -30,6 +30,7 @@ fn config() -> CoordinatorConfig {
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Stored,
+        on_loss: cluster::LossPolicy::Error,
     }
 }
 

@@ -100,6 +100,7 @@ mod tests {
             data: Vec::new(),
             parity: Vec::new(),
             learners: Vec::new(),
+            former: Vec::new(),
         };
         Record::View(ViewRecord { map_version: version, view })
     }

@@ -116,7 +116,8 @@ impl Entrance {
             FromCoordinator::View(_)
             | FromCoordinator::Fence { .. }
             | FromCoordinator::Settle { .. }
-            | FromCoordinator::HandOver { .. } => {
+            | FromCoordinator::HandOver { .. }
+            | FromCoordinator::Confirm { .. } => {
                 if !self.is_admitted {
                     return Verdict::Nothing;
                 }

@@ -27,7 +27,8 @@ impl Host {
     pub(super) fn dismiss_parity(&mut self, now: Now, id: MemberId, view: &GroupView) {
         let Some(mut parity) = self.members.parities.remove(&id) else { return };
         self.left.insert(id);
-        let may_return = parity.may_rejoin() && view.parity_host(id.role).is_none();
+        let may_return =
+            parity.may_rejoin() && parity.has_nothing_lost(view) && view.parity_host(id.role).is_none();
         tracing::info!(member = %id, view = %view.version, may_return, "parity left the view");
         if may_return {
             parity.rest();
@@ -41,7 +42,7 @@ impl Host {
         // It may not have heard of the views between.
         let known = self.members.parities.remove(&id).filter(Parity::may_rejoin);
         let dormant = self.members.dormant.remove(&id).map(|dormant| dormant.parity);
-        let former = known.or(dormant);
+        let former = known.or(dormant).filter(|parity| parity.has_nothing_lost(view));
         tracing::info!(member = %id, view = %view.version, rejoins = former.is_some(), "learner appointed");
         self.left.remove(&id);
         match former {
@@ -53,9 +54,10 @@ impl Host {
         }
     }
 
-    /// A view in which a dormant parity is not named: somebody else may serve its row now.
+    /// A view in which a dormant parity is not named: somebody else may serve its row now, or it has lost data in its sum.
     pub(super) fn reconsider_dormant(&mut self, id: MemberId, view: &GroupView) {
-        if view.parity_host(id.role).is_some() {
+        let is_of_use = |dormant: &Dormant| dormant.parity.has_nothing_lost(view);
+        if view.parity_host(id.role).is_some() || !self.members.dormant.get(&id).is_none_or(is_of_use) {
             self.members.dormant.remove(&id);
         }
     }

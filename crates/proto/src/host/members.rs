@@ -130,7 +130,8 @@ impl Host {
         self.route_again(now, id, requests);
     }
 
-    /// A primary that the view names and that is not here yet: the first of a new role, or a stand-in.
+    /// A primary that the view names and that is not here yet: the first of a role's life, or a stand-in. Only the first one
+    /// starts from nothing; if it is not here yet it has never served, and nothing can have been acknowledged without it.
     fn create_primary(&mut self, now: Now, id: MemberId, view: &GroupView) {
         let Some(role) = view.data_role(id.role).filter(|role| role.primary == Some(self.config.host)) else {
             return;
@@ -138,7 +139,7 @@ impl Host {
         let (host, config, budget) =
             (self.config.host, self.config.store.clone(), self.config.budget.clone());
         let primary = match role.status {
-            RoleStatus::Full if role.term == FIRST_TERM => self.with_context(now, |context| {
+            RoleStatus::Full if role.starts_from_nothing() => self.with_context(now, |context| {
                 Primary::first(context, id, host, view, &config, &budget)
                     .map_err(|error| tracing::error!(member = %id, %error, "no address space for an area"))
                     .ok()
@@ -154,6 +155,10 @@ impl Host {
             _ => None,
         };
         if let Some(primary) = primary.flatten() {
+            if role.starts_from_nothing() && role.first_seq() > Seq(0) {
+                tracing::warn!(member = %id, term = %role.term, "begins anew, empty: what it was is lost");
+                self.stats.accepted_losses += 1;
+            }
             self.members.primaries.insert(id, primary);
         }
     }
@@ -242,6 +247,21 @@ impl Host {
         });
     }
 
+    /// Whether this host has `view` of `group`, and so is nothing of what only older ones name.
+    pub(super) fn handle_confirm(
+        &mut self,
+        now: Now,
+        group: cluster::GroupId,
+        (view, epoch): (ViewVersion, Epoch),
+    ) {
+        let Some(known) = self.map.as_ref().and_then(|map| map.group(group)).cloned() else { return };
+        if known.version < view {
+            self.fetch_view(now, group);
+        } else if self.is_of_this_shard(&known) {
+            self.outbox.coordinator.push_back(ToCoordinator::Confirmed { group, view, epoch });
+        }
+    }
+
     /// Asks for a group's view, once per retry time-out.
     pub(super) fn fetch_view(&mut self, now: Now, group: cluster::GroupId) {
         let asked: Option<Time> = self.view_asked.get(&group).copied();
@@ -251,7 +271,3 @@ impl Host {
         }
     }
 }
-
-/// The term of a role's first primary: only that one starts from nothing. Whoever has it in a view and is not there yet has
-/// never served: nothing can have been acknowledged without it.
-const FIRST_TERM: Term = Term(1);

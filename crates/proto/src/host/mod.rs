@@ -188,6 +188,7 @@ impl Host {
             FromCoordinator::HandOver { group, role, term, since, asked_at, epoch } => {
                 self.handle_hand_over(now, MemberId { group, role }, term, (since, asked_at, epoch));
             }
+            FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, (view, epoch)),
             FromCoordinator::Alive
             | FromCoordinator::Waiting
             | FromCoordinator::Refused(_)

@@ -44,6 +44,8 @@ pub struct HostStats {
     pub resumed_bytes: u64,
     /// Bytes that it would have taken more to build them from nothing.
     pub spared_bytes: u64,
+    /// Data roles that began anew here, empty, after their loss was accepted.
+    pub accepted_losses: u64,
     /// Records that are not yet committed.
     pub uncommitted_records: u64,
     /// Requests that wait in primaries.

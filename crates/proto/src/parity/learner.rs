@@ -136,9 +136,8 @@ impl Parity {
         if self.has_learned_all() {
             return;
         }
-        let terms: Vec<Term> = self.view.data.iter().map(|role| role.term).collect();
-        let budget = self.budget.clone();
-        self.streams = terms.into_iter().map(|term| Stream::new(term, budget.clone())).collect();
+        let new = |role| Stream::new(role, self.budget.clone());
+        self.streams = self.view.data.iter().map(new).collect();
         self.area.decommit_all();
         if let Some(learner) = &mut self.learner {
             learner.lesson.attempt = learner.lesson.attempt.saturating_add(1);

@@ -9,6 +9,7 @@
 
 mod extents;
 mod learner;
+mod loss;
 mod rejoin;
 mod scrub;
 mod session;
@@ -59,7 +60,7 @@ impl Parity {
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
-        let streams = view.data.iter().map(|role| Stream::new(role.term, budget.clone())).collect();
+        let streams = view.data.iter().map(|role| Stream::new(role, budget.clone())).collect();
         let learner = view.learner(member.role).filter(|learner| learner.host == host);
         let learner = learner.map(|learner| Learner::new(learner.since));
         Ok(Self {
@@ -96,10 +97,10 @@ impl Parity {
         usize::from(self.member.role.0).checked_sub(self.streams.len())
     }
 
-    /// The data roles whose streams it takes: those that weigh something in its row.
+    /// The data roles whose streams it takes: those that weigh something in its row, and are not lost.
     fn support(&self) -> RoleSet {
         match self.row() {
-            Some(_) => RoleSet::all(self.streams.len()),
+            Some(_) => RoleSet::all(self.streams.len()).without(self.lost_roles()),
             None => RoleSet::only(self.member.role),
         }
     }
@@ -125,6 +126,7 @@ impl Parity {
         debug_assert!(view.version > self.view.version, "views only grow");
         self.view = view.clone();
         self.drop_sessions();
+        self.begin_new_lives();
         if self.learner.as_ref().is_none_or(|learner| learner.is_named_by(view, self.member.role)) {
             return None;
         }

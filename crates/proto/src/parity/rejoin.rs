@@ -45,6 +45,7 @@ impl Parity {
     pub(crate) fn rejoin(&mut self, view: &GroupView, since: ViewVersion) {
         self.rest();
         self.view = view.clone();
+        self.begin_new_lives();
         self.learner = Some(Learner::resuming(since));
     }
 

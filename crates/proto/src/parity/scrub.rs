@@ -5,9 +5,9 @@
 //! Each primary says which items over these pages are wrong by their checksums. Where none is, the parity is wrong, and
 //! what is left of the sum is the very correction.
 //!
-//! One session at a time, in the background, and only while every data role of the group is full.
+//! One session at a time, in the background, and only while every data role of the group is full, or lost and so in no sum.
 
-use cluster::{HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, ScrubSettings, Term, Time};
+use cluster::{HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Term, Time};
 use smallvec::smallvec;
 use store::{Addr, Category, EXTENT_BYTES, PAGE_BYTES, PageRange};
 use wire::message::{GroupBody, Read, SessionId};
@@ -164,11 +164,11 @@ impl Parity {
         false
     }
 
-    /// Whether nothing is lost in the group or under repair: then every sum must end in zero.
+    /// Whether nothing in the sum is lost or under repair: then it must end in zero.
     fn may_scrub(&self, context: &mut Context<'_>) -> bool {
         self.row().is_some()
             && self.learner.is_none()
-            && self.view.data.iter().all(|role| role.status == RoleStatus::Full && role.primary.is_some())
+            && self.view.is_steady()
             && self.sessions.len() < context.limits.parity_sessions
             && context.pace.allows_scrub(context.now.time)
     }
@@ -202,7 +202,7 @@ impl Parity {
         let role = self.member.role;
         let id = SessionId { role, term: Term(0), number: self.scrub.count };
         let sum = self.copy_pages(pages);
-        self.sessions.insert(id, Session::of_scrub(pages, context.now.time, sum));
+        self.sessions.insert(id, Session::of_scrub(pages, context.now.time, sum, self.lost_roles()));
         self.scrub.open = Some(id);
         let read = Read { session: id, pages, parities: smallvec![role] };
         let primaries: Vec<(RoleIndex, HostId)> =

@@ -42,9 +42,10 @@ enum Cause {
 }
 
 impl Session {
-    /// A session of the parity itself, in which nothing is lost.
-    pub(super) fn of_scrub(pages: PageRange, opened_at: Time, sum: Vec<u8>) -> Self {
-        let (gone, lost, wrong) = (RoleSet::default(), RoleSet::default(), Vec::new());
+    /// A session of the parity itself, in which nothing of what is in the sum is lost. Nobody is asked for the roles of `gone`,
+    /// which are not in it.
+    pub(super) fn of_scrub(pages: PageRange, opened_at: Time, sum: Vec<u8>, gone: RoleSet) -> Self {
+        let (lost, wrong) = (RoleSet::default(), Vec::new());
         Self { pages, opened_at, sum, gone, lost, wrong, cause: Cause::Scrub }
     }
 
@@ -108,19 +109,17 @@ impl Parity {
             return self.abort(context, from, id);
         }
         self.apply_up_to(context, id.role, open.committed);
-        let mut gone = RoleSet::default();
-        gone.insert(id.role);
-        for (role, data) in self.view.data_roles() {
-            if data.primary.is_none() {
-                gone.insert(role);
-            }
+        let empty = self.lost_roles();
+        let mut gone = RoleSet::only(id.role);
+        for (role, _) in self.view.data_roles().filter(|(_, data)| data.primary.is_none()) {
+            gone.insert(role);
         }
         let session = Session {
             pages: open.pages,
             opened_at: context.now.time,
             sum: self.copy_pages(open.pages),
             gone,
-            lost: gone,
+            lost: gone.without(empty),
             wrong: Vec::new(),
             cause: Cause::Repair(from),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cluster::{Seq, Term, Time, UnixSeconds};
+use cluster::{DataRole, Seq, Term, Time, UnixSeconds};
 use store::{Area, Budget, Category, PageSet, Replica};
 use wire::message::{Record, Write};
 
@@ -23,6 +23,8 @@ pub(super) enum Place {
 
 /// One data role's stream, as far as a parity has it.
 pub(crate) struct Stream {
+    /// The first term of the life of the role that this is of.
+    origin: Term,
     pub(super) fence: Term,
     settled: Option<Term>,
     /// When a Frame was last acknowledged: no read lease counts from later.
@@ -43,14 +45,16 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(term: Term, budget: Budget) -> Self {
+    /// The stream of a role of which nothing is here.
+    pub(super) fn new(role: &DataRole, budget: Budget) -> Self {
         Self {
-            fence: term,
+            origin: role.origin,
+            fence: role.term,
             settled: None,
             acknowledged: None,
             wall: UnixSeconds(0),
-            received: Seq(0),
-            applied: Seq(0),
+            received: role.first_seq(),
+            applied: role.first_seq(),
             begun: false,
             progress: None,
             kept: VecDeque::new(),
@@ -58,6 +62,16 @@ impl Stream {
             granted: PageSet::new(),
             budget,
         }
+    }
+
+    /// Whether it is of the life that `role` is in.
+    pub(super) fn is_of_life(&self, role: &DataRole) -> bool {
+        self.origin == role.origin
+    }
+
+    /// Whether no byte of it is in the area, and none is kept.
+    pub(super) fn is_blank(&self) -> bool {
+        self.kept.is_empty() && self.replica.touched().count() == 0
     }
 
     /// Lowest term that is accepted.

@@ -91,7 +91,7 @@ enum Phase {
 }
 
 impl Primary {
-    /// The first primary of a new role: an empty area.
+    /// The first primary of a role's life: an empty area.
     pub(crate) fn first(
         context: &mut Context<'_>,
         member: MemberId,
@@ -102,7 +102,8 @@ impl Primary {
     ) -> Result<Self, store::AreaError> {
         let store = DataStore::new(config.clone(), budget.clone())?;
         let phase = Phase::Serving(Box::new(store));
-        Ok(Self::assemble(context, member, host, view, (phase, Seq(0), Time(0)), (config, budget)))
+        let start = view.data_role(member.role).map_or(Seq(0), |role| role.first_seq());
+        Ok(Self::assemble(context, member, host, view, (phase, start, Time(0)), (config, budget)))
     }
 
     fn assemble(

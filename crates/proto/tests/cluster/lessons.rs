@@ -68,7 +68,8 @@ fn map() -> ClusterMap {
         zone: String::new(),
         alive: true,
     };
-    let primary = DataRole { primary: Some(host_id(0)), term: Term(1), status: RoleStatus::Full };
+    let primary =
+        DataRole { primary: Some(host_id(0)), term: Term(1), origin: Term(1), status: RoleStatus::Full };
     let learner = Learner { role: RoleIndex(1), host: host_id(1), since: SINCE, whole: false };
     let view = GroupView {
         group: GroupId(0),
@@ -76,6 +77,7 @@ fn map() -> ClusterMap {
         data: vec![primary],
         parity: vec![None],
         learners: vec![learner],
+        former: vec![],
     };
     ClusterMap {
         cluster: ClusterId(7),

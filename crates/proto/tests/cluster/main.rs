@@ -70,6 +70,7 @@ impl Cluster {
             groups: u32::from(nodes),
             timing: Timing::default(),
             records: RecordKeeping::Stored,
+            on_loss: cluster::LossPolicy::Error,
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut cluster = Self {

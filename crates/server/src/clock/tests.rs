@@ -99,7 +99,9 @@ impl Pair {
     fn new(timing: Timing) -> Self {
         let (cluster, profile) = (ClusterId(7), Profile::rs(1, 1).unwrap());
         let records = proto::RecordKeeping::Stored;
-        let config = CoordinatorConfig { cluster, profile, nodes: 2, shards: 1, groups: 1, timing, records };
+        let on_loss = cluster::LossPolicy::Error;
+        let config =
+            CoordinatorConfig { cluster, profile, nodes: 2, shards: 1, groups: 1, timing, records, on_loss };
         let mut pair = Self {
             clock: Clock::suspendable(),
             coordinator: Coordinator::new(config),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use cluster::ClusterId;
+use cluster::{ClusterId, LossPolicy};
 
 use crate::{CoordinatorAddress, StartError};
 
@@ -38,6 +38,8 @@ pub struct Founding {
     pub nodes: Option<u16>,
     /// Coding groups in all.
     pub groups: Option<u32>,
+    /// What becomes of lost data, if this node forms it.
+    pub on_loss: Option<LossPolicy>,
 }
 
 impl From<CoordinatorAddress> for Coordination {

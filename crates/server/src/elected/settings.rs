@@ -1,6 +1,6 @@
 //! What a cluster is formed with: recorded by its first leader, and what every node has to agree with.
 
-use cluster::{ClusterId, Profile};
+use cluster::{ClusterId, LossPolicy, Profile};
 use proto::{CoordinatorConfig, RecordKeeping, Timing};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ pub(crate) struct Settings {
     workers: u16,
     groups: u32,
     lease_us: u64,
+    /// At first; operators may change it later, in the layout.
+    #[serde(default)]
+    on_loss: LossPolicy,
 }
 
 /// Version of the document.
@@ -39,6 +42,7 @@ impl Settings {
             workers: config.workers,
             groups,
             lease_us: config.timing.node_lease_us,
+            on_loss: elected.founding.on_loss.unwrap_or_default(),
         };
         settings.check()?;
         Ok(settings)
@@ -96,6 +100,7 @@ impl Settings {
             groups: self.groups,
             timing: Timing::from_lease(self.lease_us),
             records: RecordKeeping::Stored,
+            on_loss: self.on_loss,
         }
     }
 }
@@ -120,7 +125,7 @@ mod tests {
             etcd: etcd::Config::plain("etcd://127.0.0.1:1".parse().unwrap()),
             name: "gestalt".to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
-            founding: Founding { cluster: ClusterId(9), nodes, groups },
+            founding: Founding { cluster: ClusterId(9), nodes, groups, on_loss: None },
         };
         NodeConfig::with(NodeId(0), Coordination::Elected(Box::new(elected)))
     }

@@ -25,6 +25,7 @@ fn presiding(records: impl FnOnce(&Clock) -> Records) -> (Rc<Presiding>, Rc<Node
         groups: 1,
         timing,
         records: RecordKeeping::Stored,
+        on_loss: cluster::LossPolicy::Error,
     };
     let coordinator = Coordinator::new(config);
     let clock = Clock::suspendable();

@@ -23,6 +23,7 @@ fn start_again(
         groups: plan.groups,
         timing: plan.timing,
         records: RecordKeeping::Kept,
+        on_loss: cluster::LossPolicy::Error,
     };
     let http = Some("127.0.0.1:0".parse().expect("an address"));
     eventually("listening again", || {

@@ -79,6 +79,7 @@ pub fn coordinator(plan: &Plan) -> CoordinatorHandle {
         groups: plan.groups,
         timing: plan.timing,
         records: RecordKeeping::Kept,
+        on_loss: cluster::LossPolicy::Error,
     };
     let start = CoordinatorStart::NewCluster;
     CoordinatorServer::start(CoordinatorServerConfig { listen: any, http: Some(any), cluster, start })

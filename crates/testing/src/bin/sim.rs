@@ -56,6 +56,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Succession,
         Focus::Forgetting,
         Focus::Releases,
+        Focus::Losses,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     named.ok_or_else(|| {

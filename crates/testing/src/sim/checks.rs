@@ -11,7 +11,7 @@
 mod bounds;
 mod decode;
 
-use cluster::{GroupId, GroupView, RoleStatus, Seq};
+use cluster::{GroupId, GroupView, Seq};
 use codec::Code;
 use store::PAGE_BYTES;
 
@@ -134,12 +134,27 @@ impl Look<'_> {
         self.stats.checks += 1;
         self.order()?;
         self.replicas()?;
-        if self.view.data.iter().any(|role| role.status == RoleStatus::Lost) {
-            return Ok(());
-        }
         self.algebra()?;
         self.data()?;
         self.durability()
+    }
+
+    /// Data roles that have something: all but those that are lost.
+    fn living_roles(&self) -> impl Iterator<Item = usize> + use<> {
+        let lost: Vec<bool> = self.view.data.iter().map(|role| role.status.is_lost()).collect();
+        (0..lost.len()).filter(move |role| !lost[*role])
+    }
+
+    /// What a parity has applied of a role. One that has not heard yet that the role began anew has nothing of it.
+    fn applied(&self, parity: &Parity<'_>, role: usize) -> Seq {
+        let stream = parity.stream(role);
+        let is_blank = stream.replica.touched().count() == 0;
+        if is_blank { stream.applied.max(self.shadow(role).first()) } else { stream.applied }
+    }
+
+    /// As [`Self::applied`], what it has received.
+    fn received(&self, parity: &Parity<'_>, role: usize) -> Seq {
+        parity.stream(role).received.max(self.applied(parity, role))
     }
 
     fn shadow(&self, role: usize) -> &super::stream::Stream {
@@ -149,7 +164,7 @@ impl Look<'_> {
     /// Up to where every in-sync parity has applied each role's stream, and the primary has committed it.
     fn applied_everywhere(&self) -> Vec<Seq> {
         let applied =
-            |role: usize| self.members.parities.iter().map(move |parity| parity.stream(role).applied).min();
+            |role: usize| self.members.parities.iter().map(move |parity| self.applied(parity, role)).min();
         let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
         let both = |role: usize| match (applied(role), committed(role)) {
             (Some(applied), Some(committed)) => applied.min(committed),
@@ -191,7 +206,7 @@ impl Look<'_> {
     fn committed_is_received(&self, parity: &Parity<'_>, role: usize) -> Result<(), Broken> {
         let Some(primary) = &self.members.data[role] else { return Ok(()) };
         let (committed, stream) = (primary.info.committed, parity.stream(role));
-        if committed > stream.received {
+        if committed > self.received(parity, role) {
             let what = format!(
                 "{} of {} has committed {committed} of role-{role}; parity {} at {}, in sync, has received {}",
                 primary.host, primary.info.term, parity.row, parity.host, stream.received
@@ -210,7 +225,7 @@ impl Look<'_> {
 
     /// Equal records, equal index.
     fn replicas(&mut self) -> Result<(), Broken> {
-        for role in 0..self.view.k() {
+        for role in self.living_roles() {
             let mut seen: Vec<(Seq, u64, String)> = Vec::new();
             if let Some(primary) = &self.members.data[role] {
                 let digest = primary.store.replica().digest();
@@ -240,7 +255,7 @@ impl Look<'_> {
     }
 
     fn touched(&self) -> Vec<u32> {
-        let mut pages: Vec<u32> = (0..self.view.k()).flat_map(|role| self.shadow(role).touched()).collect();
+        let mut pages: Vec<u32> = self.living_roles().flat_map(|role| self.shadow(role).touched()).collect();
         pages.sort_unstable();
         pages.dedup();
         pages
@@ -248,7 +263,7 @@ impl Look<'_> {
 
     /// I3, against the shadow.
     fn algebra(&mut self) -> Result<(), Broken> {
-        if (0..self.view.k()).any(|role| self.shadow(role).is_dark()) {
+        if self.living_roles().any(|role| self.shadow(role).is_dark()) {
             return Ok(());
         }
         let pages = self.pages(self.touched());
@@ -256,8 +271,8 @@ impl Look<'_> {
         for parity in &self.members.parities {
             for page in &pages {
                 expected.fill(0);
-                for role in 0..self.view.k() {
-                    let applied = parity.stream(role).applied;
+                for role in self.living_roles() {
+                    let applied = self.applied(parity, role);
                     if applied < self.shadow(role).base() {
                         let what = format!("parity {} has gone back to {applied} of role-{role}", parity.row);
                         return Err(("algebra", what));
@@ -287,7 +302,7 @@ impl Look<'_> {
     /// Primaries hold what their streams say, where they have pages at all.
     fn data(&mut self) -> Result<(), Broken> {
         let (mut expected, mut actual) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-        for role in 0..self.view.k() {
+        for role in self.living_roles() {
             if self.shadow(role).is_dark() {
                 continue;
             }

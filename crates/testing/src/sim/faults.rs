@@ -81,6 +81,9 @@ impl World {
         if self.nemesis.over {
             return;
         }
+        if self.has_lost_roles() && self.rng.faults.percent(30) {
+            self.accept_losses();
+        }
         self.nemesis.aimed += 1;
         let fault = self.nemesis.aimed;
         if self.rng.faults.percent(self.options.faults.aimed_percent) {
@@ -547,7 +550,8 @@ impl World {
             view.in_sync().any(|(_, parity)| unreachable(parity))
                 && view.in_sync().all(|(_, parity)| unreachable(parity) || at_risk(parity))
         };
-        let lost = view.data.iter().filter(|role| {
+        // What is lost already is in no sum, and cannot be lost once more.
+        let lost = view.data.iter().filter(|role| !role.status.is_lost()).filter(|role| {
             role.status != cluster::RoleStatus::Full
                 || role.primary.is_none_or(|host| at_risk(host) || deposable(host))
         });

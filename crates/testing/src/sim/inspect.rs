@@ -1,6 +1,6 @@
 //! The inside of the members of one group, as the present view names them: the one place that knows how to look.
 
-use cluster::{GroupView, HostId, RoleStatus, Seq};
+use cluster::{GroupView, HostId, Seq};
 use proto::host::inspect::{ParityInfo, PrimaryInfo, StreamInfo};
 use store::{DataStore, PAGE_BYTES, PageRange};
 
@@ -39,11 +39,7 @@ impl World {
             let machine = self.host_by_id(host, view.group)?;
             let info = machine.primaries().find(|p| p.member.group == view.group && p.member.role == role)?;
             let store = info.store?;
-            (info.term == data.term && data.status != RoleStatus::Lost).then_some(Primary {
-                host,
-                info,
-                store,
-            })
+            (info.term == data.term && !data.status.is_lost()).then_some(Primary { host, info, store })
         });
         let data = data.collect();
         let parities = view.in_sync().filter_map(|(role, host)| {

@@ -17,6 +17,7 @@ mod checks;
 mod clock;
 mod faults;
 mod inspect;
+mod losses;
 mod network;
 mod options;
 pub mod oracle;

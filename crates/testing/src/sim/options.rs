@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cluster::Profile;
+use cluster::{LossPolicy, Profile};
 use proto::{Limits, Timing};
 
 use super::clock::WallClocks;
@@ -237,6 +237,8 @@ pub enum Focus {
     Forgetting,
     /// Extents that go back while nodes are short of memory.
     Releases,
+    /// More losses than the code can bear, which are accepted.
+    Losses,
 }
 
 /// Everything that a seed determines.
@@ -300,6 +302,8 @@ pub struct Options {
     pub faults: Faults,
     /// Coordinators that follow each other over a store.
     pub succession: Option<Succession>,
+    /// What becomes of lost data roles; where nothing does, an operator accepts the loss now and then, and at the end.
+    pub on_loss: LossPolicy,
     /// Whether nodes keep the coordinator's records; else they are written at once, or as `succession` says.
     pub nodes_keep: bool,
     /// Events between two expensive checks, on average; 0 = none.
@@ -362,6 +366,7 @@ impl Options {
             drift_ppm: 0,
             faults: Faults::none(),
             succession: None,
+            on_loss: LossPolicy::Error,
             nodes_keep: false,
             check_every: 16,
             scrub_every_us: 0,
@@ -409,8 +414,9 @@ impl Options {
             Focus::Succession => options.with_succession(rng),
             Focus::Forgetting => options.with_succession(rng).with_forgetting(rng),
             Focus::Releases => options.with_releases(rng),
+            Focus::Losses => options.with_losses(rng),
         };
-        let restarted = focused.with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
+        let restarted = focused.with_policy().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
         scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))
     }
@@ -432,6 +438,14 @@ impl Options {
             let steady_us = self.second_us * rng.pick(&[2, 5, 20]);
             self.wall = WallClocks { spread: rng.pick(&[1, 2, 5]), steady_us };
             self.expiry_percent = self.expiry_percent.max(rng.pick(&[5, 30]));
+        }
+        self
+    }
+
+    /// Half of the seeds are of caches.
+    fn with_policy(mut self) -> Self {
+        if self.seed % 2 == 0 {
+            self.on_loss = LossPolicy::Empty;
         }
         self
     }
@@ -481,6 +495,7 @@ impl Options {
             drift_ppm: rng.pick(&[0, 100, 10_000]),
             faults: draw_faults(rng, lease_us, m),
             succession: None,
+            on_loss: LossPolicy::Error,
             nodes_keep: true,
             check_every: rng.pick(&[100, 300, 1_000]),
             scrub_every_us: 0,
@@ -636,6 +651,50 @@ impl Options {
         self.evenly_busy()
     }
 
+    /// Nodes that end or are cut off together, more of them than the code can bear, and come back or not; some go on as long as
+    /// they have each other.
+    fn with_losses(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Losses;
+        (self.k, self.m) = rng.pick(&[(1, 1), (2, 1), (2, 1), (2, 2), (3, 2)]);
+        self.nodes = self.n() + rng.range(1, 4) as usize;
+        self.groups = rng.range(1, 3) as usize;
+        self.shards = 1;
+        self.memory = Memory { node_bytes: 512 << 20, area_extents: 16, evict: false };
+        self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
+        self.clients = 4 * self.k;
+        self.bursts_percent = 3;
+        let lease_us = rng.pick(&[20_000, 50_000, 100_000]);
+        self.network = Network { slow_percent: 40, jitter_us: 20, ..draw_network(rng, lease_us) };
+        self.timing = draw_timing(rng, lease_us, &self.network);
+        self.faults = Faults {
+            mix: [0; FaultKind::ALL.len()],
+            every_us: lease_us,
+            lasting_us: lease_us * rng.pick(&[1, 4, 16]),
+            restart_percent: rng.pick(&[0, 50, 100, 100]),
+            supervised_us: if rng.once_in(2) { Some(rng.range(1, 300)) } else { None },
+            aimed_percent: 50,
+            spare_parities_percent: 0,
+            beyond: 1 + rng.index(3),
+            forgets: false,
+        };
+        for (kind, weight) in [
+            (FaultKind::Crash, 6),
+            (FaultKind::CrashSeveral, 4),
+            (FaultKind::Pause, 4),
+            (FaultKind::Isolate, 3),
+            (FaultKind::IsolateFromCoordinator, 5),
+            (FaultKind::IsolateFromPeers, 2),
+            (FaultKind::Split, 2),
+            (FaultKind::Move, 2),
+        ] {
+            self.faults.mix[kind as usize] = if rng.percent(25) { 0 } else { weight };
+        }
+        self.faults.mix[FaultKind::Crash as usize] = 6;
+        self.phase_us = lease_us * 80;
+        self.calls = 8_000;
+        self.evenly_busy()
+    }
+
     /// Coordinators that end, or are deposed and live on, or are cut off, in the middle of recoveries, moves and complaints.
     fn with_succession(mut self, rng: &mut Rng) -> Self {
         self.focus = Focus::Succession;
@@ -759,6 +818,7 @@ impl fmt::Display for Focus {
             Self::Succession => "succession",
             Self::Forgetting => "forgetting",
             Self::Releases => "releases",
+            Self::Losses => "losses",
         })
     }
 }
@@ -934,7 +994,8 @@ impl fmt::Display for Options {
         let faults = &self.faults;
         write!(
             f,
-            "  faults every {} us for {} us, aimed {} %, sparing parities {} %, restart {} %, supervised {:?}, beyond m by {}{}: {}",
+            "  faults every {} us for {} us, aimed {} %, sparing parities {} %, restart {} %, supervised {:?}, beyond m by {} \
+             ({:?}){}: {}",
             faults.every_us,
             faults.lasting_us,
             faults.aimed_percent,
@@ -942,6 +1003,7 @@ impl fmt::Display for Options {
             faults.restart_percent,
             faults.supervised_us,
             faults.beyond,
+            self.on_loss,
             if faults.forgets { ", coordinators start with nothing" } else { "" },
             named(&faults.mix, FaultKind::ALL.map(|kind| format!("{kind:?}")))
         )

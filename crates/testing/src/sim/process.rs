@@ -227,6 +227,7 @@ impl CoordinatorProcess {
             groups: options.groups as u32,
             timing: options.timing,
             records,
+            on_loss: options.on_loss,
         }
     }
 

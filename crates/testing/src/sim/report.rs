@@ -66,6 +66,8 @@ pub struct Stats {
     pub resignations: u64,
     /// Roles that were lost because the seed went beyond `m`.
     pub lost_roles: u64,
+    /// Roles that were lost and began anew.
+    pub begun_anew: u64,
     /// Extents that primaries have given back, of those that live at the end of the run.
     pub released_extents: u64,
     /// Pages that scrubs have compared, at the end of the run.
@@ -106,6 +108,7 @@ impl Stats {
             (&mut self.moves, other.moves),
             (&mut self.takeovers, other.takeovers),
             (&mut self.evictions, other.evictions),
+            (&mut self.begun_anew, other.begun_anew),
             (&mut self.resumed, other.resumed),
             (&mut self.residuals, other.residuals),
             (&mut self.checks, other.checks),
@@ -155,11 +158,12 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.released_extents,
             self.lost_roles,
+            self.begun_anew,
             self.successions,
             self.resignations
         )?;

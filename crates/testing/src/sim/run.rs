@@ -82,7 +82,15 @@ fn recover(world: &mut World) -> bool {
     }
     world.clients_stop = true;
     let deadline = world.now + 60 * lease + 4 * timing.request_deadline_us + 20 * timing.stall_us;
-    if wait(world, deadline, World::is_whole) {
+    let step = (lease / 16).max(50);
+    while world.has_lost_roles() || !world.is_whole() {
+        world.accept_losses();
+        let next = (world.now + step).min(deadline);
+        if !world.run_until(next) || world.now >= deadline {
+            break;
+        }
+    }
+    if world.failure.is_none() && !world.has_lost_roles() && world.is_whole() {
         return true;
     }
     if world.failure.is_none() {
@@ -163,7 +171,7 @@ impl World {
         let missing = view.parity.contains(&None);
         let shares = |host: cluster::HostId| view.roles_on(host.node) > 1;
         let crowded = view.data.iter().filter_map(|role| role.primary).any(shares);
-        if !view.is_full() || !missing && !crowded && view.learners.is_empty() {
+        if !view.is_steady() || !missing && !crowded && view.learners.is_empty() {
             return true;
         }
         let is_free =
@@ -176,7 +184,11 @@ impl World {
         let members = self.members(view);
         (0..view.k()).all(|role| {
             let data = &view.data[role];
-            if data.status == RoleStatus::Lost || self.is_starved(data) {
+            // Where nobody lives nobody can begin anew.
+            let nowhere = || self.nodes.iter().all(|node| node.state == Life::Down);
+            let has_ended =
+                data.status == RoleStatus::Lost || data.status == RoleStatus::Accepted && nowhere();
+            if has_ended || self.is_starved(data) {
                 return true;
             }
             if data.status != RoleStatus::Full {
@@ -235,7 +247,7 @@ impl World {
     pub(crate) fn check_agreement(&mut self) {
         let Some(map) = self.map().cloned() else { return };
         for view in &map.groups {
-            let lost = view.data.iter().filter(|role| role.status == RoleStatus::Lost).count() as u64;
+            let lost = view.data.iter().filter(|role| role.status.is_lost()).count() as u64;
             self.stats.lost_roles += lost;
             if lost > 0 && self.options.faults.beyond == 0 {
                 let what =
@@ -252,7 +264,7 @@ impl World {
     }
 
     fn encoded(&self, view: &GroupView) -> Result<(), String> {
-        if view.data.iter().any(|role| role.status != RoleStatus::Full) {
+        if !view.is_steady() {
             return Ok(());
         }
         let code = self.options.profile().code().expect("options name a valid code");
@@ -265,7 +277,8 @@ impl World {
         for parity in &members.parities {
             for page in &pages {
                 sum.fill(0);
-                for (role, primary) in members.data.iter().enumerate() {
+                let living = |(role, _): &(usize, _)| !view.data[*role].status.is_lost();
+                for (role, primary) in members.data.iter().enumerate().filter(living) {
                     let present = primary.as_ref().and_then(|primary| primary.page(*page, &mut page_bytes));
                     present.ok_or_else(|| format!("page {page} of role-{role} is absent at rest"))?;
                     codec::mul_add(&mut sum, code.coefficient(parity.row, role), &page_bytes)

@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     pages: BTreeMap<u32, Box<Page>>,
     tail: VecDeque<(Term, Record)>,
     dark: bool,
+    /// The number before the first record of the role's present life.
+    first: Seq,
 }
 
 /// A rule of the protocol that was broken, in words.
@@ -58,7 +60,22 @@ impl Stream {
             pages: BTreeMap::new(),
             tail: VecDeque::new(),
             dark: false,
+            first: Seq(0),
         }
+    }
+
+    /// The role begins anew with `term`, empty: what it was is no more.
+    pub(crate) fn begin_life(&mut self, term: Term, first: Seq) {
+        let old = std::mem::replace(self, Self::new(self.confirmed.len() - 1));
+        self.terms = old.terms;
+        self.terms.push((term, first));
+        (self.owners, self.confirmed) = (old.owners, old.confirmed);
+        (self.committed, self.base, self.first) = (first, first, first);
+    }
+
+    /// The number before the first record of the role's present life.
+    pub(crate) fn first(&self) -> Seq {
+        self.first
     }
 
     /// Newest record that was seen.

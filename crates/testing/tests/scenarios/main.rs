@@ -4,6 +4,7 @@
 //! to the encoding of the primaries' memory, every index replica equal, and every key read once more; see
 //! `testing::sim::Story`. All invariants of the simulator hold at every step of every story.
 
+mod accepted;
 mod commit;
 mod late_settle;
 mod learners;

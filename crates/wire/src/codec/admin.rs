@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, Expectations, GroupId, Layout,
-    LayoutVersion, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, RepairSettings, ScrubProgress,
-    ScrubSettings, StopReport,
+    LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, RepairSettings,
+    SLOT_COUNT, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,
 };
 
 use super::coordinator::{MAX_GROUPS, MAX_NODES};
-use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_struct};
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_newtypes, wire_struct};
 
 wire_bounded!(LayoutVersion);
+wire_newtypes!(Slot);
 wire_struct!(AdminRequest { expect, command });
-wire_struct!(Layout { version, nodes, repair, scrub });
+wire_struct!(Layout { version, nodes, repair, scrub, on_loss });
+wire_struct!(SlotRange { first, last });
 wire_struct!(NodeLayout { state, zone });
 wire_struct!(RepairSettings { paused, bytes_per_second, memory_bytes });
 wire_struct!(ScrubSettings { generation, running, repair, bytes_per_second } if has_a_successor);
@@ -39,6 +41,10 @@ impl Entry for GroupId {
     const MAX_COUNT: u32 = MAX_GROUPS;
 }
 
+impl Entry for SlotRange {
+    const MAX_COUNT: u32 = SLOT_COUNT as u32;
+}
+
 /// Choices without fields, numbered from 0 in this order.
 macro_rules! wire_plain_choices {
     ($($type:ident { $($tag:literal => $variant:ident),* })*) => { $(
@@ -61,6 +67,7 @@ macro_rules! wire_plain_choices {
 wire_plain_choices! {
     NodeState { 0 => Active, 1 => Draining }
     OnLoss { 0 => Refuse, 1 => Accept }
+    LossPolicy { 0 => Error, 1 => Empty }
     OnFinding { 0 => Report, 1 => Correct }
     NodeEntry { 0 => Founder, 1 => Joiner }
 }
@@ -111,6 +118,9 @@ impl Wire for AdminCommand {
             }
             Self::StopScrub => 9u8.put(out),
             Self::Remove { node } => put_tagged(10, node, out),
+            Self::AcceptLoss { slots } => put_tagged(11, slots, out),
+            Self::SetLossPolicy { policy } => put_tagged(12, policy, out),
+            Self::Reset => 13u8.put(out),
         }
     }
 
@@ -127,6 +137,9 @@ impl Wire for AdminCommand {
             8 => Self::StartScrub { finding: Wire::take(from)?, bytes_per_second: Wire::take(from)? },
             9 => Self::StopScrub,
             10 => Self::Remove { node: Wire::take(from)? },
+            11 => Self::AcceptLoss { slots: Wire::take(from)? },
+            12 => Self::SetLossPolicy { policy: Wire::take(from)? },
+            13 => Self::Reset,
             tag => return Err(BadBody::Tag(tag)),
         })
     }
@@ -137,6 +150,7 @@ impl Wire for AdminAnswer {
         match self {
             Self::Layout(layout) => put_tagged(0, layout, out),
             Self::CanStop(report) => put_tagged(1, report, out),
+            Self::Accepted(slots) => put_tagged(2, slots, out),
         }
     }
 
@@ -144,6 +158,7 @@ impl Wire for AdminAnswer {
         Ok(match u8::take(from)? {
             0 => Self::Layout(Wire::take(from)?),
             1 => Self::CanStop(Wire::take(from)?),
+            2 => Self::Accepted(Wire::take(from)?),
             tag => return Err(BadBody::Tag(tag)),
         })
     }

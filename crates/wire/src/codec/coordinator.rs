@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, Epoch, GroupView, HostId, Incarnation, Learner, NodeId, NodeInfo,
-    Profile, RoleIndex, RoleStatus,
+    ClusterId, ClusterMap, DataRole, Epoch, Former, GroupView, HostId, Incarnation, Learner, NodeId,
+    NodeInfo, Profile, RoleIndex, RoleStatus,
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_newtypes, wire_struct};
@@ -39,6 +39,7 @@ wire_choice!(ToCoordinator {
     10 => Admin { id: id, request: request },
     11 => Kept { epoch: epoch, position: position },
     12 => Recalled { epoch: epoch, kept: kept },
+    13 => Confirmed { group: group, view: view, epoch: epoch },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -53,6 +54,7 @@ wire_choice!(FromCoordinator {
     9 => Keep { epoch: epoch, position: position, whole: whole, records: records },
     10 => Recall { epoch: epoch },
     11 => Waiting {},
+    12 => Confirm { group: group, view: view, epoch: epoch },
 });
 
 wire_struct!(Registration { info, expect, holds });
@@ -63,10 +65,11 @@ wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, grou
     map.check().map_err(BadBody::Map)
 });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
-wire_struct!(GroupView { group, version, data, parity, learners } checked |view: &Self| {
+wire_struct!(GroupView { group, version, data, parity, learners, former } checked |view: &Self| {
     view.check().map_err(BadBody::View)
 });
-wire_struct!(DataRole { primary, term, status });
+wire_struct!(DataRole { primary, term, origin, status });
+wire_struct!(Former { role, primary, witnesses });
 wire_struct!(Learner { role, host, since, whole });
 
 impl Entry for NodeInfo {
@@ -89,6 +92,15 @@ impl Entry for DataRole {
 /// Hosts of parities.
 impl Entry for Option<HostId> {
     const MAX_COUNT: u32 = Profile::MAX_M as u32;
+}
+
+impl Entry for Former {
+    const MAX_COUNT: u32 = Profile::MAX_K as u32;
+}
+
+/// Hosts of parities, and the mirror of a role.
+impl Entry for HostId {
+    const MAX_COUNT: u32 = Profile::MAX_M as u32 + 1;
 }
 
 impl Entry for Learner {
@@ -127,6 +139,7 @@ impl Wire for RoleStatus {
                 wait_us.put(out);
             }
             Self::Lost => 4u8.put(out),
+            Self::Accepted => 5u8.put(out),
         }
     }
 
@@ -137,6 +150,7 @@ impl Wire for RoleStatus {
             2 => Self::Orphan(Wire::take(from)?),
             3 => Self::Rebuilding { start: Wire::take(from)?, wait_us: Wire::take(from)? },
             4 => Self::Lost,
+            5 => Self::Accepted,
             tag => return Err(BadBody::Tag(tag)),
         })
     }

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
-    Expectations, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner, NodeId, NodeInfo,
-    NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile, RepairSettings, RoleIndex, RoleStatus,
-    ScrubProgress, ScrubSettings, Seq, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    Expectations, Former, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner,
+    LossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile,
+    RepairSettings, RoleIndex, RoleStatus, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport,
+    Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
@@ -113,7 +114,7 @@ macro_rules! choices {
 
 numbers!(u8, u16, u32, u64);
 newtypes!(ClusterId, NodeId, Incarnation, GroupId, Time, UnixSeconds);
-newtypes!(Addr, IndexHash, RunClass);
+newtypes!(Addr, IndexHash, RunClass, Slot);
 
 macro_rules! bounded {
     ($($type:ident),*) => { $(
@@ -201,7 +202,8 @@ fn view(from: &mut Gen, group: GroupId, profile: Profile) -> GroupView {
         let status = from.of();
         let served = matches!(status, RoleStatus::Full | RoleStatus::Rebuilding { .. });
         let primary = if served { Some(from.of()) } else { None };
-        DataRole { primary, term: Term(1 + from.below(1 << 30) as u32), status }
+        let origin = Term(1 + from.below(1 << 20) as u32);
+        DataRole { primary, term: Term(origin.0 + from.below(1 << 20) as u32), origin, status }
     };
     let data = (0..profile.k()).map(|_| role(from)).collect();
     let parity = (0..profile.m()).map(|_| from.of()).collect();
@@ -210,7 +212,9 @@ fn view(from: &mut Gen, group: GroupId, profile: Profile) -> GroupView {
         (learner.role, learner.since) = (RoleIndex(role), learner.since.min(version));
     }
     learners.truncate(profile.n());
-    GroupView { group, version, data, parity, learners }
+    let mut former = |role| Former { role: RoleIndex(role), primary: from.of(), witnesses: vec![from.of()] };
+    let former = if profile.k() > 1 { vec![former(0)] } else { Vec::new() };
+    GroupView { group, version, data, parity, learners, former }
 }
 
 impl Sample for GroupView {
@@ -347,7 +351,7 @@ impl Sample for SocketAddr {
 structs! {
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, zone, alive }
-    Layout { version, nodes, repair, scrub }
+    Layout { version, nodes, repair, scrub, on_loss }
     NodeLayout { state, zone }
     RepairSettings { paused, bytes_per_second, memory_bytes }
     ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected }
@@ -361,6 +365,7 @@ structs! {
     Holding { cluster, promised }
     KeptRecords { epoch, position, records }
     Refused { cluster, epoch, fenced, reason }
+    SlotRange { first, last }
     Learner { role, host, since, whole }
     LinkHello { cluster, from, to, shard }
     LinkWelcome { from }
@@ -397,7 +402,7 @@ structs! {
 
 choices! {
     Kept { 0 Head { 0 } 1 View { 0 } }
-    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} }
+    RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} 5 Accepted {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
     IndexOp {
@@ -416,7 +421,7 @@ choices! {
         5 Fenced { group, role, term, parity, received, applied, quiet_us, epoch } 6 Settled { group, role, term, parity, epoch }
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
         9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
-        11 Kept { epoch, position } 12 Recalled { epoch, kept }
+        11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
     }
     LearnPart {
         0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
@@ -426,17 +431,20 @@ choices! {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
         8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, whole, records } 10 Recall { epoch } 11 Waiting {}
+        12 Confirm { group, view, epoch }
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }
+    LossPolicy { 0 Error {} 1 Empty {} }
     OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {
         0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node } 4 PauseRepair {}
         5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
         8 StartScrub { finding, bytes_per_second } 9 StopScrub {} 10 Remove { node }
+        11 AcceptLoss { slots } 12 SetLossPolicy { policy } 13 Reset {}
     }
-    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } }
+    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } 2 Accepted { 0 } }
     AdminError {
         0 NotFormed {} 1 VersionConflict { named, have } 2 UnknownNode { node }
         3 NotEnoughNodes { node, left, profile, needed } 4 WouldLoseData { reason, way_out } 5 BadLayout { reason }

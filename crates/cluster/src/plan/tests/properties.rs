@@ -94,7 +94,7 @@ fn assert_settled(world: &World) {
         return;
     }
     let zones: BTreeSet<String> = world.targets().map(|node| world.zone_of(node.host)).collect();
-    for view in world.map.groups.iter().filter(|view| view.roles_in_play() == 0) {
+    for view in world.map.groups.iter().filter(|view| view.is_steady()) {
         assert_eq!(view.in_sync().count(), view.m(), "a parity is missing: {view:?}");
         assert_eq!(world.pairs(view, |host| host), 0, "two roles on a node: {view:?}");
         let drained = World::seats(view)
@@ -124,7 +124,7 @@ fn assert_balanced(world: &World, slack: usize) {
         return;
     }
     let counts = role_counts(&world.map.groups);
-    for view in world.map.groups.iter().filter(|view| view.roles_in_play() == 0) {
+    for view in world.map.groups.iter().filter(|view| view.is_steady()) {
         for (role, from) in World::seats(view) {
             for to in world.targets().filter(|to| view.roles_on(to.host.node) == 0) {
                 let (has, gets) =
@@ -220,7 +220,7 @@ proptest! {
     fn with_room_to_move_the_nodes_end_up_alike(mut world in any_world(), extra in 1..6u16) {
         let roles = world.map.profile.n() as u16;
         let count = (world.nodes.len() as u16).max(roles + extra);
-        world.map.groups.retain(|view| view.roles_in_play() == 0);
+        world.map.groups.retain(|view| view.is_steady());
         for (id, view) in world.map.groups.iter_mut().enumerate() {
             view.group = GroupId(id as u32);
         }

@@ -80,13 +80,41 @@ fn a_group_with_a_lost_data_role_waits_and_so_does_balance() {
 }
 
 #[test]
-fn what_is_lost_for_good_holds_nobody_up() {
-    let mut world = World::without_zones("rs(3+2)", 6, 5, 10);
+fn what_is_left_beside_lost_data_is_protected_again_and_what_is_lost_is_not_built() {
+    let mut world = World::without_zones("rs(3+2)", 7, 5, 1);
     world.fence(0, 0);
     world.map.groups[0].data[0].status = RoleStatus::Lost;
-    let moves = world.next(&[]);
-    assert!(moves.iter().all(|step| step.reason == Reason::Balance && step.group != GroupId(0)));
-    assert!(!moves.is_empty());
+    world.seat(0, 3, None);
+    world.seat(0, 4, None);
+    let moves = texts(&next_moves(&world.map, &world.nodes, &[], &loose()));
+    assert_eq!(moves.len(), 2, "{moves:?}");
+    assert!(moves[0].starts_with("rebuild group-0/role-3"), "{moves:?}");
+    assert!(moves[1].starts_with("rebuild group-0/role-4"), "{moves:?}");
+}
+
+#[test]
+fn where_all_is_lost_there_is_nothing_to_protect() {
+    let mut world = World::without_zones("rs(3+2)", 7, 5, 1);
+    for role in 0..3 {
+        world.fence(0, role);
+        world.map.groups[0].data[role].status = RoleStatus::Lost;
+    }
+    world.seat(0, 4, None);
+    assert_eq!(world.next(&[]), []);
+}
+
+#[test]
+fn a_role_that_begins_anew_goes_to_a_free_node_and_else_to_any() {
+    let mut world = World::without_zones("rs(3+2)", 6, 5, 1);
+    world.fence(0, 0);
+    let view = world.map.groups[0].clone();
+    let load = crate::role_counts(&world.map.groups);
+    let free = crate::choose_successor(&view, &world.nodes, &load).unwrap();
+    assert_eq!(view.roles_on(free.node), 0);
+    let crowded = &world.nodes[1..3];
+    assert!(view.roles_on(crowded[0].host.node) > 0 && view.roles_on(crowded[1].host.node) > 0);
+    assert!(crate::choose_successor(&view, crowded, &load).is_some());
+    assert_eq!(crate::choose_successor(&view, &[], &load), None);
 }
 
 #[test]

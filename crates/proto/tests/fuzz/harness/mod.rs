@@ -71,6 +71,7 @@ fn go_on_from(records: Vec<Record>) -> bool {
         groups: 4,
         timing: Timing::default(),
         records: proto::RecordKeeping::Stored,
+        on_loss: cluster::LossPolicy::Error,
     };
     let mut now = world::FIRST;
     let Ok(mut successor) = Coordinator::resume(config, records, now) else { return false };

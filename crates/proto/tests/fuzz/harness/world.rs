@@ -99,6 +99,7 @@ impl World {
             groups: u32::from(NODES),
             timing: Timing::default(),
             records: proto::RecordKeeping::Stored,
+            on_loss: cluster::LossPolicy::Error,
         };
         let mut world = Self {
             hosts: (0..NODES).map(|node| (NodeId(node), host(node))).collect(),

@@ -45,6 +45,7 @@ impl Cluster {
             groups: u32::from(NODES),
             timing,
             records: RecordKeeping::Stored,
+            on_loss: cluster::LossPolicy::Error,
         });
         let now = Now { time: Time(1_000_000_000), unix: UnixSeconds(1_000_000) };
         let nodes = (0..NODES).map(node).collect();

@@ -44,14 +44,15 @@ impl Look<'_> {
         let unserved = |role: &usize| {
             self.members.data[*role].is_none() || self.view.data[*role].status != RoleStatus::Full
         };
-        let in_play = (0..self.view.k()).filter(unserved).count();
+        let in_play = self.living_roles().filter(unserved).count();
         let mut margin = self.members.parities.len().checked_sub(in_play)?;
-        let gone: Vec<usize> = (0..self.view.k()).filter(|role| self.members.data[*role].is_none()).collect();
+        let gone: Vec<usize> =
+            self.living_roles().filter(|role| self.members.data[*role].is_none()).collect();
         let mut data = gone;
         let mut survivors: Vec<usize> = (0..self.members.parities.len()).collect();
-        let full: Vec<usize> = (0..self.view.k()).filter(|role| !unserved(role)).collect();
+        let full: Vec<usize> = self.living_roles().filter(|role| !unserved(role)).collect();
         let standing: Vec<usize> =
-            (0..self.view.k()).filter(|role| unserved(role) && !data.contains(role)).collect();
+            self.living_roles().filter(|role| unserved(role) && !data.contains(role)).collect();
         for role in standing {
             if self.rng.percent(50) {
                 data.push(role);
@@ -73,7 +74,7 @@ impl Look<'_> {
         }
         data.sort_unstable();
         let received =
-            |role: usize| survivors.iter().map(|p| self.members.parities[*p].stream(role).received).min();
+            |role: usize| survivors.iter().map(|p| self.received(&self.members.parities[*p], role)).min();
         let data = data.iter().map(|role| (*role, received(*role).unwrap_or(Seq(0)))).collect();
         Some(Loss { data, survivors })
     }
@@ -97,7 +98,7 @@ impl Look<'_> {
     fn decode_page(&mut self, loss: &Loss, wanted: usize, page: u32) -> Option<Box<Page>> {
         let mut scratch = [0; PAGE_BYTES];
         let mut lost: Vec<usize> = loss.data.iter().map(|(role, _)| *role).collect();
-        for role in 0..self.view.k() {
+        for role in self.living_roles() {
             let absent = match &self.members.data[role] {
                 Some(primary) => primary.page(page, &mut scratch).is_none(),
                 None => true,
@@ -116,7 +117,7 @@ impl Look<'_> {
             let parity = &self.members.parities[*helper];
             let mut sum = Box::new([0; PAGE_BYTES]);
             parity.page(page, &mut sum);
-            for role in 0..self.view.k() {
+            for role in self.living_roles() {
                 let coefficient = self.code.coefficient(parity.row, role);
                 scratch.fill(0);
                 add_kept(parity.stream(role), self.upto(loss, role), page, &mut scratch);

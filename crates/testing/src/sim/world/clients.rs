@@ -1,6 +1,6 @@
 //! Clients: their calls, and what they are told.
 
-use cluster::{MemberId, RoleStatus};
+use cluster::{MemberId, Term};
 use proto::{Read, Token};
 use wire::op::{Failure, ItemView, Op, Outcome, Request};
 
@@ -216,12 +216,11 @@ impl World {
             Subject::Key { key, .. } => self.keys[usize::from(key)].member,
             Subject::Member { member, .. } => member,
         };
-        let status = self
-            .map()
-            .and_then(|map| map.group(member.group)?.data_role(member.role))
-            .map(|role| role.status);
+        let role = self.map().and_then(|map| map.group(member.group)?.data_role(member.role)).copied();
+        let status = role.map(|role| role.status);
         let allowed = match failure {
-            Failure::Lost => status == Some(RoleStatus::Lost),
+            // Not everybody has heard yet that the role has begun anew.
+            Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
             Failure::Corrupt | Failure::WrongPrimary => false,
             _ => true,
         };
@@ -264,7 +263,7 @@ impl World {
         }
     }
 
-    fn judge(&mut self, key: usize, settled: Result<(), Contradiction>) {
+    pub(crate) fn judge(&mut self, key: usize, settled: Result<(), Contradiction>) {
         if let Err(contradiction) = settled {
             let what = format!(
                 "\"{}\" of {}: call {} cannot be explained; the key could be: {}",

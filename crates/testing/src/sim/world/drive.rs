@@ -180,7 +180,12 @@ impl World {
             GroupBody::Frame(frame) => {
                 let index = self.stream_index(member);
                 let view = self.store.map().and_then(|map| map.group(message.group));
+                // What a lost role's former primary still writes, with nobody or with former parities, ends with its life.
+                let is_lost = |view: &&cluster::GroupView| {
+                    view.data_role(message.from).is_some_and(|data| data.status.is_lost())
+                };
                 let required = view
+                    .filter(|view| !is_lost(view))
                     .into_iter()
                     .flat_map(|view| view.witnesses(message.from))
                     .map(|(role, host)| (taker(role, k, m), host));

@@ -1,6 +1,6 @@
 //! Processes start, end, stand still and go on.
 
-use cluster::{Expectations, HostId, Incarnation, RoleStatus};
+use cluster::{Expectations, HostId, Incarnation, MemberId, RoleStatus};
 use proto::Entrance;
 
 use super::super::brief::Brief;
@@ -145,7 +145,7 @@ impl World {
     pub(crate) fn watch_views(&mut self) {
         let Some(map) = self.store.map() else { return };
         let k = self.options.k;
-        let mut broken = None;
+        let (mut broken, mut begun) = (None, Vec::new());
         for view in &map.groups {
             let group = view.group.0 as usize;
             if self.shadow.versions[group] == view.version {
@@ -161,17 +161,22 @@ impl World {
                 self.trace.line(self.now, &line);
             }
             self.digest.mix(view.version.0 ^ (group as u64) << 32 ^ self.now << 8);
-            if self.options.faults.beyond == 0 && view.data.iter().any(|role| role.status == RoleStatus::Lost)
-            {
+            if self.options.faults.beyond == 0 && view.data.iter().any(|role| role.status.is_lost()) {
                 broken =
                     Some((view.group, "roles are lost, though never more than m members were".to_owned()));
             }
             for (role, data) in view.data_roles() {
+                let stream = &mut self.shadow.streams[group * k + usize::from(role.0)];
+                if stream.first() < data.first_seq() {
+                    stream.begin_life(data.origin, data.first_seq());
+                    begun.push(MemberId { group: view.group, role });
+                }
                 let start = match data.status {
                     RoleStatus::Orphan(start) | RoleStatus::Rebuilding { start, .. } => start,
-                    RoleStatus::Full | RoleStatus::Fenced | RoleStatus::Lost => continue,
+                    RoleStatus::Full | RoleStatus::Fenced | RoleStatus::Lost | RoleStatus::Accepted => {
+                        continue;
+                    }
                 };
-                let stream = &mut self.shadow.streams[group * k + usize::from(role.0)];
                 if stream.term().0 < data.term {
                     self.stats.takeovers += 1;
                 }
@@ -179,6 +184,9 @@ impl World {
                     broken = Some((view.group, format!("{}/{role}: {what}", view.group)));
                 }
             }
+        }
+        for member in begun {
+            self.role_begins_anew(member);
         }
         if let Some((group, what)) = broken {
             self.fail("takeover", Some(Suspect::Group(group)), what);

@@ -1,0 +1,288 @@
+//! `gestalt lost`: data that is lost for good, and the way out: what is lost begins anew, empty, once somebody accepts it.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::str::FromStr;
+
+use clap::{Args, Subcommand};
+use cluster::{
+    AdminAnswer, AdminCommand, ClusterMap, LossPolicy, MemberId, NodeId, RoleStatus, SLOT_COUNT, Slot,
+    SlotRange,
+};
+use serde::Serialize;
+
+use super::{Expect, Target};
+use crate::exit::Exit;
+use crate::output::{self, Format, Table};
+use crate::settings::OnLoss;
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt lost list                     which slots, and what their keys wait for
+  gestalt lost accept --all             they begin anew, empty; asks first
+  gestalt lost accept --slots 0-1092,4000 --yes
+  gestalt lost policy empty             for caches: what is lost begins anew by itself";
+
+/// See what data is lost for good, and accept it.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct LostArgs {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// The slots whose data is lost
+    #[command(after_help = "Example: gestalt lost list -o json")]
+    List,
+    /// Give up what is lost in some slots: they begin anew, empty, served and protected
+    ///
+    /// A data role is given up as a whole: all of its slots, also if only some of them are named. A role whose last primary may
+    /// still live and serve somebody waits until that one is heard, is started again, or is fenced (`gestalt node fence`).
+    #[command(after_help = "Example: gestalt lost accept --slots 0-1092 --yes")]
+    Accept {
+        /// Ranges of slots, as `gestalt lost list` names them: 0-1092,4000
+        #[arg(long, value_parser = Slots::from_str, conflicts_with = "all", required_unless_present = "all")]
+        slots: Option<Slots>,
+        /// All that is lost
+        #[arg(long)]
+        all: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// What becomes of lost data by itself; without a value, what it is now
+    #[command(after_help = "Example: gestalt lost policy empty")]
+    Policy {
+        /// What is to become of it
+        #[arg(value_enum)]
+        policy: Option<OnLoss>,
+        #[command(flatten)]
+        expect: Expect,
+    },
+}
+
+/// Ranges of slots as they are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Slots(Vec<SlotRange>);
+
+impl FromStr for Slots {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split(',').map(range).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn range(text: &str) -> Result<SlotRange, String> {
+    let slot = |text: &str| text.trim().parse().ok().filter(|slot| *slot < SLOT_COUNT).map(Slot);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (slot(first), slot(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(SlotRange { first, last }),
+        _ => Err(format!("'{text}' is no range of slots: write FIRST-LAST, from 0 to {}", SLOT_COUNT - 1)),
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// With the exit code of the kind.
+pub async fn run(args: &LostArgs) -> Result<(), Exit> {
+    let target = &args.target;
+    match &args.action {
+        Action::List => list(target).await,
+        Action::Accept { slots, yes, .. } => {
+            let slots = slots.clone().map_or_else(|| vec![SlotRange::ALL], |slots| slots.0);
+            accept(target, slots, *yes).await
+        }
+        Action::Policy { policy, expect } => policy_of(target, *policy, *expect).await,
+    }
+}
+
+/// Slots of one kind.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Line {
+    first: Slot,
+    last: Slot,
+    /// `lost`, or `accepted` while it waits to begin anew.
+    state: &'static str,
+    /// Nodes whose processes are silent and may still serve these slots.
+    waits_for: Vec<NodeId>,
+}
+
+/// Ranges of the same kind are one where they meet.
+fn lines(map: &ClusterMap) -> Vec<Line> {
+    let mut kinds: Vec<(&'static str, Vec<NodeId>, Vec<SlotRange>)> = Vec::new();
+    for member in map.members_that(|data| data.status.is_lost()) {
+        let (state, waits_for) = kind(map, member);
+        let slots = map.slots_of(member);
+        match kinds.iter_mut().find(|(known, nodes, _)| (*known, &*nodes) == (state, &waits_for)) {
+            Some((_, _, ranges)) => ranges.push(slots),
+            None => kinds.push((state, waits_for, vec![slots])),
+        }
+    }
+    let of_kind = |(state, waits_for, ranges): (&'static str, Vec<NodeId>, Vec<SlotRange>)| {
+        let line = move |range: SlotRange| Line {
+            first: range.first,
+            last: range.last,
+            state,
+            waits_for: waits_for.clone(),
+        };
+        SlotRange::merged(ranges).into_iter().map(line)
+    };
+    let mut lines: Vec<Line> = kinds.into_iter().flat_map(of_kind).collect();
+    lines.sort_by_key(|line| line.first);
+    lines
+}
+
+fn kind(map: &ClusterMap, member: MemberId) -> (&'static str, Vec<NodeId>) {
+    let Some(view) = map.group(member.group) else { return ("lost", Vec::new()) };
+    let is_accepted = view.data_role(member.role).is_some_and(|data| data.status == RoleStatus::Accepted);
+    let is_silent =
+        |host: &cluster::HostId| map.node(host.node).is_some_and(|info| info.host == *host && !info.alive);
+    let former = view.former(member.role).map(|former| former.primary).filter(is_silent);
+    (if is_accepted { "accepted" } else { "lost" }, former.map(|host| host.node).into_iter().collect())
+}
+
+async fn list(target: &Target) -> Result<(), Exit> {
+    let lines = lines(&target.map().await?);
+    match target.output {
+        Format::Json => output::print_json(&lines),
+        Format::Table if lines.is_empty() => output::print("nothing is lost\n"),
+        Format::Table => output::print(&table(&lines)),
+    }
+    Ok(())
+}
+
+fn table(lines: &[Line]) -> String {
+    let mut table = Table::new(&["first", "last", "state", "silent"]);
+    for line in lines {
+        let silent: Vec<String> = line.waits_for.iter().map(ToString::to_string).collect();
+        let silent = if silent.is_empty() { "-".to_owned() } else { silent.join(" ") };
+        table.row(vec![line.first.0.to_string(), line.last.0.to_string(), line.state.to_owned(), silent]);
+    }
+    table.render()
+}
+
+async fn accept(target: &Target, slots: Vec<SlotRange>, sure: bool) -> Result<(), Exit> {
+    let map = target.map().await?;
+    let meant = meant(&map, &slots);
+    if meant.is_empty() {
+        return say(target, &[], "nothing is lost there");
+    }
+    if !sure {
+        ask(&format!(
+            "The data of slots {} is lost (roles are given up as a whole). They begin anew, empty. Go on? [yes/no] ",
+            named(&meant)
+        ))?;
+    }
+    match target.order(Expect::default(), AdminCommand::AcceptLoss { slots }).await? {
+        AdminAnswer::Accepted(accepted) => say(
+            target,
+            &accepted,
+            &format!(
+                "accepted: slots {} begin anew, empty; `gestalt lost list` shows what waits",
+                named(&accepted)
+            ),
+        ),
+        _ => Err(Exit::unreachable("the coordinator answered another question")),
+    }
+}
+
+/// The slots of all lost roles that have one of `slots`.
+fn meant(map: &ClusterMap, slots: &[SlotRange]) -> Vec<SlotRange> {
+    let lost = map.members_that(|data| data.status.is_lost()).map(|member| map.slots_of(member));
+    let is_meant = |range: &SlotRange| slots.iter().any(|slots| slots.intersects(*range));
+    SlotRange::merged(lost.filter(is_meant).collect())
+}
+
+/// Slots in words.
+pub(super) fn named(ranges: &[SlotRange]) -> String {
+    let name = |range: &SlotRange| format!("{}-{}", range.first.0, range.last.0);
+    ranges.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// What has been accepted, for people or for programs.
+pub(super) fn say(target: &Target, accepted: &[SlotRange], text: &str) -> Result<(), Exit> {
+    match target.output {
+        Format::Json => output::print_json(&accepted),
+        Format::Table => output::print(&format!("{text}\n")),
+    }
+    Ok(())
+}
+
+/// Asks at a terminal; where there is none, whoever means it has said so already.
+fn ask(question: &str) -> Result<(), Exit> {
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Exit::Usage(format!("{question}There is no terminal to ask at: give --yes")));
+    }
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
+    let mut answer = String::new();
+    input.lock().read_line(&mut answer).map_err(Exit::usage)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err(Exit::Usage("nothing was done".to_owned())) }
+}
+
+async fn policy_of(target: &Target, policy: Option<OnLoss>, expect: Expect) -> Result<(), Exit> {
+    let layout = match policy {
+        Some(policy) => target.change(expect, AdminCommand::SetLossPolicy { policy: policy.into() }).await?,
+        None => target.map().await?.layout,
+    };
+    match target.output {
+        Format::Json => output::print_json(&layout.on_loss),
+        Format::Table => output::print(match layout.on_loss {
+            LossPolicy::Error => "error: lost slots answer with an error until `gestalt lost accept`\n",
+            LossPolicy::Empty => "empty: lost slots begin anew, empty, by themselves\n",
+        }),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{ClusterId, HostId, Incarnation, Profile, place};
+
+    use super::*;
+
+    fn slots(first: u16, last: u16) -> SlotRange {
+        SlotRange { first: Slot(first), last: Slot(last) }
+    }
+
+    fn map() -> ClusterMap {
+        let hosts: Vec<_> =
+            (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
+        let profile = Profile::rs(3, 2).unwrap();
+        let groups = place(profile, &hosts, 5).unwrap();
+        let (layout, nodes) = (Default::default(), vec![]);
+        ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, layout, nodes, groups }
+    }
+
+    #[test]
+    fn ranges_of_slots_are_read_and_garbage_is_refused() {
+        let read = |text: &str| text.parse::<Slots>();
+        assert_eq!(read("0-1092, 4000").unwrap().0, [slots(0, 1092), slots(4000, 4000)]);
+        for bad in ["", "5-3", "16384", "1-", "a-b", "1,,2"] {
+            assert!(read(bad).unwrap_err().contains("no range of slots"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn neighbours_that_are_lost_are_one_line_and_roles_are_meant_as_a_whole() {
+        let mut map = map();
+        assert_eq!(lines(&map), []);
+        // Neighbouring ranges belong to neighbouring groups.
+        map.groups[0].data[1].status = RoleStatus::Lost;
+        map.groups[1].data[1].status = RoleStatus::Lost;
+        map.groups[3].data[2].status = RoleStatus::Accepted;
+        let lines = lines(&map);
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].state, lines[1].state), ("lost", "accepted"));
+        let first = SlotRange { first: lines[0].first, last: lines[0].last };
+        assert_eq!(meant(&map, &[slots(first.first.0, first.first.0)])[0].first, first.first);
+        assert_eq!(meant(&map, &[SlotRange::ALL]).len(), 2);
+        assert_eq!(meant(&map, &[slots(0, 0)]), []);
+    }
+}

@@ -1,0 +1,333 @@
+//! What a coordinator does about data that is lost for good.
+
+use cluster::{
+    AdminAnswer, AdminCommand, AdminRequest, ClusterId, Entry, Expectations, GroupId, GroupView, HostId,
+    Incarnation, LossPolicy, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, RoleStatus, Slot, SlotRange,
+    Time, UnixSeconds, ViewVersion,
+};
+use wire::message::{FromCoordinator, Registration, ToCoordinator};
+use wire::record::Record;
+
+use super::{Coordinator, CoordinatorAction, CoordinatorConfig};
+use crate::{Now, Timing};
+
+const LEASE_US: u64 = 1_000_000;
+
+/// Seven nodes, one group of `rs(3+2)` on the first five of them: data on 0, 1 and 2, parities on 3 and 4.
+struct Story {
+    coordinator: Coordinator,
+    lives: Vec<Option<u64>>,
+    now: u64,
+    records: std::collections::BTreeMap<String, Record>,
+    asked: Vec<(HostId, ViewVersion)>,
+}
+
+fn host(node: u16, life: u64) -> HostId {
+    HostId { node: NodeId(node), incarnation: Incarnation(life) }
+}
+
+fn at(us: u64) -> Now {
+    Now { time: Time(us), unix: UnixSeconds(1) }
+}
+
+fn config(on_loss: LossPolicy) -> CoordinatorConfig {
+    CoordinatorConfig {
+        cluster: ClusterId(7),
+        profile: Profile::rs(3, 2).unwrap(),
+        nodes: 7,
+        shards: 1,
+        groups: 1,
+        timing: Timing::from_lease(LEASE_US),
+        records: super::RecordKeeping::Stored,
+        on_loss,
+    }
+}
+
+impl Story {
+    fn new(on_loss: LossPolicy) -> Self {
+        let coordinator = Coordinator::new(config(on_loss));
+        let (lives, records) = (vec![Some(1); 7], Default::default());
+        let mut story = Self { coordinator, lives, now: 0, records, asked: Vec::new() };
+        (0..7).for_each(|node| story.register(node, 1));
+        story.take();
+        let primaries: Vec<u16> = story.view().data.iter().map(|role| role.primary.unwrap().node.0).collect();
+        let parities: Vec<u16> = story.view().in_sync().map(|(_, host)| host.node.0).collect();
+        assert_eq!((primaries, parities), (vec![0, 1, 2], vec![3, 4]));
+        story
+    }
+
+    fn register(&mut self, node: u16, life: u64) {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let host = host(node, life);
+        let zone = String::new();
+        let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
+        let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
+        let registration = Registration { info, expect, holds: None };
+        self.coordinator.handle(at(self.now), host, ToCoordinator::Register(registration));
+        self.lives[usize::from(node)] = Some(life);
+    }
+
+    fn take(&mut self) {
+        while let Some(action) = self.coordinator.poll_action() {
+            match action {
+                CoordinatorAction::Record(record) => _ = self.records.insert(record.key(), record),
+                CoordinatorAction::Send { to, message: FromCoordinator::Confirm { view, .. } } => {
+                    self.asked.push((to, view));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Time passes, with the heartbeats of all that are not silent.
+    fn pass(&mut self, us: u64) {
+        let until = self.now + us;
+        while self.now < until {
+            self.now += LEASE_US / 20;
+            for node in 0..7u16 {
+                let Some(life) = self.lives[usize::from(node)] else { continue };
+                let host = host(node, life);
+                let beat = ToCoordinator::Heartbeat { host, map: 1, load: NodeLoad::default() };
+                self.coordinator.handle(at(self.now), host, beat);
+            }
+            self.coordinator.tick(at(self.now));
+            self.take();
+        }
+    }
+
+    /// The process of `node` is seen to end.
+    fn dies(&mut self, node: u16) {
+        self.lives[usize::from(node)] = None;
+        self.coordinator.exited(at(self.now), NodeId(node));
+        self.take();
+    }
+
+    fn confirms(&mut self, node: u16, view: ViewVersion) {
+        let (from, epoch) = (host(node, 1), self.coordinator.epoch());
+        let confirmed = ToCoordinator::Confirmed { group: GroupId(0), view, epoch };
+        self.coordinator.handle(at(self.now), from, confirmed);
+    }
+
+    fn ask(&mut self, command: AdminCommand) -> AdminAnswer {
+        let reply = self.coordinator.administer(at(self.now), &AdminRequest { expect: None, command });
+        self.take();
+        reply.unwrap()
+    }
+
+    fn accept_all(&mut self) -> AdminAnswer {
+        self.ask(AdminCommand::AcceptLoss { slots: vec![SlotRange::ALL] })
+    }
+
+    fn view(&self) -> GroupView {
+        self.coordinator.map().unwrap().groups[0].clone()
+    }
+
+    fn status(&self, role: usize) -> RoleStatus {
+        self.view().data[role].status
+    }
+}
+
+/// Nodes 0, 1 and 3 have ended: data roles 0 and 1, and one of the parities.
+fn beyond(on_loss: LossPolicy) -> Story {
+    let mut story = Story::new(on_loss);
+    [0, 1, 3].into_iter().for_each(|node| story.dies(node));
+    story
+}
+
+#[test]
+fn what_is_left_beside_lost_data_gets_new_parities_and_the_old_ones_are_none_any_more() {
+    let mut story = beyond(LossPolicy::Error);
+    let view = story.view();
+    assert_eq!(
+        view.data.iter().map(|role| role.status).collect::<Vec<_>>(),
+        [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]
+    );
+    assert_eq!(view.in_sync().count(), 0, "the last one's sum has what is lost");
+    story.pass(LEASE_US);
+    let learners: Vec<HostId> = story.view().learners.iter().map(|learner| learner.host).collect();
+    assert_eq!(learners.len(), 2);
+    let (primary, term) = (story.view().data[2].primary.unwrap(), story.view().data[2].term);
+    for learner in story.view().learners {
+        let lesson = wire::message::Lesson { since: learner.since, attempt: 0 };
+        let (group, role) = (GroupId(0), RoleIndex(2));
+        let caught_up = ToCoordinator::CaughtUp { group, role, term, learner: learner.role, lesson };
+        story.coordinator.handle(at(story.now), primary, caught_up);
+    }
+    assert_eq!(
+        (story.view().in_sync().count(), story.view().margin()),
+        (2, 2),
+        "its only teacher has taught"
+    );
+}
+
+#[test]
+fn a_former_parity_is_not_preferred_for_its_old_bytes() {
+    let mut story = beyond(LossPolicy::Error);
+    story.pass(LEASE_US / 10);
+    assert!(story.coordinator.plan_nodes().iter().all(|node| node.former.is_empty()));
+}
+
+#[test]
+fn an_accepted_role_begins_anew_one_lease_after_its_former_primary_has_ended() {
+    let mut story = beyond(LossPolicy::Error);
+    story.pass(5 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Lost, "nobody has accepted it");
+    let before = story.view();
+    story.accept_all();
+    assert_eq!((story.status(0), story.status(1)), (RoleStatus::Accepted, RoleStatus::Accepted));
+    story.pass(LEASE_US * 9 / 10);
+    assert_eq!(story.status(0), RoleStatus::Accepted);
+    story.pass(LEASE_US / 2);
+    let view = story.view();
+    assert!(view.is_full() && view.former.is_empty());
+    for (now, before) in view.data.iter().zip(&before.data).take(2) {
+        assert!(now.starts_from_nothing() && now.term > before.term);
+        assert!(now.first_seq() > before.first_seq(), "no record has a number of the life before");
+    }
+    assert!(view.data.iter().all(|role| story.lives[usize::from(role.primary.unwrap().node.0)].is_some()));
+}
+
+#[test]
+fn what_may_still_be_served_waits_until_one_who_is_needed_for_that_knows() {
+    let mut story = Story::new(LossPolicy::Error);
+    // The parities end; node 0 is only silent, and may serve without them.
+    [3, 4].into_iter().for_each(|node| story.dies(node));
+    story.lives[0] = None;
+    story.pass(8 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Lost);
+    let former = story.view().former(RoleIndex(0)).cloned().unwrap();
+    assert_eq!((former.primary, former.witnesses), (host(0, 1), vec![]));
+    story.accept_all();
+    story.pass(20 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Accepted);
+    // It is back, and asked.
+    story.asked.clear();
+    story.lives[0] = Some(1);
+    story.pass(LEASE_US);
+    let (asked, view) = *story.asked.last().unwrap();
+    assert_eq!(asked, host(0, 1));
+    story.confirms(0, ViewVersion(view.0 - 1));
+    story.pass(2 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Accepted, "an older view says nothing");
+    story.confirms(0, view);
+    story.pass(LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Accepted, "its lease");
+    story.pass(LEASE_US / 5);
+    assert_eq!(story.status(0), RoleStatus::Full);
+}
+
+#[test]
+fn a_living_parity_can_tell_for_a_silent_primary() {
+    let mut story = Story::new(LossPolicy::Error);
+    story.dies(3);
+    (story.lives[0], story.lives[1]) = (None, None);
+    story.pass(8 * LEASE_US);
+    assert_eq!((story.status(0), story.status(1)), (RoleStatus::Lost, RoleStatus::Lost));
+    story.accept_all();
+    story.pass(LEASE_US);
+    // For role 0 the dead parity tells: it was needed, too.
+    let view = story.asked.iter().find(|(asked, _)| *asked == host(4, 1)).unwrap().1;
+    story.confirms(4, view);
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+}
+
+#[test]
+fn a_process_whose_name_another_one_has_taken_is_gone() {
+    let mut story = Story::new(LossPolicy::Error);
+    story.lives.fill(None);
+    story.pass(2 * LEASE_US);
+    (0..7).for_each(|node| story.register(node, 2));
+    story.take();
+    assert!(story.view().data.iter().all(|role| role.status == RoleStatus::Lost));
+    let accepted = story.accept_all();
+    assert_eq!(accepted, AdminAnswer::Accepted(vec![SlotRange::ALL]));
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+}
+
+#[test]
+fn an_operator_vouches_for_a_silent_process_by_fencing_it() {
+    let mut story = Story::new(LossPolicy::Error);
+    [3, 4].into_iter().for_each(|node| story.dies(node));
+    story.lives[0] = None;
+    story.pass(8 * LEASE_US);
+    story.accept_all();
+    story.pass(3 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Accepted);
+    story.ask(AdminCommand::Fence { node: NodeId(0), loss: cluster::OnLoss::Refuse });
+    story.pass(2 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Full);
+}
+
+#[test]
+fn slots_select_roles_as_a_whole_and_accepting_twice_is_accepting_once() {
+    let mut story = beyond(LossPolicy::Error);
+    let of_role = |story: &Story, role| {
+        let member = cluster::MemberId { group: GroupId(0), role: RoleIndex(role) };
+        story.coordinator.map().unwrap().slots_of(member)
+    };
+    let second = of_role(&story, 1);
+    let slots = vec![SlotRange { first: Slot(second.first.0 + 3), last: Slot(second.first.0 + 3) }];
+    let accept = || AdminCommand::AcceptLoss { slots: slots.clone() };
+    assert_eq!(story.ask(accept()), AdminAnswer::Accepted(vec![second]));
+    let version = story.view().version;
+    assert_eq!(story.ask(accept()), AdminAnswer::Accepted(vec![second]));
+    assert_eq!((story.view().version, story.status(0)), (version, RoleStatus::Lost));
+    story.pass(2 * LEASE_US);
+    assert_eq!((story.status(0), story.status(1)), (RoleStatus::Lost, RoleStatus::Full));
+    let term = story.view().data[1].term;
+    assert_eq!(story.ask(accept()), AdminAnswer::Accepted(vec![]), "it has begun anew");
+    story.pass(2 * LEASE_US);
+    assert_eq!(story.view().data[1].term, term);
+    let full = vec![of_role(&story, 2)];
+    assert_eq!(story.ask(AdminCommand::AcceptLoss { slots: full }), AdminAnswer::Accepted(vec![]));
+}
+
+#[test]
+fn with_the_policy_of_caches_nobody_needs_to_accept() {
+    let mut story = beyond(LossPolicy::Empty);
+    assert_eq!(story.status(0), RoleStatus::Accepted);
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+    let mut story = beyond(LossPolicy::Error);
+    story.pass(2 * LEASE_US);
+    story.ask(AdminCommand::SetLossPolicy { policy: LossPolicy::Empty });
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full(), "the policy may change when it is needed");
+}
+
+#[test]
+fn a_reset_begins_everything_anew_whatever_the_state_is() {
+    let mut story = beyond(LossPolicy::Error);
+    story.lives[5] = None;
+    story.pass(2 * LEASE_US);
+    let primary = story.view().data[2].primary.unwrap();
+    assert_eq!(story.ask(AdminCommand::Reset), AdminAnswer::Accepted(vec![SlotRange::ALL]));
+    let view = story.view();
+    assert!(view.data.iter().all(|role| role.status == RoleStatus::Accepted && role.primary.is_none()));
+    assert!(view.in_sync().count() == 0 && view.learners.is_empty());
+    story.pass(2 * LEASE_US);
+    assert_eq!(story.status(2), RoleStatus::Accepted, "its primary lives, and has not said that it knows");
+    let version = story.asked.iter().rfind(|(asked, _)| *asked == primary).unwrap().1;
+    story.confirms(primary.node.0, version);
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+    assert!(story.view().data.iter().all(|role| role.origin == role.term && role.origin.0 > 1));
+}
+
+#[test]
+fn a_successor_goes_on_with_what_was_accepted() {
+    let mut story = beyond(LossPolicy::Error);
+    story.accept_all();
+    let records: Vec<Record> = story.records.values().cloned().collect();
+    story.coordinator = Coordinator::resume(config(LossPolicy::Error), records, at(story.now)).unwrap();
+    // It does not know that the former processes have ended: they are silent to it. A parity lives.
+    story.asked.clear();
+    story.pass(2 * LEASE_US);
+    let view = story.asked.iter().find(|(asked, _)| *asked == host(4, 1)).unwrap().1;
+    assert_eq!(story.status(0), RoleStatus::Accepted);
+    story.confirms(4, view);
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+}
