@@ -94,8 +94,8 @@ pub enum ImpossibleView {
     /// Terms begin with 1.
     #[error("{0} has no term")]
     NoTerm(RoleIndex),
-    /// A data role that does not exist was served.
-    #[error("{0}, which does not exist, was served")]
+    /// A data role that does not exist was served, or one with more parities than there are.
+    #[error("{0} was served, which does not exist or had more parities than there are")]
     Former(RoleIndex),
     /// A learner for a role that does not exist, or has one already.
     #[error("{0} has two learners, or does not exist")]
@@ -130,7 +130,10 @@ impl GroupView {
                 return Err(ImpossibleView::NoTerm(index));
             }
         }
-        if let Some(former) = self.former.iter().find(|former| usize::from(former.role.0) >= data) {
+        // Its parities, and a mirror.
+        let is_none =
+            |former: &&Former| usize::from(former.role.0) >= data || former.witnesses.len() > parity + 1;
+        if let Some(former) = self.former.iter().find(is_none) {
             return Err(ImpossibleView::Former(former.role));
         }
         self.check_learners()

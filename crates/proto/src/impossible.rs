@@ -73,6 +73,14 @@ pub enum Impossible {
         /// How many were sent.
         sent: u32,
     },
+    /// Records are kept that were never made.
+    #[error("record {position} is kept, and {made} were made")]
+    Kept {
+        /// What the node says it keeps.
+        position: u64,
+        /// How many there are.
+        made: u64,
+    },
     /// Pages of another length than was asked for, or roles that cannot be lost.
     #[error("pages that were not asked for, or of roles that cannot be lost")]
     Pages,

@@ -72,6 +72,6 @@ pub use node::{Node, NodeHandle, Stopper};
 pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{
-    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GroupStatus, HeardNode, LinkStatus,
-    MemoryStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
+    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport, GroupStatus, HeardNode,
+    LinkStatus, MemoryStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };

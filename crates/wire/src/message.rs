@@ -399,6 +399,9 @@ pub struct Holding {
     pub promised: Epoch,
 }
 
+/// The processes that a head shows as alive. Half of them keep whatever was in force when that was the last head in force.
+pub type Electors = Vec<HostId>;
+
 /// What a node keeps for coordinators whose only memory is the nodes'.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptRecords {
@@ -406,8 +409,15 @@ pub struct KeptRecords {
     pub epoch: Epoch,
     /// How many records that coordinator had made by then.
     pub position: u64,
+    /// As in [`FromCoordinator::Keep`].
+    pub electors: Vec<Electors>,
     /// The newest of each key.
     pub records: Vec<Decision>,
+}
+
+impl KeptRecords {
+    /// Most sets of electors. A coordinator resigns that has so many heads of which none is in force.
+    pub const MAX_ELECTORS: usize = 256;
 }
 
 impl From<NodeInfo> for Registration {
@@ -651,6 +661,9 @@ pub enum FromCoordinator {
         epoch: Epoch,
         /// How many records it has made, with these.
         position: u64,
+        /// Who may know of decisions: those whom the last head in force shows as alive, or all sets that the coordinator itself
+        /// went on from as long as it has put no head in force; then those of each head since, in order.
+        electors: Vec<Electors>,
         /// Whether these are all: what was kept before is void. Else they follow what was kept at `position` less their number.
         whole: bool,
         /// The records, in order.

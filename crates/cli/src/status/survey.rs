@@ -8,7 +8,7 @@ use client::{HttpError, fetch_json};
 use cluster::health::{Age, Assessment, Health, Knowledge, Word};
 use cluster::{ClusterMap, NodeId};
 use serde::{Deserialize, Serialize};
-use server::{CoordinatorReport, NodeStatus};
+use server::{CoordinatorReport, GatheredReport, NodeStatus};
 
 use super::nodes::{self, NodeReport};
 use crate::exit::Exit;
@@ -35,6 +35,8 @@ pub struct Formless {
     pub expected_nodes: Option<u16>,
     /// Those that are there.
     pub registered_nodes: Option<usize>,
+    /// What a coordinator waits for that was started again with nothing.
+    pub gathered: Option<GatheredReport>,
     /// Seconds since a coordinator was heard; none = never.
     pub coordinator_age_seconds: Option<f64>,
 }
@@ -128,20 +130,26 @@ impl Survey {
 impl Formless {
     fn of(source: &Source) -> Self {
         let age = age(Some(source), &[]);
-        let (expected_nodes, registered_nodes) = match source {
-            Source::Node(_) => (None, None),
-            Source::Coordinator(report) => (Some(report.expected_nodes), Some(report.registered.len())),
+        let (expected_nodes, registered_nodes, gathered) = match source {
+            Source::Node(_) => (None, None, None),
+            Source::Coordinator(report) => {
+                (Some(report.expected_nodes), Some(report.registered.len()), report.gathered.clone())
+            }
         };
         Self {
-            health: Health::without_map(age),
+            health: if gathered.is_some() { Health::Unknown } else { Health::without_map(age) },
             expected_nodes,
             registered_nodes,
+            gathered,
             coordinator_age_seconds: source.coordinator_age_seconds(),
         }
     }
 
     /// In one line, with what to do.
     pub fn explain(&self) -> String {
+        if let Some(gathered) = &self.gathered {
+            return explain_gathered(gathered);
+        }
         match (self.health, self.expected_nodes, self.registered_nodes) {
             (Health::Forming, Some(expected), Some(here)) => {
                 format!("the cluster has not formed yet: {here} of {expected} nodes are here, start the others")
@@ -151,6 +159,20 @@ impl Formless {
                   another node"
                 .to_owned(),
         }
+    }
+}
+
+fn explain_gathered(gathered: &GatheredReport) -> String {
+    let GatheredReport { cluster, missing, lacking, .. } = gathered;
+    let missing = node_list(missing);
+    match lacking {
+        0 => format!(
+            "unknown: the coordinator was started again, and waits up to two leases for {missing} of {cluster}"
+        ),
+        _ => format!(
+            "unknown: the coordinator was started again, and goes on with {cluster} when {lacking} more of its nodes answer: start \
+             or reach {missing}, or see --without-quorum of `gestalt coordinator` if they are gone for good"
+        ),
     }
 }
 
@@ -191,4 +213,21 @@ pub fn unheard(age: Age) -> String {
 pub fn node_list(nodes: &[NodeId]) -> String {
     let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
     format!("node {}", ids.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::ClusterId;
+
+    use super::*;
+
+    #[test]
+    fn a_coordinator_that_was_started_again_says_who_is_missing() {
+        let missing = vec![NodeId(2), NodeId(4)];
+        let gathered = GatheredReport { cluster: ClusterId(7), heard: vec![NodeId(0)], missing, lacking: 1 };
+        let text = explain_gathered(&gathered);
+        assert!(text.contains("1 more") && text.contains("node 2, 4"), "{text}");
+        let text = explain_gathered(&GatheredReport { lacking: 0, ..gathered });
+        assert!(text.contains("two leases"), "{text}");
+    }
 }

@@ -1,8 +1,8 @@
 //! A coordinator that starts with nothing: it asks the nodes that register what they keep for the coordinators before it, and
 //! goes on from the newest of that.
 //!
-//! It does so at once when all processes that the newest records show as alive have answered, or after two leases when most of
-//! them have ([`super::keeping`] says why that is enough). Whoever answers keeps nothing for an older coordinator from then
+//! It does so at once when all electors that come with the newest records have answered, or after two leases when most of each
+//! set of them have ([`super::keeping`] and [`super::electors`] say why that is enough). Whoever answers keeps nothing for an older coordinator from then
 //! on, so what is heard cannot be outdone behind its back. A cluster forms only where nobody keeps anything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +11,7 @@ use cluster::{ClusterId, Entry, Epoch, HostId, NodeId, Time};
 use wire::message::{FromCoordinator, KeptRecords, Registration, ToCoordinator};
 use wire::record::{MapHead, Record};
 
+use super::electors::lacking;
 use super::{Coordinator, CoordinatorConfig};
 use crate::Now;
 
@@ -25,7 +26,7 @@ pub(super) struct Gathering {
     witnesses: BTreeMap<HostId, Witness>,
     /// Processes that have ended meanwhile.
     ended: BTreeSet<NodeId>,
-    /// Whether the newest records are enough, however few have answered.
+    /// Whether the newest records are enough, however few have answered; the others count as fenced.
     without_quorum: bool,
     /// Why records were not enough, as it was logged last.
     told: Option<String>,
@@ -48,8 +49,8 @@ pub struct Gathered {
     pub heard: Vec<NodeId>,
     /// Those that have not.
     pub missing: Vec<NodeId>,
-    /// How many have to answer.
-    pub needed: usize,
+    /// How many more of them have to answer, at least.
+    pub lacking: usize,
 }
 
 /// What is to be done.
@@ -57,12 +58,12 @@ enum Verdict {
     Wait(Gathered),
     /// Nobody keeps anything, and as many are here as the cluster is for.
     Form,
-    Resume(Vec<Record>),
+    Resume(KeptRecords),
 }
 
 impl Coordinator {
     /// A coordinator that knows nothing, and whose nodes may know more. `without_quorum`: an operator says that those that answer
-    /// within two leases are all that there are.
+    /// within two leases are all that there are; the others count as fenced then.
     #[must_use]
     pub fn gather(config: CoordinatorConfig, now: Now, without_quorum: bool) -> Self {
         let mut coordinator = Self::new(config);
@@ -84,7 +85,7 @@ impl Coordinator {
     pub fn gathered(&self) -> Option<Gathered> {
         let gathering = self.gathering.as_ref()?;
         let newest = gathering.newest(self.epoch);
-        Some(newest.map(|(_, head)| gathering.census(head)).unwrap_or_default())
+        Some(newest.map(|(kept, head)| gathering.census(kept, head)).unwrap_or_default())
     }
 
     /// A message while this coordinator knows nothing.
@@ -108,25 +109,15 @@ impl Coordinator {
         let Some(gathering) = &mut self.gathering else { return };
         let witness = Witness { registration, last_heard: now.time, answer: None };
         gathering.witnesses.insert(host, witness);
+        let mut asked = vec![host];
         if promised >= self.epoch {
             // What others have answered to an epoch that is not the newest binds them to nothing.
             self.epoch = promised.next();
-            for witness in gathering.witnesses.values_mut() {
-                witness.answer = None;
-            }
+            asked = gathering.witnesses.keys().copied().collect();
+            gathering.witnesses.values_mut().for_each(|witness| witness.answer = None);
         }
-        self.recall();
-    }
-
-    /// Asks those that have not answered.
-    fn recall(&mut self) {
-        let Some(gathering) = &self.gathering else { return };
         let epoch = self.epoch;
-        let silent = gathering.witnesses.iter().filter(|(_, witness)| witness.answer.is_none());
-        let silent: Vec<HostId> = silent.map(|(host, _)| *host).collect();
-        for host in silent {
-            self.send(host, FromCoordinator::Recall { epoch });
-        }
+        asked.into_iter().for_each(|host| self.send(host, FromCoordinator::Recall { epoch }));
     }
 
     /// A process that has registered here lives.
@@ -175,24 +166,25 @@ impl Coordinator {
             }
             Verdict::Resume(records) => {
                 if let Err(error) = self.go_on_from(now, records) {
-                    tracing::error!(%error, "the records that nodes keep do not fit together");
+                    self.say(format!("the records that nodes keep do not fit together: {error}"));
                 }
             }
         }
     }
 
-    fn go_on_from(&mut self, now: Now, records: Vec<Record>) -> Result<(), super::ResumeError> {
+    fn go_on_from(&mut self, now: Now, records: KeptRecords) -> Result<(), super::ResumeError> {
         self.take_over_kept(now, records)?;
         self.admit_witnesses(now);
         Ok(())
     }
 
-    /// Those that have registered meanwhile do so now, and those that ended do so, too.
+    /// Those that have registered meanwhile do so now, and those that ended do so, too. Of two with one name the one is first
+    /// that was heard last; who was not heard for long may be heard again, over the connection that it has.
     fn admit_witnesses(&mut self, now: Now) {
         let Some(gathering) = self.gathering.take() else { return };
-        let lease = self.config.timing.node_lease_us;
-        let lives = |witness: &Witness| now.time.since(witness.last_heard) < lease;
-        for witness in gathering.witnesses.into_values().filter(lives) {
+        let mut witnesses: Vec<Witness> = gathering.witnesses.into_values().collect();
+        witnesses.sort_by_key(|witness| std::cmp::Reverse(witness.last_heard));
+        for witness in witnesses {
             self.register(now, witness.registration);
         }
         for node in gathering.ended {
@@ -201,16 +193,21 @@ impl Coordinator {
     }
 
     fn say_what_is_missing(&mut self, gathered: &Gathered) {
-        let Some(gathering) = &mut self.gathering else { return };
         let Some(cluster) = gathered.cluster else { return };
         let names = |nodes: &[NodeId]| nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let text = format!(
-            "records of {cluster} found; heard of its nodes: {}; missing: {}; {} have to answer",
+        self.say(format!(
+            "records of {cluster} found; heard of its nodes: {}; missing: {}; at least {} more have to answer",
             names(&gathered.heard),
             names(&gathered.missing),
-            gathered.needed
-        );
-        if gathering.told.as_ref() != Some(&text) {
+            gathered.lacking
+        ));
+    }
+
+    /// Says why it does not go on, once.
+    fn say(&mut self, text: String) {
+        if let Some(gathering) = &mut self.gathering
+            && gathering.told.as_ref() != Some(&text)
+        {
             tracing::warn!("{text}");
             gathering.told = Some(text);
         }
@@ -221,12 +218,35 @@ impl Gathering {
     fn verdict(&self, now: Time, epoch: Epoch, config: &CoordinatorConfig) -> Verdict {
         let lease = config.timing.node_lease_us;
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
-        let gathered = self.census(head);
+        let gathered = self.census(kept, head);
         let patient = self.heard_records.is_some_and(|at| now.since(at) < PATIENCE_LEASES * lease);
         let enough = gathered.missing.is_empty()
-            || !patient && (self.without_quorum || gathered.heard.len() >= gathered.needed)
+            || !patient && gathered.lacking == 0
             || crate::planted(crate::Bug::ResumedWithoutQuorum);
-        if enough { Verdict::Resume(kept.records.clone()) } else { Verdict::Wait(gathered) }
+        match enough {
+            true => Verdict::Resume(kept.clone()),
+            false if self.without_quorum && !patient => Verdict::Resume(self.without_the_silent(kept)),
+            false => Verdict::Wait(gathered),
+        }
+    }
+
+    /// As if an operator had fenced all that have not answered.
+    fn without_the_silent(&self, kept: &KeptRecords) -> KeptRecords {
+        let has_answered = |host: &HostId| self.has_answered(host);
+        let electors = vec![self.witnesses.keys().copied().filter(has_answered).collect()];
+        let mut records = kept.records.clone();
+        for record in &mut records {
+            let Record::Head(head) = record else { continue };
+            for node in head.nodes.iter_mut().filter(|node| !has_answered(&node.info.host)) {
+                tracing::warn!(host = %node.info.host, "has not answered: counts as fenced");
+                (node.fenced, node.info.alive) = (true, false);
+            }
+        }
+        KeptRecords { electors, records, ..kept.clone() }
+    }
+
+    fn has_answered(&self, host: &HostId) -> bool {
+        self.witnesses.get(host).is_some_and(|witness| witness.answer.is_some())
     }
 
     /// Where nobody keeps anything a cluster may form: after a lease, for those that do may be on their way.
@@ -253,20 +273,26 @@ impl Gathering {
     /// The newest records that anybody keeps.
     fn newest(&self, epoch: Epoch) -> Option<(&KeptRecords, &MapHead)> {
         let kept = self.witnesses.values().filter_map(|witness| witness.answer.as_ref()?.as_ref());
+        let kept = kept.filter(|kept| !kept.electors.is_empty());
         let with_head = kept.filter_map(|kept| Some((kept, head_of(&kept.records)?)));
         // Nobody can have kept anything of this very coordinator, or of a later one.
         let of_former = with_head.filter(|(kept, _)| kept.epoch < epoch);
         of_former.max_by_key(|(kept, _)| (kept.epoch, kept.position))
     }
 
-    /// Who of those that `head` shows as alive has answered.
-    fn census(&self, head: &MapHead) -> Gathered {
-        let answered =
-            |host: &HostId| self.witnesses.get(host).is_some_and(|witness| witness.answer.is_some());
-        let (heard, missing): (Vec<HostId>, Vec<HostId>) = head.alive().partition(answered);
+    /// Who of those that have to has answered.
+    fn census(&self, kept: &KeptRecords, head: &MapHead) -> Gathered {
+        let has_answered = |host: &HostId| self.has_answered(host);
+        let all: BTreeSet<HostId> = kept.electors.iter().flatten().copied().collect();
+        let (heard, missing): (Vec<HostId>, Vec<HostId>) = all.into_iter().partition(has_answered);
         let nodes = |hosts: &[HostId]| hosts.iter().map(|host| host.node).collect();
-        let needed = (heard.len() + missing.len()) / 2 + 1;
-        Gathered { cluster: Some(head.cluster), heard: nodes(&heard), missing: nodes(&missing), needed }
+        let lacking = kept.electors.iter().map(|electors| lacking(electors, has_answered)).max();
+        Gathered {
+            cluster: Some(head.cluster),
+            heard: nodes(&heard),
+            missing: nodes(&missing),
+            lacking: lacking.unwrap_or_default(),
+        }
     }
 }
 

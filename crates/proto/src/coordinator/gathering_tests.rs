@@ -43,13 +43,16 @@ struct Story {
     now: u64,
     nodes: BTreeMap<HostId, Entrance>,
     reached: Vec<HostId>,
+    /// One that stands still, and what it will read when it goes on.
+    asleep: Option<(HostId, Vec<FromCoordinator>)>,
     /// What came out of the doors for the workers.
     delivered: Vec<(HostId, FromCoordinator)>,
 }
 
 impl Story {
     fn new(coordinator: Coordinator, now: u64) -> Self {
-        Self { coordinator, now, nodes: BTreeMap::new(), reached: Vec::new(), delivered: Vec::new() }
+        let (nodes, reached, delivered) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { coordinator, now, nodes, reached, asleep: None, delivered }
     }
 
     /// A cluster of five that has formed.
@@ -91,16 +94,31 @@ impl Story {
     fn carry(&mut self) {
         while let Some(action) = self.coordinator.poll_action() {
             let CoordinatorAction::Send { to, message } = action else { continue };
-            if !self.reached.contains(&to) {
-                continue;
-            }
-            let (now, Some(entrance)) = (self.now(), self.nodes.get_mut(&to)) else { continue };
-            match entrance.receive(now.time, message) {
-                Verdict::Answer(answer) => self.coordinator.handle(now, to, answer),
-                Verdict::Deliver(message) => self.delivered.push((to, message)),
+            match &mut self.asleep {
+                Some((host, inbox)) if *host == to => inbox.push(message),
+                _ if self.reached.contains(&to) => self.receive(to, message),
                 _ => {}
             }
         }
+    }
+
+    fn receive(&mut self, to: HostId, message: FromCoordinator) {
+        let (now, Some(entrance)) = (self.now(), self.nodes.get_mut(&to)) else { return };
+        match entrance.receive(now.time, message) {
+            Verdict::Answer(answer) => self.coordinator.handle(now, to, answer),
+            Verdict::Deliver(message) => self.delivered.push((to, message)),
+            _ => {}
+        }
+    }
+
+    fn fall_asleep(&mut self, host: HostId) {
+        self.asleep = Some((host, Vec::new()));
+    }
+
+    fn wake_up(&mut self) {
+        let Some((host, inbox)) = self.asleep.take() else { return };
+        inbox.into_iter().for_each(|message| self.receive(host, message));
+        self.carry();
     }
 
     /// Lets time pass, in which those who reach the coordinator are heard.
@@ -108,7 +126,8 @@ impl Story {
         let end = self.now + us;
         while self.now < end {
             self.now += TICK_US;
-            for host in self.reached.clone() {
+            let asleep = self.asleep.as_ref().map(|(host, _)| *host);
+            for host in self.reached.clone().into_iter().filter(|host| Some(*host) != asleep) {
                 let load = NodeLoad::default();
                 self.tell(host, ToCoordinator::Heartbeat { host, map: u64::MAX, load });
             }
@@ -275,4 +294,83 @@ fn when_most_come_back_the_first_one_does_not_cost_the_others_their_data() {
     story.run(LEASE_US);
     let lost = story.view().data.iter().filter(|role| role.status == cluster::RoleStatus::Lost).count();
     assert_eq!(lost, 0);
+}
+
+#[test]
+fn a_head_that_was_never_in_force_does_not_say_who_has_to_answer() {
+    let mut story = Story::formed();
+    // The first coordinator hears two of five, and a process that has taken the name of a third. That one lives. The head with
+    // the new process is kept by these three, which are most of those in it, and is not in force.
+    story.reached.retain(|host| host.node.0 >= 3);
+    story.run(2 * LEASE_US);
+    let namesake = HostId { incarnation: Incarnation(2), ..host(0) };
+    story.start(namesake, Entry::Founder);
+    story.run(LEASE_US);
+    // The second one goes on with the three that are most of the five, and tells them of a view.
+    story.restart();
+    (0..3).for_each(|node| story.reach(host(node)));
+    story.run(4 * LEASE_US);
+    let version = story.view().version;
+    assert!((0..3).any(|node| story.told_of(host(node)) > 1));
+    // The third one hears those of the first.
+    story.restart();
+    [host(3), host(4), namesake].into_iter().for_each(|host| story.reach(host));
+    story.run(20 * LEASE_US);
+    assert!(!story.has_gone_on(), "the others may know more, and do");
+    // The second one has put a head in force with the three: most of these have to answer now.
+    story.reach(host(0));
+    story.run(4 * LEASE_US);
+    assert!(!story.has_gone_on());
+    story.reach(host(1));
+    story.run(LEASE_US);
+    assert!(story.view().version >= version);
+}
+
+#[test]
+fn who_hears_too_few_for_anything_to_be_in_force_decides_nothing() {
+    let mut story = Story::formed();
+    let before = story.coordinator.map().unwrap().clone();
+    story.reached.truncate(2);
+    story.run(20 * LEASE_US);
+    assert_eq!(*story.coordinator.map().unwrap(), before, "or whoever follows would go on from that");
+    // One more, and half of the electors are heard. The last two have a lease to come back.
+    story.reach(host(2));
+    story.run(LEASE_US / 2);
+    assert_eq!(story.coordinator.map().unwrap().groups, before.groups);
+    story.run(LEASE_US);
+    assert!(story.coordinator.map().unwrap().groups != before.groups);
+}
+
+#[test]
+fn an_operator_says_that_those_who_answer_are_all_there_are() {
+    let mut story = Story::formed();
+    story.restart();
+    story.coordinator = Coordinator::gather(config(), story.now(), true);
+    [0, 1].into_iter().for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    assert!(!story.has_gone_on(), "others may be on their way");
+    story.run(3 * LEASE_US);
+    let told = story.delivered.iter().any(|(to, message)| {
+        *to == host(0) && matches!(message, FromCoordinator::Map(map) if map.nodes.iter().filter(|node| node.alive).count() == 2)
+    });
+    assert!(story.has_gone_on() && told, "and they are told what it decides");
+    story.reach(host(4));
+    assert!(!story.coordinator.map().unwrap().nodes[4].alive, "who has not answered may not come back");
+}
+
+#[test]
+fn who_was_not_heard_for_a_while_is_admitted_when_the_coordinator_goes_on() {
+    let mut story = Story::formed();
+    story.restart();
+    (0..4).for_each(|node| story.reach(host(node)));
+    // Its connection does not end.
+    story.fall_asleep(host(3));
+    story.run(3 * LEASE_US);
+    assert!(story.has_gone_on());
+    story.delivered.clear();
+    story.wake_up();
+    story.run(2 * LEASE_US);
+    let (made, in_force) = story.coordinator.kept();
+    assert_eq!(made, in_force, "it keeps the records, too");
+    assert!(story.told_of(host(3)) > 0, "and has the map");
 }

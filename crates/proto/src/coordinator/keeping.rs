@@ -1,22 +1,25 @@
 //! Where a coordinator without a store keeps its records: with the nodes.
 //!
 //! A record is sent to every process; it is *in force* once all that are present have said that they keep it, and among them
-//! half of those that the last head in force shows as alive. Whatever follows from a record waits until then. So a
-//! coordinator that starts with nothing ([`super::gathering`]) and hears more than half of the processes that it learns of has
-//! heard somebody who keeps each record that was in force.
+//! half of those that the last head in force shows as alive ([`super::electors`]). Whatever follows from a record waits until
+//! then. So a coordinator that starts with nothing ([`super::gathering`]) and hears more than half of each set of electors that
+//! it learns of has heard somebody who keeps each record that was in force.
 //!
-//! Two exceptions. A process that a view removes does not have to keep that view: it may be the one that is slow. And where
+//! Three exceptions. A process that a view removes does not have to keep that view: it may be the one that is slow. Where
 //! most processes are lost but not more than the code can make up for (only clusters of at most 2m processes can
 //! come to that) those that are left are enough, for data that can be served is served. Should they and the coordinator be
-//! lost after that, and the others turn out to live, these know nothing of it.
+//! lost after that, and the others turn out to live, these know nothing of it. And where so many processes have been replaced
+//! by others of their names that the rest are fewer than half, the rest are enough.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{Epoch, HostId};
-use wire::message::FromCoordinator;
+use wire::message::{Electors, FromCoordinator};
 use wire::record::Record;
 
 use super::CoordinatorAction;
+use super::electors::ElectorSets;
+use crate::Impossible;
 
 /// Most messages that wait for a record. Those beyond are dropped, as by a connection that breaks: all of them are asked for or
 /// sent again.
@@ -34,8 +37,9 @@ pub(super) struct Keeping {
     keepers: BTreeMap<HostId, Keeper>,
     /// Begins with a record, unless it is empty.
     held: VecDeque<Held>,
-    /// The processes that the newest head in force shows as alive.
-    electors: Vec<HostId>,
+    electors: ElectorSets,
+    /// Whether the electors are others than those that were sent last.
+    electors_changed: bool,
 }
 
 /// A process that has registered here.
@@ -57,16 +61,18 @@ enum Held {
 pub(super) struct Processes {
     /// Those that this coordinator hears.
     pub present: Vec<HostId>,
-    /// Electors of which it is known that they have ended or are not to come back, and those whose name another process has.
-    pub gone: Vec<HostId>,
+    /// Electors that have ended: nobody will ever hear them.
+    pub ended: Vec<HostId>,
+    /// Electors that do not belong here any more, by what an operator says or because another process has their name.
+    pub replaced: Vec<HostId>,
     /// How many losses the code makes up for.
     pub m: usize,
 }
 
 impl Keeping {
-    /// Goes on from records in which these processes are alive.
-    pub(super) fn of_electors(electors: Vec<HostId>) -> Self {
-        Self { electors, ..Self::default() }
+    /// Goes on from records of these electors.
+    pub(super) fn of_electors(electors: Vec<Electors>) -> Self {
+        Self { electors: ElectorSets::of(electors), ..Self::default() }
     }
 
     /// `host` has registered: it is to be sent everything.
@@ -74,10 +80,15 @@ impl Keeping {
         self.keepers.entry(host).or_default().is_complete = false;
     }
 
+    /// `host` has its name for itself: nothing is kept any more by who had it before.
+    pub(super) fn forget_namesakes(&mut self, host: HostId) {
+        self.keepers.retain(|other, _| other.node != host.node || *other == host);
+    }
+
     /// `host` keeps the records up to `position`.
     pub(super) fn note_kept(&mut self, host: HostId, position: u64) -> Result<(), Impossible> {
         if position > self.position {
-            return Err(Impossible);
+            return Err(Impossible::Kept { position, made: self.position });
         }
         if let Some(keeper) = self.keepers.get_mut(&host) {
             keeper.kept = keeper.kept.max(position);
@@ -88,6 +99,9 @@ impl Keeping {
     /// One more record, which `spared` do not have to keep.
     pub(super) fn add(&mut self, record: Record, spared: Vec<HostId>) {
         self.position += 1;
+        if let Record::Head(head) = &record {
+            self.electors.add(head.alive().collect());
+        }
         self.fresh.push(record.clone());
         self.held.push_back(Held::Record(record, spared));
     }
@@ -104,9 +118,14 @@ impl Keeping {
         self.held.is_empty()
     }
 
-    /// The processes that the newest head in force shows as alive.
+    /// Whoever counts for what is to be in force next.
     pub(super) fn electors(&self) -> impl Iterator<Item = HostId> + '_ {
-        self.electors.iter().copied()
+        self.electors.settled().iter().flatten().copied()
+    }
+
+    /// Whether nothing has been in force for so long that nobody could go on from what is kept.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.electors.are_too_many()
     }
 
     /// How many records there are, and how many are in force.
@@ -121,11 +140,15 @@ impl Keeping {
         all: impl FnOnce() -> Vec<Record>,
     ) -> Vec<CoordinatorAction> {
         let fresh = std::mem::take(&mut self.fresh);
-        if self.position == 0 || fresh.is_empty() && self.keepers.values().all(|keeper| keeper.is_complete) {
+        let is_news = !fresh.is_empty() || std::mem::take(&mut self.electors_changed);
+        if self.position == 0 || !is_news && self.keepers.values().all(|keeper| keeper.is_complete) {
             return Vec::new();
         }
-        let position = self.position;
-        let keep = |whole, records| FromCoordinator::Keep { epoch, position, whole, records };
+        let (position, electors) = (self.position, self.electors.all());
+        let keep = |whole, records| {
+            let electors = electors.clone();
+            FromCoordinator::Keep { epoch, position, electors, whole, records }
+        };
         let mut sends = Vec::new();
         let mut send = |to, message| sends.push(CoordinatorAction::Send { to, message });
         let mut whole = None;
@@ -134,7 +157,7 @@ impl Keeping {
             if !std::mem::replace(&mut keeper.is_complete, true) {
                 let records = whole.get_or_insert_with(|| all.take().map(|all| all()).unwrap_or_default());
                 send(*host, keep(true, records.clone()));
-            } else if !fresh.is_empty() {
+            } else if is_news {
                 send(*host, keep(false, fresh.clone()));
             }
         }
@@ -163,8 +186,8 @@ impl Keeping {
 
     fn enforce(&mut self, record: Record) -> CoordinatorAction {
         self.in_force += 1;
-        if let Record::Head(head) = &record {
-            self.electors = head.alive().collect();
+        if let Record::Head(_) = &record {
+            self.electors_changed |= self.electors.enforce();
         }
         CoordinatorAction::Record(record)
     }
@@ -172,24 +195,25 @@ impl Keeping {
     fn is_kept(&self, position: u64, spared: &[HostId], processes: &Processes) -> bool {
         let keeps = |host: &HostId| self.keepers.get(host).is_some_and(|keeper| keeper.kept >= position);
         let by_all = processes.present.iter().all(|host| spared.contains(host) || keeps(host));
-        by_all && self.is_quorum(keeps, processes)
+        by_all && self.are_enough(keeps, processes)
     }
 
-    /// Whether `keeps` holds for half of those that may have kept the records before, or for all but `m` of them.
-    fn is_quorum(&self, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
-        let may_live = |host: &&HostId| !processes.gone.contains(host);
-        let (mut all, mut kept) = (0, 0);
-        for host in self.electors.iter().filter(may_live) {
-            all += 1;
-            kept += usize::from(keeps(host));
-        }
-        2 * kept >= all || all - kept <= processes.m
+    /// Whether a record can be in force that is kept by those for which `keeps` holds.
+    pub(super) fn are_enough(&self, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
+        self.electors.settled().iter().all(|electors| is_quorum(electors, &keeps, processes))
     }
 }
 
-/// A node claims to keep what nobody has sent.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Impossible;
+/// Whether `keeps` holds for half of the electors that may be heard again, for all but `m` of them, or for all that are left.
+fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
+    let (mut all, mut kept, mut left) = (0, 0, 0);
+    for host in electors.iter().filter(|host| !processes.ended.contains(host)) {
+        all += 1;
+        kept += usize::from(keeps(host));
+        left += usize::from(!processes.replaced.contains(host));
+    }
+    2 * kept >= all || all - kept <= processes.m || 2 * left < all && kept >= left
+}
 
 #[cfg(test)]
 mod tests {
@@ -218,12 +242,13 @@ mod tests {
     }
 
     fn processes(present: impl IntoIterator<Item = u16>) -> Processes {
-        Processes { present: present.into_iter().map(host).collect(), gone: Vec::new(), m: 2 }
+        let present = present.into_iter().map(host).collect();
+        Processes { present, ended: Vec::new(), replaced: Vec::new(), m: 2 }
     }
 
     /// With so many electors, all of which are greeted, and one record that node 4 does not have to keep.
     fn keeping(electors: u16) -> Keeping {
-        let mut keeping = Keeping::of_electors((0..electors).map(host).collect());
+        let mut keeping = Keeping::of_electors(vec![(0..electors).map(host).collect()]);
         (0..electors).for_each(|node| keeping.greet(host(node)));
         keeping.add(head(1), vec![host(4)]);
         keeping.hold(host(0), FromCoordinator::Alive);
@@ -265,8 +290,20 @@ mod tests {
     fn who_has_ended_need_not_keep_anything() {
         let mut keeping = keeping(7);
         keep(&mut keeping, 0..3);
-        let gone = vec![host(5), host(6)];
-        assert_eq!(keeping.release(&Processes { gone, ..processes(0..3) }).len(), 2, "three of five");
+        let ended = vec![host(5), host(6)];
+        assert_eq!(keeping.release(&Processes { ended, ..processes(0..3) }).len(), 2, "three of five");
+    }
+
+    #[test]
+    fn who_has_been_replaced_may_be_heard_again_unless_most_have_been() {
+        let mut keeping = keeping(7);
+        keep(&mut keeping, 0..3);
+        let replaced = |nodes: std::ops::Range<u16>| Processes {
+            replaced: nodes.map(host).collect(),
+            ..processes(0..3)
+        };
+        assert_eq!(keeping.release(&replaced(4..7)), [], "three of seven, and node 3 is silent");
+        assert_eq!(keeping.release(&replaced(3..7)).len(), 2, "no more than three are left");
     }
 
     #[test]
@@ -286,6 +323,6 @@ mod tests {
 
     #[test]
     fn nobody_keeps_what_was_not_sent() {
-        assert_eq!(keeping(3).note_kept(host(0), 2), Err(Impossible));
+        assert_eq!(keeping(3).note_kept(host(0), 2), Err(Impossible::Kept { position: 2, made: 1 }));
     }
 }

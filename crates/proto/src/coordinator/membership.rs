@@ -119,6 +119,7 @@ impl Coordinator {
         let liveness = Liveness::Leased;
         let state = NodeState { info, entry: expect.entry, last_heard, heard: true, liveness, load };
         self.nodes.insert(host.node, state);
+        self.keeping.forget_namesakes(host);
         match &self.map {
             None if self.founders().count() >= usize::from(self.config.nodes) => self.form(),
             None => {}
@@ -332,10 +333,19 @@ impl Coordinator {
 
     pub(super) fn expire_leases(&mut self, now: Now) {
         let lease = self.config.timing.node_lease_us;
+        let is_heard =
+            |host: &HostId| self.node_of(*host).is_some_and(|node| now.time.since(node.last_heard) < lease);
+        if !self.may_decide(is_heard) {
+            // Whoever follows this coordinator would go on from what it decides now.
+            self.heard_too_few = now.time;
+            return;
+        }
+        // The first of many that come back together is heard before the others are.
+        let enough = self.heard_too_few;
         let expired: Vec<HostId> = self
             .nodes
             .values()
-            .filter(|node| node.is_leased() && now.time.since(node.last_heard) >= lease)
+            .filter(|node| node.is_leased() && now.time.since(node.last_heard.max(enough)) >= lease)
             .map(|node| node.info.host)
             .collect();
         for host in expired {
@@ -359,7 +369,6 @@ impl Coordinator {
             return;
         }
         let grace = self.config.timing.node_lease_us * GRACE_LEASES;
-        // The first of many that come back together is heard before the others are.
         let enough = self.heard_too_few;
         let gone: Vec<HostId> = self
             .nodes

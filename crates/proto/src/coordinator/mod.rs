@@ -11,6 +11,7 @@ mod admin;
 mod admin_tests;
 mod complaints;
 mod decide;
+mod electors;
 mod gathering;
 #[cfg(test)]
 mod gathering_tests;

@@ -32,6 +32,13 @@ impl Coordinator {
                 action => self.ready.push_back(action),
             }
         }
+        if self.keeping.is_hopeless() && !self.resigned {
+            self.resign("too many changes wait for nodes that do not answer");
+            self.ready.extend(self.actions.drain(..));
+        }
+        if self.resigned {
+            return;
+        }
         let (epoch, map) = (self.epoch, self.map.as_ref());
         let nodes = &self.nodes;
         let all = || map.map(|map| all_records(epoch, map, nodes.values())).unwrap_or_default();
@@ -60,14 +67,21 @@ impl Coordinator {
     }
 
     fn processes(&self) -> Processes {
-        let is_gone = |host: &HostId| self.node_of(*host).is_none_or(NodeState::is_gone);
-        let gone = self.keeping.electors().filter(is_gone).collect();
-        Processes { present: self.present(), gone, m: self.config.profile.m() }
+        let (ended, others): (Vec<HostId>, Vec<HostId>) =
+            self.keeping.electors().partition(|host| self.is_dead(*host));
+        let is_replaced = |host: &HostId| self.node_of(*host).is_none_or(NodeState::is_fenced);
+        let replaced = others.into_iter().filter(is_replaced).collect();
+        Processes { present: self.present(), ended, replaced, m: self.config.profile.m() }
+    }
+
+    /// Whether anything that is decided now can be in force, as far as is known of who hears it.
+    pub(super) fn may_decide(&self, hears: impl Fn(&HostId) -> bool) -> bool {
+        self.config.records == RecordKeeping::Stored || self.keeping.are_enough(hears, &self.processes())
     }
 
     pub(super) fn handle_kept(&mut self, from: HostId, position: u64) {
-        if self.keeping.note_kept(from, position).is_err() {
-            tracing::warn!(%from, position, "a node claims to keep records that nobody has sent");
+        if let Err(why) = self.keeping.note_kept(from, position) {
+            self.close(from, why);
         }
     }
 

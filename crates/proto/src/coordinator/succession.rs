@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{ClusterMap, GroupId, GroupView, HostId, MemberId, NodeId, RoleStatus, ViewVersion};
 use thiserror::Error;
+use wire::message::KeptRecords;
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::membership::NodeState;
@@ -112,11 +113,11 @@ impl Coordinator {
     }
 
     /// Goes on from what nodes have kept for the coordinators before this one.
-    pub(super) fn take_over_kept(&mut self, now: Now, records: Vec<Record>) -> Result<(), ResumeError> {
-        let (head, views) = sort(records)?;
+    pub(super) fn take_over_kept(&mut self, now: Now, kept: KeptRecords) -> Result<(), ResumeError> {
+        let (head, views) = sort(kept.records)?;
         let head = head.ok_or(ResumeError::Missing { key: HEAD_KEY.to_owned() })?;
         check_head(&head)?;
-        self.keeping = Keeping::of_electors(head.alive().collect());
+        self.keeping = Keeping::of_electors(kept.electors);
         self.take_over(now, head, views)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cluster::{ClusterId, Epoch};
-use wire::message::KeptRecords;
+use wire::message::{Electors, KeptRecords};
 use wire::record::{HEAD_KEY, Record};
 
 /// See the module.
@@ -18,6 +18,7 @@ pub(super) struct Keeper {
 struct Kept {
     epoch: Epoch,
     position: u64,
+    electors: Vec<Electors>,
     records: BTreeMap<String, Record>,
 }
 
@@ -31,19 +32,20 @@ impl Keeper {
         cluster_of(self.kept.as_ref()?.records.get(HEAD_KEY)?)
     }
 
-    /// Keeps `records`; whether everything up to `position` is kept now.
-    pub(super) fn keep(&mut self, epoch: Epoch, position: u64, whole: bool, records: Vec<Record>) -> bool {
+    /// Keeps records that follow what is kept, or are all; whether everything up to their position is kept now.
+    pub(super) fn keep(&mut self, whole: bool, new: KeptRecords) -> bool {
+        let KeptRecords { epoch, position, electors, records } = new;
         if epoch < self.promised {
             return false;
         }
         let records_count = records.len() as u64;
         if whole {
-            self.kept = Some(Kept { epoch, position, records: BTreeMap::new() });
+            self.kept = Some(Kept { epoch, position, electors: Vec::new(), records: BTreeMap::new() });
         }
         let follows =
             |kept: &Kept| kept.epoch == epoch && kept.position.checked_add(records_count) == Some(position);
         let Some(kept) = self.kept.as_mut().filter(|kept| whole || follows(kept)) else { return false };
-        kept.position = position;
+        (kept.position, kept.electors) = (position, electors);
         kept.records.extend(records.into_iter().map(|record| (record.key(), record)));
         self.promised = epoch;
         true
@@ -58,6 +60,7 @@ impl Keeper {
         Some(self.kept.as_ref().map(|kept| KeptRecords {
             epoch: kept.epoch,
             position: kept.position,
+            electors: kept.electors.clone(),
             records: kept.records.values().cloned().collect(),
         }))
     }
@@ -93,6 +96,10 @@ mod tests {
         })
     }
 
+    fn records(epoch: u64, position: u64, records: Vec<Record>) -> KeptRecords {
+        KeptRecords { epoch: Epoch(epoch), position, electors: vec![Vec::new()], records }
+    }
+
     fn view(version: u64) -> Record {
         let view = GroupView {
             group: GroupId(0),
@@ -108,8 +115,8 @@ mod tests {
     #[test]
     fn the_newest_record_of_each_key_is_kept() {
         let mut keeper = Keeper::default();
-        assert!(keeper.keep(Epoch(1), 4, true, vec![head(1), view(1)]));
-        assert!(keeper.keep(Epoch(1), 6, false, vec![view(2), view(3)]));
+        assert!(keeper.keep(true, records(1, 4, vec![head(1), view(1)])));
+        assert!(keeper.keep(false, records(1, 6, vec![view(2), view(3)])));
         let kept = keeper.recall(Epoch(2)).unwrap().unwrap();
         assert_eq!((kept.epoch, kept.position, kept.records), (Epoch(1), 6, vec![head(1), view(3)]));
         assert_eq!(keeper.cluster(), Some(ClusterId(7)));
@@ -118,11 +125,11 @@ mod tests {
     #[test]
     fn records_after_a_gap_are_not_kept() {
         let mut keeper = Keeper::default();
-        assert!(!keeper.keep(Epoch(1), 1, false, vec![view(2)]), "nothing is kept yet");
-        assert!(keeper.keep(Epoch(1), 4, true, vec![head(1), view(1)]));
-        assert!(!keeper.keep(Epoch(1), 6, false, vec![view(3)]));
+        assert!(!keeper.keep(false, records(1, 1, vec![view(2)])), "nothing is kept yet");
+        assert!(keeper.keep(true, records(1, 4, vec![head(1), view(1)])));
+        assert!(!keeper.keep(false, records(1, 6, vec![view(3)])));
         assert!(
-            !keeper.keep(Epoch(2), 5, false, vec![view(3)]),
+            !keeper.keep(false, records(2, 5, vec![view(3)])),
             "of a coordinator that has not sent everything"
         );
     }
@@ -130,10 +137,10 @@ mod tests {
     #[test]
     fn nothing_is_kept_for_a_coordinator_that_another_one_follows() {
         let mut keeper = Keeper::default();
-        assert!(keeper.keep(Epoch(1), 1, true, vec![head(1)]));
+        assert!(keeper.keep(true, records(1, 1, vec![head(1)])));
         assert!(keeper.recall(Epoch(3)).is_some());
-        assert!(!keeper.keep(Epoch(1), 2, false, vec![view(2)]));
-        assert!(!keeper.keep(Epoch(2), 2, true, vec![head(2)]));
+        assert!(!keeper.keep(false, records(1, 2, vec![view(2)])));
+        assert!(!keeper.keep(true, records(2, 2, vec![head(2)])));
         assert!(keeper.recall(Epoch(2)).is_none());
         assert_eq!(keeper.promised(), Epoch(3));
     }

@@ -11,8 +11,7 @@ mod place;
 use std::net::SocketAddr;
 
 use cluster::{ClusterId, ClusterMap, Epoch, Expectations, HostId, NodeInfo, Time};
-use wire::message::{FromCoordinator, Holding, Refused, Registration, ToCoordinator};
-use wire::record::Record;
+use wire::message::{FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
 
 use keeper::{Keeper, cluster_of};
 use place::{Patience, Place};
@@ -108,8 +107,8 @@ impl Entrance {
                 self.occupied(now, (by, peer), (lease_us, cluster, epoch))
             }
             FromCoordinator::Map(map) => self.map(map),
-            FromCoordinator::Keep { epoch, position, whole, records } => {
-                self.keep((epoch, position), whole, records)
+            FromCoordinator::Keep { epoch, position, electors, whole, records } => {
+                self.keep(whole, KeptRecords { epoch, position, electors, records })
             }
             FromCoordinator::Recall { epoch } => self.recall(epoch),
             FromCoordinator::Admin { .. } => Verdict::Deliver(message),
@@ -197,13 +196,14 @@ impl Entrance {
         Ok(())
     }
 
-    fn keep(&mut self, (epoch, position): (Epoch, u64), whole: bool, records: Vec<Record>) -> Verdict {
+    fn keep(&mut self, whole: bool, new: KeptRecords) -> Verdict {
+        let (epoch, position) = (new.epoch, new.position);
         let foreign =
-            records.iter().filter_map(cluster_of).find(|of| self.serves.is_some_and(|own| own != *of));
+            new.records.iter().filter_map(cluster_of).find(|of| self.serves.is_some_and(|own| own != *of));
         if let Some(cluster) = foreign {
             return Verdict::Foreign(format!("the coordinator has {cluster}"));
         }
-        match self.keeper.keep(epoch, position, whole, records) {
+        match self.keeper.keep(whole, new) {
             true => Verdict::Answer(ToCoordinator::Kept { epoch, position }),
             false => Verdict::Nothing,
         }

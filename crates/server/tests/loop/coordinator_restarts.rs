@@ -88,3 +88,30 @@ fn a_coordinator_of_another_cluster_ends_no_node_that_serves() {
         assert_eq!(node.stop(), server::NodeExit::Stopped, "none had ended by itself");
     }
 }
+
+#[test]
+fn a_coordinator_that_hears_too_few_says_for_whom_it_waits_and_an_operator_may_go_on_without_them() {
+    let plan = Plan::default();
+    let Cluster { mut nodes, coordinator } = Cluster::start();
+    nodes.drain(2..).for_each(|node| drop(node.stop()));
+    let coordinator = start_again(&plan, coordinator, 0xbad, CoordinatorStart::Gather);
+    let http = coordinator.http_addr().expect("a page");
+    let gathered = eventually("two have answered", || {
+        let report: server::CoordinatorReport = serde_json::from_str(&http_get(http, "/status").1).unwrap();
+        report.gathered.filter(|gathered| gathered.heard.len() == 2).ok_or("not yet".to_owned())
+    });
+    assert_eq!(gathered.missing, [2, 3, 4].map(NodeId));
+    assert_eq!(gathered.lacking, 1);
+    let coordinator = start_again(&plan, coordinator, 0xbad, CoordinatorStart::WithoutQuorum);
+    eventually("the others count as lost", || {
+        let map = coordinator.status().map.ok_or("no map yet")?;
+        assert_eq!(map.cluster, gathered.cluster);
+        let alive: Vec<NodeId> =
+            map.nodes.iter().filter(|node| node.alive).map(|node| node.host.node).collect();
+        if alive == [NodeId(0), NodeId(1)] && !map.lost_slots().is_empty() {
+            Ok(())
+        } else {
+            Err("not yet".to_owned())
+        }
+    });
+}

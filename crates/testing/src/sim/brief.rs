@@ -187,6 +187,11 @@ impl fmt::Display for Brief<'_, FromCoordinator> {
                 write!(f, "Map {}: alive {}", map.version, alive.join(" "))
             }
             FromCoordinator::View(view) => Brief(view).fmt(f),
+            FromCoordinator::Keep { epoch, position, electors, whole, records } => {
+                let (kind, count) = (if *whole { "all" } else { "with" }, records.len());
+                let sizes: Vec<usize> = electors.iter().map(Vec::len).collect();
+                write!(f, "Keep {epoch} up to {position}, {kind} {count} records, electors {sizes:?}")
+            }
             other => write!(f, "{other:?}"),
         }
     }

@@ -7,6 +7,7 @@
 
 use cluster::GroupView;
 
+use super::halves::Halves;
 use super::options::{FaultKind, Succession};
 use super::process::Life;
 use super::queue::Event;
@@ -15,15 +16,15 @@ use super::world::World;
 
 /// A fault that goes on, or whose consequences may.
 #[derive(Clone, Debug)]
-struct Active {
+pub(super) struct Active {
     /// Nodes that may be taken for dead.
-    nodes: Vec<usize>,
+    pub nodes: Vec<usize>,
     /// Pairs of nodes whose parities may be removed.
-    pairs: Vec<(usize, usize)>,
+    pub pairs: Vec<(usize, usize)>,
     /// How to end it.
-    undo: Vec<Undo>,
+    pub undo: Vec<Undo>,
     /// Its consequences may show until then; none while it goes on.
-    counts_until: Option<u64>,
+    pub counts_until: Option<u64>,
 }
 
 /// A kind of message at which a fault can be aimed.
@@ -42,7 +43,7 @@ pub(crate) enum Target {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Undo {
+pub(super) enum Undo {
     Unblock(usize, usize),
     UnblockLine(usize),
     Quicken(usize),
@@ -51,7 +52,8 @@ enum Undo {
 /// The faults of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Nemesis {
-    active: Vec<Active>,
+    pub(super) active: Vec<Active>,
+    pub(super) halves: Option<Halves>,
     over: bool,
     /// A fault waits for so many messages of a kind.
     waits_for: Option<(Target, u32)>,
@@ -188,6 +190,7 @@ impl World {
             FaultKind::CoordinatorCrash => self.crash_the_leader(),
             FaultKind::CoordinatorDepose => self.depose_the_leader(),
             FaultKind::CoordinatorIsolate => self.isolate_the_leader(),
+            FaultKind::CoordinatorHalves => self.begin_halves(),
         }
     }
 
@@ -459,6 +462,7 @@ impl World {
         for fault in 0..self.nemesis.active.len() {
             self.mend(fault);
         }
+        self.end_halves();
         self.heal_coordinators();
         for node in 0..self.options.nodes {
             self.resume(node);
@@ -495,7 +499,7 @@ impl World {
     }
 
     /// Whether every group survives, should all nodes at risk be lost and all parities behind pairs at risk be removed.
-    fn can_bear(&self, more_nodes: &[usize], more_pairs: &[(usize, usize)]) -> bool {
+    pub(super) fn can_bear(&self, more_nodes: &[usize], more_pairs: &[(usize, usize)]) -> bool {
         // What the coordinator has decided may be recorded or not when something happens next.
         let decided = self.leader.and_then(|number| self.process(number)?.coordinator.map());
         let (Some(recorded), Some(decided)) = (self.map(), decided.or(self.map())) else { return false };

@@ -4,7 +4,7 @@ use cluster::{AdminCommand, AdminRequest, MemberId, RoleStatus, SlotRange};
 use wire::op::{FlushAt, Op, Outcome};
 
 use super::oracle::Fate;
-use super::process::{now_at, unix_at};
+use super::process::{now_at, unix_bounds};
 use super::story::Story;
 use super::trace::note;
 use super::world::World;
@@ -38,10 +38,10 @@ impl World {
     pub(crate) fn role_begins_anew(&mut self, member: MemberId) {
         note!(self, "{member} begins anew");
         self.stats.begun_anew += 1;
-        let unix = unix_at(&self.options, self.now);
+        let (earliest, latest) = unix_bounds(&self.options, self.now);
         for key in (0..self.keys.len()).filter(|key| self.keys[*key].member == member).collect::<Vec<_>>() {
-            let call = self.oracles[key].invoke(Op::Flush(FlushAt::Now), unix);
-            let settled = self.oracles[key].settle(call, Fate::Answered(Outcome::Flushed), unix);
+            let call = self.oracles[key].invoke(Op::Flush(FlushAt::Now), earliest);
+            let settled = self.oracles[key].settle(call, Fate::Answered(Outcome::Flushed), latest);
             self.judge(key, settled);
         }
     }

@@ -16,6 +16,7 @@ mod calls;
 mod checks;
 mod clock;
 mod faults;
+mod halves;
 mod inspect;
 mod losses;
 mod network;

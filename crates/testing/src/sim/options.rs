@@ -109,11 +109,13 @@ pub enum FaultKind {
     CoordinatorDepose,
     /// No node reaches the coordinator any more; another one could be reached.
     CoordinatorIsolate,
+    /// Coordinators without a store follow each other, and each hears another part of the nodes.
+    CoordinatorHalves,
 }
 
 impl FaultKind {
     /// All of them, in the order of [`Faults::mix`].
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Crash,
         Self::CrashSeveral,
         Self::Pause,
@@ -129,6 +131,7 @@ impl FaultKind {
         Self::CoordinatorCrash,
         Self::CoordinatorDepose,
         Self::CoordinatorIsolate,
+        Self::CoordinatorHalves,
     ];
 }
 
@@ -759,7 +762,9 @@ impl Options {
         for kind in [FaultKind::CoordinatorDepose, FaultKind::CoordinatorIsolate] {
             self.faults.mix[kind as usize] = 0;
         }
-        for (kind, weight) in [(FaultKind::Slow, 3), (FaultKind::IsolateFromCoordinator, 4)] {
+        for (kind, weight) in
+            [(FaultKind::Slow, 3), (FaultKind::IsolateFromCoordinator, 4), (FaultKind::CoordinatorHalves, 2)]
+        {
             self.faults.mix[kind as usize] = if rng.percent(50) { weight } else { 0 };
         }
         self.evenly_busy()

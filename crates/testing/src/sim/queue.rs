@@ -52,6 +52,8 @@ pub(crate) enum Event {
     Aimed { fault: u64 },
     /// A node ends, unless it has already.
     Crash { node: u16, life: u32 },
+    /// Another coordinator hears another part of the nodes, unless all faults have ended.
+    NextHalf { step: u8 },
     /// A fault ends.
     Mend { fault: u32 },
     /// A node starts again, with empty memory.

@@ -8,7 +8,7 @@ use cluster::{
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_newtypes, wire_struct};
-use crate::message::{FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
+use crate::message::{Electors, FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
 use crate::record::Record;
 
 wire_newtypes!(ClusterId, NodeId, Incarnation);
@@ -51,7 +51,7 @@ wire_choice!(FromCoordinator {
     6 => HandOver { group: group, role: role, term: term, since: since, asked_at: asked_at, epoch: epoch },
     7 => Admin { id: id, reply: reply },
     8 => Occupied { by: by, peer: peer, lease_us: lease_us, cluster: cluster, epoch: epoch },
-    9 => Keep { epoch: epoch, position: position, whole: whole, records: records },
+    9 => Keep { epoch: epoch, position: position, electors: electors, whole: whole, records: records },
     10 => Recall { epoch: epoch },
     11 => Waiting {},
     12 => Confirm { group: group, view: view, epoch: epoch },
@@ -59,7 +59,7 @@ wire_choice!(FromCoordinator {
 
 wire_struct!(Registration { info, expect, holds });
 wire_struct!(Holding { cluster, promised });
-wire_struct!(KeptRecords { epoch, position, records });
+wire_struct!(KeptRecords { epoch, position, electors, records });
 wire_struct!(Refused { cluster, epoch, fenced, reason });
 wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups } checked |map: &Self| {
     map.check().map_err(BadBody::Map)
@@ -80,6 +80,15 @@ impl Entry for GroupView {
     const MAX_COUNT: u32 = MAX_GROUPS;
 }
 
+/// Processes of a head. Of the witnesses of a role there are fewer: the view says how many.
+impl Entry for HostId {
+    const MAX_COUNT: u32 = MAX_NODES;
+}
+
+impl Entry for Electors {
+    const MAX_COUNT: u32 = KeptRecords::MAX_ELECTORS as u32;
+}
+
 /// One of each group, and the head; of one that changes often some more.
 impl Entry for Record {
     const MAX_COUNT: u32 = 2 * MAX_GROUPS;
@@ -96,11 +105,6 @@ impl Entry for Option<HostId> {
 
 impl Entry for Former {
     const MAX_COUNT: u32 = Profile::MAX_K as u32;
-}
-
-/// Hosts of parities, and the mirror of a role.
-impl Entry for HostId {
-    const MAX_COUNT: u32 = Profile::MAX_M as u32 + 1;
 }
 
 impl Entry for Learner {

@@ -448,6 +448,7 @@ mod ranges {
         fields.extend_from_slice(&[0; 8 + 4]); // layout: version, nodes
         fields.extend_from_slice(&[0; 1 + 8 + 8]); // repair
         fields.extend_from_slice(&[0; 8 + 1 + 1 + 8]); // scrub
+        fields.push(0); // on_loss
         fields.extend_from_slice(&[0; 4 + 4]); // nodes, groups
         assert_eq!(body(0x50, &fields), Some(BadBody::Map(cluster::ImpossibleMap::NoGroups)));
     }
@@ -459,13 +460,14 @@ mod ranges {
             fields.extend_from_slice(&1u64.to_le_bytes());
             fields.extend_from_slice(&count.to_le_bytes());
             fields.extend_from_slice(data);
-            fields.extend_from_slice(&[0; 8]);
+            fields.extend_from_slice(&[0; 4 + 4 + 4]); // parity, learners, former
             body(0x51, &fields)
         };
-        let lost = b"\0\x01\0\0\0\x04";
+        // No primary; term, origin, status.
+        let lost = b"\0\x01\0\0\0\x01\0\0\0\x04";
         assert_eq!(view(lost, 1), None);
         assert!(matches!(view(b"", 0), Some(BadBody::View(cluster::ImpossibleView::Roles { .. }))));
-        let full_without_primary = b"\0\x01\0\0\0\x00";
+        let full_without_primary = b"\0\x01\0\0\0\x01\0\0\0\x00";
         assert!(matches!(
             view(full_without_primary, 1),
             Some(BadBody::View(cluster::ImpossibleView::Status(_)))

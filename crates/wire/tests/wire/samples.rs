@@ -363,7 +363,7 @@ structs! {
     Expectations { cluster, profile, shards, entry }
     Registration { info, expect, holds }
     Holding { cluster, promised }
-    KeptRecords { epoch, position, records }
+    KeptRecords { epoch, position, electors, records }
     Refused { cluster, epoch, fenced, reason }
     SlotRange { first, last }
     Learner { role, host, since, whole }
@@ -430,7 +430,7 @@ choices! {
     FromCoordinator {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
-        8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, whole, records } 10 Recall { epoch } 11 Waiting {}
+        8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, electors, whole, records } 10 Recall { epoch } 11 Waiting {}
         12 Confirm { group, view, epoch }
     }
     NodeState { 0 Active {} 1 Draining {} }

@@ -257,6 +257,7 @@ impl World {
             Event::Fault => self.next_fault(),
             Event::Aimed { fault } => self.aimed_fault(fault),
             Event::Crash { node, life } => self.crash_due(usize::from(node), life),
+            Event::NextHalf { step } => self.next_half(step),
             Event::Mend { fault } => self.mend(fault as usize),
             Event::Restart { node, life } => self.restart_due(usize::from(node), life),
             Event::Resume { node, life } => self.resume_due(usize::from(node), life),

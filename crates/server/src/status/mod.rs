@@ -1,24 +1,27 @@
 //! What `/status` says, of a node and of a coordinator: plain data, made from snapshots.
 
+mod coordinator;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use cluster::health::{Assessment, Fullness};
 use cluster::{
-    ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, NodeLoad, RoleIndex,
+    ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, RoleIndex,
     RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
 };
 use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::Category;
 
-use crate::clock::Clock;
+use crate::EtcdStatus;
 use crate::elected::Election;
 use crate::knowledge;
 use crate::memory::MemoryUse;
 use crate::repair_meter::Reading;
 use crate::shared::{Shared, WorkerSnapshot};
-use crate::{CoordinatorStatus, EtcdStatus};
+
+pub use coordinator::{CoordinatorReport, GatheredReport, HeardNode};
 
 /// A node, as it sees itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -254,41 +257,6 @@ pub struct RoleLine {
     pub term: Option<Term>,
 }
 
-/// A coordinator, as it sees its cluster.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CoordinatorReport {
-    /// Nodes that the cluster waits for before it forms.
-    pub expected_nodes: u16,
-    /// Nodes that have registered.
-    pub registered: Vec<NodeId>,
-    /// Nodes that are connected.
-    pub connected: Vec<HostId>,
-    /// What the nodes said of themselves last.
-    pub loads: BTreeMap<NodeId, NodeLoad>,
-    /// When they were last heard.
-    #[serde(default)]
-    pub nodes: Vec<HeardNode>,
-    /// After how long a silent node counts as lost.
-    #[serde(default)]
-    pub lease_seconds: f64,
-    /// How well the cluster is, as far as the coordinator can tell; none before it has formed.
-    #[serde(default)]
-    pub assessment: Option<Assessment>,
-    /// The cluster, once it has formed.
-    pub cluster: Option<ClusterStatus>,
-}
-
-/// When a coordinator has last heard a node.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HeardNode {
-    /// Which.
-    pub node: NodeId,
-    /// Whether that is longer ago than a lease.
-    pub silent: bool,
-    /// Seconds since then.
-    pub age_seconds: f64,
-}
-
 impl NodeStatus {
     pub(crate) fn of(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Self {
         let map = shared.map();
@@ -469,28 +437,6 @@ fn learner_line(view: &GroupView, learner: &Learner) -> RoleLine {
         host: Some(learner.host),
         status: status.to_owned(),
         term: None,
-    }
-}
-
-impl CoordinatorReport {
-    pub(crate) fn of(status: &CoordinatorStatus, clock: &Clock) -> Self {
-        let now = clock.time();
-        let heard = |(node, silence_us)| HeardNode {
-            node,
-            silent: knowledge::is_silent(status, silence_us),
-            age_seconds: knowledge::seconds(silence_us),
-        };
-        let map = status.map.as_deref();
-        Self {
-            nodes: knowledge::silences(status, now).map(heard).collect(),
-            lease_seconds: knowledge::seconds(status.lease_us),
-            assessment: map.map(|map| knowledge::assess_at_coordinator(status, map, now)),
-            expected_nodes: status.expected,
-            registered: status.registered.clone(),
-            connected: status.connected.clone(),
-            loads: status.loads.clone(),
-            cluster: status.map.as_deref().map(ClusterStatus::of),
-        }
     }
 }
 
