@@ -9,6 +9,7 @@ mod clock;
 mod counts;
 mod cuda;
 mod debian;
+mod excerpt;
 mod measure;
 mod run;
 mod steps;

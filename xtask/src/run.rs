@@ -1,9 +1,16 @@
 //! Runs programs, shows what is run, and says what failed.
 
+use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 use crate::clock::compiling;
+use crate::excerpt::excerpt;
+
+/// For how long the output of a command that has ended is waited for: what it started may live on, and hold the pipe.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
 /// A command to be run from the workspace's root.
 pub struct Run {
@@ -49,11 +56,18 @@ impl Run {
         self
     }
 
-    /// Runs it, with its output shown.
+    /// Runs it, with its output shown. In a log, what it complained of is a part of the error, so that it is found at the end.
     pub fn show(mut self) -> Result<(), String> {
         println!("$ {}", self.text);
-        let status = self.command.status().map_err(|error| format!("cannot run `{}`: {error}", self.text))?;
-        if status.success() { Ok(()) } else { Err(format!("`{}` failed ({status})", self.text)) }
+        let ended = match std::io::stdout().is_terminal() {
+            true => self.command.status().map(|status| (status, String::new())),
+            false => show_and_keep(self.command),
+        };
+        let (status, output) = ended.map_err(|error| format!("cannot run `{}`: {error}", self.text))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("`{}` failed ({status})\n{}", self.text, excerpt(&output)))
     }
 
     /// Runs it, with its output shown, as a part of building.
@@ -76,4 +90,36 @@ impl Run {
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+fn show_and_keep(mut command: Command) -> std::io::Result<(ExitStatus, String)> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn()?;
+    // Its ends of the pipe.
+    drop(command);
+    let lines = show_lines(reader);
+    let status = child.wait()?;
+    let mut output = String::new();
+    while let Ok(line) = lines.recv_timeout(LAST_OUTPUT) {
+        output.push_str(&line);
+        output.push('\n');
+    }
+    Ok((status, output))
+}
+
+/// Prints what comes, and hands it on, in a thread of its own.
+fn show_lines(reader: PipeReader) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            println!("{line}");
+            let _ = std::io::stdout().flush();
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }

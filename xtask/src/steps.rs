@@ -90,7 +90,7 @@ pub const UNIT: &str = "testing/hot-paths";
 fn unit() -> Result<(), String> {
     let what = ["test", "--workspace", "--features", UNIT, "--quiet"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
-    Run::cargo(&what).show()
+    Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
 }
 
 /// ISA-L is built from the sources in the crate `isal-sys`, Jerasure is Debian's.

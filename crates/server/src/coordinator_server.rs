@@ -35,6 +35,10 @@ pub struct CoordinatorStatus {
     pub heard: BTreeMap<NodeId, Time>,
     /// After how long a silent node counts as lost, in microseconds.
     pub lease_us: u64,
+    /// Connections that were closed for bytes that are no message of a node.
+    pub malformed_frames: u64,
+    /// Connections that were closed for a message that cannot be.
+    pub impossible_messages: u64,
 }
 
 /// The embedded coordinator.

@@ -67,6 +67,18 @@ pub(crate) fn of_coordinator(status: &CoordinatorStatus, clock: &Clock) -> Strin
         "Nodes that have not been heard for a lease.",
         silences.filter(|(_, silence_us)| knowledge::is_silent(status, *silence_us)).count(),
     );
+    page.single(
+        "gestalt_coordinator_malformed_total",
+        Kind::Counter,
+        "Connections closed for bytes that are no message of a node.",
+        status.malformed_frames,
+    );
+    page.single(
+        "gestalt_coordinator_impossible_messages_total",
+        Kind::Counter,
+        "Connections closed for a message that cannot be.",
+        status.impossible_messages,
+    );
     if let Some(map) = &status.map {
         about_health(&mut page, &knowledge::assess_at_coordinator(status, map, clock.time()));
         about_cluster(&mut page, map);

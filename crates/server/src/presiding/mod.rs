@@ -109,7 +109,7 @@ impl Presiding {
         while let Some(action) = coordinator.poll_action() {
             match action {
                 CoordinatorAction::Send { to, message } => self.hold(Held::Send { to, message }),
-                CoordinatorAction::Close { peer, .. } => drop(self.connections.borrow_mut().remove(&peer)),
+                CoordinatorAction::Close { peer, .. } => self.close(peer),
                 CoordinatorAction::Record(record) => self.record(record),
                 CoordinatorAction::Resign => self.end("it has resigned"),
             }
@@ -118,6 +118,22 @@ impl Presiding {
         self.publish(&coordinator);
         self.in_force.send_replace(coordinator.kept().1);
         Some(result)
+    }
+
+    /// Ends the connection of `peer`, which has sent what cannot be.
+    fn close(&self, peer: HostId) {
+        self.count(|status| status.impossible_messages += 1);
+        let connection = self.connections.borrow_mut().remove(&peer);
+        if let Some(connection) = connection {
+            connection.wake.notify_one();
+        }
+    }
+
+    fn count(&self, add: impl FnOnce(&mut CoordinatorStatus)) {
+        self.status.send_if_modified(|status| {
+            add(status);
+            false
+        });
     }
 
     /// What an operator asks of the embedded coordinator. Answered when what follows from it is in force.

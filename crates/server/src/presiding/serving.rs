@@ -30,6 +30,9 @@ impl Presiding {
                 ended = this.serve_node(stream) => ended,
                 _ = this.ended() => Ok(()),
             };
+            if let Err(StreamError::Frame(_) | StreamError::Unexpected) = ended {
+                this.count(|status| status.malformed_frames += 1);
+            }
             if let Err(error) = ended {
                 tracing::debug!(%error, "node connection ended");
             }

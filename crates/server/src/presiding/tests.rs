@@ -83,6 +83,17 @@ fn a_coordinator_without_successors_tells_at_once() {
 }
 
 #[test]
+fn who_sends_what_cannot_be_loses_its_connection_and_is_counted() {
+    let (presiding, _connection) = presiding(|_| Records::Kept);
+    register(&presiding).unwrap();
+    let epoch = presiding.coordinator.borrow().epoch();
+    let impossible = ToCoordinator::Kept { epoch, position: 99 };
+    presiding.drive(|coordinator, now| coordinator.handle(now, HOST, impossible));
+    assert!(presiding.connections.borrow().is_empty());
+    assert_eq!(presiding.status.borrow().impossible_messages, 1);
+}
+
+#[test]
 fn who_may_have_been_succeeded_decides_nothing() {
     let (presiding, connection) = presiding(written(0));
     assert_eq!(register(&presiding), None);

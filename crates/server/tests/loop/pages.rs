@@ -1,8 +1,11 @@
 //! Status, metrics, stats.
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use cluster::ClusterMap;
 
-use crate::harness::{Cluster, Plan, coordinator, http_get};
+use crate::harness::{Cluster, Plan, coordinator, eventually, http_get};
 use server::{Node, NodeConfig};
 
 #[test]
@@ -60,6 +63,14 @@ fn the_coordinator_has_pages_too() {
     assert_eq!((report.expected_nodes, report.registered.len(), report.connected.len()), (2, 2, 2));
     assert!(http_get(http, "/metrics").1.contains("gestalt_coordinator_registered_nodes 2"));
     assert_eq!(cluster.coordinator.status().map.unwrap().nodes.len(), 2);
+    let mut stranger = TcpStream::connect(cluster.coordinator.addr()).unwrap();
+    stranger
+        .write_all(b"GET / HTTP/1.1\r\nHost: an address that is long enough for a header\r\n\r\n")
+        .unwrap();
+    eventually("counted", || {
+        let page = http_get(http, "/metrics").1;
+        if page.contains("gestalt_coordinator_malformed_total 1") { Ok(()) } else { Err(page) }
+    });
 }
 
 #[test]
