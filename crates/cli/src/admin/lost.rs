@@ -118,7 +118,7 @@ fn lines(map: &ClusterMap) -> Vec<Line> {
     for member in map.members_that(|data| data.status.is_lost()) {
         let (state, waits_for) = kind(map, member);
         let slots = map.slots_of(member);
-        match kinds.iter_mut().find(|(known, nodes, _)| (*known, &*nodes) == (state, &waits_for)) {
+        match kinds.iter_mut().find(|(known, nodes, _)| *known == state && *nodes == waits_for) {
             Some((_, _, ranges)) => ranges.push(slots),
             None => kinds.push((state, waits_for, vec![slots])),
         }

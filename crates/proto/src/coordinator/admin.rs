@@ -42,7 +42,7 @@ impl Coordinator {
         }
         match &request.command {
             AdminCommand::AcceptLoss { slots } => return Ok(AdminAnswer::Accepted(self.accept_loss(slots))),
-            AdminCommand::Reset => return Ok(AdminAnswer::Accepted(self.reset())),
+            AdminCommand::Reset => return Ok(AdminAnswer::Accepted(self.reset(now))),
             _ => {}
         }
         if let Some(wanted) = self.map.as_ref().and_then(|map| map.layout.after(&request.command)) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster::{
-    ClusterId, Entry, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, NodeLoad, Profile,
-    RoleIndex, Time, UnixSeconds,
+    AdminCommand, AdminRequest, ClusterId, Entry, Expectations, HostId, Incarnation, MemberId, NodeId,
+    NodeInfo, NodeLoad, OnLoss, Profile, RoleIndex, Time, UnixSeconds,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
 
@@ -32,8 +32,9 @@ fn host(node: u16) -> HostId {
 }
 
 fn info(host: HostId) -> NodeInfo {
-    let nowhere = "127.0.0.1:1".parse().unwrap();
-    let (peer, memcached, http) = (nowhere, nowhere, nowhere);
+    let nowhere: std::net::SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let (memcached, http) = (nowhere, nowhere);
+    let peer = ([127, 0, host.incarnation.0 as u8, host.node.0 as u8], 1).into();
     NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true }
 }
 
@@ -373,4 +374,34 @@ fn who_was_not_heard_for_a_while_is_admitted_when_the_coordinator_goes_on() {
     let (made, in_force) = story.coordinator.kept();
     assert_eq!(made, in_force, "it keeps the records, too");
     assert!(story.told_of(host(3)) > 0, "and has the map");
+}
+
+#[test]
+fn an_operator_gets_a_cluster_out_of_which_most_are_gone() {
+    for command in [AdminCommand::Reset, AdminCommand::Fence { node: NodeId(2), loss: OnLoss::Accept }] {
+        let mut story = Story::formed();
+        story.reached.truncate(2);
+        story.run(20 * LEASE_US);
+        let (now, request) = (story.now(), AdminRequest { expect: None, command });
+        story.coordinator.administer(now, &request).unwrap();
+        story.run(3 * LEASE_US);
+        let (made, in_force) = story.coordinator.kept();
+        assert_eq!(made, in_force, "{request:?}");
+        assert!(story.coordinator.map().unwrap().nodes.iter().skip(2).all(|node| !node.alive), "{request:?}");
+    }
+}
+
+#[test]
+fn a_cluster_goes_on_whose_nodes_have_all_been_started_again() {
+    let mut story = Story::formed();
+    story.reached.clear();
+    story.run(2 * LEASE_US);
+    // At the addresses that they had.
+    for node in 0..3 {
+        let again = HostId { incarnation: Incarnation(1 + 256), ..host(node) };
+        story.start(again, Entry::Founder);
+    }
+    story.run(2 * LEASE_US);
+    let (made, in_force) = story.coordinator.kept();
+    assert_eq!(made, in_force, "three of them, and the other two are m");
 }

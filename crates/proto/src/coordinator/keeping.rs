@@ -9,9 +9,9 @@
 //! most processes are lost but not more than the code can make up for (only clusters of at most 2m processes can
 //! come to that) those that are left are enough, for data that can be served is served. Should they and the coordinator be
 //! lost after that, and the others turn out to live, these know nothing of it. And where so many processes have been replaced
-//! by others of their names that the rest are fewer than half, the rest are enough.
+//! by others of their names that the rest are fewer than half, all but that many of the rest are enough.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cluster::{Epoch, HostId};
 use wire::message::{Electors, FromCoordinator};
@@ -35,6 +35,8 @@ pub(super) struct Keeping {
     /// Records that nobody has been sent yet.
     fresh: Vec<Record>,
     keepers: BTreeMap<HostId, Keeper>,
+    /// Processes whose addresses others have.
+    ended: BTreeSet<HostId>,
     /// Begins with a record, unless it is empty.
     held: VecDeque<Held>,
     electors: ElectorSets,
@@ -61,9 +63,9 @@ enum Held {
 pub(super) struct Processes {
     /// Those that this coordinator hears.
     pub present: Vec<HostId>,
-    /// Electors that have ended: nobody will ever hear them.
+    /// Electors that have ended, by what is known or an operator says: nobody will ever hear them.
     pub ended: Vec<HostId>,
-    /// Electors that do not belong here any more, by what an operator says or because another process has their name.
+    /// Electors whose name another process has, at another address. They may live.
     pub replaced: Vec<HostId>,
     /// How many losses the code makes up for.
     pub m: usize,
@@ -83,6 +85,15 @@ impl Keeping {
     /// `host` has its name for itself: nothing is kept any more by who had it before.
     pub(super) fn forget_namesakes(&mut self, host: HostId) {
         self.keepers.retain(|other, _| other.node != host.node || *other == host);
+    }
+
+    /// Another process listens where `host` did: nobody will hear it any more.
+    pub(super) fn note_ended(&mut self, host: HostId) {
+        self.ended.insert(host);
+    }
+
+    pub(super) fn has_ended(&self, host: &HostId) -> bool {
+        self.ended.contains(host)
     }
 
     /// `host` keeps the records up to `position`.
@@ -188,6 +199,8 @@ impl Keeping {
         self.in_force += 1;
         if let Record::Head(_) = &record {
             self.electors_changed |= self.electors.enforce();
+            let electors = self.electors.all();
+            self.ended.retain(|host| electors.iter().any(|electors| electors.contains(host)));
         }
         CoordinatorAction::Record(record)
     }
@@ -204,15 +217,16 @@ impl Keeping {
     }
 }
 
-/// Whether `keeps` holds for half of the electors that may be heard again, for all but `m` of them, or for all that are left.
+/// Whether `keeps` holds for half of the electors that may be heard again, or for all but `m` of them; where most have been
+/// replaced, of those that have not.
 fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
-    let (mut all, mut kept, mut left) = (0, 0, 0);
+    let (mut all, mut kept, mut left): (usize, usize, usize) = (0, 0, 0);
     for host in electors.iter().filter(|host| !processes.ended.contains(host)) {
         all += 1;
         kept += usize::from(keeps(host));
         left += usize::from(!processes.replaced.contains(host));
     }
-    2 * kept >= all || all - kept <= processes.m || 2 * left < all && kept >= left
+    2 * kept >= all || all - kept <= processes.m || 2 * left < all && left.saturating_sub(kept) <= processes.m
 }
 
 #[cfg(test)]
@@ -297,13 +311,17 @@ mod tests {
     #[test]
     fn who_has_been_replaced_may_be_heard_again_unless_most_have_been() {
         let mut keeping = keeping(7);
-        keep(&mut keeping, 0..3);
+        keep(&mut keeping, 0..1);
         let replaced = |nodes: std::ops::Range<u16>| Processes {
             replaced: nodes.map(host).collect(),
-            ..processes(0..3)
+            ..processes(0..1)
         };
-        assert_eq!(keeping.release(&replaced(4..7)), [], "three of seven, and node 3 is silent");
-        assert_eq!(keeping.release(&replaced(3..7)).len(), 2, "no more than three are left");
+        assert_eq!(keeping.release(&replaced(4..7)), [], "one of seven");
+        assert_eq!(
+            keeping.release(&replaced(3..7)).len(),
+            2,
+            "one of the three that are left, and two are m"
+        );
     }
 
     #[test]

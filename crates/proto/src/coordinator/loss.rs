@@ -101,9 +101,9 @@ impl Coordinator {
     }
 
     /// An operator gives up everything. Processes that are silent count as fenced: they come back as new ones, or not at all.
-    pub(super) fn reset(&mut self) -> Vec<SlotRange> {
+    pub(super) fn reset(&mut self, now: Now) -> Vec<SlotRange> {
         tracing::warn!("an operator has given up all data");
-        for node in self.silent_nodes() {
+        for node in self.silent_nodes(now) {
             self.mark_fenced(node);
         }
         self.publish_nodes();

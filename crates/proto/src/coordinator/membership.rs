@@ -106,9 +106,13 @@ impl Coordinator {
             self.store.hear(now, host);
             return self.send(host, occupied);
         }
-        if let Some(before) = self.nodes.get(&host.node).map(|node| node.info.host)
+        if let Some((before, address)) =
+            self.nodes.get(&host.node).map(|node| (node.info.host, node.info.peer))
             && before != host
         {
+            if address == registration.info.peer {
+                self.keeping.note_ended(before);
+            }
             // The name is used again: whoever had it before cannot come back under it, and owns nothing any more.
             self.nodes.get_mut(&host.node).expect("just looked up").liveness = Liveness::GivenUp;
             self.lose(now, before);
@@ -412,9 +416,11 @@ impl Coordinator {
         self.nodes.get(&host.node).map_or_else(unknown, is_gone)
     }
 
-    /// Nodes whose leases do not run.
-    pub(super) fn silent_nodes(&self) -> Vec<NodeId> {
-        self.nodes.values().filter(|node| !node.is_leased()).map(|node| node.info.host.node).collect()
+    /// Nodes that have not been heard for a lease, whether or not anything has followed from that.
+    pub(super) fn silent_nodes(&self, now: Now) -> Vec<NodeId> {
+        let lease = self.config.timing.node_lease_us;
+        let is_silent = |node: &&NodeState| !node.is_leased() || now.time.since(node.last_heard) >= lease;
+        self.nodes.values().filter(is_silent).map(|node| node.info.host.node).collect()
     }
 
     pub(super) fn living(&self) -> Vec<HostId> {

@@ -67,10 +67,11 @@ impl Coordinator {
     }
 
     fn processes(&self) -> Processes {
-        let (ended, others): (Vec<HostId>, Vec<HostId>) =
-            self.keeping.electors().partition(|host| self.is_dead(*host));
-        let is_replaced = |host: &HostId| self.node_of(*host).is_none_or(NodeState::is_fenced);
-        let replaced = others.into_iter().filter(is_replaced).collect();
+        let is_gone = |host: &HostId| {
+            self.node_of(*host).is_some_and(NodeState::is_gone) || self.keeping.has_ended(host)
+        };
+        let (ended, others): (Vec<HostId>, Vec<HostId>) = self.keeping.electors().partition(is_gone);
+        let replaced = others.into_iter().filter(|host| self.node_of(*host).is_none()).collect();
         Processes { present: self.present(), ended, replaced, m: self.config.profile.m() }
     }
 

@@ -459,7 +459,7 @@ mod tests {
         assert_eq!((status.protection_asked, status.protection_achieved), (2, 2));
         assert!(status.lost_slots.is_empty());
         map.groups[1].data[2].status = RoleStatus::Lost;
-        map.groups[1].parity[0] = None;
+        map.groups[1].parity = vec![None, None];
         let status = ClusterStatus::of(&map);
         assert_eq!(status.protection_achieved, 0);
         assert_eq!(status.lost_slots, [map.slots_of(MemberId { group: GroupId(1), role: RoleIndex(2) })]);

@@ -447,7 +447,7 @@ impl Options {
 
     /// Half of the seeds are of caches.
     fn with_policy(mut self) -> Self {
-        if self.seed % 2 == 0 {
+        if self.seed.is_multiple_of(2) {
             self.on_loss = LossPolicy::Empty;
         }
         self
