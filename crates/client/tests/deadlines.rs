@@ -1,5 +1,4 @@
-//! What a client does when servers are silent, disagree or fail. Time is the runtime's own, which passes only while nothing else
-//! can happen: sockets are real, waiting is not.
+//! What a client does when servers are silent, disagree or fail.
 #![allow(clippy::disallowed_methods)]
 
 use std::net::SocketAddr;
@@ -99,43 +98,65 @@ async fn client_of(answers: &'static [&'static str]) -> (Client, Arc<AtomicUsize
     (Client::new(&[source], config()), commands)
 }
 
-/// That the time since `start` is the deadline, give or take a tenth.
-#[track_caller]
-fn took_the_deadline(start: Instant) {
-    let took = start.elapsed();
-    assert!(took >= DEADLINE && took <= DEADLINE * 11 / 10, "{took:?}");
+/// That `operation` takes the deadline, give or take a tenth: once of three times, for machines are busy.
+async fn takes_the_deadline(mut operation: impl AsyncFnMut()) {
+    let mut all = Vec::new();
+    while all.len() < 3 {
+        let start = Instant::now();
+        operation().await;
+        let took = start.elapsed();
+        assert!(took >= DEADLINE, "{took:?}");
+        if took <= DEADLINE * 11 / 10 {
+            return;
+        }
+        all.push(took);
+    }
+    panic!("{all:?}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_operation_ends_at_its_deadline_when_no_source_answers() {
     let sources = [silent().await, silent().await, silent().await];
-    let start = Instant::now();
-    let error = Client::new(&sources, config()).get(b"key").await.expect_err("nobody answers");
-    assert!(matches!(error, ClientError::Map(_)), "{error}");
-    took_the_deadline(start);
+    takes_the_deadline(async || {
+        let error = Client::new(&sources, config()).get(b"key").await.expect_err("nobody answers");
+        assert!(matches!(error, ClientError::Map(_)), "{error}");
+    })
+    .await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_operation_ends_at_its_deadline_when_no_node_answers() {
     let nowhere = silent().await;
     let source = source(map(1, 1, nowhere, nowhere)).await;
     let mut client = Client::new(&[nowhere, source, nowhere], config());
-    let start = Instant::now();
-    let error = client.get(b"key").await.expect_err("nobody answers");
-    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
-    took_the_deadline(start);
-    let start = Instant::now();
-    let error = client.set(b"key", b"value", 0, 0).await.expect_err("nobody answers");
-    assert!(matches!(error, ClientError::Unknown(_)), "{error}");
-    took_the_deadline(start);
+    takes_the_deadline(async || {
+        let error = client.get(b"key").await.expect_err("nobody answers");
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    })
+    .await;
+    takes_the_deadline(async || {
+        let error = client.set(b"key", b"value", 0, 0).await.expect_err("nobody answers");
+        assert!(matches!(error, ClientError::Unknown(_)), "{error}");
+    })
+    .await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_operation_ends_at_its_deadline_when_nodes_refuse_and_sources_have_fallen_silent() {
     let (address, _) = server(&["SERVER_ERROR unavailable\r\n"]).await;
     let nowhere = silent().await;
+    takes_the_deadline(async || {
+        let once = answers_once(map(1, 1, nowhere, address)).await;
+        let error = Client::new(&[once], config()).set(b"key", b"value", 0, 0).await.expect_err("refused");
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    })
+    .await;
+}
+
+/// Answers the first http request with `map`, and no other.
+async fn answers_once(map: ClusterMap) -> SocketAddr {
     let (listener, once) = listener().await;
-    let body = serde_json::to_string(&map(1, 1, nowhere, address)).expect("a map is JSON");
+    let body = serde_json::to_string(&map).expect("a map is JSON");
     tokio::spawn(async move {
         let (mut first, _) = listener.accept().await.expect("a client");
         let _ = first.read(&mut [0; 1024]).await;
@@ -144,13 +165,10 @@ async fn an_operation_ends_at_its_deadline_when_nodes_refuse_and_sources_have_fa
         let _kept = listener.accept().await;
         std::future::pending::<()>().await;
     });
-    let start = Instant::now();
-    let error = Client::new(&[once], config()).set(b"key", b"value", 0, 0).await.expect_err("refused");
-    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
-    took_the_deadline(start);
+    once
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_newest_map_of_all_sources_is_taken_and_nobody_waits_for_the_silent() {
     let nowhere = silent().await;
     let old = source(map(1, 3, nowhere, nowhere)).await;
@@ -159,13 +177,13 @@ async fn the_newest_map_of_all_sources_is_taken_and_nobody_waits_for_the_silent(
     let start = Instant::now();
     let mut router = Router::fetch(&[nowhere, old, new, empty], DEADLINE).await.expect("two have a map");
     assert_eq!(router.map().version, 7);
-    assert!(start.elapsed() < DEADLINE / 10, "{:?}", start.elapsed());
+    assert!(start.elapsed() < DEADLINE / 2, "{:?}", start.elapsed());
     router.refresh(DEADLINE).await.expect("two have a map");
     assert_eq!(router.map().version, 7);
-    assert!(start.elapsed() < DEADLINE / 5, "{:?}", start.elapsed());
+    assert!(start.elapsed() < DEADLINE, "{:?}", start.elapsed());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn versions_of_another_cluster_do_not_count() {
     let nowhere = silent().await;
     let stranger = source(map(2, 99, nowhere, nowhere)).await;
@@ -176,7 +194,7 @@ async fn versions_of_another_cluster_do_not_count() {
     assert_eq!((router.map().cluster, router.map().version), (ClusterId(1), 4));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_write_that_was_not_done_by_its_code_is_tried_again() {
     let answers = &["SERVER_ERROR busy: whatever\r\n", "SERVER_ERROR unavailable\r\n", "STORED\r\n"];
     let (mut client, commands) = client_of(answers).await;
@@ -186,7 +204,7 @@ async fn a_write_that_was_not_done_by_its_code_is_tried_again() {
     assert_eq!(client.delete(b"key").await.expect("an answer"), Deleted::NotFound);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_write_is_sent_once_whose_outcome_is_not_known_whatever_the_words_say() {
     for answers in [
         &["SERVER_ERROR unknown: nothing was done\r\n"],
@@ -200,7 +218,7 @@ async fn a_write_is_sent_once_whose_outcome_is_not_known_whatever_the_words_say(
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn what_cannot_be_done_is_said_at_once() {
     for answers in
         [&["SERVER_ERROR lost: nothing was done\r\n"], &["SERVER_ERROR object too large for cache\r\n"]]

@@ -64,8 +64,10 @@ async fn serve(listener: StdListener, pages: Router) {
     let places = Places::new(HTTP_CONNECTIONS);
     loop {
         let Some(stream) = accept(&listener).await else { continue };
+        let Ok(remote) = stream.peer_addr() else { continue };
+        let peer = Peer { remote, local: stream.local_addr().ok() };
         let place = places.take_soon().await;
-        tokio::task::spawn_local(http_connection::serve(stream, pages.clone(), place));
+        tokio::task::spawn_local(http_connection::serve(stream, peer, pages.clone(), place));
     }
 }
 

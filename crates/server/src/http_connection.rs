@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -22,10 +22,13 @@ use crate::http::Peer;
 use crate::limits::{HTTP_HEADERS, HTTP_IDLE, HTTP_REQUEST};
 use crate::places::Place;
 
-/// Serves a connection until it ends, takes too long, or loses its place.
-pub(crate) async fn serve(stream: TcpStream, pages: Router, place: Place) {
-    let Ok(remote) = stream.peer_addr() else { return };
-    let peer = Peer { remote, local: stream.local_addr().ok() };
+/// Serves a connection with `peer` until it ends, takes too long, or loses its place.
+pub(crate) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    peer: Peer,
+    pages: Router,
+    place: Place,
+) {
     let pace = Rc::new(Pace::new(place));
     let pages = TowerToHyperService::new(pages);
     let answer = service_fn(|mut request: Request<Incoming>| {
@@ -100,32 +103,27 @@ mod tests {
     use std::time::Duration;
 
     use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
     use crate::places::Places;
 
-    async fn pair() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (client, listener.accept().await.unwrap().0)
-    }
-
-    /// How long a connection lasts whose client does this, and nothing more.
-    async fn lasts<F: Future>(client: impl FnOnce(TcpStream) -> F) -> (Duration, F::Output) {
-        let (near, far) = pair().await;
+    /// How long a connection lasts whose client does this, and nothing more. It is in memory, for time that passes only while nothing
+    /// else can happen takes no notice of what is under way in sockets.
+    async fn lasts<F: Future>(client: impl FnOnce(DuplexStream) -> F) -> (Duration, F::Output) {
+        let (near, far) = tokio::io::duplex(4096);
+        let peer = Peer { remote: ([127, 0, 0, 1], 1).into(), local: None };
         let pages = Router::new().route("/", get(|| async { "ok" }).post(|body: String| async move { body }));
         let start = Instant::now();
         let served = async {
-            serve(far, pages, Places::new(1).take().unwrap()).await;
+            serve(far, peer, pages, Places::new(1).take().unwrap()).await;
             start.elapsed()
         };
         tokio::join!(served, client(near))
     }
 
     /// Everything that comes until the end.
-    async fn hear(mut stream: TcpStream) -> String {
+    async fn hear(mut stream: DuplexStream) -> String {
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text).await;
         text
