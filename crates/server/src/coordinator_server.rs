@@ -33,6 +33,8 @@ pub struct CoordinatorStatus {
     pub gathered: Option<Gathered>,
     /// When each of them was last heard, by the coordinator's clock.
     pub heard: BTreeMap<NodeId, Time>,
+    /// When it was last able to decide anything, by the same clock.
+    pub presided: Time,
     /// After how long a silent node counts as lost, in microseconds.
     pub lease_us: u64,
     /// Connections that were closed for bytes that are no message of a node.

@@ -87,8 +87,13 @@ pub(crate) fn is_silent(status: &CoordinatorStatus, silence_us: u64) -> bool {
 pub(crate) fn assess_at_coordinator(status: &CoordinatorStatus, map: &ClusterMap, now: Time) -> Assessment {
     let word = |silence_us| if is_silent(status, silence_us) { Word::Silent } else { Word::Reached };
     let nodes = silences(status, now).map(|(node, silence_us)| (node, word(silence_us))).collect();
-    let age = Age { coordinator_us: Some(0), lease_us: status.lease_us };
-    Knowledge { map, age, nodes: &nodes }.assess()
+    let coordinator_us = Some(idle_us(status, now));
+    Knowledge { map, age: Age { coordinator_us, lease_us: status.lease_us }, nodes: &nodes }.assess()
+}
+
+/// For how long a coordinator has not been able to decide anything about the cluster that it has, in microseconds.
+pub(crate) fn idle_us(status: &CoordinatorStatus, now: Time) -> u64 {
+    status.map.as_ref().map_or(0, |_| now.since(status.presided))
 }
 
 /// What does not keep a node from serving, and should be known.

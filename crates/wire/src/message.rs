@@ -669,7 +669,7 @@ pub enum FromCoordinator {
         /// The records, in order.
         records: Vec<Decision>,
     },
-    /// A heartbeat was heard by a coordinator that does not know yet where to go on.
+    /// A heartbeat was heard by a coordinator that does not know yet where to go on, or that hears too few nodes to decide anything.
     Waiting,
     /// A coordinator that knows nothing asks what was kept for those before it.
     Recall {

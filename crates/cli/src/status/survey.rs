@@ -58,11 +58,11 @@ enum Source {
 }
 
 impl Source {
-    /// A coordinator that answers has just been heard.
+    /// Since when nobody presides, as far as it knows.
     fn coordinator_age_seconds(&self) -> Option<f64> {
         match self {
             Self::Node(status) => status.coordinator_age_seconds,
-            Self::Coordinator(_) => Some(0.0),
+            Self::Coordinator(report) => Some(report.idle_seconds),
         }
     }
 

@@ -289,7 +289,9 @@ impl Coordinator {
         if let Some(node) = self.nodes.get_mut(&from.node) {
             node.load = load;
         }
-        self.send(from, FromCoordinator::Alive);
+        // A node that hears the other answer knows that nobody presides.
+        let presides = self.presided >= self.heard_too_few;
+        self.send(from, if presides { FromCoordinator::Alive } else { FromCoordinator::Waiting });
         if !self.keeping.is_settled() {
             return;
         }
@@ -344,6 +346,7 @@ impl Coordinator {
             self.heard_too_few = now.time;
             return;
         }
+        self.presided = now.time;
         // The first of many that come back together is heard before the others are.
         let enough = self.heard_too_few;
         let expired: Vec<HostId> = self

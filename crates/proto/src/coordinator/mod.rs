@@ -130,6 +130,8 @@ pub struct Coordinator {
     away_until: Time,
     /// When most processes were silent last.
     heard_too_few: Time,
+    /// When it was last able to decide anything.
+    presided: Time,
     learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
@@ -164,6 +166,7 @@ impl Coordinator {
             last_active: None,
             away_until: Time(0),
             heard_too_few: Time(0),
+            presided: Time(0),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
             losses: Losses::default(),
@@ -304,6 +307,12 @@ impl Coordinator {
     /// When each node was last heard; what this process itself has missed while it stood still is not counted.
     pub fn last_heard(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
         self.nodes.iter().map(|(node, state)| (*node, state.last_heard()))
+    }
+
+    /// When it was last able to decide anything, by its own clock: it may hear too few nodes for that.
+    #[must_use]
+    pub fn presided(&self) -> Time {
+        self.presided
     }
 
     fn send(&mut self, to: HostId, message: FromCoordinator) {

@@ -265,6 +265,7 @@ impl Presiding {
             let changed = map_changed || registered != status.registered || connected != status.connected;
             status.loads = coordinator.loads().collect();
             status.heard = coordinator.last_heard().collect();
+            status.presided = coordinator.presided();
             (status.registered, status.connected) = (registered, connected);
             changed
         });

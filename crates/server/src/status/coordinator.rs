@@ -28,6 +28,9 @@ pub struct CoordinatorReport {
     /// After how long a silent node counts as lost.
     #[serde(default)]
     pub lease_seconds: f64,
+    /// For how long it has not been able to decide anything, because it hears too few nodes.
+    #[serde(default)]
+    pub idle_seconds: f64,
     /// How well the cluster is, as far as the coordinator can tell; none before it has formed.
     #[serde(default)]
     pub assessment: Option<Assessment>,
@@ -81,6 +84,7 @@ impl CoordinatorReport {
         Self {
             nodes: knowledge::silences(status, now).map(heard).collect(),
             lease_seconds: knowledge::seconds(status.lease_us),
+            idle_seconds: knowledge::seconds(knowledge::idle_us(status, now)),
             assessment: map.map(|map| knowledge::assess_at_coordinator(status, map, now)),
             expected_nodes: status.expected,
             registered: status.registered.clone(),
