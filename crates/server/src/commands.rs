@@ -186,6 +186,7 @@ impl Connection {
     }
 
     /// Statistics need the other workers' figures, so a task of its own gathers them.
+    #[inline(never)]
     fn tell_stats(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, which: Stats) {
         let slot = state.replies.expect(Expected {
             print: Print::Lines,
@@ -286,6 +287,7 @@ impl Connection {
     }
 
     /// flush_all goes to every data role, and is answered when all have answered.
+    #[inline(never)]
     fn run_flush(
         self: &Rc<Self>,
         worker: &Rc<Worker>,

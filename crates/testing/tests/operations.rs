@@ -356,8 +356,12 @@ fn three_of_five_nodes_are_killed_and_what_is_lost_begins_anew_once_that_is_acce
     let (code, lost) = json(&cluster, &["lost", "list"]);
     assert!(code == 0 && lost[0]["state"] == "lost", "{lost}");
     let lines = lost.as_array().unwrap();
-    let meets = |pair: &[Value]| pair[0]["last"].as_u64().unwrap() + 1 == pair[1]["first"].as_u64().unwrap();
-    assert!(!lines.windows(2).any(meets), "neighbours are one range: {lost}");
+    let meets = |pair: &[Value]| {
+        let is_same = |field: &str| pair[0][field] == pair[1][field];
+        let touch = pair[0]["last"].as_u64().unwrap() + 1 == pair[1]["first"].as_u64().unwrap();
+        touch && is_same("state") && is_same("waits_for")
+    };
+    assert!(!lines.windows(2).any(meets), "neighbours of a kind are one range: {lost}");
     assert!(!serves_everything(&cluster));
     let (code, _, error) = run(&cluster, &["lost", "accept", "--all"]);
     assert!(code == 1 && error.contains("--yes"), "{error}");

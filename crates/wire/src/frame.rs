@@ -105,7 +105,7 @@ pub enum Refusal {
 }
 
 /// Why a stream cannot go on, sorted by what to do.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FrameError {
     /// Not a stream of frames, or a damaged one: close and count.
     #[error("malformed frame: {0}")]
@@ -125,7 +125,7 @@ pub enum FrameError {
 }
 
 /// What is wrong with a frame.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Malformed {
     /// The stream does not begin like a frame.
     #[error("wrong magic")]

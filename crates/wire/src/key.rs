@@ -12,7 +12,8 @@ pub const MAX_KEY_BYTES: usize = 250;
 // What a store keeps has a byte for the length.
 const _: () = assert!(MAX_KEY_BYTES <= store::MAX_ITEM_KEY_BYTES);
 
-/// A key: 1 to [`MAX_KEY_BYTES`] bytes. There is no way to one but [`Key::new`], so whoever has one need not ask.
+/// A key: 1 to [`MAX_KEY_BYTES`] bytes. There is no way to one but [`Key::new`] and this
+/// crate's parser, so whoever has one need not ask.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Bytes);
 
@@ -28,6 +29,12 @@ impl Key {
     /// If there are none, or too many.
     pub fn new(bytes: Bytes) -> Result<Self, BadKey> {
         if (1..=MAX_KEY_BYTES).contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(BadKey(bytes.len())) }
+    }
+
+    /// The key with these bytes, which the parser has counted.
+    pub(crate) fn checked(bytes: Bytes) -> Self {
+        debug_assert!((1..=MAX_KEY_BYTES).contains(&bytes.len()));
+        Self(bytes)
     }
 
     /// Its bytes, as a cheap handle.

@@ -363,6 +363,7 @@ impl Host {
     }
 
     /// `peer` has sent what cannot be.
+    #[cold]
     fn close(&mut self, peer: HostId, why: Impossible) {
         tracing::error!(host = %self.config.host, %peer, %why, "a peer has sent what cannot be");
         self.stats.impossible_messages += 1;

@@ -159,7 +159,7 @@ impl Parity {
         let wanted = self.learner.as_ref().is_some_and(|l| l.lesson == learn.lesson && !l.gave_up);
         let teacher =
             self.view.data_role(role).is_some_and(|r| r.primary == Some(from) && r.term == learn.term);
-        if !wanted || !teacher || !self.support().contains(role) {
+        if !wanted || !teacher || !self.takes(role) {
             return;
         }
         match self.take_in(context, role, learn) {

@@ -105,6 +105,14 @@ impl Parity {
         }
     }
 
+    /// Whether `role` is one of them.
+    fn takes(&self, role: RoleIndex) -> bool {
+        match self.row() {
+            Some(_) => self.view.data_role(role).is_some_and(|data| !data.status.is_lost()),
+            None => role == self.member.role,
+        }
+    }
+
     /// What the bytes of `role` weigh in this area.
     fn coefficient(&self, context: &Context<'_>, role: RoleIndex) -> u8 {
         match self.row() {
@@ -139,7 +147,7 @@ impl Parity {
     /// Answers `Reject` and says no if `term` is fenced.
     fn admits(&self, context: &mut Context<'_>, from: HostId, role: RoleIndex, term: Term) -> bool {
         let Some(stream) = self.streams.get(usize::from(role.0)) else { return false };
-        if !self.support().contains(role) || self.is_unknown(role) {
+        if !self.takes(role) || self.is_unknown(role) {
             return false;
         }
         if term >= stream.fence() || crate::planted(crate::Bug::StaleTermAccepted) {

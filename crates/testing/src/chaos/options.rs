@@ -21,7 +21,7 @@ pub enum Length {
 /// Who coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Coordinator {
-    /// A process of its own, with the map in its memory: it is paused and cut off, and never killed.
+    /// A process of its own, with the map in its memory: it is paused, cut off, and killed and started again with nothing.
     #[default]
     Embedded,
     /// One of the nodes, which is elected over an etcd; they are hurt both.

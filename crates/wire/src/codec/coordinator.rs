@@ -62,11 +62,11 @@ wire_struct!(Holding { cluster, promised });
 wire_struct!(KeptRecords { epoch, position, electors, records });
 wire_struct!(Refused { cluster, epoch, fenced, reason });
 wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups } checked |map: &Self| {
-    map.check().map_err(BadBody::Map)
+    map.check().map_err(|why| BadBody::Map(Box::new(why)))
 });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
 wire_struct!(GroupView { group, version, data, parity, learners, former } checked |view: &Self| {
-    view.check().map_err(BadBody::View)
+    view.check().map_err(|why| BadBody::View(Box::new(why)))
 });
 wire_struct!(DataRole { primary, term, origin, status });
 wire_struct!(Former { role, primary, witnesses });

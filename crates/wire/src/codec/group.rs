@@ -20,7 +20,7 @@ const MAX_ROLE: u8 = Profile::MAX_K + Profile::MAX_M - 1;
 
 impl Wire for RoleIndex {
     fn put(&self, out: &mut Writer<'_>) {
-        out.overflow |= self.0 > MAX_ROLE;
+        debug_assert!(self.0 <= MAX_ROLE);
         self.0.put(out);
     }
 

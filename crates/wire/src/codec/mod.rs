@@ -17,7 +17,8 @@ mod op;
 mod record;
 
 /// Why a body is no message.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+/// Small, for every field of every message may come with one.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadBody {
     /// It ends before the message does.
     #[error("the body ends too early")]
@@ -48,10 +49,10 @@ pub enum BadBody {
     Range,
     /// A view that no group can have.
     #[error("a view that cannot be: {0}")]
-    View(ImpossibleView),
+    View(Box<ImpossibleView>),
     /// A map that no cluster can have.
     #[error("{0}")]
-    Map(ImpossibleMap),
+    Map(Box<ImpossibleMap>),
 }
 
 /// Where a body is written to.
@@ -152,7 +153,8 @@ macro_rules! wire_bounded {
     ($($type:ident),* $(,)?) => { $(
         impl Wire for $type {
             fn put(&self, out: &mut Writer<'_>) {
-                out.overflow |= *self > Self::MAX;
+                // Nobody counts so far.
+                debug_assert!(*self <= Self::MAX);
                 self.0.put(out);
             }
 

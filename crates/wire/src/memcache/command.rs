@@ -107,8 +107,7 @@ impl Keys {
         // The last key is what is left, but for spaces behind it.
         let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
         self.count = self.count.saturating_sub(1);
-        // They were checked before they were counted.
-        Key::new(self.list.split_to(end)).ok()
+        Some(Key::checked(self.list.split_to(end)))
     }
 
     /// The keys as cheap handles, for requests that outlive the command.
