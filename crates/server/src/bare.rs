@@ -56,7 +56,7 @@ impl Bare {
         let (sender, to_coordinator) = mpsc::channel(TO_COORDINATOR);
         let shared = Shared::new(NodeConfig { workers: 1, ..config }, nowhere(), vec![face], sender);
         let worker = Rc::new(Worker::new(0, shared, crossings));
-        let connection = Rc::new(Connection::new(worker.next_connection_id(), None, cluster::Time(0)));
+        let connection = Rc::new(Connection::new(worker.next_connection_id(), None, None, cluster::Time(0)));
         Self {
             worker,
             connection,

@@ -139,7 +139,11 @@ impl Connection {
     fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
         match step {
             Step::Command(command) => {
-                state.spoken = true;
+                if let Some(place) = state.silent.take()
+                    && !state.keep_place(&place)
+                {
+                    return None;
+                }
                 return self.take_command(worker, state, command);
             }
             Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),

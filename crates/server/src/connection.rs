@@ -56,8 +56,8 @@ pub(crate) struct State {
     /// A command that had to wait.
     pub work: Option<Work>,
     pub phase: Phase,
-    /// Whether a command has come.
-    pub spoken: bool,
+    /// Its place among the clients, until the first command has come.
+    pub silent: Option<Rc<Place>>,
     /// What must happen before more can be executed.
     pub stall: Option<Stall>,
     /// What the gate has been told that this connection weighs.
@@ -99,8 +99,8 @@ pub(crate) struct Times {
 }
 
 impl Connection {
-    /// Without a socket nothing is sent.
-    pub(crate) fn new(id: u64, socket: Option<OwnedWriteHalf>, now: Time) -> Self {
+    /// Without a socket nothing is sent, and without a place nobody can take it.
+    pub(crate) fn new(id: u64, socket: Option<OwnedWriteHalf>, place: Option<Rc<Place>>, now: Time) -> Self {
         let state = State {
             socket,
             input: BytesMut::new(),
@@ -110,7 +110,7 @@ impl Connection {
             replies: ReplyQueue::default(),
             work: None,
             phase: Phase::Open,
-            spoken: false,
+            silent: place,
             stall: None,
             told: Load::default(),
             times: Times { read: now, half_sent: None, unread: None },
@@ -216,6 +216,17 @@ impl Connection {
 }
 
 impl State {
+    /// The first command has come: nobody takes this connection's place from now on. Whether nobody has before; else the command is
+    /// not answered, for who has been answered may count on its connection.
+    #[cold]
+    pub(crate) fn keep_place(&mut self, place: &Place) -> bool {
+        let kept = place.keep() == Kept::Yes;
+        if !kept {
+            self.phase = Phase::Closing;
+        }
+        kept
+    }
+
     /// Bytes of replies that may be sent and have not been.
     fn unsent(&mut self) -> usize {
         self.replies.sendable(&self.output) - self.sent
@@ -320,7 +331,8 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, place: Place) {
     let (mut reader, writer) = stream.into_split();
     let now = worker.clock.time();
     let id = worker.next_connection_id();
-    let connection = Rc::new(Connection::new(id, Some(writer), now));
+    let place = Rc::new(place);
+    let connection = Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
     let entry = worker.connections.borrow_mut().insert(Rc::clone(&connection));
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();
@@ -336,7 +348,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, place: Place) {
 }
 
 impl Connection {
-    /// Until the first command has come, or the connection has ended: whether its place is its own from then on.
+    /// Until the first command has come, or the connection has ended: whether it goes on.
     async fn first_command(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
@@ -345,12 +357,12 @@ impl Connection {
     ) -> Kept {
         let turns = poll_fn(|cx| {
             let ended = self.poll_turn(worker, reader, cx).is_ready();
-            if ended || self.state.borrow().spoken { Poll::Ready(()) } else { Poll::Pending }
+            if ended || self.state.borrow().silent.is_none() { Poll::Ready(()) } else { Poll::Pending }
         });
         tokio::select! {
             biased;
             () = place.lost() => Kept::No,
-            () = turns => place.keep(),
+            () = turns => Kept::Yes,
         }
     }
 

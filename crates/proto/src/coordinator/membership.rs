@@ -339,8 +339,10 @@ impl Coordinator {
 
     pub(super) fn expire_leases(&mut self, now: Now) {
         let lease = self.config.timing.node_lease_us;
-        let is_heard =
-            |host: &HostId| self.node_of(*host).is_some_and(|node| now.time.since(node.last_heard) < lease);
+        // Those that are cut off together fall silent within a heartbeat of each other, and their leases run out one by one.
+        let is_heard = |host: &HostId| {
+            self.node_of(*host).is_some_and(|node| now.time.since(node.last_heard) < lease / 2)
+        };
         if !self.may_decide(is_heard) {
             // Whoever follows this coordinator would go on from what it decides now.
             self.heard_too_few = now.time;
