@@ -409,3 +409,20 @@ fn a_cluster_goes_on_whose_nodes_have_all_been_started_again() {
     let (made, in_force) = story.coordinator.kept();
     assert_eq!(made, in_force, "three of them, and the other two are m");
 }
+
+#[test]
+fn a_coordinator_resigns_when_more_waits_than_a_message_can_name() {
+    let mut story = Story::formed();
+    story.reached.truncate(2);
+    // Processes come and go under one name, and nothing of that comes into force.
+    for incarnation in 2..800 {
+        if story.coordinator.has_resigned() {
+            break;
+        }
+        story.reached.truncate(1);
+        story.start(HostId { incarnation: Incarnation(incarnation), ..host(4) }, Entry::Founder);
+        story.run(2 * LEASE_US);
+    }
+    let (made, in_force) = story.coordinator.kept();
+    assert!(story.coordinator.has_resigned() && in_force < made, "{made} {in_force}");
+}
