@@ -135,17 +135,13 @@ impl Connection {
         }
     }
 
-    /// Deals with what the parser has found; the command, if it takes more than printing.
+    /// Deals with what the parser has found; the command, if it takes more than printing. A part of its caller, or else commands
+    /// are copied on their way.
+    #[inline(always)]
     fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
         match step {
-            Step::Command(command) => {
-                if let Some(place) = state.silent.take()
-                    && !state.keep_place(&place)
-                {
-                    return None;
-                }
-                return self.take_command(worker, state, command);
-            }
+            Step::Command(_) if state.silent.is_some() && !state.keep_place() => (),
+            Step::Command(command) => return self.take_command(worker, state, command),
             Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
             Step::ReplyAndClose(line) => {
                 state.print(|out| out.extend_from_slice(line));
@@ -157,6 +153,7 @@ impl Connection {
         None
     }
 
+    #[inline(always)]
     fn take_command(
         self: &Rc<Self>,
         worker: &Rc<Worker>,

@@ -219,8 +219,8 @@ impl State {
     /// The first command has come: nobody takes this connection's place from now on. Whether nobody has before; else the command is
     /// not answered, for who has been answered may count on its connection.
     #[cold]
-    pub(crate) fn keep_place(&mut self, place: &Place) -> bool {
-        let kept = place.keep() == Kept::Yes;
+    pub(crate) fn keep_place(&mut self) -> bool {
+        let kept = self.silent.take().is_none_or(|place| place.keep() == Kept::Yes);
         if !kept {
             self.phase = Phase::Closing;
         }

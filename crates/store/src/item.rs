@@ -4,6 +4,8 @@
 //! nothing but hash bits and the address is kept elsewhere. An item is immutable: every change is a new item in a new
 //! slot.
 
+use crate::checksum;
+
 /// Length of the fixed part before the key.
 pub const ITEM_HEADER_BYTES: usize = 26;
 /// Longest key that the header can name.
@@ -94,7 +96,7 @@ impl<'a> Item<'a> {
     #[must_use]
     pub fn verify(&self) -> bool {
         let (crc, rest) = self.bytes.split_at(CRC_BYTES);
-        crc == crc32c::crc32c(rest).to_le_bytes()
+        crc == checksum(rest).to_le_bytes()
     }
 
     /// Length of header, key and value.
@@ -190,7 +192,7 @@ impl ItemSpec<'_> {
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.value[0]);
         out.extend_from_slice(self.value[1]);
-        let crc = crc32c::crc32c(&out[start + CRC_BYTES..]);
+        let crc = checksum(&out[start + CRC_BYTES..]);
         out[start..start + CRC_BYTES].copy_from_slice(&crc.to_le_bytes());
     }
 

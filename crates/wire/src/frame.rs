@@ -212,7 +212,7 @@ pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Res
         kind: message.kind(),
         header: *header,
         body_len: u32::try_from(body_bytes).map_err(|_| DoesNotFit { body_bytes })?,
-        body_crc: crc32c::crc32c(body),
+        body_crc: store::checksum(body),
     };
     if let Some(room) = out.get_mut(start..start + HEADER_BYTES) {
         room.copy_from_slice(&raw.to_bytes());
@@ -280,7 +280,7 @@ impl Decoder {
             return Ok(None);
         }
         let body = buffer.split_to(raw.body_bytes()).freeze();
-        if crc32c::crc32c(&body) != raw.body_crc {
+        if store::checksum(&body) != raw.body_crc {
             return Err(FrameError::Malformed(Malformed::BodyChecksum));
         }
         let mut reader = Reader::new(body);
@@ -352,14 +352,14 @@ impl RawHeader {
         bytes[24..32].copy_from_slice(&sequence.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.body_len.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.body_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[..40]);
+        let crc = store::checksum(&bytes[..40]);
         bytes[40..44].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
     /// None if the checksum is wrong.
     fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
-        if crc32c::crc32c(&bytes[..40]) != u32_at(bytes, 40) {
+        if store::checksum(&bytes[..40]) != u32_at(bytes, 40) {
             return None;
         }
         let source = HostId {

@@ -153,7 +153,7 @@ impl Record {
         if writer.overflow {
             return Err(NotARecord::TooLong);
         }
-        out.extend_from_slice(&crc32c::crc32c(&out).to_le_bytes());
+        out.extend_from_slice(&store::checksum(&out).to_le_bytes());
         Ok(out)
     }
 
@@ -183,7 +183,7 @@ fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     }
     let (body, checksum) = rest.split_last_chunk::<CHECKSUM_BYTES>().ok_or(NotARecord::Checksum)?;
     let checked = bytes.get(..bytes.len() - CHECKSUM_BYTES).ok_or(NotARecord::Checksum)?;
-    if crc32c::crc32c(checked) != u32::from_le_bytes(*checksum) {
+    if store::checksum(checked) != u32::from_le_bytes(*checksum) {
         return Err(NotARecord::Checksum);
     }
     let mut reader = Reader::new(Bytes::copy_from_slice(body));

@@ -26,7 +26,7 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
-    /// moves, returns, succession or releases.
+    /// moves, returns, succession, forgetting, releases or losses.
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
     /// Leave the faults out.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use cluster::{ClusterId, FastMap, KeyHash, UnixSeconds};
-use wire::op::{Direction, Failure, ItemView, Op, Outcome, StoreMode};
+use wire::op::{Direction, Failure, ItemView, Op, Outcome, Store, StoreMode};
 
 /// Calls of one key that may be open at once, unanswered ones included. Beyond it the key is no longer checked.
 const MAX_OPEN: u32 = 128;
@@ -52,7 +52,7 @@ type Content = u32;
 /// A version that nobody has seen.
 const UNSEEN: u64 = 0;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Item {
     content: Content,
     version: u64,
@@ -67,7 +67,7 @@ const NOBODY: u32 = u32::MAX;
 /// The key's state; none = absent.
 type State = Option<Item>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Config {
     state: State,
     /// Which of the open calls have taken effect.
@@ -129,6 +129,8 @@ pub struct Oracle {
 struct Contents {
     entries: Vec<(Bytes, u32)>,
     ids: FastMap<(u64, u32), Content>,
+    /// What a call stores, and what it makes of what was there: values are long, and tried out in many states.
+    stored: FastMap<(u32, Option<Content>), Content>,
 }
 
 impl Oracle {
@@ -261,17 +263,16 @@ impl Oracle {
         let bit = self.open[at].1;
         let before = std::mem::take(&mut self.configs);
         let mut done = Vec::with_capacity(before.len());
-        let mut seen: Vec<Config> = Vec::new();
+        let mut seen: FastMap<Config, ()> = FastMap::default();
         let mut todo = before.clone();
         while let Some(config) = todo.pop() {
             if config.used & (1 << bit) != 0 {
                 push_new(&mut done, Config { used: config.used & !(1 << bit), ..config });
                 continue;
             }
-            if seen.contains(&config) {
+            if seen.insert(config, ()).is_some() {
                 continue;
             }
-            seen.push(config);
             self.successors(config, &mut todo);
             if seen.len() > MAX_STATES {
                 self.gave_up = true;
@@ -347,14 +348,14 @@ impl Oracle {
     /// The states after `call` took effect in `state`: if the item is seen, if it has expired, if it was evicted.
     fn step(&mut self, call: u32, state: State) -> [Option<State>; 3] {
         let entry = &self.calls[call as usize];
-        let Some(item) = state else { return [entry.apply(&mut self.contents, None), None, None] };
+        let Some(item) = state else { return [entry.apply(call, &mut self.contents, None), None, None] };
         let (begun, ended) = entry.unix;
         let over = call >= item.over_for && begun > 0;
         let alive = item.expiry == 0 || item.expiry > begun && !over;
         let expired = item.expiry != 0 && item.expiry <= ended;
         let evicted = self.vanishing == Vanishing::Anytime;
-        let seen = if alive { entry.apply(&mut self.contents, state) } else { None };
-        let gone = if expired || evicted { entry.apply(&mut self.contents, None) } else { None };
+        let seen = if alive { entry.apply(call, &mut self.contents, state) } else { None };
+        let gone = if expired || evicted { entry.apply(call, &mut self.contents, None) } else { None };
         // A call that found an expired item gone has not removed it: one that began before the answer may still act on it.
         let over = Item { over_for: item.over_for.min(entry.before), ..item };
         let left = if expired && gone == Some(None) { Some(Some(over)) } else { gone };
@@ -381,8 +382,8 @@ impl Item {
 }
 
 impl Call {
-    /// The state after the call took effect in exactly `state`; none if its answer says otherwise.
-    fn apply(&self, contents: &mut Contents, state: State) -> Option<State> {
+    /// The state after the call, whose number is `call`, took effect in exactly `state`; none if its answer says otherwise.
+    fn apply(&self, call: u32, contents: &mut Contents, state: State) -> Option<State> {
         let outcome = if let Fate::Answered(outcome) = &self.fate { Some(outcome) } else { None };
         if let Some(Outcome::Failed(failure)) = outcome {
             return after_failure(contents, *failure, state);
@@ -402,7 +403,7 @@ impl Call {
             },
             Op::Flush(_) => Some(None),
             Op::Debug => Some(state),
-            Op::Store(store) => after_store(contents, store, state, outcome),
+            Op::Store(store) => after_store(contents, (call, store), state, outcome),
             Op::Arith(arith) => after_count(contents, *arith, state, outcome),
         }
     }
@@ -439,7 +440,7 @@ fn after_read(
 
 fn after_store(
     contents: &mut Contents,
-    store: &wire::op::Store,
+    (call, store): (u32, &Store),
     state: State,
     outcome: Option<&Outcome>,
 ) -> Option<State> {
@@ -460,9 +461,9 @@ fn after_store(
     };
     let (content, expiry, over_for) = match (store.mode, state) {
         (StoreMode::Append | StoreMode::Prepend, Some(item)) => {
-            (contents.joined(item, &store.value, store.mode), item.expiry, item.over_for)
+            (contents.after(call, store, Some(item.content)), item.expiry, item.over_for)
         }
-        _ => (contents.add(store.value.clone(), store.flags), store.expiry.to_stored(), NOBODY),
+        _ => (contents.after(call, store, None), store.expiry.to_stored(), NOBODY),
     };
     Some(Some(Item { content, version, expiry, over_for }))
 }
@@ -497,11 +498,22 @@ impl Contents {
         &self.entries[item.content as usize]
     }
 
-    fn joined(&mut self, item: Item, more: &Bytes, mode: StoreMode) -> Content {
-        let (value, flags) = self.of(item).clone();
-        let joined =
-            if mode == StoreMode::Append { [&value[..], &more[..]] } else { [&more[..], &value[..]] };
-        self.add(Bytes::from(joined.concat()), flags)
+    /// What `call` leaves, which puts the value of `store` in the place of all that was there, or next to `before`.
+    fn after(&mut self, call: u32, store: &Store, before: Option<Content>) -> Content {
+        if let Some(known) = self.stored.get(&(call, before)) {
+            return *known;
+        }
+        let content = match before {
+            None => self.add(store.value.clone(), store.flags),
+            Some(before) => {
+                let (old, flags) = self.entries[before as usize].clone();
+                let parts =
+                    if store.mode == StoreMode::Append { [&old, &store.value] } else { [&store.value, &old] };
+                self.add(Bytes::from(parts.map(|part| &part[..]).concat()), flags)
+            }
+        };
+        self.stored.insert((call, before), content);
+        content
     }
 
     fn add(&mut self, value: Bytes, flags: u32) -> Content {
@@ -579,7 +591,7 @@ pub(crate) fn brief_outcome(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::op::{Delete, Expiry, Get, Store};
+    use wire::op::{Delete, Expiry, Get};
 
     const NOW: UnixSeconds = UnixSeconds(1000);
 
