@@ -1,7 +1,7 @@
 //! A stand-in begins: it takes the index replica from an in-sync parity (group protocol, section 4, F6).
 
 use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Time, UnixSeconds};
-use store::{Budget, DataStore, ReplicaBuilder, StoreConfig};
+use store::{AdoptError, Budget, DataStore, ReplicaBuilder, ReplicaError, StoreConfig};
 use wire::message::{FetchIndex, GroupBody, IndexPart};
 
 use super::{Phase, Primary};
@@ -92,49 +92,67 @@ impl Primary {
         if part.term != term || !expected {
             return;
         }
-        if part.bytes.is_empty() && !part.last {
-            return context.impossible(from, Impossible::Index);
+        if let Err(error) = taking.add(part) {
+            return self.refuse_index(context, (role, from), &error);
         }
-        if let Err(error) = taking.builder.push(&part.bytes) {
-            tracing::error!(%from, %error, "index part does not decode; asking another parity");
-            taking.asked = None;
-            return context.impossible(from, Impossible::Index);
-        }
-        taking.next_part += 1;
         if part.last {
-            return self.begin(context);
+            return self.begin(context, (role, from));
         }
         taking.asked = Some((role, from, context.now.time));
         let fetch = FetchIndex { term, part: taking.next_part };
         sender.send(context, from, role, GroupBody::FetchIndex(fetch));
     }
 
-    /// The index is here: rebuild the allocator from it and start to serve.
-    fn begin(&mut self, context: &mut Context<'_>) {
+    /// The whole index is here, from this parity: serve.
+    fn begin(&mut self, context: &mut Context<'_>, source: (RoleIndex, HostId)) {
         let Phase::Taking(taking) = &mut self.phase else { return };
         let builder = std::mem::replace(&mut taking.builder, ReplicaBuilder::new(self.budget.clone()));
-        let store = builder.finish().map_err(|error| error.to_string()).and_then(|replica| {
-            DataStore::from_replica(self.config.clone(), self.budget.clone(), replica)
-                .map_err(|e| e.to_string())
-        });
-        match store {
+        let replica = match builder.finish() {
+            Ok(replica) => replica,
+            Err(error) => return self.refuse_index(context, source, &error),
+        };
+        match DataStore::from_replica(self.config.clone(), self.budget.clone(), replica) {
             Ok(store) => {
                 tracing::info!(member = %self.member, term = %self.term, absent = store.absent_count(), "stand-in has its index");
                 self.phase = Phase::Serving(Box::new(store));
                 self.sweep(context);
                 self.retry_waiting(context);
             }
+            Err(error @ AdoptError::Contradiction) => self.refuse_index(context, source, &error),
             Err(error) => {
-                tracing::error!(member = %self.member, error, "stand-in cannot use the index; trying again");
+                tracing::error!(member = %self.member, %error, "stand-in cannot use the index; trying again");
                 **taking = Taking::new(&self.budget);
             }
         }
+    }
+
+    /// What this parity says is its index is none: another is asked, if there is one.
+    fn refuse_index(
+        &mut self,
+        context: &mut Context<'_>,
+        (role, from): (RoleIndex, HostId),
+        error: &dyn std::error::Error,
+    ) {
+        let Phase::Taking(taking) = &mut self.phase else { return };
+        tracing::error!(member = %self.member, %from, %error, "not an index; asking another parity");
+        // As if it had been asked long ago, so that the next is asked at once.
+        **taking = Taking { asked: Some((role, from, Time(0))), ..Taking::new(&self.budget) };
+        context.impossible(from, Impossible::Index);
     }
 }
 
 impl Taking {
     fn new(budget: &Budget) -> Self {
         Self { builder: ReplicaBuilder::new(budget.clone()), next_part: 0, asked: None }
+    }
+
+    /// Adds the part that comes next. One without bytes says nothing, unless it is the last.
+    fn add(&mut self, part: &IndexPart) -> Result<(), ReplicaError> {
+        if part.bytes.is_empty() && !part.last {
+            return Err(ReplicaError::Incomplete);
+        }
+        self.next_part += 1;
+        self.builder.push(&part.bytes)
     }
 }
 

@@ -206,6 +206,75 @@ fn an_answer_to_what_was_never_asked_costs_the_link() {
     group.relink_and_check();
 }
 
+/// Six nodes of 3+2, one of which dies: stand-ins take over, and learners learn.
+#[test]
+fn a_lie_in_the_middle_of_a_recovery_costs_the_link_and_no_data() {
+    let lies: [(Lie, Expected); 7] = [
+        (|body| alter_index(body, |part| part.bytes = Bytes::from_static(b"no replica")), is_index),
+        (|body| alter_index(body, |part| (part.bytes, part.last) = (Bytes::new(), false)), is_index),
+        (|body| alter_page(body, |bytes| bytes.slice(1..)), is_pages),
+        (|body| alter_residual(body, |residual| residual.lost.clear()), is_pages),
+        (|body| alter_residual(body, |residual| residual.bytes = Bytes::new()), is_pages),
+        (|body| alter_hello(body), |why| matches!(why, Impossible::Applied { applied: FAR, .. })),
+        (|body| alter_learned(body), |why| matches!(why, Impossible::Part { number: u32::MAX, .. })),
+    ];
+    for (number, (lie, expected)) in lies.into_iter().enumerate() {
+        let mut cluster = Cluster::new(6, "rs(3+2)");
+        load(&mut cluster, 120, 0, 0);
+        cluster.lie = Some(lie);
+        cluster.kill(5);
+        cluster.advance(4000);
+        assert!(cluster.verdict.as_ref().is_some_and(expected), "lie {number}: {:?}", cluster.verdict);
+        check(&mut cluster, 120, 0, 1);
+        load(&mut cluster, 120, 1, 2);
+        cluster.advance(2000);
+        let map = cluster.coordinator.map().unwrap();
+        assert!(
+            map.groups.iter().all(|view| view.parity.iter().all(Option::is_some)),
+            "lie {number}: {map:?}"
+        );
+        check(&mut cluster, 120, 1, 3);
+    }
+}
+
+fn is_index(why: &Impossible) -> bool {
+    *why == Impossible::Index
+}
+
+fn is_pages(why: &Impossible) -> bool {
+    *why == Impossible::Pages
+}
+
+fn alter_index(body: &mut GroupBody, alter: fn(&mut IndexPart)) -> bool {
+    let GroupBody::IndexPart(part) = body else { return false };
+    alter(part);
+    true
+}
+
+fn alter_page(body: &mut GroupBody, alter: fn(&Bytes) -> Bytes) -> bool {
+    let GroupBody::Page(Page { bytes: Some(bytes), .. }) = body else { return false };
+    *bytes = alter(bytes);
+    true
+}
+
+fn alter_residual(body: &mut GroupBody, alter: fn(&mut Residual)) -> bool {
+    let GroupBody::Residual(residual) = body else { return false };
+    alter(residual);
+    true
+}
+
+fn alter_hello(body: &mut GroupBody) -> bool {
+    let GroupBody::LearnHello(hello) = body else { return false };
+    hello.applied = Some(FAR);
+    true
+}
+
+fn alter_learned(body: &mut GroupBody) -> bool {
+    let GroupBody::Learned(learned) = body else { return false };
+    learned.number = u32::MAX;
+    true
+}
+
 #[test]
 fn what_a_node_cannot_tell_its_coordinator_costs_the_connection() {
     let mut group = Group::new();

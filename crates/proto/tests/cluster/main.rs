@@ -16,11 +16,11 @@ use cluster::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, RecordKeeping,
-    Submitted, Timing, Token,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Impossible, Limits, Now,
+    RecordKeeping, Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
-use wire::message::ToCoordinator;
+use wire::message::{GroupBody, PeerMessage, ToCoordinator};
 use wire::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 
 struct Cluster {
@@ -31,7 +31,14 @@ struct Cluster {
     ahead: BTreeMap<NodeId, u32>,
     answers: BTreeMap<Token, Outcome>,
     next_token: u64,
+    /// Falsifies the first message that it is about.
+    lie: Option<Lie>,
+    /// What came of it.
+    verdict: Option<Impossible>,
 }
+
+/// Makes of a message what nobody who keeps the rules sends; false if the message is none of those it is about.
+type Lie = fn(&mut GroupBody) -> bool;
 
 fn host_id(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }
@@ -80,6 +87,8 @@ impl Cluster {
             ahead: BTreeMap::new(),
             answers: BTreeMap::new(),
             next_token: 0,
+            lie: None,
+            verdict: None,
         };
         for node in 0..nodes {
             let config = HostConfig {
@@ -146,7 +155,8 @@ impl Cluster {
             for (node, action) in mail {
                 moved = true;
                 match action {
-                    Action::Send { to, message } => {
+                    Action::Send { to, mut message } => {
+                        self.falsify(&mut message);
                         let now = self.clocks(to);
                         if let Some(host) = self.hosts.get_mut(&to) {
                             host.handle_peer(now, host_id(node.0), message);
@@ -155,7 +165,7 @@ impl Cluster {
                     Action::Coordinator(message) => {
                         self.coordinator.handle(self.now, host_id(node.0), message)
                     }
-                    Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why}"),
+                    Action::Close { peer, why } => self.relink(node, peer, why),
                     Action::Reply { token, outcome } => {
                         self.answers.insert(token, outcome);
                     }
@@ -164,6 +174,23 @@ impl Cluster {
             if !moved {
                 return;
             }
+        }
+    }
+
+    fn falsify(&mut self, message: &mut PeerMessage) {
+        if let PeerMessage::Group(message) = message {
+            self.lie.take_if(|lie| lie(&mut message.body));
+        }
+    }
+
+    /// `node` closes its link with `peer`, who has lied; both make another.
+    fn relink(&mut self, node: NodeId, peer: HostId, why: Impossible) {
+        assert!(self.lie.is_none() && self.verdict.is_none(), "{peer} has sent what cannot be: {why}");
+        self.verdict = Some(why);
+        for (here, there) in [(node, peer), (peer.node, host_id(node.0))] {
+            let host = self.hosts.get_mut(&here).unwrap();
+            host.link_down(self.now, there);
+            host.link_up(self.now, there);
         }
     }
 
