@@ -8,6 +8,7 @@ use wire::message::{FromCoordinator, Refused, Registration};
 use wire::record::KnownNode;
 
 use super::recovery::Former;
+use super::store_view::Seen;
 use super::{Coordinator, RecordKeeping, decide};
 use crate::Now;
 
@@ -64,8 +65,8 @@ impl NodeState {
         self.is_leased() && self.heard
     }
 
-    pub(super) fn last_heard(&self) -> Time {
-        self.last_heard
+    pub(super) fn seen(&self) -> Seen {
+        Seen { last: self.last_heard, heard: self.heard }
     }
 
     pub(super) fn is_fenced(&self) -> bool {
@@ -343,7 +344,7 @@ impl Coordinator {
         let is_heard = |host: &HostId| {
             self.node_of(*host).is_some_and(|node| now.time.since(node.last_heard) < lease / 2)
         };
-        if !self.may_decide(is_heard) {
+        if !self.has_heard_half(now.time) || !self.may_decide(is_heard) {
             // Whoever follows this coordinator would go on from what it decides now.
             self.heard_too_few = now.time;
             return;

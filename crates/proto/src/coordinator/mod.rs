@@ -306,7 +306,7 @@ impl Coordinator {
 
     /// When each node was last heard; what this process itself has missed while it stood still is not counted.
     pub fn last_heard(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
-        self.nodes.iter().map(|(node, state)| (*node, state.last_heard()))
+        self.nodes.iter().map(|(node, state)| (*node, state.seen().last))
     }
 
     /// When it was last able to decide anything, by its own clock: it may hear too few nodes for that.

@@ -9,24 +9,33 @@ use super::membership::NodeState;
 use super::{Coordinator, CoordinatorAction};
 use crate::Now;
 
-/// The processes that live by the store's own leases, and by when they should have found this coordinator.
+/// The processes that live by the store's own leases.
 #[derive(Default)]
 pub(super) struct StoreView {
-    alive: BTreeMap<HostId, Time>,
+    alive: BTreeMap<HostId, Seen>,
+}
+
+/// What this coordinator knows of a process's life by itself.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    /// When it was heard last; before that, by when it should have found this coordinator.
+    pub last: Time,
+    /// Whether this coordinator has heard it.
+    pub heard: bool,
 }
 
 impl StoreView {
     /// The coordinator was away for `late` microseconds: nobody's silence counts for that time.
     pub(super) fn forgive(&mut self, late: u64) {
-        for found_by in self.alive.values_mut() {
-            *found_by = *found_by + late;
+        for seen in self.alive.values_mut() {
+            seen.last = seen.last + late;
         }
     }
 
     /// `host` was heard, although it has no place among the nodes yet: it waits for one.
     pub(super) fn hear(&mut self, now: Now, host: HostId) {
-        if let Some(found_by) = self.alive.get_mut(&host) {
-            *found_by = now.time.max(*found_by);
+        if let Some(seen) = self.alive.get_mut(&host) {
+            *seen = Seen { last: now.time.max(seen.last), heard: true };
         }
     }
 }
@@ -36,9 +45,9 @@ impl Coordinator {
     /// Where nobody says so, the coordinator never resigns.
     pub fn store_sees(&mut self, now: Now, alive: &BTreeSet<HostId>) {
         let known = std::mem::take(&mut self.store.alive);
-        let soon = now.time + self.config.timing.node_lease_us;
-        let found_by = |host: &HostId| known.get(host).copied().unwrap_or(soon);
-        self.store.alive = alive.iter().map(|host| (*host, found_by(host))).collect();
+        let unheard = Seen { last: now.time + self.config.timing.node_lease_us, heard: false };
+        let seen = |host: &HostId| known.get(host).copied().unwrap_or(unheard);
+        self.store.alive = alive.iter().map(|host| (*host, seen(host))).collect();
     }
 
     /// Whether it has resigned: it does nothing any more.
@@ -48,7 +57,8 @@ impl Coordinator {
     }
 
     pub(super) fn resign_if_cut_off(&mut self, now: Time) {
-        if self.resigned || !self.hears_less_than_half(now) {
+        // Who has had no time yet to find this coordinator is not missed.
+        if self.resigned || self.hears_half(now, |_| true) {
             return;
         }
         self.resign("most nodes that live are not heard here");
@@ -61,21 +71,22 @@ impl Coordinator {
         self.actions.push_back(CoordinatorAction::Resign);
     }
 
-    /// Of the processes that the store shows. Sooner than a lease runs out: then nobody has been given up yet.
-    fn hears_less_than_half(&self, now: Time) -> bool {
+    /// Whether half of the processes that the store shows have been heard here, so that the silence of the others is their own.
+    pub(super) fn has_heard_half(&self, now: Time) -> bool {
+        self.hears_half(now, |seen| seen.heard)
+    }
+
+    /// Of the processes that the store shows, by those that count as heard. Sooner than a lease runs out: then nobody has been
+    /// given up yet.
+    fn hears_half(&self, now: Time, counts_as_heard: impl Fn(Seen) -> bool) -> bool {
         let patience = self.config.timing.node_lease_us * 3 / 4;
         let counts = |host: &HostId| self.node_of(*host).is_none_or(|node| !node.is_fenced());
-        let heard = |host: HostId, found_by: Time| {
-            let last = self.node_of(host).map_or(found_by, NodeState::last_heard);
-            now.since(last) < patience
-        };
-        let all = self.store.alive.keys().filter(|host| counts(host)).count();
-        let heard = self
-            .store
-            .alive
-            .iter()
-            .filter(|(host, found_by)| counts(host) && heard(**host, **found_by))
-            .count();
-        2 * heard < all
+        let (mut all, mut heard) = (0, 0);
+        for (host, seen) in self.store.alive.iter().filter(|(host, _)| counts(host)) {
+            let seen = self.node_of(*host).map_or(*seen, NodeState::seen);
+            all += 1;
+            heard += usize::from(counts_as_heard(seen) && now.since(seen.last) < patience);
+        }
+        2 * heard >= all
     }
 }

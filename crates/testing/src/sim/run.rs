@@ -108,6 +108,11 @@ fn agree(world: &mut World) -> bool {
         return false;
     }
     world.check_everything();
+    // What has expired meanwhile is being removed, perhaps.
+    let deadline = idle + world.options.timing.node_lease_us;
+    if world.failure.is_none() && !wait(world, deadline, World::is_settled) && world.failure.is_none() {
+        world.fail("liveness", world.missing_suspect(), world.what_is_missing());
+    }
     if world.failure.is_some() {
         return false;
     }
@@ -159,7 +164,12 @@ impl World {
     pub(crate) fn is_whole(&self) -> bool {
         let Some(map) = self.map() else { return false };
         let calls = self.clients_are_idle() && self.running.iter().rev().take(4096).all(|call| call.ended);
-        calls && map.groups.iter().all(|view| self.is_group_whole(view) && self.is_protected(view))
+        calls && self.is_settled() && map.groups.iter().all(|view| self.is_protected(view))
+    }
+
+    /// Whether every role is full or lost, and everything is committed.
+    fn is_settled(&self) -> bool {
+        self.map().is_some_and(|map| map.groups.iter().all(|view| self.is_group_whole(view)))
     }
 
     /// Whether every parity is in sync that could be, and no node has two roles that needs not: as long as a living node
