@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use client::reply::Reply;
-use client::{Client, ClientConfig, ClientError, Connection, Deleted, Location};
+use client::{Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -20,6 +20,9 @@ Examples:
   gestalt kv set backup - < file
   gestalt kv locate greeting -o json
   gestalt kv del greeting";
+
+/// For one node, when a key is read.
+const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Read, write, remove or locate one key.
 #[derive(Args, Clone, Debug)]
@@ -79,7 +82,9 @@ enum Action {
 /// # Errors
 /// `Usage` for a bad or a missing key, `Unreachable` if nobody answers, `AtRisk` if the server has lost the data.
 pub async fn run(args: &KvArgs) -> Result<(), Exit> {
-    let config = ClientConfig { deadline: args.timeout, attempt: args.timeout, ..ClientConfig::default() };
+    // A node that stands still leaves a reader time for the others. What a write has done there nobody else can say.
+    let attempt = if let Action::Get { .. } = args.action { args.timeout.min(ATTEMPT) } else { args.timeout };
+    let config = ClientConfig { deadline: args.timeout, attempt, ..ClientConfig::default() };
     let mut client = Client::new(&[args.http], config);
     match &args.action {
         Action::Get { key } => get(&mut client, key).await,
@@ -133,13 +138,23 @@ fn not_found(key: &str) -> Exit {
 fn exit_of(error: ClientError) -> Exit {
     match error {
         ClientError::Request(_) => Exit::usage(error),
-        ClientError::Server { words, .. } => {
-            Exit::AtRisk(format!("the server refused: {words}: see `gestalt status`"))
-        }
+        ClientError::Server { code, words } => refused(code, &words),
         ClientError::Map(error) => Exit::Unreachable(format!(
             "{error}: start a cluster with `gestalt local`, or give another node's --http"
         )),
         other => Exit::Unreachable(format!("{other}: see `gestalt status`")),
+    }
+}
+
+fn refused(code: Option<FailureCode>, words: &str) -> Exit {
+    match code {
+        Some(FailureCode::TooLarge | FailureCode::NotANumber) => {
+            Exit::Usage(format!("the server refused: {words}"))
+        }
+        Some(FailureCode::OutOfMemory) => {
+            Exit::Degraded(format!("the server refused: {words}: see `gestalt status`"))
+        }
+        _ => Exit::AtRisk(format!("the server refused: {words}: see `gestalt status`")),
     }
 }
 

@@ -23,3 +23,4 @@ pub use connection::Connection;
 pub use error::ClientError;
 pub use http::{HttpError, fetch, fetch_json, post_json};
 pub use routing::{Location, Router};
+pub use wire::memcache::FailureCode;

@@ -272,15 +272,15 @@ pub enum Entry {
 }
 
 impl StopReport {
-    /// What it would mean to stop `node`, going by the views of `map`. Whoever is silent counts as lost.
+    /// What it would mean to stop `node`, going by the views of `map`. Whoever is `silent`, or is by the map, counts as lost.
     #[must_use]
-    pub fn of(map: &ClusterMap, node: NodeId) -> Self {
+    pub fn of(map: &ClusterMap, node: NodeId, silent: &[NodeId]) -> Self {
         let hosted = || map.groups.iter().filter(move |view| view.roles_on(node) > 0);
         let data = |view: &GroupView| {
             view.data.iter().filter(|role| role.primary.is_some_and(|host| host.node == node)).count()
         };
         let dead = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
-        let gone: Vec<NodeId> = dead.chain([node]).collect();
+        let gone: Vec<NodeId> = dead.chain(silent.iter().copied()).chain([node]).collect();
         let without = |view: &GroupView| view.losses_survived_without(&gone);
         let data_roles: usize = hosted().map(data).sum();
         let roles: usize = hosted().map(|view| view.roles_on(node)).sum();

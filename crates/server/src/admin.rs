@@ -189,7 +189,7 @@ fn no_coordinator(shared: &Shared) -> RelayError {
 }
 
 async fn relay(shared: &Shared, request: AdminRequest) -> Result<AdminReply, RelayError> {
-    if !shared.coordinator_connected.load(Ordering::Relaxed) {
+    if !shared.coordinator_answers.load(Ordering::Relaxed) {
         return Err(no_coordinator(shared));
     }
     let (ticket, answer) = shared.desk.open().ok_or(RelayError::Busy)?;

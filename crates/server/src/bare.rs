@@ -76,7 +76,7 @@ impl Bare {
     #[must_use]
     pub fn registration(&self) -> Registration {
         let (info, expect) = (self.worker.shared.info(), self.worker.shared.expectations());
-        Registration { info, expect, holds: None }
+        Registration { info, expect, holds: None, promised: cluster::Epoch(0) }
     }
 
     /// The next message for the coordinator.

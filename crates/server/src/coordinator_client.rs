@@ -48,6 +48,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
             Err(error) => tracing::debug!(%error, "coordinator not reached"),
         }
         shared.coordinator_connected.store(false, Ordering::Relaxed);
+        shared.coordinator_answers.store(false, Ordering::Relaxed);
         // What was for the coordinator is asked for again by the protocol.
         while outgoing.try_recv().is_ok() {}
         // At once if there is another one.
@@ -85,6 +86,10 @@ async fn connect<'a>(
     authority: &str,
     entrance: &'a mut Entrance,
 ) -> Result<Session<'a>, StreamError> {
+    // A registration begins a lease, and a lease says that all workers run.
+    if shared.map().is_some() && shared.longest_silence_us() >= shared.config.timing.node_lease_us {
+        return Err(StreamError::StuckWorker);
+    }
     let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(authority));
     let stream = connecting.await.map_err(|_| StreamError::Silent)??;
     net::tune_peer(&stream, net::silence(&shared.config.timing));
@@ -172,6 +177,12 @@ impl Session<'_> {
         let shared = Arc::clone(&self.shared);
         let verdict = self.entrance.receive(shared.clock.time(), message);
         shared.coordinator_connected.store(presides(&verdict), Ordering::Relaxed);
+        let is_at_work = presides(&verdict) || matches!(verdict, Verdict::Waits | Verdict::Answer(_));
+        shared.coordinator_answers.store(is_at_work, Ordering::Relaxed);
+        if is_at_work && shared.map().is_none() {
+            // It waits for others, and this process knows of no cluster that could be older than that.
+            self.enter(false);
+        }
         match verdict {
             Verdict::Deliver(message) => return self.deliver(message),
             Verdict::Answer(answer) => {

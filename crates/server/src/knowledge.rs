@@ -41,11 +41,11 @@ pub(crate) fn fullness(shared: &Shared) -> Fullness {
     }
 }
 
-/// For how long a worker has had data roles and no read lease for any of them, in microseconds; the longest of all workers.
+/// For how long there have been data roles here and no read lease for any of them, in microseconds.
 pub(crate) fn serves_nothing_for_us(shared: &Shared) -> u64 {
-    let silent =
+    let idle =
         shared.workers.iter().filter_map(|face| since(shared, Time(face.served_at.load(Ordering::Relaxed))));
-    silent.max().unwrap_or(0)
+    idle.min().unwrap_or(0)
 }
 
 /// How well the cluster is, as far as this node can tell: by the map, by its own roles, and by its links.

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     /// For the coordinator, from all workers.
     pub to_coordinator: mpsc::Sender<ToCoordinator>,
     pub coordinator_connected: AtomicBool,
+    /// Whether a coordinator of this cluster answers at all, also one that can decide nothing now: operators may help it.
+    pub coordinator_answers: AtomicBool,
     /// When the coordinator has last spoken; 0 = never.
     pub coordinator_heard: AtomicU64,
     /// Another process has this one's place in the cluster.
@@ -162,6 +164,7 @@ impl Shared {
             exit: watch::Sender::new(None),
             to_coordinator,
             coordinator_connected: AtomicBool::new(false),
+            coordinator_answers: AtomicBool::new(false),
             coordinator_heard: AtomicU64::new(0),
             waits_for_place: AtomicBool::new(false),
             coordinator_at,

@@ -415,14 +415,18 @@ async fn report_repair(worker: Rc<Worker>) {
 /// Says what has happened since there were so many evictions and refused writes.
 fn report_service(worker: &Worker, (evictions, refused): (u64, u64), stats: &proto::HostStats) {
     let (now, face) = (worker.clock.now().time, worker.face());
-    let happened = [
-        (&face.evicted_at, stats.evictions > evictions),
-        (&face.refused_at, stats.refused_writes > refused),
-        (&face.served_at, !worker.host.borrow().serves_nothing(now)),
-    ];
+    let happened =
+        [(&face.evicted_at, stats.evictions > evictions), (&face.refused_at, stats.refused_writes > refused)];
     for (at, _) in happened.into_iter().filter(|(_, happened)| *happened) {
         at.store(now.0, Ordering::Relaxed);
     }
+    let served_at = match worker.host.borrow().serves_some(now) {
+        None => 0,
+        Some(true) => now.0,
+        // The first one here may not have served yet.
+        Some(false) => face.served_at.load(Ordering::Relaxed).max(1),
+    };
+    face.served_at.store(if served_at == 1 { now.0 } else { served_at }, Ordering::Relaxed);
 }
 
 /// Often enough for the shortest of the deadlines.

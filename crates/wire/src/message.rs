@@ -386,16 +386,9 @@ pub struct Registration {
     pub info: NodeInfo,
     /// What it expects of the cluster.
     pub expect: Expectations,
-    /// What it has of a cluster already.
-    pub holds: Option<Holding>,
-}
-
-/// What a process that registers has of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holding {
     /// The cluster that it serves, or whose records it keeps.
-    pub cluster: ClusterId,
-    /// The newest coordinator that it has kept records for, or promised to.
+    pub holds: Option<ClusterId>,
+    /// The newest coordinator that it has kept records for, or promised to; 0 = none so far.
     pub promised: Epoch,
 }
 
@@ -423,7 +416,7 @@ impl KeptRecords {
 impl From<NodeInfo> for Registration {
     /// One that expects nothing.
     fn from(info: NodeInfo) -> Self {
-        Self { info, expect: Expectations::default(), holds: None }
+        Self { info, expect: Expectations::default(), holds: None, promised: Epoch(0) }
     }
 }
 

@@ -58,9 +58,9 @@ impl MapHead {
         self.nodes.iter().filter(|node| node.info.alive && !node.fenced).map(|node| node.info.host)
     }
 
-    /// Whether there can be versions after this one.
+    /// Whether there can be versions and epochs after this one.
     pub(crate) fn is_possible(&self) -> bool {
-        self.version <= ClusterMap::MAX_VERSION
+        self.version <= ClusterMap::MAX_VERSION && self.epoch < Epoch::MAX
     }
 }
 

@@ -147,7 +147,7 @@ fn kind(map: &ClusterMap, member: MemberId) -> (&'static str, Vec<NodeId>) {
 }
 
 async fn list(target: &Target) -> Result<(), Exit> {
-    let lines = lines(&target.map().await?);
+    let lines = lines(&target.survey().await?.map);
     match target.output {
         Format::Json => output::print_json(&lines),
         Format::Table if lines.is_empty() => output::print("nothing is lost\n"),
@@ -167,7 +167,7 @@ fn table(lines: &[Line]) -> String {
 }
 
 async fn accept(target: &Target, slots: Vec<SlotRange>, sure: bool) -> Result<(), Exit> {
-    let map = target.map().await?;
+    let map = target.survey().await?.map;
     let meant = meant(&map, &slots);
     if meant.is_empty() {
         return say(target, &[], "nothing is lost there");
@@ -229,7 +229,7 @@ fn ask(question: &str) -> Result<(), Exit> {
 async fn policy_of(target: &Target, policy: Option<OnLoss>, expect: Expect) -> Result<(), Exit> {
     let layout = match policy {
         Some(policy) => target.change(expect, AdminCommand::SetLossPolicy { policy: policy.into() }).await?,
-        None => target.map().await?.layout,
+        None => target.survey().await?.map.layout,
     };
     match target.output {
         Format::Json => output::print_json(&layout.on_loss),

@@ -86,8 +86,8 @@ fn beyond_repair(beyond: &Loss) -> String {
     let who = if beyond.nodes.is_empty() { "members".to_owned() } else { node_list(&beyond.nodes) };
     format!(
         "more is missing than the code can make up for: {} slots cannot be rebuilt without {who}: bring these processes back if \
-         they still live, stopped or cut off; else see `gestalt lost list`, and give up what only they have with `gestalt lost \
-         accept`",
+         they still live, stopped or cut off; else say that they are dead with `gestalt node fence N --accept-loss`, and give up \
+         what only they had with `gestalt lost accept`",
         slot_count(&beyond.slots)
     )
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, GroupView, HostId, MemberId, NodeId, RoleStatus, SlotRange};
+use crate::{ClusterMap, GroupView, HostId, MemberId, NodeId, SlotRange};
 
 pub use risk::Loss;
 pub use slots::{merge_slots, slot_count};
@@ -232,7 +232,7 @@ impl Knowledge<'_> {
     fn unavailable_slots(&self) -> Vec<SlotRange> {
         let served: BTreeSet<MemberId> = self.nodes.values().flat_map(Word::serves).collect();
         let members = self.map.groups.iter().flat_map(|view| {
-            let unlost = view.data_roles().filter(|(_, known)| known.status != RoleStatus::Lost);
+            let unlost = view.data_roles().filter(|(_, known)| !known.status.is_lost());
             unlost.map(|(role, known)| (MemberId { group: view.group, role }, known.primary))
         });
         // Whoever may serve it does, even where the map does not know of that yet.
@@ -260,12 +260,12 @@ impl Word {
     }
 }
 
-/// Hash slots of lost roles, ascending, merged.
+/// Hash slots of lost roles, also of those whose loss is accepted, ascending, merged.
 #[must_use]
 pub fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
     let lost_roles = |view: &GroupView| {
         let group = view.group;
-        let lost = view.data_roles().filter(|(_, known)| known.status == RoleStatus::Lost);
+        let lost = view.data_roles().filter(|(_, known)| known.status.is_lost());
         lost.map(|(role, _)| map.slots_of(MemberId { group, role })).collect::<Vec<_>>()
     };
     merge_slots(map.groups.iter().flat_map(lost_roles).collect())

@@ -59,7 +59,7 @@ fn lost_by(view: &GroupView, gone: &[NodeId]) -> impl Iterator<Item = RoleIndex>
     let without = view.without(gone);
     let is_beyond = without.roles_in_play() > without.in_sync().count();
     let is_lost = |role: RoleIndex, status: RoleStatus| {
-        !matches!(status, RoleStatus::Full | RoleStatus::Lost) && without.mirror(role).is_none()
+        status != RoleStatus::Full && !status.is_lost() && without.mirror(role).is_none()
     };
     let roles = without.data_roles().filter(|(role, known)| is_beyond && is_lost(*role, known.status));
     roles.map(|(role, _)| role).collect::<Vec<_>>().into_iter()

@@ -1,7 +1,7 @@
 //! Every state, and which of two is told.
 
 use super::*;
-use crate::{ClusterId, GroupId, Incarnation, NodeInfo, Profile, RoleIndex, Seq, place};
+use crate::{ClusterId, GroupId, Incarnation, NodeInfo, Profile, RoleIndex, RoleStatus, Seq, place};
 
 const LEASE_US: u64 = 1_000_000;
 const FRESH: Age = Age { coordinator_us: Some(LEASE_US / 5), lease_us: LEASE_US };
@@ -123,13 +123,17 @@ fn a_stand_in_beside_a_parity_makes_its_node_count_twice() {
 #[test]
 fn lost_roles_are_named_by_their_slots() {
     let mut map = map();
-    map.groups[1].data[2].status = RoleStatus::Lost;
-    map.groups[1].data[2].primary = None;
-    let found = assess(&map, STALE, &words(&map));
-    assert_eq!((found.health, found.states.contains(&Health::Unknown)), (Health::Lost, true));
-    let member = MemberId { group: GroupId(1), role: RoleIndex(2) };
-    assert_eq!(found.lost_slots, [map.slots_of(member)]);
-    assert!(found.unavailable_slots.is_empty(), "what is lost is not counted twice");
+    // Accepted or not: it is lost until somebody can serve it again.
+    for status in [RoleStatus::Lost, RoleStatus::Accepted] {
+        map.groups[1].data[2].status = status;
+        map.groups[1].data[2].primary = None;
+        let found = assess(&map, STALE, &words(&map));
+        assert_eq!((found.health, found.states.contains(&Health::Unknown)), (Health::Lost, true));
+        let member = MemberId { group: GroupId(1), role: RoleIndex(2) };
+        assert_eq!(found.lost_slots, [map.slots_of(member)]);
+        assert!(found.unavailable_slots.is_empty(), "what is lost is not counted twice");
+        assert!(found.at_risk_by.iter().all(|loss| !loss.slots.contains(&map.slots_of(member))));
+    }
 }
 
 #[test]

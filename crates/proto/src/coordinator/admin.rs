@@ -32,7 +32,7 @@ impl Coordinator {
         check_version(request, map.layout.version)?;
         request.command.node().map_or(Ok(()), |node| known(map, node))?;
         if let AdminCommand::CanStop { node } = request.command {
-            return Ok(AdminAnswer::CanStop(StopReport::of(map, node)));
+            return Ok(AdminAnswer::CanStop(StopReport::of(map, node, &self.silent_nodes(now))));
         }
         if let AdminCommand::Fence { node, loss } = request.command {
             self.fence_node(now, node, loss)?;

@@ -26,7 +26,12 @@ fn registration(node: u16, life: u64, entry: Entry) -> Registration {
         zone: "own".to_owned(),
         alive: true,
     };
-    Registration { info, expect: Expectations { entry, ..Expectations::default() }, holds: None }
+    Registration {
+        info,
+        expect: Expectations { entry, ..Expectations::default() },
+        holds: None,
+        promised: cluster::Epoch(0),
+    }
 }
 
 fn register(coordinator: &mut Coordinator, registration: Registration) -> Vec<CoordinatorAction> {

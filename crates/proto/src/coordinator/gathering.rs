@@ -18,6 +18,12 @@ use crate::Now;
 /// For how many leases a coordinator waits for all, before most are enough.
 const PATIENCE_LEASES: u64 = 2;
 
+/// How long it waits, in microseconds, before those that are silent count as fenced: by then every process has dialled again,
+/// however short the lease is.
+const REDIAL_US: u64 = 5_000_000;
+/// Most witnesses of one name.
+const NAMESAKES: usize = 4;
+
 /// What a coordinator that started with nothing has heard so far.
 pub(super) struct Gathering {
     since: Time,
@@ -105,16 +111,17 @@ impl Coordinator {
     /// A process registers while this coordinator knows nothing: it is asked what it keeps.
     fn take_witness(&mut self, now: Now, registration: Registration) {
         let host = registration.info.host;
-        let promised = registration.holds.map_or(Epoch(0), |holds| holds.promised);
+        let promised = registration.promised;
         let Some(gathering) = &mut self.gathering else { return };
-        let witness = Witness { registration, last_heard: now.time, answer: None };
-        gathering.witnesses.insert(host, witness);
+        let lease = self.config.timing.node_lease_us;
+        gathering.add(Witness { registration, last_heard: now.time, answer: None }, lease);
         let mut asked = vec![host];
         if promised >= self.epoch {
             // What others have answered to an epoch that is not the newest binds them to nothing.
             self.epoch = promised.next();
             asked = gathering.witnesses.keys().copied().collect();
             gathering.witnesses.values_mut().for_each(|witness| witness.answer = None);
+            gathering.heard_records = None;
         }
         let epoch = self.epoch;
         asked.into_iter().for_each(|host| self.send(host, FromCoordinator::Recall { epoch }));
@@ -159,7 +166,10 @@ impl Coordinator {
     pub(super) fn decide_where_to_go_on(&mut self, now: Now) {
         let Some(gathering) = &self.gathering else { return };
         match gathering.verdict(now.time, self.epoch, &self.config) {
-            Verdict::Wait(gathered) => self.say_what_is_missing(&gathered),
+            Verdict::Wait(gathered) => match gathered.cluster {
+                Some(cluster) => self.say_what_is_missing(cluster, &gathered),
+                None => self.say_who_holds(),
+            },
             Verdict::Form => {
                 tracing::info!("nobody keeps records of a cluster: forming one");
                 self.admit_witnesses(now);
@@ -192,9 +202,21 @@ impl Coordinator {
         }
     }
 
-    fn say_what_is_missing(&mut self, gathered: &Gathered) {
-        let Some(cluster) = gathered.cluster else { return };
-        let names = |nodes: &[NodeId]| nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    /// Why no cluster forms, if it is for processes that have registered with records and say nothing of them.
+    fn say_who_holds(&mut self) {
+        let Some(gathering) = &self.gathering else { return };
+        let silent = |witness: &&Witness| witness.registration.holds.is_some() && witness.answer.is_none();
+        let silent = gathering.witnesses.values().filter(silent).map(|it| it.registration.info.host.node);
+        let silent: Vec<NodeId> = silent.collect();
+        if !silent.is_empty() {
+            let names = names(&silent);
+            self.say(format!(
+                "no cluster is formed: {names} registered with records of one, and has not said which"
+            ));
+        }
+    }
+
+    fn say_what_is_missing(&mut self, cluster: ClusterId, gathered: &Gathered) {
         self.say(format!(
             "records of {cluster} found; heard of its nodes: {}; missing: {}; at least {} more have to answer",
             names(&gathered.heard),
@@ -215,6 +237,37 @@ impl Coordinator {
 }
 
 impl Gathering {
+    /// The coordinator was away for `late` microseconds: nobody's silence counts for that time.
+    pub(super) fn forgive(&mut self, late: u64) {
+        self.since = self.since + late;
+        self.heard_records = self.heard_records.map(|at| at + late);
+        self.witnesses.values_mut().for_each(|witness| witness.last_heard = witness.last_heard + late);
+    }
+
+    #[cfg(test)]
+    pub(super) fn witness_count(&self) -> usize {
+        self.witnesses.len()
+    }
+
+    /// A process has registered. Of those that had its name before, those are kept that live, or have answered with records:
+    /// they may be needed. There is a most of them.
+    fn add(&mut self, witness: Witness, lease: u64) {
+        let host = witness.registration.info.host;
+        let lives = |known: &Witness| witness.last_heard.since(known.last_heard) < lease;
+        self.witnesses.retain(|other, known| {
+            other.node != host.node || lives(known) || matches!(known.answer, Some(Some(_)))
+        });
+        self.witnesses.insert(host, witness);
+        let namesakes = self.witnesses.iter().filter(|(other, _)| other.node == host.node && **other != host);
+        let namesakes: Vec<(Time, HostId)> =
+            namesakes.map(|(other, known)| (known.last_heard, *other)).collect();
+        if namesakes.len() >= NAMESAKES
+            && let Some((_, oldest)) = namesakes.into_iter().min()
+        {
+            self.witnesses.remove(&oldest);
+        }
+    }
+
     fn verdict(&self, now: Time, epoch: Epoch, config: &CoordinatorConfig) -> Verdict {
         let lease = config.timing.node_lease_us;
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
@@ -223,11 +276,20 @@ impl Gathering {
         let enough = gathered.missing.is_empty()
             || !patient && gathered.lacking == 0
             || crate::planted(crate::Bug::ResumedWithoutQuorum);
+        let another = || self.better_heard(epoch, &gathered).filter(|_| !patient);
         match enough {
             true => Verdict::Resume(kept.clone()),
-            false if self.without_quorum && !patient => Verdict::Resume(self.without_the_silent(kept)),
+            false if let Some(kept) = another() => Verdict::Resume(kept.clone()),
+            false if self.without_quorum && !patient && !self.may_be_dialling(now) => {
+                Verdict::Resume(self.without_the_silent(kept))
+            }
             false => Verdict::Wait(gathered),
         }
+    }
+
+    /// Whether processes may live that have not found this coordinator yet.
+    fn may_be_dialling(&self, now: Time) -> bool {
+        now.since(self.since) < REDIAL_US
     }
 
     /// As if an operator had fenced all that have not answered.
@@ -272,12 +334,25 @@ impl Gathering {
 
     /// The newest records that anybody keeps.
     fn newest(&self, epoch: Epoch) -> Option<(&KeptRecords, &MapHead)> {
+        self.recalled(epoch).max_by_key(|(kept, _)| (kept.epoch, kept.position))
+    }
+
+    /// The records that were answered.
+    fn recalled(&self, epoch: Epoch) -> impl Iterator<Item = (&KeptRecords, &MapHead)> {
         let kept = self.witnesses.values().filter_map(|witness| witness.answer.as_ref()?.as_ref());
         let kept = kept.filter(|kept| !kept.electors.is_empty());
         let with_head = kept.filter_map(|kept| Some((kept, head_of(&kept.records)?)));
         // Nobody can have kept anything of this very coordinator, or of a later one.
-        let of_former = with_head.filter(|(kept, _)| kept.epoch < epoch);
-        of_former.max_by_key(|(kept, _)| (kept.epoch, kept.position))
+        with_head.filter(move |(kept, _)| kept.epoch < epoch)
+    }
+
+    /// Records of another cluster than the newest ones, if those are a stranger's: of them more processes have answered, and
+    /// enough.
+    fn better_heard(&self, epoch: Epoch, newest: &Gathered) -> Option<&KeptRecords> {
+        let of_others = self.recalled(epoch).filter(|(_, head)| Some(head.cluster) != newest.cluster);
+        let (kept, head) = of_others.max_by_key(|(kept, _)| (kept.epoch, kept.position))?;
+        let gathered = self.census(kept, head);
+        (gathered.lacking == 0 && gathered.heard.len() > newest.heard.len()).then_some(kept)
     }
 
     /// Who of those that have to has answered.
@@ -294,6 +369,10 @@ impl Gathering {
             lacking: lacking.unwrap_or_default(),
         }
     }
+}
+
+fn names(nodes: &[NodeId]) -> String {
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn head_of(records: &[Record]) -> Option<&MapHead> {

@@ -354,7 +354,7 @@ fn an_operator_says_that_those_who_answer_are_all_there_are() {
     [0, 1].into_iter().for_each(|node| story.reach(host(node)));
     story.run(LEASE_US);
     assert!(!story.has_gone_on(), "others may be on their way");
-    story.run(3 * LEASE_US);
+    story.run(5_000_000 + LEASE_US);
     let told = story.delivered.iter().any(|(to, message)| {
         *to == host(0) && matches!(message, FromCoordinator::Map(map) if map.nodes.iter().filter(|node| node.alive).count() == 2)
     });
@@ -425,4 +425,127 @@ fn a_coordinator_resigns_when_more_waits_than_a_message_can_name() {
     }
     let (made, in_force) = story.coordinator.kept();
     assert!(story.coordinator.has_resigned() && in_force < made, "{made} {in_force}");
+}
+
+#[test]
+fn who_keeps_records_does_not_say_by_that_that_its_workers_run() {
+    let mut story = Story::formed();
+    let stuck = host(4);
+    story.reached.retain(|host| *host != stuck);
+    let epoch = story.coordinator.epoch();
+    for _ in 0..30 {
+        story.run(TICK_US);
+        let position = story.coordinator.kept().0;
+        story.tell(stuck, ToCoordinator::Kept { epoch, position });
+    }
+    assert!(!story.coordinator.map().unwrap().nodes[4].alive);
+}
+
+#[test]
+fn processes_that_promised_a_coordinator_that_came_to_nothing_can_form_a_cluster() {
+    let mut story =
+        Story::new(Coordinator::gather(config(), Now { time: Time(0), unix: UnixSeconds(1) }, false), 0);
+    (0..3).for_each(|node| story.start(host(node), Entry::Founder));
+    story.run(LEASE_US);
+    story.restart();
+    (0..3).for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    // Each has promised twice, and another coordinator begins anew.
+    story.coordinator = Coordinator::new(config());
+    story.reached.clear();
+    (0..3).for_each(|node| story.reach(host(node)));
+    (3..5).for_each(|node| story.start(host(node), Entry::Founder));
+    story.run(LEASE_US);
+    let (made, in_force) = story.coordinator.kept();
+    assert!(story.coordinator.map().is_some() && made == in_force, "{made} {in_force}");
+}
+
+#[test]
+fn a_stranger_with_newer_records_keeps_nobody_from_going_on() {
+    let mut story = Story::formed();
+    // Of another cluster, with a higher epoch; the others of that are gone.
+    let stranger = host(9);
+    let mut other = Story::new(Coordinator::new(CoordinatorConfig { cluster: ClusterId(8), ..config() }), 0);
+    (9..14).for_each(|node| other.start(host(node), Entry::Founder));
+    other.run(LEASE_US);
+    for _ in 0..3 {
+        other.restart();
+        other.nodes.keys().copied().collect::<Vec<_>>().into_iter().for_each(|host| other.reach(host));
+        other.run(LEASE_US);
+    }
+    story.nodes.insert(stranger, other.nodes.remove(&stranger).unwrap());
+    story.restart();
+    story.reach(stranger);
+    (0..5).for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    assert!(!story.has_gone_on(), "the stranger's may be on their way");
+    story.run(2 * LEASE_US);
+    assert!(story.has_gone_on());
+    assert_eq!(story.coordinator.map().unwrap().cluster, ClusterId(7));
+}
+
+#[test]
+fn a_process_that_registers_with_records_and_dies_is_forgotten_when_its_node_is_started_again() {
+    let mut story = Story::formed();
+    story.restart();
+    story.fall_asleep(host(0));
+    story.reach(host(0));
+    // Everybody has been started again with nothing.
+    let again = |node| HostId { incarnation: Incarnation(2), ..host(node) };
+    story.reached.clear();
+    (1..5).for_each(|node| story.start(again(node), Entry::Founder));
+    story.run(2 * LEASE_US);
+    assert!(!story.has_gone_on());
+    story.start(again(0), Entry::Founder);
+    story.run(2 * LEASE_US);
+    assert!(story.has_gone_on(), "nobody keeps anything");
+}
+
+#[test]
+fn an_absence_of_the_coordinator_is_nobodys_silence_while_it_gathers() {
+    let mut story = Story::formed();
+    story.restart();
+    story.coordinator = Coordinator::gather(config(), story.now(), true);
+    [0, 1].into_iter().for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    story.now += 20 * LEASE_US;
+    let now = story.now();
+    story.coordinator.tick(now);
+    assert!(!story.has_gone_on(), "the others are fenced only after it has waited for them");
+    (2..5).for_each(|node| story.reach(host(node)));
+    assert!(story.has_gone_on() && story.coordinator.map().unwrap().nodes.iter().all(|node| node.alive));
+}
+
+#[test]
+fn incarnations_of_one_name_are_bounded() {
+    let mut story = Story::formed();
+    let ghosts = |story: &mut Story, from: u64| {
+        for incarnation in from..from + 100 {
+            let host = HostId { node: NodeId(4), incarnation: Incarnation(incarnation) };
+            story.tell(host, ToCoordinator::Register(wire::message::Registration::from(info(host))));
+        }
+    };
+    ghosts(&mut story, 2);
+    assert_eq!(story.coordinator.known_processes(), 5, "those that wait for a name keep nothing");
+    story.restart();
+    ghosts(&mut story, 200);
+    assert!(story.coordinator.known_processes() <= 5, "{}", story.coordinator.known_processes());
+}
+
+#[test]
+fn whoever_is_silent_counts_as_lost_when_a_node_is_to_be_stopped() {
+    let mut story = Story::formed();
+    let ask = |story: &mut Story| {
+        let command = AdminCommand::CanStop { node: NodeId(1) };
+        let now = story.now();
+        match story.coordinator.administer(now, &AdminRequest { expect: None, command }) {
+            Ok(cluster::AdminAnswer::CanStop(report)) => report.losses_survived_after,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask(&mut story), Some(1));
+    story.reached.truncate(2);
+    story.run(2 * LEASE_US);
+    assert!(story.coordinator.map().unwrap().nodes.iter().all(|node| node.alive), "it may not decide");
+    assert_eq!(ask(&mut story), None);
 }

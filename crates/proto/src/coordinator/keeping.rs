@@ -82,6 +82,11 @@ impl Keeping {
         self.keepers.entry(host).or_default().is_complete = false;
     }
 
+    /// Whether what `host` keeps may be needed, for some head names it.
+    pub(super) fn counts(&self, host: HostId) -> bool {
+        self.electors.all().iter().any(|electors| electors.contains(&host))
+    }
+
     /// `host` has its name for itself: nothing is kept any more by who had it before.
     pub(super) fn forget_namesakes(&mut self, host: HostId) {
         self.keepers.retain(|other, _| other.node != host.node || *other == host);
@@ -137,6 +142,11 @@ impl Keeping {
     /// Whether nothing has been in force for so long that nobody could go on from what is kept.
     pub(super) fn is_hopeless(&self) -> bool {
         self.electors.are_too_many()
+    }
+
+    #[cfg(test)]
+    pub(super) fn keeper_count(&self) -> usize {
+        self.keepers.len()
     }
 
     /// How many records there are, and how many are in force.

@@ -57,12 +57,16 @@ impl Story {
     }
 
     fn register(&mut self, node: u16, life: u64) {
-        let address = "127.0.0.1:1".parse().unwrap();
+        self.register_at(node, life, "127.0.0.1:1");
+    }
+
+    fn register_at(&mut self, node: u16, life: u64, address: &str) {
+        let address = address.parse().unwrap();
         let host = host(node, life);
         let zone = String::new();
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect, holds: None };
+        let registration = Registration { info, expect, holds: None, promised: cluster::Epoch(0) };
         self.coordinator.handle(at(self.now), host, ToCoordinator::Register(registration));
         self.lives[usize::from(node)] = Some(life);
     }
@@ -244,6 +248,35 @@ fn a_process_whose_name_another_one_has_taken_is_gone() {
     assert_eq!(accepted, AdminAnswer::Accepted(vec![SlotRange::ALL]));
     story.pass(2 * LEASE_US);
     assert!(story.view().is_full());
+}
+
+/// Names of the old processes go to other machines, and nobody knows what has become of the old ones.
+#[test]
+fn a_process_whose_name_is_used_on_another_machine_may_serve_on() {
+    let mut story = Story::new(LossPolicy::Error);
+    [0, 3, 4].into_iter().for_each(|node| story.lives[node] = None);
+    story.pass(8 * LEASE_US);
+    story.accept_all();
+    [3, 4].into_iter().for_each(|node| story.register_at(node, 2, "127.0.0.2:1"));
+    story.pass(3 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Accepted, "the former primary may have both of its parities");
+    story.ask(AdminCommand::Fence { node: NodeId(3), loss: cluster::OnLoss::Accept });
+    story.pass(2 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Full, "an operator has vouched for all of that name");
+}
+
+#[test]
+fn leases_run_out_however_many_have_been_given_up_before() {
+    let mut story = Story::new(LossPolicy::Error);
+    for node in [6, 5, 4, 3] {
+        story.lives[node] = None;
+        story.pass(8 * LEASE_US);
+    }
+    story.lives[2] = None;
+    story.pass(2 * LEASE_US);
+    let nodes = &story.coordinator.map().unwrap().nodes;
+    let alive: Vec<u16> = nodes.iter().filter(|node| node.alive).map(|node| node.host.node.0).collect();
+    assert_eq!(alive, [0, 1]);
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! Who is there: registration, leases, losses, complaints.
 
+use std::collections::BTreeSet;
+
 use cluster::{
-    ClusterMap, Entry, Epoch, GroupId, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode, Time,
-    place_in_zones,
+    ClusterMap, Entry, GroupId, GroupView, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode,
+    Time, place_in_zones,
 };
 use wire::message::{FromCoordinator, Refused, Registration};
 use wire::record::KnownNode;
 
 use super::recovery::Former;
 use super::store_view::Seen;
+use super::succession::hosts_of;
 use super::{Coordinator, RecordKeeping, decide};
 use crate::Now;
 
@@ -102,8 +105,15 @@ impl Coordinator {
         if self.is_followed(&registration) {
             return self.resign("another coordinator has followed this one");
         }
-        self.keeping.greet(host);
-        if let Some(occupied) = self.occupied(now, host) {
+        if self.map.is_none() && registration.promised >= self.epoch {
+            // Nothing has been decided in this epoch, and this process keeps nothing for it: it has promised another coordinator.
+            self.epoch = registration.promised.next();
+        }
+        let occupied = self.occupied(now, host);
+        if occupied.is_none() || self.keeping.counts(host) {
+            self.keeping.greet(host);
+        }
+        if let Some(occupied) = occupied {
             self.store.hear(now, host);
             return self.send(host, occupied);
         }
@@ -113,6 +123,8 @@ impl Coordinator {
         {
             if address == registration.info.peer {
                 self.keeping.note_ended(before);
+            } else {
+                self.note_moved(before);
             }
             // The name is used again: whoever had it before cannot come back under it, and owns nothing any more.
             self.nodes.get_mut(&host.node).expect("just looked up").liveness = Liveness::GivenUp;
@@ -144,8 +156,8 @@ impl Coordinator {
 
     /// Whether a process has promised a later coordinator to keep its records, and not this one's.
     fn is_followed(&self, registration: &Registration) -> bool {
-        let promised = registration.holds.map_or(Epoch(0), |holds| holds.promised);
-        self.config.records == RecordKeeping::Kept && promised > self.epoch
+        let kept = self.config.records == RecordKeeping::Kept && self.map.is_some();
+        kept && registration.promised > self.epoch
     }
 
     fn map_names(&self, host: HostId) -> bool {
@@ -197,8 +209,7 @@ impl Coordinator {
     fn unmet(&self, registration: &Registration) -> Option<String> {
         let (expect, config) = (&registration.expect, &self.config);
         let cluster = self.map.as_ref().map_or(config.cluster, |map| map.cluster);
-        let serves = registration.holds.map(|holds| holds.cluster);
-        if let Some(wanted) = serves.or(expect.cluster).filter(|wanted| *wanted != cluster) {
+        if let Some(wanted) = registration.holds.or(expect.cluster).filter(|wanted| *wanted != cluster) {
             return Some(format!("this node is meant for {wanted}, the coordinator has {cluster}"));
         }
         if let Some(wanted) = expect.profile.filter(|wanted| *wanted != config.profile) {
@@ -291,7 +302,7 @@ impl Coordinator {
             node.load = load;
         }
         // A node that hears the other answer knows that nobody presides.
-        let presides = self.presided >= self.heard_too_few;
+        let presides = self.presided >= self.undecided;
         self.send(from, if presides { FromCoordinator::Alive } else { FromCoordinator::Waiting });
         if !self.keeping.is_settled() {
             return;
@@ -332,6 +343,7 @@ impl Coordinator {
             self.away_until = now;
             self.complaints.clear();
             self.store.forgive(late);
+            self.gathering.iter_mut().for_each(|gathering| gathering.forgive(late));
             for node in self.nodes.values_mut() {
                 node.last_heard = node.last_heard + late;
             }
@@ -346,12 +358,12 @@ impl Coordinator {
         };
         if !self.has_heard_half(now.time) || !self.may_decide(is_heard) {
             // Whoever follows this coordinator would go on from what it decides now.
-            self.heard_too_few = now.time;
+            self.undecided = now.time;
             return;
         }
         self.presided = now.time;
         // The first of many that come back together is heard before the others are.
-        let enough = self.heard_too_few;
+        let enough = self.undecided;
         let expired: Vec<HostId> = self
             .nodes
             .values()
@@ -379,7 +391,7 @@ impl Coordinator {
             return;
         }
         let grace = self.config.timing.node_lease_us * GRACE_LEASES;
-        let enough = self.heard_too_few;
+        let enough = self.heard_too_few.max(self.undecided);
         let gone: Vec<HostId> = self
             .nodes
             .values()
@@ -411,11 +423,19 @@ impl Coordinator {
             .is_some_and(|node| node.info.host == host && node.liveness == Liveness::Dead)
     }
 
+    /// A process at another address has the name of `host`, which may live on.
+    fn note_moved(&mut self, host: HostId) {
+        self.moved.insert(host);
+        let views = self.map.iter().flat_map(|map| &map.groups);
+        let named: BTreeSet<HostId> = views.flat_map(named_hosts).collect();
+        self.moved.retain(|host| named.contains(host));
+    }
+
     /// Whether `host` is gone, by what is known: it has ended, an operator says so or has removed its node, or another process
-    /// has its name. Silence says nothing.
+    /// has its name, and not on another machine. Silence says nothing.
     pub(super) fn has_ended(&self, host: HostId) -> bool {
         let is_gone = |node: &NodeState| {
-            node.info.host != host || matches!(node.liveness, Liveness::Dead | Liveness::Fenced)
+            if node.info.host == host { node.is_gone() } else { !self.moved.contains(&host) }
         };
         let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
         let unknown = || !self.map.as_ref().is_some_and(is_named);
@@ -463,6 +483,7 @@ impl Coordinator {
 
     /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
     pub(super) fn mark_fenced(&mut self, node: NodeId) -> Option<HostId> {
+        self.moved.retain(|host| host.node != node);
         let state = self.nodes.get_mut(&node).filter(|state| state.liveness != Liveness::Dead)?;
         state.liveness = Liveness::Fenced;
         Some(state.info.host)
@@ -545,4 +566,10 @@ impl Coordinator {
             self.doubtful.remove(&group);
         }
     }
+}
+
+/// Every process that a view names, former primaries and their witnesses included.
+fn named_hosts(view: &GroupView) -> impl Iterator<Item = HostId> + '_ {
+    let former = view.former.iter().flat_map(|former| former.witnesses.iter().chain([&former.primary]));
+    hosts_of(view).chain(former.copied())
 }

@@ -30,7 +30,7 @@ mod succession;
 #[cfg(test)]
 mod succession_tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cluster::{
     ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo,
@@ -128,8 +128,12 @@ pub struct Coordinator {
     /// When the coordinator last did anything, and the end of its last absence.
     last_active: Option<Time>,
     away_until: Time,
-    /// When most processes were silent last.
+    /// Processes whose names others have on other machines: they may live.
+    moved: BTreeSet<HostId>,
+    /// When most processes were silent last: nobody is given up then.
     heard_too_few: Time,
+    /// When it heard too few for anything to be in force last.
+    undecided: Time,
     /// When it was last able to decide anything.
     presided: Time,
     learners: Learners,
@@ -165,7 +169,9 @@ impl Coordinator {
             last_tick: None,
             last_active: None,
             away_until: Time(0),
+            moved: BTreeSet::new(),
             heard_too_few: Time(0),
+            undecided: Time(0),
             presided: Time(0),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
@@ -193,6 +199,13 @@ impl Coordinator {
         if let ToCoordinator::Register(registration) = message {
             return self.register(now, registration);
         }
+        if let ToCoordinator::Kept { position, epoch } = message {
+            // Says that somebody keeps records, and nothing of whether all workers run, as a heartbeat does.
+            if epoch == self.epoch {
+                self.handle_kept(from, position);
+            }
+            return;
+        }
         if !self.hear(now, from) || message.epoch().is_some_and(|asked| asked != self.epoch) {
             return;
         }
@@ -201,7 +214,7 @@ impl Coordinator {
         }
         match message {
             // Taken above.
-            ToCoordinator::Register(_) => {}
+            ToCoordinator::Register(_) | ToCoordinator::Kept { .. } => {}
             ToCoordinator::Heartbeat { map, load, .. } => self.handle_heartbeat(from, map, load),
             ToCoordinator::FetchView { group } => self.send_view(from, group),
             ToCoordinator::Stalled { group, role, term, view, silent } => {
@@ -231,7 +244,6 @@ impl Coordinator {
                 let reply = self.administer(now, &request);
                 self.send(from, FromCoordinator::Admin { id, reply });
             }
-            ToCoordinator::Kept { position, .. } => self.handle_kept(from, position),
             // Of when this coordinator did not know yet where to go on.
             ToCoordinator::Recalled { .. } => {}
         }
@@ -286,6 +298,12 @@ impl Coordinator {
     #[must_use]
     pub fn kept(&self) -> (u64, u64) {
         self.keeping.positions()
+    }
+
+    /// How many processes it keeps something of.
+    #[cfg(test)]
+    fn known_processes(&self) -> usize {
+        self.gathering.as_ref().map_or(self.keeping.keeper_count(), Gathering::witness_count)
     }
 
     /// The map, once the cluster has formed.

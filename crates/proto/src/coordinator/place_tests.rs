@@ -61,7 +61,7 @@ fn registration(host: HostId, profile: Option<Profile>) -> ToCoordinator {
     let info =
         NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
     let expect = Expectations { profile, entry: Entry::Founder, ..Expectations::default() };
-    ToCoordinator::Register(Registration { info, expect, holds: None })
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: cluster::Epoch(0) })
 }
 
 fn address(host: HostId) -> SocketAddr {

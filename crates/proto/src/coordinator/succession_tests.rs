@@ -39,7 +39,11 @@ fn register(coordinator: &mut Coordinator, now: Now, host: HostId) {
     let info =
         NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
     let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-    coordinator.handle(now, host, ToCoordinator::Register(Registration { info, expect, holds: None }));
+    coordinator.handle(
+        now,
+        host,
+        ToCoordinator::Register(Registration { info, expect, holds: None, promised: cluster::Epoch(0) }),
+    );
 }
 
 /// What a store holds after these actions, and what was sent.

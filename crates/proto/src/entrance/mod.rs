@@ -11,7 +11,7 @@ mod place;
 use std::net::SocketAddr;
 
 use cluster::{ClusterId, ClusterMap, Epoch, Expectations, HostId, NodeInfo, Time};
-use wire::message::{FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
+use wire::message::{FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 
 use keeper::{Keeper, cluster_of};
 use place::{Patience, Place};
@@ -82,13 +82,8 @@ impl Entrance {
     /// How this process introduces itself.
     #[must_use]
     pub fn registration(&self, info: NodeInfo) -> Registration {
-        let promised = self.keeper.promised();
-        let cluster = self.serves.or(self.keeper.cluster());
-        Registration {
-            info,
-            expect: self.expect,
-            holds: cluster.map(|cluster| Holding { cluster, promised }),
-        }
+        let holds = self.serves.or(self.keeper.cluster());
+        Registration { info, expect: self.expect, holds, promised: self.keeper.promised() }
     }
 
     /// Whether this process serves a cluster.
@@ -299,8 +294,8 @@ mod tests {
             zone: String::new(),
             alive: true,
         };
-        let holds = entrance.knock(info).holds;
-        assert_eq!(holds, Some(Holding { cluster: OWN, promised: Epoch(3) }));
+        let registration = entrance.knock(info);
+        assert_eq!((registration.holds, registration.promised), (Some(OWN), Epoch(3)));
         let (group, role, parity) = (cluster::GroupId(0), cluster::RoleIndex(0), cluster::RoleIndex(3));
         let fence = FromCoordinator::Fence { group, role, term: cluster::Term(2), parity, epoch: Epoch(9) };
         assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Nothing);

@@ -77,12 +77,12 @@ impl Host {
         })
     }
 
-    /// Whether there are data roles here, and none of them may answer clients now.
+    /// Whether any of the data roles here may answer clients now; none if there are no data roles here.
     #[must_use]
-    pub fn serves_nothing(&self, now: Time) -> bool {
+    pub fn serves_some(&self, now: Time) -> Option<bool> {
         let primaries = &self.members.primaries;
         let timing = &self.config.timing;
-        !primaries.is_empty() && !primaries.values().any(|primary| primary.may_serve(now, timing))
+        (!primaries.is_empty()).then(|| primaries.values().any(|primary| primary.may_serve(now, timing)))
     }
 
     /// The primaries here, by member.

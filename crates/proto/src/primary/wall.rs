@@ -42,9 +42,10 @@ impl Wall {
         self.never_below(second);
     }
 
-    /// A former primary of this role may have used `second`.
+    /// A former primary of this role may have used `second`, and have told somebody by it.
     pub(super) fn never_below(&mut self, second: UnixSeconds) {
         self.sent = self.sent.max(second);
+        self.told = self.told.max(second);
     }
 
     /// Newest second from which on something was said to have expired.
@@ -58,8 +59,7 @@ impl Wall {
         let known = parities.iter().map(ParityPeer::wall).min();
         let settled = expiry <= known.unwrap_or(self.at(clock)).0;
         if settled {
-            self.told = self.told.max(UnixSeconds(expiry));
-            self.never_below(self.told);
+            self.never_below(UnixSeconds(expiry));
         }
         settled || crate::planted(crate::Bug::ExpiredComesBack)
     }
@@ -75,5 +75,20 @@ impl Primary {
             self.dirty = true;
         }
         settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_former_primary_may_have_told_has_been_told() {
+        let mut wall = Wall::default();
+        wall.send(UnixSeconds(50));
+        assert_eq!(wall.told(), UnixSeconds(0), "a second that was only sent");
+        let parity = HostId { node: cluster::NodeId(1), incarnation: cluster::Incarnation(1) };
+        wall.learn(parity, UnixSeconds(100), UnixSeconds(55));
+        assert_eq!((wall.told(), wall.at(UnixSeconds(55))), (UnixSeconds(100), UnixSeconds(100)));
     }
 }

@@ -42,7 +42,7 @@ fn registration_of(host: HostId) -> ToCoordinator {
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
     let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
     let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
-    ToCoordinator::Register(Registration { info, expect, holds: None })
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: cluster::Epoch(0) })
 }
 
 fn register(presiding: &Presiding) -> Option<()> {

@@ -115,3 +115,22 @@ fn a_coordinator_that_hears_too_few_says_for_whom_it_waits_and_an_operator_may_g
         }
     });
 }
+
+#[test]
+fn what_helps_a_coordinator_that_hears_too_few_reaches_it_through_any_node() {
+    let Cluster { mut nodes, coordinator } = Cluster::start();
+    nodes.drain(2..).for_each(|node| drop(node.stop()));
+    let http = nodes[0].addresses().http;
+    eventually("it decides nothing", || {
+        let (_, page) = http_get(http, "/metrics");
+        page.contains("gestalt_coordinator_connected 0").then_some(()).ok_or("it still does".to_owned())
+    });
+    let fence = r#"{"command":{"fence":{"node":4,"loss":"accept"}}}"#;
+    let (status, text) = crate::operators::order(http, fence);
+    assert_eq!(status, 200, "{text}");
+    eventually("it decides again: three of four electors are not too few", || {
+        let map = coordinator.status().map.ok_or("no map")?;
+        let alive = map.nodes.iter().filter(|node| node.alive).count();
+        if alive == 2 { Ok(()) } else { Err(format!("{alive} are alive")) }
+    });
+}

@@ -24,7 +24,7 @@ fn post(addr: SocketAddr, headers: &str, body: &str) -> (u16, String) {
     (status, text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned())
 }
 
-fn order(addr: SocketAddr, body: &str) -> (u16, String) {
+pub(crate) fn order(addr: SocketAddr, body: &str) -> (u16, String) {
     post(addr, &format!("Host: {addr}\r\nContent-Type: application/json\r\n"), body)
 }
 

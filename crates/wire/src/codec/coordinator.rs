@@ -8,7 +8,7 @@ use cluster::{
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_newtypes, wire_struct};
-use crate::message::{Electors, FromCoordinator, Holding, KeptRecords, Refused, Registration, ToCoordinator};
+use crate::message::{Electors, FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 use crate::record::Record;
 
 wire_newtypes!(ClusterId, NodeId, Incarnation);
@@ -57,9 +57,9 @@ wire_choice!(FromCoordinator {
     12 => Confirm { group: group, view: view, epoch: epoch },
 });
 
-wire_struct!(Registration { info, expect, holds });
-wire_struct!(Holding { cluster, promised });
-wire_struct!(KeptRecords { epoch, position, electors, records });
+// Whoever follows takes the next epoch.
+wire_struct!(Registration { info, expect, holds, promised } if |it: &Self| it.promised < Epoch::MAX);
+wire_struct!(KeptRecords { epoch, position, electors, records } if |kept: &Self| kept.epoch < Epoch::MAX);
 wire_struct!(Refused { cluster, epoch, fenced, reason });
 wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups } checked |map: &Self| {
     map.check().map_err(|why| BadBody::Map(Box::new(why)))

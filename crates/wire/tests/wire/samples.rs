@@ -126,7 +126,14 @@ macro_rules! bounded {
     )* };
 }
 
-bounded!(Epoch, Seq, Term, ViewVersion, LayoutVersion);
+bounded!(Seq, Term, ViewVersion, LayoutVersion);
+
+/// Where one comes in a registration or with records, another one has to follow.
+impl Sample for Epoch {
+    fn sample(from: &mut Gen) -> Self {
+        Self(from.of::<u64>().min(Self::MAX.0 - 1))
+    }
+}
 
 impl Sample for RoleIndex {
     fn sample(from: &mut Gen) -> Self {
@@ -361,8 +368,7 @@ structs! {
         used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second, scrub
     }
     Expectations { cluster, profile, shards, entry }
-    Registration { info, expect, holds }
-    Holding { cluster, promised }
+    Registration { info, expect, holds, promised }
     KeptRecords { epoch, position, electors, records }
     Refused { cluster, epoch, fenced, reason }
     SlotRange { first, last }
