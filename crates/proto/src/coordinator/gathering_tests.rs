@@ -549,3 +549,17 @@ fn whoever_is_silent_counts_as_lost_when_a_node_is_to_be_stopped() {
     assert!(story.coordinator.map().unwrap().nodes.iter().all(|node| node.alive), "it may not decide");
     assert_eq!(ask(&mut story), None);
 }
+
+#[test]
+fn more_groups_than_nodes_can_keep_the_records_of_are_refused() {
+    let mut story = Story::new(Coordinator::new(CoordinatorConfig { groups: 8000, ..config() }), 0);
+    (0..4).for_each(|node| story.start(host(node), Entry::Founder));
+    let registration = wire::message::Registration::from(info(host(4)));
+    story.coordinator.handle(story.now(), host(4), ToCoordinator::Register(registration));
+    assert!(story.coordinator.map().is_none());
+    let refusals = std::iter::from_fn(|| story.coordinator.poll_action()).filter(|action| {
+        matches!(action, CoordinatorAction::Send { message: FromCoordinator::Refused(refused), .. }
+            if refused.reason.contains("--groups"))
+    });
+    assert_eq!(refusals.count(), 5);
+}

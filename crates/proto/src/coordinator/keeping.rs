@@ -25,6 +25,10 @@ use crate::Impossible;
 /// sent again.
 const MAX_HELD: usize = 1 << 16;
 
+/// Most new records of one message, so that it fits into a frame. All that there are fit into one
+/// ([`super::records::most_kept_groups`]); what is new may have several of each key.
+const MAX_FRESH: usize = 256;
+
 /// Records that nodes keep, and what waits for them.
 #[derive(Default)]
 pub(super) struct Keeping {
@@ -166,10 +170,11 @@ impl Keeping {
             return Vec::new();
         }
         let (position, electors) = (self.position, self.electors.all());
-        let keep = |whole, records| {
+        let keep = |position, whole, records| {
             let electors = electors.clone();
             FromCoordinator::Keep { epoch, position, electors, whole, records }
         };
+        let parts = in_parts(position, &fresh);
         let mut sends = Vec::new();
         let mut send = |to, message| sends.push(CoordinatorAction::Send { to, message });
         let mut whole = None;
@@ -177,9 +182,9 @@ impl Keeping {
         for (host, keeper) in &mut self.keepers {
             if !std::mem::replace(&mut keeper.is_complete, true) {
                 let records = whole.get_or_insert_with(|| all.take().map(|all| all()).unwrap_or_default());
-                send(*host, keep(true, records.clone()));
+                send(*host, keep(position, true, records.clone()));
             } else if is_news {
-                send(*host, keep(false, fresh.clone()));
+                parts.iter().for_each(|(upto, part)| send(*host, keep(*upto, false, part.to_vec())));
             }
         }
         sends
@@ -225,6 +230,16 @@ impl Keeping {
     pub(super) fn are_enough(&self, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
         self.electors.settled().iter().all(|electors| is_quorum(electors, &keeps, processes))
     }
+}
+
+/// New records as they are sent, each part with the position that it reaches. Without any there is news of electors only.
+fn in_parts(position: u64, fresh: &[Record]) -> Vec<(u64, &[Record])> {
+    if fresh.is_empty() {
+        return vec![(position, fresh)];
+    }
+    let before = position - fresh.len() as u64;
+    let reached = |at: usize, part: &[Record]| before + (at * MAX_FRESH + part.len()) as u64;
+    fresh.chunks(MAX_FRESH).enumerate().map(|(at, part)| (reached(at, part), part)).collect()
 }
 
 /// Whether `keeps` holds for half of the electors that may be heard again, or for all but `m` of them; where most have been
@@ -347,6 +362,20 @@ mod tests {
         };
         assert_eq!([whole(0), whole(1), whole(2)], [false, true, false]);
         assert!(keeping.distribute(Epoch(1), Vec::new).is_empty(), "once");
+    }
+
+    #[test]
+    fn many_new_records_are_sent_in_parts_that_follow_each_other() {
+        let mut keeping = keeping(1);
+        (0..600).for_each(|version| keeping.add(head(version), Vec::new()));
+        let sent = keeping.distribute(Epoch(1), Vec::new);
+        let part = |action: &CoordinatorAction| match action {
+            CoordinatorAction::Send { message: FromCoordinator::Keep { position, records, .. }, .. } => {
+                (*position, records.len())
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(sent.iter().map(part).collect::<Vec<_>>(), [(257, 256), (513, 256), (601, 88)]);
     }
 
     #[test]

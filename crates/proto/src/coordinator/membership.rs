@@ -9,6 +9,7 @@ use cluster::{
 use wire::message::{FromCoordinator, Refused, Registration};
 use wire::record::KnownNode;
 
+use super::records::most_kept_groups;
 use super::recovery::Former;
 use super::store_view::Seen;
 use super::succession::hosts_of;
@@ -229,6 +230,10 @@ impl Coordinator {
         let founders: Vec<HostId> = self.founders().collect();
         let mut nodes = self.plan_nodes();
         nodes.retain(|node| founders.contains(&node.host));
+        if let Err(text) = self.check_group_count() {
+            tracing::error!("{text}");
+            return founders.into_iter().for_each(|host| self.refuse(host, false, text.clone()));
+        }
         match place_in_zones(self.config.profile, &nodes, self.config.groups) {
             Ok(mut groups) => {
                 for view in &mut groups {
@@ -254,6 +259,19 @@ impl Coordinator {
                 hosts.into_iter().for_each(|host| self.refuse(host, false, error.to_string()));
             }
         }
+    }
+
+    /// Whether nodes can keep the records of so many groups.
+    fn check_group_count(&self) -> Result<(), String> {
+        let (groups, profile) = (self.config.groups, self.config.profile);
+        let most = most_kept_groups(profile);
+        if self.config.records == RecordKeeping::Stored || groups as usize <= most {
+            return Ok(());
+        }
+        Err(format!(
+            "{groups} groups of {profile} are more than nodes can keep the records of, which is {most}: set --groups, or give the \
+             coordinator a store (--coordinator etcd://...)"
+        ))
     }
 
     pub(super) fn node_infos(&self) -> Vec<NodeInfo> {

@@ -1,6 +1,7 @@
 //! What this coordinator writes down, and when: every change before anybody is told of it.
 
-use cluster::{ClusterMap, Epoch, GroupView, HostId};
+use cluster::{ClusterMap, Epoch, GroupView, HostId, Profile};
+use wire::frame::MAX_FRAME_BYTES;
 use wire::message::FromCoordinator;
 use wire::record::{MapHead, Record, ViewRecord};
 
@@ -100,6 +101,21 @@ impl Coordinator {
     }
 }
 
+/// Room in a frame beside the views of all groups: for the head and the sets of electors.
+const BESIDE_VIEWS: usize = MAX_FRAME_BYTES / 4;
+
+/// Most groups of a cluster whose records nodes keep. A node is sent all of them in one frame, and answers them in one.
+pub(super) fn most_kept_groups(profile: Profile) -> usize {
+    (MAX_FRAME_BYTES - BESIDE_VIEWS) / longest_view_bytes(profile)
+}
+
+/// Of a view's record: every role is being rebuilt, has a former primary, and is learned by somebody (docs/format.md).
+fn longest_view_bytes(profile: Profile) -> usize {
+    let (k, m) = (profile.k(), profile.m());
+    let former = 15 + 10 * (m + 1);
+    37 + 36 * k + 11 * m + 20 * (k + m) + former * k
+}
+
 fn head_of<'a>(epoch: Epoch, map: &ClusterMap, nodes: impl Iterator<Item = &'a NodeState>) -> Record {
     Record::Head(MapHead {
         cluster: map.cluster,
@@ -145,4 +161,52 @@ fn waits(message: &FromCoordinator) -> bool {
 
 pub(super) fn view_record(map_version: u64, view: &GroupView) -> ViewRecord {
     ViewRecord { map_version, view: view.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{
+        DataRole, Former, GroupId, HostId, Incarnation, Learner, NodeId, RoleIndex, RoleStatus, Seq, Term,
+        ViewVersion,
+    };
+    use wire::frame::{Header, encode};
+
+    use super::*;
+
+    /// A message with so many of the longest views.
+    fn encoded_bytes(profile: Profile, views: u32) -> usize {
+        let host = HostId { node: NodeId(1), incarnation: Incarnation(1) };
+        let rebuilding = RoleStatus::Rebuilding { start: Seq(1), wait_us: 1 };
+        let data = DataRole { primary: Some(host), term: Term(2), origin: Term(1), status: rebuilding };
+        let since = ViewVersion(1);
+        let role = |at: usize| RoleIndex(at as u8);
+        let (k, m) = (profile.k(), profile.m());
+        let former = |at| Former { role: role(at), primary: host, witnesses: vec![host; m + 1] };
+        let view = |group| GroupView {
+            group: GroupId(group),
+            version: since,
+            data: vec![data; k],
+            parity: vec![Some(host); m],
+            learners: (0..k + m).map(|at| Learner { role: role(at), host, since, whole: false }).collect(),
+            former: (0..k).map(former).collect(),
+        };
+        let records = (0..views).map(|group| Record::View(view_record(1, &view(group)))).collect();
+        let electors = Vec::new();
+        let keep = FromCoordinator::Keep { epoch: Epoch(1), position: 1, electors, whole: true, records };
+        let header = Header { cluster: cluster::ClusterId(1), source: host, sequence: 0 };
+        let mut out = Vec::new();
+        encode(&header, &keep, &mut out).expect("it fits");
+        out.len()
+    }
+
+    #[test]
+    fn all_views_of_the_largest_cluster_fit_into_a_frame() {
+        for (k, m) in [(2, 1), (3, 2), (10, 4), (32, 8)] {
+            let profile = Profile::rs(k, m).unwrap();
+            let (one, two) = (encoded_bytes(profile, 1), encoded_bytes(profile, 2));
+            assert_eq!(two - one, longest_view_bytes(profile), "rs({k}+{m})");
+            let most = u32::try_from(most_kept_groups(profile)).unwrap();
+            assert!(encoded_bytes(profile, most) + BESIDE_VIEWS <= MAX_FRAME_BYTES + 1024);
+        }
+    }
 }
