@@ -45,6 +45,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
                 }
                 report(&shared, &error, &mut foreign);
             }
+            Err(error @ StreamError::StuckWorker) => report(&shared, &error, &mut foreign),
             Err(error) => tracing::debug!(%error, "coordinator not reached"),
         }
         shared.coordinator_connected.store(false, Ordering::Relaxed);
@@ -60,6 +61,9 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
 /// A coordinator that is not for this node is an error that somebody has to look at: said once for each reason.
 fn report(shared: &Shared, error: &StreamError, said: &mut Option<String>) {
     let node = shared.host.node;
+    if let StreamError::StuckWorker = error {
+        return tracing::error!(%node, "a worker is stuck: not registering with a coordinator");
+    }
     let StreamError::Foreign(reason) = error else {
         *said = None;
         return tracing::info!(%node, %error, "coordinator connection lost");

@@ -9,14 +9,14 @@ mod vain_hand_over;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto::{Bug, plant};
-use testing::sim::{Focus, Options, Report, run};
+use testing::sim::{FaultKind, Focus, Options, Report, run};
 
-/// Where each bug shows, and in how many seeds, from 1 on, it must.
+/// Where each bug shows, and in how many seeds it must.
 fn hunting_ground(bug: Bug) -> (Focus, u64) {
     match bug {
         Bug::SessionWhileFenced => (Focus::DoubleFaults, 600),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
-        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 900),
+        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 300),
         // Of lessons from nothing there are many where roles move; a parity that only stood still comes back without one.
         Bug::LessonOutlivesTeacher
         | Bug::LearnerAppliesUnknown
@@ -29,17 +29,29 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
         Bug::ToldBeforeKept => (Focus::Forgetting, 100),
         Bug::ResumedWithoutQuorum => (Focus::Forgetting, 300),
-        Bug::ReleaseBeforeApplied => (Focus::Releases, 100),
+        Bug::ReleaseBeforeApplied => (Focus::Releases, 150),
         Bug::ParityOutlivesLoss | Bug::DormantOutlivesLoss => (Focus::Losses, 30),
         Bug::AcceptedBeforeOver => (Focus::Losses, 150),
         _ => (Focus::Anything, 150),
     }
 }
 
+/// What a seed is made of. A primary that still serves meets its stand-in only where it is cut off from the coordinator and from
+/// nobody else, and clients read at it what others write: that is rare among all faults, so there are no others.
+fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
+    let mut options = Options::draw_focused(seed, focus);
+    if bug == Bug::ServeBeforeLeaseEnds {
+        let lease_us = options.timing.node_lease_us;
+        options.faults.mix = [0; FaultKind::ALL.len()];
+        options.faults.mix[FaultKind::IsolateFromCoordinator as usize] = 1;
+        (options.faults.every_us, options.faults.lasting_us) = (3 * lease_us, 2 * lease_us);
+    }
+    options
+}
+
 /// What came of a seed: a report, or a panic of the state machines themselves.
-fn outcome(seed: u64, focus: Focus) -> Option<String> {
-    let options = Options::draw_focused(seed, focus);
-    let caught: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| run(&options)));
+fn outcome(options: &Options) -> Option<String> {
+    let caught: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| run(options)));
     match caught {
         Ok(report) => report.failure.map(|failure| format!("{}: {}", failure.rule, failure.what)),
         Err(panic) => {
@@ -55,7 +67,7 @@ fn hunt(bug: Bug) -> Option<(u64, String)> {
     let (focus, budget) = hunting_ground(bug);
     (1..=budget).find_map(|seed| {
         plant(Some(bug));
-        let found = outcome(seed, focus);
+        let found = outcome(&options(seed, bug, focus));
         plant(None);
         found.map(|how| (seed, how))
     })
@@ -65,7 +77,7 @@ fn is_found(bug: Bug) {
     let (focus, budget) = hunting_ground(bug);
     let Some((seed, how)) = hunt(bug) else { panic!("{bug:?} hides for {budget} seeds of {focus:?}") };
     println!("{bug:?}: seed {seed} of {focus:?}, {how}");
-    assert_eq!(outcome(seed, focus), None, "seed {seed} must pass without {bug:?}");
+    assert_eq!(outcome(&options(seed, bug, focus)), None, "seed {seed} must pass without {bug:?}");
 }
 
 /// Bugs that too few seeds meet: a story shows them.

@@ -29,6 +29,8 @@ pub(super) struct Gathering {
     since: Time,
     /// The first answer with records.
     heard_records: Option<Time>,
+    /// When all were asked last: at first, or anew for a higher epoch. Nobody is passed over or fenced soon after that.
+    asked: Time,
     witnesses: BTreeMap<HostId, Witness>,
     /// Processes that have ended meanwhile.
     ended: BTreeSet<NodeId>,
@@ -78,6 +80,7 @@ impl Coordinator {
         coordinator.gathering = Some(Gathering {
             since: now.time,
             heard_records: None,
+            asked: now.time,
             witnesses: BTreeMap::new(),
             ended: BTreeSet::new(),
             without_quorum,
@@ -121,7 +124,7 @@ impl Coordinator {
             self.epoch = promised.next();
             asked = gathering.witnesses.keys().copied().collect();
             gathering.witnesses.values_mut().for_each(|witness| witness.answer = None);
-            gathering.heard_records = None;
+            gathering.asked = now.time;
         }
         let epoch = self.epoch;
         asked.into_iter().for_each(|host| self.send(host, FromCoordinator::Recall { epoch }));
@@ -188,17 +191,17 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Those that have registered meanwhile do so now, and those that ended do so, too. Of two with one name the one is first
+    /// Those that ended meanwhile do so now, and then those register that have, for they may have come after them. Of two with one name the one is first
     /// that was heard last; who was not heard for long may be heard again, over the connection that it has.
     fn admit_witnesses(&mut self, now: Now) {
         let Some(gathering) = self.gathering.take() else { return };
         let mut witnesses: Vec<Witness> = gathering.witnesses.into_values().collect();
         witnesses.sort_by_key(|witness| std::cmp::Reverse(witness.last_heard));
-        for witness in witnesses {
-            self.register(now, witness.registration);
-        }
         for node in gathering.ended {
             self.exited(now, node);
+        }
+        for witness in witnesses {
+            self.register(now, witness.registration);
         }
     }
 
@@ -240,6 +243,7 @@ impl Gathering {
     /// The coordinator was away for `late` microseconds: nobody's silence counts for that time.
     pub(super) fn forgive(&mut self, late: u64) {
         self.since = self.since + late;
+        self.asked = self.asked + late;
         self.heard_records = self.heard_records.map(|at| at + late);
         self.witnesses.values_mut().for_each(|witness| witness.last_heard = witness.last_heard + late);
     }
@@ -276,11 +280,12 @@ impl Gathering {
         let enough = gathered.missing.is_empty()
             || !patient && gathered.lacking == 0
             || crate::planted(crate::Bug::ResumedWithoutQuorum);
-        let another = || self.better_heard(epoch, &gathered).filter(|_| !patient);
+        let have_had_time = !patient && now.since(self.asked) >= PATIENCE_LEASES * lease;
+        let another = || self.better_heard(epoch, &gathered).filter(|_| have_had_time);
         match enough {
             true => Verdict::Resume(kept.clone()),
             false if let Some(kept) = another() => Verdict::Resume(kept.clone()),
-            false if self.without_quorum && !patient && !self.may_be_dialling(now) => {
+            false if self.without_quorum && have_had_time && !self.may_be_dialling(now) => {
                 Verdict::Resume(self.without_the_silent(kept))
             }
             false => Verdict::Wait(gathered),
@@ -350,9 +355,11 @@ impl Gathering {
     /// enough.
     fn better_heard(&self, epoch: Epoch, newest: &Gathered) -> Option<&KeptRecords> {
         let of_others = self.recalled(epoch).filter(|(_, head)| Some(head.cluster) != newest.cluster);
-        let (kept, head) = of_others.max_by_key(|(kept, _)| (kept.epoch, kept.position))?;
-        let gathered = self.census(kept, head);
-        (gathered.lacking == 0 && gathered.heard.len() > newest.heard.len()).then_some(kept)
+        let are_enough = |(kept, head): &(&KeptRecords, &MapHead)| {
+            let gathered = self.census(kept, head);
+            gathered.lacking == 0 && gathered.heard.len() > newest.heard.len()
+        };
+        of_others.filter(are_enough).map(|(kept, _)| kept).max_by_key(|kept| (kept.epoch, kept.position))
     }
 
     /// Who of those that have to has answered.

@@ -563,3 +563,16 @@ fn more_groups_than_nodes_can_keep_the_records_of_are_refused() {
     });
     assert_eq!(refusals.count(), 5);
 }
+
+#[test]
+fn a_node_that_ends_and_comes_back_while_a_coordinator_gathers_lives() {
+    let mut story = Story::formed();
+    story.restart();
+    let now = story.now();
+    story.coordinator.exited(now, NodeId(4));
+    story.start(HostId { incarnation: Incarnation(2), ..host(4) }, Entry::Founder);
+    (0..4).for_each(|node| story.reach(host(node)));
+    story.run(4 * LEASE_US);
+    let node = &story.coordinator.map().unwrap().nodes[4];
+    assert!(node.alive && node.host.incarnation == Incarnation(2), "{node:?}");
+}

@@ -57,11 +57,7 @@ impl Story {
     }
 
     fn register(&mut self, node: u16, life: u64) {
-        self.register_at(node, life, "127.0.0.1:1");
-    }
-
-    fn register_at(&mut self, node: u16, life: u64, address: &str) {
-        let address = address.parse().unwrap();
+        let address = "127.0.0.1:1".parse().unwrap();
         let host = host(node, life);
         let zone = String::new();
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
@@ -248,21 +244,6 @@ fn a_process_whose_name_another_one_has_taken_is_gone() {
     assert_eq!(accepted, AdminAnswer::Accepted(vec![SlotRange::ALL]));
     story.pass(2 * LEASE_US);
     assert!(story.view().is_full());
-}
-
-/// Names of the old processes go to other machines, and nobody knows what has become of the old ones.
-#[test]
-fn a_process_whose_name_is_used_on_another_machine_may_serve_on() {
-    let mut story = Story::new(LossPolicy::Error);
-    [0, 3, 4].into_iter().for_each(|node| story.lives[node] = None);
-    story.pass(8 * LEASE_US);
-    story.accept_all();
-    [3, 4].into_iter().for_each(|node| story.register_at(node, 2, "127.0.0.2:1"));
-    story.pass(3 * LEASE_US);
-    assert_eq!(story.status(0), RoleStatus::Accepted, "the former primary may have both of its parities");
-    story.ask(AdminCommand::Fence { node: NodeId(3), loss: cluster::OnLoss::Accept });
-    story.pass(2 * LEASE_US);
-    assert_eq!(story.status(0), RoleStatus::Full, "an operator has vouched for all of that name");
 }
 
 #[test]

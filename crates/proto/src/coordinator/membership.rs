@@ -1,10 +1,8 @@
 //! Who is there: registration, leases, losses, complaints.
 
-use std::collections::BTreeSet;
-
 use cluster::{
-    ClusterMap, Entry, GroupId, GroupView, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode,
-    Time, place_in_zones,
+    ClusterMap, Entry, GroupId, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode, Time,
+    place_in_zones,
 };
 use wire::message::{FromCoordinator, Refused, Registration};
 use wire::record::KnownNode;
@@ -12,7 +10,6 @@ use wire::record::KnownNode;
 use super::records::most_kept_groups;
 use super::recovery::Former;
 use super::store_view::Seen;
-use super::succession::hosts_of;
 use super::{Coordinator, RecordKeeping, decide};
 use crate::Now;
 
@@ -124,8 +121,6 @@ impl Coordinator {
         {
             if address == registration.info.peer {
                 self.keeping.note_ended(before);
-            } else {
-                self.note_moved(before);
             }
             // The name is used again: whoever had it before cannot come back under it, and owns nothing any more.
             self.nodes.get_mut(&host.node).expect("just looked up").liveness = Liveness::GivenUp;
@@ -441,20 +436,10 @@ impl Coordinator {
             .is_some_and(|node| node.info.host == host && node.liveness == Liveness::Dead)
     }
 
-    /// A process at another address has the name of `host`, which may live on.
-    fn note_moved(&mut self, host: HostId) {
-        self.moved.insert(host);
-        let views = self.map.iter().flat_map(|map| &map.groups);
-        let named: BTreeSet<HostId> = views.flat_map(named_hosts).collect();
-        self.moved.retain(|host| named.contains(host));
-    }
-
     /// Whether `host` is gone, by what is known: it has ended, an operator says so or has removed its node, or another process
-    /// has its name, and not on another machine. Silence says nothing.
+    /// has its name. Silence says nothing.
     pub(super) fn has_ended(&self, host: HostId) -> bool {
-        let is_gone = |node: &NodeState| {
-            if node.info.host == host { node.is_gone() } else { !self.moved.contains(&host) }
-        };
+        let is_gone = |node: &NodeState| node.info.host != host || node.is_gone();
         let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
         let unknown = || !self.map.as_ref().is_some_and(is_named);
         self.nodes.get(&host.node).map_or_else(unknown, is_gone)
@@ -501,7 +486,6 @@ impl Coordinator {
 
     /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
     pub(super) fn mark_fenced(&mut self, node: NodeId) -> Option<HostId> {
-        self.moved.retain(|host| host.node != node);
         let state = self.nodes.get_mut(&node).filter(|state| state.liveness != Liveness::Dead)?;
         state.liveness = Liveness::Fenced;
         Some(state.info.host)
@@ -584,10 +568,4 @@ impl Coordinator {
             self.doubtful.remove(&group);
         }
     }
-}
-
-/// Every process that a view names, former primaries and their witnesses included.
-fn named_hosts(view: &GroupView) -> impl Iterator<Item = HostId> + '_ {
-    let former = view.former.iter().flat_map(|former| former.witnesses.iter().chain([&former.primary]));
-    hosts_of(view).chain(former.copied())
 }

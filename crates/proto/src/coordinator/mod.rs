@@ -30,7 +30,7 @@ mod succession;
 #[cfg(test)]
 mod succession_tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{
     ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo,
@@ -128,8 +128,6 @@ pub struct Coordinator {
     /// When the coordinator last did anything, and the end of its last absence.
     last_active: Option<Time>,
     away_until: Time,
-    /// Processes whose names others have on other machines: they may live.
-    moved: BTreeSet<HostId>,
     /// When most processes were silent last: nobody is given up then.
     heard_too_few: Time,
     /// When it heard too few for anything to be in force last.
@@ -169,7 +167,6 @@ impl Coordinator {
             last_tick: None,
             last_active: None,
             away_until: Time(0),
-            moved: BTreeSet::new(),
             heard_too_few: Time(0),
             undecided: Time(0),
             presided: Time(0),
