@@ -227,3 +227,17 @@ fn table(place: &Place) -> String {
     ]);
     table.render()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_ends_with_the_code_of_what_it_means() {
+        let exit = |code| refused(code, "words");
+        assert!(matches!(exit(Some(FailureCode::TooLarge)), Exit::Usage(_)));
+        assert!(matches!(exit(Some(FailureCode::OutOfMemory)), Exit::Degraded(_)));
+        assert!(matches!(exit(Some(FailureCode::Lost)), Exit::AtRisk(_)));
+        assert!(matches!(exit(None), Exit::AtRisk(_)));
+    }
+}

@@ -26,13 +26,13 @@ use crate::{NodeExit, net};
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
     let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations()));
     let mut place = shared.coordinator_at.subscribe();
-    let mut foreign = None;
+    let mut complained = None;
     loop {
         let Ok(Some(authority)) = place.wait_for(Option::is_some).await.map(|at| at.clone()) else { return };
         place.mark_unchanged();
         match connect(&shared, &authority, &mut entrance).await {
             Ok(mut session) => {
-                if foreign.is_none() {
+                if complained.is_none() {
                     tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
                 }
                 let error = tokio::select! {
@@ -43,9 +43,9 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
                 if !matches!(error, StreamError::Foreign(_)) {
                     pause = REDIAL_MIN;
                 }
-                report(&shared, &error, &mut foreign);
+                report(&shared, &error, &mut complained);
             }
-            Err(error @ StreamError::StuckWorker) => report(&shared, &error, &mut foreign),
+            Err(error @ StreamError::StuckWorker) => report(&shared, &error, &mut complained),
             Err(error) => tracing::debug!(%error, "coordinator not reached"),
         }
         shared.coordinator_connected.store(false, Ordering::Relaxed);
@@ -58,19 +58,17 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
     }
 }
 
-/// A coordinator that is not for this node is an error that somebody has to look at: said once for each reason.
+/// What somebody has to look at is an error, said once for each reason.
 fn report(shared: &Shared, error: &StreamError, said: &mut Option<String>) {
     let node = shared.host.node;
-    if let StreamError::StuckWorker = error {
-        return tracing::error!(%node, "a worker is stuck: not registering with a coordinator");
-    }
-    let StreamError::Foreign(reason) = error else {
+    let (StreamError::Foreign(_) | StreamError::StuckWorker) = error else {
         *said = None;
         return tracing::info!(%node, %error, "coordinator connection lost");
     };
-    if said.as_ref() != Some(reason) {
-        tracing::error!(%node, reason, "the coordinator at this address is not of this node's cluster: going on without it");
-        *said = Some(reason.clone());
+    let reason = error.to_string();
+    if said.as_ref() != Some(&reason) {
+        tracing::error!(%node, reason, "going on without the coordinator at this address");
+        *said = Some(reason);
     }
 }
 

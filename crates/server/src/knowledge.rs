@@ -43,9 +43,12 @@ pub(crate) fn fullness(shared: &Shared) -> Fullness {
 
 /// For how long there have been data roles here and no read lease for any of them, in microseconds.
 pub(crate) fn serves_nothing_for_us(shared: &Shared) -> u64 {
-    let idle =
-        shared.workers.iter().filter_map(|face| since(shared, Time(face.served_at.load(Ordering::Relaxed))));
-    idle.min().unwrap_or(0)
+    idle_for_us(&shared.workers, shared.clock.time())
+}
+
+/// Workers without data roles say nothing about it; of the others one that serves is enough.
+fn idle_for_us(workers: &[WorkerFace], now: Time) -> u64 {
+    workers.iter().filter_map(WorkerFace::served_at).map(|at| now.since(at)).min().unwrap_or(0)
 }
 
 /// How well the cluster is, as far as this node can tell: by the map, by its own roles, and by its links.
@@ -130,4 +133,27 @@ pub(crate) fn cut_off(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnap
     let alone = map.nodes.len() > 1 && snapshots.iter().all(|worker| worker.links.is_empty());
     (alone && !age(shared).is_fresh())
         .then(|| "cut off: no coordinator heard for three leases, and no link to any other node".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crossings::Crossings;
+    use crate::node::worker_ends;
+
+    #[test]
+    fn a_node_is_idle_only_if_all_its_workers_with_data_roles_are() {
+        let workers: Vec<WorkerFace> =
+            Crossings::mesh(3).into_iter().map(|crossing| worker_ends(crossing).0).collect();
+        let says = |serves: [Option<bool>; 3], at: u64| {
+            workers.iter().zip(serves).for_each(|(face, serves)| face.note_service(serves, Time(at)));
+            idle_for_us(&workers, Time(at))
+        };
+        assert_eq!(says([None, Some(false), None], 100), 0, "it begins to be waited for");
+        assert_eq!(says([None, Some(false), Some(false)], 300), 0, "the other one is new");
+        assert_eq!(says([None, Some(false), Some(false)], 400), 100);
+        assert_eq!(says([None, Some(false), Some(true)], 500), 0, "one of them serves");
+        assert_eq!(says([None, Some(false), None], 600), 500, "the one that does not is alone again");
+        assert_eq!(says([None, None, None], 700), 0, "nothing is to be served");
+    }
 }

@@ -82,13 +82,32 @@ pub(crate) struct WorkerFace {
     /// Bytes that its members have rebuilt, and have still to rebuild.
     pub rebuilt_bytes: AtomicU64,
     pub to_rebuild_bytes: AtomicU64,
-    /// When its primaries last evicted, last refused a write for want of room, and last served something or had nothing to
-    /// serve; as often as a heartbeat looks, 0 = never.
+    /// When its primaries last evicted, and last refused a write for want of room; as often as a heartbeat looks, 0 = never.
     pub evicted_at: AtomicU64,
     pub refused_at: AtomicU64,
+    /// As [`WorkerFace::served_at`] tells it; 0 = none.
     pub served_at: AtomicU64,
     /// How far its parities are compared, and the pages of all scrubs.
     pub scrub: Mutex<(ScrubProgress, u64)>,
+}
+
+impl WorkerFace {
+    /// Whether its primaries serve something now; none if there are none.
+    pub fn note_service(&self, serves_some: Option<bool>, now: Time) {
+        let before = self.served_at.load(Ordering::Relaxed);
+        let served_at = match serves_some {
+            None => 0,
+            // The first one here has not served yet, and begins to be waited for.
+            Some(false) if before != 0 => before,
+            Some(_) => now.0,
+        };
+        self.served_at.store(served_at, Ordering::Relaxed);
+    }
+
+    /// When its primaries last served something, or began to be waited for; none while there are none.
+    pub fn served_at(&self) -> Option<Time> {
+        Some(Time(self.served_at.load(Ordering::Relaxed))).filter(|at| at.0 != 0)
+    }
 }
 
 /// What other threads ask of a worker.

@@ -420,13 +420,7 @@ fn report_service(worker: &Worker, (evictions, refused): (u64, u64), stats: &pro
     for (at, _) in happened.into_iter().filter(|(_, happened)| *happened) {
         at.store(now.0, Ordering::Relaxed);
     }
-    let served_at = match worker.host.borrow().serves_some(now) {
-        None => 0,
-        Some(true) => now.0,
-        // The first one here may not have served yet.
-        Some(false) => face.served_at.load(Ordering::Relaxed).max(1),
-    };
-    face.served_at.store(if served_at == 1 { now.0 } else { served_at }, Ordering::Relaxed);
+    face.note_service(worker.host.borrow().serves_some(now), now);
 }
 
 /// Often enough for the shortest of the deadlines.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ClusterMap, GroupView, HostId, MemberId, NodeId, SlotRange};
 
 pub use risk::Loss;
-pub use slots::{merge_slots, slot_count};
+pub use slots::slot_count;
 
 /// After how many leases of silence what a coordinator has said is too old to say how things are now.
 pub const FRESH_LEASES: u64 = 3;
@@ -157,7 +157,7 @@ impl Knowledge<'_> {
             states: Vec::new(),
             protection_asked: asked,
             protection_achieved: achieved,
-            lost_slots: lost_slots(map),
+            lost_slots: map.lost_slots(),
             unavailable_slots: self.unavailable_slots(),
             silent_nodes: self.silent_nodes(),
             beyond_repair: risk::beyond_repair(map, &gone),
@@ -239,7 +239,7 @@ impl Knowledge<'_> {
         let unserved = members.filter(|(member, primary)| {
             !served.contains(member) && !primary.is_some_and(|p| self.may_serve(p))
         });
-        merge_slots(unserved.map(|(member, _)| self.map.slots_of(member)).collect())
+        SlotRange::merged(unserved.map(|(member, _)| self.map.slots_of(member)).collect())
     }
 
     /// Whether the process `host`, of which nobody knows whether it serves, is to be believed to do so.
@@ -258,17 +258,6 @@ impl Word {
         };
         serves.into_iter().flatten().copied()
     }
-}
-
-/// Hash slots of lost roles, also of those whose loss is accepted, ascending, merged.
-#[must_use]
-pub fn lost_slots(map: &ClusterMap) -> Vec<SlotRange> {
-    let lost_roles = |view: &GroupView| {
-        let group = view.group;
-        let lost = view.data_roles().filter(|(_, known)| known.status.is_lost());
-        lost.map(|(role, _)| map.slots_of(MemberId { group, role })).collect::<Vec<_>>()
-    };
-    merge_slots(map.groups.iter().flat_map(lost_roles).collect())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::merge_slots;
 use crate::{ClusterMap, GroupId, GroupView, MemberId, NodeId, RoleIndex, RoleStatus, SlotRange};
 
 /// What it costs to lose some nodes.
@@ -50,7 +49,7 @@ pub(super) fn by_node(map: &ClusterMap, gone: &[NodeId]) -> Vec<Loss> {
 
 fn loss(map: &ClusterMap, nodes: Vec<NodeId>, members: &[MemberId]) -> Loss {
     let groups: BTreeSet<GroupId> = members.iter().map(|member| member.group).collect();
-    let slots = merge_slots(members.iter().map(|member| map.slots_of(*member)).collect());
+    let slots = SlotRange::merged(members.iter().map(|member| map.slots_of(*member)).collect());
     Loss { nodes, groups: groups.into_iter().collect(), slots }
 }
 

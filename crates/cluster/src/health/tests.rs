@@ -65,7 +65,7 @@ fn data_slots(map: &ClusterMap, nodes: &[u16]) -> Vec<SlotRange> {
             view.data_roles().filter(|(_, role)| role.primary.is_some_and(|p| nodes.contains(&p.node.0)));
         here.map(|(role, _)| map.slots_of(MemberId { group: view.group, role })).collect::<Vec<_>>()
     });
-    merge_slots(ranges.collect())
+    SlotRange::merged(ranges.collect())
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn neighbouring_lost_roles_are_one_range() {
         map.groups[group].data[0].status = RoleStatus::Lost;
     }
     let of = |group| map.slots_of(MemberId { group: GroupId(group), role: RoleIndex(0) });
-    assert_eq!(lost_slots(&map), [SlotRange { first: of(0).first, last: of(1).last }]);
+    assert_eq!(map.lost_slots(), [SlotRange { first: of(0).first, last: of(1).last }]);
 }
 
 #[test]

@@ -191,8 +191,9 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Those that ended meanwhile do so now, and then those register that have, for they may have come after them. Of two with one name the one is first
-    /// that was heard last; who was not heard for long may be heard again, over the connection that it has.
+    /// Those that ended meanwhile do so now, and then those register that have, for they may have come after them. Of two with
+    /// one name the one is first that was heard last; who was not heard for long may be heard again, over the connection that
+    /// it has.
     fn admit_witnesses(&mut self, now: Now) {
         let Some(gathering) = self.gathering.take() else { return };
         let mut witnesses: Vec<Witness> = gathering.witnesses.into_values().collect();

@@ -460,25 +460,30 @@ fn processes_that_promised_a_coordinator_that_came_to_nothing_can_form_a_cluster
     assert!(story.coordinator.map().is_some() && made == in_force, "{made} {in_force}");
 }
 
-#[test]
-fn a_stranger_with_newer_records_keeps_nobody_from_going_on() {
-    let mut story = Story::formed();
-    // Of another cluster, with a higher epoch; the others of that are gone.
-    let stranger = host(9);
-    let mut other = Story::new(Coordinator::new(CoordinatorConfig { cluster: ClusterId(8), ..config() }), 0);
-    (9..14).for_each(|node| other.start(host(node), Entry::Founder));
+/// One node of another cluster, with a higher epoch, the rest of which is gone.
+fn stranger(cluster: u64, node: u16) -> (HostId, Entrance) {
+    let mut other =
+        Story::new(Coordinator::new(CoordinatorConfig { cluster: ClusterId(cluster), ..config() }), 0);
+    (node..node + 5).for_each(|node| other.start(host(node), Entry::Founder));
     other.run(LEASE_US);
     for _ in 0..3 {
         other.restart();
         other.nodes.keys().copied().collect::<Vec<_>>().into_iter().for_each(|host| other.reach(host));
         other.run(LEASE_US);
     }
-    story.nodes.insert(stranger, other.nodes.remove(&stranger).unwrap());
+    let host = host(node);
+    (host, other.nodes.remove(&host).unwrap())
+}
+
+#[test]
+fn strangers_with_newer_records_keep_nobody_from_going_on() {
+    let mut story = Story::formed();
+    let strangers = [stranger(8, 9), stranger(9, 20)];
+    story.nodes.extend(strangers);
     story.restart();
-    story.reach(stranger);
-    (0..5).for_each(|node| story.reach(host(node)));
+    [9, 20, 0, 1, 2, 3, 4].into_iter().for_each(|node| story.reach(host(node)));
     story.run(LEASE_US);
-    assert!(!story.has_gone_on(), "the stranger's may be on their way");
+    assert!(!story.has_gone_on(), "the strangers' may be on their way");
     story.run(2 * LEASE_US);
     assert!(story.has_gone_on());
     assert_eq!(story.coordinator.map().unwrap().cluster, ClusterId(7));

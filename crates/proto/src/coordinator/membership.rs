@@ -103,7 +103,8 @@ impl Coordinator {
         if self.is_followed(&registration) {
             return self.resign("another coordinator has followed this one");
         }
-        if self.map.is_none() && registration.promised >= self.epoch {
+        let is_new = self.config.records == RecordKeeping::Kept && self.map.is_none();
+        if is_new && registration.promised >= self.epoch {
             // Nothing has been decided in this epoch, and this process keeps nothing for it: it has promised another coordinator.
             self.epoch = registration.promised.next();
         }

@@ -325,6 +325,18 @@ fn a_coordinator_that_hears_less_than_half_of_those_that_live_resigns_and_gives_
     assert!(after.map().unwrap().nodes.iter().all(|node| node.alive));
 }
 
+/// Its lease runs out before those of the others do, which have had no time yet to find this coordinator.
+#[test]
+fn who_alone_has_found_a_coordinator_that_is_cut_off_then_is_not_given_up() {
+    let (_, mut kept) = formed();
+    let mut after = kept.successor(at(0)).unwrap();
+    after.store_sees(at(0), &(0..6).map(host).collect());
+    kept.take(&mut after, usize::MAX);
+    pass(&mut after, 0, LEASE_US / 10, &[0]);
+    pass(&mut after, LEASE_US / 10, 3 * LEASE_US, &[]);
+    assert!(after.has_resigned() && after.map().unwrap().nodes.iter().all(|node| node.alive));
+}
+
 #[test]
 fn a_coordinator_that_hears_half_of_those_that_live_decides() {
     let (_, mut kept) = formed();

@@ -15,7 +15,8 @@ use wire::frame::{
     MAGIC, MAX_FRAME_BYTES, Malformed, Message, encode,
 };
 use wire::message::{
-    Ack, Frame, FromCoordinator, GroupBody, GroupMessage, IndexPart, PeerMessage, Record, Refused, Write,
+    Ack, Frame, FromCoordinator, GroupBody, GroupMessage, IndexPart, PeerMessage, Record, Refused,
+    Registration, ToCoordinator, Write,
 };
 
 use crate::samples::Gen;
@@ -405,6 +406,28 @@ mod ranges {
         ] {
             assert_eq!(hello(view, roles, term, committed), Some(BadBody::Range));
         }
+    }
+
+    #[test]
+    fn there_is_an_epoch_after_whatever_was_promised() {
+        let nowhere = "127.0.0.1:1".parse().unwrap();
+        let decoded = |promised| {
+            let info = cluster::NodeInfo {
+                host: HostId { node: NodeId(1), incarnation: Incarnation(1) },
+                peer: nowhere,
+                memcached: nowhere,
+                http: nowhere,
+                zone: String::new(),
+                alive: true,
+            };
+            let registration = Registration { promised, ..Registration::from(info) };
+            let mut bytes = Vec::new();
+            encode(&header(0), &ToCoordinator::Register(registration), &mut bytes).unwrap();
+            Decoder::new(header(0).cluster).next(&mut BytesMut::from(&bytes[..])).map(|it| it.is_some())
+        };
+        let malformed = FrameError::Malformed(Malformed::Body { kind: 0x40, error: BadBody::Range });
+        assert_eq!(decoded(Epoch(Epoch::MAX.0 - 1)), Ok(true));
+        assert_eq!(decoded(Epoch::MAX), Err(malformed));
     }
 
     #[test]
