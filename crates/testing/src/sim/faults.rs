@@ -365,6 +365,9 @@ impl World {
     /// The coordinator ends: now, or after a few more actions.
     fn crash_the_leader(&mut self) {
         let Some(number) = self.leader else { return };
+        if !self.can_be_followed() {
+            return;
+        }
         self.stats.faults += 1;
         let some = self.rng.succession.below(12) as u32;
         match self.process_mut(number) {
@@ -510,7 +513,9 @@ impl World {
         nodes.extend_from_slice(more_nodes);
         let mut pairs: Vec<(usize, usize)> = counted.iter().flat_map(|a| &a.pairs).copied().collect();
         pairs.extend_from_slice(more_pairs);
-        if self.options.faults.forgets && !self.most_are_left(recorded, &nodes) {
+        if self.options.faults.forgets
+            && ![recorded, decided].iter().all(|map| self.most_are_left(map, &nodes))
+        {
             return false;
         }
         let beyond = self.options.faults.beyond as i64;
@@ -522,7 +527,15 @@ impl World {
         views.into_iter().all(|view| self.worst_margin(view, &nodes, &pairs) >= -beyond)
     }
 
-    /// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits.
+    /// Whether another coordinator can go on from what is recorded, and from what may yet be.
+    pub(super) fn can_be_followed(&self) -> bool {
+        let decided = self.leader.and_then(|number| self.process(number)?.coordinator.map());
+        let mut maps = self.map().into_iter().chain(decided);
+        !self.options.faults.forgets || maps.all(|map| self.most_are_left(map, &[]))
+    }
+
+    /// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits
+    /// for an operator.
     fn most_are_left(&self, map: &cluster::ClusterMap, hit: &[usize]) -> bool {
         let alive = map.nodes.iter().filter(|info| info.alive);
         let is_left = |info: &&cluster::NodeInfo| {

@@ -159,13 +159,15 @@ impl World {
         if process.awaits_store { None } else { process.waiting.pop_front() }
     }
 
-    /// Whether it was to end after this action.
+    /// Whether it was to end after this action; later, if nobody could go on from here.
     fn ends_now(&mut self, number: u32) -> bool {
-        let Some(left) = self.process_mut(number).and_then(|process| process.ends_after.as_mut()) else {
-            return false;
-        };
-        *left = left.saturating_sub(1);
-        *left == 0
+        let ends_after = self.process(number).and_then(|process| process.ends_after);
+        let Some(left) = ends_after.map(|left| left.saturating_sub(1)) else { return false };
+        let ends = left == 0 && self.can_be_followed();
+        if let Some(process) = self.process_mut(number) {
+            process.ends_after = Some(left);
+        }
+        ends
     }
 
     fn record(&mut self, number: u32, record: Record) {
