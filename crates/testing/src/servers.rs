@@ -73,10 +73,19 @@ impl Server {
     /// # Errors
     /// One line if it cannot be had or does not start.
     pub fn memcached() -> Result<Self, String> {
+        Self::memcached_with(4096)
+    }
+
+    /// The same with `mib` MiB for items.
+    ///
+    /// # Errors
+    /// One line if it cannot be had or does not start.
+    pub fn memcached_with(mib: u64) -> Result<Self, String> {
+        let mib = mib.to_string();
         let peer = peers::memcached()?;
         let address = free_address()?;
         let port = address.port().to_string();
-        let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", "4096", "-p", &port];
+        let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port];
         let child = start(Command::new(&peer.program).args(args), address)?;
         Ok(Self {
             name: peer.title,

@@ -198,7 +198,10 @@ impl Role {
         let area = self.budget.used(Category::Area);
         // In a long area the other half of a large page is charged as well.
         let ahead = area - memory.area as u64;
-        let most = if self.config.area_limit_bytes > 16 * EXTENT_BYTES { EXTENT_BYTES as u64 } else { 0 };
+        let is_long = self.config.area_limit_bytes > 16 * EXTENT_BYTES;
+        let halves =
+            self.store.extents().filter(|extent| is_long && !self.store.extent_committed(extent ^ 1));
+        let most = (halves.count() * EXTENT_BYTES) as u64;
         assert!(ahead <= most, "{area} charged, {memory:?}");
         assert_eq!(self.budget.total_used(), memory.total() as u64 + ahead);
     }

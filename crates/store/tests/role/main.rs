@@ -4,6 +4,7 @@
 
 mod damage;
 mod driver;
+mod hot;
 mod large;
 mod model;
 mod reclaim;

@@ -5,8 +5,12 @@ use crate::alloc::{Hold, SlotState};
 use crate::data_store::DataStore;
 use crate::{Addr, RUN_BYTES};
 
-/// Slots that are spared in one batch before the next item has to go whatever its frequency.
+/// After so many slots that were spared in one batch, an item is spared only if it was read once more than before.
 const MAX_SPARED: usize = 16 * 1024;
+/// Turns of the hand in which even the hottest items are cold.
+const TURNS: usize = 4;
+/// A batch is not more than this part of what is committed: a small role does not lose half of its items at once.
+const BATCH_PART: usize = 32;
 
 /// Where the hand stands.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +24,8 @@ pub(super) struct Hand {
 struct Batch {
     victims: Vec<Victim>,
     slot_bytes: usize,
+    /// Bytes of slots that are enough.
+    wanted_bytes: usize,
     /// Slots that were looked at and not handed out, or handed out in spite of being hot.
     spared: usize,
 }
@@ -27,16 +33,22 @@ struct Batch {
 impl Batch {
     fn is_full(&self) -> bool {
         let weary = self.spared > 2 * MAX_SPARED && !self.victims.is_empty();
-        weary || self.victims.len() == MAX_BATCH || self.slot_bytes >= MAX_BATCH_BYTES
+        weary || self.victims.len() == MAX_BATCH || self.slot_bytes >= self.wanted_bytes
+    }
+
+    /// Whether an item that was read so often stays.
+    fn spares(&self, frequency: u32) -> bool {
+        frequency as usize > self.spared / MAX_SPARED
     }
 }
 
 impl DataStore {
     /// Up to a batch of items that were not read since the hand last came by.
     pub(super) fn clock_batch(&mut self) -> Vec<Victim> {
-        let mut batch = Batch::default();
-        // Two turns: the first may find only items that it cools.
-        for _ in 0..=2 * self.allocator.runs().len() {
+        let wanted_bytes = (self.area.committed_bytes() / BATCH_PART).min(MAX_BATCH_BYTES);
+        let mut batch = Batch { wanted_bytes, ..Batch::default() };
+        // As many turns as it takes to cool the hottest.
+        for _ in 0..=TURNS * self.allocator.runs().len() {
             if self.sweep_run(&mut batch) {
                 break;
             }
@@ -58,7 +70,7 @@ impl DataStore {
             let addr =
                 Addr::from_byte(at as usize * RUN_BYTES + usize::from(self.reclaimer.clock.slot) * bytes);
             self.reclaimer.clock.slot += 1;
-            if let Some(victim) = self.judge(addr, &mut batch.spared) {
+            if let Some(victim) = self.judge(addr, batch) {
                 batch.victims.push(victim);
                 batch.slot_bytes += bytes;
             }
@@ -71,14 +83,14 @@ impl DataStore {
     }
 
     /// The item at `addr` goes, or is spared and cooler.
-    fn judge(&mut self, addr: Addr, spared: &mut usize) -> Option<Victim> {
+    fn judge(&mut self, addr: Addr, batch: &mut Batch) -> Option<Victim> {
         let slot = self.allocator.slot_mut(addr).filter(|slot| slot.state() == SlotState::Live)?;
-        if slot.frequency() > 0 && *spared < MAX_SPARED {
+        let spares = batch.spares(slot.frequency());
+        batch.spared += 1;
+        if spares {
             *slot = slot.cooled();
-            *spared += 1;
             return None;
         }
-        *spared += 1;
         self.claim(addr)
     }
 }

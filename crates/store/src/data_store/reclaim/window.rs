@@ -1,6 +1,11 @@
 //! Room for large items and spans of several runs: a window of neighbouring runs is emptied and kept for the next of them.
+//!
+//! Where items may be evicted, a window costs what is read in it, not its bytes: however few they are, items that are read
+//! outweigh large ones that are not. Those that lie in the window all the same move elsewhere, if there is room.
 
 use std::ops::Range;
+
+use smallvec::SmallVec;
 
 use super::Reclaim;
 use crate::alloc::{Hold, Run, SlotState};
@@ -14,6 +19,9 @@ const MAX_WINDOWS: usize = 32;
 const MAX_PLACES: u32 = 4096;
 /// Calls of `reclaim` after which a window is given up.
 const PATIENCE: u32 = 256;
+/// What an item counts that was not read since the hand came by, and what each of its reads adds.
+const COLD_COST: usize = 1;
+const READ_COST: usize = 16;
 
 /// Runs `first .. first + count`, on their way to being free.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +41,35 @@ impl Window {
     }
 }
 
+/// Slots for items that move, counted before any of them is taken.
+struct Room<'a> {
+    store: &'a DataStore,
+    free_runs: usize,
+    /// Free slots of each class that was asked for.
+    slots: SmallVec<[(RunClass, usize); 8]>,
+}
+
+impl Room<'_> {
+    /// A slot for the item at `addr`, if there is one left in a single run.
+    fn take(&mut self, addr: Addr) -> bool {
+        let len = self.store.header(addr).map(|header| header.len_bytes());
+        let class = len.map(|len| self.store.class_for(len)).filter(|class| span_of(*class) == 1);
+        let Some(class) = class.filter(|_| self.store.absent.is_empty()) else { return false };
+        let at = self.slots.iter().position(|(known, _)| *known == class).unwrap_or_else(|| {
+            self.slots.push((class, self.store.allocator.lists().free_slots(class)));
+            self.slots.len() - 1
+        });
+        let slots = &mut self.slots[at].1;
+        if *slots == 0 && self.free_runs > 0 {
+            self.free_runs -= 1;
+            *slots = slots_in_span(class);
+        }
+        let taken = *slots > 0;
+        *slots -= usize::from(taken);
+        taken
+    }
+}
+
 impl DataStore {
     /// Items of the window that is being emptied, or of a new one of at least `span` runs from a multiple of `align` on.
     pub(super) fn empty_window(&mut self, span: u32, align: u32) -> Option<Reclaim> {
@@ -47,11 +84,32 @@ impl DataStore {
             self.reclaimer.window = Some(window);
         }
         let runs = self.reclaimer.window.into_iter().flat_map(Window::runs);
-        let victims = self.claim_batch(runs.flat_map(|at| self.items_over(at)).collect())?;
-        Some(match self.config.eviction {
-            Eviction::Clock => Reclaim::Remove(victims),
-            Eviction::None => Reclaim::Move(victims),
-        })
+        let items: Vec<Addr> = runs.flat_map(|at| self.items_over(at)).collect();
+        match self.config.eviction {
+            Eviction::Clock => self.evict_or_move(items),
+            Eviction::None => self.claim_batch(items).map(Reclaim::Move),
+        }
+    }
+
+    /// Those of `items` go that are not read; then the others move, and go only where there is no room for them.
+    fn evict_or_move(&mut self, items: Vec<Addr>) -> Option<Reclaim> {
+        let is_read = |addr: &Addr| self.allocator.slot(*addr).is_some_and(|slot| slot.frequency() > 0);
+        let (read, cold): (Vec<Addr>, Vec<Addr>) = items.into_iter().partition(is_read);
+        if let Some(victims) = self.claim_batch(cold) {
+            return Some(Reclaim::Remove(victims));
+        }
+        let movable = self.movable(&read);
+        if let Some(moved) = self.claim_batch(movable) {
+            return Some(Reclaim::Move(moved));
+        }
+        self.claim_batch(read).map(Reclaim::Remove)
+    }
+
+    /// As many of `items` as there are slots for outside of the window.
+    fn movable(&self, items: &[Addr]) -> Vec<Addr> {
+        let mut room =
+            Room { store: self, free_runs: self.allocator.pool().count() as usize, slots: SmallVec::new() };
+        items.iter().copied().filter(|addr| room.take(*addr)).collect()
     }
 
     /// Takes the window for `span` runs from a multiple of `align` on, if it is empty and suits.
@@ -109,7 +167,7 @@ impl DataStore {
         self.live_addrs(self.allocator.head_of(at)).collect()
     }
 
-    /// The window of `span` runs or a little more whose items are the fewest and coldest, among the next ones.
+    /// The window of `span` runs or a little more that is the cheapest to empty, among the next ones.
     fn cheapest_window(&mut self, span: u32, align: u32) -> Option<Window> {
         let starts = (self.allocator.runs().len() as u32).checked_sub(span)? / align + 1;
         let mut found: Vec<(usize, u32, u32)> = Vec::new();
@@ -136,33 +194,42 @@ impl DataStore {
         (!continues(first)).then_some(end - first)
     }
 
-    /// Bytes to evict or move, hot ones counted more; none if the window cannot be emptied.
+    /// What it costs to empty the window; none if it cannot be emptied.
     fn window_cost(&self, first: u32, count: u32) -> Option<usize> {
         let mut cost = 0;
         for at in first..first + count {
-            cost += self.run_cost(at)?;
+            if !self.is_usable(at) {
+                return None;
+            }
+            cost += match self.config.eviction {
+                Eviction::Clock => self.reads_lost(at, first),
+                Eviction::None => self.bytes_moved(at)?,
+            };
         }
         let movable = self.config.eviction == Eviction::Clock || self.fits_elsewhere(first, count);
         movable.then_some(cost)
     }
 
-    fn run_cost(&self, at: u32) -> Option<usize> {
+    fn is_usable(&self, at: u32) -> bool {
+        let is_free = |run: &Run| run.hold == Hold::None && run.pending == 0;
+        self.allocator.is_active(at)
+            && self.allocator.run(at).is_some_and(is_free)
+            && self.absent_within(at as usize * RUN_BYTES, RUN_BYTES).is_none()
+    }
+
+    /// Of the items in run `at` of a window from `first` on. One that begins before the window counts in its first run.
+    fn reads_lost(&self, at: u32, first: u32) -> usize {
+        let head = if at == first { self.allocator.head_of(at) } else { at };
+        let slots = self.allocator.run(head).map_or(&[][..], |run| &run.slots);
+        let live = slots.iter().filter(|slot| slot.state() != SlotState::Free);
+        live.map(|slot| COLD_COST + READ_COST * slot.frequency() as usize).sum()
+    }
+
+    /// None for a part of a large item, which finds no other place.
+    fn bytes_moved(&self, at: u32) -> Option<usize> {
         let run = self.allocator.run(at)?;
-        let usable = self.allocator.is_active(at) && run.hold == Hold::None && run.pending == 0;
-        let usable = usable && self.absent_within(at as usize * RUN_BYTES, RUN_BYTES).is_none();
         let large = run.class == RunClass::LARGE || run.class == RunClass::LARGE_CONTINUED;
-        if !usable || large && self.config.eviction == Eviction::None {
-            return None;
-        }
-        if large {
-            return Some(RUN_BYTES);
-        }
-        let bytes = slot_bytes(run.class);
-        let live = run.slots.iter().filter(|slot| slot.state() != SlotState::Free);
-        Some(match self.config.eviction {
-            Eviction::Clock => live.map(|slot| (1 + slot.frequency() as usize) * bytes).sum(),
-            Eviction::None => run.live() * bytes,
-        })
+        (!large).then(|| run.live() * slot_bytes(run.class))
     }
 
     /// Whether the other runs of the same classes, and free runs, have room for all items of the window.

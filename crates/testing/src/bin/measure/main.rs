@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod faults;
+mod hits;
 mod recovery;
 mod utilisation;
 
@@ -34,6 +35,12 @@ pub struct Arguments {
     /// Requests a second of the load in the protection, growth and restart parts
     #[arg(long, default_value_t = 4000)]
     rate: u32,
+    /// Memory of the caches in the hits part, in MiB
+    #[arg(long, default_value_t = 128)]
+    cache_mib: u64,
+    /// Requests of each trace in the hits part
+    #[arg(long, default_value_t = 2_000_000)]
+    requests: usize,
 }
 
 /// What can be measured.
@@ -41,6 +48,8 @@ pub struct Arguments {
 enum Part {
     /// What share of resident memory holds keys and values: full, overwritten at random, after shifts of value size.
     Utilisation,
+    /// What share of reads hits in a full cache, beside memcached and known algorithms.
+    Hits,
     /// The pause that clients see when a node is killed, and when it is stopped.
     Pause,
     /// From the loss of a node to the first answers for its keys.
@@ -60,6 +69,7 @@ fn main() -> ExitCode {
     for part in parts {
         let result = match part {
             Part::Utilisation => utilisation::measure(&arguments),
+            Part::Hits => hits::measure(&arguments),
             Part::Pause => faults::pause(),
             Part::Access => recovery::first_access(&arguments),
             Part::Protection => recovery::protection(&arguments),
