@@ -21,6 +21,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use wire::frame::{Decoder, Encoder, FrameError, Message};
 use wire::message::{Answer, Forward, PeerMessage};
 use wire::op::{Failure, Op, Outcome};
+use wire::segments::Segments;
 
 use crate::buffers;
 use crate::guess::Guess;
@@ -65,8 +66,7 @@ pub(crate) struct Link {
 
 struct Outgoing {
     encoder: Encoder,
-    bytes: Vec<u8>,
-    sent: usize,
+    segments: Segments,
     /// Whether the pump knows that there is something to write.
     queued: bool,
 }
@@ -90,7 +90,7 @@ impl Link {
     pub(crate) fn push(&self, worker: &Worker, message: &PeerMessage) -> Pushed {
         let out = &mut *self.out.borrow_mut();
         let before = out.unsent();
-        if self.end.get().is_some() || out.encoder.encode(message, &mut out.bytes).is_err() {
+        if self.end.get().is_some() || out.encoder.encode_shared(message, &mut out.segments).is_err() {
             return Pushed::Dropped;
         }
         worker.gate.shift(before, out.unsent());
@@ -107,8 +107,12 @@ impl Link {
         let before = out.unsent();
         while out.unsent() > 0 && self.end.get().is_none() {
             worker.counters.peer_writes.inc();
-            match self.socket.try_write(&out.bytes[out.sent..]) {
-                Ok(len) => out.sent += len,
+            let written = match &out.segments.slices()[..] {
+                [one] => self.socket.try_write(one),
+                several => self.socket.try_write_vectored(several),
+            };
+            match written {
+                Ok(len) => out.segments.advance(len),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.waker.wake();
                     break;
@@ -119,7 +123,7 @@ impl Link {
         worker.counters.peer_bytes_written.add(before - out.unsent());
         worker.gate.shift(before, out.unsent());
         let may_go_on = out.unsent() < LINK_PAUSE_BYTES;
-        out.tidy();
+        out.segments.tidy(LINK_BUFFER_KEPT_BYTES);
         drop(out);
         if self.paused.get() && may_go_on {
             self.waker.wake();
@@ -157,7 +161,7 @@ impl Link {
 
     /// Memory of its buffers, and of the requests that wait.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.out.borrow().bytes.capacity() + self.incoming_bytes.get()
+        self.out.borrow().segments.capacity() + self.incoming_bytes.get()
     }
 
     fn poll_turn(&self, worker: &Worker, incoming: &mut Incoming, cx: &mut Context<'_>) -> Poll<LinkEnd> {
@@ -203,19 +207,7 @@ pub(crate) enum Pushed {
 
 impl Outgoing {
     fn unsent(&self) -> usize {
-        self.bytes.len() - self.sent
-    }
-
-    /// Gives back what has been sent.
-    fn tidy(&mut self) {
-        if self.unsent() == 0 {
-            self.bytes.clear();
-            self.bytes.shrink_to(LINK_BUFFER_KEPT_BYTES);
-            self.sent = 0;
-        } else if self.sent > self.unsent() {
-            self.bytes.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.segments.len()
     }
 }
 
@@ -316,7 +308,7 @@ enum BadPeer {
 pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
     let Opened { peer, stream, encoder, decoder, input } = opened;
     let (read, write) = stream.into_split();
-    let out = Outgoing { encoder, bytes: Vec::new(), sent: 0, queued: false };
+    let out = Outgoing { encoder, segments: Segments::default(), queued: false };
     let link = Rc::new(Link {
         peer,
         socket: write,
@@ -344,7 +336,6 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
     };
     worker.link_down(&link, end);
     worker.gate.shift(link.unsent() + incoming.weighed, 0);
-    link.out.borrow_mut().bytes = Vec::new();
-    link.out.borrow_mut().sent = 0;
+    link.out.borrow_mut().segments = Segments::default();
     end
 }

@@ -20,6 +20,56 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
+/// The CRC-32C of what `sum` is of, followed by `bytes`.
+#[must_use]
+pub fn checksum_append(sum: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(sum, bytes)
+}
+
+/// The CRC-32C of what `sum` is of, followed by `len_bytes` of which it is `next`. They are not looked at.
+///
+/// As zlib does it: `sum` times x to the power of the bits that follow. The crate's own way takes 20 µs, longer than to
+/// look at 32 KiB.
+#[must_use]
+pub fn checksum_combine(sum: u32, next: u32, len_bytes: usize) -> u32 {
+    let bits_set = (0..usize::BITS as usize).filter(|bit| len_bytes >> bit & 1 == 1);
+    let power = bits_set.fold(ONE, |power, bit| multiply(SQUARES[(bit + 3) % SQUARES.len()], power));
+    multiply(power, sum) ^ next
+}
+
+/// Castagnoli's polynomial, as all of these with the highest power in the lowest bit.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+const ONE: u32 = 1 << 31;
+/// x to the power of 2, 4, 8, ... from x itself on. It begins anew then: the polynomial has the factor x + 1, and the other
+/// one's powers have the period 2^31 - 1.
+const SQUARES: [u32; 31] = squares();
+
+const fn squares() -> [u32; 31] {
+    let mut squares = [ONE >> 1; 31];
+    let mut at = 1;
+    while at < squares.len() {
+        squares[at] = multiply(squares[at - 1], squares[at - 1]);
+        at += 1;
+    }
+    squares
+}
+
+/// Of two polynomials, modulo the third.
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let (mut product, mut bit) = (0, ONE);
+    while a & (bit | (bit - 1)) != 0 {
+        if a & bit != 0 {
+            product ^= b;
+        }
+        b = (b >> 1) ^ (POLYNOMIAL * (b & 1));
+        bit >>= 1;
+        if bit == 0 {
+            break;
+        }
+    }
+    product
+}
+
 /// One stream of eight bytes at a time; the last ones by fours and ones.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
@@ -48,6 +98,21 @@ mod tests {
                 let part = &bytes[start..end];
                 assert_eq!(checksum(part), crc32c::crc32c(part), "{start}..{end}");
             }
+        }
+    }
+
+    #[test]
+    fn the_sum_of_the_whole_is_made_of_the_sums_of_its_parts() {
+        let bytes: Vec<u8> = (0..10_000_u32).map(|i| (i * i % 251) as u8).collect();
+        for cut in [0, 1, 767, 5000, 9999, 10_000] {
+            let (before, after) = bytes.split_at(cut);
+            assert_eq!(checksum_append(checksum(before), after), checksum(&bytes));
+            assert_eq!(checksum_combine(checksum(before), checksum(after), after.len()), checksum(&bytes));
+        }
+        for len in [1, 4096, 32_768, 1_048_515, 4 << 20, 1 << 27, (1 << 30) + 5] {
+            let (before, after) = (0x1234_5678, 0x9abc_def0);
+            let combined = checksum_combine(before, after, len);
+            assert_eq!(combined, crc32c::crc32c_combine(before, after, len), "{len}");
         }
     }
 

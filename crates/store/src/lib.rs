@@ -21,7 +21,7 @@ mod replica_parts;
 pub use addr::{ADDR_UNIT_BYTES, Addr, EXTENT_BYTES, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES};
 pub use area::{Area, AreaError, MAX_AREA_BYTES};
 pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
-pub use checksum::checksum;
+pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
 pub use data_store::{
     Access, AdoptError, Allocation, CrawlCursor, DataStore, Eviction, Found, Memory, Reclaim, Shortage,

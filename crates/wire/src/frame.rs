@@ -7,14 +7,15 @@
 //! What fails here is sorted by what to do about it: a malformed stream is closed and counted, a peer of another
 //! cluster or of another format is told so and closed.
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use cluster::{ClusterId, HostId, Incarnation, NodeId};
 use thiserror::Error;
 
 pub use crate::codec::BadBody;
-use crate::codec::{Reader, Wire, Writer};
+use crate::codec::{Reader, SharedDeltas, Wire, Writer};
 use crate::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use crate::op::MAX_VALUE_BYTES;
+use crate::segments::Segments;
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"GSTL";
@@ -196,28 +197,57 @@ mod kind {
 /// # Errors
 /// `DoesNotFit`; `out` is as it was.
 pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
-    let start = out.len();
-    out.resize(start + HEADER_BYTES, 0);
+    let start = begin(out);
     let mut writer = Writer::new(out);
     message.put_body(&mut writer);
     let overflow = writer.overflow;
-    let body = out.get(start + HEADER_BYTES..).unwrap_or_default();
-    let body_bytes = body.len();
+    seal((header, message.kind()), out, start, &[], overflow)
+}
+
+/// Room for a header; where it begins.
+fn begin(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.resize(start + HEADER_BYTES, 0);
+    start
+}
+
+/// Puts the header before a body, which is what was copied after it and the shared deltas between that.
+fn seal(
+    (header, kind): (&Header, u8),
+    out: &mut Vec<u8>,
+    start: usize,
+    shared: &[(usize, Bytes, u32)],
+    overflow: bool,
+) -> Result<(), DoesNotFit> {
+    let copied = out.len() - start - HEADER_BYTES;
+    let body_bytes = copied + shared.iter().map(|(_, bytes, _)| bytes.len()).sum::<usize>();
     if overflow || body_bytes > MAX_FRAME_BYTES {
         out.truncate(start);
         return Err(DoesNotFit { body_bytes });
     }
     let raw = RawHeader {
         version: FORMAT_VERSION,
-        kind: message.kind(),
+        kind,
         header: *header,
         body_len: u32::try_from(body_bytes).map_err(|_| DoesNotFit { body_bytes })?,
-        body_crc: store::checksum(body),
+        body_crc: body_checksum(out, start + HEADER_BYTES, shared),
     };
     if let Some(room) = out.get_mut(start..start + HEADER_BYTES) {
         room.copy_from_slice(&raw.to_bytes());
     }
     Ok(())
+}
+
+fn body_checksum(out: &[u8], from: usize, shared: &[(usize, Bytes, u32)]) -> u32 {
+    let part = |from: usize, to: usize| out.get(from..to).unwrap_or_default();
+    let Some((first, ..)) = shared.first() else { return store::checksum(part(from, out.len())) };
+    let (mut sum, mut at) = (store::checksum(part(from, *first)), *first);
+    for (place, bytes, checksum) in shared {
+        sum = store::checksum_append(sum, part(at, *place));
+        sum = store::checksum_combine(sum, *checksum, bytes.len());
+        at = *place;
+    }
+    store::checksum_append(sum, part(at, out.len()))
 }
 
 /// The sending side of a link: numbers its frames.
@@ -239,6 +269,22 @@ impl Encoder {
     /// `DoesNotFit`; `out` is as it was and the number is not used up.
     pub fn encode<M: Encode>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
         encode(&self.next, message, out)?;
+        self.next.sequence += 1;
+        Ok(())
+    }
+
+    /// Appends the next frame to `out`, which shares its long deltas with the message.
+    ///
+    /// # Errors
+    /// `DoesNotFit`; `out` is as it was and the number is not used up.
+    pub fn encode_shared<M: Encode>(&mut self, message: &M, out: &mut Segments) -> Result<(), DoesNotFit> {
+        let (copied, mut shared) = (out.copied_mut(), SharedDeltas::new());
+        let start = begin(copied);
+        let mut writer = Writer::sharing(copied, &mut shared);
+        message.put_body(&mut writer);
+        let overflow = writer.overflow;
+        seal((&self.next, message.kind()), copied, start, &shared, overflow)?;
+        shared.into_iter().for_each(|(place, bytes, _)| out.share(place, bytes));
         self.next.sequence += 1;
         Ok(())
     }

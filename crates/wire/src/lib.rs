@@ -10,3 +10,4 @@ pub mod memcache;
 pub mod message;
 pub mod op;
 pub mod record;
+pub mod segments;

@@ -1,17 +1,20 @@
 //! Messages between nodes and with the coordinator, as plain data. Their bytes are in `frame`; their meaning is the
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
+use std::net::SocketAddr;
+use std::ops::Deref;
+
 use bytes::Bytes;
 use cluster::{
     AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, GroupId, GroupView, HostId,
     NodeInfo, NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::SmallVec;
-use std::net::SocketAddr;
 use store::{Addr, IndexOp, PageRange};
 
 use crate::op::{Outcome, Request};
 use crate::record::Record as Decision;
+use crate::segments::SHARED_FROM;
 
 /// Most items that a [`Page`] calls wrong; what is beyond is not named.
 pub const MAX_WRONG_ITEMS: usize = 16;
@@ -159,7 +162,52 @@ pub struct Write {
     /// Where.
     pub addr: Addr,
     /// New bytes XOR the bytes that lie there.
-    pub delta: Bytes,
+    pub delta: Delta,
+}
+
+/// The bytes of a [`Write`]. Of long ones that are made here the checksum is known: it is asked for once for each parity.
+#[derive(Clone, Debug)]
+pub struct Delta {
+    bytes: Bytes,
+    checksum: Option<u32>,
+}
+
+impl Delta {
+    /// Of bytes that somebody else has made, and that nobody will be sent.
+    pub(crate) fn received(bytes: Bytes) -> Self {
+        Self { bytes, checksum: None }
+    }
+
+    /// Its checksum, if it is long and was made here.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        self.checksum
+    }
+
+    /// The bytes, shared.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+impl From<Bytes> for Delta {
+    fn from(bytes: Bytes) -> Self {
+        let checksum = (bytes.len() >= SHARED_FROM).then(|| store::checksum(&bytes));
+        Self { bytes, checksum }
+    }
+}
+
+impl Deref for Delta {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl PartialEq for Delta {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
 }
 
 /// See [`GroupBody::Ack`].

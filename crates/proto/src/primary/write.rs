@@ -116,7 +116,7 @@ impl Primary {
         let addr = allocation.addr;
         let len_bytes = image.len();
         let delta = store.delta(addr, image);
-        let mut draft = Draft { writes: smallvec![Write { addr, delta }], ..Draft::default() };
+        let mut draft = Draft { writes: smallvec![Write { addr, delta: delta.into() }], ..Draft::default() };
         draft.ops.extend(allocation.assign);
         match occupied {
             Some(old) => {
@@ -159,8 +159,11 @@ impl Primary {
             self.keys.get(&key).and_then(|k| k.slot.clone()).map(|s| s.writers).unwrap_or_default();
         writers.push(self.log.last().next());
         let slot = PendingSlot { addr, len_bytes: old.len(), writers };
-        let draft =
-            Draft { writes: smallvec![Write { addr, delta }], pinned: smallvec![addr], ..Draft::default() };
+        let draft = Draft {
+            writes: smallvec![Write { addr, delta: delta.into() }],
+            pinned: smallvec![addr],
+            ..Draft::default()
+        };
         self.append(
             context,
             draft,

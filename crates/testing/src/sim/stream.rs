@@ -334,7 +334,8 @@ mod tests {
     }
 
     fn record(seq: u64, byte: usize, fill: u8) -> Record {
-        let write = wire::message::Write { addr: Addr::from_byte(byte), delta: Bytes::from(vec![fill; 8]) };
+        let write =
+            wire::message::Write { addr: Addr::from_byte(byte), delta: Bytes::from(vec![fill; 8]).into() };
         Record { seq: Seq(seq), writes: smallvec![write], ops: smallvec![] }
     }
 

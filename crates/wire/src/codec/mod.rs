@@ -9,6 +9,8 @@ use cluster::{ImpossibleMap, ImpossibleView};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
 
+use crate::message::Delta;
+
 mod admin;
 mod coordinator;
 mod group;
@@ -55,16 +57,26 @@ pub enum BadBody {
     Map(Box<ImpossibleMap>),
 }
 
+/// Long deltas that are sent from where they are: the length of what is copied before each, the delta, and its checksum.
+pub(crate) type SharedDeltas = SmallVec<[(usize, Bytes, u32); 2]>;
+
 /// Where a body is written to.
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
+    /// Long bytes that are not copied, with the length of `out` before them; none if all are.
+    shared: Option<&'a mut SharedDeltas>,
     /// A list or a text is longer than the reader will accept.
     pub(crate) overflow: bool,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, overflow: false }
+        Self { out, shared: None, overflow: false }
+    }
+
+    /// Long deltas go to `shared` instead.
+    pub(crate) fn sharing(out: &'a mut Vec<u8>, shared: &'a mut SharedDeltas) -> Self {
+        Self { out, shared: Some(shared), overflow: false }
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -306,6 +318,25 @@ impl Wire for Bytes {
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         let len = u32::take(from)?;
         from.bytes(usize::try_from(len).map_err(|_| BadBody::Truncated)?)
+    }
+}
+
+impl Wire for Delta {
+    fn put(&self, out: &mut Writer<'_>) {
+        match (&mut out.shared, self.checksum()) {
+            (Some(_), Some(checksum)) => {
+                out.count(self.len(), u32::MAX);
+                let place = out.out.len();
+                if let Some(shared) = &mut out.shared {
+                    shared.push((place, self.bytes().clone(), checksum));
+                }
+            }
+            _ => self.bytes().put(out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        <Bytes as Wire>::take(from).map(Self::received)
     }
 }
 

@@ -9,4 +9,5 @@ mod refusals;
 mod replies;
 mod roundtrip;
 mod samples;
+mod segments;
 mod store;

@@ -277,6 +277,12 @@ impl Sample for bool {
     }
 }
 
+impl Sample for Delta {
+    fn sample(from: &mut Gen) -> Self {
+        from.of::<Bytes>().into()
+    }
+}
+
 impl Sample for Bytes {
     fn sample(from: &mut Gen) -> Self {
         let len = from.pick(&[0, 1, 5, 100, 5000]);
