@@ -4,7 +4,7 @@
 //! beats default. A key that is not known is an error, never ignored.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,6 +31,16 @@ pub struct NodeFile {
     pub peer: Option<SocketAddr>,
     /// Where status and metrics are.
     pub http: Option<SocketAddr>,
+    /// The address of this machine that others are told.
+    pub advertise: Option<IpAddr>,
+    /// Where memcached clients reach it, if not where it listens.
+    pub advertise_memcached: Option<SocketAddr>,
+    /// The same for other nodes.
+    pub advertise_peer: Option<SocketAddr>,
+    /// The same for status and metrics.
+    pub advertise_http: Option<SocketAddr>,
+    /// The same for nodes, while this one has the coordinator.
+    pub advertise_listen: Option<SocketAddr>,
     /// Cap on everything the node holds.
     pub memory: Option<Size>,
     /// Worker threads.
@@ -63,7 +73,12 @@ pub struct NodeFile {
     pub etcd_password_file: Option<String>,
 }
 
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 27] = [
+    "advertise",
+    "advertise-http",
+    "advertise-listen",
+    "advertise-memcached",
+    "advertise-peer",
     "cluster",
     "coordinator",
     "etcd-ca",
@@ -114,6 +129,13 @@ impl NodeFile {
             memcached: string(&table, "memcached", |text| units::address(&text))?,
             peer: string(&table, "peer", |text| units::address(&text))?,
             http: string(&table, "http", |text| units::address(&text))?,
+            advertise: string(&table, "advertise", |text| {
+                text.parse().map_err(|_| format!("'{text}' is not an IP address"))
+            })?,
+            advertise_memcached: string(&table, "advertise-memcached", |text| units::address(&text))?,
+            advertise_peer: string(&table, "advertise-peer", |text| units::address(&text))?,
+            advertise_http: string(&table, "advertise-http", |text| units::address(&text))?,
+            advertise_listen: string(&table, "advertise-listen", |text| units::address(&text))?,
             memory: string(&table, "memory", |text| text.parse())?,
             workers: number(&table, "workers")?,
             evict: string(&table, "evict", Ok)?,
@@ -192,9 +214,7 @@ mod tests {
             NodeFile::parse("coordinater = \"\"").unwrap_err().split("mean ").nth(1),
             Some("'coordinator'?")
         );
-        assert!(
-            NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are cluster, coordinator, etcd-ca")
-        );
+        assert!(NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are advertise, advertise-http"));
     }
 
     #[test]

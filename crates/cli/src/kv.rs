@@ -8,10 +8,12 @@ use clap::{Args, Subcommand};
 use client::reply::Reply;
 use client::{Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location};
 use serde::Serialize;
+use store::MAX_ITEM_BYTES;
 
+use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
-use crate::units::{address, duration};
+use crate::units::{Size, duration};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -30,9 +32,8 @@ const ATTEMPT: Duration = Duration::from_secs(2);
 pub struct KvArgs {
     #[command(subcommand)]
     action: Action,
-    /// HTTP address of the coordinator or of any node
-    #[arg(long, global = true, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
-    http: SocketAddr,
+    #[command(flatten)]
+    endpoint: Endpoint,
     /// Give up after this long
     #[arg(long, global = true, default_value = "10s", value_parser = duration)]
     timeout: Duration,
@@ -85,7 +86,7 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
     // A node that stands still leaves a reader time for the others. What a write has done there nobody else can say.
     let attempt = if let Action::Get { .. } = args.action { args.timeout.min(ATTEMPT) } else { args.timeout };
     let config = ClientConfig { deadline: args.timeout, attempt, ..ClientConfig::default() };
-    let mut client = Client::new(&[args.http], config);
+    let mut client = Client::new(&[args.endpoint.find()?], config);
     match &args.action {
         Action::Get { key } => get(&mut client, key).await,
         Action::Set { key, value, flags, ttl } => {
@@ -148,12 +149,15 @@ fn exit_of(error: ClientError) -> Exit {
 
 fn refused(code: Option<FailureCode>, words: &str) -> Exit {
     match code {
-        Some(FailureCode::TooLarge | FailureCode::NotANumber) => {
-            Exit::Usage(format!("the server refused: {words}"))
-        }
-        Some(FailureCode::OutOfMemory) => {
-            Exit::Degraded(format!("the server refused: {words}: see `gestalt status`"))
-        }
+        Some(FailureCode::TooLarge) => Exit::Usage(format!(
+            "the server refused: {words}: value, key and header have {} at most",
+            Size(MAX_ITEM_BYTES as u64)
+        )),
+        Some(FailureCode::NotANumber) => Exit::Usage(format!("the server refused: {words}")),
+        Some(FailureCode::OutOfMemory) => Exit::Usage(format!(
+            "the server refused: {words}: the memory of its node is full (`gestalt status` says how much there is): delete \
+             something, add nodes, or give them more --memory"
+        )),
         _ => Exit::AtRisk(format!("the server refused: {words}: see `gestalt status`")),
     }
 }
@@ -235,8 +239,12 @@ mod tests {
     #[test]
     fn a_refusal_ends_with_the_code_of_what_it_means() {
         let exit = |code| refused(code, "words");
-        assert!(matches!(exit(Some(FailureCode::TooLarge)), Exit::Usage(_)));
-        assert!(matches!(exit(Some(FailureCode::OutOfMemory)), Exit::Degraded(_)));
+        assert!(
+            matches!(exit(Some(FailureCode::TooLarge)), Exit::Usage(text) if text.contains("1MiB at most"))
+        );
+        assert!(
+            matches!(exit(Some(FailureCode::OutOfMemory)), Exit::Usage(text) if text.contains("--memory"))
+        );
         assert!(matches!(exit(Some(FailureCode::Lost)), Exit::AtRisk(_)));
         assert!(matches!(exit(None), Exit::AtRisk(_)));
     }

@@ -9,6 +9,7 @@ use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::Timing;
 use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
 
+use crate::advertise::AdvertiseArgs;
 use crate::config::NodeFile;
 use crate::etcd::EtcdArgs;
 use crate::exit::Exit;
@@ -37,6 +38,9 @@ node.toml knows the same names as the flags:
 
 A flag beats the environment (GESTALT_NODE, GESTALT_MEMORY, ...), which beats the file, which beats the default.
 GESTALT_CODEC=NAME codes with one kernel (scalar, ssse3, avx2, avx2-gfni, avx512, avx512-gfni, neon).";
+
+/// memcached's own.
+const DEFAULT_MEMCACHED_PORT: u16 = 11211;
 
 /// One node of a cluster.
 #[derive(Args, Clone, Debug, Default)]
@@ -67,9 +71,11 @@ pub struct ServeArgs {
     /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
     #[arg(long, env = "GESTALT_PEER", value_parser = address)]
     peer: Option<SocketAddr>,
-    /// Where status and metrics are [default: 127.0.0.1:9181]
+    /// Where status and metrics are [default: port 9181 of this machine, or, if --peer is not on the loopback, of all its addresses]
     #[arg(long, env = "GESTALT_HTTP", value_parser = address)]
     http: Option<SocketAddr>,
+    #[command(flatten)]
+    advertise: AdvertiseArgs,
     /// Hard cap on everything the node holds [default: 1GiB]
     #[arg(long, env = "GESTALT_MEMORY")]
     memory: Option<Size>,
@@ -142,15 +148,20 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     check_lease(lease).map_err(Exit::Usage)?;
     let memory = args.memory.or(file.memory).unwrap_or(DEFAULT_MEMORY);
     check_memory(memory)?;
-    let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let memcached = args
+        .memcached
+        .or(file.memcached)
+        .unwrap_or(SocketAddr::from(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT)));
+    let (http, advertise) = args.advertise.settle(&file, args.http.or(file.http), peer);
     Ok(NodeConfig {
         cluster,
         profile: args.profile.or(file.profile),
         entry: if args.join { Entry::Joiner } else { Entry::Founder },
         workers: args.workers.or(file.workers).unwrap_or_else(machine::cores),
-        memcached: args.memcached.or(file.memcached).unwrap_or(local(11211)),
+        memcached,
         peer,
-        http: args.http.or(file.http).unwrap_or(local(9181)),
+        http,
+        advertise,
         memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
         eviction: choice(args.evict, "evict", file.evict.as_deref())?.into(),
         scheduling: choice(args.scheduling, "scheduling", file.scheduling.as_deref())?.into(),

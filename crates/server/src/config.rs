@@ -11,6 +11,22 @@ use store::Eviction;
 use crate::limits::{BUFFER_FLOOR_BYTES, MIN_MEMORY_BYTES};
 use crate::{ConnectionLimits, Coordination, Scheduling, StartError, check_name};
 
+/// Where others reach the listeners of a node, if that is not where they listen: behind a translation of addresses, or on
+/// all addresses of the machine (`0.0.0.0`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Advertise {
+    /// For all listeners but those on the loopback; their ports stay as they are.
+    pub host: Option<IpAddr>,
+    /// For memcached's clients. Port 0 stands for the port that is listened on, here and below.
+    pub memcached: Option<SocketAddr>,
+    /// For other nodes.
+    pub peer: Option<SocketAddr>,
+    /// For status and metrics.
+    pub http: Option<SocketAddr>,
+    /// For nodes, while this one has the coordinator.
+    pub listen: Option<SocketAddr>,
+}
+
 /// What a node is started with.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -30,8 +46,8 @@ pub struct NodeConfig {
     pub peer: SocketAddr,
     /// Where metrics and status are.
     pub http: SocketAddr,
-    /// The address that others are told, where a listener has an unspecified one (`0.0.0.0`).
-    pub advertise: Option<IpAddr>,
+    /// What others are told of where it listens.
+    pub advertise: Advertise,
     /// Where the coordinator is, or how it is elected.
     pub coordinator: Coordination,
     /// Hard cap on what the node holds.
@@ -71,7 +87,7 @@ impl NodeConfig {
             memcached: LOOPBACK,
             peer: LOOPBACK,
             http: LOOPBACK,
-            advertise: None,
+            advertise: Advertise::default(),
             coordinator,
             memory_bytes: 64 << 20,
             area_limit_bytes: None,

@@ -28,7 +28,8 @@ pub enum StartError {
     },
     /// An address that others cannot use.
     #[error(
-        "{what} address {addr} cannot be told to others: set the advertised address to one of this machine's"
+        "{what} listens on {addr}, which cannot be told to others: give --advertise IP, or --advertise-{what} IP:PORT, as they reach this \
+         node"
     )]
     NotAdvertisable {
         /// Which listener.

@@ -62,7 +62,7 @@ mod worker;
 
 #[cfg(feature = "bare")]
 pub use bare::Bare;
-pub use config::{CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig};
+pub use config::{Advertise, CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig};
 pub use coordinator_server::{CoordinatorHandle, CoordinatorServer, CoordinatorStatus};
 pub use elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};
 pub use error::{NodeExit, StartError};

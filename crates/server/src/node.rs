@@ -1,6 +1,6 @@
 //! A node: its listeners, its threads, its end.
 
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -97,16 +97,18 @@ impl Listeners {
         let memcached = net::listen("memcached", config.memcached)?;
         let peer = net::listen("peer", config.peer)?;
         let http = net::listen("http", config.http)?;
+        let advertise = &config.advertise;
+        let told = |own, what, addr| advertised(advertise.host, own, what, addr);
         let addresses = Addresses {
-            memcached: advertised(config, "memcached", net::local_addr(&memcached)?)?,
-            peer: advertised(config, "peer", net::local_addr(&peer)?)?,
-            http: advertised(config, "http", net::local_addr(&http)?)?,
+            memcached: told(advertise.memcached, "memcached", net::local_addr(&memcached)?)?,
+            peer: told(advertise.peer, "peer", net::local_addr(&peer)?)?,
+            http: told(advertise.http, "http", net::local_addr(&http)?)?,
         };
         let coordinator = match &config.coordinator {
             Coordination::Embedded(_) => None,
             Coordination::Elected(elected) => {
                 let listener = net::listen("coordinator", elected.listen)?;
-                let address = advertised(config, "coordinator", net::local_addr(&listener)?)?;
+                let address = told(advertise.listen, "listen", net::local_addr(&listener)?)?;
                 Some((listener, address))
             }
         };
@@ -114,13 +116,21 @@ impl Listeners {
     }
 }
 
-/// The address that others are told.
-fn advertised(config: &NodeConfig, what: &'static str, addr: SocketAddr) -> Result<SocketAddr, StartError> {
-    match config.advertise {
-        _ if !addr.ip().is_unspecified() => Ok(addr),
-        Some(ip) if !ip.is_unspecified() => Ok(SocketAddr::new(ip, addr.port())),
-        _ => Err(StartError::NotAdvertisable { what, addr }),
-    }
+/// The address that others are told of a listener: its own one if there is one, else the node's host with the port here. Who
+/// listens on the loopback is reached there only.
+fn advertised(
+    host: Option<IpAddr>,
+    own: Option<SocketAddr>,
+    what: &'static str,
+    addr: SocketAddr,
+) -> Result<SocketAddr, StartError> {
+    let host = host.filter(|_| !addr.ip().is_loopback()).unwrap_or(addr.ip());
+    let told = match own {
+        Some(own) if own.port() == 0 => SocketAddr::new(own.ip(), addr.port()),
+        Some(own) => own,
+        None => SocketAddr::new(host, addr.port()),
+    };
+    if told.ip().is_unspecified() { Err(StartError::NotAdvertisable { what, addr }) } else { Ok(told) }
 }
 
 impl NodeHandle {

@@ -96,26 +96,21 @@ impl StandAlone {
     }
 
     fn start_node(&mut self) {
+        self.start_node_at("127.0.0.1", &[]);
+    }
+
+    /// Whose listeners are on address `ip`.
+    fn start_node_at(&mut self, ip: &str, more: &[&str]) {
         let node = u16::try_from(self.nodes.len()).unwrap();
-        let [memcached, http] = [2 + node, 5 + node].map(|at| self.address(at).to_string());
+        let at = |port: u16| format!("{ip}:{port}");
+        let (memcached, http) = (at(self.base_port + 2 + node), at(self.base_port + 5 + node));
         let coordinator = format!("embedded://{}", self.address(0));
-        self.nodes.push(Some(start(&[
-            "serve",
-            "--node",
-            &node.to_string(),
-            "--coordinator",
-            &coordinator,
-            "--memcached",
-            &memcached,
-            "--http",
-            &http,
-            "--workers",
-            "1",
-            "--memory",
-            "64MiB",
-            "--lease",
-            "1s",
-        ])));
+        let node = node.to_string();
+        let own =
+            ["--node", &node, "--coordinator", &coordinator, "--memcached", &memcached, "--http", &http];
+        let peer = at(0);
+        let all = ["--peer", &peer, "--workers", "1", "--memory", "64MiB", "--lease", "1s"];
+        self.nodes.push(Some(start(&[&["serve"], &own[..], &all, more].concat())));
     }
 
     fn address(&self, at: u16) -> SocketAddr {
@@ -190,8 +185,9 @@ fn a_coordinator_names_who_is_silent() {
     eventually("silent", PATIENCE, || report()["nodes"][1]["silent"] == true);
     let node = &report()["nodes"][1];
     assert!(node["node"] == 1 && node["age_seconds"].as_f64().unwrap() >= LEASE.as_secs_f64(), "{node}");
-    let (_, out, _) = gestalt(coordinator, &["node", "list"]);
-    assert!(out.lines().nth(2).unwrap().contains("lost"), "{out}");
+    eventually("lost", PATIENCE, || {
+        gestalt(coordinator, &["node", "list"]).1.lines().nth(2).unwrap().contains("lost")
+    });
 }
 
 #[test]
@@ -226,6 +222,20 @@ fn more_stopped_nodes_than_the_code_makes_up_for_are_named_and_nobody_is_told_to
     stopped.iter().for_each(|node| cluster.signal(*node, Signal::SIGCONT));
     eventually("ok again", PATIENCE, || status(http).0 == 0);
     assert_eq!(gestalt(http, &["kv", "get", "k"]).1, "v");
+}
+
+#[test]
+fn nodes_that_listen_everywhere_are_reached_where_they_say() {
+    let mut cluster = StandAlone::start();
+    (0..3).for_each(|_| cluster.start_node_at("0.0.0.0", &["--advertise", "127.0.0.2"]));
+    let coordinator = cluster.coordinator_http();
+    eventually("ok", PATIENCE, || status(coordinator).0 == 0);
+    let (_, told) = status(coordinator);
+    let told = |of: &str| told["nodes"][2][of].as_str().unwrap().to_owned();
+    assert_eq!(told("memcached"), format!("127.0.0.2:{}", cluster.base_port + 4));
+    assert_eq!(told("http"), format!("127.0.0.2:{}", cluster.base_port + 7));
+    assert_eq!(gestalt(coordinator, &["kv", "set", "k", "v"]).0, 0);
+    assert_eq!(gestalt(cluster.http(2), &["kv", "get", "k"]).1, "v");
 }
 
 #[test]

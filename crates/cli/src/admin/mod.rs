@@ -9,7 +9,6 @@ pub mod repair;
 pub mod scrub;
 pub mod whole;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,10 +16,10 @@ use client::{HttpError, Router, post_json};
 use cluster::{AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterMap, Layout, LayoutVersion};
 use serde::Deserialize;
 
+use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::status::survey::{self, Found, Survey};
-use crate::units::address;
 
 /// How long a page may take.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -30,9 +29,8 @@ const ORDER_LIMIT: Duration = Duration::from_secs(7);
 /// Whom to ask, and how to print.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
-    /// HTTP address of the coordinator or of any node; commands that change something are taken on its own machine only
-    #[arg(long, global = true, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
-    http: SocketAddr,
+    #[command(flatten)]
+    endpoint: Endpoint,
     /// How to print
     #[arg(short, long, global = true, value_enum, default_value_t)]
     output: Format,
@@ -49,7 +47,7 @@ pub struct Expect {
 impl Target {
     /// The newest map.
     async fn map(&self) -> Result<ClusterMap, Exit> {
-        let router = Router::fetch(&[self.http], LIMIT).await.map_err(|error| {
+        let router = Router::fetch(&[self.endpoint.find()?], LIMIT).await.map_err(|error| {
             Exit::Unreachable(format!(
                 "{error}: start a cluster with `gestalt local`, or give another node's --http"
             ))
@@ -59,7 +57,7 @@ impl Target {
 
     /// The newest map, what all nodes say, and how old that is.
     async fn look(&self) -> Result<Survey, Exit> {
-        match survey::look(self.http, LIMIT).await? {
+        match survey::look(self.endpoint.find()?, LIMIT).await? {
             Found::Cluster(survey) => Ok(*survey),
             Found::Formless(formless) => Err(Exit::Unreachable(formless.explain())),
         }
@@ -75,9 +73,10 @@ impl Target {
     /// Asks the coordinator.
     async fn order(&self, expect: Expect, command: AdminCommand) -> Result<AdminAnswer, Exit> {
         let request = AdminRequest { expect: expect.expect.map(LayoutVersion), command };
-        let body = post_json(self.http, "/admin", &request, ORDER_LIMIT).await.map_err(explain)?;
+        let http = self.endpoint.find()?;
+        let body = post_json(http, "/admin", &request, ORDER_LIMIT).await.map_err(explain)?;
         serde_json::from_slice(&body)
-            .map_err(|error| Exit::Unreachable(format!("http://{}/admin: {error}", self.http)))
+            .map_err(|error| Exit::Unreachable(format!("http://{http}/admin: {error}")))
     }
 
     /// Asks for a change; the layout after it.
@@ -116,6 +115,8 @@ fn explain(error: HttpError) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::endpoint::Endpoint;
 use crate::output::Format;
 use crate::units::{Size, address, duration};
 
@@ -13,7 +14,9 @@ Examples:
   gestalt bench load a b c                                  the cluster that `gestalt local` started
   gestalt bench load c --server 127.0.0.1:11211             a stock memcached
   gestalt bench set --protocol redis --wait 2 --server 127.0.0.1:6379
-  gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json";
+  gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json
+
+Exit codes: 0 every operation was answered, 2 none was, 3 some failed (the report counts them by kind), 4 a value was wrong.";
 
 /// Load in the style of YCSB: a closed loop of connections, operations a second and latency percentiles.
 #[derive(Args, Clone, Debug)]
@@ -22,10 +25,10 @@ pub struct BenchArgs {
     /// What to run, one after another: load (each key once), a (50 % reads), b (95 %), c (reads only), set (writes only)
     #[arg(value_enum, default_values_t = [Workload::Load, Workload::A])]
     pub workloads: Vec<Workload>,
-    /// HTTP address of a node or of the coordinator: keys go straight to their primary by the cluster's map
-    #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address, conflicts_with = "server")]
-    pub http: SocketAddr,
-    /// Servers without a map (stock memcached, redis); several are sharded by key
+    #[command(flatten)]
+    pub endpoint: Endpoint,
+    /// Servers without a map (stock memcached, redis) instead of a cluster, whose keys go straight to their primaries; several
+    /// are sharded by key
     #[arg(long, value_delimiter = ',', value_parser = address)]
     pub server: Vec<SocketAddr>,
     /// Spread requests over all nodes, whichever holds the key

@@ -77,25 +77,35 @@ fn verdict(reports: &[Report]) -> Result<(), Exit> {
     if wrong > 0 {
         return Err(Exit::AtRisk(format!("{wrong} values read were not the bytes that were written")));
     }
-    match reports.iter().find(|report| report.operations == 0) {
-        Some(silent) => {
-            let reason = silent.errors.keys().next().map_or("no answers", String::as_str);
-            Err(Exit::Unreachable(format!(
-                "no operation of workload {} was answered: {reason}",
-                silent.workload
-            )))
-        }
-        None => Ok(()),
+    if let Some(silent) = reports.iter().find(|report| report.operations == 0) {
+        let reason = silent.errors.keys().next().map_or("no answers", String::as_str);
+        let text = format!("no operation of workload {} was answered: {reason}", silent.workload);
+        return Err(Exit::Unreachable(text));
+    }
+    failures(reports)
+}
+
+/// Whoever scripts this wants to know of a single operation that failed; the report says of which kind they were.
+fn failures(reports: &[Report]) -> Result<(), Exit> {
+    let failed: u64 = reports.iter().flat_map(|report| report.errors.values()).sum();
+    let answered: u64 = reports.iter().map(|report| report.operations).sum();
+    let kind = reports.iter().flat_map(|report| &report.errors).max_by_key(|(_, count)| **count);
+    match kind {
+        Some((kind, _)) if failed > 0 => Err(Exit::Degraded(format!(
+            "{failed} of {} operations failed, most with: {kind}",
+            answered + failed
+        ))),
+        _ => Ok(()),
     }
 }
 
-fn source_of_targets(args: &BenchArgs) -> targets::Source {
-    match (args.server.is_empty(), args.any_node) {
+fn source_of_targets(args: &BenchArgs) -> Result<targets::Source, Exit> {
+    Ok(match (args.server.is_empty(), args.any_node) {
         (false, false) => targets::Source::Sharded(args.server.clone()),
         (false, true) => targets::Source::Any(args.server.clone()),
-        (true, false) => targets::Source::Map(args.http),
-        (true, true) => targets::Source::AnyOfMap(args.http),
-    }
+        (true, false) => targets::Source::Map(args.endpoint.find()?),
+        (true, true) => targets::Source::AnyOfMap(args.endpoint.find()?),
+    })
 }
 
 fn run_workload(
@@ -104,7 +114,7 @@ fn run_workload(
     popularity: Popularity,
     round: u64,
 ) -> Result<Report, Exit> {
-    let source = source_of_targets(args);
+    let source = source_of_targets(args)?;
     let mut format = KeyFormat::new(args.key_size);
     let targets = Targets::resolve(&source, &mut format, args.keys).map_err(Exit::Unreachable)?;
     let pids = if args.pids.is_empty() {

@@ -9,7 +9,6 @@ pub mod survey;
 mod verdict;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -23,9 +22,9 @@ use self::nodes::{NodeReport, RepairTotal};
 use self::roles::{RoleReport, roles_of};
 use self::survey::{Formless, Found, Survey};
 use self::verdict::verdict;
+use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::output::{self, Format};
-use crate::units::address;
 
 const LIMIT: Duration = Duration::from_secs(2);
 
@@ -42,9 +41,8 @@ lost. docs/operations.md says what each health means.";
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct StatusArgs {
-    /// HTTP address of the coordinator or of any node
-    #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
-    pub http: SocketAddr,
+    #[command(flatten)]
+    endpoint: Endpoint,
     /// Where the nodes' resident memory goes, instead
     #[arg(long)]
     pub memory: bool,
@@ -105,7 +103,7 @@ struct GroupReport {
 /// # Errors
 /// `Unreachable`, `Degraded` or `AtRisk`.
 pub async fn run(args: &StatusArgs) -> Result<(), Exit> {
-    let survey = match survey::look(args.http, LIMIT).await? {
+    let survey = match survey::look(args.endpoint.find()?, LIMIT).await? {
         Found::Cluster(survey) => survey,
         Found::Formless(formless) => return tell_formless(args.output, &formless),
     };

@@ -30,9 +30,19 @@ fn an_address_that_others_cannot_use_needs_another_one_to_tell() {
     config.peer = "0.0.0.0:0".parse().unwrap();
     let error = Node::start(config.clone()).unwrap_err();
     assert!(matches!(error, StartError::NotAdvertisable { what: "peer", .. }), "{error}");
-    config.advertise = Some("127.0.0.1".parse().unwrap());
-    let node = Node::start(config).unwrap();
+    config.advertise.host = Some("127.0.0.1".parse().unwrap());
+    let node = Node::start(config.clone()).unwrap();
     assert!(node.addresses().peer.ip().is_loopback());
+    assert_eq!(node.stop(), NodeExit::Stopped);
+    // As behind a translation of addresses: another port, too, or only another host.
+    config.http = "0.0.0.0:0".parse().unwrap();
+    config.advertise.peer = Some("10.9.9.9:1234".parse().unwrap());
+    config.advertise.http = Some("10.9.9.9:0".parse().unwrap());
+    let node = Node::start(config).unwrap();
+    let told = node.addresses();
+    assert_eq!(told.peer, "10.9.9.9:1234".parse().unwrap());
+    assert!(told.http.ip() == told.peer.ip() && told.http.port() != 0);
+    assert!(told.memcached.ip().is_loopback());
     assert_eq!(node.stop(), NodeExit::Stopped);
 }
 
