@@ -19,8 +19,9 @@ use crate::replies::{Expected, Print};
 use crate::stats;
 use crate::worker::{Waiter, Worker};
 
-/// The version that clients are told: memcached's, whose answers these are, and ours.
-pub(crate) const VERSION: &str = concat!("1.6.18-gestalt-", env!("CARGO_PKG_VERSION"));
+/// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three
+/// plain numbers; ours is a statistic of its own.
+pub(crate) const VERSION: &str = "1.6.45";
 
 /// A command that has been read and not yet been carried out.
 pub(crate) enum Work {
@@ -143,10 +144,6 @@ impl Connection {
             Step::Command(_) if state.silent.is_some() && !state.keep_place() => (),
             Step::Command(command) => return self.take_command(worker, state, command),
             Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
-            Step::ReplyAndClose(line) => {
-                state.print(|out| out.extend_from_slice(line));
-                state.phase = Phase::Closing;
-            }
             Step::Close => state.phase = Phase::Closing,
             Step::Incomplete => (),
         }

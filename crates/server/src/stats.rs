@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering;
 
 use store::{Category, Eviction};
 use wire::memcache::{Stats, reply};
-use wire::op::MAX_VALUE_BYTES;
 
 use crate::clock::unix_seconds;
 use crate::commands::VERSION;
 use crate::counters::CounterValues;
 use crate::process;
 use crate::shared::{Shared, WorkerSnapshot};
+
+/// What `-I` is for memcached: its default, by whose rule a value is too large (`wire::op::is_too_large`).
+const ITEM_SIZE_MAX: usize = 1024 * 1024;
 
 /// The answer to `stats which`, with its `END`.
 pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
@@ -22,6 +24,7 @@ pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
         Stats::Items => items(&mut page, &shared.snapshots().await),
         Stats::Slabs => slabs(&mut page, shared, &shared.snapshots().await),
         Stats::Conns => conns(&mut page, shared),
+        Stats::Cluster => general(&mut page, shared, &shared.snapshots().await),
         // Neither sizes nor detail are tracked; memcached says the same of sizes when they are off.
         Stats::Sizes => page.add("sizes_status", "disabled"),
         Stats::Reset => return reply::RESET.to_vec(),
@@ -45,6 +48,7 @@ fn general(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     page.add("uptime", shared.clock.uptime_seconds());
     page.add("time", unix_seconds().0);
     page.add("version", VERSION);
+    page.add("gestalt_version", env!("CARGO_PKG_VERSION"));
     page.add("pointer_size", usize::BITS);
     if let Some(usage) = process::usage() {
         page.add("rusage_user", format_args!("{:.6}", usage.user_seconds));
@@ -154,7 +158,7 @@ fn settings(page: &mut Page, shared: &Shared) {
     page.add("evictions", if config.eviction == Eviction::None { "off" } else { "on" });
     page.add("cas_enabled", "yes");
     page.add("auth_enabled_sasl", "no");
-    page.add("item_size_max", MAX_VALUE_BYTES);
+    page.add("item_size_max", ITEM_SIZE_MAX);
     page.add("num_threads", config.workers);
     page.add("idle_timeout", config.limits.idle.map_or(0, |idle| idle.as_secs()));
     page.add("binding_protocol", "ascii");
