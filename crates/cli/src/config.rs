@@ -39,6 +39,10 @@ pub struct NodeFile {
     pub evict: Option<String>,
     /// How the system schedules the workers.
     pub scheduling: Option<String>,
+    /// Most connections of memcached clients.
+    pub max_connections: Option<u32>,
+    /// Whether flush_all is answered with an error.
+    pub disable_flush_all: Option<bool>,
     /// Failure domain.
     pub zone: Option<String>,
     /// Silence after which a node counts as lost.
@@ -63,9 +67,10 @@ pub struct NodeFile {
     pub etcd_password_file: Option<String>,
 }
 
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 24] = [
     "cluster",
     "coordinator",
+    "disable-flush-all",
     "etcd-ca",
     "etcd-cert",
     "etcd-key",
@@ -76,6 +81,7 @@ const KNOWN: [&str; 22] = [
     "http",
     "lease",
     "listen",
+    "max-connections",
     "memcached",
     "memory",
     "node",
@@ -118,6 +124,8 @@ impl NodeFile {
             workers: number(&table, "workers")?,
             evict: string(&table, "evict", Ok)?,
             scheduling: string(&table, "scheduling", Ok)?,
+            max_connections: number(&table, "max-connections")?.map(u32::from),
+            disable_flush_all: truth(&table, "disable-flush-all")?,
             zone: string(&table, "zone", Ok)?,
             lease: string(&table, "lease", |text| units::duration(&text))?,
             nodes: number(&table, "nodes")?,
@@ -150,6 +158,11 @@ fn number(table: &Table, key: &str) -> Result<Option<u16>, String> {
     let Some(value) = table.get(key) else { return Ok(None) };
     let number = value.as_integer().and_then(|number| u16::try_from(number).ok());
     number.map(Some).ok_or_else(|| format!("key '{key}' must be a number from 0 to 65535"))
+}
+
+fn truth(table: &Table, key: &str) -> Result<Option<bool>, String> {
+    let Some(value) = table.get(key) else { return Ok(None) };
+    value.as_bool().map(Some).ok_or_else(|| format!("key '{key}' must be true or false"))
 }
 
 fn string<T>(
@@ -193,7 +206,9 @@ mod tests {
             Some("'coordinator'?")
         );
         assert!(
-            NodeFile::parse("xyzzy = 1").unwrap_err().contains("known are cluster, coordinator, etcd-ca")
+            NodeFile::parse("xyzzy = 1")
+                .unwrap_err()
+                .contains("known are cluster, coordinator, disable-flush-all, etcd-ca")
         );
     }
 
@@ -202,6 +217,7 @@ mod tests {
         for (text, part) in [
             ("node = \"three\"", "key 'node' must be a number"),
             ("node = 70000", "key 'node' must be a number"),
+            ("disable-flush-all = 1", "key 'disable-flush-all' must be true or false"),
             ("memory = 5", "key 'memory' must be a string"),
             ("memory = \"5 apples\"", "key 'memory': '5 apples' is not a size"),
             ("node = 1\nnode = 2", "line 2"),

@@ -3,6 +3,7 @@
 
 mod admin;
 mod bench;
+mod clients;
 mod codec;
 mod config;
 mod coordinator;

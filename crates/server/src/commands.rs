@@ -168,10 +168,6 @@ impl Connection {
                 state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out))
             }
             Command::MetaNoop => state.print(|out| out.extend_from_slice(reply::META_NOOP)),
-            Command::Stats(Stats::Reset) => {
-                worker.shared.reset_counters();
-                state.print(|out| out.extend_from_slice(reply::RESET));
-            }
             Command::Stats(which) => self.tell_stats(worker, state, which),
             Command::Quit => state.phase = Phase::Closing,
             Command::Authenticate(_) => {
@@ -299,6 +295,12 @@ impl Connection {
             return Turn::Wait(Work::Flush(at, style), Stall::Answers);
         }
         worker.counters.count_command(Verb::Flush);
+        if !worker.shared.config.limits.flush_all {
+            if style != ReplyStyle::Silent {
+                state.print(|out| out.extend_from_slice(reply::NO_FLUSH));
+            }
+            return Turn::Done;
+        }
         let members = worker.data_roles();
         if members.is_empty() {
             let outcome = Outcome::Failed(Failure::Unavailable);
