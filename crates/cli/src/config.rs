@@ -49,6 +49,10 @@ pub struct NodeFile {
     pub evict: Option<String>,
     /// How the system schedules the workers.
     pub scheduling: Option<String>,
+    /// Most connections of memcached clients.
+    pub max_connections: Option<u32>,
+    /// Whether flush_all is answered with an error.
+    pub disable_flush_all: Option<bool>,
     /// Failure domain.
     pub zone: Option<String>,
     /// Silence after which a node counts as lost.
@@ -73,7 +77,7 @@ pub struct NodeFile {
     pub etcd_password_file: Option<String>,
 }
 
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 29] = [
     "advertise",
     "advertise-http",
     "advertise-listen",
@@ -81,6 +85,7 @@ const KNOWN: [&str; 27] = [
     "advertise-peer",
     "cluster",
     "coordinator",
+    "disable-flush-all",
     "etcd-ca",
     "etcd-cert",
     "etcd-key",
@@ -91,6 +96,7 @@ const KNOWN: [&str; 27] = [
     "http",
     "lease",
     "listen",
+    "max-connections",
     "memcached",
     "memory",
     "node",
@@ -140,6 +146,8 @@ impl NodeFile {
             workers: number(&table, "workers")?,
             evict: string(&table, "evict", Ok)?,
             scheduling: string(&table, "scheduling", Ok)?,
+            max_connections: number(&table, "max-connections")?.map(u32::from),
+            disable_flush_all: truth(&table, "disable-flush-all")?,
             zone: string(&table, "zone", Ok)?,
             lease: string(&table, "lease", |text| units::duration(&text))?,
             nodes: number(&table, "nodes")?,
@@ -172,6 +180,11 @@ fn number(table: &Table, key: &str) -> Result<Option<u16>, String> {
     let Some(value) = table.get(key) else { return Ok(None) };
     let number = value.as_integer().and_then(|number| u16::try_from(number).ok());
     number.map(Some).ok_or_else(|| format!("key '{key}' must be a number from 0 to 65535"))
+}
+
+fn truth(table: &Table, key: &str) -> Result<Option<bool>, String> {
+    let Some(value) = table.get(key) else { return Ok(None) };
+    value.as_bool().map(Some).ok_or_else(|| format!("key '{key}' must be true or false"))
 }
 
 fn string<T>(
@@ -222,6 +235,7 @@ mod tests {
         for (text, part) in [
             ("node = \"three\"", "key 'node' must be a number"),
             ("node = 70000", "key 'node' must be a number"),
+            ("disable-flush-all = 1", "key 'disable-flush-all' must be true or false"),
             ("memory = 5", "key 'memory' must be a string"),
             ("memory = \"5 apples\"", "key 'memory': '5 apples' is not a size"),
             ("node = 1\nnode = 2", "line 2"),

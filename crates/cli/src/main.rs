@@ -4,6 +4,7 @@
 mod admin;
 mod advertise;
 mod bench;
+mod clients;
 mod codec;
 mod config;
 mod coordinator;

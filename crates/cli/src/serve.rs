@@ -10,6 +10,7 @@ use proto::Timing;
 use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
 
 use crate::advertise::AdvertiseArgs;
+use crate::clients::{ClientArgs, allow_connections};
 use crate::config::NodeFile;
 use crate::etcd::EtcdArgs;
 use crate::exit::Exit;
@@ -96,6 +97,8 @@ pub struct ServeArgs {
     #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
     lease: Option<Duration>,
     #[command(flatten)]
+    clients: ClientArgs,
+    #[command(flatten)]
     etcd: EtcdArgs,
     /// Ends with the process that has this id
     #[arg(long, hide = true)]
@@ -153,6 +156,8 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         .or(file.memcached)
         .unwrap_or(SocketAddr::from(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT)));
     let (http, advertise) = args.advertise.settle(&file, args.http.or(file.http), peer);
+    let clients = args.clients.or(&file);
+    allow_connections(clients)?;
     Ok(NodeConfig {
         cluster,
         profile: args.profile.or(file.profile),
@@ -167,6 +172,7 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         scheduling: choice(args.scheduling, "scheduling", file.scheduling.as_deref())?.into(),
         zone: args.zone.clone().or(file.zone).unwrap_or_default(),
         timing: timing(lease),
+        limits: clients.limits(),
         ..NodeConfig::with(NodeId(node), coordinator)
     })
 }
@@ -244,6 +250,19 @@ mod tests {
         let config = settle(&args).unwrap();
         assert_eq!((config.node, config.workers, config.memory_bytes), (NodeId(3), 7, 96 << 20));
         assert_eq!(config.http.port(), 9181);
+        assert!(config.limits == server::ConnectionLimits::default());
+    }
+
+    #[test]
+    fn what_clients_may_do_is_in_the_file_too() {
+        let file = file(
+            "node = 3\ncoordinator = \"embedded://127.0.0.1:9\"\nmax-connections = 70\ndisable-flush-all = true\nmemory = \"64MiB\"",
+        );
+        let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };
+        let limits = settle(&args).unwrap().limits;
+        assert_eq!((limits.max_connections, limits.flush_all), (70, false));
+        let clients = ClientArgs { max_connections: Some(80), ..ClientArgs::default() };
+        assert_eq!(settle(&ServeArgs { clients, ..args }).unwrap().limits.max_connections, 80);
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(crate) struct Context<'a> {
     pub timing: &'a Timing,
     pub limits: &'a Limits,
     pub code: &'a Code,
+    /// Groups of the cluster.
+    pub groups: usize,
     pub pace: &'a mut Pace,
     pub out: &'a mut Outbox,
 }

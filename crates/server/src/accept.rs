@@ -21,7 +21,14 @@ const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 pub(crate) async fn clients(shared: Arc<Shared>, listener: TcpListener) {
     let mut turn = 0;
     loop {
-        let Some(stream) = accept(&listener).await else { continue };
+        let stream = match accept_or_pause(&listener).await {
+            Ok(stream) => stream,
+            Err(NoConnection::Gone) => continue,
+            Err(NoConnection::Paused) => {
+                shared.note_accept_pause();
+                continue;
+            }
+        };
         let Some(place) = shared.admit_connection() else {
             turn_away(stream);
             continue;
@@ -89,13 +96,25 @@ fn portable(opened: Opened) -> io::Result<AcceptedLink> {
 
 /// The next connection; none after a failure, which is mostly a want of file descriptors that will pass.
 pub(crate) async fn accept(listener: &TcpListener) -> Option<TcpStream> {
+    accept_or_pause(listener).await.ok()
+}
+
+/// Why there is no connection.
+enum NoConnection {
+    /// It was gone again.
+    Gone,
+    /// There is no room for one: a pause was made.
+    Paused,
+}
+
+async fn accept_or_pause(listener: &TcpListener) -> Result<TcpStream, NoConnection> {
     match listener.accept().await {
-        Ok((stream, _)) => Some(stream),
-        Err(error) if is_of_one_connection(&error) => None,
+        Ok((stream, _)) => Ok(stream),
+        Err(error) if is_of_one_connection(&error) => Err(NoConnection::Gone),
         Err(error) => {
             tracing::warn!(%error, "accept");
             tokio::time::sleep(ACCEPT_PAUSE).await;
-            None
+            Err(NoConnection::Paused)
         }
     }
 }

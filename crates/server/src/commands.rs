@@ -19,8 +19,9 @@ use crate::replies::{Expected, Print};
 use crate::stats;
 use crate::worker::{Waiter, Worker};
 
-/// The version that clients are told: memcached's, whose answers these are, and ours.
-pub(crate) const VERSION: &str = concat!("1.6.18-gestalt-", env!("CARGO_PKG_VERSION"));
+/// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three
+/// plain numbers; ours is a statistic of its own.
+pub(crate) const VERSION: &str = "1.6.45";
 
 /// A command that has been read and not yet been carried out.
 pub(crate) enum Work {
@@ -143,10 +144,6 @@ impl Connection {
             Step::Command(_) if state.silent.is_some() && !state.keep_place() => (),
             Step::Command(command) => return self.take_command(worker, state, command),
             Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
-            Step::ReplyAndClose(line) => {
-                state.print(|out| out.extend_from_slice(line));
-                state.phase = Phase::Closing;
-            }
             Step::Close => state.phase = Phase::Closing,
             Step::Incomplete => (),
         }
@@ -171,10 +168,6 @@ impl Connection {
                 state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out))
             }
             Command::MetaNoop => state.print(|out| out.extend_from_slice(reply::META_NOOP)),
-            Command::Stats(Stats::Reset) => {
-                worker.shared.reset_counters();
-                state.print(|out| out.extend_from_slice(reply::RESET));
-            }
             Command::Stats(which) => self.tell_stats(worker, state, which),
             Command::Quit => state.phase = Phase::Closing,
             Command::Authenticate(_) => {
@@ -302,6 +295,12 @@ impl Connection {
             return Turn::Wait(Work::Flush(at, style), Stall::Answers);
         }
         worker.counters.count_command(Verb::Flush);
+        if !worker.shared.config.limits.flush_all {
+            if style != ReplyStyle::Silent {
+                state.print(|out| out.extend_from_slice(reply::NO_FLUSH));
+            }
+            return Turn::Done;
+        }
         let members = worker.data_roles();
         if members.is_empty() {
             let outcome = Outcome::Failed(Failure::Unavailable);

@@ -198,6 +198,7 @@ impl Connection {
                 }
             }
         }
+        worker.counters.conn_yields.inc();
         cx.waker().wake_by_ref();
         Poll::Pending
     }

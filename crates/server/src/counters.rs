@@ -123,6 +123,8 @@ counters! {
     client_writes,
     /// Times that a connection was not read because its window or the node's buffers were full.
     client_stalls,
+    /// Times that a connection had more to read and others got their turn.
+    conn_yields,
     /// Connections closed because they were silent.
     idle_kicks,
     /// Connections closed because a command did not arrive in full.

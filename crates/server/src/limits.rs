@@ -11,6 +11,8 @@ pub struct ConnectionLimits {
     /// Client connections of the node. One more takes the place of the oldest that has sent no command yet; if there is none it is told so
     /// and closed.
     pub max_connections: usize,
+    /// Whether flush_all is carried out; it is answered with an error if not.
+    pub flush_all: bool,
     /// Unanswered commands (keys, for a multi-key get) of one connection; beyond it the connection is not read.
     pub outstanding_requests: usize,
     /// Bytes of unanswered commands and unsent replies of one connection; beyond it the connection is not read.
@@ -27,6 +29,7 @@ impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             max_connections: 4096,
+            flush_all: true,
             outstanding_requests: 1024,
             outstanding_bytes: 4 << 20,
             idle: None,
@@ -147,6 +150,11 @@ pub(crate) const ADMIN_BODY_BYTES: usize = 1 << 20;
 pub(crate) const ADMIN_DEADLINE: Duration = Duration::from_secs(5);
 /// How long an http request waits for the workers' figures.
 pub(crate) const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(1);
+/// How long another node may take to say its statistics for `stats cluster`, how many are asked at once, and most bytes of what one
+/// says.
+pub(crate) const SURVEY_DEADLINE: Duration = Duration::from_secs(2);
+pub(crate) const SURVEY_AT_ONCE: usize = 64;
+pub(crate) const SURVEY_ANSWER_BYTES: usize = 64 * 1024;
 /// For how long a node that has evicted, or refused a write for want of memory, counts as full.
 pub(crate) const FULLNESS_REMEMBERED: Duration = Duration::from_secs(60);
 /// Least memory of a node.

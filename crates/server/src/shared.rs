@@ -1,12 +1,13 @@
 //! What all threads of a node know of each other.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::{ClusterMap, Expectations, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
 use proto::{HostStats, RoleBytes, ScrubFinding};
-use store::{Budget, Category, PAGE_BYTES};
+use store::{Budget, Category, ClassUse, PAGE_BYTES, RunClass};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::frame::{Decoder, Encoder};
 use wire::message::{FromCoordinator, ToCoordinator};
@@ -54,8 +55,12 @@ pub(crate) struct Shared {
     /// Of client connections, open or on their way to a worker.
     pub places: Arc<Places>,
     pub rejected_connections: AtomicU64,
+    /// Times that accepting clients paused for want of file descriptors or memory, each for `ACCEPT_PAUSE`.
+    pub accept_pauses: AtomicU64,
     /// What `stats reset` has taken off the counters.
-    reset: Mutex<CounterValues>,
+    reset: Mutex<(CounterValues, HostStats)>,
+    /// Held by who asks the other nodes for their statistics: one at a time.
+    pub survey: tokio::sync::Mutex<()>,
 }
 
 /// Where a node can be reached.
@@ -119,6 +124,8 @@ pub(crate) enum Errand {
     Link(Box<AcceptedLink>),
     /// Say how you are.
     Snapshot(oneshot::Sender<WorkerSnapshot>),
+    /// Say what your primaries hold of each class of slots.
+    Classes(oneshot::Sender<Vec<ClassUse>>),
 }
 
 /// A client's socket and its place.
@@ -193,7 +200,9 @@ impl Shared {
             scrub: Mutex::default(),
             places: Places::new(config.limits.max_connections),
             rejected_connections: AtomicU64::new(0),
+            accept_pauses: AtomicU64::new(0),
             reset: Mutex::default(),
+            survey: tokio::sync::Mutex::default(),
             config,
         })
     }
@@ -226,6 +235,11 @@ impl Shared {
             self.rejected_connections.fetch_add(1, Ordering::Relaxed);
         }
         place
+    }
+
+    /// Accepting clients has paused.
+    pub(crate) fn note_accept_pause(&self) {
+        self.accept_pauses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The newest map.
@@ -324,14 +338,19 @@ impl Shared {
 
     /// Sum of all workers' counters since the last reset.
     pub(crate) fn counters(&self) -> CounterValues {
-        let base = self.reset.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let base = self.reset.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         self.all_counters().since(&base)
     }
 
-    /// `stats reset`.
-    pub(crate) fn reset_counters(&self) {
+    /// What the members had counted at the last reset.
+    pub(crate) fn host_base(&self) -> HostStats {
+        self.reset.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    /// `stats reset`; the members have counted so much.
+    pub(crate) fn reset_counters(&self, members: HostStats) {
         let now = self.all_counters();
-        *self.reset.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.reset.lock().unwrap_or_else(PoisonError::into_inner) = (now, members);
     }
 
     /// Sum of all workers' counters since the start.
@@ -342,10 +361,23 @@ impl Shared {
 
     /// What every worker knows now; those that do not answer in time are missing.
     pub(crate) async fn snapshots(&self) -> Vec<WorkerSnapshot> {
+        self.ask_workers(Errand::Snapshot).await
+    }
+
+    /// What the primaries of this node hold of each class of slots.
+    pub(crate) async fn classes(&self) -> BTreeMap<RunClass, ClassUse> {
+        let mut classes: BTreeMap<RunClass, ClassUse> = BTreeMap::new();
+        for one in self.ask_workers(Errand::Classes).await.into_iter().flatten() {
+            classes.entry(one.class).and_modify(|sum| sum.add(&one)).or_insert(one);
+        }
+        classes
+    }
+
+    async fn ask_workers<T>(&self, question: fn(oneshot::Sender<T>) -> Errand) -> Vec<T> {
         let mut asked = Vec::new();
         for worker in &self.workers {
             let (sender, receiver) = oneshot::channel();
-            if worker.errands.try_send(Errand::Snapshot(sender)).is_ok() {
+            if worker.errands.try_send(question(sender)).is_ok() {
                 asked.push(receiver);
             }
         }

@@ -1,17 +1,27 @@
 //! The `stats` command, under the names that memcached users know; ours begin with `gestalt_`.
+//!
+//! The numbers are this node's own: what its clients have asked, and what the data roles hold that it serves now. Names that
+//! would say nothing true here (slab rebalancing, LRU lists, ...) are left out. `stats cluster` sums over all nodes.
+
+mod classes;
+mod whole;
 
 use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
+use proto::HostStats;
 use store::{Category, Eviction};
 use wire::memcache::{Stats, reply};
-use wire::op::MAX_VALUE_BYTES;
 
 use crate::clock::unix_seconds;
 use crate::commands::VERSION;
 use crate::counters::CounterValues;
+use crate::limits::ACCEPT_PAUSE;
 use crate::process;
 use crate::shared::{Shared, WorkerSnapshot};
+
+/// What `-I` is for memcached: its default, by whose rule a value is too large (`wire::op::is_too_large`).
+const ITEM_SIZE_MAX: usize = 1024 * 1024;
 
 /// The answer to `stats which`, with its `END`.
 pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
@@ -19,12 +29,16 @@ pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
     match which {
         Stats::General => general(&mut page, shared, &shared.snapshots().await),
         Stats::Settings => settings(&mut page, shared),
-        Stats::Items => items(&mut page, &shared.snapshots().await),
-        Stats::Slabs => slabs(&mut page, shared, &shared.snapshots().await),
+        Stats::Items => classes::items(&mut page, &shared.classes().await),
+        Stats::Slabs => classes::slabs(&mut page, shared, &shared.classes().await),
         Stats::Conns => conns(&mut page, shared),
+        Stats::Cluster => whole::tell(&mut page, shared).await,
         // Neither sizes nor detail are tracked; memcached says the same of sizes when they are off.
         Stats::Sizes => page.add("sizes_status", "disabled"),
-        Stats::Reset => return reply::RESET.to_vec(),
+        Stats::Reset => {
+            shared.reset_counters(members(&shared.snapshots().await));
+            return reply::RESET.to_vec();
+        }
     }
     page.0.extend_from_slice(reply::END);
     page.0
@@ -45,6 +59,7 @@ fn general(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     page.add("uptime", shared.clock.uptime_seconds());
     page.add("time", unix_seconds().0);
     page.add("version", VERSION);
+    page.add("gestalt_version", env!("CARGO_PKG_VERSION"));
     page.add("pointer_size", usize::BITS);
     if let Some(usage) = process::usage() {
         page.add("rusage_user", format_args!("{:.6}", usage.user_seconds));
@@ -55,7 +70,6 @@ fn general(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     page.add("bytes_read", values.bytes_read);
     page.add("bytes_written", values.bytes_written);
     page.add("limit_maxbytes", shared.budget.limit());
-    page.add("accepting_conns", 1);
     page.add("threads", shared.config.workers);
     stored(page, shared, snapshots);
     ours(page, shared, snapshots, &values);
@@ -67,6 +81,11 @@ fn connections(page: &mut Page, shared: &Shared, values: &CounterValues) {
     page.add("total_connections", values.total_connections);
     page.add("rejected_connections", shared.rejected_connections.load(Ordering::Relaxed));
     page.add("idle_kicks", values.idle_kicks);
+    let pauses = shared.accept_pauses.load(Ordering::Relaxed);
+    page.add("accepting_conns", 1);
+    page.add("listen_disabled_num", pauses);
+    page.add("time_in_listen_disabled_us", u128::from(pauses) * ACCEPT_PAUSE.as_micros());
+    page.add("conn_yields", values.conn_yields);
 }
 
 fn commands(page: &mut Page, values: &CounterValues) {
@@ -78,8 +97,6 @@ fn commands(page: &mut Page, values: &CounterValues) {
         ("cmd_meta", values.cmd_meta),
         ("get_hits", values.get_hits),
         ("get_misses", values.get_misses),
-        ("get_expired", 0),
-        ("get_flushed", 0),
         ("delete_misses", values.delete_misses),
         ("delete_hits", values.delete_hits),
         ("incr_misses", values.incr_misses),
@@ -98,13 +115,33 @@ fn commands(page: &mut Page, values: &CounterValues) {
     }
 }
 
+/// What the members of all workers have counted.
+fn members(snapshots: &[WorkerSnapshot]) -> HostStats {
+    let sum = |of: fn(&HostStats) -> u64| -> u64 { snapshots.iter().map(|worker| of(&worker.host)).sum() };
+    HostStats {
+        stores: sum(|host| host.stores),
+        evictions: sum(|host| host.evictions),
+        evicted_unread: sum(|host| host.evicted_unread),
+        reclaimed: sum(|host| host.reclaimed),
+        expired_unread: sum(|host| host.expired_unread),
+        expired_reads: sum(|host| host.expired_reads),
+        ..HostStats::default()
+    }
+}
+
 fn stored(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
+    let (now, base) = (members(snapshots), shared.host_base());
+    let since = |of: fn(&HostStats) -> u64| of(&now).saturating_sub(of(&base));
     page.add("bytes", sum(|worker| worker.host.item_bytes));
     page.add("curr_items", sum(|worker| worker.host.items));
-    page.add("total_items", sum(|worker| worker.host.stores));
-    page.add("evictions", sum(|worker| worker.host.evictions));
-    page.add("reclaimed", sum(|worker| worker.host.reclaimed));
+    page.add("total_items", since(|host| host.stores));
+    page.add("get_expired", since(|host| host.expired_reads));
+    page.add("evictions", since(|host| host.evictions));
+    page.add("evicted_unfetched", since(|host| host.evicted_unread));
+    page.add("reclaimed", since(|host| host.reclaimed));
+    page.add("expired_unfetched", since(|host| host.expired_unread));
+    page.add("hash_bytes", shared.budget.used(Category::Index));
     for category in Category::ALL {
         page.add(&format!("gestalt_memory_{}_bytes", category.name()), shared.budget.used(category));
     }
@@ -154,36 +191,21 @@ fn settings(page: &mut Page, shared: &Shared) {
     page.add("evictions", if config.eviction == Eviction::None { "off" } else { "on" });
     page.add("cas_enabled", "yes");
     page.add("auth_enabled_sasl", "no");
-    page.add("item_size_max", MAX_VALUE_BYTES);
+    page.add("item_size_max", ITEM_SIZE_MAX);
     page.add("num_threads", config.workers);
     page.add("idle_timeout", config.limits.idle.map_or(0, |idle| idle.as_secs()));
     page.add("binding_protocol", "ascii");
-    page.add("flush_enabled", "yes");
+    page.add("flush_enabled", if config.limits.flush_all { "yes" } else { "no" });
     page.add("dump_enabled", "no");
+    page.add("detail_enabled", "no");
+    page.add("watch_enabled", "no");
+    page.add("shutdown_command", "no");
+    page.add("client_flags_size", size_of::<u32>());
     page.add("gestalt_zone", if config.zone.is_empty() { "-" } else { &config.zone });
     page.add("gestalt_coordinator", &config.coordinator);
     page.add("gestalt_node_lease_us", config.timing.node_lease_us);
     page.add("gestalt_outstanding_requests", config.limits.outstanding_requests);
     page.add("gestalt_outstanding_bytes", config.limits.outstanding_bytes);
-}
-
-/// One class, for all sizes: slots have many classes, but no client needs to know them.
-fn items(page: &mut Page, snapshots: &[WorkerSnapshot]) {
-    let count: u64 = snapshots.iter().map(|worker| worker.host.items).sum();
-    if count > 0 {
-        page.add("items:1:number", count);
-        page.add("items:1:mem_requested", snapshots.iter().map(|worker| worker.host.item_bytes).sum::<u64>());
-    }
-}
-
-fn slabs(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
-    let count: u64 = snapshots.iter().map(|worker| worker.host.items).sum();
-    if count > 0 {
-        page.add("1:used_chunks", count);
-        page.add("1:mem_requested", snapshots.iter().map(|worker| worker.host.item_bytes).sum::<u64>());
-    }
-    page.add("active_slabs", u8::from(count > 0));
-    page.add("total_malloced", shared.budget.used(Category::Area));
 }
 
 fn conns(page: &mut Page, shared: &Shared) {

@@ -316,6 +316,7 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
             }
             Errand::Link(link) => drop(tokio::task::spawn_local(serve_link(Rc::clone(&worker), link))),
             Errand::Snapshot(asker) => drop(asker.send(worker.snapshot())),
+            Errand::Classes(asker) => drop(asker.send(worker.host.borrow().classes())),
         }
     }
 }

@@ -24,8 +24,8 @@ pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
 pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
 pub use data_store::{
-    Access, AdoptError, Allocation, CrawlCursor, DataStore, Eviction, Found, Memory, Reclaim, Shortage,
-    Stats, StoreConfig, Victim, Wipe,
+    Access, AdoptError, Allocation, ClassUse, CrawlCursor, DataStore, Eviction, Found, Memory, Reclaim,
+    Shortage, Stats, StoreConfig, Victim, Wipe,
 };
 pub use index::{Index, SEGMENTS as INDEX_SEGMENTS};
 pub use item::{ITEM_HEADER_BYTES, Item, ItemError, ItemSpec, ItemState, MAX_ITEM_KEY_BYTES, encoded_len};

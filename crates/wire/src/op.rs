@@ -6,8 +6,21 @@ use cluster::UnixSeconds;
 
 pub use crate::key::{BadKey, Key, MAX_KEY_BYTES};
 
-/// Longest value, as in stock memcached (its `-I 1m` counts the whole item; ours bounds header + key + value).
-pub const MAX_VALUE_BYTES: usize = 1024 * 1024 - 512;
+/// Longest value, under a key of one byte; see [`is_too_large`].
+pub const MAX_VALUE_BYTES: usize = MAX_PAYLOAD_BYTES - 1;
+/// Most bytes of a key and its value together: as in memcached, whose largest item of 1 MiB has a header of 48 bytes, a cas
+/// unique of 8, an end of the key and an end of line.
+pub const MAX_PAYLOAD_BYTES: usize = 1024 * 1024 - 48 - 8 - 1 - 2;
+/// Client flags other than 0 take so many of those.
+const FLAGS_BYTES: usize = 4;
+
+/// Whether a value of `value_len` bytes with these flags may not be stored under a key of `key_len` bytes: by memcached's
+/// rule, byte for byte.
+#[must_use]
+pub fn is_too_large(key_len: usize, value_len: usize, flags: u32) -> bool {
+    let flags_len = if flags == 0 { 0 } else { FLAGS_BYTES };
+    key_len + value_len + flags_len > MAX_PAYLOAD_BYTES
+}
 
 /// An operation on one key, or on all keys of a data role.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,10 +195,10 @@ pub struct Delete {
     pub version: Option<u64>,
     /// md I: mark stale instead of removing.
     pub invalidate: bool,
-    /// md T: with `invalidate`, the new expiry.
+    /// md T: the new expiry where the item stays; without it, a removed value leaves an item that never expires.
     pub touch: Option<Expiry>,
-    /// md x: remove the value and keep the item (flags 0, empty value).
-    pub drop_value: bool,
+    /// md x: remove the value and keep the item, with these client flags.
+    pub drop_value: Option<u32>,
 }
 
 /// An increment or decrement.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use cluster::Profile;
 
+use crate::clients::ClientArgs;
 use crate::output::Format;
 use crate::settings::{DEFAULT_MEMORY, Eviction, OnLoss, Scheduling};
 use crate::units::{Size, address, duration};
@@ -63,6 +64,8 @@ pub struct LocalArgs {
     /// How the system schedules the nodes' workers
     #[arg(long, env = "GESTALT_SCHEDULING", value_enum, default_value_t)]
     pub scheduling: Scheduling,
+    #[command(flatten)]
+    pub clients: ClientArgs,
     /// Silence after which a node counts as lost; a node whose process ends is known at once
     #[arg(long, env = "GESTALT_LEASE", default_value = "1s", value_parser = duration)]
     pub lease: Duration,

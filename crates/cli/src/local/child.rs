@@ -109,6 +109,7 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
     for (flag, value) in flags {
         command.arg(flag).arg(value);
     }
+    command.args(plan.clients.flags());
     let errors = log.try_clone()?;
     // A group of its own: Ctrl-C in the terminal reaches the parent only, which then stops the nodes in order.
     command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cluster::{NodeId, Profile};
 
 use super::args::LocalArgs;
+use crate::clients::ClientArgs;
 use crate::exit::Exit;
 use crate::machine;
 use crate::settings::{Eviction, OnLoss, Scheduling, check_lease};
@@ -33,6 +34,8 @@ pub struct Plan {
     pub evict: Eviction,
     /// How the system schedules the workers.
     pub scheduling: Scheduling,
+    /// What the nodes allow their clients.
+    pub clients: ClientArgs,
     /// Silence after which a node counts as lost.
     pub lease: Duration,
     /// What becomes of lost data.
@@ -73,6 +76,7 @@ impl Plan {
             memory: args.memory,
             evict: args.evict,
             scheduling: args.scheduling,
+            clients: args.clients,
             lease: args.lease,
             on_loss: args.on_loss,
             nodes: (0..processes).map(|node| node_plan(args, node)).collect::<Result<_, _>>()?,
@@ -169,6 +173,7 @@ mod tests {
             memory: Size(memory),
             evict: Eviction::Clock,
             scheduling: Scheduling::Batch,
+            clients: ClientArgs::default(),
             lease: Duration::from_secs(1),
             on_loss: OnLoss::Error,
             nodes: (0..nodes).map(node).collect(),

@@ -1,10 +1,13 @@
 //! The inside of a host, for tests, the simulator's invariants and `status`. Nothing here changes anything.
 
+use std::collections::BTreeMap;
+
 use cluster::{MemberId, Seq, Term, Time};
-use store::{Area, DataStore, Replica};
+use store::{Area, ClassUse, DataStore, Replica, RunClass};
 use wire::message::Record;
 
 use super::Host;
+use crate::primary::Primary;
 
 /// A primary, seen from outside.
 pub struct PrimaryInfo<'a> {
@@ -75,6 +78,17 @@ impl Host {
                 serves: primary.may_serve(now, &self.config.timing),
             })
         })
+    }
+
+    /// What the primaries here hold of each class of slots, ascending. Takes a pass over their run tables.
+    #[must_use]
+    pub fn classes(&self) -> Vec<ClassUse> {
+        let mut classes: BTreeMap<RunClass, ClassUse> = BTreeMap::new();
+        let stores = self.members.primaries.values().filter_map(Primary::store);
+        for one in stores.flat_map(store::DataStore::classes) {
+            classes.entry(one.class).and_modify(|sum| sum.add(&one)).or_insert(one);
+        }
+        classes.into_values().collect()
     }
 
     /// Whether any of the data roles here may answer clients now; none if there are no data roles here.

@@ -173,8 +173,9 @@ impl Host {
     pub(super) fn with_context<T>(&mut self, now: Now, act: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         let code = self.code.as_ref()?;
         let (timing, limits) = (&self.config.timing, &self.config.limits);
+        let groups = self.group_count();
         let (out, pace) = (&mut self.outbox, &mut self.pace);
-        Some(act(&mut Context { now, timing, limits, code, pace, out }))
+        Some(act(&mut Context { now, timing, limits, code, groups, pace, out }))
     }
 
     /// Runs `act` on a primary of this host; none if it is not here.
@@ -184,11 +185,12 @@ impl Host {
         id: MemberId,
         act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
     ) -> Option<T> {
+        let groups = self.group_count();
         let primary = self.members.primaries.get_mut(&id)?;
         let code = self.code.as_ref()?;
         let (timing, limits) = (&self.config.timing, &self.config.limits);
         let (out, pace) = (&mut self.outbox, &mut self.pace);
-        Some(act(primary, &mut Context { now, timing, limits, code, pace, out }))
+        Some(act(primary, &mut Context { now, timing, limits, code, groups, pace, out }))
     }
 
     /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.

@@ -322,6 +322,10 @@ impl Host {
             .with_scrub(&self.members.parities, self.scrub_progress())
     }
 
+    fn group_count(&self) -> usize {
+        self.map.as_ref().map_or(0, |map| map.groups.len())
+    }
+
     fn role_is_local(&self, member: MemberId) -> bool {
         self.members.primaries.contains_key(&member)
     }
@@ -329,8 +333,9 @@ impl Host {
     fn for_each_primary(&mut self, now: Now, mut act: impl FnMut(&mut Primary, &mut Context<'_>)) {
         let Some(code) = &self.code else { return };
         let (timing, limits) = (&self.config.timing, &self.config.limits);
+        let groups = self.group_count();
         let (out, pace) = (&mut self.outbox, &mut self.pace);
-        let mut context = Context { now, timing, limits, code, pace, out };
+        let mut context = Context { now, timing, limits, code, groups, pace, out };
         for primary in self.members.primaries.values_mut() {
             act(primary, &mut context);
         }
@@ -399,7 +404,8 @@ impl Host {
             None => NO_CODE.get_or_init(|| Code::rs(1, 0).expect("1+0 is a code")),
         };
         let (timing, limits) = (&self.config.timing, &self.config.limits);
+        let groups = self.group_count();
         let (out, pace) = (&mut self.outbox, &mut self.pace);
-        (&mut self.members.parities, Context { now, timing, limits, code, pace, out })
+        (&mut self.members.parities, Context { now, timing, limits, code, groups, pace, out })
     }
 }

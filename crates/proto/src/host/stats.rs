@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cluster::{MemberId, ScrubProgress};
-use wire::op::{Op, StoreMode};
+use wire::op::Op;
 
 use crate::Read;
 use crate::parity::Parity;
@@ -56,6 +56,12 @@ pub struct HostStats {
     pub refused_writes: u64,
     /// Items that the primaries here have removed after they had expired.
     pub reclaimed: u64,
+    /// How many of those were never read, of either kind.
+    pub evicted_unread: u64,
+    /// See there.
+    pub expired_unread: u64,
+    /// Reads that met an item here which had expired; where a `gat` or a meta command may write, it is not counted.
+    pub expired_reads: u64,
     /// Extents that the primaries here have given back.
     pub released_extents: u64,
     /// Pages that scrubs of the parities here have compared.
@@ -81,7 +87,7 @@ impl HostStats {
     pub(super) fn count_request(&mut self, op: &Op) {
         match op {
             Op::Get(_) | Op::Debug => self.reads += 1,
-            Op::Store(store) if store.mode == StoreMode::Set => self.stores += 1,
+            Op::Store(_) => self.stores += 1,
             _ => self.changes += 1,
         }
     }
@@ -93,6 +99,10 @@ impl HostStats {
             let (evicted, expired) = primary.removed();
             self.evictions += evicted;
             self.reclaimed += expired;
+            let (evicted, expired) = primary.removed_unread();
+            self.evicted_unread += evicted;
+            self.expired_unread += expired;
+            self.expired_reads += primary.expired_reads();
             self.refused_writes += primary.refused_writes();
             self.released_extents += primary.released_extents();
             self.rebuilt_bytes += primary.repaired_bytes() + primary.taught_bytes();

@@ -3,11 +3,14 @@
 //! Nothing is changed here. The primary turns a decision into a record, or into an answer.
 
 use cluster::UnixSeconds;
-use store::{Access, Item, ItemSpec, ItemState, MAX_ITEM_BYTES, encoded_len};
+use store::{Access, Item, ItemSpec, ItemState, encoded_len};
 use wire::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Request, Store,
-    StoreMode, Want,
+    StoreMode, Want, is_too_large,
 };
+
+/// A larger item would not fit into its slot.
+const _: () = assert!(wire::op::MAX_PAYLOAD_BYTES + store::ITEM_HEADER_BYTES <= store::MAX_ITEM_BYTES);
 
 /// Longest value that incr accepts, the spaces that it was padded with included.
 const MAX_NUMBER_DIGITS: usize = 20;
@@ -158,7 +161,8 @@ impl NewItem<'_> {
     }
 
     fn put(&self, outcome: Outcome) -> Decision {
-        if self.len_bytes() > MAX_ITEM_BYTES {
+        let value_len = self.value[0].len() + self.value[1].len();
+        if is_too_large(self.key.len(), value_len, self.flags) {
             return Decision::Answer(Outcome::Failed(Failure::TooLarge));
         }
         let mut image = Vec::with_capacity(self.len_bytes());
@@ -267,17 +271,30 @@ fn decide_delete(key: &[u8], delete: Delete, current: Option<Current<'_>>, conte
     if delete.compare.is_some_and(|compare| compare != current.item.version) {
         return Decision::Answer(Outcome::Exists);
     }
-    let expiry = delete.touch.filter(|_| delete.invalidate).map_or(current.item.expiry, Expiry::to_stored);
-    let version = delete.version.unwrap_or(context.next_version);
-    if delete.drop_value {
-        let state = ItemState { stale: delete.invalidate, win_sent: false };
-        return NewItem { key, value: [b"", b""], flags: 0, expiry, version, state }.put(Outcome::Deleted);
+    if let Some(flags) = delete.drop_value {
+        return drop_value(key, delete, flags, &current, context);
     }
     if delete.invalidate {
+        let expiry = delete.touch.map_or(current.item.expiry, Expiry::to_stored);
+        let version = delete.version.unwrap_or(context.next_version);
         let state = ItemState { stale: true, win_sent: false };
         return Decision::Header { version, expiry, state, outcome: Outcome::Deleted };
     }
     Decision::Remove { outcome: Outcome::Deleted }
+}
+
+/// md x: as in memcached, an empty item that keeps nothing but its version, and that only as long as it is not stale too.
+fn drop_value(key: &[u8], delete: Delete, flags: u32, current: &Current<'_>, context: Context) -> Decision {
+    let version = if delete.invalidate { context.next_version } else { current.item.version };
+    NewItem {
+        key,
+        value: [b"", b""],
+        flags,
+        expiry: delete.touch.map_or(0, Expiry::to_stored),
+        version: delete.version.unwrap_or(version),
+        state: ItemState { stale: delete.invalidate, win_sent: false },
+    }
+    .put(Outcome::Deleted)
 }
 
 fn decide_touch(expiry: Expiry, current: Option<Current<'_>>, context: Context) -> Decision {
@@ -327,12 +344,12 @@ fn number(
     new.put(Outcome::Number(value, view))
 }
 
-/// A decimal number, possibly followed by the spaces that `number` left.
+/// A decimal number, possibly among spaces, such as `number` leaves.
 fn parse_number(value: &[u8]) -> Option<u64> {
     if value.len() > MAX_NUMBER_DIGITS {
         return None;
     }
-    let digits = value.trim_ascii_end();
+    let digits = value.trim_ascii();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use wire::op::Key;
+use wire::op::{Key, MAX_PAYLOAD_BYTES};
 
 use super::*;
 
@@ -107,8 +107,9 @@ fn numbers_wrap_up_stop_at_zero_and_keep_their_length() {
     assert_eq!(value(arith(Direction::Decrement, 1), b"10"), b"9 ");
     assert_eq!(value(arith(Direction::Increment, 1), b"9 "), b"10");
     assert_eq!(value(arith(Direction::Increment, 1), b"99"), b"100");
+    assert_eq!(value(arith(Direction::Increment, 1), b" 1 "), b"2  ");
     let padded = [b"1".as_slice(), &[b' '; 70_000]].concat();
-    for bad in [&padded[..], b"x", b"", b"1x", b"-1", b"100000000000000000000", b" 1"] {
+    for bad in [&padded[..], b"x", b"", b"1x", b"-1", b"100000000000000000000"] {
         let refused = Outcome::Failed(Failure::NotANumber);
         assert!(is_answer(&run(arith(Direction::Increment, 1), Some(&number(bad))), &refused), "{bad:?}");
     }
@@ -169,8 +170,20 @@ fn a_conditional_delete_refuses_invalidates_or_removes() {
 }
 
 #[test]
+fn a_dropped_value_leaves_nothing_but_the_version_and_what_the_client_wants() {
+    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true });
+    let dropped = |delete| written(&run(Op::Delete(delete), Some(&there)));
+    let plain = Delete { drop_value: Some(0), ..Delete::default() };
+    assert_eq!(dropped(plain), (Vec::new(), 0, 0, 3));
+    assert_eq!(dropped(Delete { invalidate: true, ..plain }), (Vec::new(), 0, 0, 77));
+    let touch = Some(Expiry::At(UnixSeconds(1700)));
+    let with_all = Delete { drop_value: Some(8), touch, version: Some(9), ..Delete::default() };
+    assert_eq!(dropped(with_all), (Vec::new(), 8, 1700, 9));
+}
+
+#[test]
 fn what_is_too_large_is_refused() {
-    let value = Bytes::from(vec![0; MAX_ITEM_BYTES]);
+    let value = Bytes::from(vec![0; MAX_PAYLOAD_BYTES]);
     let huge = Store { value, ..store(StoreMode::Set) };
     assert!(is_answer(&run(Op::Store(huge), None), &Outcome::Failed(Failure::TooLarge)));
 }

@@ -21,6 +21,7 @@ mod request;
 mod space;
 mod takeover;
 mod teach;
+mod versions;
 mod wall;
 mod write;
 
@@ -66,6 +67,7 @@ pub(crate) struct Primary {
     lease_from: Time,
     wall: Wall,
     taught_bytes: u64,
+    expired_reads: u64,
     keys: FastMap<Bytes, PendingKey>,
     /// Newest uncommitted `Clear`.
     cleared: Option<Seq>,
@@ -131,6 +133,7 @@ impl Primary {
             lease_from: Time(0),
             wall: Wall::default(),
             taught_bytes: 0,
+            expired_reads: 0,
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,
@@ -213,6 +216,16 @@ impl Primary {
     /// Items removed so far: to make room, and because they had expired.
     pub(crate) fn removed(&self) -> (u64, u64) {
         (self.growth.evicted, self.growth.expired)
+    }
+
+    /// How many of either nobody had read.
+    pub(crate) fn removed_unread(&self) -> (u64, u64) {
+        (self.growth.evicted_unread, self.growth.expired_unread)
+    }
+
+    /// Reads so far that met an item which had expired.
+    pub(crate) fn expired_reads(&self) -> u64 {
+        self.expired_reads
     }
 
     /// Writes refused so far for want of room.

@@ -9,6 +9,7 @@ use wire::op::{Failure, Op, Outcome, Request};
 
 use super::execute::{self, Current, Decision};
 use super::page_waiters::PageWaiters;
+use super::versions::version_of;
 use super::{Phase, Primary};
 use crate::outbox::{Context, ReplyTo};
 
@@ -149,7 +150,11 @@ impl Primary {
             Found::Hit(addr, item) => {
                 if item.is_expired(self.wall.at(now.unix)) {
                     let settled = self.wall.settles(&self.parities, now.unix, item.expiry);
-                    return if settled { crate::Read::Miss } else { crate::Read::Submit };
+                    if !settled {
+                        return crate::Read::Submit;
+                    }
+                    self.expired_reads += 1;
+                    return crate::Read::Miss;
                 }
                 if rebuilding && !item.verify() {
                     return crate::Read::Submit;
@@ -198,7 +203,7 @@ impl Primary {
         };
         let wall = self.wall.at(context.now.unix);
         let store = self.store().expect("may_serve saw one");
-        let next = execute::Context { now: wall, next_version: self.log.last().next().0 };
+        let next = execute::Context { now: wall, next_version: self.next_version(context) };
         let current = match newest.current(store) {
             Some(Current { item, .. }) if item.is_expired(wall) => {
                 if !self.settles_expiry(context.now.unix, item.expiry) {
@@ -213,6 +218,11 @@ impl Primary {
         }
         let decision = execute::decide(request, current, next);
         self.carry_out(context, pending, &newest, decision)
+    }
+
+    /// The version of what the next record writes.
+    fn next_version(&self, context: &Context<'_>) -> u64 {
+        version_of(self.log.last().next(), self.member, context.groups, self.view.data.len())
     }
 
     /// A read of committed state.
@@ -233,8 +243,11 @@ impl Primary {
         }
         if current.item.is_expired(now) {
             let expiry = current.item.expiry;
-            let settled = self.settles_expiry(context.now.unix, expiry);
-            return if settled { Attempt::Answer(Outcome::Miss) } else { Attempt::Wait(Wait::Lease) };
+            if !self.settles_expiry(context.now.unix, expiry) {
+                return Attempt::Wait(Wait::Lease);
+            }
+            self.expired_reads += u64::from(matches!(pending.request.op, Op::Get(_)));
+            return Attempt::Answer(Outcome::Miss);
         }
         let Decision::Answer(outcome) = execute::decide(&pending.request, Some(current), next) else {
             unreachable!("a plain read changes nothing")

@@ -38,6 +38,9 @@ pub(super) struct Growth {
     /// Items removed to make room, and because they had expired.
     pub evicted: u64,
     pub expired: u64,
+    /// How many of either nobody had read.
+    pub evicted_unread: u64,
+    pub expired_unread: u64,
     /// Times that there was no room for a write.
     pub refused: u64,
     /// Extents given back, and when the last one was.
@@ -126,12 +129,15 @@ impl Primary {
             let item = store.item(victim.addr);
             let key = bytes::Bytes::copy_from_slice(item.key);
             let expired = item.is_expired(now);
+            let fetched = self.store().is_some_and(|store| store.access(victim.addr).fetched);
             if self.cleared.is_some() || self.keys.contains_key(&key) {
                 self.store_mut().expect("only asked while serving").unreclaim(victim.addr);
                 continue;
             }
             self.growth.evicted += u64::from(!expired);
             self.growth.expired += u64::from(expired);
+            self.growth.evicted_unread += u64::from(!expired && !fetched);
+            self.growth.expired_unread += u64::from(expired && !fetched);
             draft.ops.push(IndexOp::Remove { hash: victim.hash, addr: victim.addr });
             draft.pinned.push(victim.addr);
             keys.push((key, None));

@@ -46,7 +46,7 @@ fn commands_answer_as_memcached_does() {
     client.ask("touch n 100\r\n", "TOUCHED\r\n");
     client.ask("touch missing 100\r\n", "NOT_FOUND\r\n");
     client.ask("gat 100 n\r\n", "VALUE n 0 2\r\n0 \r\nEND\r\n");
-    client.ask("version\r\n", "VERSION 1.6.18-gestalt-0.1.0\r\n");
+    client.ask("version\r\n", "VERSION 1.6.45\r\n");
     client.ask("verbosity 1\r\n", "OK\r\n");
     client.ask("mn\r\n", "MN\r\n");
     client.ask("nonsense\r\n", "ERROR\r\n");

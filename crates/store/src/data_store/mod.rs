@@ -23,7 +23,7 @@ mod vacate;
 pub use access::Access;
 pub use read::Found;
 pub use reclaim::{CrawlCursor, Reclaim, Victim};
-pub use stats::{Memory, Stats};
+pub use stats::{ClassUse, Memory, Stats};
 pub use vacate::Wipe;
 
 use bytes::Bytes;

@@ -30,6 +30,31 @@ pub struct Stats {
     pub memory: Memory,
 }
 
+/// What a data role holds of one class of slots. Large items are one class, whose slots are of the size of their items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassUse {
+    /// The class.
+    pub class: RunClass,
+    /// Runs that it has.
+    pub runs: u64,
+    /// Slots that these are cut into.
+    pub slots: u64,
+    /// Items in the index.
+    pub items: u64,
+    /// Their bytes: header, key, value.
+    pub item_bytes: u64,
+}
+
+impl ClassUse {
+    /// Both together.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.slots += other.slots;
+        self.items += other.items;
+        self.item_bytes += other.item_bytes;
+    }
+}
+
 /// Bytes that are charged to the budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -70,6 +95,18 @@ impl DataStore {
             runs: self.runs_by_class(),
             memory: self.memory(),
         }
+    }
+
+    /// What there is of each class that has runs, in the order of the runs; a class may come several times.
+    pub fn classes(&self) -> impl Iterator<Item = ClassUse> + '_ {
+        let begins = |run: &&crate::alloc::Run| run.class != RunClass::FREE && run.span > 0;
+        self.allocator.runs().iter().filter(begins).map(|run| ClassUse {
+            class: run.class,
+            runs: u64::from(run.span),
+            slots: run.slots.len() as u64,
+            items: run.live() as u64,
+            item_bytes: u64::from(run.item_bytes),
+        })
     }
 
     /// Bytes of the area that memory stands behind; see [`crate::Area::resident_bytes`].

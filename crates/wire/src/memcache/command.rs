@@ -63,6 +63,8 @@ pub enum Stats {
     Sizes,
     /// Per connection.
     Conns,
+    /// The counters of all nodes together; not memcached's.
+    Cluster,
     /// Set the counters to zero; answered with `RESET`.
     Reset,
 }
@@ -149,6 +151,8 @@ pub struct MetaStyle {
     pub base64: bool,
     /// `v`: the value is printed.
     pub value: bool,
+    /// mg: not if the item has this version, which the client has already.
+    pub known_version: Option<u64>,
     /// The flags to print, in the order of the request.
     pub flags: ReturnFlags,
     /// The opaque token, without its `O`; empty is printed too if the flags have it.

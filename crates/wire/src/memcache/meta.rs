@@ -12,8 +12,8 @@ use super::text::{check_key, swallow, too_large};
 use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
 use super::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use crate::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, MAX_VALUE_BYTES, Op, Request, Store, StoreMode,
-    Want,
+    Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, Op, Request, Store, StoreMode, Want,
+    is_too_large,
 };
 
 type MetaTokens<'a> = Tokens<'a, MAX_META_TOKENS>;
@@ -40,7 +40,7 @@ type Checked = Result<(Request, MetaStyle), Line>;
 
 /// mg key flags*.
 fn get(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
-    check_shape(tokens, lines::META_TOO_MANY_FLAGS_GET)?;
+    check_shape(tokens, 2)?;
     let flags = Flags::parse(line, tokens.from(2), now)?;
     let key = flags.key(line, tokens.get(1))?;
     let op = Op::Get(Get {
@@ -57,19 +57,16 @@ fn get(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
 
 /// ms key length flags*, and a data block.
 fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Parsed {
-    if tokens.count < 2 {
-        return Parsed::SayAndClose(lines::ERROR);
-    }
     let Some(len) = data_len(tokens.get(2)) else {
-        // Nobody knows where the data block ends: to go on would mean to execute it.
-        return Parsed::SayAndClose(lines::BAD_FORMAT);
+        // Nobody knows where the data block ends, if there is one: as in memcached, what follows is the next command.
+        return Parsed::Say(lines::BAD_FORMAT);
     };
     match checked_set(line, tokens, now, len) {
         Err(error) => swallow(len, Parsed::Say(error)),
         Ok((key, store, style)) => {
             let reply = ReplyStyle::Meta(style);
-            if len > MAX_VALUE_BYTES {
-                return too_large(key, &store, len, reply);
+            if is_too_large(key.len(), len, store.flags) {
+                return too_large(key, true, len, reply);
             }
             let request = Request::on(key, Op::Store(store));
             Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
@@ -84,7 +81,7 @@ fn checked_set(
     now: UnixSeconds,
     len: usize,
 ) -> Result<(Key, Store, MetaStyle), Line> {
-    check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
+    check_shape(tokens, 3)?;
     let flags = Flags::parse(line, tokens.from(3), now)?;
     let key = flags.key(line, tokens.get(1))?;
     let mode = match flags.mode {
@@ -119,27 +116,27 @@ fn checked_set(
 
 /// md key flags*.
 fn delete(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
-    check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
-    let flags = Flags::parse(line, tokens.from(2), now).map_err(|_| lines::META_INVALID_OR_DUPLICATE)?;
+    check_shape(tokens, 2)?;
+    let flags = Flags::parse(line, tokens.from(2), now)?;
     let key = flags.key(line, tokens.get(1))?;
     let op = Op::Delete(Delete {
         compare: flags.compare,
         version: flags.version,
         invalidate: flags.invalidate,
         touch: flags.touch,
-        drop_value: flags.drop_value,
+        drop_value: flags.drop_value.then_some(flags.client_flags),
     });
     Ok((Request::on(key, op), flags.style(MetaVerb::Delete)?))
 }
 
 /// ma key flags*.
 fn arith(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
-    check_shape(tokens, lines::META_TOO_MANY_FLAGS)?;
+    check_shape(tokens, 2)?;
     let flags = Flags::parse(line, tokens.from(2), now).map_err(|_| lines::META_INVALID_OR_DUPLICATE)?;
     let key = flags.key(line, tokens.get(1))?;
     let direction = match flags.mode {
-        None | Some(b'I' | b'i' | b'+') => Direction::Increment,
-        Some(b'D' | b'd' | b'-') => Direction::Decrement,
+        None | Some(b'I' | b'+') => Direction::Increment,
+        Some(b'D' | b'-') => Direction::Decrement,
         Some(_) => return Err(lines::META_MODE_ARITH),
     };
     let op = Op::Arith(Arith {
@@ -148,7 +145,8 @@ fn arith(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
         vivify: flags.vivify,
         initial: flags.initial,
         touch: flags.touch,
-        compare: flags.compare,
+        // As in memcached, a 0 is no version to compare with here.
+        compare: flags.compare.filter(|&version| version != 0),
         version: flags.version,
     });
     Ok((Request::on(key, op), flags.style(MetaVerb::Arith)?))
@@ -156,22 +154,21 @@ fn arith(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
 
 /// me key [b].
 fn debug(line: &Bytes, tokens: &MetaTokens<'_>) -> Checked {
-    if tokens.count < 2 {
-        return Err(lines::BAD_FORMAT);
-    }
-    check_key(tokens.get(1))?;
+    check_shape(tokens, 2)?;
     let flags = Flags { base64: tokens.get(2) == b"b", ..Flags::default() };
     let key = flags.key(line, tokens.get(1)).map_err(|_| lines::BAD_FORMAT)?;
     Ok((Request::on(key, Op::Debug), flags.style(MetaVerb::Debug)?))
 }
 
-/// What all meta commands with flags have in common: a key of a lawful length and not too many flags.
-fn check_shape(tokens: &MetaTokens<'_>, too_many: Line) -> Result<(), Line> {
-    if tokens.count < 2 {
-        return Err(lines::ERROR);
+/// What all meta commands with flags have in common: a key of a lawful length, and flags from token `first` on that begin
+/// like flags and are not too many.
+fn check_shape(tokens: &MetaTokens<'_>, first: usize) -> Result<(), Line> {
+    let begins_like_one = |flag: &&[u8]| matches!(flag.first(), Some(b'A'..=b'z' | b'0'..=b'9'));
+    if tokens.count < first || !tokens.from(first).iter().all(begins_like_one) {
+        return Err(lines::BAD_FORMAT);
     }
     check_key(tokens.get(1))?;
-    if tokens.count > MAX_META_TOKENS { Err(too_many) } else { Ok(()) }
+    if tokens.count > MAX_META_TOKENS { Err(lines::META_TOO_MANY_FLAGS) } else { Ok(()) }
 }
 
 /// All flags of all commands: each command uses its own and ignores the rest, as memcached does.
@@ -214,6 +211,8 @@ impl Flags {
             match flags.set(line, letter, argument, now) {
                 Ok(()) => flags.returns.push(letter),
                 Err(lines::META_INVALID) => return Err(lines::META_INVALID),
+                // As in memcached, bad client flags do not hide what was wrong before them.
+                Err(error) if letter == b'F' => bad = bad.or(Some(error)),
                 Err(error) => bad = Some(error),
             }
         }
@@ -239,7 +238,8 @@ impl Flags {
             b'F' => self.client_flags = number32(argument).ok_or(lines::BAD_FORMAT)?,
             b'J' => self.initial = number().map_err(|_| lines::META_BAD_INITIAL)?,
             b'D' => self.delta = Some(number().map_err(|_| lines::META_BAD_DELTA)?),
-            b'M' => self.mode = Some(mode(argument)?),
+            // memcached looks at one letter, whatever follows it.
+            b'M' => self.mode = Some(argument.first().copied().unwrap_or(b' ')),
             b'O' if argument.len() > MAX_OPAQUE_BYTES => self.opaque_is_too_long = true,
             b'O' => self.opaque = line.slice_ref(argument),
             // Printed if asked for, or (P, L) meant for a proxy on the way.
@@ -268,17 +268,10 @@ impl Flags {
             quiet: self.quiet,
             base64: self.base64,
             value: self.value,
+            known_version: self.compare.filter(|_| verb == MetaVerb::Get),
             flags: self.returns,
             opaque: self.opaque,
             sent_len: 0,
         })
-    }
-}
-
-/// The argument of `M`.
-fn mode(argument: &[u8]) -> Result<u8, Line> {
-    match argument {
-        [mode] => Ok(*mode),
-        _ => Err(lines::META_MODE_LENGTH),
     }
 }

@@ -10,8 +10,10 @@ use memchr::memchr;
 
 use super::command::{Command, ReplyStyle};
 use super::lines::{self, Line};
-use super::tokens::split;
-use super::{MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, meta, text};
+use super::{
+    MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, MIN_LINE_BYTES, MIN_LOCKED_LINE_BYTES, meta,
+    text,
+};
 use crate::op::{Op, Request};
 
 /// What comes next on a connection.
@@ -23,8 +25,6 @@ pub enum Step {
     Command(Command),
     /// A line to send in the place of an answer.
     Reply(Line),
-    /// A line to send before closing.
-    ReplyAndClose(Line),
     /// Close without an answer.
     Close,
 }
@@ -93,7 +93,6 @@ pub(super) enum Parsed {
         then: Box<Parsed>,
         bytes: usize,
     },
-    SayAndClose(Line),
     Close,
 }
 
@@ -133,6 +132,7 @@ impl Parser {
                 State::Line { scanned } => match take_line(buffer, scanned, self.access) {
                     Cut::Incomplete => return Step::Incomplete,
                     Cut::Refused => self.close(Step::Close),
+                    Cut::Short => Some(Step::Reply(lines::BAD_FORMAT)),
                     Cut::Line(line) => {
                         let parsed = self.parse(&line, now);
                         self.act(parsed, buffer)
@@ -180,7 +180,6 @@ impl Parser {
                 self.state = State::Swallow { left: bytes };
                 step
             }
-            Parsed::SayAndClose(line) => self.close(Step::ReplyAndClose(line)),
             Parsed::Close => self.close(Step::Close),
         }
     }
@@ -225,6 +224,10 @@ fn complete(pending: Pending, data: Result<Bytes, BadChunk>) -> Option<Step> {
             Some(Step::Command(Command::One { request, reply }))
         }
         (PendingKind::Store(_, ReplyStyle::Silent), Err(BadChunk)) => None,
+        (PendingKind::Credentials, Err(BadChunk)) => Some(Step::Reply(lines::AUTH_BAD_END)),
+        (PendingKind::Credentials, Ok(data)) if !data.contains(&b' ') => {
+            Some(Step::Reply(lines::AUTH_BAD_FORMAT))
+        }
         (PendingKind::Credentials, Ok(data)) => Some(Step::Command(Command::Authenticate(data))),
         (_, Err(BadChunk)) => Some(Step::Reply(lines::BAD_CHUNK)),
     }
@@ -235,6 +238,8 @@ enum Cut {
     Incomplete,
     /// Too long, or no memcached text at all.
     Refused,
+    /// Shorter than any command.
+    Short,
     /// A line without its end.
     Line(Bytes),
 }
@@ -258,8 +263,13 @@ fn take_line(buffer: &mut BytesMut, scanned: &mut usize, access: Access) -> Cut 
         return Cut::Refused;
     }
     *scanned = 0;
+    if access == Access::Locked && at < MIN_LOCKED_LINE_BYTES {
+        return Cut::Refused;
+    }
     let mut line = buffer.split_to(at + 1).freeze();
-    // A line that is nothing but "\r\n" keeps its "\r" in memcached; either way it is no command.
+    if line.len() < MIN_LINE_BYTES {
+        return Cut::Short;
+    }
     let end = if at > 0 && line.get(at - 1) == Some(&b'\r') { at - 1 } else { at };
     line.truncate(end);
     Cut::Line(line)
@@ -281,8 +291,7 @@ fn begins_with_keys(line: &[u8]) -> bool {
 
 /// Whether a line is a meta command.
 fn is_meta(line: &[u8]) -> bool {
-    let name = if line.first() == Some(&b' ') { split(line).next().unwrap_or_default() } else { line };
-    matches!(name, [b'm', _] | [b'm', _, b' ', ..])
+    matches!(line, [b'm', _] | [b'm', _, b' ', ..])
 }
 
 /// Takes a data block of `len` bytes and its end of line off the buffer; none if it has not arrived in full.

@@ -19,7 +19,9 @@ pub const RESET: Line = b"RESET\r\n";
 /// The answer to a successful authentication.
 pub const STORED: Line = b"STORED\r\n";
 /// The answer to a failed authentication.
-pub const UNAUTHENTICATED: Line = lines::UNAUTHENTICATED;
+pub const AUTH_FAILED: Line = lines::AUTH_FAILED;
+/// The answer to flush_all where it is switched off.
+pub const NO_FLUSH: Line = lines::NO_FLUSH;
 
 /// Writes the answer to a command on one key. `key` is the request's.
 pub fn write(style: &ReplyStyle, key: &[u8], outcome: &Outcome, out: &mut Vec<u8>) {
@@ -170,7 +172,8 @@ fn write_code(code: &[u8; 2], style: &MetaStyle, key: &[u8], out: &mut Vec<u8>) 
 
 /// VA with the value, or HD.
 fn write_meta_item(style: &MetaStyle, key: &[u8], item: &ItemView, value: &[u8], out: &mut Vec<u8>) {
-    if !style.value {
+    let known = style.verb == MetaVerb::Get && style.known_version == Some(item.version);
+    if !style.value || known {
         out.extend_from_slice(b"HD");
         return write_flags(style, key, Some(item), out);
     }

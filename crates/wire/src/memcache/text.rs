@@ -7,25 +7,25 @@ use super::MAX_CREDENTIALS_BYTES;
 use super::command::{Command, Keys, ReplyStyle, Stats, WithCas};
 use super::lines::{self, Line};
 use super::parser::{Parsed, Pending, PendingKind};
-use super::tokens::{Tokens, data_len, expiry, flush_at, number, number32, seconds, split};
+use super::tokens::{
+    Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
+};
 use crate::op::{
-    Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, Request, Store, StoreMode,
+    Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode, is_too_large,
 };
 
-/// One more than the longest well-formed command has (cas with noreply).
-type TextTokens<'a> = Tokens<'a, 8>;
+/// As many as any command reads; whatever else a line has is not looked at, but for a `noreply` at its end.
+type TextTokens<'a> = Tokens<'a, 6>;
 
 /// What `line` amounts to.
 pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
-    let start = line.iter().position(|&byte| byte != b' ').unwrap_or(line.len());
-    let rest = line.get(start..).unwrap_or_default();
-    let name = split(rest).next().unwrap_or_default();
-    let args = start + name.len();
+    let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+    let name = line.get(..end).unwrap_or_default();
     match name {
-        b"get" => keys(line, args, WithCas::No),
-        b"gets" => keys(line, args, WithCas::Yes),
-        b"gat" => touch_keys(line, args, WithCas::No, now),
-        b"gats" => touch_keys(line, args, WithCas::Yes, now),
+        b"get" => keys(line, end, WithCas::No),
+        b"gets" => keys(line, end, WithCas::Yes),
+        b"gat" => touch_keys(line, end, WithCas::No, now),
+        b"gats" => touch_keys(line, end, WithCas::Yes, now),
         b"set" => store(line, Verb::Plain(StoreMode::Set), now),
         b"add" => store(line, Verb::Plain(StoreMode::Add), now),
         b"replace" => store(line, Verb::Plain(StoreMode::Replace), now),
@@ -39,23 +39,38 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
         b"quit" => Parsed::Done(Command::Quit),
         b"version" => Parsed::Done(Command::Version),
         b"stats" => stats(line),
-        b"flush_all" => flush_all(line, now),
-        // The limit is the operator's (`--memory`): a client's wish is heard and has no effect, like its verbosity.
-        b"verbosity" | b"cache_memlimit" => verbosity(line),
-        _ => unknown(name, line),
+        b"watch" => Parsed::Say(lines::NO_WATCH),
+        _ => rare(line, now),
     }
+}
+
+/// Commands that memcached looks up behind those above: with these, spaces may stand in front of the name.
+fn rare(line: &[u8], now: UnixSeconds) -> Parsed {
+    let tokens = TextTokens::of(line);
+    let reply = reply_style(&tokens);
+    let refusal = match (tokens.get(0), tokens.get(1)) {
+        (b"flush_all", _) => return flush_all(&tokens, reply, now),
+        (b"verbosity", _) => return verbosity(&tokens, reply),
+        (b"cache_memlimit", limit) => cache_memlimit(limit),
+        (b"shutdown", _) => lines::NO_SHUTDOWN,
+        (b"lru_crawler", b"metadump") => lines::NO_METADUMP,
+        (b"lru_crawler", b"mgdump") => lines::NO_MGDUMP,
+        // A browser that was sent here by a web page: the lines that follow are not its user's.
+        _ if tokens.count > 1 && tokens.last().starts_with(b"HTTP/") => return Parsed::Close,
+        _ => lines::ERROR,
+    };
+    say(refusal, &reply)
 }
 
 /// What `line` amounts to before the client has authenticated itself.
 pub(super) fn parse_locked(line: &[u8]) -> Parsed {
     let tokens = TextTokens::of(line);
-    let is_set = tokens.get(0) == b"set" && tokens.count >= 5;
-    match data_len(tokens.get(4)).filter(|_| is_set) {
+    let is_set = tokens.get(0).starts_with(b"set") && tokens.count >= 5;
+    match number32(tokens.get(4)).and_then(|len| usize::try_from(len).ok()).filter(|_| is_set) {
         Some(len) if len <= MAX_CREDENTIALS_BYTES => {
             Parsed::Await(Pending { what: PendingKind::Credentials, len })
         }
-        Some(len) => swallow(len, Parsed::Say(lines::UNAUTHENTICATED)),
-        None if tokens.last().starts_with(b"HTTP/") => Parsed::Close,
+        Some(_) => Parsed::Say(lines::AUTH_TOO_LONG),
         None => Parsed::Say(lines::UNAUTHENTICATED),
     }
 }
@@ -84,7 +99,7 @@ pub(super) fn swallow(len: usize, parsed: Parsed) -> Parsed {
 fn keys(line: &Bytes, from: usize, with_cas: WithCas) -> Parsed {
     match checked_keys(line.slice(from..)) {
         Err(error) => Parsed::Say(error),
-        Ok(keys) if keys.count() == 0 => Parsed::Say(lines::ERROR),
+        Ok(keys) if keys.count() == 0 => Parsed::Say(lines::BAD_FORMAT),
         Ok(keys) => Parsed::Done(Command::Get { keys, with_cas, touch: None }),
     }
 }
@@ -92,13 +107,15 @@ fn keys(line: &Bytes, from: usize, with_cas: WithCas) -> Parsed {
 /// gat, gats: a time, then keys.
 fn touch_keys(line: &Bytes, from: usize, with_cas: WithCas, now: UnixSeconds) -> Parsed {
     let args = line.slice(from..);
-    let Some(time) = split(&args).next() else { return Parsed::Say(lines::ERROR) };
-    let Some(seconds) = seconds(time) else { return Parsed::Say(lines::BAD_EXPTIME) };
+    let time = split(&args).next().unwrap_or_default();
     let after = args.len() - after_token(&args, time).len();
-    match checked_keys(args.slice(after..)) {
-        Err(error) => Parsed::Say(error),
-        Ok(keys) if keys.count() == 0 => Parsed::Say(super::reply::END),
-        Ok(keys) => Parsed::Done(Command::Get { keys, with_cas, touch: Some(expiry(seconds, now)) }),
+    match (checked_keys(args.slice(after..)), seconds(time)) {
+        (Ok(keys), _) if keys.count() == 0 => Parsed::Say(lines::BAD_FORMAT),
+        (_, None) => Parsed::Say(lines::BAD_EXPTIME),
+        (Err(error), _) => Parsed::Say(error),
+        (Ok(keys), Some(seconds)) => {
+            Parsed::Done(Command::Get { keys, with_cas, touch: Some(expiry(seconds, now)) })
+        }
     }
 }
 
@@ -131,14 +148,6 @@ enum Verb {
 }
 
 impl Verb {
-    /// Tokens of the command without `noreply`.
-    fn tokens(self) -> usize {
-        match self {
-            Self::Plain(_) => 5,
-            Self::Cas => 6,
-        }
-    }
-
     fn mode(self) -> StoreMode {
         match self {
             Self::Plain(mode) => mode,
@@ -150,23 +159,18 @@ impl Verb {
 /// set add replace append prepend cas.
 fn store(line: &Bytes, verb: Verb, now: UnixSeconds) -> Parsed {
     let tokens = TextTokens::of(line);
-    let well_formed = tokens.count == verb.tokens() || tokens.count == verb.tokens() + 1;
     let Some(len) = data_len(tokens.get(4)) else {
-        // Nobody knows where the data block ends: to go on would mean to execute it.
-        return Parsed::SayAndClose(if well_formed { lines::BAD_FORMAT } else { lines::ERROR });
+        // Nobody knows where the data block ends, if there is one: as in memcached, what follows is the next command.
+        return Parsed::Say(lines::BAD_FORMAT);
     };
-    if !well_formed {
-        return swallow(len, Parsed::Say(lines::ERROR));
-    }
-    let Ok(reply) = reply_style(&tokens, verb.tokens()) else {
-        return swallow(len, Parsed::Say(lines::BAD_FORMAT));
-    };
+    let reply = reply_style(&tokens);
     let (key, store) = match checked_store(line, &tokens, verb, now) {
         Ok(checked) => checked,
         Err(error) => return swallow(len, say(error, &reply)),
     };
-    if len > MAX_VALUE_BYTES {
-        return too_large(key, &store, len, reply);
+    if is_too_large(key.len(), len, store.flags) {
+        let removes = store.mode == StoreMode::Set && store.compare.is_none();
+        return too_large(key, removes, len, reply);
     }
     let request = Request::on(key, Op::Store(store));
     Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
@@ -187,8 +191,8 @@ fn checked_store(
     let store = Store {
         mode: verb.mode(),
         value: Bytes::new(),
-        flags: number32(tokens.get(2)).ok_or(lines::BAD_FORMAT)?,
-        expiry: expiry(seconds(tokens.get(3)).ok_or(lines::BAD_FORMAT)?, now),
+        flags: client_flags(tokens.get(2)).ok_or(lines::BAD_FORMAT)?,
+        expiry: expiry(stored_seconds(tokens.get(3)).ok_or(lines::BAD_FORMAT)?, now),
         compare,
         version: None,
         invalidate: false,
@@ -197,10 +201,9 @@ fn checked_store(
     Ok((key, store))
 }
 
-/// The refusal of a value that is too large. As in memcached, a plain `set` leaves no old value behind that its
-/// client believes overwritten; any other mode leaves the item alone.
-pub(super) fn too_large(key: Key, store: &Store, len: usize, reply: ReplyStyle) -> Parsed {
-    let removes = store.mode == StoreMode::Set && store.compare.is_none();
+/// The refusal of a value that is too large. As in memcached, a plain `set` and any `ms` leave no old value behind that
+/// their client believes overwritten; any other command leaves the item alone.
+pub(super) fn too_large(key: Key, removes: bool, len: usize, reply: ReplyStyle) -> Parsed {
     let reply = if reply == ReplyStyle::Silent { ReplyStyle::TooLargeSilent } else { ReplyStyle::TooLarge };
     let refusal = match (removes, &reply) {
         (true, _) => {
@@ -213,60 +216,41 @@ pub(super) fn too_large(key: Key, store: &Store, len: usize, reply: ReplyStyle) 
     swallow(len, refusal)
 }
 
-/// delete: an old protocol had a time there, so `0` is accepted and nothing else.
+/// delete. An old protocol had a time behind the key, which is not looked at.
 fn delete(line: &Bytes) -> Parsed {
     let tokens = TextTokens::of(line);
-    let reply = match (tokens.count, tokens.get(2), tokens.get(3)) {
-        (0 | 1, ..) | (5.., ..) => return Parsed::Say(lines::ERROR),
-        (2, ..) | (3, b"0", _) => ReplyStyle::Text,
-        (3, b"noreply", _) | (4, b"0", b"noreply") => ReplyStyle::Silent,
-        (4, _, b"noreply") => return Parsed::Hush,
-        _ => return Parsed::Say(lines::DELETE_USAGE),
-    };
-    one(line, tokens.get(1), Op::Delete(Delete::default()), reply)
+    if tokens.count < 2 {
+        return Parsed::Say(lines::BAD_FORMAT);
+    }
+    one(line, tokens.get(1), Op::Delete(Delete::default()), reply_style(&tokens))
 }
 
 /// incr, decr.
 fn arith(line: &Bytes, direction: Direction) -> Parsed {
-    let tokens = TextTokens::of(line);
-    let reply = match key_and_argument(&tokens) {
-        Ok(reply) => reply,
-        Err(Refusal(error)) => return error.map_or(Parsed::Hush, Parsed::Say),
-    };
-    match number(tokens.get(2)) {
-        None => say(lines::BAD_DELTA, &reply),
-        Some(delta) => {
-            let arith = Arith { direction, delta, ..Arith::default() };
-            one(line, tokens.get(1), Op::Arith(arith), reply)
-        }
-    }
+    with_argument(line, |argument| {
+        let delta = number(argument).ok_or(lines::BAD_DELTA)?;
+        Ok(Op::Arith(Arith { direction, delta, ..Arith::default() }))
+    })
 }
 
 /// touch.
 fn touch(line: &Bytes, now: UnixSeconds) -> Parsed {
-    let tokens = TextTokens::of(line);
-    let reply = match key_and_argument(&tokens) {
-        Ok(reply) => reply,
-        Err(Refusal(error)) => return error.map_or(Parsed::Hush, Parsed::Say),
-    };
-    match seconds(tokens.get(2)) {
-        None => say(lines::BAD_EXPTIME, &reply),
-        Some(seconds) => one(line, tokens.get(1), Op::Touch(expiry(seconds, now)), reply),
-    }
+    with_argument(line, |argument| {
+        let seconds = seconds(argument).ok_or(lines::BAD_EXPTIME)?;
+        Ok(Op::Touch(expiry(seconds, now)))
+    })
 }
 
-/// Why a line is refused; none if the client asked not to hear of it.
-struct Refusal(Option<Line>);
-
-/// The reply style of `name key argument [noreply]`, once its key is checked.
-fn key_and_argument(tokens: &TextTokens<'_>) -> Result<ReplyStyle, Refusal> {
-    if tokens.count != 3 && tokens.count != 4 {
-        return Err(Refusal(Some(lines::ERROR)));
+/// `name key argument`, of which `op` reads the argument.
+fn with_argument(line: &Bytes, op: impl FnOnce(&[u8]) -> Result<Op, Line>) -> Parsed {
+    let tokens = TextTokens::of(line);
+    if tokens.count < 3 {
+        return Parsed::Say(lines::BAD_FORMAT);
     }
-    let reply = reply_style(tokens, 3).map_err(|Misspelt| Refusal(Some(lines::BAD_FORMAT)))?;
-    match check_key(tokens.get(1)) {
-        Err(error) => Err(Refusal((reply != ReplyStyle::Silent).then_some(error))),
-        Ok(()) => Ok(reply),
+    let reply = reply_style(&tokens);
+    match check_key(tokens.get(1)).and_then(|()| op(tokens.get(2))) {
+        Err(error) => say(error, &reply),
+        Ok(op) => one(line, tokens.get(1), op, reply),
     }
 }
 
@@ -279,37 +263,35 @@ fn one(line: &Bytes, key: &[u8], op: Op, reply: ReplyStyle) -> Parsed {
 }
 
 /// flush_all [time] [noreply].
-fn flush_all(line: &[u8], now: UnixSeconds) -> Parsed {
-    let tokens = TextTokens::of(line);
-    let (time, reply) = match (tokens.count, tokens.get(1), tokens.get(2)) {
-        (1, ..) => (None, ReplyStyle::Text),
-        (2, b"noreply", _) => (None, ReplyStyle::Silent),
-        (2, time, _) => (Some(time), ReplyStyle::Text),
-        (3, time, b"noreply") => (Some(time), ReplyStyle::Silent),
-        (3, ..) => return Parsed::Say(lines::BAD_FORMAT),
-        _ => return Parsed::Say(lines::ERROR),
-    };
-    match time.map(seconds) {
-        None => Parsed::Done(Command::FlushAll { at: FlushAt::Now, reply }),
-        Some(None) => say(lines::BAD_EXPTIME, &reply),
-        Some(Some(seconds)) => Parsed::Done(Command::FlushAll { at: flush_at(seconds, now), reply }),
+fn flush_all(tokens: &TextTokens<'_>, reply: ReplyStyle, now: UnixSeconds) -> Parsed {
+    let has_time = tokens.count > if reply == ReplyStyle::Silent { 2 } else { 1 };
+    if !has_time {
+        return Parsed::Done(Command::FlushAll { at: FlushAt::Now, reply });
+    }
+    match seconds(tokens.get(1)) {
+        None => say(lines::BAD_EXPTIME, &reply),
+        Some(seconds) => Parsed::Done(Command::FlushAll { at: flush_at(seconds, now), reply }),
     }
 }
 
 /// verbosity level [noreply].
-fn verbosity(line: &[u8]) -> Parsed {
-    let tokens = TextTokens::of(line);
-    if tokens.count != 2 && tokens.count != 3 {
-        return Parsed::Say(lines::ERROR);
-    }
-    if tokens.count == 2 && tokens.get(1) == b"noreply" {
-        // Not in the document, but libmemcached sends it and memcached is silent.
-        return Parsed::Done(Command::Verbosity { reply: ReplyStyle::Silent });
-    }
-    let Ok(reply) = reply_style(&tokens, 2) else { return Parsed::Say(lines::BAD_FORMAT) };
+fn verbosity(tokens: &TextTokens<'_>, reply: ReplyStyle) -> Parsed {
     match number32(tokens.get(1)) {
         None => say(lines::BAD_FORMAT, &reply),
         Some(_) => Parsed::Done(Command::Verbosity { reply }),
+    }
+}
+
+/// cache_memlimit megabytes. The limit is the operator's (`--memory`): it cannot be moved while a node runs, for its peers
+/// reckon with it.
+fn cache_memlimit(limit: &[u8]) -> Line {
+    const LEAST_MEGABYTES: u32 = 8;
+    const NO_MEGABYTES: u32 = 1_000_000_000;
+    match number32(limit) {
+        None => lines::ERROR,
+        Some(..LEAST_MEGABYTES) => lines::MEMLIMIT_TOO_SMALL,
+        Some(megabytes) if megabytes > NO_MEGABYTES => lines::MEMLIMIT_NOT_MEGABYTES,
+        Some(_) => lines::NO_MEMLIMIT,
     }
 }
 
@@ -323,6 +305,7 @@ fn stats(line: &[u8]) -> Parsed {
         b"slabs" => Stats::Slabs,
         b"sizes" => Stats::Sizes,
         b"conns" => Stats::Conns,
+        b"cluster" => Stats::Cluster,
         b"reset" => Stats::Reset,
         b"cachedump" => return Parsed::Say(lines::NO_CACHEDUMP),
         b"detail" => return Parsed::Say(lines::NO_DETAIL),
@@ -330,29 +313,9 @@ fn stats(line: &[u8]) -> Parsed {
     }))
 }
 
-/// Commands that are refused with memcached's own words, and everything else.
-fn unknown(name: &[u8], line: &[u8]) -> Parsed {
-    let tokens = TextTokens::of(line);
-    match (name, tokens.get(1)) {
-        // A browser that was sent here by a web page: the lines that follow are not its user's.
-        _ if tokens.last().starts_with(b"HTTP/") => Parsed::Close,
-        (b"shutdown", _) => Parsed::Say(lines::NO_SHUTDOWN),
-        (b"watch", _) => Parsed::Say(lines::NO_WATCH),
-        (b"lru_crawler", b"metadump" | b"mgdump") => Parsed::Say(lines::NO_METADUMP),
-        _ => Parsed::Say(lines::ERROR),
-    }
-}
-
-/// The word in the place of `noreply` is another one.
-struct Misspelt;
-
-/// Whether the token after the first `tokens_before` says `noreply`.
-fn reply_style(tokens: &TextTokens<'_>, tokens_before: usize) -> Result<ReplyStyle, Misspelt> {
-    match tokens.get(tokens_before) {
-        b"" => Ok(ReplyStyle::Text),
-        b"noreply" => Ok(ReplyStyle::Silent),
-        _ => Err(Misspelt),
-    }
+/// Whether the last token says `noreply`.
+fn reply_style(tokens: &TextTokens<'_>) -> ReplyStyle {
+    if tokens.last() == b"noreply" { ReplyStyle::Silent } else { ReplyStyle::Text }
 }
 
 /// An error, unless the client asked not to hear of it.

@@ -5,7 +5,7 @@ use cluster::UnixSeconds;
 use crate::op::{Expiry, FlushAt};
 
 /// Times up to 30 days are relative, later ones are seconds since 1970.
-pub(super) const MAX_RELATIVE_SECONDS: i64 = 60 * 60 * 24 * 30;
+pub(super) const MAX_RELATIVE_SECONDS: i32 = 60 * 60 * 24 * 30;
 
 /// The first `N` tokens of a line and how many it has in all.
 pub(super) struct Tokens<'a, const N: usize> {
@@ -59,13 +59,17 @@ pub(super) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// An unsigned decimal number, with an optional `+` as `strtoull` has it; never wraps.
+/// Most digits of a number of 64 bits, leading zeros included.
+const MAX_DIGITS: usize = 22;
+/// Most characters of a number of 32 bits, sign and leading zeros included.
+const MAX_DIGITS32: usize = 11;
+
+/// An unsigned decimal number; never wraps.
 pub(super) fn number(token: &[u8]) -> Option<u64> {
-    let digits = token.strip_prefix(b"+").unwrap_or(token);
-    if digits.is_empty() {
+    if token.is_empty() || token.len() > MAX_DIGITS {
         return None;
     }
-    digits.iter().try_fold(0u64, |sum, &byte| {
+    token.iter().try_fold(0u64, |sum, &byte| {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
@@ -76,29 +80,54 @@ pub(super) fn number(token: &[u8]) -> Option<u64> {
 
 /// A number of 32 bits.
 pub(super) fn number32(token: &[u8]) -> Option<u32> {
-    u32::try_from(number(token)?).ok()
+    u32::try_from(number(token)?).ok().filter(|_| token.len() <= MAX_DIGITS32)
 }
 
-/// The length of a data block: what memcached accepts, without its wrapping.
+/// A signed number of 32 bits; a sign alone is 0, as memcached has it.
+fn signed32(token: &[u8]) -> Option<i32> {
+    let value = match token.strip_prefix(b"-") {
+        Some(b"") => 0,
+        Some(digits) => -i64::try_from(number(digits)?).ok()?,
+        None => i64::try_from(number(token)?).ok()?,
+    };
+    i32::try_from(value).ok().filter(|_| token.len() <= MAX_DIGITS32)
+}
+
+/// The length of a data block.
 pub(super) fn data_len(token: &[u8]) -> Option<usize> {
-    const LONGEST: u64 = i32::MAX as u64 - 2;
-    let len = number(token).filter(|&len| len <= LONGEST)?;
+    const LONGEST: i32 = i32::MAX - 2;
+    let len = signed32(token).filter(|&len| len <= LONGEST)?;
     usize::try_from(len).ok()
 }
 
-/// A time: seconds from now, seconds since 1970, or any negative number for the past.
-pub(super) fn seconds(token: &[u8]) -> Option<i64> {
-    match token.strip_prefix(b"-") {
-        Some(digits) if digits.first() != Some(&b'+') => {
-            number(digits).and_then(|n| i64::try_from(n).ok()).map(|n| -n)
-        }
-        Some(_) => None,
-        None => number32(token).map(i64::from),
-    }
+/// The client flags of a storage command. memcached reads them with `strtoul`, but ours never wrap.
+pub(super) fn client_flags(token: &[u8]) -> Option<u32> {
+    u32::try_from(c_long(token)?).ok()
+}
+
+/// A time, as all commands but storage commands have it: seconds from now, seconds since 1970, or any negative number
+/// for the past.
+pub(super) fn seconds(token: &[u8]) -> Option<i32> {
+    signed32(token)
+}
+
+/// The time of a storage command. memcached reads it with `strtol` and keeps the lower 32 bits with their sign; clients
+/// rely on it: libmemcached writes "expired already" as 4294967295.
+pub(super) fn stored_seconds(token: &[u8]) -> Option<i32> {
+    let [a, b, c, d, ..] = c_long(token)?.to_le_bytes();
+    Some(i32::from_le_bytes([a, b, c, d]))
+}
+
+/// What C's `strtol` makes of a token, whose end must be the number's or white space.
+fn c_long(token: &[u8]) -> Option<i64> {
+    let token = token.trim_ascii_start();
+    let end = token.iter().position(u8::is_ascii_whitespace).unwrap_or(token.len());
+    // The standard library's parser wants digits, takes a sign, and fails where `strtol` is out of range.
+    std::str::from_utf8(token.get(..end)?).ok()?.parse().ok()
 }
 
 /// When something that is stored with this time expires.
-pub(super) fn expiry(seconds: i64, now: UnixSeconds) -> Expiry {
+pub(super) fn expiry(seconds: i32, now: UnixSeconds) -> Expiry {
     match seconds {
         0 => Expiry::Never,
         // Long ago on every clock of the cluster, also on one that is behind ours.
@@ -108,18 +137,18 @@ pub(super) fn expiry(seconds: i64, now: UnixSeconds) -> Expiry {
 }
 
 /// When a flush with this delay takes place.
-pub(super) fn flush_at(seconds: i64, now: UnixSeconds) -> FlushAt {
+pub(super) fn flush_at(seconds: i32, now: UnixSeconds) -> FlushAt {
     if seconds <= 0 { FlushAt::Now } else { FlushAt::At(instant(seconds, now)) }
 }
 
 /// Seconds from now until this time, 0 if it is past.
-pub(super) fn seconds_ahead(seconds: i64, now: UnixSeconds) -> u32 {
+pub(super) fn seconds_ahead(seconds: i32, now: UnixSeconds) -> u32 {
     if seconds <= 0 { 0 } else { instant(seconds, now).0.saturating_sub(now.0) }
 }
 
 /// A positive time as an instant.
-fn instant(seconds: i64, now: UnixSeconds) -> UnixSeconds {
-    let at = u32::try_from(seconds).unwrap_or(u32::MAX);
+fn instant(seconds: i32, now: UnixSeconds) -> UnixSeconds {
+    let at = u32::try_from(seconds).unwrap_or(0);
     UnixSeconds(if seconds <= MAX_RELATIVE_SECONDS { now.0.saturating_add(at) } else { at })
 }
 
@@ -138,24 +167,48 @@ mod tests {
     #[test]
     fn numbers_never_wrap() {
         assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
-        assert_eq!(number(b"+01"), Some(1));
+        assert_eq!(
+            (number(b"01"), number32(b"00000000001"), number32(b"000000000001")),
+            (Some(1), Some(1), None)
+        );
         for bad in [
             &b""[..],
             b"+",
+            b"+1",
             b"-1",
             b"1x",
             b"0x1",
             b"1e1",
             b" 1",
-            b"++1",
             b"18446744073709551616",
-            b"20000000000000000000",
+            b"00000000000000000000001",
         ] {
             assert_eq!(number(bad), None, "{bad:?}");
         }
         assert_eq!(data_len(b"2147483645"), Some(2_147_483_645));
         for bad in [&b"2147483646"[..], b"4294967296", b"-1", b"99999999999999999999999"] {
             assert_eq!(data_len(bad), None, "{bad:?}");
+        }
+        assert_eq!((client_flags(b"4294967295"), client_flags(b"4294967296")), (Some(u32::MAX), None));
+    }
+
+    #[test]
+    fn times_of_storage_commands_are_the_lower_32_bits_with_their_sign() {
+        for (text, seconds) in [
+            (&b"4294967295"[..], Some(-1)),
+            (b"4294967296", Some(0)),
+            (b"2147483648", Some(i32::MIN)),
+            (b"9223372036854775807", Some(-1)),
+            (b"-9223372036854775808", Some(0)),
+            (b"-2147483649", Some(i32::MAX)),
+            (b"+5", Some(5)),
+            (b"\t5\t", Some(5)),
+            (b"9223372036854775808", None),
+            (b"-", None),
+            (b"5x", None),
+            (b"", None),
+        ] {
+            assert_eq!(stored_seconds(text), seconds, "{}", text.escape_ascii());
         }
     }
 
@@ -164,12 +217,15 @@ mod tests {
         let now = UnixSeconds(1_000_000_000);
         let at = |text: &[u8]| expiry(seconds(text).unwrap(), now);
         assert_eq!(at(b"0"), Expiry::Never);
+        assert_eq!(at(b"-"), Expiry::Never);
         assert_eq!(at(b"60"), Expiry::At(UnixSeconds(1_000_000_060)));
         assert_eq!(at(b"2592000"), Expiry::At(UnixSeconds(1_002_592_000)));
         assert_eq!(at(b"2592001"), Expiry::At(UnixSeconds(2_592_001)));
-        assert_eq!(at(b"2147483648"), Expiry::At(UnixSeconds(2_147_483_648)));
-        assert_eq!(at(b"-1"), Expiry::At(UnixSeconds(1)));
-        for bad in [&b""[..], b"-", b"-+1", b"--1", b"abc", b"4294967296", b"9223372036854775808"] {
+        assert_eq!(at(b"2147483647"), Expiry::At(UnixSeconds(2_147_483_647)));
+        for past in [&b"-1"[..], b"-2147483648"] {
+            assert_eq!(at(past), Expiry::At(UnixSeconds(1)));
+        }
+        for bad in [&b""[..], b"-+1", b"--1", b"abc", b"2147483648", b"4294967295", b"-2147483649", b"+5"] {
             assert_eq!(seconds(bad), None, "{bad:?}");
         }
         assert_eq!(expiry(60, UnixSeconds(u32::MAX)), Expiry::At(UnixSeconds(u32::MAX)));

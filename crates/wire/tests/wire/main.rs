@@ -4,6 +4,8 @@ mod bad_input;
 mod corpus;
 mod frames;
 mod garbage;
+#[path = "../golden/mod.rs"]
+mod golden;
 mod records;
 mod refusals;
 mod replies;

@@ -175,22 +175,17 @@ fn a_failure_is_heard_by_quiet_meta_clients_and_not_after_noreply() {
 fn a_value_that_is_too_large_removes_the_old_one_only_if_it_was_to_replace_it() {
     const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
     let first = |line: &str| steps(Access::Open, [line.as_bytes()]).into_iter().next();
-    for line in ["set a 0 0 1048065\r\n", "ms a 1048065\r\n", "ms a 1048065 q\r\n"] {
+    for line in ["set a 0 0 1048517\r\n", "ms a 1048517\r\n", "ms a 1048517 q\r\n", "ms a 1048517 C1\r\n"] {
         let Some(Step::Command(Command::One { request, reply })) = first(line) else { panic!("{line}") };
         assert!(matches!(request.op, wire::op::Op::Delete(_)));
         let mut out = Vec::new();
         reply::write(&reply, request.key_bytes(), &Outcome::NotFound, &mut out);
         assert_eq!(out, TOO_LARGE);
     }
-    for line in [
-        "add a 0 0 1048065\r\n",
-        "append a 0 0 1048065\r\n",
-        "cas a 0 0 1048065 1\r\n",
-        "ms a 1048065 C1\r\n",
-    ] {
+    for line in ["add a 0 0 1048517\r\n", "append a 0 0 1048517\r\n", "cas a 0 0 1048517 1\r\n"] {
         assert_eq!(first(line), Some(Step::Reply(TOO_LARGE)), "{line}");
     }
-    assert_eq!(first("append a 0 0 1048065 noreply\r\n"), None);
+    assert_eq!(first("append a 0 0 1048517 noreply\r\n"), None);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::golden::End;
 use bytes::{Bytes, BytesMut};
 use cluster::UnixSeconds;
 use wire::memcache::{Access, Command, Parser, Step, reply};
 use wire::op::{
     Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, Op, Outcome, Request, Store,
-    StoreMode, Want,
+    StoreMode, Want, is_too_large,
 };
 
 /// The time in all tests: November 2023.
@@ -29,13 +30,6 @@ pub struct Fake {
     versions: u64,
 }
 
-/// How a connection ends when its client stops sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    Open,
-    Closed,
-}
-
 /// A whole conversation: `input` arrives in pieces of `piece` bytes.
 pub fn converse(store: &mut Fake, access: Access, input: &[u8], piece: usize) -> (Vec<u8>, End) {
     let mut parser = Parser::new(access);
@@ -46,10 +40,6 @@ pub fn converse(store: &mut Fake, access: Access, input: &[u8], piece: usize) ->
             match parser.next(&mut buffer, NOW) {
                 Step::Incomplete => break,
                 Step::Reply(line) => out.extend_from_slice(line),
-                Step::ReplyAndClose(line) => {
-                    out.extend_from_slice(line);
-                    return (out, End::Closed);
-                }
                 Step::Close | Step::Command(Command::Quit) => return (out, End::Closed),
                 Step::Command(command) => store.serve(command, &mut parser, &mut out),
             }
@@ -83,7 +73,7 @@ impl Fake {
                 }
                 reply::write(&reply, b"", &Outcome::Flushed, out);
             }
-            Command::Version => reply::write_version("1.6.18", out),
+            Command::Version => reply::write_version("1.6.45", out),
             Command::Verbosity { reply } => reply::write(&reply, b"", &Outcome::Flushed, out),
             Command::Stats(wire::memcache::Stats::Reset) => out.extend_from_slice(reply::RESET),
             Command::Stats(_) => out.extend_from_slice(reply::END),
@@ -92,7 +82,7 @@ impl Fake {
                 parser.unlock();
                 out.extend_from_slice(reply::STORED);
             }
-            Command::Authenticate(_) => out.extend_from_slice(reply::UNAUTHENTICATED),
+            Command::Authenticate(_) => out.extend_from_slice(reply::AUTH_FAILED),
             Command::Quit => unreachable!("the conversation is over"),
         }
     }
@@ -146,6 +136,9 @@ impl Fake {
             StoreMode::Prepend => [store.value, old].concat().into(),
             _ => store.value,
         };
+        if is_too_large(key.len(), value.len(), store.flags) {
+            return Outcome::Failed(Failure::TooLarge);
+        }
         let version = store.version.unwrap_or(self.versions);
         let item = Item { value, flags: store.flags, expiry: store.expiry, version, fetched: false };
         let outcome = Outcome::Stored(view(&item, Want::NoValue));

@@ -1,0 +1,93 @@
+//! What a node allows its memcached clients: for `serve` and `local`.
+
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use server::ConnectionLimits;
+
+use crate::config::NodeFile;
+use crate::exit::Exit;
+
+/// Files that a node has open besides its clients' connections: links, listeners, http, those of the runtime.
+const OTHER_FILES: u64 = 512;
+
+/// These flags.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientArgs {
+    /// Most connections of memcached clients at a node; one more takes the place of one that has sent no command, or is
+    /// turned away [default: 4096]
+    #[arg(long, env = "GESTALT_MAX_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_connections: Option<u32>,
+    /// Answers flush_all with an error, as memcached -F does
+    #[arg(long, env = "GESTALT_DISABLE_FLUSH_ALL", value_parser = FalseyValueParser::new())]
+    pub disable_flush_all: bool,
+}
+
+impl ClientArgs {
+    /// With what the file says where there is no flag.
+    pub fn or(self, file: &NodeFile) -> Self {
+        Self {
+            max_connections: self.max_connections.or(file.max_connections),
+            disable_flush_all: self.disable_flush_all || file.disable_flush_all.unwrap_or(false),
+        }
+    }
+
+    /// The limits of a node.
+    pub fn limits(self) -> ConnectionLimits {
+        let defaults = ConnectionLimits::default();
+        let max_connections = self.max_connections.and_then(|max| usize::try_from(max).ok());
+        ConnectionLimits {
+            max_connections: max_connections.unwrap_or(defaults.max_connections),
+            flush_all: !self.disable_flush_all,
+            ..defaults
+        }
+    }
+
+    /// As flags again, for a child.
+    pub fn flags(self) -> Vec<String> {
+        let max = self.max_connections.map(|max| format!("--max-connections={max}"));
+        max.into_iter().chain(self.disable_flush_all.then(|| "--disable-flush-all".to_owned())).collect()
+    }
+}
+
+/// Lets this process open as many files as that many connections need.
+///
+/// # Errors
+/// `Usage` if somebody asked for more than the system allows; the default takes what it gets.
+pub fn allow_connections(clients: ClientArgs) -> Result<(), Exit> {
+    let needed = clients.limits().max_connections as u64 + OTHER_FILES;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(Exit::usage)?;
+    if clients.max_connections.is_some() && needed > hard {
+        return Err(Exit::Usage(format!(
+            "--max-connections needs {needed} open files and the system allows {hard}: raise `ulimit -Hn` or give --max-connections {} or less",
+            hard.saturating_sub(OTHER_FILES)
+        )));
+    }
+    if soft < needed.min(hard) {
+        setrlimit(Resource::RLIMIT_NOFILE, needed.min(hard), hard).map_err(Exit::usage)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_child_is_told_is_what_its_parent_was_told() {
+        let all = ClientArgs { max_connections: Some(7), disable_flush_all: true };
+        assert_eq!(all.flags(), ["--max-connections=7", "--disable-flush-all"]);
+        assert_eq!((all.limits().max_connections, all.limits().flush_all), (7, false));
+        assert!(ClientArgs::default().flags().is_empty());
+        assert_eq!(ClientArgs::default().limits(), ConnectionLimits::default());
+    }
+
+    #[test]
+    fn more_connections_than_the_system_allows_are_refused_with_the_number_that_it_does() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        let beyond = u32::try_from(hard).ok().filter(|&hard| hard < 1_000_000);
+        let Some(max_connections) = beyond else { return };
+        let args = ClientArgs { max_connections: Some(max_connections), disable_flush_all: false };
+        assert!(allow_connections(args).unwrap_err().to_string().contains("ulimit -Hn"));
+    }
+}
