@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use client::reply::Reply;
-use client::{Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location};
+use client::{
+    Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location, MAX_PAYLOAD_BYTES,
+};
 use serde::Serialize;
-use store::MAX_ITEM_BYTES;
 
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
-use crate::units::{Size, duration};
+use crate::units::duration;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -150,8 +151,7 @@ fn exit_of(error: ClientError) -> Exit {
 fn refused(code: Option<FailureCode>, words: &str) -> Exit {
     match code {
         Some(FailureCode::TooLarge) => Exit::Usage(format!(
-            "the server refused: {words}: value, key and header have {} at most",
-            Size(MAX_ITEM_BYTES as u64)
+            "the server refused: {words}: key and value have {MAX_PAYLOAD_BYTES} bytes at most"
         )),
         Some(FailureCode::NotANumber) => Exit::Usage(format!("the server refused: {words}")),
         Some(FailureCode::OutOfMemory) => Exit::Usage(format!(
@@ -240,7 +240,7 @@ mod tests {
     fn a_refusal_ends_with_the_code_of_what_it_means() {
         let exit = |code| refused(code, "words");
         assert!(
-            matches!(exit(Some(FailureCode::TooLarge)), Exit::Usage(text) if text.contains("1MiB at most"))
+            matches!(exit(Some(FailureCode::TooLarge)), Exit::Usage(text) if text.contains("1048517 bytes at most"))
         );
         assert!(
             matches!(exit(Some(FailureCode::OutOfMemory)), Exit::Usage(text) if text.contains("--memory"))

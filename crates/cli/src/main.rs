@@ -50,7 +50,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Local(local::LocalArgs),
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     Coordinator(coordinator::CoordinatorArgs),
     Status(status::StatusArgs),
     Node(admin::node::NodeArgs),

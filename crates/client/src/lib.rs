@@ -24,3 +24,4 @@ pub use error::ClientError;
 pub use http::{HttpError, fetch, fetch_json, post_json};
 pub use routing::{Location, Router};
 pub use wire::memcache::FailureCode;
+pub use wire::op::MAX_PAYLOAD_BYTES;

@@ -44,7 +44,7 @@ fn what_is_read_all_the_time_survives_any_stream_of_sets() {
     for extents in [3, 24] {
         for hot in [1, 3, HOT_KEYS] {
             for sizes in sizes {
-                let sets = (3 * extents << 20) / (sizes.iter().sum::<usize>() / sizes.len());
+                let sets = ((3 * extents) << 20) / (sizes.iter().sum::<usize>() / sizes.len());
                 let (missed, read) = misses(extents, hot, sets.clamp(100, 3000), sizes);
                 assert_eq!(missed, 0, "of {read}: {extents} extents, {hot} hot keys, sets of {sizes:?}");
             }
