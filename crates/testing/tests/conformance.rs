@@ -65,6 +65,24 @@ fn pymemcaches_integration_suite_passes() {
 }
 
 #[test]
+fn a_hash_client_with_the_settings_of_the_docs_finds_every_key_when_a_node_is_killed() {
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/clients.md")).unwrap();
+    assert!(
+        docs.contains("`retry_attempts=0, dead_timeout=30`"),
+        "the helper has other settings than the docs"
+    );
+    let python = python_with("hash-client-python", &["pymemcache==4.0.0"]).unwrap();
+    let cluster = cluster();
+    let ports = cluster.all_memcached().into_iter().map(|address| address.port().to_string());
+    let mut client = Command::new(python);
+    client.arg(helpers().join("hash_client.py")).arg(cluster.pids()[2].to_string()).args(ports);
+    let text = read(&mut client).unwrap();
+    assert!(text.starts_with("0 false misses, "), "{text}");
+    let errors = text.split(' ').nth(3).and_then(|errors| errors.parse::<u32>().ok());
+    assert!(errors.is_some_and(|errors| errors < 10), "{text}");
+}
+
+#[test]
 fn gomemcaches_own_test_passes() {
     ensure_program("go", "golang-go").unwrap();
     let dir = others_dir().unwrap().join("gomemcache");
