@@ -213,9 +213,9 @@ fn more_stopped_nodes_than_the_code_makes_up_for_are_named_and_nobody_is_told_to
     assert!(!told["unavailable_slots"].as_array().unwrap().is_empty(), "{}", told["states"]);
     let (code, text, error) = gestalt(http, &["status"]);
     assert!(code == 4 && error.contains("more is missing than the code can make up for"), "{error}");
-    assert!(error.contains("without node ") && error.contains("gestalt lost accept"), "{error}");
+    assert!(error.contains("without nodes ") && error.contains("gestalt lost accept"), "{error}");
     assert!(
-        !error.contains("wait for the repair") && text.contains("node 1, 2, 3 is silent"),
+        !error.contains("wait for the repair") && text.contains("nodes 1, 2, 3 are silent"),
         "{text}{error}"
     );
     // What it tells to do is what helps.

@@ -79,12 +79,13 @@ fn nodes_in_trouble(status: &Status) -> String {
     let found = &status.assessment;
     let mut text = String::new();
     for (nodes, what) in [
-        (&found.silent_nodes, "silent: it does not answer"),
-        (&found.refusing_nodes, "full: it refuses writes"),
-        (&found.evicting_nodes, "full: it evicts items"),
+        (&found.silent_nodes, "silent: no answer"),
+        (&found.refusing_nodes, "full: writes are refused"),
+        (&found.evicting_nodes, "full: items are evicted"),
     ] {
         if !nodes.is_empty() {
-            text.push_str(&format!("{} is {what}\n", node_list(nodes)));
+            let verb = if nodes.len() == 1 { "is" } else { "are" };
+            text.push_str(&format!("{} {verb} {what}\n", node_list(nodes)));
         }
     }
     if found.protection_asked > 0 {
@@ -132,8 +133,7 @@ fn operations(status: &Status) -> String {
         text.push_str("repair is paused: `gestalt repair resume` lets it go on\n");
     }
     if !status.draining_nodes.is_empty() {
-        let nodes: Vec<String> = status.draining_nodes.iter().map(|node| node.0.to_string()).collect();
-        text.push_str(&format!("draining: node {}\n", nodes.join(", ")));
+        text.push_str(&format!("draining: {}\n", node_list(&status.draining_nodes)));
     }
     text
 }

@@ -34,7 +34,9 @@ pub struct Formless {
     /// Nodes that the cluster forms with, if a coordinator has answered.
     pub expected_nodes: Option<u16>,
     /// Those that are there.
-    pub registered_nodes: Option<usize>,
+    pub registered_nodes: Option<Vec<NodeId>>,
+    /// Those that are to be started, if ids are given from 0 on.
+    pub missing_nodes: Option<Vec<NodeId>>,
     /// What a coordinator waits for that was started again with nothing.
     pub gathered: Option<GatheredReport>,
     /// Seconds since a coordinator was heard; none = never.
@@ -121,7 +123,8 @@ impl Survey {
         let silent: Vec<NodeId> = silent.map(|node| node.node).collect();
         if !silent.is_empty() {
             let nodes = node_list(&silent);
-            caveats.push(format!("{nodes} does not answer status: what it would say is missing here"));
+            let do_not = if silent.len() == 1 { "does not" } else { "do not" };
+            caveats.push(format!("{nodes} {do_not} answer status: what would be said there is missing here"));
         }
         caveats
     }
@@ -133,13 +136,16 @@ impl Formless {
         let (expected_nodes, registered_nodes, gathered) = match source {
             Source::Node(_) => (None, None, None),
             Source::Coordinator(report) => {
-                (Some(report.expected_nodes), Some(report.registered.len()), report.gathered.clone())
+                (Some(report.expected_nodes), Some(report.registered.clone()), report.gathered.clone())
             }
         };
+        let missing_nodes =
+            expected_nodes.zip(registered_nodes.as_ref()).map(|(expected, here)| missing(expected, here));
         Self {
             health: if gathered.is_some() { Health::Unknown } else { Health::without_map(age) },
             expected_nodes,
             registered_nodes,
+            missing_nodes,
             gathered,
             coordinator_age_seconds: source.coordinator_age_seconds(),
         }
@@ -150,16 +156,30 @@ impl Formless {
         if let Some(gathered) = &self.gathered {
             return explain_gathered(gathered);
         }
-        match (self.health, self.expected_nodes, self.registered_nodes) {
-            (Health::Forming, Some(expected), Some(here)) => {
-                format!("the cluster has not formed yet: {here} of {expected} nodes are here, start the others")
-            }
+        match (self.health, self.expected_nodes, &self.registered_nodes) {
+            (Health::Forming, Some(expected), Some(here)) => explain_forming(expected, here),
             (Health::Forming, ..) => "the cluster has not formed yet: start the nodes that are missing".to_owned(),
             _ => "unknown: this node knows of no cluster and hears no coordinator: bring the coordinator back, or ask \
                   another node"
                 .to_owned(),
         }
     }
+}
+
+/// Nodes are numbered from 0 on; with other numbers it cannot be said who comes.
+fn missing(expected: u16, here: &[NodeId]) -> Vec<NodeId> {
+    let left = usize::from(expected).saturating_sub(here.len());
+    (0..expected).map(NodeId).filter(|node| !here.contains(node)).take(left).collect()
+}
+
+fn explain_forming(expected: u16, here: &[NodeId]) -> String {
+    let who = match here {
+        [] => "none is here".to_owned(),
+        [one] => format!("{} is here", node_list(&[*one])),
+        here => format!("{} are here", node_list(here)),
+    };
+    let missing = node_list(&missing(expected, here));
+    format!("the cluster has not formed yet: it needs {expected} nodes, {who}: start {missing}")
 }
 
 fn explain_gathered(gathered: &GatheredReport) -> String {
@@ -209,10 +229,11 @@ pub fn unheard(age: Age) -> String {
     }
 }
 
-/// `node 1, 2`.
+/// `node 1`, `nodes 1, 2`.
 pub fn node_list(nodes: &[NodeId]) -> String {
     let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
-    format!("node {}", ids.join(", "))
+    let noun = if ids.len() == 1 { "node" } else { "nodes" };
+    format!("{noun} {}", ids.join(", "))
 }
 
 #[cfg(test)]
@@ -222,11 +243,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cluster_that_forms_says_who_is_here_and_who_is_missing() {
+        let told = |here: &[u16]| explain_forming(3, &here.iter().copied().map(NodeId).collect::<Vec<_>>());
+        assert!(told(&[]).ends_with("needs 3 nodes, none is here: start nodes 0, 1, 2"));
+        assert!(told(&[0, 2]).ends_with("nodes 0, 2 are here: start node 1"));
+        assert!(told(&[7]).ends_with("node 7 is here: start nodes 0, 1"));
+    }
+
+    #[test]
     fn a_coordinator_that_was_started_again_says_who_is_missing() {
         let missing = vec![NodeId(2), NodeId(4)];
         let gathered = GatheredReport { cluster: ClusterId(7), heard: vec![NodeId(0)], missing, lacking: 1 };
         let text = explain_gathered(&gathered);
-        assert!(text.contains("1 more") && text.contains("node 2, 4"), "{text}");
+        assert!(text.contains("1 more") && text.contains("nodes 2, 4"), "{text}");
         let text = explain_gathered(&GatheredReport { lacking: 0, ..gathered });
         assert!(text.contains("two leases"), "{text}");
     }

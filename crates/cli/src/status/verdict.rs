@@ -26,9 +26,10 @@ fn full(found: &Assessment) -> Result<(), Exit> {
         return Ok(());
     }
     Err(Exit::Degraded(format!(
-        "full: {} refuses writes for want of memory: delete something, add nodes with `gestalt serve --join`, give the nodes \
+        "full: {} {} writes for want of memory: delete something, add nodes with `gestalt serve --join`, give the nodes \
          more --memory, or let them --evict",
-        node_list(&found.refusing_nodes)
+        node_list(&found.refusing_nodes),
+        if found.refusing_nodes.len() == 1 { "refuses" } else { "refuse" }
     )))
 }
 
@@ -48,7 +49,7 @@ fn unknown(found: &Assessment, age: Age) -> String {
         );
     }
     format!(
-        "unknown: {} does not answer status: look at its process, and whether its http address can be reached from here",
+        "unknown: no status from {}: is the process there, and can its http address be reached from here?",
         node_list(&found.silent_nodes)
     )
 }
@@ -160,7 +161,7 @@ mod tests {
             let found = Assessment { beyond_repair: Some(beyond.clone()), ..found(&[health]) };
             let (code, text) = told(&found, FRESH);
             assert!(code == 4 && !waits(&found, FRESH), "{text}");
-            let way_out = "10 slots cannot be rebuilt without node 0, 1, 4: bring these processes back";
+            let way_out = "10 slots cannot be rebuilt without nodes 0, 1, 4: bring these processes back";
             assert!(text.contains(way_out) && text.contains("gestalt lost accept"), "{text}");
         }
     }
