@@ -196,7 +196,7 @@ fn etcd() -> Result<(), String> {
 }
 
 fn conformance() -> Result<(), String> {
-    with_processes(&["conformance", "porcupine", "ycsb"])
+    with_processes(&["conformance", "memcached", "porcupine", "ycsb"])
 }
 
 fn chaos() -> Result<(), String> {

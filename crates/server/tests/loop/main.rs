@@ -14,3 +14,4 @@ mod limits;
 mod operators;
 mod ordering;
 mod pages;
+mod statistics;

@@ -53,6 +53,7 @@ fn rare(line: &[u8], now: UnixSeconds) -> Parsed {
         (b"verbosity", _) => return verbosity(&tokens, reply),
         (b"cache_memlimit", limit) => cache_memlimit(limit),
         (b"shutdown", _) => lines::NO_SHUTDOWN,
+        (b"slabs", b"automove") if number32(tokens.get(2)).is_none() => lines::BAD_FORMAT,
         (b"lru_crawler", b"metadump") => lines::NO_METADUMP,
         (b"lru_crawler", b"mgdump") => lines::NO_MGDUMP,
         // A browser that was sent here by a web page: the lines that follow are not its user's.
