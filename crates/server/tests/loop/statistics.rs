@@ -17,7 +17,7 @@ fn stats(client: &mut Client, what: &str) -> BTreeMap<String, String> {
         }
         let mut words = line.trim_end().splitn(3, ' ');
         assert_eq!(words.next(), Some("STAT"), "{line}");
-        let (name, value) = (words.next().unwrap(), words.next().unwrap());
+        let (name, value) = (words.next().expect("a name"), words.next().expect("a value"));
         assert!(all.insert(name.to_owned(), value.to_owned()).is_none(), "{name} twice");
     }
 }
