@@ -40,11 +40,11 @@ impl Default for ConnectionLimits {
 }
 
 /// Bytes that one read of a client's socket asks for.
-pub(crate) const CLIENT_READ_BYTES: usize = 64 * 1024;
+pub(crate) const CLIENT_READ_BYTES: usize = 16 * 1024;
 /// A connection's input buffer larger than this is given back once it is empty.
 pub(crate) const CLIENT_BUFFER_KEPT_BYTES: usize = 64 * 1024;
 /// Buffers that a worker keeps for connections that have something to read or to write.
-pub(crate) const BUFFERS_POOLED: usize = 16;
+pub(crate) const BUFFERS_POOLED: usize = 64;
 /// Unsent replies of one connection beyond which it executes nothing more.
 pub(crate) const CLIENT_OUT_HIGH_BYTES: usize = 256 * 1024;
 /// Reads of one connection in a row before others get their turn.

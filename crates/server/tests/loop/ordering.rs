@@ -110,5 +110,5 @@ fn a_stream_cut_anywhere_is_the_same_stream() {
     for byte in request {
         client.send([*byte]);
     }
-    client.expect("STORED\r\nVALUE cut 5 8\r\nab\r\ncdef\r\nEND\r\nERROR\r\nVA 8\r\nab\r\ncdef\r\n");
+    client.expect("STORED\r\nVALUE cut 5 8\r\nab\r\ncdef\r\nEND\r\nCLIENT_ERROR bad command line format\r\nVA 8\r\nab\r\ncdef\r\n");
 }
