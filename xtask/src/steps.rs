@@ -56,7 +56,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "chaos-net",
-        about: "slices of chaos between network namespaces: partitions, loss, delay, corruption, leaders and etcd killed (needs root)",
+        about: "slices of chaos between network namespaces: partitions, loss, delay, corruption, leaders and etcd killed; the samples of the documents as they stand there (needs root)",
         run: chaos_net,
     },
 ];
@@ -188,7 +188,7 @@ fn planted() -> Result<(), String> {
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line", "operations", "health", "memory", "scrub"])
+    with_processes(&["command_line", "operations", "advertised", "health", "memory", "scrub"])
 }
 
 fn etcd() -> Result<(), String> {
@@ -204,7 +204,7 @@ fn chaos() -> Result<(), String> {
 }
 
 fn chaos_net() -> Result<(), String> {
-    with_processes(&["chaos_net"])
+    with_processes(&["chaos_net", "samples"])
 }
 
 /// Tests that start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a

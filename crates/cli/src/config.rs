@@ -135,9 +135,7 @@ impl NodeFile {
             memcached: string(&table, "memcached", |text| units::address(&text))?,
             peer: string(&table, "peer", |text| units::address(&text))?,
             http: string(&table, "http", |text| units::address(&text))?,
-            advertise: string(&table, "advertise", |text| {
-                text.parse().map_err(|_| format!("'{text}' is not an IP address"))
-            })?,
+            advertise: string(&table, "advertise", |text| units::host(&text))?,
             advertise_memcached: string(&table, "advertise-memcached", |text| units::address(&text))?,
             advertise_peer: string(&table, "advertise-peer", |text| units::address(&text))?,
             advertise_http: string(&table, "advertise-http", |text| units::address(&text))?,
@@ -215,6 +213,14 @@ mod tests {
         assert_eq!(file.memory, Some(Size(64 << 30)));
         assert_eq!(file.lease, Some(Duration::from_millis(500)));
         assert_eq!(file.http.unwrap().to_string(), "127.0.0.1:9183");
+    }
+
+    #[test]
+    fn what_others_are_told_is_read() {
+        let file = NodeFile::parse("advertise = \"203.0.113.5\"\nadvertise-peer = \"203.0.113.5:40178\"");
+        let file = file.unwrap();
+        assert_eq!(file.advertise.unwrap().to_string(), "203.0.113.5");
+        assert_eq!((file.advertise_peer.unwrap().port(), file.advertise_memcached), (40178, None));
     }
 
     #[test]

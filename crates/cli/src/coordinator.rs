@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use cluster::{ClusterId, NodeId, Profile};
+use cluster::{ClusterId, Forming, NodeId, Profile};
 use proto::{CoordinatorConfig, RecordKeeping};
-use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart};
+use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart, ProcessOrder};
+use tokio::sync::mpsc;
 
+use crate::advertise::pages_beside;
+use crate::endpoint::COORDINATOR_HTTP_PORT;
 use crate::exit::Exit;
 use crate::local::Plan;
 use crate::log;
@@ -19,7 +22,7 @@ use crate::units::{address, duration};
 
 const EXAMPLE: &str = "\
 Example, a cluster of three machines:
-  gestalt coordinator --listen 10.0.0.1:9179 --http 10.0.0.1:9180 --nodes 3 --profile 'rs(2+1)' --workers 4
+  gestalt coordinator --listen 10.0.0.1:9179 --nodes 3 --profile 'rs(2+1)' --workers 4
   gestalt serve --node 0 --coordinator embedded://10.0.0.1:9179 --workers 4 --memcached 10.0.0.1:11211 --peer 10.0.0.1:9178
   and so on for nodes 1 and 2, on their machines
 
@@ -35,9 +38,9 @@ pub struct CoordinatorArgs {
     /// Where nodes connect: their --coordinator embedded://HOST:PORT
     #[arg(long, env = "GESTALT_LISTEN", default_value = "127.0.0.1:9179", value_parser = address)]
     listen: SocketAddr,
-    /// Where status and metrics are
-    #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
-    http: SocketAddr,
+    /// Where status and metrics are [default: port 9180 of all addresses, and of the loopback alone if --listen is]
+    #[arg(long, env = "GESTALT_HTTP", value_parser = address)]
+    http: Option<SocketAddr>,
     /// How many nodes form the cluster
     #[arg(long, env = "GESTALT_NODES", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
@@ -116,7 +119,9 @@ fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         records: RecordKeeping::Kept,
         on_loss: args.on_loss.into(),
     };
-    Ok(CoordinatorServerConfig { listen: args.listen, http: Some(args.http), cluster, start: args.start() })
+    let http = args.http.unwrap_or(pages_beside(args.listen, COORDINATOR_HTTP_PORT));
+    let (listen, start) = (args.listen, args.start());
+    Ok(CoordinatorServerConfig { listen, http: Some(http), cluster, start, processes: None })
 }
 
 /// A running coordinator.
@@ -125,11 +130,11 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Starts one for the nodes of `plan`.
+    /// Starts one for the nodes of `plan`, whose processes are started and stopped by who receives `processes`.
     ///
     /// # Errors
     /// `Usage` if it cannot listen.
-    pub fn start(plan: &Plan) -> Result<Self, Exit> {
+    pub fn start(plan: &Plan, processes: mpsc::Sender<ProcessOrder>) -> Result<Self, Exit> {
         let config = CoordinatorServerConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             http: Some(plan.http),
@@ -144,6 +149,7 @@ impl Coordinator {
                 on_loss: plan.on_loss.into(),
             },
             start: CoordinatorStart::NewCluster,
+            processes: Some(processes),
         };
         let server = CoordinatorServer::start(config).map_err(Exit::usage)?;
         Ok(Self { server })
@@ -152,6 +158,11 @@ impl Coordinator {
     /// Where nodes connect.
     pub fn address(&self) -> SocketAddr {
         self.server.addr()
+    }
+
+    /// Who is here and who is missing; none once the cluster has formed.
+    pub fn forming(&self) -> Option<Forming> {
+        self.server.status().forming
     }
 
     /// A node's process is known to have ended.

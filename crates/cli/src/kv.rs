@@ -9,12 +9,14 @@ use client::reply::Reply;
 use client::{
     Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location, MAX_PAYLOAD_BYTES,
 };
+use cluster::NodeId;
 use serde::Serialize;
+use server::NodeStatus;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
-use crate::units::duration;
+use crate::units::{Size, duration};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -22,7 +24,10 @@ Examples:
   gestalt kv get greeting
   gestalt kv set backup - < file
   gestalt kv locate greeting -o json
-  gestalt kv del greeting";
+  gestalt kv del greeting
+
+Exit codes: 0 ok, 1 wrong usage, a key that is not there, a value that is too large or a store that is full, 2 unreachable,
+4 the data is lost.";
 
 /// For one node, when a key is read.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -82,17 +87,22 @@ enum Action {
 /// Runs one of them.
 ///
 /// # Errors
-/// `Usage` for a bad or a missing key, `Unreachable` if nobody answers, `AtRisk` if the server has lost the data.
+/// `Usage` for a bad or a missing key, a value that is too large and a store that is full, `Unreachable` if nobody answers, `AtRisk` if the server has lost the data.
 pub async fn run(args: &KvArgs) -> Result<(), Exit> {
     // A node that stands still leaves a reader time for the others. What a write has done there nobody else can say.
     let attempt = if let Action::Get { .. } = args.action { args.timeout.min(ATTEMPT) } else { args.timeout };
     let config = ClientConfig { deadline: args.timeout, attempt, ..ClientConfig::default() };
-    let mut client = Client::new(&[args.endpoint.find()?], config);
+    let mut client = Client::new(&[args.endpoint.find_map().await?], config);
     match &args.action {
         Action::Get { key } => get(&mut client, key).await,
         Action::Set { key, value, flags, ttl } => {
             let value = read_value(value)?;
-            client.set(key.as_bytes(), &value, *flags, exptime(*ttl)?).await.map_err(exit_of)
+            match client.set(key.as_bytes(), &value, *flags, exptime(*ttl)?).await {
+                Err(ClientError::Server { code: Some(FailureCode::OutOfMemory), .. }) => {
+                    Err(full(&mut client, key).await)
+                }
+                result => result.map_err(exit_of),
+            }
         }
         Action::Del { key } => match client.delete(key.as_bytes()).await.map_err(exit_of)? {
             Deleted::Removed => Ok(()),
@@ -141,9 +151,7 @@ fn exit_of(error: ClientError) -> Exit {
     match error {
         ClientError::Request(_) => Exit::usage(error),
         ClientError::Server { code, words } => refused(code, &words),
-        ClientError::Map(error) => Exit::Unreachable(format!(
-            "{error}: start a cluster with `gestalt local`, or give another node's --http"
-        )),
+        ClientError::Map(error) => without_map(&error),
         other => Exit::Unreachable(format!("{other}: see `gestalt status`")),
     }
 }
@@ -154,12 +162,31 @@ fn refused(code: Option<FailureCode>, words: &str) -> Exit {
             "the server refused: {words}: key and value have {MAX_PAYLOAD_BYTES} bytes at most"
         )),
         Some(FailureCode::NotANumber) => Exit::Usage(format!("the server refused: {words}")),
-        Some(FailureCode::OutOfMemory) => Exit::Usage(format!(
-            "the server refused: {words}: the memory of its node is full (`gestalt status` says how much there is): delete \
-             something, add nodes, or give them more --memory"
-        )),
+        Some(FailureCode::OutOfMemory) => {
+            Exit::Usage(format!("the server refused: {words}: {WAY_OUT_OF_FULL}"))
+        }
         _ => Exit::AtRisk(format!("the server refused: {words}: see `gestalt status`")),
     }
+}
+
+/// What helps where memory is full and nothing may be evicted.
+const WAY_OUT_OF_FULL: &str = "delete something, add nodes with `gestalt serve --join`, or start the nodes with more --memory or with --evict clock";
+
+/// That there is no room for `key`, and what the limit is.
+async fn full(client: &mut Client, key: &str) -> Exit {
+    let limit = match client.locate(key.as_bytes()).await {
+        Ok(Location { primary: Some(host), http: Some(http), .. }) => memory_of(host.node, http).await,
+        _ => None,
+    };
+    let limit = limit.unwrap_or_else(|| "the nodes' --memory is used up".to_owned());
+    Exit::Usage(format!("the server refused: out of memory storing object: {limit}: {WAY_OUT_OF_FULL}"))
+}
+
+/// What a node has of memory, in words.
+async fn memory_of(node: NodeId, http: SocketAddr) -> Option<String> {
+    let memory = client::fetch_json::<NodeStatus>(http, "/status", ATTEMPT).await.ok()?.memory;
+    let (used, limit) = (Size(memory.used_bytes), Size(memory.limit_bytes));
+    Some(format!("node {}, which serves the key, uses {used} of {limit} (--memory)", node.0))
 }
 
 /// Where a key lies.
@@ -239,12 +266,9 @@ mod tests {
     #[test]
     fn a_refusal_ends_with_the_code_of_what_it_means() {
         let exit = |code| refused(code, "words");
-        assert!(
-            matches!(exit(Some(FailureCode::TooLarge)), Exit::Usage(text) if text.contains("1048517 bytes at most"))
-        );
-        assert!(
-            matches!(exit(Some(FailureCode::OutOfMemory)), Exit::Usage(text) if text.contains("--memory"))
-        );
+        let names = |code, limit: &str| matches!(exit(Some(code)), Exit::Usage(text) if text.contains(limit));
+        assert!(names(FailureCode::TooLarge, &MAX_PAYLOAD_BYTES.to_string()));
+        assert!(names(FailureCode::OutOfMemory, "--memory"));
         assert!(matches!(exit(Some(FailureCode::Lost)), Exit::AtRisk(_)));
         assert!(matches!(exit(None), Exit::AtRisk(_)));
     }

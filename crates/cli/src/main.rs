@@ -23,6 +23,9 @@ mod serve;
 mod settings;
 mod status;
 mod units;
+#[cfg(test)]
+mod variables;
+mod words;
 
 use std::process::ExitCode;
 
@@ -112,45 +115,4 @@ fn report_usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
     }
     if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use clap::CommandFactory;
-
-    use super::*;
-
-    /// Variables with the command that reads them and their help, of this command and those below it.
-    fn variables(command: &clap::Command, found: &mut Vec<(String, String, String)>) {
-        for arg in command.get_arguments() {
-            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-            let name = arg.get_env().map(|name| name.to_string_lossy().into_owned());
-            found.extend(name.map(|name| (name, command.get_name().to_owned(), help)));
-        }
-        command.get_subcommands().for_each(|below| variables(below, found));
-    }
-
-    /// Who listens, and who asks.
-    const SERVERS: [&str; 3] = ["local", "serve", "coordinator"];
-
-    #[test]
-    fn a_variable_means_one_thing() {
-        let mut found = Vec::new();
-        variables(&Cli::command(), &mut found);
-        let mut served: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
-        for (name, command, _) in &found {
-            served.entry(name).or_default().push(SERVERS.contains(&command.as_str()));
-        }
-        for (name, served) in served {
-            assert!(served.windows(2).all(|pair| pair[0] == pair[1]), "{name} is for servers and for others");
-        }
-        assert!(
-            found
-                .iter()
-                .any(|(name, command, _)| (name.as_str(), command.as_str()) == ("GESTALT_HTTP", "serve"))
-        );
-        assert!(found.iter().any(|(name, command, _)| (name.as_str(), command.as_str()) == ("GESTALT_ENDPOINT", "status")));
-    }
 }

@@ -9,9 +9,10 @@ use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::Timing;
 use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
 
-use crate::advertise::AdvertiseArgs;
+use crate::advertise::{AdvertiseArgs, pages_beside};
 use crate::clients::{ClientArgs, allow_connections};
 use crate::config::NodeFile;
+use crate::endpoint::NODE_HTTP_PORT;
 use crate::etcd::EtcdArgs;
 use crate::exit::Exit;
 use crate::kernel;
@@ -26,6 +27,8 @@ Examples:
   gestalt serve --node 3 --coordinator embedded://10.0.0.1:9179 --memcached 10.0.0.4:11211 --peer 10.0.0.4:9178
   gestalt serve --config node.toml
   gestalt serve --config node.toml --node 7 --join      a further node of a cluster that runs
+  gestalt serve --config node.toml --memcached 0.0.0.0:11211 --peer 0.0.0.0:9178 --advertise 203.0.113.5
+      a node that others reach at another address than it listens on
   gestalt serve --node 0 --coordinator etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --nodes 5 --profile 'rs(3+2)' ...
       a node whose coordinator is elected among the nodes; the same on every node, but for --node and the addresses
 
@@ -72,7 +75,7 @@ pub struct ServeArgs {
     /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
     #[arg(long, env = "GESTALT_PEER", value_parser = address)]
     peer: Option<SocketAddr>,
-    /// Where status and metrics are [default: port 9181 of this machine, or, if --peer is not on the loopback, of all its addresses]
+    /// Where status and metrics are [default: port 9181 of all addresses, and of the loopback alone if --peer is]
     #[arg(long, env = "GESTALT_HTTP", value_parser = address)]
     http: Option<SocketAddr>,
     #[command(flatten)]
@@ -145,6 +148,7 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     } else {
         let address: CoordinatorAddress = coordinator.parse().map_err(Exit::usage)?;
         args.etcd.refuse(&file)?;
+        args.advertise.refuse_listen(&file)?;
         (address.into(), cluster.as_deref().map(cluster_id).transpose()?)
     };
     let lease = args.lease.or(file.lease).unwrap_or(DEFAULT_LEASE);
@@ -155,7 +159,6 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         .memcached
         .or(file.memcached)
         .unwrap_or(SocketAddr::from(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT)));
-    let (http, advertise) = args.advertise.settle(&file, args.http.or(file.http), peer);
     let clients = args.clients.or(&file);
     allow_connections(clients)?;
     Ok(NodeConfig {
@@ -165,8 +168,8 @@ fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         workers: args.workers.or(file.workers).unwrap_or_else(machine::cores),
         memcached,
         peer,
-        http,
-        advertise,
+        http: args.http.or(file.http).unwrap_or(pages_beside(peer, NODE_HTTP_PORT)),
+        advertise: args.advertise.settle(&file),
         memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
         eviction: choice(args.evict, "evict", file.evict.as_deref())?.into(),
         scheduling: choice(args.scheduling, "scheduling", file.scheduling.as_deref())?.into(),
@@ -249,7 +252,26 @@ mod tests {
         };
         let config = settle(&args).unwrap();
         assert_eq!((config.node, config.workers, config.memory_bytes), (NodeId(3), 7, 96 << 20));
-        assert_eq!(config.http.port(), 9181);
+        assert_eq!(
+            config.http.to_string(),
+            "127.0.0.1:9181",
+            "as its peers' listener, for this machine alone"
+        );
+    }
+
+    #[test]
+    fn the_pages_of_a_node_are_where_its_peers_can_reach_them() {
+        let args = ServeArgs {
+            node: Some(0),
+            coordinator: Some("embedded://127.0.0.1:9".into()),
+            peer: Some("10.0.0.4:9178".parse().unwrap()),
+            ..ServeArgs::default()
+        };
+        let config = settle(&args).unwrap();
+        assert_eq!(
+            (config.http.to_string().as_str(), config.advertise),
+            ("0.0.0.0:9181", Default::default())
+        );
         assert!(config.limits == server::ConnectionLimits::default());
     }
 

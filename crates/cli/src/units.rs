@@ -1,7 +1,7 @@
 //! Sizes, durations and addresses as people write them: `64GiB`, `500ms`, `localhost:11211`.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -82,6 +82,22 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied().ok_or_else(bad)
 }
 
+/// An IP address, or a name of one.
+///
+/// # Errors
+/// One line that says how to write one.
+pub fn host(text: &str) -> Result<IpAddr, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse() {
+        return Ok(ip);
+    }
+    let bad =
+        || format!("'{text}' is not a host: write an IP address or a name that has one, without a port");
+    let found: Vec<SocketAddr> = (text, 0).to_socket_addrs().map_err(|_| bad())?.collect();
+    let preferred = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    preferred.map(SocketAddr::ip).ok_or_else(bad)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +126,14 @@ mod tests {
             assert_eq!(address(text), Ok(expected), "{text}");
         }
         assert!(address("99999").unwrap_err().contains("for example"));
+    }
+
+    #[test]
+    fn hosts_are_addresses_or_names_without_a_port() {
+        assert_eq!(host("10.0.0.1").unwrap().to_string(), "10.0.0.1");
+        assert_eq!(host("[fd00::1]").unwrap().to_string(), "fd00::1");
+        assert!(host("localhost").unwrap().is_loopback());
+        assert!(host("10.0.0.1:9178").unwrap_err().contains("without a port"));
     }
 
     #[test]

@@ -95,8 +95,7 @@ fn an_unknown_config_key_names_the_nearest() {
 #[test]
 fn wrong_flags_are_exit_code_1_too() {
     let wrong = [&["bench", "--htp", "x"][..], &["frobnicate"], &["kv", "get"], &[]];
-    let operators =
-        [&["node", "drain"][..], &["repair", "limit"], &["node", "drain", "1", "--timeout", "1s"]];
+    let operators = [&["node", "drain"][..], &["node", "start"], &["node", "drain", "1", "--timeout", "1s"]];
     for args in wrong.into_iter().chain(operators) {
         let output = gestalt(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
@@ -116,6 +115,10 @@ fn nobody_there_is_exit_code_2() {
         &["node", "drain", "1", "--http", &address],
         &["layout", "show", "--http", &address],
         &["repair", "pause", "--http", &address],
+        &["repair", "limit", "--http", &address],
+        &["node", "start", "1", "--http", &address],
+        &["node", "stop", "1", "--http", &address],
+        &["node", "fence", "1", "--http", &address],
         &["kv", "get", "key", "--http", &address],
         &["bench", "c", "--http", &address, "--duration", "100ms"],
         &["bench", "c", "--server", &address, "--duration", "100ms"],
@@ -127,11 +130,51 @@ fn nobody_there_is_exit_code_2() {
 }
 
 #[test]
+fn the_asking_variable_is_not_the_listening_one() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let run = |variable: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gestalt"));
+        command.env_remove("GESTALT_HTTP").env_remove("GESTALT_ENDPOINT").env(variable, &address);
+        stderr(&command.args(["status"]).output().unwrap())
+    };
+    assert!(run("GESTALT_ENDPOINT").contains(&address));
+    assert!(!run("GESTALT_HTTP").contains(&address), "that is what a process listens on");
+}
+
+#[test]
+fn listening_on_everything_needs_an_address_to_tell() {
+    let port = free_port();
+    let any = |offset: u16| format!("0.0.0.0:{}", port + offset);
+    let (memcached, peer) = (any(0), any(1));
+    let common = [
+        "serve",
+        "--node",
+        "0",
+        "--coordinator",
+        "embedded://127.0.0.1:1",
+        "--memory",
+        "64MiB",
+        "--workers",
+        "1",
+    ];
+    let listen = ["--memcached", &memcached, "--peer", &peer];
+    let output = gestalt(&[&common[..], &listen].concat());
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in [peer.as_str(), "--advertise HOST", "--advertise-peer HOST:PORT"] {
+        assert!(text.contains(part), "{text}");
+    }
+    refuses(&[&common[..], &["--advertise", "10.0.0.1:9178"]].concat(), &["--advertise", "without a port"]);
+    refuses(&[&common[..], &["--advertise-listen", "10.0.0.1:1"]].concat(), &["--advertise-listen needs"]);
+}
+
+#[test]
 fn help_has_an_example_everywhere() {
     for command in
         [&[][..], &["local"], &["serve"], &["status"], &["bench"], &["kv"], &["kv", "set"], &["kv", "locate"]]
             .into_iter()
             .chain([&["node"][..], &["node", "list"], &["node", "drain"], &["node", "undrain"]])
+            .chain([&["node", "start"][..], &["node", "stop"]])
             .chain([&["node", "fence"][..], &["node", "can-stop"], &["layout"], &["layout", "show"]])
             .chain([&["layout", "diff"][..], &["layout", "apply"], &["repair"], &["repair", "status"]])
             .chain([&["repair", "pause"][..], &["repair", "resume"], &["repair", "limit"]])

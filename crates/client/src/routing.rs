@@ -25,6 +25,8 @@ pub struct Location {
     pub primary: Option<HostId>,
     /// That process' memcached address.
     pub address: Option<SocketAddr>,
+    /// Where its status is.
+    pub http: Option<SocketAddr>,
 }
 
 /// A map and where to get the next one.
@@ -84,8 +86,9 @@ impl Router {
         let hash = KeyHash::of(map.cluster, key);
         let member = map.member_of(hash);
         let primary = map.primary_of(member);
-        let address = primary.and_then(|host| map.node(host.node)).map(|node| node.memcached);
-        Location { slot: hash.slot(), member, primary, address }
+        let node = primary.and_then(|host| map.node(host.node));
+        let (address, http) = (node.map(|node| node.memcached), node.map(|node| node.http));
+        Location { slot: hash.slot(), member, primary, address, http }
     }
 
     /// Every memcached address that may answer for `key`, the primary's first.

@@ -5,6 +5,7 @@
 //! in `proto`; who may change it is the coordinator's business.
 
 mod admin;
+mod forming;
 pub mod health;
 mod ids;
 mod layout;
@@ -20,6 +21,7 @@ pub use admin::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,
     ScrubProgress, StopReport,
 };
+pub use forming::Forming;
 pub use ids::{
     ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term,
     Time, UnixSeconds, ViewVersion,

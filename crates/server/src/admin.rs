@@ -23,6 +23,7 @@ use crate::elected::Election;
 use crate::http::Peer;
 use crate::limits::{ADMIN_DEADLINE, ADMIN_REQUESTS};
 use crate::shared::Shared;
+use crate::{ProcessOrder, ProcessReply, ProcessRequest};
 
 /// Requests that wait for the coordinator's answer.
 #[derive(Debug, Default)]
@@ -215,6 +216,35 @@ pub(crate) async fn at_coordinator(
         },
         Err(rejection) => rejection.into_response(),
     }
+}
+
+/// `POST /process` at a coordinator whose owner is the parent of the nodes.
+pub(crate) async fn at_parent(
+    State(pages): State<crate::http::CoordinatorPages>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+    request: Result<Json<ProcessRequest>, JsonRejection>,
+) -> Response {
+    if let Err(error) = check_origin(peer, &headers) {
+        return error.into_response();
+    }
+    let (Ok(Json(request)), Some(parent)) = (request, &pages.processes) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    match ask_parent(parent, request).await {
+        Ok(Ok(done)) => Json(done).into_response(),
+        Ok(Err(error)) => refusal(StatusCode::CONFLICT, error),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn ask_parent(
+    parent: &mpsc::Sender<ProcessOrder>,
+    request: ProcessRequest,
+) -> Result<ProcessReply, RelayError> {
+    let (answer, reply) = oneshot::channel();
+    parent.try_send(ProcessOrder { request, answer }).map_err(|_| RelayError::Busy)?;
+    timeout(ADMIN_DEADLINE, reply).await.ok().and_then(Result::ok).ok_or(RelayError::Busy)
 }
 
 async fn command(commands: &mpsc::Sender<Command>, request: AdminRequest) -> Result<AdminReply, RelayError> {

@@ -7,25 +7,10 @@ use std::str::FromStr;
 use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::{Limits, Timing};
 use store::Eviction;
+use tokio::sync::mpsc;
 
 use crate::limits::{BUFFER_FLOOR_BYTES, MIN_MEMORY_BYTES};
-use crate::{ConnectionLimits, Coordination, Scheduling, StartError, check_name};
-
-/// Where others reach the listeners of a node, if that is not where they listen: behind a translation of addresses, or on
-/// all addresses of the machine (`0.0.0.0`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Advertise {
-    /// For all listeners but those on the loopback; their ports stay as they are.
-    pub host: Option<IpAddr>,
-    /// For memcached's clients. Port 0 stands for the port that is listened on, here and below.
-    pub memcached: Option<SocketAddr>,
-    /// For other nodes.
-    pub peer: Option<SocketAddr>,
-    /// For status and metrics.
-    pub http: Option<SocketAddr>,
-    /// For nodes, while this one has the coordinator.
-    pub listen: Option<SocketAddr>,
-}
+use crate::{Advertise, ConnectionLimits, Coordination, ProcessOrder, Scheduling, StartError, check_name};
 
 /// What a node is started with.
 #[derive(Clone, Debug)]
@@ -148,6 +133,8 @@ pub struct CoordinatorServerConfig {
     pub cluster: proto::CoordinatorConfig,
     /// What it begins with.
     pub start: CoordinatorStart,
+    /// Who starts and stops the nodes' processes for operators; none if nobody here does.
+    pub processes: Option<mpsc::Sender<ProcessOrder>>,
 }
 
 /// What an embedded coordinator begins with.

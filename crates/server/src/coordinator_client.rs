@@ -3,11 +3,11 @@
 //! A heartbeat says that *all* workers run: while one has been silent for a lease, none is sent, and the coordinator
 //! does what it does for a dead node.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use cluster::ClusterMap;
+use cluster::{ClusterMap, Forming};
 use proto::{End, Entrance, Verdict};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -18,7 +18,7 @@ use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::frames::{FrameBuffer, FrameReader, StreamError};
-use crate::limits::{CONNECT_DEADLINE, COORDINATOR_SILENCE_LEASES, REDIAL_MAX, REDIAL_MIN};
+use crate::limits::{CONNECT_DEADLINE, COORDINATOR_SILENCE_LEASES, FORMING_PATIENCE, REDIAL_MAX, REDIAL_MIN};
 use crate::shared::Shared;
 use crate::{NodeExit, net};
 
@@ -102,6 +102,8 @@ async fn connect<'a>(
         writer: write,
         out: FrameBuffer::new(shared.host),
         entrance,
+        forms_since: None,
+        forms_said: false,
     };
     let registration = session.entrance.knock(shared.info());
     session.out.push(&ToCoordinator::Register(registration));
@@ -115,6 +117,9 @@ struct Session<'a> {
     writer: OwnedWriteHalf,
     out: FrameBuffer,
     entrance: &'a mut Entrance,
+    /// Since when the coordinator waits for others, and whether the log says so.
+    forms_since: Option<Instant>,
+    forms_said: bool,
 }
 
 impl Session<'_> {
@@ -192,6 +197,10 @@ impl Session<'_> {
                 return self.write().await;
             }
             Verdict::Alive(waited) => self.enter(waited),
+            Verdict::Forms(waited, forming) => {
+                self.enter(waited);
+                self.note_forming(forming);
+            }
             Verdict::WaitForPlace(most_us) => self.wait_for_place(most_us),
             Verdict::Waits | Verdict::Nothing => (),
             Verdict::Foreign(reason) => return Err(StreamError::Foreign(reason)),
@@ -225,6 +234,16 @@ impl Session<'_> {
         }
     }
 
+    /// The cluster waits for others. Said once, when they should have come.
+    fn note_forming(&mut self, forming: Forming) {
+        let since = *self.forms_since.get_or_insert_with(Instant::now);
+        if !self.forms_said && since.elapsed() >= FORMING_PATIENCE {
+            self.forms_said = true;
+            tracing::info!(node = %self.shared.host.node, "the cluster has not formed yet: {forming}");
+        }
+        *self.shared.forming.lock().unwrap_or_else(PoisonError::into_inner) = Some(forming);
+    }
+
     /// Another process has the id of this one.
     fn wait_for_place(&mut self, most_us: u64) {
         self.shared.waits_for_place.store(true, Ordering::Relaxed);
@@ -246,7 +265,13 @@ impl Session<'_> {
 
 /// Whether a coordinator that says this is one of this node's cluster, at work.
 fn presides(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Deliver(_) | Verdict::Alive(_) | Verdict::Answer(ToCoordinator::Kept { .. }))
+    matches!(
+        verdict,
+        Verdict::Deliver(_)
+            | Verdict::Alive(_)
+            | Verdict::Forms(..)
+            | Verdict::Answer(ToCoordinator::Kept { .. })
+    )
 }
 
 fn adopt_map(shared: &Shared, map: &ClusterMap) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, NodeId, NodeLoad, Time};
+use cluster::{AdminReply, AdminRequest, ClusterMap, Forming, HostId, NodeId, NodeLoad, Time};
 use proto::{Coordinator, CoordinatorConfig, Gathered};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -27,6 +27,8 @@ pub struct CoordinatorStatus {
     pub connected: Vec<HostId>,
     /// Nodes that the cluster waits for before it forms.
     pub expected: u16,
+    /// Who is here of them; none once it has formed.
+    pub forming: Option<Forming>,
     /// What the nodes said of themselves last.
     pub loads: BTreeMap<NodeId, NodeLoad>,
     /// What it waits for, if it started with nothing and does not know yet where to go on.
@@ -171,7 +173,7 @@ fn serve(
             Err(error) => return tracing::error!(%error, "the coordinator cannot listen"),
         };
         if let Some(http) = http {
-            tokio::task::spawn(http::serve_coordinator(http, published, orders, clock));
+            tokio::task::spawn(http::serve_coordinator(http, published, (orders, config.processes), clock));
         }
         let mut start = config.start;
         let succession = async {

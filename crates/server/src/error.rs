@@ -28,8 +28,8 @@ pub enum StartError {
     },
     /// An address that others cannot use.
     #[error(
-        "{what} listens on {addr}, which cannot be told to others: give --advertise IP, or --advertise-{what} IP:PORT, as they reach this \
-         node"
+        "{what} address {addr} cannot be told to others: say where they reach this node, with --advertise HOST or \
+         --advertise-{what} HOST:PORT"
     )]
     NotAdvertisable {
         /// Which listener.

@@ -19,7 +19,7 @@ use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
 use crate::places::Places;
 use crate::shared::Shared;
 use crate::status::{CoordinatorReport, NodeStatus};
-use crate::{CoordinatorStatus, admin, http_connection, metrics};
+use crate::{CoordinatorStatus, ProcessOrder, admin, http_connection, metrics};
 
 /// What Prometheus expects.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -41,18 +41,20 @@ pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
 pub(crate) async fn serve_coordinator(
     listener: StdListener,
     status: watch::Receiver<CoordinatorStatus>,
-    commands: mpsc::Sender<Command>,
+    (commands, processes): (mpsc::Sender<Command>, Option<mpsc::Sender<ProcessOrder>>),
     clock: Clock,
 ) {
-    let pages = Router::new()
+    let mut pages = Router::new()
         .route("/metrics", get(coordinator_metrics))
         .route("/healthz", get(alive))
         .route("/readyz", get(coordinator_ready))
         .route("/status", get(coordinator_status))
         .route("/map", get(coordinator_map))
-        .route("/admin", post(admin::at_coordinator))
-        .with_state(CoordinatorPages { status, commands, clock });
-    serve(listener, pages).await;
+        .route("/admin", post(admin::at_coordinator));
+    if processes.is_some() {
+        pages = pages.route("/process", post(admin::at_parent));
+    }
+    serve(listener, pages.with_state(CoordinatorPages { status, commands, processes, clock })).await;
 }
 
 async fn serve(listener: StdListener, pages: Router) {
@@ -123,6 +125,7 @@ fn no_map() -> Response {
 pub(crate) struct CoordinatorPages {
     status: watch::Receiver<CoordinatorStatus>,
     pub commands: mpsc::Sender<Command>,
+    pub processes: Option<mpsc::Sender<ProcessOrder>>,
     clock: Clock,
 }
 
@@ -132,7 +135,15 @@ async fn coordinator_metrics(State(pages): State<CoordinatorPages>) -> Response 
 }
 
 async fn coordinator_ready(State(pages): State<CoordinatorPages>) -> Response {
-    if pages.status.borrow().map.is_some() { "ready\n".into_response() } else { no_map() }
+    let status = pages.status.borrow();
+    match (&status.map, &status.forming) {
+        (Some(_), _) => "ready\n".into_response(),
+        (None, Some(forming)) => {
+            let line = format!("the cluster has not formed yet: {forming}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, line).into_response()
+        }
+        (None, None) => no_map(),
+    }
 }
 
 async fn coordinator_status(State(pages): State<CoordinatorPages>) -> Json<CoordinatorReport> {

@@ -17,6 +17,7 @@
 
 mod accept;
 mod admin;
+mod advertise;
 #[cfg(feature = "bare")]
 mod bare;
 mod buffers;
@@ -49,6 +50,7 @@ mod node;
 mod places;
 mod presiding;
 mod process;
+mod processes;
 mod pump;
 mod repair_meter;
 mod replies;
@@ -60,15 +62,17 @@ mod status;
 mod waker;
 mod worker;
 
+pub use advertise::Advertise;
 #[cfg(feature = "bare")]
 pub use bare::Bare;
-pub use config::{Advertise, CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig};
+pub use config::{CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig};
 pub use coordinator_server::{CoordinatorHandle, CoordinatorServer, CoordinatorStatus};
 pub use elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};
 pub use error::{NodeExit, StartError};
 pub use limits::ConnectionLimits;
 pub use memory::MemoryUse;
 pub use node::{Node, NodeHandle, Stopper};
+pub use processes::{ProcessAction, ProcessDone, ProcessError, ProcessOrder, ProcessReply, ProcessRequest};
 pub use schedule::Scheduling;
 pub use shared::Addresses;
 pub use status::{

@@ -97,6 +97,8 @@ pub(crate) const COORDINATOR_IN_QUEUE: usize = 4096;
 pub(crate) const COORDINATOR_OUT_QUEUE: usize = 4096;
 /// Node leases after which a silent coordinator is dialled anew.
 pub(crate) const COORDINATOR_SILENCE_LEASES: u64 = 3;
+/// How long a node waits for the others of its cluster before its log says who is missing.
+pub(crate) const FORMING_PATIENCE: Duration = Duration::from_secs(3);
 /// Unsent bytes for one node at the coordinator beyond which its connection is dropped.
 pub(crate) const COORDINATOR_LINK_BYTES: usize = 16 << 20;
 /// What the owner and operators have for an embedded coordinator; operators beyond are told that it is busy.

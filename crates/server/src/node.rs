@@ -1,6 +1,6 @@
 //! A node: its listeners, its threads, its end.
 
-use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use wire::message::ToCoordinator;
 
+use crate::advertise::Listening;
 use crate::crossings::Crossings;
 use crate::limits::{COORDINATOR_IN_QUEUE, COORDINATOR_OUT_QUEUE, ERRAND_QUEUE};
 use crate::shared::{Addresses, Shared, WorkerFace};
@@ -98,39 +99,25 @@ impl Listeners {
         let peer = net::listen("peer", config.peer)?;
         let http = net::listen("http", config.http)?;
         let advertise = &config.advertise;
-        let told = |own, what, addr| advertised(advertise.host, own, what, addr);
+        let reached = advertise.peer(net::local_addr(&peer)?)?;
+        let beside = |what, listener: &StdListener, told| {
+            advertise.beside(reached, Listening { what, addr: net::local_addr(listener)?, told })
+        };
         let addresses = Addresses {
-            memcached: told(advertise.memcached, "memcached", net::local_addr(&memcached)?)?,
-            peer: told(advertise.peer, "peer", net::local_addr(&peer)?)?,
-            http: told(advertise.http, "http", net::local_addr(&http)?)?,
+            memcached: beside("memcached", &memcached, advertise.memcached)?,
+            peer: reached,
+            http: beside("http", &http, advertise.http)?,
         };
         let coordinator = match &config.coordinator {
             Coordination::Embedded(_) => None,
             Coordination::Elected(elected) => {
                 let listener = net::listen("coordinator", elected.listen)?;
-                let address = told(advertise.listen, "listen", net::local_addr(&listener)?)?;
+                let address = beside("listen", &listener, advertise.listen)?;
                 Some((listener, address))
             }
         };
         Ok((Self { memcached, peer, http, coordinator }, addresses))
     }
-}
-
-/// The address that others are told of a listener: its own one if there is one, else the node's host with the port here. Who
-/// listens on the loopback is reached there only.
-fn advertised(
-    host: Option<IpAddr>,
-    own: Option<SocketAddr>,
-    what: &'static str,
-    addr: SocketAddr,
-) -> Result<SocketAddr, StartError> {
-    let host = host.filter(|_| !addr.ip().is_loopback()).unwrap_or(addr.ip());
-    let told = match own {
-        Some(own) if own.port() == 0 => SocketAddr::new(own.ip(), addr.port()),
-        Some(own) => own,
-        None => SocketAddr::new(host, addr.port()),
-    };
-    if told.ip().is_unspecified() { Err(StartError::NotAdvertisable { what, addr }) } else { Ok(told) }
 }
 
 impl NodeHandle {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster::{ClusterMap, Expectations, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
+use cluster::{ClusterMap, Expectations, Forming, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
 use proto::{HostStats, RoleBytes, ScrubFinding};
 use store::{Budget, Category, ClassUse, PAGE_BYTES, RunClass};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub coordinator_heard: AtomicU64,
     /// Another process has this one's place in the cluster.
     pub waits_for_place: AtomicBool,
+    /// Who is here, as the coordinator said last while it waited for the nodes that the cluster forms with.
+    pub forming: Mutex<Option<Forming>>,
     /// `host:port` of the coordinator; none before it is known.
     pub coordinator_at: watch::Sender<Option<String>>,
     /// If the coordinator is elected.
@@ -193,6 +195,7 @@ impl Shared {
             coordinator_answers: AtomicBool::new(false),
             coordinator_heard: AtomicU64::new(0),
             waits_for_place: AtomicBool::new(false),
+            forming: Mutex::default(),
             coordinator_at,
             election,
             desk: Desk::default(),
@@ -205,6 +208,12 @@ impl Shared {
             survey: tokio::sync::Mutex::default(),
             config,
         })
+    }
+
+    /// Who is missing, while the coordinator waits for the nodes that the cluster forms with.
+    pub(crate) fn forming(&self) -> Option<Forming> {
+        let waits = self.map().is_none() && self.coordinator_answers.load(Ordering::Relaxed);
+        waits.then(|| self.forming.lock().unwrap_or_else(PoisonError::into_inner).clone()).flatten()
     }
 
     /// The coordinator is there now.

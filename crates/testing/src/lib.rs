@@ -3,6 +3,7 @@
 //! Sees everything, and nothing sees it.
 
 pub mod chaos;
+pub mod commanded;
 pub mod etcd_cluster;
 pub mod etcd_server;
 pub mod linearizability;

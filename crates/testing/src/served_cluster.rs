@@ -20,6 +20,8 @@ use crate::local_cluster::{binary, free_run};
 pub struct Served {
     /// Nodes.
     pub nodes: u16,
+    /// With how many of them the cluster forms: `--nodes`.
+    pub founders: u16,
     /// Protection.
     pub profile: String,
     /// `--coordinator`.
@@ -62,7 +64,7 @@ impl ServedCluster {
         let log = log.map_err(|error| error.to_string())?;
         let process = Command::new(binary()?)
             .args(["serve", "--node", &node.to_string(), "--coordinator", &self.options.coordinator])
-            .args(["--nodes", &self.options.nodes.to_string(), "--profile", &self.options.profile])
+            .args(["--nodes", &self.options.founders.to_string(), "--profile", &self.options.profile])
             .args(["--workers", "1", "--memory", "64MiB", "--evict", "none"])
             .args(["--memcached", &self.memcached(node).to_string(), "--http", &self.http(node).to_string()])
             .args(&self.options.flags)

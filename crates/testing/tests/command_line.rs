@@ -124,3 +124,69 @@ fn a_second_cluster_on_the_same_ports_is_refused_in_one_line() {
     assert!(text.contains("in use by process"), "{text}");
     assert_eq!(run(&cluster, &["status"]).0, 0);
 }
+
+#[test]
+fn a_value_that_is_too_large_and_a_full_store_are_exit_code_1_and_name_the_limit() {
+    let options =
+        Options { nodes: 3, profile: "rs(2+1)".to_owned(), memory: "32MiB".to_owned(), ..Options::default() };
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
+    let set = |key: &str, bytes: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("value");
+        std::fs::write(&path, vec![b'x'; bytes]).unwrap();
+        let output = Command::new(binary().unwrap())
+            .args(["kv", "set", key, "-", "--http", &cluster.http().to_string()])
+            .stdin(std::fs::File::open(&path).unwrap())
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = set("large", 2 << 20);
+    assert!(code == 1 && text.contains("too large") && text.contains("have 1048517 bytes at most"), "{text}");
+    let full = (0..400).map(|n| set(&format!("key-{n}"), 500_000)).find(|(code, _)| *code != 0);
+    let (code, text) = full.expect("32 MiB are full before 200 MB are in them");
+    assert!(code == 1 && text.contains("out of memory") && text.contains("of 32MiB (--memory)"), "{text}");
+    let load = ["bench", "load", "--keys", "300", "--value-size", "500000"];
+    let (code, _) = run(&cluster, &load);
+    assert!(code == 1 || code == 3, "a load with errors is not 0: {code}");
+    assert_eq!(run(&cluster, &["bench", "load", "--keys", "10", "--value-size", "2MiB"]).0, 1);
+}
+
+#[test]
+fn a_local_cluster_says_where_its_coordinator_and_its_logs_are() {
+    let (port, dir) = (testing::local_cluster::free_run(12).unwrap(), tempfile::tempdir().unwrap());
+    let (memcached, http) = (port.to_string(), (port + 6).to_string());
+    let logs = dir.path().to_str().unwrap();
+    let start = |more: &[&str], until: &str| {
+        let mut child = Command::new(binary().unwrap())
+            .args(["local", "--nodes", "3", "--profile", "rs(2+1)", "--memory", "64MiB"])
+            .args(["--port", &memcached, "--http", &http, "--dir", logs])
+            .args(more)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let mut text = String::new();
+        for line in lines.map_while(Result::ok) {
+            text.push_str(&format!("{line}\n"));
+            if line.starts_with(until) {
+                break;
+            }
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        text
+    };
+    let text = start(&[], "logs");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("node  pid") && lines[4] == "ready", "{text}");
+    assert_eq!(
+        lines[5..],
+        [format!("coordinator  127.0.0.1:{http}"), format!("logs         {logs}")],
+        "{text}"
+    );
+    let text = start(&["-o", "json"], "ready");
+    let rows: Value = serde_json::from_str(text.trim_end().strip_suffix("ready").unwrap()).unwrap();
+    assert_eq!(rows[2]["coordinator"], format!("127.0.0.1:{http}"));
+    assert_eq!(rows[2]["logs"], logs);
+}

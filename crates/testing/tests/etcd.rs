@@ -45,7 +45,7 @@ fn options(etcd: &EtcdServer, nodes: u16, profile: &str, flags: &[&str]) -> Serv
 
 fn served(coordinator: String, nodes: u16, profile: &str, flags: &[&str]) -> Served {
     let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    Served { nodes, profile: profile.to_owned(), coordinator, flags }
+    Served { nodes, founders: nodes, profile: profile.to_owned(), coordinator, flags }
 }
 
 fn five(etcd: &EtcdServer) -> ServedCluster {
@@ -504,7 +504,7 @@ fn a_node_waits_for_etcd_and_one_that_does_not_fit_is_refused() {
         } else {
             other.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         }
-        let mut stranger = ServedCluster::start(Served { nodes: 3, ..other }).unwrap();
+        let mut stranger = ServedCluster::start(Served { nodes: 3, founders: 3, ..other }).unwrap();
         assert_eq!(stranger.ended(2, PATIENCE).unwrap().code(), Some(2));
         assert!(stranger.log(2).contains(complaint), "{}", stranger.log(2));
     }
@@ -519,4 +519,20 @@ fn a_node_waits_for_etcd_and_one_that_does_not_fit_is_refused() {
         assert_eq!(cluster.ended(0, PATIENCE).unwrap().code(), Some(1));
         assert!(cluster.log(0).contains(complaint), "{}", cluster.log(0));
     }
+}
+
+#[test]
+fn the_coordinator_is_found_where_its_node_says_and_nodes_beyond_the_first_join() {
+    let etcd = EtcdServer::start(None).unwrap();
+    let told = ["--peer", "0.0.0.0:0", "--advertise", "127.0.0.2", "--advertise-listen", "127.0.0.3:0"];
+    let cluster =
+        ServedCluster::start(Served { founders: 3, ..options(&etcd, 5, "rs(2+1)", &told) }).unwrap();
+    eventually("ready", || is_ready(&cluster));
+    let leader = etcd.ctl(&["get", "/gestalt/gestalt/leader", "--print-value-only"], b"").unwrap();
+    let leader: Value = serde_json::from_slice(&leader).unwrap();
+    assert!(leader["address"].as_str().unwrap().starts_with("127.0.0.3:"), "{leader}");
+    eventually("all five", || {
+        let status = cluster_status(&cluster, 0);
+        status["health"] == "ok" && status["nodes"].as_array().is_some_and(|nodes| nodes.len() == 5)
+    });
 }

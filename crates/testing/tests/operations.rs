@@ -97,9 +97,12 @@ fn a_fenced_process_ends_and_its_roles_go_elsewhere() {
     eventually("ended", || cluster.pid(2).is_none());
     assert_eq!(run(&cluster, &["kv", "get", "k"]).1, "v");
     eventually("whole again", || json(&cluster, &["status"]).0 == 0);
-    for node in ["0", "1"] {
-        assert_eq!(run(&cluster, &["node", "fence", node]).0, 0);
-    }
+    assert_eq!(run(&cluster, &["node", "fence", "0"]).0, 0);
+    // One more, and the next loss costs data: somebody has to say so.
+    let (code, _, error) = run(&cluster, &["node", "fence", "1"]);
+    assert!(code == 1 && error.contains("next loss would cost data") && error.contains("--yes"), "{error}");
+    assert!(cluster.pid(1).is_some());
+    assert_eq!(run(&cluster, &["node", "fence", "1", "--yes"]).0, 0);
     let (code, _, error) = run(&cluster, &["node", "fence", "3"]);
     assert!(code == 4 && error.contains("--accept-loss"), "{error}");
     assert!(cluster.pid(3).is_some());
@@ -113,6 +116,7 @@ fn paused_repair_waits_and_the_status_says_so() {
     let (code, _, _) = run(&cluster, &["bench", "load", "--keys", "20000", "--value-size", "1000"]);
     assert_eq!(code, 0);
     assert_eq!(json(&cluster, &["repair", "pause"]).1["paused"], true);
+    assert!(run(&cluster, &["repair", "limit"]).1.contains("any bandwidth a second and any memory"));
     let (code, limited) = json(&cluster, &["repair", "limit", "--rate", "300MiB", "--memory", "8MiB"]);
     assert_eq!((code, limited["bytes_per_second"].as_u64()), (0, Some(300 << 20)));
     assert_eq!(limited["memory_bytes"], 8 << 20);
@@ -131,6 +135,9 @@ fn paused_repair_waits_and_the_status_says_so() {
     assert!(margin("1") >= 1 && margin("1") + margin("2") == 5, "{}", status["groups_by_margin"]);
     assert_eq!(status["bytes_at_risk"], 0);
     assert!(run(&cluster, &["status"]).1.contains("repair is paused"));
+    let (_, text, _) = run(&cluster, &["repair", "limit"]);
+    assert!(text.contains("paused") && text.contains("300MiB") && text.contains("8MiB of memory"), "{text}");
+    assert_eq!(json(&cluster, &["repair", "limit"]).1["bytes_per_second"], 300 << 20);
     cluster.kill_nodes(&[1]);
     eventually("at risk", || {
         let (_, status) = json(&cluster, &["status"]);
@@ -254,8 +261,6 @@ fn who_does_not_fit_may_not_join() {
     assert!(text.contains("this node is meant for cluster-99, the coordinator has cluster-"), "{text}");
     let text = refused(&cluster, &coordinator, &["7", "--join", "--profile", "rs(4+2)"]);
     assert!(text.contains("meant for profile rs(4+2), the cluster has rs(3+2)"), "{text}");
-    let text = refused(&cluster, &coordinator, &["7"]);
-    assert!(text.contains("give it --join to add it"), "{text}");
     assert_eq!(json(&cluster, &["node", "list"]).1.as_array().unwrap().len(), 5);
 }
 
@@ -401,4 +406,50 @@ fn a_reset_begins_anew_on_whatever_nodes_are_left() {
     eventually("served", || serves_everything(&cluster));
     let map = cluster.map().expect("a map");
     assert!(map.groups.iter().flat_map(|view| &view.data).all(|role| role.origin > cluster::Term(1)));
+}
+
+#[test]
+fn a_node_of_a_local_cluster_is_stopped_and_started_again() {
+    let cluster = cluster(0);
+    assert_eq!(run(&cluster, &["kv", "set", "k", "v"]).0, 0);
+    let (code, _, error) = run(&cluster, &["node", "start", "2"]);
+    assert!(code == 1 && error.contains("node 2 runs already, pid"), "{error}");
+    let before = cluster.pid(2).unwrap();
+    let (code, stopped) = json(&cluster, &["node", "stop", "2"]);
+    assert_eq!((code, stopped["pid"].as_u64()), (0, Some(u64::from(before))));
+    eventually("ended", || cluster.pid(2).is_none());
+    let (code, _, error) = run(&cluster, &["node", "stop", "3"]);
+    assert!(code == 1 && error.contains("--yes") && cluster.pid(3).is_some(), "{error}");
+    eventually("missed", || {
+        json(&cluster, &["repair", "status"]).1["missing_nodes"] == serde_json::json!([2])
+    });
+    let (_, text, _) = run(&cluster, &["repair", "status"]);
+    assert!(text.contains("node 2 is missing") && text.contains("--join"), "{text}");
+    let (code, started) = json(&cluster, &["node", "start", "2"]);
+    assert_eq!((code, started["pid"].as_u64()), (0, cluster.pid(2).map(u64::from)));
+    assert_ne!(cluster.pid(2), Some(before));
+    eventually("whole again", || json(&cluster, &["status"]).0 == 0);
+    assert_eq!(run(&cluster, &["kv", "get", "k"]).1, "v");
+    let (code, _, error) = run(&cluster, &["node", "start", "9"]);
+    assert!(code == 1 && error.contains("gestalt node list"), "{error}");
+    let node = json(&cluster, &["node", "list"]).1[0]["http"].as_str().unwrap().to_owned();
+    let (status, _, error) = cluster.gestalt(&["node", "start", "2", "--http", &node]).unwrap();
+    assert!(
+        status.code() == Some(1) && error.contains("gestalt local") && error.contains("gestalt serve"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_layout_is_shown_in_words() {
+    let cluster = cluster(0);
+    let (code, text, _) = run(&cluster, &["layout", "show"]);
+    assert_eq!(code, 0);
+    assert!(
+        text.starts_with(
+            "layout   version 0\nrepair   on, each node may take any bandwidth a second and any memory\n"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("\nnode  state   zone\n0     active  -\n"), "{text}");
 }

@@ -6,8 +6,8 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 use cluster::{
-    AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, GroupId, GroupView, HostId,
-    NodeInfo, NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+    AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, GroupId, GroupView,
+    HostId, NodeInfo, NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use smallvec::SmallVec;
 use store::{Addr, IndexOp, PageRange};
@@ -712,6 +712,9 @@ pub enum FromCoordinator {
     },
     /// A heartbeat was heard by a coordinator that does not know yet where to go on, or that hears too few nodes to decide anything.
     Waiting,
+    /// A heartbeat was heard by a coordinator that counts the process as one of its nodes, and waits for others before it forms a
+    /// cluster.
+    Forming(Forming),
     /// A coordinator that knows nothing asks what was kept for those before it.
     Recall {
         /// The coordinator that asks. Who answers keeps nothing for an older one from then on.

@@ -9,10 +9,11 @@ use cluster::{AdminCommand, ClusterMap, Layout, NodeId, NodeLayout, NodeState};
 use serde::Serialize;
 
 use super::preview::Preview;
-use super::{Expect, Target};
+use super::{Expect, Target, lost, repair};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::status::survey::Survey;
+use crate::words::count;
 
 /// Longest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -119,13 +120,16 @@ fn show(format: Format, map: &ClusterMap) {
         let zone = if told.is_empty() { "-" } else { told };
         table.row(vec![node.0.to_string(), word(known.state).to_owned(), zone.to_owned()]);
     }
-    let repair = layout.repair;
+    let Layout { version, repair, scrub, on_loss, .. } = &layout;
+    let scrub = match (scrub.generation, scrub.running) {
+        (0, _) => "never".to_owned(),
+        (generation, true) => format!("number {generation}, on: `gestalt scrub status`"),
+        (generation, false) => format!("number {generation}, stopped"),
+    };
     output::print(&format!(
-        "version {}\nrepair: paused {}, bytes_per_second {}, memory_bytes {} (0 = no limit)\n{}",
-        layout.version,
-        repair.paused,
-        repair.bytes_per_second,
-        repair.memory_bytes,
+        "layout   version {version}\nrepair   {}\non loss  {}\nscrub    {scrub}\n\n{}",
+        repair::in_words(repair),
+        lost::in_words(*on_loss),
         table.render()
     ));
 }
@@ -217,7 +221,7 @@ impl Diff {
             text.push_str("nothing would change\n");
         }
         for Leaving { node, roles } in &self.leaving {
-            text.push_str(&format!("{roles} roles would leave node {}\n", node.0));
+            text.push_str(&format!("{} would leave node {}\n", count(*roles, "role", "roles"), node.0));
         }
         if self.version != self.made_from {
             text.push_str(&format!(

@@ -1,6 +1,5 @@
 //! `gestalt lost`: data that is lost for good, and the way out: what is lost begins anew, empty, once somebody accepts it.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
@@ -10,7 +9,7 @@ use cluster::{
 };
 use serde::Serialize;
 
-use super::{Expect, Target};
+use super::{Expect, Target, ask};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::settings::OnLoss;
@@ -174,7 +173,7 @@ async fn accept(target: &Target, slots: Vec<SlotRange>, sure: bool) -> Result<()
     }
     if !sure {
         ask(&format!(
-            "The data of slots {} is lost (roles are given up as a whole). They begin anew, empty. Go on? [yes/no] ",
+            "The data of slots {} is lost (roles are given up as a whole). They begin anew, empty.",
             named(&meant)
         ))?;
     }
@@ -213,19 +212,6 @@ pub(super) fn say(target: &Target, accepted: &[SlotRange], text: &str) -> Result
     Ok(())
 }
 
-/// Asks at a terminal; where there is none, whoever means it has said so already.
-fn ask(question: &str) -> Result<(), Exit> {
-    let input = std::io::stdin();
-    if !input.is_terminal() {
-        return Err(Exit::Usage(format!("{question}There is no terminal to ask at: give --yes")));
-    }
-    let mut out = std::io::stderr().lock();
-    let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
-    let mut answer = String::new();
-    input.lock().read_line(&mut answer).map_err(Exit::usage)?;
-    if answer.trim() == "yes" { Ok(()) } else { Err(Exit::Usage("nothing was done".to_owned())) }
-}
-
 async fn policy_of(target: &Target, policy: Option<OnLoss>, expect: Expect) -> Result<(), Exit> {
     let layout = match policy {
         Some(policy) => target.change(expect, AdminCommand::SetLossPolicy { policy: policy.into() }).await?,
@@ -233,12 +219,17 @@ async fn policy_of(target: &Target, policy: Option<OnLoss>, expect: Expect) -> R
     };
     match target.output {
         Format::Json => output::print_json(&layout.on_loss),
-        Format::Table => output::print(match layout.on_loss {
-            LossPolicy::Error => "error: lost slots answer with an error until `gestalt lost accept`\n",
-            LossPolicy::Empty => "empty: lost slots begin anew, empty, by themselves\n",
-        }),
+        Format::Table => output::print(&format!("{}\n", in_words(layout.on_loss))),
     }
     Ok(())
+}
+
+/// What becomes of lost data.
+pub(super) fn in_words(policy: LossPolicy) -> &'static str {
+    match policy {
+        LossPolicy::Error => "error: lost slots answer with an error until `gestalt lost accept`",
+        LossPolicy::Empty => "empty: lost slots begin anew, empty, by themselves",
+    }
 }
 
 #[cfg(test)]

@@ -5,18 +5,23 @@ pub mod layout;
 pub mod lost;
 pub mod node;
 mod preview;
+mod processes;
 pub mod repair;
 pub mod scrub;
 pub mod whole;
 
+use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
 use client::{HttpError, Router, post_json};
-use cluster::{AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterMap, Layout, LayoutVersion};
+use cluster::{
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterMap, Layout, LayoutVersion, NodeId,
+    StopReport,
+};
 use serde::Deserialize;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::status::survey::{self, Found, Survey};
@@ -26,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// How long the coordinator may take, by way of a node that gives up before.
 const ORDER_LIMIT: Duration = Duration::from_secs(7);
 
-/// Whom to ask, and how to print.
+/// Whom to ask, and how to print. What changes something is taken by a node or a coordinator of this very machine only.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
     #[command(flatten)]
@@ -47,17 +52,14 @@ pub struct Expect {
 impl Target {
     /// The newest map.
     async fn map(&self) -> Result<ClusterMap, Exit> {
-        let router = Router::fetch(&[self.endpoint.find()?], LIMIT).await.map_err(|error| {
-            Exit::Unreachable(format!(
-                "{error}: start a cluster with `gestalt local`, or give another node's --http"
-            ))
-        })?;
+        let http = self.endpoint.find_map().await?;
+        let router = Router::fetch(&[http], LIMIT).await.map_err(|error| without_map(&error))?;
         Ok(router.map().clone())
     }
 
     /// The newest map, what all nodes say, and how old that is.
     async fn look(&self) -> Result<Survey, Exit> {
-        match survey::look(self.endpoint.find()?, LIMIT).await? {
+        match survey::look(&self.endpoint, LIMIT).await? {
             Found::Cluster(survey) => Ok(*survey),
             Found::Formless(formless) => Err(Exit::Unreachable(formless.explain())),
         }
@@ -73,10 +75,18 @@ impl Target {
     /// Asks the coordinator.
     async fn order(&self, expect: Expect, command: AdminCommand) -> Result<AdminAnswer, Exit> {
         let request = AdminRequest { expect: expect.expect.map(LayoutVersion), command };
-        let http = self.endpoint.find()?;
+        let http = self.endpoint.find().await?;
         let body = post_json(http, "/admin", &request, ORDER_LIMIT).await.map_err(explain)?;
         serde_json::from_slice(&body)
             .map_err(|error| Exit::Unreachable(format!("http://{http}/admin: {error}")))
+    }
+
+    /// What it would mean to stop `node`, by the coordinator.
+    async fn can_stop(&self, node: NodeId) -> Result<StopReport, Exit> {
+        match self.order(Expect::default(), AdminCommand::CanStop { node }).await? {
+            AdminAnswer::CanStop(report) => Ok(report),
+            _ => Err(Exit::unreachable("the coordinator answered another question")),
+        }
     }
 
     /// Asks for a change; the layout after it.
@@ -89,6 +99,24 @@ impl Target {
         }
     }
 }
+
+/// Asks at a terminal whether `what` is meant; where there is none, whoever means it has said so already.
+fn ask(what: &str) -> Result<(), Exit> {
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Exit::Usage(format!(
+            "{what} There is no terminal to ask at: give --yes if that is meant"
+        )));
+    }
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "{what} Go on? [yes/no] ").and_then(|()| out.flush());
+    let mut answer = String::new();
+    input.lock().read_line(&mut answer).map_err(Exit::usage)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err(Exit::Usage("nothing was done".to_owned())) }
+}
+
+/// Refusals of what was asked in the wrong place or at the wrong time.
+const OWN_FAULT: [&str; 4] = ["not_here", "running", "not_running", "not_started"];
 
 /// A refusal has a text and an exit code of its kind; whatever else went wrong is "unreachable".
 fn explain(error: HttpError) -> Exit {
@@ -108,7 +136,7 @@ fn explain(error: HttpError) -> Exit {
         Ok(AdminError::NotEnoughNodes { .. }) => Exit::Degraded(message),
         Ok(AdminError::WouldLoseData { .. }) => Exit::AtRisk(message),
         Ok(_) => Exit::Usage(message),
-        Err(_) if refusal.error == "not_here" => Exit::Usage(message),
+        Err(_) if OWN_FAULT.contains(&refusal.error.as_str()) => Exit::Usage(message),
         Err(_) => Exit::Unreachable(message),
     }
 }

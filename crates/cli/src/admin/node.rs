@@ -3,17 +3,18 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use cluster::{AdminAnswer, AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
+use cluster::{AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::{Expect, LIMIT, Target};
+use super::{Expect, LIMIT, Target, ask, processes};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::progress::Progress;
 use crate::status::nodes::{self, NodeReport};
 use crate::status::render;
 use crate::units::duration;
+use crate::words::{count, one_or};
 
 /// How often a drain is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -26,6 +27,8 @@ Examples:
   gestalt node undrain 3
   gestalt node fence 3                     do not wait for node 3 any more
   gestalt node remove 3                    forget node 3, which is drained and stopped
+  gestalt node stop 3                      end the process of node 3 of `gestalt local`, if that loses nothing
+  gestalt node start 3                     start it again, with empty memory
 
 Restarting every node in turn: docs/operations.md.
 
@@ -74,10 +77,14 @@ Example: gestalt node fence 3
 
 What the process served goes to others at once, as if it had died. If it lives after all it is cut off: the others reject its
 term, and the coordinator tells it to end. Memory that only it had is lost with it; that is refused unless --accept-loss is
-given. Use it when a machine hangs, or when the coordinator waits for one that will not come back.")]
+given. Where the next loss would cost data then, it asks, or takes --yes. Use it when a machine hangs, or when the coordinator
+waits for one that will not come back.")]
     Fence {
         /// Id of the node
         node: u16,
+        /// Do not ask where the next loss would cost data then
+        #[arg(long)]
+        yes: bool,
         /// Do it even if data is lost by it
         #[arg(long)]
         accept_loss: bool,
@@ -94,6 +101,26 @@ Refused while the node is alive or has roles. A process of that id is a new node
         node: u16,
         #[command(flatten)]
         expect: Expect,
+    },
+    /// Start the process of a node of `gestalt local` again, with empty memory
+    #[command(
+        after_help = "Example: gestalt node start 3\n\nOf any other cluster nodes are started with `gestalt serve`."
+    )]
+    Start {
+        /// Id of the node
+        node: u16,
+    },
+    /// End the process of a node of `gestalt local`, if that loses nothing
+    #[command(
+        after_help = "Example: gestalt node stop 3 && gestalt node start 3\n\nRefused where it would lose data; where the next \
+                            loss would then, it asks, or takes --yes."
+    )]
+    Stop {
+        /// Id of the node
+        node: u16,
+        /// Do not ask where the next loss would cost data then
+        #[arg(long)]
+        yes: bool,
     },
     /// Would it lose anything to stop this node now? Exit code 0 no, 3 no but the next loss would, 4 yes
     #[command(after_help = "Example: gestalt node can-stop 3 && systemctl stop gestalt")]
@@ -125,8 +152,11 @@ pub async fn run(args: &NodeArgs) -> Result<(), Exit> {
             let layout = target.change(*expect, AdminCommand::Undrain { node }).await?;
             told(target, node, &layout).await
         }
-        Action::Fence { node, accept_loss, expect } => {
+        Action::Fence { node, yes, accept_loss, expect } => {
             let loss = if *accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
+            if !yes && !accept_loss {
+                make_sure(target, NodeId(*node), "fencing").await?;
+            }
             let command = AdminCommand::Fence { node: NodeId(*node), loss };
             done(target, NodeId(*node), "fenced", &target.change(*expect, command).await?)
         }
@@ -135,6 +165,17 @@ pub async fn run(args: &NodeArgs) -> Result<(), Exit> {
             done(target, NodeId(*node), "removed", &target.change(*expect, command).await?)
         }
         Action::CanStop { node } => can_stop(target, NodeId(*node)).await,
+        Action::Start { node } => processes::start(target, NodeId(*node)).await,
+        Action::Stop { node, yes } => {
+            let (node, report) = (NodeId(*node), target.can_stop(NodeId(*node)).await?);
+            match Safety::of(&report) {
+                Safety::Harmless => {}
+                Safety::Degrading if *yes => {}
+                Safety::Degrading => make_sure(target, node, "stopping").await?,
+                Safety::Fatal => return told_of_stop(target, report),
+            }
+            processes::stop(target, node).await
+        }
     }
 }
 
@@ -184,8 +225,9 @@ fn say(format: Format, changed: &Changed) {
         Format::Json => output::print_json(changed),
         Format::Table => {
             let left = match (changed.state, changed.roles_left) {
-                ("draining", 1) => ": 1 role is still on it".to_owned(),
-                ("draining", roles) => format!(": {roles} roles are still on it"),
+                ("draining", roles) => {
+                    format!(": {} {} still on it", count(roles, "role", "roles"), one_or(roles, "is", "are"))
+                }
                 _ => String::new(),
             };
             output::print(&format!("node {} is {}{left}\n", changed.node.0, changed.state));
@@ -233,14 +275,16 @@ async fn wait_until_empty(
         }
         if timeout.is_some_and(|limit| started.elapsed() >= limit) {
             return Err(Exit::Degraded(format!(
-                "{node} still has {left} roles: the drain goes on; look again with `gestalt node list`, or call it off \
+                "node {} still has {}: the drain goes on; look again with `gestalt node list`, or call it off \
                  with `gestalt node undrain {}`",
+                node.0,
+                count(left, "role", "roles"),
                 node.0
             )));
         }
         if progress.is_due() {
             let all = *at_first.get_or_insert(left);
-            let total = nodes::repair_of_all(&nodes::ask_all(&map, LIMIT).await);
+            let total = nodes::repair_of_all(&nodes::ask_all(&map, None, LIMIT).await);
             progress.show(|| format!("{node}: {left} of {all} roles left, {}", render::progress(&total)));
         }
         sleep(LOOK_EVERY).await;
@@ -256,27 +300,67 @@ struct Verdict {
     verdict: &'static str,
 }
 
+/// What the end of a node means for what it hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Safety {
+    /// One more loss would still cost nothing.
+    Harmless,
+    /// The next loss would cost data.
+    Degrading,
+    /// It costs data itself.
+    Fatal,
+}
+
+impl Safety {
+    fn of(report: &StopReport) -> Self {
+        match report.losses_survived_after {
+            Some(0) if report.data_roles + report.parity_roles > 0 => Self::Degrading,
+            Some(_) => Self::Harmless,
+            None => Self::Fatal,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Harmless => "yes",
+            Self::Degrading => "degraded",
+            Self::Fatal => "no",
+        }
+    }
+}
+
+/// Asks where the next loss would cost data once `node` is gone. What costs data at once, the coordinator refuses.
+async fn make_sure(target: &Target, node: NodeId, doing: &str) -> Result<(), Exit> {
+    let report = target.can_stop(node).await?;
+    if Safety::of(&report) != Safety::Degrading {
+        return Ok(());
+    }
+    ask(&format!("{}: {doing} it loses nothing, but the next loss would cost data.", roles_of(&report)))
+}
+
+fn roles_of(report: &StopReport) -> String {
+    let roles = |number: u32, one, several| count(number as usize, one, several);
+    let data = roles(report.data_roles, "data role", "data roles");
+    let parity = roles(report.parity_roles, "parity role", "parity roles");
+    format!("node {} serves {data} and hosts {parity}", report.node.0)
+}
+
 async fn can_stop(target: &Target, node: NodeId) -> Result<(), Exit> {
-    let answer = target.order(Expect::default(), AdminCommand::CanStop { node }).await?;
-    let AdminAnswer::CanStop(report) = answer else {
-        return Err(Exit::unreachable("the coordinator answered another question"));
-    };
-    let verdict = match report.losses_survived_after {
-        Some(1..) => "yes",
-        Some(0) if report.data_roles + report.parity_roles == 0 => "yes",
-        Some(0) => "degraded",
-        None => "no",
-    };
-    let (data, parity) = (report.data_roles, report.parity_roles);
-    let roles = format!("{node} serves {data} data roles and hosts {parity} parity roles");
-    let result = match verdict {
-        "yes" => Ok(()),
-        "degraded" => Err(Exit::Degraded(format!(
+    let report = target.can_stop(node).await?;
+    told_of_stop(target, report)
+}
+
+fn told_of_stop(target: &Target, report: StopReport) -> Result<(), Exit> {
+    let (safety, roles) = (Safety::of(&report), roles_of(&report));
+    let verdict = safety.name();
+    let result = match safety {
+        Safety::Harmless => Ok(()),
+        Safety::Degrading => Err(Exit::Degraded(format!(
             "{roles}: stopping it loses nothing, but then the next loss would; drain it first, or wait for the repair"
         ))),
-        _ => Err(Exit::AtRisk(format!(
-            "{roles}: stopping it loses data in {} groups; drain it first, or wait for the repair",
-            report.groups_lost.len()
+        Safety::Fatal => Err(Exit::AtRisk(format!(
+            "{roles}: stopping it loses data in {}; drain it first, or wait for the repair",
+            count(report.groups_lost.len(), "group", "groups")
         ))),
     };
     match target.output {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::output::Table;
 use crate::status::nodes::NodeReport;
 use crate::units::Size;
+use crate::words;
 
 /// Moves that the text names; all are in the JSON.
 const MOVES_SHOWN: usize = 20;
@@ -81,8 +82,8 @@ impl Preview {
             return self.warnings_text() + "no role would move\n";
         }
         let mut text = format!(
-            "{} roles would move, with about {} on the network:\n",
-            self.moves.len(),
+            "{} would move, with about {} on the network:\n",
+            words::count(self.moves.len(), "role", "roles"),
             Size(self.travelling_bytes)
         );
         self.moves.iter().take(MOVES_SHOWN).for_each(|step| text.push_str(&format!("  {step}\n")));

@@ -17,6 +17,7 @@ use crate::status::nodes::RepairTotal;
 use crate::status::render;
 use crate::status::survey::Survey;
 use crate::units::{Size, duration};
+use crate::words::{self, count_u64, one_or};
 
 /// How often a scrub is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -183,7 +184,8 @@ impl Total {
     }
 
     fn text(&self) -> String {
-        format!("{}, {} mismatches", render::progress(&self.bytes), self.mismatches)
+        let mismatches = count_u64(self.mismatches, "mismatch", "mismatches");
+        format!("{}, {mismatches}", render::progress(&self.bytes))
     }
 }
 
@@ -225,8 +227,8 @@ impl Status {
         let Total { mismatches, corrected, .. } = self.progress;
         if mismatches > corrected {
             return Err(Exit::AtRisk(format!(
-                "damage at {} places that has not been corrected: `gestalt scrub status` names it, and the way out",
-                mismatches - corrected
+                "damage at {} that has not been corrected: `gestalt scrub status` names it, and the way out",
+                count_u64(mismatches - corrected, "place", "places")
             )));
         }
         Ok(())
@@ -241,13 +243,15 @@ impl Status {
         let Total { mismatches, corrected, .. } = self.progress;
         let mut text = match (self.ended, running) {
             (true, _) => format!(
-                "scrub {generation} has ended: {bytes} of parity compared, {mismatches} mismatches, {corrected} corrected\n"
+                "scrub {generation} has ended: {bytes} of parity compared, {}, {corrected} corrected\n",
+                count_u64(mismatches, "mismatch", "mismatches")
             ),
             (false, true) => format!("scrub {generation}: {}\n{}", self.progress.text(), self.table()),
             (false, false) => format!("scrub {generation} is stopped: {}\n", self.progress.text()),
         };
-        for node in &self.silent_nodes {
-            text.push_str(&format!("{node} does not answer\n"));
+        if !self.silent_nodes.is_empty() {
+            let do_not = one_or(self.silent_nodes.len(), "does", "do");
+            text.push_str(&format!("{} {do_not} not answer\n", words::nodes(&self.silent_nodes)));
         }
         self.damage.iter().for_each(|damage| text.push_str(&damage.text()));
         text

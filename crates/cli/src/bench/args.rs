@@ -16,7 +16,8 @@ Examples:
   gestalt bench set --protocol redis --wait 2 --server 127.0.0.1:6379
   gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json
 
-Exit codes: 0 every operation was answered, 2 none was, 3 some failed (the report counts them by kind), 4 a value was wrong.";
+Exit codes: 0 all operations were done, 1 wrong usage, or all were refused for their size or for want of memory, 2 nobody answered,
+3 some operations failed (the report counts them by reason), 4 a value was wrong.";
 
 /// Load in the style of YCSB: a closed loop of connections, operations a second and latency percentiles.
 #[derive(Args, Clone, Debug)]
@@ -27,8 +28,8 @@ pub struct BenchArgs {
     pub workloads: Vec<Workload>,
     #[command(flatten)]
     pub endpoint: Endpoint,
-    /// Servers without a map (stock memcached, redis) instead of a cluster, whose keys go straight to their primaries; several
-    /// are sharded by key
+    /// Servers without a map (stock memcached, redis), instead of a cluster whose map says where keys are; several are sharded by
+    /// key
     #[arg(long, value_delimiter = ',', value_parser = address)]
     pub server: Vec<SocketAddr>,
     /// Spread requests over all nodes, whichever holds the key

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use client::{FailureCode, MAX_PAYLOAD_BYTES};
+
 pub use args::BenchArgs;
 use args::{Dialect, Workload};
 use driver::{Checking, Driver, Outcome, Plan};
@@ -32,16 +34,19 @@ use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::process;
 use crate::progress::Progress;
+use crate::words;
 
 /// Runs the workloads one after another and prints their figures.
 ///
 /// # Errors
-/// `Usage` for flags that make no sense, `Unreachable` if nothing answers, `AtRisk` if a value was wrong.
+/// `Usage` for flags that make no sense and where all is refused for its size, `Unreachable` if nothing answers, `Degraded` if
+/// operations failed, `AtRisk` if a value was wrong.
 pub fn run(args: &BenchArgs) -> Result<(), Exit> {
     let popularity = check(args)?;
+    let source = source_of_targets(args)?;
     let mut reports = Vec::new();
     for (round, &workload) in args.workloads.iter().enumerate() {
-        reports.push(run_workload(args, workload, popularity, round as u64)?);
+        reports.push(run_workload(args, workload, popularity, (round as u64, &source))?);
     }
     match args.output {
         Format::Table => output::print(&report::render(&reports)),
@@ -78,51 +83,62 @@ fn verdict(reports: &[Report]) -> Result<(), Exit> {
         return Err(Exit::AtRisk(format!("{wrong} values read were not the bytes that were written")));
     }
     if let Some(silent) = reports.iter().find(|report| report.operations == 0) {
-        let reason = silent.errors.keys().next().map_or("no answers", String::as_str);
-        let text = format!("no operation of workload {} was answered: {reason}", silent.workload);
-        return Err(Exit::Unreachable(text));
+        return Err(unanswered(silent));
     }
-    failures(reports)
+    let failed: u64 = reports.iter().flat_map(|report| report.errors.values()).sum();
+    if failed == 0 {
+        return Ok(());
+    }
+    let most = reports.iter().flat_map(|report| &report.errors).max_by_key(|(_, count)| **count);
+    let most = most.map_or("", |(kind, _)| kind.as_str());
+    let operations = words::count_u64(failed, "operation", "operations");
+    Err(Exit::Degraded(format!("{operations} failed, most of them: {most}{}", limit_of(most))))
 }
 
-/// Whoever scripts this wants to know of a single operation that failed; the report says of which kind they were.
-fn failures(reports: &[Report]) -> Result<(), Exit> {
-    let failed: u64 = reports.iter().flat_map(|report| report.errors.values()).sum();
-    let answered: u64 = reports.iter().map(|report| report.operations).sum();
-    let kind = reports.iter().flat_map(|report| &report.errors).max_by_key(|(_, count)| **count);
-    match kind {
-        Some((kind, _)) if failed > 0 => Err(Exit::Degraded(format!(
-            "{failed} of {} operations failed, most with: {kind}",
-            answered + failed
-        ))),
-        _ => Ok(()),
+/// That not one operation of a workload was answered: the servers are not there, or refuse all of it.
+fn unanswered(report: &Report) -> Exit {
+    let most = report.errors.iter().max_by_key(|(_, count)| **count);
+    let reason = most.map_or("no answers", |(kind, _)| kind.as_str());
+    let text = format!("no operation of workload {} was done: {reason}{}", report.workload, limit_of(reason));
+    match FailureCode::parse(reason.as_bytes()) {
+        Some(FailureCode::TooLarge | FailureCode::OutOfMemory) => Exit::Usage(text),
+        _ => Exit::Unreachable(text),
+    }
+}
+
+/// Which limit was met, if it was one.
+fn limit_of(reason: &str) -> String {
+    match FailureCode::parse(reason.as_bytes()) {
+        Some(FailureCode::TooLarge) => format!(": key and value have {MAX_PAYLOAD_BYTES} bytes at most"),
+        Some(FailureCode::OutOfMemory) => ": the nodes' --memory is used up (`gestalt status`)".to_owned(),
+        _ => String::new(),
     }
 }
 
 fn source_of_targets(args: &BenchArgs) -> Result<targets::Source, Exit> {
-    Ok(match (args.server.is_empty(), args.any_node) {
-        (false, false) => targets::Source::Sharded(args.server.clone()),
-        (false, true) => targets::Source::Any(args.server.clone()),
-        (true, false) => targets::Source::Map(args.endpoint.find()?),
-        (true, true) => targets::Source::AnyOfMap(args.endpoint.find()?),
-    })
+    if !args.server.is_empty() {
+        let sharding = if args.any_node { targets::Source::Any } else { targets::Source::Sharded };
+        return Ok(sharding(args.server.clone()));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::usage)?;
+    let http = runtime.block_on(args.endpoint.find_map())?;
+    Ok(if args.any_node { targets::Source::AnyOfMap(http) } else { targets::Source::Map(http) })
 }
 
 fn run_workload(
     args: &BenchArgs,
     workload: Workload,
     popularity: Popularity,
-    round: u64,
+    (round, source): (u64, &targets::Source),
 ) -> Result<Report, Exit> {
-    let source = source_of_targets(args)?;
     let mut format = KeyFormat::new(args.key_size);
-    let targets = Targets::resolve(&source, &mut format, args.keys).map_err(Exit::Unreachable)?;
+    let targets = Targets::resolve(source, &mut format, args.keys).map_err(Exit::Unreachable)?;
     let pids = if args.pids.is_empty() {
         process::listening_on(&targets.process_addresses)
     } else {
         args.pids.clone()
     };
-    let plan = plan(args, workload, targets, source, format);
+    let plan = plan(args, workload, targets, source.clone(), format);
     let (servers_before, client_before) = cpu_now(&pids);
     let began = SystemTime::now();
     let (tally, elapsed) = run_threads(args, workload, &plan, popularity, round).map_err(Exit::usage)?;
@@ -237,5 +253,49 @@ fn watch(
             let of = if workload == Workload::Load { format!(" of {}", args.keys) } else { String::new() };
             format!("{}: {operations}{of} operations, {rate:.0}/s", workload.name())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::SystemTime;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn ended(operations: u64, wrong_values: u64, errors: &[(&str, u64)]) -> Result<(), Exit> {
+        let args = Flags::parse_from(["bench"]).args;
+        let cpu = Cpu { servers: None, client: Duration::ZERO };
+        let times = (SystemTime::now(), Duration::from_secs(1));
+        let report = Report::new(&args, Workload::A, &Tally::new(None), times, &cpu);
+        let errors: BTreeMap<String, u64> =
+            errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+        verdict(&[Report { operations, wrong_values, errors, ..report }])
+    }
+
+    #[test]
+    fn a_failed_operation_and_a_wrong_value_are_not_0() {
+        assert!(ended(5, 0, &[]).is_ok());
+        let failed = ended(5, 0, &[("lost: more nodes failed", 1)]).unwrap_err();
+        assert!(
+            matches!(&failed, Exit::Degraded(text) if text.starts_with("1 operation failed, most of them: lost"))
+        );
+        assert!(matches!(ended(5, 1, &[("busy", 1)]), Err(Exit::AtRisk(_))));
+    }
+
+    #[test]
+    fn nothing_done_is_nobody_there_or_a_limit_that_is_named() {
+        assert!(matches!(ended(0, 0, &[("connect: refused", 3)]), Err(Exit::Unreachable(_))));
+        let names = |reason, limit: &str| matches!(ended(0, 0, &[(reason, 3)]), Err(Exit::Usage(text)) if text.contains(limit));
+        assert!(names("object too large for cache", &MAX_PAYLOAD_BYTES.to_string()));
+        assert!(names("out of memory storing object", "--memory"));
     }
 }

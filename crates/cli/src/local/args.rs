@@ -27,7 +27,8 @@ The nodes end with this process, however it ends. For a cluster that outlives it
 
 /// A whole cluster on this machine: one process per node, and the coordinator in this one.
 ///
-/// Prints a table of node, pid and address, then `ready`. An interrupt (Ctrl-C) or SIGTERM stops the nodes.
+/// Prints a table of node, pid and address, then `ready`, then where the coordinator answers `gestalt status` and where the logs are.
+/// `gestalt node stop ID` and `gestalt node start ID` stop a node and start it again. An interrupt (Ctrl-C) or SIGTERM stops the nodes.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct LocalArgs {

@@ -7,6 +7,7 @@ mod args;
 mod child;
 mod plan;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use client::fetch;
 use nix::sys::signal::Signal;
 pub use plan::Plan;
 use serde::Serialize;
+use server::{ProcessAction, ProcessDone, ProcessError, ProcessOrder, ProcessReply, ProcessRequest};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -34,6 +36,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 /// How often readiness is asked for.
 const ASK_EVERY: Duration = Duration::from_millis(20);
+/// Orders of operators that may wait.
+const ORDERS: usize = 16;
 /// Pause before a node is started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
@@ -44,6 +48,10 @@ struct Cluster {
     nodes: Vec<Running>,
     ended: mpsc::UnboundedReceiver<Ended>,
     ended_sender: mpsc::UnboundedSender<Ended>,
+    /// What operators want of the nodes' processes.
+    orders: mpsc::Receiver<ProcessOrder>,
+    /// Nodes that operators have stopped: they are not started again by themselves.
+    held: BTreeSet<usize>,
     logs: Logs,
 }
 
@@ -101,9 +109,11 @@ impl Cluster {
         let (logs, coordinator_log) =
             logs.map_err(|error| Exit::Usage(format!("cannot write logs: {error}: choose another --dir")))?;
         log::to_file(coordinator_log);
-        let coordinator = Coordinator::start(&plan)?;
+        let (processes, orders) = mpsc::channel(ORDERS);
+        let coordinator = Coordinator::start(&plan, processes)?;
         let (ended_sender, ended) = mpsc::unbounded_channel();
-        let mut cluster = Self { plan, coordinator, nodes: Vec::new(), ended, ended_sender, logs };
+        let (nodes, held) = (Vec::new(), BTreeSet::new());
+        let mut cluster = Self { plan, coordinator, nodes, ended, ended_sender, orders, held, logs };
         for index in 0..cluster.plan.nodes.len() {
             let node = cluster.spawn(index)?;
             cluster.nodes.push(node);
@@ -121,10 +131,43 @@ impl Cluster {
     async fn live(&mut self, args: &LocalArgs) -> Result<(), Exit> {
         self.wait_until_ready().await?;
         self.announce(args.output);
-        while let Some(ended) = self.ended.recv().await {
-            self.handle_end(&ended, args.restart).await?;
+        loop {
+            tokio::select! {
+                Some(ended) = self.ended.recv() => self.handle_end(&ended, args.restart).await?,
+                Some(ProcessOrder { request, answer }) = self.orders.recv() => {
+                    // Who asked may have gone.
+                    let _ = answer.send(self.obey(request));
+                }
+                else => return Ok(()),
+            }
         }
-        Ok(())
+    }
+
+    /// What an operator wants of a node's process.
+    fn obey(&mut self, request: ProcessRequest) -> ProcessReply {
+        let ProcessRequest { node, action } = request;
+        let index = self.plan.nodes.iter().position(|plan| plan.node == node);
+        let index = index.ok_or(ProcessError::UnknownNode { node })?;
+        let (pid, runs) = (self.nodes[index].pid, self.nodes[index].is_running());
+        match (action, runs) {
+            (ProcessAction::Start, true) => Err(ProcessError::Running { node, pid }),
+            (ProcessAction::Start, false) => {
+                let started = self
+                    .spawn(index)
+                    .map_err(|exit| ProcessError::NotStarted { reason: exit.to_string() })?;
+                let pid = started.pid;
+                self.held.remove(&index);
+                self.nodes[index] = started;
+                eprintln!("node {} is started again with empty memory, pid {pid}", node.0);
+                Ok(ProcessDone { node, pid })
+            }
+            (ProcessAction::Stop, true) => {
+                self.held.insert(index);
+                self.nodes[index].signal(Signal::SIGTERM);
+                Ok(ProcessDone { node, pid })
+            }
+            (ProcessAction::Stop, false) => Err(ProcessError::NotRunning { node }),
+        }
     }
 
     async fn wait_until_ready(&mut self) -> Result<(), Exit> {
@@ -147,7 +190,10 @@ impl Cluster {
                 waiting.pop();
                 continue;
             }
-            progress.show(|| format!("waiting for {} of {} nodes", waiting.len(), self.nodes.len()));
+            progress.show(|| match self.coordinator.forming() {
+                Some(forming) => format!("waiting: {forming}"),
+                None => format!("waiting for {} of {} nodes to be ready", waiting.len(), self.nodes.len()),
+            });
             sleep(ASK_EVERY).await;
         }
         Ok(())
@@ -167,11 +213,16 @@ impl Cluster {
             node: u16,
             pid: u32,
             address: String,
+            coordinator: String,
+            logs: PathBuf,
         }
+        let (coordinator, logs) = (self.plan.http.to_string(), self.logs.path().to_owned());
         let row = |(plan, node): (&plan::NodePlan, &Running)| Row {
             node: plan.node.0,
             pid: node.pid,
             address: plan.memcached.to_string(),
+            coordinator: coordinator.clone(),
+            logs: logs.clone(),
         };
         let rows: Vec<Row> = self.plan.nodes.iter().zip(&self.nodes).map(row).collect();
         if format == Format::Json {
@@ -184,6 +235,9 @@ impl Cluster {
             output::print(&table.render());
         }
         output::print("ready\n");
+        if format == Format::Table {
+            output::print(&format!("coordinator  {coordinator}\nlogs         {}\n", logs.display()));
+        }
         eprintln!(
             "the nodes end with this process, and their data with them; a cluster that outlives its coordinator is started with \
              `gestalt coordinator` and `gestalt serve`"
@@ -194,7 +248,7 @@ impl Cluster {
         let id = self.plan.nodes[ended.index].node;
         self.coordinator.exited(id);
         eprintln!("node {} (pid {}) has ended: {}", id.0, ended.pid, ended.status);
-        if restart == Restart::Always {
+        if restart == Restart::Always && !self.held.contains(&ended.index) {
             sleep(RESTART_PAUSE).await;
             self.nodes[ended.index] = self.spawn(ended.index)?;
             eprintln!(

@@ -7,6 +7,7 @@ use cluster::NodeId;
 use serde::Serialize;
 
 use super::nodes::NodeReport;
+use crate::words;
 
 /// How the election goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,8 +48,7 @@ impl Elected {
             None => String::new(),
         };
         for (trouble, nodes) in &self.troubles {
-            let nodes: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
-            text.push_str(&format!("coordinator: {trouble} (node {})\n", nodes.join(", ")));
+            text.push_str(&format!("coordinator: {trouble} ({})\n", words::nodes(nodes)));
         }
         if self.node.is_none() && !self.troubles.is_empty() {
             text.push_str(
@@ -74,7 +74,7 @@ mod tests {
             BTreeMap::from([("etcd unreachable since noon: why".to_owned(), vec![NodeId(0), NodeId(2)])]);
         let text = Elected { node: None, troubles: troubles.clone() }.text();
         assert!(
-            text.starts_with("coordinator: etcd unreachable since noon: why (node 0, 2)\nnobody presides"),
+            text.starts_with("coordinator: etcd unreachable since noon: why (nodes 0, 2)\nnobody presides"),
             "{text}"
         );
         let text = Elected { node: Some(NodeId(1)), troubles }.text();

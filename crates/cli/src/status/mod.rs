@@ -103,7 +103,7 @@ struct GroupReport {
 /// # Errors
 /// `Unreachable`, `Degraded` or `AtRisk`.
 pub async fn run(args: &StatusArgs) -> Result<(), Exit> {
-    let survey = match survey::look(args.endpoint.find()?, LIMIT).await? {
+    let survey = match survey::look(&args.endpoint, LIMIT).await? {
         Found::Cluster(survey) => survey,
         Found::Formless(formless) => return tell_formless(args.output, &formless),
     };

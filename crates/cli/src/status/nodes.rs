@@ -130,8 +130,10 @@ pub fn repair_of_all(reports: &[NodeReport]) -> RepairTotal {
     all.into()
 }
 
-/// Asks every node of the map, all at once. One that counts as lost may answer all the same.
-pub async fn ask_all(map: &ClusterMap, limit: Duration) -> Vec<NodeReport> {
+/// Asks every node of the map, all at once. One that counts as lost may answer all the same. What `own` has said already counts
+/// where it cannot be asked at the address that it tells others: from behind a network that translates addresses, often only
+/// others can.
+pub async fn ask_all(map: &ClusterMap, own: Option<&NodeStatus>, limit: Duration) -> Vec<NodeReport> {
     let ask = |info: &NodeInfo| {
         let (http, host) = (info.http, info.host);
         tokio::spawn(async move {
@@ -144,7 +146,8 @@ pub async fn ask_all(map: &ClusterMap, limit: Duration) -> Vec<NodeReport> {
     let mut reports = Vec::new();
     for (info, answer) in map.nodes.iter().zip(asked) {
         let answer = answer.await.ok().flatten();
-        reports.push(report(map, info, answer.as_ref()));
+        let own = own.filter(|own| own.node == info.host);
+        reports.push(report(map, info, answer.as_ref().or(own)));
     }
     reports
 }

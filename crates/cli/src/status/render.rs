@@ -7,10 +7,10 @@ use cluster::{HostId, SlotRange};
 
 use super::nodes::{NodeReport, RepairTotal};
 use super::roles::RoleReport;
-use super::survey::node_list;
 use super::{GroupReport, Status};
 use crate::output::{Table, Tone, tinted};
 use crate::units::Size;
+use crate::words::{self, count, one_or};
 
 const PAGE_BYTES: u64 = store::PAGE_BYTES as u64;
 
@@ -84,8 +84,8 @@ fn nodes_in_trouble(status: &Status) -> String {
         (&found.evicting_nodes, "full: items are evicted"),
     ] {
         if !nodes.is_empty() {
-            let verb = if nodes.len() == 1 { "is" } else { "are" };
-            text.push_str(&format!("{} {verb} {what}\n", node_list(nodes)));
+            let are = one_or(nodes.len(), "is", "are");
+            text.push_str(&format!("{} {are} {what}\n", words::nodes(nodes)));
         }
     }
     if found.protection_asked > 0 {
@@ -101,10 +101,11 @@ fn cost(loss: &Loss) -> String {
     let slots: Vec<String> = loss.slots.iter().take(RANGES_SHOWN).map(slot_range).collect();
     let more = |all: usize| if all > RANGES_SHOWN { ", ..." } else { "" };
     format!(
-        "the loss of {} would lose slots {}{} (group {}{})\n",
-        node_list(&loss.nodes),
+        "the loss of {} would lose slots {}{} ({} {}{})\n",
+        words::nodes(&loss.nodes),
         slots.join(", "),
         more(loss.slots.len()),
+        one_or(loss.groups.len(), "group", "groups"),
         groups.join(", "),
         more(loss.groups.len())
     )
@@ -115,14 +116,16 @@ fn operations(status: &Status) -> String {
     let mut text = String::new();
     let asked = status.assessment.protection_asked;
     if status.groups_by_margin.keys().any(|margin| *margin < asked) {
-        let line = |(margin, groups): (&usize, &usize)| format!("{groups} survive {margin}");
+        let line = |(margin, groups): (&usize, &usize)| {
+            format!("{groups} {} {margin}", one_or(*groups, "survives", "survive"))
+        };
         let lines: Vec<String> = status.groups_by_margin.iter().map(line).collect();
         text.push_str(&format!("groups by losses survived: {}\n", lines.join(", ")));
     }
     if status.bytes_at_risk > 0 || status.roles_at_risk_unknown > 0 {
         let unknown = match status.roles_at_risk_unknown {
             0 => String::new(),
-            roles => format!(", and {roles} data roles that do not tell"),
+            roles => format!(", and {} of which nobody tells", count(roles, "data role", "data roles")),
         };
         text.push_str(&format!("at risk by the next loss: {}{unknown}\n", Size(status.bytes_at_risk)));
     }
@@ -133,7 +136,7 @@ fn operations(status: &Status) -> String {
         text.push_str("repair is paused: `gestalt repair resume` lets it go on\n");
     }
     if !status.draining_nodes.is_empty() {
-        text.push_str(&format!("draining: {}\n", node_list(&status.draining_nodes)));
+        text.push_str(&format!("draining: {}\n", words::nodes(&status.draining_nodes)));
     }
     text
 }
@@ -184,7 +187,10 @@ fn groups(status: &Status) -> String {
         .filter(|group| few || group.losses_survived < asked || !is_whole(group))
         .collect();
     if shown.is_empty() {
-        return format!("all {} groups are whole\n", status.groups.len());
+        return match status.groups.len() {
+            1 => "the group is whole\n".to_owned(),
+            groups => format!("all {groups} groups are whole\n"),
+        };
     }
     let mut table = Table::new(&["group", "view", "survives", "data roles", "parity roles"]);
     for group in shown {

@@ -1,17 +1,18 @@
 //! A look at a whole cluster from outside: the newest map, what every node says at this moment, and how old all that is.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::{HttpError, fetch_json};
 use cluster::health::{Age, Assessment, Health, Knowledge, Word};
-use cluster::{ClusterMap, NodeId};
+use cluster::{ClusterMap, Forming, NodeId};
 use serde::{Deserialize, Serialize};
 use server::{CoordinatorReport, GatheredReport, NodeStatus};
 
 use super::nodes::{self, NodeReport};
+use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
+use crate::words;
 
 /// What was found.
 #[derive(Clone, Debug)]
@@ -31,12 +32,14 @@ pub struct Survey {
 pub struct Formless {
     /// `forming`, or `unknown` if no coordinator is heard.
     pub health: Health,
-    /// Nodes that the cluster forms with, if a coordinator has answered.
+    /// Nodes that the cluster forms with, if a coordinator is heard.
     pub expected_nodes: Option<u16>,
-    /// Those that are there.
+    /// Those of them that are here.
     pub registered_nodes: Option<Vec<NodeId>>,
-    /// Those that are to be started, if ids are given from 0 on.
+    /// Those that are not; empty where that may be any.
     pub missing_nodes: Option<Vec<NodeId>>,
+    #[serde(skip)]
+    forming: Option<Forming>,
     /// What a coordinator waits for that was started again with nothing.
     pub gathered: Option<GatheredReport>,
     /// Seconds since a coordinator was heard; none = never.
@@ -76,11 +79,12 @@ impl Source {
     }
 }
 
-/// Asks `http`, and then everybody side by side; each has `limit` to answer.
+/// Asks `endpoint`, and then everybody side by side; each has `limit` to answer.
 ///
 /// # Errors
 /// `Unreachable` if nobody is there.
-pub async fn look(http: SocketAddr, limit: Duration) -> Result<Found, Exit> {
+pub async fn look(endpoint: &Endpoint, limit: Duration) -> Result<Found, Exit> {
+    let http = endpoint.find().await?;
     let (source, map) =
         tokio::join!(fetch_json::<Source>(http, "/status", limit), fetch_json(http, "/map", limit));
     match (map, source.ok()) {
@@ -88,18 +92,20 @@ pub async fn look(http: SocketAddr, limit: Duration) -> Result<Found, Exit> {
         (Err(HttpError::Status { status: 503, .. }), Some(source)) => {
             Ok(Found::Formless(Formless::of(&source)))
         }
-        (Err(error), _) => Err(Exit::Unreachable(format!(
-            "{error}: start a cluster with `gestalt local`, or give another node's --http"
-        ))),
+        (Err(error), _) => Err(without_map(&error)),
     }
 }
 
 impl Survey {
     async fn of(map: ClusterMap, source: Option<&Source>, limit: Duration) -> Self {
         let mut map = map;
-        let mut nodes = nodes::ask_all(&map, limit).await;
+        let own = match source {
+            Some(Source::Node(status)) => Some(&**status),
+            _ => None,
+        };
+        let mut nodes = nodes::ask_all(&map, own, limit).await;
         if let Some(newer) = newer_map(&map, &nodes, limit).await {
-            nodes = nodes::ask_all(&newer, limit).await;
+            nodes = nodes::ask_all(&newer, own, limit).await;
             map = newer;
         }
         let age = age(source, &nodes);
@@ -122,9 +128,10 @@ impl Survey {
         let silent = self.nodes.iter().filter(|node| node.alive && node.word() == Word::Silent);
         let silent: Vec<NodeId> = silent.map(|node| node.node).collect();
         if !silent.is_empty() {
-            let nodes = node_list(&silent);
-            let do_not = if silent.len() == 1 { "does not" } else { "do not" };
-            caveats.push(format!("{nodes} {do_not} answer status: what would be said there is missing here"));
+            let (nodes, do_not) = (words::nodes(&silent), words::one_or(silent.len(), "does", "do"));
+            caveats.push(format!(
+                "{nodes} {do_not} not answer status: what would be said there is missing here"
+            ));
         }
         caveats
     }
@@ -133,19 +140,16 @@ impl Survey {
 impl Formless {
     fn of(source: &Source) -> Self {
         let age = age(Some(source), &[]);
-        let (expected_nodes, registered_nodes, gathered) = match source {
-            Source::Node(_) => (None, None, None),
-            Source::Coordinator(report) => {
-                (Some(report.expected_nodes), Some(report.registered.clone()), report.gathered.clone())
-            }
+        let (forming, gathered) = match source {
+            Source::Node(status) => (status.forming.clone(), None),
+            Source::Coordinator(report) => (report.forming.clone(), report.gathered.clone()),
         };
-        let missing_nodes =
-            expected_nodes.zip(registered_nodes.as_ref()).map(|(expected, here)| missing(expected, here));
         Self {
             health: if gathered.is_some() { Health::Unknown } else { Health::without_map(age) },
-            expected_nodes,
-            registered_nodes,
-            missing_nodes,
+            expected_nodes: forming.as_ref().map(|forming| forming.expected),
+            registered_nodes: forming.as_ref().map(|forming| forming.here.clone()),
+            missing_nodes: forming.as_ref().map(Forming::missing),
+            forming,
             gathered,
             coordinator_age_seconds: source.coordinator_age_seconds(),
         }
@@ -156,9 +160,11 @@ impl Formless {
         if let Some(gathered) = &self.gathered {
             return explain_gathered(gathered);
         }
-        match (self.health, self.expected_nodes, &self.registered_nodes) {
-            (Health::Forming, Some(expected), Some(here)) => explain_forming(expected, here),
-            (Health::Forming, ..) => "the cluster has not formed yet: start the nodes that are missing".to_owned(),
+        match (self.health, &self.forming) {
+            (Health::Forming, Some(forming)) => {
+                format!("the cluster has not formed yet: {forming}: start what is missing, or see why it does not come")
+            }
+            (Health::Forming, None) => "the cluster has not formed yet: start the nodes that are missing".to_owned(),
             _ => "unknown: this node knows of no cluster and hears no coordinator: bring the coordinator back, or ask \
                   another node"
                 .to_owned(),
@@ -166,25 +172,9 @@ impl Formless {
     }
 }
 
-/// Nodes are numbered from 0 on; with other numbers it cannot be said who comes.
-fn missing(expected: u16, here: &[NodeId]) -> Vec<NodeId> {
-    let left = usize::from(expected).saturating_sub(here.len());
-    (0..expected).map(NodeId).filter(|node| !here.contains(node)).take(left).collect()
-}
-
-fn explain_forming(expected: u16, here: &[NodeId]) -> String {
-    let who = match here {
-        [] => "none is here".to_owned(),
-        [one] => format!("{} is here", node_list(&[*one])),
-        here => format!("{} are here", node_list(here)),
-    };
-    let missing = node_list(&missing(expected, here));
-    format!("the cluster has not formed yet: it needs {expected} nodes, {who}: start {missing}")
-}
-
 fn explain_gathered(gathered: &GatheredReport) -> String {
     let GatheredReport { cluster, missing, lacking, .. } = gathered;
-    let missing = node_list(missing);
+    let missing = words::nodes(missing);
     match lacking {
         0 => format!(
             "unknown: the coordinator was started again, and waits up to two leases for {missing} of {cluster}"
@@ -229,26 +219,11 @@ pub fn unheard(age: Age) -> String {
     }
 }
 
-/// `node 1`, `nodes 1, 2`.
-pub fn node_list(nodes: &[NodeId]) -> String {
-    let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
-    let noun = if ids.len() == 1 { "node" } else { "nodes" };
-    format!("{noun} {}", ids.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use cluster::ClusterId;
 
     use super::*;
-
-    #[test]
-    fn a_cluster_that_forms_says_who_is_here_and_who_is_missing() {
-        let told = |here: &[u16]| explain_forming(3, &here.iter().copied().map(NodeId).collect::<Vec<_>>());
-        assert!(told(&[]).ends_with("needs 3 nodes, none is here: start nodes 0, 1, 2"));
-        assert!(told(&[0, 2]).ends_with("nodes 0, 2 are here: start node 1"));
-        assert!(told(&[7]).ends_with("node 7 is here: start nodes 0, 1"));
-    }
 
     #[test]
     fn a_coordinator_that_was_started_again_says_who_is_missing() {

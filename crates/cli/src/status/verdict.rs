@@ -1,9 +1,11 @@
 //! What a health means for whoever asked: one line that says what to do, and an exit code.
 
+use cluster::NodeId;
 use cluster::health::{Age, Assessment, Health, Loss, slot_count};
 
-use super::survey::{node_list, unheard};
+use super::survey::unheard;
 use crate::exit::Exit;
+use crate::words::{self, count, one_or};
 
 /// Nothing if all is well.
 ///
@@ -28,15 +30,18 @@ fn full(found: &Assessment) -> Result<(), Exit> {
     Err(Exit::Degraded(format!(
         "full: {} {} writes for want of memory: delete something, add nodes with `gestalt serve --join`, give the nodes \
          more --memory, or let them --evict",
-        node_list(&found.refusing_nodes),
-        if found.refusing_nodes.len() == 1 { "refuses" } else { "refuse" }
+        words::nodes(&found.refusing_nodes),
+        one_or(found.refusing_nodes.len(), "refuses", "refuse")
     )))
 }
 
 fn degraded(found: &Assessment) -> String {
     let (asked, achieved) = (found.protection_asked, found.protection_achieved);
     format!(
-        "degraded: {achieved} more node losses are survived, {asked} were asked for: replace the lost nodes"
+        "degraded: {} {} survived, {asked} {} asked for: replace the lost nodes",
+        count(achieved, "more node loss", "more node losses"),
+        one_or(achieved, "is", "are"),
+        one_or(asked, "was", "were")
     )
 }
 
@@ -49,9 +54,14 @@ fn unknown(found: &Assessment, age: Age) -> String {
         );
     }
     format!(
-        "unknown: no status from {}: is the process there, and can its http address be reached from here?",
-        node_list(&found.silent_nodes)
+        "unknown: {}: look at the process, and whether its http address can be reached from here (`gestalt node list`)",
+        silent(&found.silent_nodes)
     )
+}
+
+/// Who does not answer.
+fn silent(nodes: &[NodeId]) -> String {
+    format!("{} {} not answer status", words::nodes(nodes), one_or(nodes.len(), "does", "do"))
 }
 
 fn at_risk(found: &Assessment, age: Age) -> String {
@@ -61,8 +71,10 @@ fn at_risk(found: &Assessment, age: Age) -> String {
     let presides = age.is_fresh();
     if found.health == Health::Unavailable {
         let slots = slot_count(&found.unavailable_slots);
-        let silent =
-            if found.silent_nodes.is_empty() { "its primary" } else { &node_list(&found.silent_nodes) };
+        let silent = match found.silent_nodes.as_slice() {
+            [] => "the primary".to_owned(),
+            silent => words::nodes(silent),
+        };
         return if presides {
             format!(
                 "unavailable: nobody serves {slots} slots now: others take them over within a few leases; look again"
@@ -84,7 +96,7 @@ fn at_risk(found: &Assessment, age: Age) -> String {
 }
 
 fn beyond_repair(beyond: &Loss) -> String {
-    let who = if beyond.nodes.is_empty() { "members".to_owned() } else { node_list(&beyond.nodes) };
+    let who = if beyond.nodes.is_empty() { "members".to_owned() } else { words::nodes(&beyond.nodes) };
     format!(
         "more is missing than the code can make up for: {} slots cannot be rebuilt without {who}: bring these processes back if \
          they still live, stopped or cut off; else say that they are dead with `gestalt node fence N --accept-loss`, and give up \
@@ -95,15 +107,15 @@ fn beyond_repair(beyond: &Loss) -> String {
 
 fn lost(found: &Assessment) -> String {
     format!(
-        "data is lost in {} slot ranges: requests for them get SERVER_ERROR: see `gestalt lost list`; `gestalt lost accept` makes \
-         them empty, to be used again",
-        found.lost_slots.len()
+        "data is lost in {}: requests for it get SERVER_ERROR: see `gestalt lost list`; `gestalt lost accept` makes its slots \
+         empty, to be used again",
+        count(found.lost_slots.len(), "slot range", "slot ranges")
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use cluster::{GroupId, NodeId, Slot, SlotRange};
+    use cluster::{GroupId, Slot, SlotRange};
 
     use super::*;
 
@@ -148,6 +160,30 @@ mod tests {
         let refusing = Assessment { refusing_nodes: vec![NodeId(2)], ..found(&[Health::Full]) };
         let (code, text) = told(&refusing, FRESH);
         assert!(code == 3 && text.starts_with("full: node 2 refuses writes"), "{text}");
+    }
+
+    #[test]
+    fn one_is_not_several() {
+        let of = |asked, achieved| {
+            let found = Assessment {
+                protection_asked: asked,
+                protection_achieved: achieved,
+                ..found(&[Health::Degraded])
+            };
+            told(&found, FRESH).1
+        };
+        assert!(
+            of(2, 1).starts_with("degraded: 1 more node loss is survived, 2 were asked for"),
+            "{}",
+            of(2, 1)
+        );
+        assert!(
+            of(1, 0).starts_with("degraded: 0 more node losses are survived, 1 was asked for"),
+            "{}",
+            of(1, 0)
+        );
+        let two = Assessment { silent_nodes: vec![NodeId(1), NodeId(3)], ..found(&[Health::Unknown]) };
+        assert!(told(&two, FRESH).1.starts_with("unknown: nodes 1, 3 do not answer"));
     }
 
     #[test]

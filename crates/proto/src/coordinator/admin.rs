@@ -39,6 +39,8 @@ impl Coordinator {
         }
         if let AdminCommand::Remove { node } = request.command {
             self.remove_node(node)?;
+            // Whoever comes back under this id is none of those that were started together.
+            self.formed = None;
         }
         match &request.command {
             AdminCommand::AcceptLoss { slots } => return Ok(AdminAnswer::Accepted(self.accept_loss(slots))),

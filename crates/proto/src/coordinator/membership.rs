@@ -16,6 +16,10 @@ use crate::Now;
 /// After how many leases of silence a host is given up whose loss means the loss of data.
 const GRACE_LEASES: u64 = 5;
 
+/// For how many leases after the forming of a cluster a node that it does not know counts as one of those that were started
+/// together, and joins without having said that it is to: machines do not all start equally fast. Later it is a mistake.
+const FOUNDING_LEASES: u64 = 60;
+
 /// A process as the coordinator knows it.
 pub(super) struct NodeState {
     info: NodeInfo,
@@ -96,7 +100,7 @@ impl Coordinator {
     /// A process introduces itself.
     pub(super) fn register(&mut self, now: Now, registration: Registration) {
         let host = registration.info.host;
-        if let Some(reason) = self.refusal(&registration) {
+        if let Some(reason) = self.refusal(now, &registration) {
             let fenced = self.node_of(host).is_some_and(NodeState::is_fenced);
             return self.refuse(host, fenced, reason);
         }
@@ -135,7 +139,7 @@ impl Coordinator {
         self.nodes.insert(host.node, state);
         self.keeping.forget_namesakes(host);
         match &self.map {
-            None if self.founders().count() >= usize::from(self.config.nodes) => self.form(),
+            None if self.founders().count() >= usize::from(self.config.nodes) => self.form(now),
             None => {}
             Some(map) if returning && self.map_names(host) => {
                 let map = map.clone();
@@ -165,7 +169,7 @@ impl Coordinator {
     }
 
     /// The nodes that the cluster forms with.
-    fn founders(&self) -> impl Iterator<Item = HostId> + '_ {
+    pub(super) fn founders(&self) -> impl Iterator<Item = HostId> + '_ {
         self.nodes.values().filter(|node| node.entry == Entry::Founder).map(|node| node.info.host)
     }
 
@@ -180,7 +184,7 @@ impl Coordinator {
     }
 
     /// Why the process is not one for this cluster, and will not be later either.
-    fn refusal(&self, registration: &Registration) -> Option<String> {
+    fn refusal(&self, now: Now, registration: &Registration) -> Option<String> {
         let info = &registration.info;
         let id = info.host.node;
         if let Some(reason) = self.unmet(registration) {
@@ -191,8 +195,9 @@ impl Coordinator {
                 Some(Self::fenced_refusal())
             }
             None if registration.expect.entry == Entry::Joiner => None,
-            None if self.map.is_none() && self.founders().count() >= usize::from(self.config.nodes) => {
-                Some(format!("the cluster is for {} nodes, and they are all here", self.config.nodes))
+            None if self.has_just_formed(now) => {
+                tracing::info!(node = %info.host, "came with those that the cluster has formed with: it joins");
+                None
             }
             None if self.map.as_ref().is_some_and(|map| map.node(id).is_none()) => Some(format!(
                 "{id} is not one of the nodes that this cluster has formed with: give it --join to add it, or the id of the \
@@ -200,6 +205,12 @@ impl Coordinator {
             )),
             _ => None,
         }
+    }
+
+    /// Whether whoever comes now was started together with the nodes that the cluster has formed with.
+    fn has_just_formed(&self, now: Now) -> bool {
+        let within_us = self.config.timing.node_lease_us.saturating_mul(FOUNDING_LEASES);
+        self.formed.is_some_and(|formed| now.time.since(formed) < within_us)
     }
 
     /// What a process expects of its cluster and does not find here.
@@ -222,7 +233,7 @@ impl Coordinator {
     }
 
     /// All nodes are here: place the groups.
-    fn form(&mut self) {
+    fn form(&mut self, now: Now) {
         let founders: Vec<HostId> = self.founders().collect();
         let mut nodes = self.plan_nodes();
         nodes.retain(|node| founders.contains(&node.host));
@@ -246,6 +257,7 @@ impl Coordinator {
                 };
                 tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
                 self.map = Some(map.clone());
+                self.formed = Some(now.time);
                 self.record_new_map(&map);
                 self.broadcast(&FromCoordinator::Map(map));
             }
@@ -317,7 +329,14 @@ impl Coordinator {
         }
         // A node that hears the other answer knows that nobody presides.
         let presides = self.presided >= self.undecided;
-        self.send(from, if presides { FromCoordinator::Alive } else { FromCoordinator::Waiting });
+        self.send(
+            from,
+            match self.forming().filter(|_| presides) {
+                Some(forming) => FromCoordinator::Forming(forming),
+                None if presides => FromCoordinator::Alive,
+                None => FromCoordinator::Waiting,
+            },
+        );
         if !self.keeping.is_settled() {
             return;
         }

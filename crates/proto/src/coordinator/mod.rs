@@ -12,6 +12,8 @@ mod admin_tests;
 mod complaints;
 mod decide;
 mod electors;
+#[cfg(test)]
+mod forming_tests;
 mod gathering;
 #[cfg(test)]
 mod gathering_tests;
@@ -33,8 +35,8 @@ mod succession_tests;
 use std::collections::{BTreeMap, VecDeque};
 
 use cluster::{
-    ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId, NodeInfo,
-    NodeLoad, Profile, Time, ViewVersion,
+    ClusterId, ClusterMap, Epoch, Forming, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId,
+    NodeInfo, NodeLoad, Profile, Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
@@ -121,6 +123,8 @@ pub struct Coordinator {
     nodes: BTreeMap<NodeId, NodeState>,
     /// None until the cluster has formed.
     map: Option<ClusterMap>,
+    /// When that was; none if another coordinator formed it.
+    formed: Option<Time>,
     /// Lost data roles on their way to a stand-in.
     recoveries: BTreeMap<MemberId, Recovery>,
     actions: VecDeque<CoordinatorAction>,
@@ -162,6 +166,7 @@ impl Coordinator {
             epoch: Epoch::default().next(),
             nodes: BTreeMap::new(),
             map: None,
+            formed: None,
             recoveries: BTreeMap::new(),
             actions: VecDeque::new(),
             last_tick: None,
@@ -307,6 +312,14 @@ impl Coordinator {
     #[must_use]
     pub fn map(&self) -> Option<&ClusterMap> {
         self.map.as_ref()
+    }
+
+    /// Who is here while it waits for the nodes that its cluster forms with; none if there is a cluster, or may be one.
+    #[must_use]
+    pub fn forming(&self) -> Option<Forming> {
+        let waits = self.map.is_none() && self.gathering.is_none();
+        let here = || self.founders().map(|host| host.node).collect();
+        waits.then(|| Forming { expected: self.config.nodes, here: here() })
     }
 
     /// What is known of the nodes that have registered.

@@ -153,6 +153,7 @@ fn waits(message: &FromCoordinator) -> bool {
         FromCoordinator::Refused(refused) => refused.fenced,
         FromCoordinator::Alive
         | FromCoordinator::Waiting
+        | FromCoordinator::Forming(_)
         | FromCoordinator::Occupied { .. }
         | FromCoordinator::Keep { .. }
         | FromCoordinator::Recall { .. } => false,

@@ -10,7 +10,7 @@ mod place;
 
 use std::net::SocketAddr;
 
-use cluster::{ClusterId, ClusterMap, Epoch, Expectations, HostId, NodeInfo, Time};
+use cluster::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, NodeInfo, Time};
 use wire::message::{FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 
 use keeper::{Keeper, cluster_of};
@@ -41,6 +41,8 @@ pub enum Verdict {
     Alive(bool),
     /// The coordinator lives, and waits itself.
     Waits,
+    /// The coordinator lives, counts this process as one of its nodes, and waits for others; true if this one had to wait for that.
+    Forms(bool, Forming),
     /// Another process has the place: the wait begins, and lasts for so many microseconds at most.
     WaitForPlace(u64),
     /// Nothing follows.
@@ -97,6 +99,7 @@ impl Entrance {
         match message {
             FromCoordinator::Alive => Verdict::Alive(self.place.admitted()),
             FromCoordinator::Waiting => Verdict::Waits,
+            FromCoordinator::Forming(forming) => self.forming(forming),
             FromCoordinator::Refused(refused) => self.refused(refused),
             FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch } => {
                 self.occupied(now, (by, peer), (lease_us, cluster, epoch))
@@ -118,6 +121,14 @@ impl Entrance {
                 self.newest = self.newest.max(message.epoch().unwrap_or_default());
                 Verdict::Deliver(message)
             }
+        }
+    }
+
+    /// A coordinator without a cluster is nobody to whom has one.
+    fn forming(&mut self, forming: Forming) -> Verdict {
+        match self.serves {
+            None => Verdict::Forms(self.place.admitted(), forming),
+            Some(_) => Verdict::Waits,
         }
     }
 

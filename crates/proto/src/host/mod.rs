@@ -191,6 +191,7 @@ impl Host {
             FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, (view, epoch)),
             FromCoordinator::Alive
             | FromCoordinator::Waiting
+            | FromCoordinator::Forming(_)
             | FromCoordinator::Refused(_)
             | FromCoordinator::Occupied { .. }
             | FromCoordinator::Keep { .. }

@@ -260,6 +260,7 @@ impl Presiding {
                 status.map = coordinator.map().cloned().map(Arc::new);
             }
             status.gathered = coordinator.gathered();
+            status.forming = coordinator.forming();
             let registered: Vec<NodeId> = coordinator.registered().map(|info| info.host.node).collect();
             let connected: Vec<HostId> = self.connections.borrow().keys().copied().collect();
             let changed = map_changed || registered != status.registered || connected != status.connected;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cluster::health::Assessment;
-use cluster::{ClusterId, HostId, NodeId, NodeLoad};
+use cluster::{ClusterId, Forming, HostId, NodeId, NodeLoad};
 use proto::Gathered;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct CoordinatorReport {
     /// For how long it has not been able to decide anything, because it hears too few nodes.
     #[serde(default)]
     pub idle_seconds: f64,
+    /// Who is here and who is missing, while the cluster has not formed.
+    #[serde(default)]
+    pub forming: Option<Forming>,
     /// How well the cluster is, as far as the coordinator can tell; none before it has formed.
     #[serde(default)]
     pub assessment: Option<Assessment>,
@@ -86,6 +89,7 @@ impl CoordinatorReport {
             lease_seconds: knowledge::seconds(status.lease_us),
             idle_seconds: knowledge::seconds(knowledge::idle_us(status, now)),
             assessment: map.map(|map| knowledge::assess_at_coordinator(status, map, now)),
+            forming: status.forming.clone(),
             expected_nodes: status.expected,
             registered: status.registered.clone(),
             connected: status.connected.clone(),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::health::{Assessment, Fullness};
 use cluster::{
-    ClusterMap, DataRole, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, RoleIndex,
+    ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, RoleIndex,
     RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
 };
 use proto::{RoleBytes, ScrubFinding};
@@ -50,6 +50,9 @@ pub struct NodeStatus {
     /// Whether its primaries have room for what clients write.
     #[serde(default)]
     pub fullness: Fullness,
+    /// Who is here and who is missing, while the cluster has not formed.
+    #[serde(default)]
+    pub forming: Option<Forming>,
     /// How well the cluster is, as far as this node can tell; none before it has heard of it.
     #[serde(default)]
     pub assessment: Option<Assessment>,
@@ -276,6 +279,7 @@ impl NodeStatus {
             coordinator_age_seconds: age.coordinator_us.map(knowledge::seconds),
             lease_seconds: knowledge::seconds(age.lease_us),
             fullness: knowledge::fullness(shared),
+            forming: shared.forming(),
             assessment: map.as_deref().map(|map| knowledge::assess(shared, map, snapshots)),
             coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
             etcd: shared.election.as_ref().map(Election::status),
@@ -335,6 +339,9 @@ fn reasons(shared: &Shared, map: Option<&ClusterMap>, snapshots: &[WorkerSnapsho
     let Some(map) = map else {
         if shared.waits_for_place.load(Ordering::Relaxed) {
             return vec![format!("{} is here as another process, and its lease runs", shared.host.node)];
+        }
+        if let Some(forming) = shared.forming() {
+            return vec![format!("the cluster has not formed yet: {forming}")];
         }
         return vec!["no map yet: the cluster has not formed, or the coordinator is away".to_owned()];
     };

@@ -27,7 +27,8 @@ fn start_again(
     };
     let http = Some("127.0.0.1:0".parse().expect("an address"));
     eventually("listening again", || {
-        let config = CoordinatorServerConfig { listen, http, cluster: cluster.clone(), start };
+        let config =
+            CoordinatorServerConfig { listen, http, cluster: cluster.clone(), start, processes: None };
         CoordinatorServer::start(config).map_err(|error| error.to_string())
     })
 }

@@ -82,8 +82,14 @@ pub fn coordinator(plan: &Plan) -> CoordinatorHandle {
         on_loss: cluster::LossPolicy::Error,
     };
     let start = CoordinatorStart::NewCluster;
-    CoordinatorServer::start(CoordinatorServerConfig { listen: any, http: Some(any), cluster, start })
-        .expect("a free port")
+    CoordinatorServer::start(CoordinatorServerConfig {
+        listen: any,
+        http: Some(any),
+        cluster,
+        start,
+        processes: None,
+    })
+    .expect("a free port")
 }
 
 /// Polls `/readyz`.

@@ -169,6 +169,40 @@ impl Network {
     }
 }
 
+/// Machines of any addresses, all on one wire.
+pub struct Machines {
+    machines: Vec<(Ipv4Addr, Namespace)>,
+    /// The wire.
+    _hub: Namespace,
+}
+
+impl Machines {
+    /// One for each of `addresses`, which are on one network of 16 bits.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn build(addresses: &[Ipv4Addr]) -> Result<Self, String> {
+        let hub = Namespace::start("wire")?;
+        hub.ip("link add br0 type bridge\nlink set br0 up\n")?;
+        let machine = |(id, address): (usize, &Ipv4Addr)| {
+            join(&hub, &address.to_string(), &format!("m{id}"), *address)
+                .map(|namespace| (*address, namespace))
+        };
+        let machines = addresses.iter().enumerate().map(machine).collect::<Result<_, _>>()?;
+        Ok(Self { machines, _hub: hub })
+    }
+
+    /// The one at `address`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn at(&self, address: Ipv4Addr) -> &Namespace {
+        let found = self.machines.iter().find(|(at, _)| *at == address);
+        &found.unwrap_or_else(|| panic!("there is no machine at {address}")).1
+    }
+}
+
 fn join(hub: &Namespace, name: &str, port: &str, address: Ipv4Addr) -> Result<Namespace, String> {
     let namespace = Namespace::start(name)?;
     let path = namespace.path();

@@ -222,7 +222,7 @@ impl CoordinatorProcess {
         CoordinatorConfig {
             cluster: CLUSTER,
             profile: options.profile(),
-            nodes: options.nodes as u16,
+            nodes: options.founders as u16,
             shards: options.shards as u16,
             groups: options.groups as u32,
             timing: options.timing,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cluster::{
-    ClusterId, ClusterMap, DataRole, Epoch, Former, GroupView, HostId, Incarnation, Learner, NodeId,
+    ClusterId, ClusterMap, DataRole, Epoch, Former, Forming, GroupView, HostId, Incarnation, Learner, NodeId,
     NodeInfo, Profile, RoleIndex, RoleStatus,
 };
 
@@ -55,11 +55,13 @@ wire_choice!(FromCoordinator {
     10 => Recall { epoch: epoch },
     11 => Waiting {},
     12 => Confirm { group: group, view: view, epoch: epoch },
+    13 => Forming { 0: forming },
 });
 
 // Whoever follows takes the next epoch.
 wire_struct!(Registration { info, expect, holds, promised } if |it: &Self| it.promised < Epoch::MAX);
 wire_struct!(KeptRecords { epoch, position, electors, records } if |kept: &Self| kept.epoch < Epoch::MAX);
+wire_struct!(Forming { expected, here });
 wire_struct!(Refused { cluster, epoch, fenced, reason });
 wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups } checked |map: &Self| {
     map.check().map_err(|why| BadBody::Map(Box::new(why)))
@@ -78,6 +80,11 @@ impl Entry for NodeInfo {
 
 impl Entry for GroupView {
     const MAX_COUNT: u32 = MAX_GROUPS;
+}
+
+/// Nodes that are here.
+impl Entry for NodeId {
+    const MAX_COUNT: u32 = MAX_NODES;
 }
 
 /// Processes of a head. Of the witnesses of a role there are fewer: the view says how many.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cluster::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
-    Expectations, Former, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner,
+    Expectations, Former, Forming, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner,
     LossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile,
     RepairSettings, RoleIndex, RoleStatus, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport,
     Term, Time, UnixSeconds, ViewVersion,
@@ -376,6 +376,7 @@ structs! {
     Expectations { cluster, profile, shards, entry }
     Registration { info, expect, holds, promised }
     KeptRecords { epoch, position, electors, records }
+    Forming { expected, here }
     Refused { cluster, epoch, fenced, reason }
     SlotRange { first, last }
     Learner { role, host, since, whole }
@@ -443,7 +444,7 @@ choices! {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
         8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, electors, whole, records } 10 Recall { epoch } 11 Waiting {}
-        12 Confirm { group, view, epoch }
+        12 Confirm { group, view, epoch } 13 Forming { 0 }
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }

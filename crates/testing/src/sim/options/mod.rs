@@ -259,6 +259,8 @@ pub struct Options {
     pub m: usize,
     /// Nodes.
     pub nodes: usize,
+    /// With how many of them the cluster forms; the others start together with them, and join.
+    pub founders: usize,
     /// Groups.
     pub groups: usize,
     /// Workers of a node.
@@ -339,6 +341,7 @@ impl Options {
             k,
             m,
             nodes,
+            founders: nodes,
             groups: 1,
             shards: 1,
             clients: 0,
@@ -476,6 +479,7 @@ impl Options {
             k,
             m,
             nodes,
+            founders: nodes,
             groups,
             shards: if groups > 1 && rng.once_in(4) { 2 } else { 1 },
             clients: rng.range(1, 12) as usize,

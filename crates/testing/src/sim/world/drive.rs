@@ -69,7 +69,11 @@ impl World {
         match self.nodes[node].entrance.receive(now, message) {
             Verdict::Deliver(message) => self.tell_hosts(node, &message),
             Verdict::Answer(message) => self.send_up(node, message),
-            Verdict::Alive(_) | Verdict::Waits | Verdict::WaitForPlace(_) | Verdict::Nothing => {}
+            Verdict::Alive(_)
+            | Verdict::Forms(..)
+            | Verdict::Waits
+            | Verdict::WaitForPlace(_)
+            | Verdict::Nothing => {}
             Verdict::End(end) if self.nodes[node].entrance.serves() => {
                 note!(self, "{id} ends: {end:?}");
                 self.crash(node);
