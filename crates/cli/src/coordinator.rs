@@ -23,7 +23,8 @@ use crate::units::{address, duration};
 const EXAMPLE: &str = "\
 Example, a cluster of three machines:
   gestalt coordinator --listen 10.0.0.1:9179 --nodes 3 --profile 'rs(2+1)' --workers 4
-  gestalt serve --node 0 --coordinator embedded://10.0.0.1:9179 --workers 4 --memcached 10.0.0.1:11211 --peer 10.0.0.1:9178
+  gestalt serve --node 0 --coordinator embedded://10.0.0.1:9179 --workers 4 \\
+      --memcached 10.0.0.1:11211 --peer 10.0.0.1:9178
   and so on for nodes 1 and 2, on their machines
 
 What it decides is kept by the nodes. When it ends, reads and writes go on; start it again with the same flags, and it goes on

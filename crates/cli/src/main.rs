@@ -6,6 +6,8 @@ mod advertise;
 mod bench;
 mod clients;
 mod codec;
+#[cfg(test)]
+mod command_line;
 mod config;
 mod coordinator;
 mod endpoint;
@@ -23,8 +25,6 @@ mod serve;
 mod settings;
 mod status;
 mod units;
-#[cfg(test)]
-mod variables;
 mod words;
 
 use std::process::ExitCode;

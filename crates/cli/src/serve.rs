@@ -24,12 +24,15 @@ use crate::units::{Size, address, duration};
 
 const EXAMPLE: &str = "\
 Examples:
-  gestalt serve --node 3 --coordinator embedded://10.0.0.1:9179 --memcached 10.0.0.4:11211 --peer 10.0.0.4:9178
+  gestalt serve --node 3 --coordinator embedded://10.0.0.1:9179 \\
+      --memcached 10.0.0.4:11211 --peer 10.0.0.4:9178
   gestalt serve --config node.toml
   gestalt serve --config node.toml --node 7 --join      a further node of a cluster that runs
-  gestalt serve --config node.toml --memcached 0.0.0.0:11211 --peer 0.0.0.0:9178 --advertise 203.0.113.5
+  gestalt serve --config node.toml --memcached 0.0.0.0:11211 --peer 0.0.0.0:9178 \\
+      --advertise 203.0.113.5
       a node that others reach at another address than it listens on
-  gestalt serve --node 0 --coordinator etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --nodes 5 --profile 'rs(3+2)' ...
+  gestalt serve --node 0 --coordinator etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 \\
+      --nodes 5 --profile 'rs(3+2)' ...
       a node whose coordinator is elected among the nodes; the same on every node, but for --node and the addresses
 
 node.toml knows the same names as the flags:

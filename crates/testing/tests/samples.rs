@@ -95,8 +95,13 @@ impl Place {
 
     /// A bare `gestalt status` on this machine says that all is well.
     fn is_well(&self, machine: Ipv4Addr) {
+        self.says(machine, "gestalt status");
+    }
+
+    /// A command that asks how it is says sooner or later that it is well.
+    fn says(&self, machine: Ipv4Addr, line: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while self.run(machine, "gestalt status").status.code() != Some(0) {
+        while self.run(machine, line).status.code() != Some(0) {
             if Instant::now() > deadline {
                 let last = |process: &Process| format!("{}: {}\n", process.name(), process.last_line());
                 panic!("not well:\n{}", self.processes.iter().map(last).collect::<String>());
@@ -167,6 +172,11 @@ fn the_cluster_of_the_page_on_etcd_runs_and_takes_the_commands_of_the_page_on_op
     let commands = commands(&document("operations.md"));
     assert!(commands.len() >= 18, "{commands:?}");
     for command in commands {
+        // While a role moves it has no primary for a moment, and status says so.
+        if command.starts_with("gestalt status") {
+            place.says(at(11), &command);
+            continue;
+        }
         let output = place.run(at(11), &command);
         assert_eq!(output.status.code(), Some(0), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
@@ -209,6 +219,7 @@ fn the_cluster_of_the_coordinators_help_runs() {
         return;
     }
     let (_, help, _) = run(&["coordinator", "--help"]).unwrap();
+    let help = help.replace("\\\n", " ");
     let example = |word: &str| {
         let line = help.lines().map(str::trim).find(|line| line.starts_with(word));
         line.unwrap_or_else(|| panic!("no example '{word}' in {help}")).to_owned()

@@ -2,7 +2,7 @@
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
 use std::net::SocketAddr;
-use std::ops::Deref;
+use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use cluster::{
@@ -157,56 +157,38 @@ pub struct Record {
 }
 
 /// Bytes to XOR into an area.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Write {
     /// Where.
     pub addr: Addr,
     /// New bytes XOR the bytes that lie there.
-    pub delta: Delta,
+    pub delta: Bytes,
+    /// Of long ones that are made here: it is asked for once for each parity. In one word with `addr`: a record is moved often.
+    checksum: Option<NonZeroU32>,
 }
 
-/// The bytes of a [`Write`]. Of long ones that are made here the checksum is known: it is asked for once for each parity.
-#[derive(Clone, Debug)]
-pub struct Delta {
-    bytes: Bytes,
-    checksum: Option<u32>,
-}
+impl Write {
+    /// Of bytes that are made here, to be sent to every parity.
+    #[must_use]
+    pub fn new(addr: Addr, delta: Bytes) -> Self {
+        let checksum = if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(store::checksum(&delta)) };
+        Self { addr, delta, checksum }
+    }
 
-impl Delta {
     /// Of bytes that somebody else has made, and that nobody will be sent.
-    pub(crate) fn received(bytes: Bytes) -> Self {
-        Self { bytes, checksum: None }
+    pub(crate) fn received(addr: Addr, delta: Bytes) -> Self {
+        Self { addr, delta, checksum: None }
     }
 
-    /// Its checksum, if it is long and was made here.
+    /// The checksum of the delta, if that is long and was made here.
     pub(crate) fn checksum(&self) -> Option<u32> {
-        self.checksum
-    }
-
-    /// The bytes, shared.
-    pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
+        self.checksum.map(NonZeroU32::get)
     }
 }
 
-impl From<Bytes> for Delta {
-    fn from(bytes: Bytes) -> Self {
-        let checksum = (bytes.len() >= SHARED_FROM).then(|| store::checksum(&bytes));
-        Self { bytes, checksum }
-    }
-}
-
-impl Deref for Delta {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl PartialEq for Delta {
+impl PartialEq for Write {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
+        (self.addr, &self.delta) == (other.addr, &other.delta)
     }
 }
 

@@ -15,10 +15,10 @@ use crate::words::{self, count, one_or};
 const EXAMPLE: &str = "\
 Examples:
   gestalt repair status
-  gestalt repair pause                               what requests wait for is repaired all the same
+  gestalt repair pause                                what requests wait for is repaired all the same
   gestalt repair resume
-  gestalt repair limit                               what the limits are
-  gestalt repair limit --rate 200MiB --memory 64MiB  of each node: 200 MiB a second, and 64 MiB of memory
+  gestalt repair limit                                what the limits are
+  gestalt repair limit --rate 200MiB --memory 64MiB   of each node: 200 MiB a second, and 64 MiB of memory
   gestalt repair limit --rate none";
 
 /// See, pause and limit the rebuilding of what was lost.

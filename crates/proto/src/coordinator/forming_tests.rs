@@ -19,8 +19,8 @@ fn host(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }
 }
 
-fn coordinator(nodes: u16) -> Coordinator {
-    Coordinator::new(CoordinatorConfig {
+fn config(nodes: u16) -> CoordinatorConfig {
+    CoordinatorConfig {
         cluster: ClusterId(7),
         profile: Profile::rs(1, 1).unwrap(),
         nodes,
@@ -29,7 +29,11 @@ fn coordinator(nodes: u16) -> Coordinator {
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Stored,
         on_loss: cluster::LossPolicy::Error,
-    })
+    }
+}
+
+fn coordinator(nodes: u16) -> Coordinator {
+    Coordinator::new(config(nodes))
 }
 
 /// What `node` is told of its message.
@@ -92,6 +96,21 @@ fn every_heartbeat_is_told_who_is_here_until_all_are() {
     assert_eq!(nodes_of(&register(&mut coordinator, 5, 1, Entry::Founder)), [0, 1, 2, 9]);
     assert!(coordinator.forming().is_none());
     assert!(beat(&mut coordinator, 6, 2).contains(&FromCoordinator::Alive));
+}
+
+#[test]
+fn a_coordinator_that_starts_with_nothing_says_so_once_those_that_are_here_keep_nothing() {
+    let mut coordinator = Coordinator::gather(config(3), at(0), false);
+    assert_eq!(coordinator.forming().unwrap().here, []);
+    for node in [0, 2] {
+        register(&mut coordinator, 1, node, Entry::Founder);
+        assert!(!coordinator.forming().unwrap().here.contains(&NodeId(node)), "it may keep something");
+        assert!(matches!(&beat(&mut coordinator, 2, node)[..], [FromCoordinator::Recall { .. }]));
+        let epoch = coordinator.epoch();
+        told(&mut coordinator, 2, node, ToCoordinator::Recalled { epoch, kept: None });
+    }
+    let [FromCoordinator::Forming(forming)] = &beat(&mut coordinator, 3, 2)[..] else { panic!("not told") };
+    assert_eq!((forming.here.as_slice(), forming.missing()), (&[NodeId(0), NodeId(2)][..], vec![NodeId(1)]));
 }
 
 #[test]

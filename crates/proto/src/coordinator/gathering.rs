@@ -137,9 +137,9 @@ impl Coordinator {
             return;
         };
         witness.last_heard = now.time;
-        let answer = match witness.answer {
-            Some(_) => FromCoordinator::Waiting,
-            None => FromCoordinator::Recall { epoch },
+        let answer = match witness.answer.is_some() {
+            false => FromCoordinator::Recall { epoch },
+            true => self.forming().map_or(FromCoordinator::Waiting, FromCoordinator::Forming),
         };
         self.send(from, answer);
     }
@@ -320,22 +320,40 @@ impl Gathering {
     /// Where nobody keeps anything a cluster may form: after a lease, for those that do may be on their way.
     fn verdict_of_none(&self, now: Time, config: &CoordinatorConfig) -> Verdict {
         let lease = config.timing.node_lease_us;
+        let due = now.since(self.since) >= lease;
+        if due && self.nobody_holds() && self.founders(now, lease).len() >= usize::from(config.nodes) {
+            Verdict::Form
+        } else {
+            Verdict::Wait(Gathered::default())
+        }
+    }
+
+    /// Those that a cluster forms of, if by all that was answered there is none yet.
+    pub(super) fn forms_with(
+        &self,
+        now: Time,
+        epoch: Epoch,
+        config: &CoordinatorConfig,
+    ) -> Option<BTreeSet<NodeId>> {
+        let is_new = self.newest(epoch).is_none() && self.nobody_holds();
+        is_new.then(|| self.founders(now, config.timing.node_lease_us))
+    }
+
+    /// Those that a cluster may form of.
+    fn founders(&self, now: Time, lease: u64) -> BTreeSet<NodeId> {
         let is_founder = |witness: &&Witness| {
             let fresh = witness.registration.holds.is_none() && matches!(witness.answer, Some(None));
             fresh
                 && witness.registration.expect.entry == Entry::Founder
                 && now.since(witness.last_heard) < lease
         };
-        let founders =
-            self.witnesses.values().filter(is_founder).map(|witness| witness.registration.info.host.node);
-        let founders = founders.collect::<BTreeSet<_>>().len();
-        let none_holds = self.witnesses.values().all(|witness| witness.registration.holds.is_none());
-        let due = now.since(self.since) >= lease;
-        if due && none_holds && founders >= usize::from(config.nodes) {
-            Verdict::Form
-        } else {
-            Verdict::Wait(Gathered::default())
-        }
+        let founders = self.witnesses.values().filter(is_founder);
+        founders.map(|witness| witness.registration.info.host.node).collect()
+    }
+
+    /// Whether nobody has registered as a node of a cluster that there is.
+    fn nobody_holds(&self) -> bool {
+        self.witnesses.values().all(|witness| witness.registration.holds.is_none())
     }
 
     /// The newest records that anybody keeps.

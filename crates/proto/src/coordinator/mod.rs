@@ -317,9 +317,17 @@ impl Coordinator {
     /// Who is here while it waits for the nodes that its cluster forms with; none if there is a cluster, or may be one.
     #[must_use]
     pub fn forming(&self) -> Option<Forming> {
-        let waits = self.map.is_none() && self.gathering.is_none();
-        let here = || self.founders().map(|host| host.node).collect();
-        waits.then(|| Forming { expected: self.config.nodes, here: here() })
+        match (&self.map, &self.gathering) {
+            (Some(_), _) => None,
+            (None, Some(gathering)) => {
+                let here = gathering.forms_with(self.last_active?, self.epoch, &self.config)?;
+                Some(Forming { expected: self.config.nodes, here: here.into_iter().collect() })
+            }
+            (None, None) => {
+                let here = self.founders().map(|host| host.node).collect();
+                Some(Forming { expected: self.config.nodes, here })
+            }
+        }
     }
 
     /// What is known of the nodes that have registered.

@@ -116,7 +116,7 @@ impl Primary {
         let addr = allocation.addr;
         let len_bytes = image.len();
         let delta = store.delta(addr, image);
-        let mut draft = Draft { writes: smallvec![Write { addr, delta: delta.into() }], ..Draft::default() };
+        let mut draft = Draft { writes: smallvec![Write::new(addr, delta)], ..Draft::default() };
         draft.ops.extend(allocation.assign);
         match occupied {
             Some(old) => {
@@ -160,7 +160,7 @@ impl Primary {
         writers.push(self.log.last().next());
         let slot = PendingSlot { addr, len_bytes: old.len(), writers };
         let draft = Draft {
-            writes: smallvec![Write { addr, delta: delta.into() }],
+            writes: smallvec![Write::new(addr, delta)],
             pinned: smallvec![addr],
             ..Draft::default()
         };

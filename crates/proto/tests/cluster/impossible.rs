@@ -143,7 +143,7 @@ fn what_a_primary_cannot_have_costs_it_the_link() {
     let next = Group::new().committed().next();
     let op = |op| Record { seq: next, writes: smallvec![], ops: smallvec![op] };
     let write = |addr: u32| {
-        let write = Write { addr: Addr(addr), delta: Bytes::from_static(b"delta").into() };
+        let write = Write::new(Addr(addr), Bytes::from_static(b"delta"));
         Record { seq: next, writes: smallvec![write], ops: smallvec![] }
     };
     let wild = IndexOp::Insert { hash: IndexHash(1), addr: Addr(u32::MAX) };

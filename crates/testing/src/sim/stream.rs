@@ -335,7 +335,7 @@ mod tests {
 
     fn record(seq: u64, byte: usize, fill: u8) -> Record {
         let write =
-            wire::message::Write { addr: Addr::from_byte(byte), delta: Bytes::from(vec![fill; 8]).into() };
+            wire::message::Write::new(Addr::from_byte(byte), Bytes::from(vec![fill; 8]));
         Record { seq: Seq(seq), writes: smallvec![write], ops: smallvec![] }
     }
 

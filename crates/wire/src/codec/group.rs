@@ -99,7 +99,21 @@ wire_struct!(Frame { term, sent_at, wall, committed, records } checked |frame: &
     if consecutive { Ok(()) } else { Err(BadBody::Order) }
 });
 wire_struct!(Record { seq, writes, ops });
-wire_struct!(Write { addr, delta });
+/// A long delta stays where it is.
+impl Wire for Write {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.addr.put(out);
+        match self.checksum() {
+            Some(checksum) => out.known(&self.delta, checksum),
+            None => self.delta.put(out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let addr = Wire::take(from)?;
+        Ok(Self::received(addr, Wire::take(from)?))
+    }
+}
 wire_struct!(Ack { term, received, echo });
 wire_struct!(Reject { fence });
 wire_struct!(Reserve { term, extent });

@@ -9,7 +9,6 @@ use cluster::{ImpossibleMap, ImpossibleView};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
 
-use crate::message::Delta;
 
 mod admin;
 mod coordinator;
@@ -81,6 +80,15 @@ impl<'a> Writer<'a> {
 
     fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
+    }
+
+    /// Bytes whose checksum is known stay where they are, if this writer shares any.
+    fn known(&mut self, bytes: &Bytes, checksum: u32) {
+        self.count(bytes.len(), u32::MAX);
+        match &mut self.shared {
+            Some(shared) => shared.push((self.out.len(), bytes.clone(), checksum)),
+            None => self.bytes(bytes),
+        }
     }
 
     /// The count of a list of at most `max` entries.
@@ -318,25 +326,6 @@ impl Wire for Bytes {
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         let len = u32::take(from)?;
         from.bytes(usize::try_from(len).map_err(|_| BadBody::Truncated)?)
-    }
-}
-
-impl Wire for Delta {
-    fn put(&self, out: &mut Writer<'_>) {
-        match (&mut out.shared, self.checksum()) {
-            (Some(_), Some(checksum)) => {
-                out.count(self.len(), u32::MAX);
-                let place = out.out.len();
-                if let Some(shared) = &mut out.shared {
-                    shared.push((place, self.bytes().clone(), checksum));
-                }
-            }
-            _ => self.bytes().put(out),
-        }
-    }
-
-    fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        <Bytes as Wire>::take(from).map(Self::received)
     }
 }
 

@@ -120,10 +120,20 @@ pub(super) fn stored_seconds(token: &[u8]) -> Option<i32> {
 
 /// What C's `strtol` makes of a token, whose end must be the number's or white space.
 fn c_long(token: &[u8]) -> Option<i64> {
-    let token = token.trim_ascii_start();
-    let end = token.iter().position(u8::is_ascii_whitespace).unwrap_or(token.len());
-    // The standard library's parser wants digits, takes a sign, and fails where `strtol` is out of range.
-    std::str::from_utf8(token.get(..end)?).ok()?.parse().ok()
+    let (sign, digits) = match token.trim_ascii_start() {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let mut value = 0_i64;
+    for (at, byte) in digits.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => value = value.checked_mul(10)?.checked_add(sign * i64::from(byte - b'0'))?,
+            _ if at > 0 && byte.is_ascii_whitespace() => return Some(value),
+            _ => return None,
+        }
+    }
+    (!digits.is_empty()).then_some(value)
 }
 
 /// When something that is stored with this time expires.

@@ -99,7 +99,7 @@ fn the_layout_is_the_one_in_the_format_document() {
 #[test]
 fn a_frame_of_one_small_record_is_as_long_as_the_format_document_says() {
     let op = IndexOp::Insert { hash: IndexHash(1), addr: Addr(1) };
-    let write = Write { addr: Addr(1), delta: Bytes::from(vec![7; 100]).into() };
+    let write = Write::new(Addr(1), Bytes::from(vec![7; 100]));
     let record = Record { seq: Seq(9), writes: smallvec![write], ops: smallvec![op] };
     let frame = Frame {
         term: Term(1),
@@ -327,7 +327,7 @@ fn deltas_are_slices_of_what_was_received() {
     let delta = Bytes::from(vec![7; 1000]);
     let record = Record {
         seq: Seq(9),
-        writes: smallvec![Write { addr: Addr(1), delta: delta.into() }],
+        writes: smallvec![Write::new(Addr(1), delta.into())],
         ops: smallvec![],
     };
     let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };

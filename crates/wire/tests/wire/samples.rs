@@ -277,9 +277,9 @@ impl Sample for bool {
     }
 }
 
-impl Sample for Delta {
+impl Sample for Write {
     fn sample(from: &mut Gen) -> Self {
-        from.of::<Bytes>().into()
+        Self::new(from.of(), from.of())
     }
 }
 
@@ -388,7 +388,6 @@ structs! {
     Hello { term, committed }
     Welcome { term, received, wall }
     Record { seq, writes, ops }
-    Write { addr, delta }
     Ack { term, received, echo }
     Reject { fence }
     Reserve { term, extent }

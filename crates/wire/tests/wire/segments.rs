@@ -19,10 +19,10 @@ fn encoder() -> Encoder {
 /// A Frame with a record for each length.
 fn frame(from: &mut Gen, lens: &[usize]) -> PeerMessage {
     let record = |(at, len): (usize, &usize)| {
-        let delta = Bytes::from(vec![at as u8 + 1; *len]).into();
+        let delta = Bytes::from(vec![at as u8 + 1; *len]);
         Record {
             seq: cluster::Seq(at as u64 + 1),
-            writes: smallvec![Write { addr: Addr(1), delta }],
+            writes: smallvec![Write::new(Addr(1), delta)],
             ops: smallvec![],
         }
     };

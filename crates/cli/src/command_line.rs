@@ -1,4 +1,5 @@
-//! One environment variable means one thing, in all commands that know it.
+//! What holds for the whole command line: one environment variable means one thing in all commands that know it, and examples can be
+//! copied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,11 @@ fn arguments() -> Vec<(Kind, Arg)> {
 fn collect(command: &Command, kind: Kind, found: &mut Vec<(Kind, Arg)>) {
     found.extend(command.get_arguments().map(|arg| (kind, arg.clone())));
     command.get_subcommands().for_each(|command| collect(command, kind, found));
+}
+
+fn commands(command: &Command) -> Vec<Command> {
+    let below = command.get_subcommands().flat_map(commands);
+    std::iter::once(command.clone()).chain(below).collect()
 }
 
 fn variable(arg: &Arg) -> Option<String> {
@@ -72,4 +78,21 @@ fn whoever_may_be_asked_by_flag_may_be_asked_by_variable() {
     let variables: Vec<_> = asking.map(|(_, arg)| variable(&arg)).collect();
     assert!(variables.len() > 20, "{}", variables.len());
     assert!(variables.iter().all(|name| name.as_deref() == Some("GESTALT_ENDPOINT")), "{variables:?}");
+}
+
+/// Help is wrapped at so many columns where there is no terminal.
+const COLUMNS: usize = 100;
+
+#[test]
+fn no_example_is_wrapped_in_the_middle_of_a_command() {
+    for command in commands(&Cli::command()) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let is_command = |line: &&str| ["gestalt ", "--"].iter().any(|begin| line.trim_start().starts_with(begin));
+        for line in help.lines().filter(is_command) {
+            // What is said about it follows after a gap.
+            let example = line.trim_start().split("   ").next().unwrap_or_default();
+            let end = line.len() - line.trim_start().len() + example.len();
+            assert!(end <= COLUMNS, "{}: {line}", command.get_name());
+        }
+    }
 }
