@@ -9,7 +9,7 @@ use cluster::{
     AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, GroupId, GroupView,
     HostId, NodeInfo, NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use store::{Addr, IndexOp, PageRange};
 
 use crate::op::{Outcome, Request};
@@ -146,7 +146,7 @@ pub struct Frame {
 }
 
 /// One numbered entry of a data role's stream.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Record {
     /// Its number.
     pub seq: Seq,
@@ -154,6 +154,17 @@ pub struct Record {
     pub writes: SmallVec<[Write; 1]>,
     /// What happens to the index.
     pub ops: SmallVec<[IndexOp; 2]>,
+}
+
+/// One for each parity: nearly every record has one write, and operations are plain data.
+impl Clone for Record {
+    fn clone(&self) -> Self {
+        let writes = match &self.writes[..] {
+            [one] => smallvec![one.clone()],
+            any => any.iter().cloned().collect(),
+        };
+        Self { seq: self.seq, writes, ops: SmallVec::from_slice(&self.ops) }
+    }
 }
 
 /// Bytes to XOR into an area.
