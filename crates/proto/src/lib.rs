@@ -10,6 +10,7 @@ pub mod host;
 mod config;
 mod entrance;
 mod impossible;
+mod latency;
 mod outbox;
 mod pace;
 mod parity;
@@ -26,6 +27,7 @@ pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::RoleBytes;
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Read, Submitted, Token};
 pub use impossible::Impossible;
+pub use latency::{ByKind, Histogram, HostLatencies};
 pub use parity::ScrubFinding;
 pub use planted::Bug;
 #[cfg(feature = "planted-bugs")]

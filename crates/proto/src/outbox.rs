@@ -9,6 +9,7 @@ use wire::op::Outcome;
 
 use crate::host::Token;
 use crate::impossible::{Accusation, Impossible};
+use crate::latency::HostLatencies;
 use crate::pace::Pace;
 use crate::{Limits, Now, Timing};
 
@@ -36,6 +37,7 @@ pub(crate) struct Outbox {
     pub replies: VecDeque<(ReplyTo, Outcome)>,
     /// Peers that have sent what cannot be.
     pub accusations: Vec<Accusation>,
+    pub latencies: HostLatencies,
 }
 
 impl Outbox {

@@ -111,6 +111,7 @@ impl Bare {
         state.input.extend_from_slice(bytes);
         self.connection.execute(&self.worker, state, now);
         self.connection.send(&self.worker, state);
+        self.worker.stopwatch.end_turn(now.time, || self.worker.clock.time());
         self.worker.pool.return_input(&mut state.input);
     }
 

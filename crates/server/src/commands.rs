@@ -8,14 +8,14 @@ use std::rc::Rc;
 use bytes::Bytes;
 use proto::{Now, Read};
 use wire::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
-use wire::op::{Expiry, Failure, FlushAt, Get, Key, Op, Outcome, Request};
+use wire::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
 use crate::connection::{Connection, Phase, Stall, State};
-use crate::counters::Verb;
 use crate::gate::Load;
 use crate::key_uses::{Access, KeyUse, hash_of};
+use crate::latency::Operation;
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
-use crate::replies::{Expected, Print};
+use crate::replies::{Asked, Expected, Print};
 use crate::stats;
 use crate::worker::{Waiter, Worker};
 
@@ -56,6 +56,15 @@ enum Progress {
 }
 
 impl Work {
+    fn kind(&self) -> OpKind {
+        match self {
+            Self::One(request, _) => request.op.kind(),
+            Self::Get(cursor) if cursor.touch.is_some() => OpKind::GetAndTouch,
+            Self::Get(_) => OpKind::Get,
+            Self::Flush(..) => OpKind::FlushAll,
+        }
+    }
+
     /// Bytes that it holds.
     pub(crate) fn weight(&self) -> usize {
         REQUEST_OVERHEAD_BYTES
@@ -82,6 +91,10 @@ impl Connection {
             if let Some(stall) = self.must_wait(worker, state) {
                 return self.stall(worker, state, stall);
             }
+            let waited = state.work.as_ref().map(Work::kind);
+            if waited.is_none() {
+                state.began = now.time;
+            }
             let work = match state.work.take() {
                 Some(work) => work,
                 None => match state.parser.next(&mut state.input, now.unix) {
@@ -95,6 +108,9 @@ impl Connection {
             if let Turn::Wait(work, stall) = self.run(worker, state, now, work) {
                 state.work = Some(work);
                 return self.stall(worker, state, stall);
+            }
+            if let Some(kind) = waited {
+                worker.stopwatch.queued(kind, state.began, now.time);
             }
             state.times.half_sent = None;
         }
@@ -184,7 +200,7 @@ impl Connection {
     fn tell_stats(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, which: Stats) {
         let slot = state.replies.expect(Expected {
             print: Print::Lines,
-            verb: Verb::Other,
+            asked: None,
             used: None,
             load: Load::default(),
         });
@@ -294,7 +310,7 @@ impl Connection {
         if state.replies.uses().conflicts(used) {
             return Turn::Wait(Work::Flush(at, style), Stall::Answers);
         }
-        worker.counters.count_command(Verb::Flush);
+        worker.counters.count_command(OpKind::FlushAll);
         if !worker.shared.config.limits.flush_all {
             if style != ReplyStyle::Silent {
                 state.print(|out| out.extend_from_slice(reply::NO_FLUSH));
@@ -308,17 +324,15 @@ impl Connection {
             return Turn::Done;
         }
         let print = Print::gathered(style, members.len());
-        let slot = state.replies.expect(Expected {
-            print,
-            verb: Verb::Flush,
-            used: Some(used),
-            load: Load::default(),
-        });
+        let asked = state.asked(&print, OpKind::FlushAll);
+        let slot = state.replies.expect(Expected { print, asked, used: Some(used), load: Load::default() });
         for member in members {
             let request = Request::flush(at);
             let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
-            if let Some(outcome) = worker.submit_to(now, waiter, member, request) {
-                state.replies.answer(slot, outcome, &worker.counters);
+            if let Some(outcome) = worker.submit_to(now, waiter, member, request)
+                && let Some(asked) = state.replies.answer(slot, outcome, &worker.counters)
+            {
+                worker.stopwatch.served(asked.operation, asked.began, now.time);
             }
         }
         Turn::Done
@@ -334,22 +348,30 @@ impl Connection {
         used: KeyUse,
         request: Request,
     ) {
-        let verb = Verb::of(&request.op);
-        worker.counters.count_command(verb);
+        let kind = request.op.kind();
+        worker.counters.count_command(kind);
         let guess = if matches!(request.op, Op::Get(_)) { worker.reply_guess.len_bytes() } else { 0 };
         let load = Load { held: REQUEST_OVERHEAD_BYTES + value_len(&request), expected: guess };
-        let expected = Expected { print, verb, used: Some(used), load };
+        let asked = state.asked(&print, kind);
+        let expected = Expected { print, asked, used: Some(used), load };
         let slot = state.replies.expect(expected);
         let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
         if let Some(outcome) = worker.submit(now, waiter, request) {
             let outcome = worker.spare_memory(outcome, state.load().held);
-            state.replies.answer(slot, outcome, &worker.counters);
+            if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+                worker.stopwatch.served(asked.operation, asked.began, now.time);
+            }
             state.replies.drain(&mut state.output);
         }
     }
 }
 
 impl State {
+    /// The command that is being carried out.
+    fn asked(&self, print: &Print, kind: OpKind) -> Option<Asked> {
+        print.operation(kind).map(|operation| Asked { operation, began: self.began })
+    }
+
     /// The next reply, known already.
     fn print(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.replies.say(&mut self.output, write);
@@ -382,6 +404,10 @@ impl Cursor {
             replies.say(output, |out| reply::write_value(key, item.client_flags, version, item.value, out));
         });
         worker.counters.count_read(read);
+        if read != Read::Submit {
+            let operation = Operation::of_get(OpKind::Get, self.with_cas);
+            worker.stopwatch.served(operation, state.began, now.time);
+        }
         read
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub replies: ReplyQueue,
     /// A command that had to wait.
     pub work: Option<Work>,
+    /// When the command that is being carried out was understood.
+    pub began: Time,
     pub phase: Phase,
     /// Its place among the clients, until the first command has come.
     pub silent: Option<Rc<Place>>,
@@ -109,6 +111,7 @@ impl Connection {
             sent: 0,
             replies: ReplyQueue::default(),
             work: None,
+            began: now,
             phase: Phase::Open,
             silent: place,
             stall: None,
@@ -130,10 +133,12 @@ impl Connection {
     }
 
     /// The answer to the request of slot `slot`. Printed by the `deliver` that must follow.
-    pub(crate) fn answer(&self, worker: &Worker, slot: u64, outcome: Outcome) {
+    pub(crate) fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
         let outcome = worker.spare_memory(outcome, state.load().held);
-        state.replies.answer(slot, outcome, &worker.counters);
+        if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+            worker.stopwatch.answered(asked.operation, asked.began, now);
+        }
     }
 
     /// Prints and sends what has been answered since the last time.
@@ -176,6 +181,7 @@ impl Connection {
             let now = worker.clock.now();
             self.execute(worker, state, now);
             self.send(worker, state);
+            worker.stopwatch.end_turn(now.time, || worker.clock.time());
             if state.is_finished() {
                 return Poll::Ready(());
             }

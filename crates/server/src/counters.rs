@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wire::op::{Failure, Op, Outcome};
+use wire::op::{Failure, OpKind, Outcome};
 
 /// A number with one writer, so that adding costs no locked instruction.
 #[derive(Debug, Default)]
@@ -171,64 +171,21 @@ counters! {
     pumps,
 }
 
-/// Kinds of operation, as far as they are counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    /// A read.
-    Get,
-    /// A read that sets the expiry.
-    GetAndTouch,
-    /// A write of a value.
-    Store,
-    /// A write under the condition of a version.
-    CompareAndStore,
-    /// A removal.
-    Delete,
-    /// An increment.
-    Increment,
-    /// A decrement.
-    Decrement,
-    /// A new expiry.
-    Touch,
-    /// flush_all.
-    Flush,
-    /// Whatever is not counted.
-    Other,
-}
-
-impl Verb {
-    /// Of an operation.
-    pub(crate) fn of(op: &Op) -> Self {
-        match op {
-            Op::Get(get) if get.touch.is_some() => Self::GetAndTouch,
-            Op::Get(_) => Self::Get,
-            Op::Store(store) if store.compare.is_some() => Self::CompareAndStore,
-            Op::Store(_) => Self::Store,
-            Op::Delete(_) => Self::Delete,
-            Op::Arith(arith) => match arith.direction {
-                wire::op::Direction::Increment => Self::Increment,
-                wire::op::Direction::Decrement => Self::Decrement,
-            },
-            Op::Touch(_) => Self::Touch,
-            Op::Flush(_) => Self::Flush,
-            Op::Debug => Self::Other,
-        }
-    }
-}
-
 impl Counters {
     /// An operation begins.
-    pub(crate) fn count_command(&self, verb: Verb) {
-        match verb {
-            Verb::Get => self.cmd_get.inc(),
-            Verb::GetAndTouch => {
+    pub(crate) fn count_command(&self, kind: OpKind) {
+        match kind {
+            OpKind::Get => self.cmd_get.inc(),
+            OpKind::GetAndTouch => {
                 self.cmd_get.inc();
                 self.cmd_touch.inc();
             }
-            Verb::Store | Verb::CompareAndStore => self.cmd_set.inc(),
-            Verb::Touch => self.cmd_touch.inc(),
-            Verb::Flush => self.cmd_flush.inc(),
-            Verb::Delete | Verb::Increment | Verb::Decrement | Verb::Other => (),
+            OpKind::Touch => self.cmd_touch.inc(),
+            OpKind::FlushAll => self.cmd_flush.inc(),
+            OpKind::Delete | OpKind::Incr | OpKind::Decr | OpKind::Debug => (),
+            OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas => {
+                self.cmd_set.inc();
+            }
         }
     }
 
@@ -243,25 +200,26 @@ impl Counters {
     }
 
     /// An operation has ended.
-    pub(crate) fn count_outcome(&self, verb: Verb, outcome: &Outcome) {
+    pub(crate) fn count_outcome(&self, kind: OpKind, outcome: &Outcome) {
         if let Outcome::Failed(failure) = outcome {
             return self.count_failure(*failure);
         }
         let hit = !matches!(outcome, Outcome::Miss | Outcome::NotFound);
         let either = |hits: &Counter, misses: &Counter| if hit { hits.inc() } else { misses.inc() };
-        match verb {
-            Verb::Get => either(&self.get_hits, &self.get_misses),
-            Verb::GetAndTouch => {
+        match kind {
+            OpKind::Get => either(&self.get_hits, &self.get_misses),
+            OpKind::GetAndTouch => {
                 either(&self.get_hits, &self.get_misses);
                 either(&self.touch_hits, &self.touch_misses);
             }
-            Verb::Touch => either(&self.touch_hits, &self.touch_misses),
-            Verb::Delete => either(&self.delete_hits, &self.delete_misses),
-            Verb::Increment => either(&self.incr_hits, &self.incr_misses),
-            Verb::Decrement => either(&self.decr_hits, &self.decr_misses),
-            Verb::CompareAndStore if *outcome == Outcome::Exists => self.cas_badval.inc(),
-            Verb::CompareAndStore => either(&self.cas_hits, &self.cas_misses),
-            Verb::Store | Verb::Flush | Verb::Other => (),
+            OpKind::Touch => either(&self.touch_hits, &self.touch_misses),
+            OpKind::Delete => either(&self.delete_hits, &self.delete_misses),
+            OpKind::Incr => either(&self.incr_hits, &self.incr_misses),
+            OpKind::Decr => either(&self.decr_hits, &self.decr_misses),
+            OpKind::Cas if *outcome == Outcome::Exists => self.cas_badval.inc(),
+            OpKind::Cas => either(&self.cas_hits, &self.cas_misses),
+            OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => (),
+            OpKind::FlushAll | OpKind::Debug => (),
         }
     }
 
@@ -286,12 +244,12 @@ mod tests {
     #[test]
     fn outcomes_are_counted_by_kind() {
         let counters = Counters::default();
-        counters.count_command(Verb::GetAndTouch);
-        counters.count_outcome(Verb::GetAndTouch, &Outcome::Miss);
-        counters.count_outcome(Verb::CompareAndStore, &Outcome::Exists);
-        counters.count_outcome(Verb::CompareAndStore, &Outcome::NotFound);
-        counters.count_outcome(Verb::Increment, &Outcome::Number(1, Default::default()));
-        counters.count_outcome(Verb::Store, &Outcome::Failed(Failure::OutOfMemory));
+        counters.count_command(OpKind::GetAndTouch);
+        counters.count_outcome(OpKind::GetAndTouch, &Outcome::Miss);
+        counters.count_outcome(OpKind::Cas, &Outcome::Exists);
+        counters.count_outcome(OpKind::Cas, &Outcome::NotFound);
+        counters.count_outcome(OpKind::Incr, &Outcome::Number(1, Default::default()));
+        counters.count_outcome(OpKind::Set, &Outcome::Failed(Failure::OutOfMemory));
         let values = counters.values();
         assert_eq!((values.cmd_get, values.cmd_touch, values.get_misses, values.touch_misses), (1, 1, 1, 1));
         assert_eq!(

@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use cluster::MemberId;
+use cluster::{MemberId, Time};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use wire::op::{Outcome, Request};
@@ -17,14 +17,7 @@ use crate::limits::CROSSINGS_OPEN;
 #[derive(Debug)]
 pub(crate) enum Crossing {
     /// A request.
-    Ask {
-        /// The asking worker's name for it.
-        ticket: u64,
-        /// The data role that is meant; none = the one of the key.
-        member: Option<MemberId>,
-        /// The operation.
-        request: Request,
-    },
+    Ask(Asking),
     /// The answer.
     Answer {
         /// As in the request.
@@ -32,6 +25,19 @@ pub(crate) enum Crossing {
         /// What came of it.
         outcome: Outcome,
     },
+}
+
+/// A request of another worker.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    /// The asking worker's name for it.
+    pub ticket: u64,
+    /// The data role that is meant; none = the one of the key.
+    pub member: Option<MemberId>,
+    /// When it was asked.
+    pub asked: Time,
+    /// The operation.
+    pub request: Request,
 }
 
 /// What arrives at once: from which worker, and what.
@@ -67,10 +73,10 @@ impl Crossings {
     }
 
     /// Puts a request into the next batch to `worker`, which may be asked.
-    pub(crate) fn ask(&self, worker: u16, ticket: u64, member: Option<MemberId>, request: Request) {
+    pub(crate) fn ask(&self, worker: u16, asking: Asking) {
         let open = &self.open[usize::from(worker)];
         open.set(open.get() + 1);
-        self.push(worker, Crossing::Ask { ticket, member, request });
+        self.push(worker, Crossing::Ask(asking));
     }
 
     /// Puts the answer to a request of `worker` into the next batch to it.
@@ -114,7 +120,7 @@ mod tests {
         while from.may_ask(worker) {
             let key = wire::op::Key::new(Bytes::from_static(b"k")).ok();
             let request = Request { key, op: Op::Get(Get::default()) };
-            from.ask(worker, tickets, None, request);
+            from.ask(worker, Asking { ticket: tickets, member: None, asked: Time(1), request });
             // The worst for the queue: a batch for each.
             from.flush();
             tickets += 1;
@@ -128,7 +134,7 @@ mod tests {
         while let Ok((from, batch)) = inbox.try_recv() {
             for crossing in batch {
                 match crossing {
-                    Crossing::Ask { ticket, .. } => me.answer(from, ticket, Outcome::Miss),
+                    Crossing::Ask(asking) => me.answer(from, asking.ticket, Outcome::Miss),
                     Crossing::Answer { ticket, .. } => {
                         me.answered(from);
                         answered.push(ticket);
@@ -164,7 +170,8 @@ mod tests {
         let (first, _to_first) = mesh.pop().expect("three");
         assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
         assert!(!first.may_ask(1) && first.may_ask(2));
-        first.ask(2, 7, None, Request { key: None, op: Op::Debug });
+        let request = Request { key: None, op: Op::Debug };
+        first.ask(2, Asking { ticket: 7, member: None, asked: Time(1), request });
         first.flush();
         assert!(matches!(to_third.try_recv(), Ok((0, batch)) if batch.len() == 1));
     }

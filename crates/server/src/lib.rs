@@ -40,6 +40,7 @@ mod http;
 mod http_connection;
 mod key_uses;
 mod knowledge;
+mod latency;
 mod limits;
 mod link;
 mod links;

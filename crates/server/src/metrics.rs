@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::ClusterMap;
 use cluster::health::{Assessment, Fullness, slot_count};
+use proto::HostLatencies;
 use store::Category;
 
 use crate::clock::Clock;
@@ -11,8 +12,9 @@ use crate::counters::CounterValues;
 use crate::elected::Election;
 use crate::exposition::{Exposition, Kind};
 use crate::knowledge;
+use crate::latency::RequestLatencies;
 use crate::memory::MemoryUse;
-use crate::process;
+use crate::process::{self, Figures};
 use crate::shared::{Shared, WorkerSnapshot};
 use crate::{CoordinatorStatus, EtcdStatus};
 
@@ -23,6 +25,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     about_process(&mut page, &shared.clock);
     about_clients(&mut page, shared, &values);
     about_requests(&mut page, &values);
+    about_latencies(&mut page, snapshots);
     about_memory(&mut page, shared, snapshots);
     about_store(&mut page, snapshots);
     about_returns(&mut page, snapshots);
@@ -90,14 +93,29 @@ fn about_process(page: &mut Exposition, clock: &Clock) {
     page.family("gestalt_build_info", Kind::Gauge, "Version of the software.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     page.single("gestalt_uptime_seconds", Kind::Gauge, "Seconds since the start.", clock.uptime_seconds());
-    if let Some(usage) = process::usage() {
-        page.family("gestalt_process_cpu_seconds_total", Kind::Counter, "CPU time of the process.")
-            .sample(&[("mode", "user")], usage.user_seconds)
-            .sample(&[("mode", "system")], usage.system_seconds);
+    if let Some(figures) = process::figures() {
+        about_figures(page, &figures);
     }
-    if let Some(resident) = process::resident_bytes() {
-        page.single("gestalt_process_resident_bytes", Kind::Gauge, "Resident memory.", resident);
+}
+
+/// Under the names that all Prometheus clients use.
+fn about_figures(page: &mut Exposition, figures: &Figures) {
+    let cpu = figures.user_seconds + figures.system_seconds;
+    page.single("process_cpu_seconds_total", Kind::Counter, "CPU time, user and system.", cpu);
+    let mut gauge = |name, help, value: f64| page.single(name, Kind::Gauge, help, value);
+    gauge("process_resident_memory_bytes", "Resident memory.", figures.resident_bytes as f64);
+    gauge("process_virtual_memory_bytes", "Virtual memory.", figures.virtual_bytes as f64);
+    gauge("process_start_time_seconds", "When the process was started, since 1970.", figures.started_seconds);
+    gauge("process_threads", "Threads.", figures.threads as f64);
+    if let Some(open) = figures.open_files {
+        gauge("process_open_fds", "Open file descriptors.", open as f64);
     }
+    if let Some(most) = figures.max_files {
+        gauge("process_max_fds", "Most file descriptors that may be open.", most as f64);
+    }
+    page.family("gestalt_cpu_seconds_total", Kind::Counter, "CPU time by mode.")
+        .sample(&[("mode", "user")], figures.user_seconds)
+        .sample(&[("mode", "system")], figures.system_seconds);
 }
 
 fn about_clients(page: &mut Exposition, shared: &Shared, values: &CounterValues) {
@@ -155,7 +173,7 @@ fn about_requests(page: &mut Exposition, values: &CounterValues) {
     page.family("gestalt_requests_total", Kind::Counter, "Requests of this node's clients.")
         .sample(&[("op", "get"), ("outcome", "hit")], values.get_hits)
         .sample(&[("op", "get"), ("outcome", "miss")], values.get_misses)
-        .sample(&[("op", "store"), ("outcome", "any")], values.cmd_set)
+        .sample(&[("op", "set"), ("outcome", "any")], values.cmd_set)
         .sample(&[("op", "delete"), ("outcome", "hit")], values.delete_hits)
         .sample(&[("op", "delete"), ("outcome", "miss")], values.delete_misses)
         .sample(&[("op", "incr"), ("outcome", "hit")], values.incr_hits)
@@ -164,7 +182,7 @@ fn about_requests(page: &mut Exposition, values: &CounterValues) {
         .sample(&[("op", "decr"), ("outcome", "miss")], values.decr_misses)
         .sample(&[("op", "touch"), ("outcome", "hit")], values.touch_hits)
         .sample(&[("op", "touch"), ("outcome", "miss")], values.touch_misses)
-        .sample(&[("op", "flush"), ("outcome", "any")], values.cmd_flush);
+        .sample(&[("op", "flush_all"), ("outcome", "any")], values.cmd_flush);
     page.family("gestalt_request_failures_total", Kind::Counter, "Requests answered with an error.")
         .sample(&[("reason", "busy")], values.failed_busy)
         .sample(&[("reason", "unavailable")], values.failed_unavailable)
@@ -179,6 +197,30 @@ fn about_requests(page: &mut Exposition, values: &CounterValues) {
         "Requests handed to another worker.",
         values.crossings,
     );
+}
+
+/// How long requests take. What has not happened yet has no histogram.
+fn about_latencies(page: &mut Exposition, snapshots: &[WorkerSnapshot]) {
+    let (mut requests, mut waits) = (RequestLatencies::default(), HostLatencies::default());
+    for worker in snapshots {
+        requests.add(&worker.requests);
+        waits.network.add(&worker.waits.network);
+        waits.parities.add(&worker.waits.parities);
+    }
+    let help = "From when a command was understood until its answer was known, of this node's clients; each key of a get.";
+    let mut family = page.family("gestalt_request_seconds", Kind::Histogram, help);
+    for (operation, histogram) in requests.by_operation().filter(|(_, histogram)| histogram.count() > 0) {
+        family.histogram(&[("operation", operation)], histogram);
+    }
+    let help =
+        "What requests waited for: their turn (queue), another node (network), all parities (parities).";
+    let mut family = page.family("gestalt_request_stage_seconds", Kind::Histogram, help);
+    let stages = [("queue", &requests.queue), ("network", &waits.network), ("parities", &waits.parities)];
+    for (stage, kinds) in stages {
+        for (kind, histogram) in kinds.iter().filter(|(_, histogram)| histogram.count() > 0) {
+            family.histogram(&[("operation", kind.name()), ("stage", stage)], histogram);
+        }
+    }
 }
 
 fn about_memory(page: &mut Exposition, shared: &Shared, snapshots: &[WorkerSnapshot]) {

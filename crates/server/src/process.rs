@@ -1,54 +1,84 @@
-//! What the operating system counts for this process.
+//! What the operating system counts for this process; nothing where it does not tell.
 
-/// CPU time.
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{figures, resident_bytes};
+
+/// Of this process, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Usage {
+pub(crate) struct Figures {
     pub user_seconds: f64,
     pub system_seconds: f64,
+    pub virtual_bytes: u64,
+    pub resident_bytes: u64,
+    pub threads: i64,
+    /// Since 1970.
+    pub started_seconds: f64,
+    pub open_files: Option<usize>,
+    /// None without a limit.
+    pub max_files: Option<u64>,
 }
 
-/// Ticks a second in `/proc`: fixed for every Linux that this runs on.
-const TICKS_PER_SECOND: f64 = 100.0;
-/// Bytes of a page in `/proc`.
-const PAGE_BYTES: u64 = 4096;
+#[cfg(target_os = "linux")]
+mod linux {
+    use procfs::process::{LimitValue, Process};
+    use procfs::{ProcResult, WithCurrentSystemInfo, page_size, ticks_per_second};
 
-/// From `/proc`; none where there is none.
-pub(crate) fn usage() -> Option<Usage> {
-    parse(&std::fs::read_to_string("/proc/self/stat").ok()?)
+    use super::Figures;
+
+    pub(crate) fn figures() -> Option<Figures> {
+        read().ok()
+    }
+
+    fn read() -> ProcResult<Figures> {
+        let process = Process::myself()?;
+        let stat = process.stat()?;
+        let ticks = ticks_per_second() as f64;
+        let started = stat.starttime as f64 / ticks + procfs::boot_time_secs()? as f64;
+        let limit = |value| match value {
+            LimitValue::Value(value) => Some(value),
+            LimitValue::Unlimited => None,
+        };
+        Ok(Figures {
+            user_seconds: stat.utime as f64 / ticks,
+            system_seconds: stat.stime as f64 / ticks,
+            virtual_bytes: stat.vsize,
+            resident_bytes: stat.rss_bytes().get(),
+            threads: stat.num_threads,
+            started_seconds: started,
+            open_files: process.fd_count().ok(),
+            max_files: process.limits().ok().and_then(|limits| limit(limits.max_open_files.soft_limit)),
+        })
+    }
+
+    /// Resident memory.
+    pub(crate) fn resident_bytes() -> Option<u64> {
+        let pages = Process::myself().ok()?.statm().ok()?.resident;
+        Some(pages * page_size())
+    }
 }
 
-/// Resident memory in bytes, from `/proc`; none where there is none.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn figures() -> Option<Figures> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn resident_bytes() -> Option<u64> {
-    parse_statm(&std::fs::read_to_string("/proc/self/statm").ok()?)
+    None
 }
 
-/// The second field counts resident pages.
-fn parse_statm(statm: &str) -> Option<u64> {
-    Some(statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * PAGE_BYTES)
-}
-
-fn parse(stat: &str) -> Option<Usage> {
-    // The name in parentheses may contain spaces.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    Some(Usage {
-        user_seconds: number(11)? as f64 / TICKS_PER_SECOND,
-        system_seconds: number(12)? as f64 / TICKS_PER_SECOND,
-    })
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_counted_after_the_name() {
-        let stat =
-            "1 (a ) b) S 1 1 1 0 -1 4194560 1 2 3 4 250 50 5 6 20 0 9 0 100 1000 7 18446744073709551615";
-        let expected = Usage { user_seconds: 2.5, system_seconds: 0.5 };
-        assert_eq!(parse(stat), Some(expected));
-        assert_eq!(parse(""), None);
-        assert_eq!((parse_statm("100 7 3 1 0 50 0\n"), parse_statm("100")), (Some(7 * 4096), None));
+    fn this_process_has_figures_that_make_sense() {
+        let found = figures().unwrap();
+        assert!(found.resident_bytes >= 1 << 20 && found.resident_bytes <= found.virtual_bytes, "{found:?}");
+        assert!(resident_bytes().unwrap().abs_diff(found.resident_bytes) < 64 << 20);
+        assert!(found.threads >= 1 && found.open_files.unwrap() >= 3, "{found:?}");
+        assert!(found.max_files.is_none_or(|most| most >= found.open_files.unwrap() as u64));
+        let now = f64::from(crate::clock::unix_seconds().0);
+        assert!((now - 3600.0..=now + 2.0).contains(&found.started_seconds), "{found:?} at {now}");
     }
 }

@@ -10,12 +10,14 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use cluster::Time;
 use wire::memcache::{FailureCode, ReplyStyle, WithCas, reply};
-use wire::op::{Failure, Outcome};
+use wire::op::{Failure, OpKind, Outcome};
 
-use crate::counters::{Counters, Verb};
+use crate::counters::Counters;
 use crate::gate::Load;
 use crate::key_uses::{KeyUse, KeyUses};
+use crate::latency::Operation;
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, CLIENT_PLACES_KEPT, REQUEST_OVERHEAD_BYTES};
 
 /// How the outcome of a request is printed.
@@ -47,12 +49,19 @@ pub(crate) enum Print {
 pub(crate) struct Expected {
     /// How to print it.
     pub print: Print,
-    /// What to count it as.
-    pub verb: Verb,
+    /// What to count it as, and since when it has been here; none if it is not counted.
+    pub asked: Option<Asked>,
     /// What it does to which key; none if it has none.
     pub used: Option<KeyUse>,
     /// What it weighs.
     pub load: Load,
+}
+
+/// A command of a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub operation: Operation,
+    pub began: Time,
 }
 
 /// See the module.
@@ -173,18 +182,21 @@ impl ReplyQueue {
         }
     }
 
-    /// The answer to the request of slot `number`.
-    pub(crate) fn answer(&mut self, number: u64, outcome: Outcome, counters: &Counters) {
-        let Some(slot) = self.slot_mut(number) else { return };
-        let Slot::Waiting(expected) = slot else { return };
-        let Some(outcome) = expected.print.gather(outcome) else { return };
-        counters.count_outcome(expected.verb, &outcome);
+    /// The answer to the request of slot `number`; what had been asked, if that is answered now.
+    pub(crate) fn answer(&mut self, number: u64, outcome: Outcome, counters: &Counters) -> Option<Asked> {
+        let slot = self.slot_mut(number)?;
+        let Slot::Waiting(expected) = slot else { return None };
+        let outcome = expected.print.gather(outcome)?;
+        if let Some(asked) = expected.asked {
+            counters.count_outcome(asked.operation.kind, &outcome);
+        }
         let held = held_by(&outcome);
-        let Slot::Waiting(expected) = std::mem::replace(slot, Slot::GetEnds) else { return };
+        let Slot::Waiting(expected) = std::mem::replace(slot, Slot::GetEnds) else { return None };
         self.settle(&expected, held);
         if let Some(slot) = self.slot_mut(number) {
             *slot = Slot::Known(expected.print, outcome);
         }
+        expected.asked
     }
 
     /// The lines for slot `number`, which expects such.
@@ -313,6 +325,15 @@ impl ReplyQueue {
 }
 
 impl Print {
+    /// What was asked for, if it does this.
+    pub(crate) fn operation(&self, kind: OpKind) -> Option<Operation> {
+        match self {
+            Self::Styled(style, _) | Self::Gathered { style, .. } => Some(Operation::of(kind, style)),
+            Self::Get(_, with_cas) | Self::Value(_, with_cas) => Some(Operation::of_get(kind, *with_cas)),
+            Self::Lines => None,
+        }
+    }
+
     /// The outcomes of `count` requests, as one.
     pub(crate) fn gathered(style: ReplyStyle, count: usize) -> Self {
         Self::Gathered { style, left: count, failure: None, done: false }
@@ -360,12 +381,16 @@ mod tests {
     fn value_of(key: &'static str) -> Expected {
         let used = Some(KeyUse { hash: hash_of(key.as_bytes()), access: Access::Read });
         let print = Print::Value(Bytes::from_static(key.as_bytes()), WithCas::No);
-        Expected { print, verb: Verb::Get, used, load: Load::default() }
+        Expected { print, asked: asked(OpKind::Get), used, load: Load::default() }
+    }
+
+    fn asked(kind: OpKind) -> Option<Asked> {
+        Some(Asked { operation: Operation::of(kind, &ReplyStyle::Text), began: Time(1) })
     }
 
     fn store() -> Expected {
         let print = Print::Styled(ReplyStyle::Text, Bytes::new());
-        Expected { print, verb: Verb::Store, used: None, load: Load { held: 100, expected: 7 } }
+        Expected { print, asked: asked(OpKind::Set), used: None, load: Load { held: 100, expected: 7 } }
     }
 
     fn text(out: &[u8]) -> &str {
@@ -455,7 +480,8 @@ mod tests {
         let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
         let print = Print::gathered(ReplyStyle::Text, outcomes.len());
         let used = Some(KeyUse { hash: 0, access: Access::WriteAll });
-        let slot = queue.expect(Expected { print, verb: Verb::Flush, used, load: Load::default() });
+        let asked = asked(OpKind::FlushAll);
+        let slot = queue.expect(Expected { print, asked, used, load: Load::default() });
         for (at, outcome) in outcomes.iter().enumerate() {
             assert!(out.is_empty() && queue.waiting() == 1, "answered before outcome {at}");
             queue.answer(slot, outcome.clone(), &counters);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::{ClusterMap, Expectations, Forming, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
-use proto::{HostStats, RoleBytes, ScrubFinding};
+use proto::{HostLatencies, HostStats, RoleBytes, ScrubFinding};
 use store::{Budget, Category, ClassUse, PAGE_BYTES, RunClass};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::frame::{Decoder, Encoder};
@@ -16,6 +16,7 @@ use crate::admin::Desk;
 use crate::clock::Clock;
 use crate::counters::{CounterValues, Counters};
 use crate::elected::Election;
+use crate::latency::RequestLatencies;
 use crate::limits::SNAPSHOT_DEADLINE;
 use crate::memory::WorkerMemory;
 use crate::places::{Place, Places};
@@ -158,6 +159,8 @@ pub(crate) struct WorkerSnapshot {
     pub buffer_bytes: usize,
     pub memory: WorkerMemory,
     pub links: Vec<LinkSnapshot>,
+    pub requests: Box<RequestLatencies>,
+    pub waits: Box<HostLatencies>,
 }
 
 /// One link at one moment.

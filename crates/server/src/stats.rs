@@ -61,9 +61,9 @@ fn general(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     page.add("version", VERSION);
     page.add("gestalt_version", env!("CARGO_PKG_VERSION"));
     page.add("pointer_size", usize::BITS);
-    if let Some(usage) = process::usage() {
-        page.add("rusage_user", format_args!("{:.6}", usage.user_seconds));
-        page.add("rusage_system", format_args!("{:.6}", usage.system_seconds));
+    if let Some(figures) = process::figures() {
+        page.add("rusage_user", format_args!("{:.6}", figures.user_seconds));
+        page.add("rusage_system", format_args!("{:.6}", figures.system_seconds));
     }
     connections(page, shared, &values);
     commands(page, &values);

@@ -21,10 +21,11 @@ use crate::buffers::Pool;
 use crate::clock::Clock;
 use crate::connection::{self, Connection, Overdue};
 use crate::counters::Counters;
-use crate::crossings::{Batch, Crossing, Crossings};
+use crate::crossings::{Asking, Batch, Crossing, Crossings};
 use crate::gate::Gate;
 use crate::guess::Guess;
 use crate::handshake::Opened;
+use crate::latency::Stopwatch;
 use crate::limits::{BUFFER_SHARE_OF_MEMORY, SWEEP_INTERVAL};
 use crate::links::Links;
 use crate::memory::WorkerMemory;
@@ -46,6 +47,7 @@ pub(crate) struct Worker {
     pub pool: Pool,
     pub pump: Pump,
     pub crossings: Crossings,
+    pub stopwatch: Stopwatch,
     /// Who waits for which request.
     waiters: RefCell<Slab<Waiter>>,
     /// Connections that have answers to print.
@@ -130,6 +132,7 @@ impl Worker {
             pool: Pool::default(),
             pump: Pump::default(),
             crossings,
+            stopwatch: Stopwatch::default(),
             waiters: RefCell::default(),
             answered: RefCell::default(),
             last_connection: Cell::new(0),
@@ -192,7 +195,7 @@ impl Worker {
             return Some(Outcome::Failed(Failure::Busy));
         }
         let ticket = self.waiters.borrow_mut().insert(waiter);
-        self.crossings.ask(shard, ticket, member, request);
+        self.crossings.ask(shard, Asking { ticket, member, asked: now.time, request });
         self.counters.crossings.inc();
         self.pump.request();
         None
@@ -222,17 +225,17 @@ impl Worker {
     }
 
     /// The host has an answer.
-    pub(crate) fn reply(&self, token: Token, outcome: Outcome) {
+    pub(crate) fn reply(&self, now: Now, token: Token, outcome: Outcome) {
         if let Some(waiter) = self.waiters.borrow_mut().take(token.0) {
-            self.pass_on(waiter, outcome);
+            self.pass_on(now, waiter, outcome);
         }
     }
 
-    fn pass_on(&self, waiter: Waiter, outcome: Outcome) {
+    fn pass_on(&self, now: Now, waiter: Waiter, outcome: Outcome) {
         match waiter {
             Waiter::Crossing { shard, ticket } => self.crossings.answer(shard, ticket, outcome),
             Waiter::Slot { connection, slot } => {
-                connection.answer(self, slot, outcome);
+                connection.answer(self, now.time, slot, outcome);
                 if !connection.answered.replace(true) {
                     self.answered.borrow_mut().push(connection);
                 }
@@ -283,6 +286,8 @@ impl Worker {
             buffer_bytes: self.gate.held(),
             memory: self.memory(),
             links: self.links.snapshot(),
+            requests: Box::new(self.stopwatch.read()),
+            waits: Box::new(self.host.borrow().latencies().clone()),
         }
     }
 
@@ -360,9 +365,10 @@ async fn take_batches(worker: Rc<Worker>, mut batches: Receiver<Batch>) {
             match crossing {
                 Crossing::Answer { ticket, outcome } => {
                     worker.crossings.answered(shard);
-                    worker.reply(Token(ticket), outcome);
+                    worker.reply(now, Token(ticket), outcome);
                 }
-                Crossing::Ask { ticket, member, request } => {
+                Crossing::Ask(Asking { ticket, member, asked, request }) => {
+                    worker.stopwatch.queued(request.op.kind(), asked, now.time);
                     let waiter = Waiter::Crossing { shard, ticket };
                     if let Some(outcome) = worker.submit_here(now, waiter, member, request) {
                         worker.crossings.answer(shard, ticket, outcome);

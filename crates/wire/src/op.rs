@@ -70,6 +70,107 @@ pub enum Op {
     Flush(FlushAt),
 }
 
+/// What an operation does, by the name of memcached's command for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// A read.
+    Get,
+    /// A read that sets the expiry.
+    GetAndTouch,
+    /// A value.
+    Set,
+    /// A value where there was none.
+    Add,
+    /// A value where there was one.
+    Replace,
+    /// Bytes behind a value.
+    Append,
+    /// Bytes before a value.
+    Prepend,
+    /// A value in the place of a certain version.
+    Cas,
+    /// A removal.
+    Delete,
+    /// A number grows.
+    Incr,
+    /// A number shrinks.
+    Decr,
+    /// A new expiry.
+    Touch,
+    /// A removal of all.
+    FlushAll,
+    /// Debug data.
+    Debug,
+}
+
+impl OpKind {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 14] = [
+        Self::Get,
+        Self::GetAndTouch,
+        Self::Set,
+        Self::Add,
+        Self::Replace,
+        Self::Append,
+        Self::Prepend,
+        Self::Cas,
+        Self::Delete,
+        Self::Incr,
+        Self::Decr,
+        Self::Touch,
+        Self::FlushAll,
+        Self::Debug,
+    ];
+
+    /// memcached's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::GetAndTouch => "gat",
+            Self::Set => "set",
+            Self::Add => "add",
+            Self::Replace => "replace",
+            Self::Append => "append",
+            Self::Prepend => "prepend",
+            Self::Cas => "cas",
+            Self::Delete => "delete",
+            Self::Incr => "incr",
+            Self::Decr => "decr",
+            Self::Touch => "touch",
+            Self::FlushAll => "flush_all",
+            Self::Debug => "me",
+        }
+    }
+}
+
+impl Op {
+    /// What it does.
+    #[must_use]
+    pub fn kind(&self) -> OpKind {
+        match self {
+            Self::Get(get) if get.touch.is_some() => OpKind::GetAndTouch,
+            Self::Get(_) => OpKind::Get,
+            Self::Store(store) if store.compare.is_some() => OpKind::Cas,
+            Self::Store(store) => match store.mode {
+                StoreMode::Set => OpKind::Set,
+                StoreMode::Add => OpKind::Add,
+                StoreMode::Replace => OpKind::Replace,
+                StoreMode::Append => OpKind::Append,
+                StoreMode::Prepend => OpKind::Prepend,
+            },
+            Self::Delete(_) => OpKind::Delete,
+            Self::Arith(arith) => match arith.direction {
+                Direction::Increment => OpKind::Incr,
+                Direction::Decrement => OpKind::Decr,
+            },
+            Self::Touch(_) => OpKind::Touch,
+            Self::Flush(_) => OpKind::FlushAll,
+            Self::Debug => OpKind::Debug,
+        }
+    }
+}
+
 /// Absolute time of expiry. The face turns memcached's relative times into absolute ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expiry {

@@ -22,6 +22,7 @@ use store::{Budget, Item, StoreConfig};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
 use wire::op::{Outcome, Request};
 
+use crate::latency::HostLatencies;
 use crate::outbox::{Context, Outbox, ReplyTo};
 use crate::pace::Pace;
 use crate::parity::Parity;
@@ -321,6 +322,12 @@ impl Host {
         self.stats
             .with_gauges(&self.members.primaries)
             .with_scrub(&self.members.parities, self.scrub_progress())
+    }
+
+    /// What requests have waited for.
+    #[must_use]
+    pub fn latencies(&self) -> &HostLatencies {
+        &self.outbox.latencies
     }
 
     fn group_count(&self) -> usize {

@@ -29,6 +29,7 @@ pub(super) struct Forwarded {
     pub to: HostId,
     member: MemberId,
     pending: Pending,
+    sent: Time,
 }
 
 impl Routes {
@@ -92,12 +93,14 @@ impl Host {
             return Some(Outcome::Failed(Failure::Lost));
         }
         match role.primary {
-            Some(host) if self.links.get(&host.node) == Some(&host) => self.forward(host, member, pending),
+            Some(host) if self.links.get(&host.node) == Some(&host) => {
+                self.forward(now.time, host, member, pending)
+            }
             _ => self.wait_for_route(Some(member), pending),
         }
     }
 
-    fn forward(&mut self, host: HostId, member: MemberId, pending: Pending) -> Option<Outcome> {
+    fn forward(&mut self, sent: Time, host: HostId, member: MemberId, pending: Pending) -> Option<Outcome> {
         if self.routes.forwarded.len() >= self.config.limits.forwarded_requests {
             return Some(Outcome::Failed(Failure::Busy));
         }
@@ -106,7 +109,7 @@ impl Host {
         self.stats.forwarded += 1;
         let request = pending.request.clone();
         let message = PeerMessage::Forward(Forward { id, group: member.group, role: member.role, request });
-        self.routes.forwarded.insert(id, Forwarded { to: host, member, pending });
+        self.routes.forwarded.insert(id, Forwarded { to: host, member, pending, sent });
         self.outbox.messages.push_back((host.node, message));
         None
     }
@@ -158,6 +161,8 @@ impl Host {
                 self.answer(reply, busy);
             }
         } else {
+            let kind = forwarded.pending.request.op.kind();
+            self.outbox.latencies.network.record(kind, forwarded.sent, now.time);
             self.answer(forwarded.pending.reply, answer.outcome);
         }
     }

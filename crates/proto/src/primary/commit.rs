@@ -60,6 +60,9 @@ impl Primary {
                 self.keys.remove(key);
             }
         }
+        if let Purpose::Request(kind) = entry.purpose {
+            context.out.latencies.parities.record(kind, entry.logged_at, context.now.time);
+        }
         for (reply, outcome) in entry.answers {
             context.reply(reply, outcome);
         }

@@ -8,7 +8,7 @@ use cluster::{Seq, Time};
 use smallvec::SmallVec;
 use store::{Addr, Budget, Category};
 use wire::message::Record;
-use wire::op::Outcome;
+use wire::op::{OpKind, Outcome};
 
 use super::history::History;
 use crate::outbox::ReplyTo;
@@ -31,8 +31,10 @@ pub(super) struct Entry {
 /// Why a record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A client asked.
-    Request,
+    /// A client asked for this.
+    Request(OpKind),
+    /// A flush was due.
+    Schedule,
     /// Space is being made.
     Reclaim,
     /// An extent is on its way back.

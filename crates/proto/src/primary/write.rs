@@ -5,7 +5,7 @@ use cluster::{Seq, UnixSeconds};
 use smallvec::{SmallVec, smallvec};
 use store::{Addr, ITEM_HEADER_BYTES, IndexHash, IndexOp, Item, ItemSpec, ItemState, PageRange};
 use wire::message::{Record, Write};
-use wire::op::{FlushAt, Outcome};
+use wire::op::{FlushAt, OpKind, Outcome};
 
 use super::Primary;
 use super::log::{Entry, Purpose};
@@ -97,7 +97,7 @@ impl Primary {
             newest.occupied,
             (allocation, image),
             answer,
-            Purpose::Request,
+            Purpose::Request(pending.request.op.kind()),
         );
         Attempt::Logged
     }
@@ -159,15 +159,12 @@ impl Primary {
             self.keys.get(&key).and_then(|k| k.slot.clone()).map(|s| s.writers).unwrap_or_default();
         writers.push(self.log.last().next());
         let slot = PendingSlot { addr, len_bytes: old.len(), writers };
-        let draft = Draft {
-            writes: smallvec![Write::new(addr, delta)],
-            pinned: smallvec![addr],
-            ..Draft::default()
-        };
+        let draft =
+            Draft { writes: smallvec![Write::new(addr, delta)], pinned: smallvec![addr], ..Draft::default() };
         self.append(
             context,
             draft,
-            Purpose::Request,
+            Purpose::Request(pending.request.op.kind()),
             smallvec![(key, Some(slot))],
             Some((pending.reply, outcome)),
         );
@@ -186,7 +183,8 @@ impl Primary {
         let op = IndexOp::Remove { hash: pending.hash.into(), addr };
         let draft = Draft { ops: smallvec![op], pinned: smallvec![addr], ..Draft::default() };
         let key = pending.key();
-        self.append(context, draft, Purpose::Request, smallvec![(key, None)], Some((pending.reply, outcome)));
+        let purpose = Purpose::Request(pending.request.op.kind());
+        self.append(context, draft, purpose, smallvec![(key, None)], Some((pending.reply, outcome)));
         Attempt::Logged
     }
 
@@ -205,7 +203,8 @@ impl Primary {
             }
         };
         let draft = Draft { ops: smallvec![op], ..Draft::default() };
-        self.append(context, draft, Purpose::Request, SmallVec::new(), Some((reply, Outcome::Flushed)));
+        let purpose = Purpose::Request(OpKind::FlushAll);
+        self.append(context, draft, purpose, SmallVec::new(), Some((reply, Outcome::Flushed)));
     }
 
     /// Whether a scheduled flush must come before anything else. An uncommitted schedule replaces the committed one.
@@ -225,7 +224,7 @@ impl Primary {
         self.keys.clear();
         self.cleared = Some(self.log.last().next());
         let ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(UnixSeconds(0))];
-        self.append(context, Draft { ops, ..Draft::default() }, Purpose::Request, SmallVec::new(), None);
+        self.append(context, Draft { ops, ..Draft::default() }, Purpose::Schedule, SmallVec::new(), None);
     }
 
     /// The bytes of the newest state of a key that is there.

@@ -10,6 +10,7 @@ mod crowds;
 mod deadlines;
 mod harness;
 mod health;
+mod latencies;
 mod limits;
 mod operators;
 mod ordering;

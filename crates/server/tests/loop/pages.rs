@@ -32,7 +32,7 @@ fn pages_tell_what_the_cluster_is() {
     for line in [
         "gestalt_requests_total{op=\"get\",outcome=\"hit\"} 1",
         "gestalt_requests_total{op=\"get\",outcome=\"miss\"} 1",
-        "gestalt_requests_total{op=\"store\",outcome=\"any\"} 1",
+        "gestalt_requests_total{op=\"set\",outcome=\"any\"} 1",
         "gestalt_links 4",
         "gestalt_protection_achieved 2",
         "gestalt_nodes{state=\"alive\"} 5",
@@ -41,8 +41,24 @@ fn pages_tell_what_the_cluster_is() {
     }
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split([' ', '{']).next().unwrap();
-        assert!(name.starts_with("gestalt_"), "{line}");
-        assert!(page.contains(&format!("# TYPE {name} ")), "{line}");
+        assert!(name.starts_with("gestalt_") || name.starts_with("process_"), "{line}");
+        let family = |suffix| {
+            name.strip_suffix(suffix).is_some_and(|of| page.contains(&format!("# TYPE {of} histogram")))
+        };
+        let is_known = page.contains(&format!("# TYPE {name} "));
+        assert!(is_known || ["_bucket", "_sum", "_count"].into_iter().any(family), "{line}");
+    }
+    let standard = [
+        "cpu_seconds_total",
+        "resident_memory_bytes",
+        "virtual_memory_bytes",
+        "start_time_seconds",
+        "open_fds",
+        "max_fds",
+        "threads",
+    ];
+    for name in standard.into_iter().filter(|_| cfg!(target_os = "linux")) {
+        assert!(page.contains(&format!("\nprocess_{name} ")), "{name} in\n{page}");
     }
 }
 
@@ -81,7 +97,7 @@ fn a_node_without_a_cluster_is_alive_and_not_ready_and_says_why() {
     let http = node.addresses().http;
     assert_eq!(http_get(http, "/healthz").0, 200);
     let (code, body) = http_get(http, "/readyz");
-    assert!(code == 503 && body.contains("no map yet"), "{code} {body}");
+    assert!(code == 503 && body.contains("has not formed"), "{code} {body}");
 }
 
 #[test]
