@@ -30,9 +30,20 @@ pub(super) fn next_step(layout: &Layout, usage: &Usage, limits: &PlanLimits, ope
     let parity = |counts: RoleCounts| counts.parity;
     search
         .by_count(data, |_, _| Some(IsData(true)))
+        .or_else(|| search.by_exchange())
         .or_else(|| search.by_count(parity, |_, _| Some(IsData(false))))
         .or_else(|| search.by_count(RoleCounts::total, kind_in_excess))
         .or_else(|| search.by_bytes())
+}
+
+/// The second step of an exchange that may begin now.
+pub(super) fn next_due(layout: &Layout, usage: &Usage, limits: &PlanLimits) -> Option<Step> {
+    let may_begin = |group: usize| {
+        let this = &layout.groups[group];
+        let step = layout.due(group).filter(|step| layout.nodes[step.to].is_target)?;
+        (!this.is_in_play && this.is_complete() && usage.allows(layout, &step, limits)).then_some(step)
+    };
+    (0..layout.groups.len()).find_map(may_begin)
 }
 
 /// Of which kind the node with more roles has more.
@@ -94,6 +105,50 @@ impl Search<'_> {
             }
         }
         None
+    }
+
+    /// From a node with the most data roles to one with the fewest, against a parity of which that one has more.
+    fn by_exchange(&self) -> Option<Step> {
+        let nodes = &self.layout.nodes;
+        let is_free = |&node: &usize| nodes[node].is_target && !nodes[node].is_exchanging;
+        let mut sources: Vec<usize> = self.sources().filter(is_free).collect();
+        sources.sort_by_key(|&node| (Reverse(self.counts(node).data), Reverse(nodes[node].bytes), node));
+        let mut targets: Vec<usize> = self.targets().filter(is_free).collect();
+        targets.sort_by_key(|&node| (self.counts(node).data, nodes[node].bytes, nodes[node].host.node));
+        for &from in &sources {
+            let more = self.counts(from);
+            let exceeds = |to: &&usize| more.data > self.counts(**to).data + self.slack;
+            let is_better = |to: &&usize| more.parity < self.counts(**to).parity;
+            let mut targets = targets.iter().take_while(exceeds).filter(is_better);
+            if let Some(step) = targets.find_map(|&to| self.exchange(from, to)) {
+                return Some(step);
+            }
+        }
+        None
+    }
+
+    /// A data role of the one node that may change places with a parity of the other one. The zones stay as they are.
+    fn exchange(&self, from: usize, to: usize) -> Option<Step> {
+        let steps = self.layout.nodes[from].roles.iter().filter_map(|&(group, role)| {
+            let this = &self.layout.groups[group];
+            let has_parity =
+                self.layout.nodes[to].roles.range((group, this.k)..(group + 1, 0)).next().is_some();
+            let is_alone = this.roles_on(from) == 1 && this.roles_on(to) == 1;
+            let fits = self.open[group] && this.kind(role).0 && has_parity && is_alone;
+            fits.then_some(Step { group, role, to, reason: Reason::Balance })
+        });
+        let mut steps = steps.filter(|step| {
+            let room = self.room_for(step.group);
+            let has_room = |node: usize| self.layout.nodes[node].room >= room;
+            self.usage.allows(self.layout, step, self.limits) && has_room(from) && has_room(to)
+        });
+        steps.next()
+    }
+
+    /// Room for any role of the group, as far as that is known: for one that weighs twice what it is taken for.
+    fn room_for(&self, group: usize) -> u64 {
+        let seats = self.layout.groups[group].seats.iter().flatten();
+        seats.map(|seat| self.layout.bytes_per_role(seat.node)).max().unwrap_or(0).saturating_mul(2)
     }
 
     /// From a node with the most bytes to one with the fewest.

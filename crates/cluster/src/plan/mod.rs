@@ -44,8 +44,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, GroupId, GroupView, HostId, RoleIndex};
-use layout::{Layout, Step};
+use crate::{ClusterMap, Exchange, GroupId, GroupView, HostId, RoleIndex};
+use layout::{Layout, Stage, Step};
 use usage::Usage;
 
 pub use layout::RoleCounts;
@@ -68,6 +68,8 @@ pub struct PlanNode {
     pub can_host: bool,
     /// Memory in use.
     pub bytes: u64,
+    /// Memory that is free, as far as it has said; else as much as there can be.
+    pub room: u64,
     /// Parities that it had until it was given up, and may still have the bytes of.
     pub former: Vec<(GroupId, RoleIndex)>,
 }
@@ -169,6 +171,7 @@ pub(crate) fn plan_groups(groups: &[GroupView], nodes: &[PlanNode], limits: &Pla
 
 /// Takes as begun what is `given`, and the learners of the map that it does not name.
 fn begin_known(groups: &[GroupView], layout: &mut Layout, usage: &mut Usage, given: &[Move]) {
+    begin_mirrored(groups, layout);
     let is_given = |group, role, to: HostId| {
         given.iter().any(|known| (known.group, known.role, known.to) == (group, role, to))
     };
@@ -186,9 +189,26 @@ fn begin_known(groups: &[GroupView], layout: &mut Layout, usage: &mut Usage, giv
     }
 }
 
+/// Takes as begun the exchanges whose mirrors are whole. Nothing of them is being built, as long as the parity is not.
+fn begin_mirrored(groups: &[GroupView], layout: &mut Layout) {
+    for view in groups {
+        let goes_elsewhere =
+            |known: &Exchange| view.learner(known.parity).is_some_and(|learner| learner.host != known.from);
+        let mut mirrored = view.exchanges().filter(|known| known.is_mirrored && !goes_elsewhere(known));
+        let mirror = mirrored.next().map(|known| layout.learner_move(view.group, known.data, known.to));
+        if let Some(step) = mirror.and_then(|mirror| layout.step(&mirror)) {
+            layout.begin(&step);
+            layout.reach(step.group, Stage::Due);
+        }
+    }
+}
+
 /// Begins whatever the limits allow.
 fn begin(layout: &mut Layout, usage: &mut Usage, limits: &PlanLimits) -> Vec<Move> {
     let mut begun = begin_wanted(layout, usage, limits);
+    while let Some(step) = balance::next_due(layout, usage, limits) {
+        begun.push(start(layout, usage, &step));
+    }
     let waits = |group| wants::reason(layout, group).is_some() || layout.groups[group].is_recovering;
     if !(0..layout.groups.len()).any(waits) {
         let mut open = balance::open_groups(layout);

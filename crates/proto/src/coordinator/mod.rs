@@ -378,6 +378,7 @@ impl Coordinator {
         };
         let before = view.clone();
         change(view);
+        decide::call_off_unmirrored(view);
         self.learners.note_parities(group, &before.parity, view);
         view.version = expected.next();
         map.version += 1;
