@@ -13,6 +13,8 @@ mod complaints;
 mod decide;
 mod electors;
 #[cfg(test)]
+mod exchange_tests;
+#[cfg(test)]
 mod forming_tests;
 mod gathering;
 #[cfg(test)]
