@@ -107,7 +107,7 @@ impl Search<'_> {
         None
     }
 
-    /// From a node with the most data roles to one with the fewest, against a parity of which that one has more.
+    /// From a node with the most data roles to one with the fewest, against a parity.
     fn by_exchange(&self) -> Option<Step> {
         let nodes = &self.layout.nodes;
         let is_free = |&node: &usize| nodes[node].is_target && !nodes[node].is_exchanging;
@@ -116,15 +116,19 @@ impl Search<'_> {
         let mut targets: Vec<usize> = self.targets().filter(is_free).collect();
         targets.sort_by_key(|&node| (self.counts(node).data, nodes[node].bytes, nodes[node].host.node));
         for &from in &sources {
-            let more = self.counts(from);
-            let exceeds = |to: &&usize| more.data > self.counts(**to).data + self.slack;
-            let is_better = |to: &&usize| more.parity < self.counts(**to).parity;
-            let mut targets = targets.iter().take_while(exceeds).filter(is_better);
+            let exceeds = |to: &&usize| self.counts(from).data > self.counts(**to).data + self.slack;
+            let mut targets =
+                targets.iter().take_while(exceeds).filter(|&&to| self.may_take_parity(from, to));
             if let Some(step) = targets.find_map(|&to| self.exchange(from, to)) {
                 return Some(step);
             }
         }
         None
+    }
+
+    /// Whether a parity may go from `to` to `from` against a data role: `from` has fewer, or another one can follow the data role.
+    fn may_take_parity(&self, from: usize, to: usize) -> bool {
+        self.counts(from).parity < self.counts(to).parity || self.step(from, to, IsData(false)).is_some()
     }
 
     /// A data role of the one node that may change places with a parity of the other one. The zones stay as they are.

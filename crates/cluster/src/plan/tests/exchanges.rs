@@ -37,6 +37,16 @@ fn texts(moves: &[Move]) -> Vec<String> {
     moves.iter().map(Move::to_string).collect()
 }
 
+/// Profiles, nodes, and how many of them may be lost at a time.
+const CLUSTERS: &[(&str, u16, usize)] = &[
+    ("rs(3+2)", 5, 2),
+    ("rs(2+1)", 3, 1),
+    ("rs(4+2)", 6, 2),
+    ("rs(3+3)", 6, 3),
+    ("rs(3+2)", 6, 2),
+    ("rs(2+1)", 4, 1),
+];
+
 const MIRROR: &str = "balance group-0/role-0 from node-3 to node-0";
 const PARITY: &str = "balance group-0/role-3 from node-0 to node-3";
 
@@ -152,12 +162,15 @@ proptest! {
     /// Nodes are lost, as many at a time as the code can make up for, and come back.
     #[test]
     fn data_roles_are_even_after_losses_and_returns(
-        rounds in prop::collection::vec((prop::collection::vec(0..5u16, 1..=2), any::<[bool; 2]>()), 1..5),
+        (profile, nodes, most) in prop::sample::select(CLUSTERS),
+        rounds in prop::collection::vec((prop::collection::vec(0..6u16, 1..=3), any::<[bool; 2]>()), 1..5),
         rings in 1..4u32,
     ) {
-        let mut world = World::without_zones("rs(3+2)", 5, 5, 5 * rings);
+        let mut world = World::without_zones(profile, nodes.into(), nodes, u32::from(nodes) * rings);
         let limits = PlanLimits::default();
-        for (lost, [settles, between]) in rounds {
+        for (mut lost, [settles, between]) in rounds {
+            lost.iter_mut().for_each(|node| *node %= nodes);
+            lost.truncate(most);
             for node in &lost {
                 world.lose(*node);
                 if between {
