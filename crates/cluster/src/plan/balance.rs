@@ -2,8 +2,12 @@
 //!
 //! A step goes from a node that has more than the slack above its target; that is what makes differences smaller and
 //! never larger. An empty joiner is the target of the first steps for that reason, as many at a time as the limits
-//! allow any node, until it is within the slack of the others. No exchange of two roles is looked for: where every role
-//! that could go has a mate on the target, or in its zone, the difference stays.
+//! allow any node, until it is within the slack of the others.
+//!
+//! Where every data role that could go has a mate on the target, it changes places with a parity of its group there: an exchange. The
+//! zones of the group stay as they are, its nodes do. The target has more parities than the source, so that their differences do
+//! not grow; or else another parity can follow. For a while each of the two nodes has a role more, so both have room for it, and
+//! a node takes part in one exchange at a time. Neither is draining, and both can host.
 //!
 //! Bytes move only where no count of roles comes to exceed the slack by it. Nothing is known of the bytes of a single
 //! role; each is taken for an equal part of its node's.

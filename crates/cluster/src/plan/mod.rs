@@ -16,18 +16,28 @@
 //! do not wait for moves that are no repairs. A group has one move under way at a time; only missing parities are built
 //! side by side. Balance waits until nothing else is left to begin.
 //!
-//! A target can host, is not draining and has no role in the group. Of these the best is in the zone with the fewest
+//! A target can host, is not draining and has no role in the group, except in an exchange (see `balance`). Of these the best is in the zone with the fewest
 //! other roles of the group; then come builds under way, roles of the same kind (a data role costs more than a parity),
 //! bytes, and the id. If the nodes of the best zone are busy the move waits, unless the group is one loss from the
 //! end. A node without a zone is its own zone. But if the former host of a missing parity is a target, it is the only one:
 //! it may still have most of it.
 //!
+//! # Exchanges
+//!
+//! Where every node has a role of every group no data role can go anywhere. There it changes places with a parity of its group, in
+//! two moves: its mirror is built beside the parity, and once that is whole the parity is built where the data role is; then
+//! the mirror takes over. Both are planned as one from the first on; which one is due follows from the map alone: a whole mirror beside
+//! a parity means that the parity is to move. The second move does not wait for other groups, as the mirror takes memory
+//! and every write's time until then; but it begins after whatever else may begin.
+//!
 //! # Why it ends
 //!
 //! Every move makes this list of numbers smaller, compared from the left: missing parities; pairs of roles of a group on
 //! one node; roles on draining nodes; pairs of roles of a group in one zone; by how much differences of the nodes in
-//! data roles and in parities exceed the slack; the same for roles of both kinds; the spread of the bytes. So no plan runs
-//! in a circle, whatever it starts from. With as many able nodes as roles, at the end no parity is missing, no
+//! data roles exceed the slack; the same for parities; the same for roles of both kinds; the spread of the bytes; exchanges under way,
+//! which count as done in all the other numbers. So no plan runs in a circle, whatever it starts from: the first move of an exchange makes
+//! differences in data roles smaller, the second one the number of exchanges. One that is called off leaves everything
+//! as it was before; it is not begun again while the reason lasts. With as many able nodes as roles, at the end no parity is missing, no
 //! node is crowded and draining nodes are empty: a group that lacks any of it has an able node without a role. The same
 //! holds for zones.
 
