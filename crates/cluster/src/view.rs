@@ -89,7 +89,7 @@ pub struct Exchange {
     pub parity: RoleIndex,
     /// Its host, and the mirror's.
     pub to: HostId,
-    /// Whether everything of the data role is there, so that it counts as nobody's loss that the parity comes beside the primary.
+    /// Whether the mirror is whole, so that the parity may be built beside the primary.
     pub is_mirrored: bool,
 }
 
