@@ -216,6 +216,14 @@ pub struct NodeLoad {
     pub scrub: ScrubProgress,
 }
 
+impl NodeLoad {
+    /// Memory that is free; as much as there can be if the node has not said anything yet.
+    #[must_use]
+    pub fn room_bytes(&self) -> u64 {
+        if self.limit_bytes == 0 { u64::MAX } else { self.limit_bytes.saturating_sub(self.used_bytes) }
+    }
+}
+
 /// How far the scrub of a node has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScrubProgress {

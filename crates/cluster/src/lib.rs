@@ -35,7 +35,7 @@ pub use plan::{
     choose_successor, next_moves, plan, role_counts, warnings,
 };
 pub use profile::{Profile, ProfileError};
-pub use view::{DataRole, GroupView, ImpossibleView, Learner, RoleStatus};
+pub use view::{DataRole, Exchange, GroupView, ImpossibleView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across
 /// versions, so iterate a `BTreeMap` or a `Vec` instead.

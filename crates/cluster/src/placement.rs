@@ -149,6 +149,7 @@ mod tests {
             draining: false,
             can_host: true,
             bytes: 0,
+            room: u64::MAX,
         };
         zones.iter().enumerate().map(node).collect()
     }

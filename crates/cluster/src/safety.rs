@@ -1,15 +1,16 @@
 //! How much more a group can lose.
 
-use crate::{GroupView, NodeId, RoleStatus};
+use crate::{GroupView, HostId, NodeId, RoleIndex, RoleStatus};
 
 impl GroupView {
     /// How many nodes may still be lost, whichever they are. A stand-in shares its node with a parity, so a node's loss
-    /// may cost a group more than one member; the costliest nodes are counted first.
+    /// may cost a group more than one member; the costliest nodes are counted first. A data role with a whole mirror is lost
+    /// with the later one of two nodes: with that which has no other role of the group, if there is one.
     #[must_use]
     pub fn losses_survived(&self) -> usize {
         let mut costs: Vec<(NodeId, usize)> = Vec::new();
-        let full = self.data.iter().filter(|role| role.status == RoleStatus::Full);
-        let full = full.filter_map(|role| role.primary);
+        let full = self.data_roles().filter(|(_, data)| data.status == RoleStatus::Full);
+        let full = full.filter_map(|(role, data)| self.mirror_apart(role).or(data.primary));
         for host in full.chain(self.in_sync().map(|(_, host)| host)) {
             match costs.iter_mut().find(|(known, _)| *known == host.node) {
                 Some((_, cost)) => *cost += 1,
@@ -19,6 +20,11 @@ impl GroupView {
         costs.sort_by_key(|&(_, cost)| std::cmp::Reverse(cost));
         let mut margin = self.margin();
         costs.iter().take_while(|&&(_, cost)| take(&mut margin, cost)).count()
+    }
+
+    /// The whole mirror of `role` that may take it over at once, while its primary's node has a parity, too.
+    fn mirror_apart(&self, role: RoleIndex) -> Option<HostId> {
+        self.mirror(role).filter(|_| self.is_beside_parity(role) && self.may_hand_over(role))
     }
 
     /// As [`Self::losses_survived`], once the nodes `gone` are lost; none if that loses data.
@@ -54,7 +60,7 @@ fn take(margin: &mut usize, cost: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HostId, Incarnation, Profile, Seq, place};
+    use crate::{Incarnation, Learner, Profile, Seq, place};
 
     fn view() -> GroupView {
         let host = |node| HostId { node: NodeId(node), incarnation: Incarnation(1) };
@@ -70,6 +76,25 @@ mod tests {
         assert_eq!(view.losses_survived(), 1);
         view.data[0].status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
         assert_eq!(view.losses_survived(), 1);
+    }
+
+    #[test]
+    fn an_exchange_of_two_roles_lowers_the_protection_at_no_time() {
+        let mut view = view();
+        let (from, to) = (view.data[0].primary.unwrap(), view.parity[0].unwrap());
+        let mirror = Learner { role: RoleIndex(0), host: to, since: view.version, whole: false };
+        view.learners.push(mirror);
+        assert_eq!(view.losses_survived(), 2);
+        view.learners[0].whole = true;
+        assert_eq!(view.losses_survived(), 2);
+        view.parity[0] = Some(from);
+        assert_eq!(view.losses_survived(), 2);
+        for pair in [[from, to], [from, view.parity[1].unwrap()], [to, view.data[1].primary.unwrap()]] {
+            assert_eq!(view.losses_survived_without(&pair.map(|host| host.node)), Some(0), "{pair:?}");
+        }
+        view.data[0].primary = Some(to);
+        view.learners.clear();
+        assert_eq!(view.losses_survived(), 2);
     }
 
     #[test]

@@ -68,13 +68,29 @@ pub enum RoleStatus {
 pub struct Learner {
     /// The role it is built for.
     pub role: RoleIndex,
-    /// Where; a node without a role in the group.
+    /// Where; a node without a role in the group, or with the other role of an [`Exchange`].
     pub host: HostId,
     /// The view that appointed it: another one is another learner, even on the same host.
     pub since: ViewVersion,
     /// Of a mirror: it has everything that was acknowledged, its acks are required, and it may take the role over. A parity
     /// in this state is no learner any more.
     pub whole: bool,
+}
+
+/// A data role and a parity of a group that change places. First the mirror of the data role is built beside the parity; once it
+/// is whole the parity is built beside the primary, and then the mirror takes the role over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The data role.
+    pub data: RoleIndex,
+    /// Its primary; the parity is to be there.
+    pub from: HostId,
+    /// The parity.
+    pub parity: RoleIndex,
+    /// Its host, and the mirror's.
+    pub to: HostId,
+    /// Whether the mirror is whole, so that the parity may be built beside the primary.
+    pub is_mirrored: bool,
 }
 
 /// Why a view cannot be.
@@ -187,6 +203,61 @@ impl GroupView {
     #[must_use]
     pub fn mirror(&self, role: RoleIndex) -> Option<HostId> {
         self.learner(role).filter(|learner| learner.whole).map(|learner| learner.host)
+    }
+
+    /// The exchange that the learner of `role` is the mirror of, as long as the parity is where it was.
+    #[must_use]
+    pub fn exchange(&self, role: RoleIndex) -> Option<Exchange> {
+        let learner = self.learner(role)?;
+        let (from, to) = (self.data_role(role)?.primary?, learner.host);
+        let (parity, _) = self.in_sync().find(|(_, host)| *host == to)?;
+        let apart = from.node != to.node;
+        apart.then_some(Exchange { data: role, from, parity, to, is_mirrored: learner.whole })
+    }
+
+    /// All exchanges whose parities are where they were.
+    pub fn exchanges(&self) -> impl Iterator<Item = Exchange> + '_ {
+        self.learners.iter().filter_map(|learner| self.exchange(learner.role))
+    }
+
+    /// Whether `role` may be built on `host`: on a node without a role of the group, or by the steps of an [`Exchange`].
+    #[must_use]
+    pub fn may_learn(&self, role: RoleIndex, host: HostId) -> bool {
+        if self.learner(role).is_some() {
+            return false;
+        }
+        match self.roles_on(host.node) {
+            0 => true,
+            1 => self.may_begin_exchange(role, host) || self.may_complete_exchange(role, host),
+            _ => false,
+        }
+    }
+
+    /// Whether a mirror of `role` beside the parity on `host` would be the first step of an exchange.
+    fn may_begin_exchange(&self, role: RoleIndex, host: HostId) -> bool {
+        let primary = self.data_role(role).and_then(|data| data.primary);
+        let is_alone = primary.is_some_and(|primary| self.roles_on(primary.node) == 1);
+        let is_whole = self.learners.is_empty() && self.in_sync().count() == self.m();
+        is_alone && is_whole && self.in_sync().any(|(_, parity)| parity == host)
+    }
+
+    /// Whether the parity `role` beside the primary on `host` would be the second step of an exchange. Without the whole mirror the
+    /// loss of that node would cost two members.
+    fn may_complete_exchange(&self, role: RoleIndex, host: HostId) -> bool {
+        self.exchanges().any(|known| (known.parity, known.from, known.is_mirrored) == (role, host, true))
+    }
+
+    /// Whether the mirror of `role` may take it over: it is whole, and not beside another role of the group.
+    #[must_use]
+    pub fn may_hand_over(&self, role: RoleIndex) -> bool {
+        self.mirror(role).is_some_and(|mirror| self.roles_on(mirror.node) == 1)
+    }
+
+    /// Whether the node of `role`'s primary has a parity of the group, too.
+    #[must_use]
+    pub fn is_beside_parity(&self, role: RoleIndex) -> bool {
+        let primary = self.data_role(role).and_then(|data| data.primary);
+        primary.is_some_and(|primary| self.in_sync().any(|(_, host)| host.node == primary.node))
     }
 
     /// Whose acks the primary of `role` needs, and who can say how its stream ends: the in-sync parities, and the whole

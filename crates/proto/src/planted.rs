@@ -74,11 +74,15 @@ pub enum Bug {
     DormantOutlivesLoss,
     /// A lost role begins anew although its former primary may still serve.
     AcceptedBeforeOver,
+    /// In an exchange the mirror takes the data role over while the parity is still beside it.
+    HandedOverToCrowded,
+    /// A failure in the group takes the mirror away from a primary that has a parity beside it.
+    CrowdedMirrorDropped,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -114,6 +118,8 @@ impl Bug {
         Self::ParityOutlivesLoss,
         Self::DormantOutlivesLoss,
         Self::AcceptedBeforeOver,
+        Self::HandedOverToCrowded,
+        Self::CrowdedMirrorDropped,
     ];
 }
 

@@ -1,6 +1,8 @@
 //! Every deliberately broken rule is found within its budget of seeds, and the same seeds pass without it: the proof
 //! that the simulator still sees. `cargo test -p testing --features planted-bugs --test planted`
 
+#[path = "scenarios/exchanges.rs"]
+mod exchanges;
 #[path = "scenarios/late_settle.rs"]
 mod late_settle;
 #[path = "scenarios/vain_hand_over.rs"]
@@ -16,7 +18,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
     match bug {
         Bug::SessionWhileFenced => (Focus::DoubleFaults, 600),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
-        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 300),
+        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 600),
         // Of lessons from nothing there are many where roles move; a parity that only stood still comes back without one.
         Bug::LessonOutlivesTeacher
         | Bug::LearnerAppliesUnknown
@@ -81,7 +83,13 @@ fn is_found(bug: Bug) {
 }
 
 /// Bugs that too few seeds meet: a story shows them.
-const TOLD: [Bug; 3] = [Bug::OldCoordinatorObeyed, Bug::ServesAfterHandOver, Bug::LeaseOutlivesHandOver];
+const TOLD: [Bug; 5] = [
+    Bug::OldCoordinatorObeyed,
+    Bug::ServesAfterHandOver,
+    Bug::LeaseOutlivesHandOver,
+    Bug::HandedOverToCrowded,
+    Bug::CrowdedMirrorDropped,
+];
 
 #[test]
 fn obedience_to_a_former_coordinator_is_found() {
@@ -96,6 +104,16 @@ fn a_primary_that_serves_after_it_made_way_is_found() {
 #[test]
 fn a_lease_that_outlives_a_hand_over_is_found() {
     shows(Bug::LeaseOutlivesHandOver, vain_hand_over::tell);
+}
+
+#[test]
+fn a_mirror_that_takes_over_beside_a_parity_is_found() {
+    shows(Bug::HandedOverToCrowded, exchanges::whichever_two_die);
+}
+
+#[test]
+fn a_mirror_that_a_node_with_two_roles_loses_is_found() {
+    shows(Bug::CrowdedMirrorDropped, exchanges::another_primary_dies_first);
 }
 
 /// The story ends badly with the bug, and well without.

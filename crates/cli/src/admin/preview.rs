@@ -115,8 +115,12 @@ impl Preview {
 
 /// The nodes as the coordinator would look at them with this layout.
 fn plan_nodes(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Vec<PlanNode> {
-    let told =
-        |node| reports.iter().find(|report| report.node == node).and_then(|report| report.member_bytes);
+    let report = |node| reports.iter().find(|report| report.node == node);
+    let told = |node| report(node).and_then(|report| report.member_bytes);
+    let room = |node| {
+        let report = report(node)?;
+        Some(report.memory_limit_bytes?.saturating_sub(report.memory_used_bytes?))
+    };
     let plan_node = |info: &cluster::NodeInfo| {
         let node = info.host.node;
         PlanNode {
@@ -125,6 +129,7 @@ fn plan_nodes(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Vec<
             draining: wanted.is_draining(node),
             can_host: info.alive,
             bytes: told(node).unwrap_or(0),
+            room: room(node).unwrap_or(u64::MAX),
             former: Vec::new(),
         }
     };

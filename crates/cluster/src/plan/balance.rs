@@ -2,8 +2,12 @@
 //!
 //! A step goes from a node that has more than the slack above its target; that is what makes differences smaller and
 //! never larger. An empty joiner is the target of the first steps for that reason, as many at a time as the limits
-//! allow any node, until it is within the slack of the others. No exchange of two roles is looked for: where every role
-//! that could go has a mate on the target, or in its zone, the difference stays.
+//! allow any node, until it is within the slack of the others.
+//!
+//! Where every data role that could go has a mate on the target, it changes places with a parity of its group there: an exchange. The
+//! zones of the group stay as they are, its nodes do. The target has more parities than the source, so that their differences do
+//! not grow; or else another parity can follow. For a while each of the two nodes has a role more, so both have room for it, and
+//! a node takes part in one exchange at a time. Neither is draining, and both can host.
 //!
 //! Bytes move only where no count of roles comes to exceed the slack by it. Nothing is known of the bytes of a single
 //! role; each is taken for an equal part of its node's.
@@ -30,9 +34,20 @@ pub(super) fn next_step(layout: &Layout, usage: &Usage, limits: &PlanLimits, ope
     let parity = |counts: RoleCounts| counts.parity;
     search
         .by_count(data, |_, _| Some(IsData(true)))
+        .or_else(|| search.by_exchange())
         .or_else(|| search.by_count(parity, |_, _| Some(IsData(false))))
         .or_else(|| search.by_count(RoleCounts::total, kind_in_excess))
         .or_else(|| search.by_bytes())
+}
+
+/// The second step of an exchange that may begin now.
+pub(super) fn next_due(layout: &Layout, usage: &Usage, limits: &PlanLimits) -> Option<Step> {
+    let may_begin = |group: usize| {
+        let this = &layout.groups[group];
+        let step = layout.due(group).filter(|step| layout.nodes[step.to].is_target)?;
+        (!this.is_in_play && this.is_complete() && usage.allows(layout, &step, limits)).then_some(step)
+    };
+    (0..layout.groups.len()).find_map(may_begin)
 }
 
 /// Of which kind the node with more roles has more.
@@ -94,6 +109,54 @@ impl Search<'_> {
             }
         }
         None
+    }
+
+    /// From a node with the most data roles to one with the fewest, against a parity.
+    fn by_exchange(&self) -> Option<Step> {
+        let nodes = &self.layout.nodes;
+        let is_free = |&node: &usize| nodes[node].is_target && !nodes[node].is_exchanging;
+        let mut sources: Vec<usize> = self.sources().filter(is_free).collect();
+        sources.sort_by_key(|&node| (Reverse(self.counts(node).data), Reverse(nodes[node].bytes), node));
+        let mut targets: Vec<usize> = self.targets().filter(is_free).collect();
+        targets.sort_by_key(|&node| (self.counts(node).data, nodes[node].bytes, nodes[node].host.node));
+        for &from in &sources {
+            let exceeds = |to: &&usize| self.counts(from).data > self.counts(**to).data + self.slack;
+            let mut targets =
+                targets.iter().take_while(exceeds).filter(|&&to| self.may_take_parity(from, to));
+            if let Some(step) = targets.find_map(|&to| self.exchange(from, to)) {
+                return Some(step);
+            }
+        }
+        None
+    }
+
+    /// Whether a parity may go from `to` to `from` against a data role: `from` has fewer, or another one can follow the data role.
+    fn may_take_parity(&self, from: usize, to: usize) -> bool {
+        self.counts(from).parity < self.counts(to).parity || self.step(from, to, IsData(false)).is_some()
+    }
+
+    /// A data role of the one node that may change places with a parity of the other one. The zones stay as they are.
+    fn exchange(&self, from: usize, to: usize) -> Option<Step> {
+        let steps = self.layout.nodes[from].roles.iter().filter_map(|&(group, role)| {
+            let this = &self.layout.groups[group];
+            let has_parity =
+                self.layout.nodes[to].roles.range((group, this.k)..(group + 1, 0)).next().is_some();
+            let is_alone = this.roles_on(from) == 1 && this.roles_on(to) == 1;
+            let fits = self.open[group] && this.kind(role).0 && has_parity && is_alone;
+            fits.then_some(Step { group, role, to, reason: Reason::Balance })
+        });
+        let mut steps = steps.filter(|step| {
+            let room = self.room_for(step.group);
+            let has_room = |node: usize| self.layout.nodes[node].room >= room;
+            self.usage.allows(self.layout, step, self.limits) && has_room(from) && has_room(to)
+        });
+        steps.next()
+    }
+
+    /// Room for any role of the group, as far as that is known: for one that weighs twice what it is taken for.
+    fn room_for(&self, group: usize) -> u64 {
+        let seats = self.layout.groups[group].seats.iter().flatten();
+        seats.map(|seat| self.layout.bytes_per_role(seat.node)).max().unwrap_or(0).saturating_mul(2)
     }
 
     /// From a node with the most bytes to one with the fewest.

@@ -41,9 +41,13 @@ pub(super) struct Node {
     /// Whether anything but its name is known.
     pub is_known: bool,
     pub bytes: u64,
+    /// Memory that is free.
+    pub room: u64,
     pub counts: RoleCounts,
     /// Its roles: group and role.
     pub roles: BTreeSet<(usize, usize)>,
+    /// Whether it takes part in an exchange.
+    pub is_exchanging: bool,
 }
 
 /// A group with its roles.
@@ -64,6 +68,31 @@ pub(super) struct Group {
     pub rebuilds: usize,
     /// Whether a role that somebody serves is moving.
     pub is_moving: bool,
+    /// A data role and a parity that change places.
+    pub exchange: Option<Exchange>,
+}
+
+/// A data role and a parity that change places; the seats are as if they had.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange {
+    pub data: usize,
+    pub parity: usize,
+    /// Where the data role was.
+    pub from: Seat,
+    /// Where the parity was.
+    pub to: Seat,
+    pub stage: Stage,
+}
+
+/// How far an exchange is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The mirror is being built.
+    Mirror,
+    /// The mirror is whole: the parity can be built.
+    Due,
+    /// The parity is being built.
+    Parity,
 }
 
 /// Where a role is.
@@ -124,8 +153,10 @@ impl Layout {
             is_target: node.can_host && !node.draining,
             is_known: true,
             bytes: node.bytes,
+            room: node.room,
             counts: RoleCounts::default(),
             roles: BTreeSet::new(),
+            is_exchanging: false,
         });
     }
 
@@ -148,6 +179,7 @@ impl Layout {
             is_recovering: view.data_roles().any(|(_, role)| recovering(role.status)),
             rebuilds: 0,
             is_moving: false,
+            exchange: None,
         });
         for (role, seat) in seats.iter().enumerate() {
             if let Some(seat) = seat {
@@ -179,8 +211,10 @@ impl Layout {
             is_target: false,
             is_known: false,
             bytes: 0,
+            room: 0,
             counts: RoleCounts::default(),
             roles: BTreeSet::new(),
+            is_exchanging: false,
         });
         at
     }
@@ -207,16 +241,41 @@ impl Layout {
         let role = usize::from(known.role.0);
         let seat = *self.groups[group].seats.get(role)?;
         let to = self.node_of(known.to);
-        let is_done = seat.is_some_and(|seat| seat.node == to);
-        (!is_done).then_some(Step { group, role, to, reason: known.reason })
+        let step = Step { group, role, to, reason: known.reason };
+        let is_done = seat.is_some_and(|seat| seat.node == to) && !self.completes_exchange(&step);
+        (!is_done).then_some(step)
+    }
+
+    /// The second step of the exchange in `group`, where it can begin now.
+    pub fn due(&self, group: usize) -> Option<Step> {
+        let exchange = self.groups[group].exchange.filter(|known| known.stage == Stage::Due)?;
+        Some(Step { group, role: exchange.parity, to: exchange.from.node, reason: Reason::Balance })
+    }
+
+    fn completes_exchange(&self, step: &Step) -> bool {
+        self.due(step.group).is_some_and(|due| (due.role, due.to) == (step.role, step.to))
+    }
+
+    /// The exchange that `step` would begin: it takes a data role to the node of a parity.
+    fn exchange_begun_by(&self, step: &Step) -> Option<Exchange> {
+        let group = &self.groups[step.group];
+        let from = self.seat(step.group, step.role).filter(|_| group.kind(step.role).0)?;
+        let is_there = |seat: &Option<Seat>| seat.is_some_and(|seat| seat.node == step.to);
+        let parity = (group.k..group.seats.len()).find(|&role| is_there(&group.seats[role]))?;
+        let to = group.seats[parity]?;
+        Some(Exchange { data: step.role, parity, from, to, stage: Stage::Mirror })
     }
 
     pub fn describe(&self, step: &Step) -> Move {
         let group = &self.groups[step.group];
+        let seat = match group.exchange {
+            Some(exchange) if exchange.parity == step.role => Some(exchange.to),
+            _ => group.seats[step.role],
+        };
         Move {
             group: group.id,
             role: RoleIndex(step.role as u8),
-            from: group.seats[step.role].map(|seat| seat.host),
+            from: seat.map(|seat| seat.host),
             to: self.nodes[step.to].host,
             reason: step.reason,
         }
@@ -226,32 +285,67 @@ impl Layout {
         *self.groups[group].seats.get(role)?
     }
 
-    /// A move has begun: from now on it is looked at as if it were done.
+    /// A move has begun: from now on it is looked at as if it were done. With the first step of an exchange all of it has.
     pub fn begin(&mut self, step: &Step) {
-        let bytes = match self.seat(step.group, step.role) {
+        if self.completes_exchange(step) {
+            self.reach(step.group, Stage::Parity);
+            return;
+        }
+        let exchange = self.exchange_begun_by(step);
+        self.take(step.group, step.role, step.to);
+        if let Some(exchange) = exchange {
+            self.take(step.group, exchange.parity, exchange.from.node);
+            self.groups[step.group].exchange = Some(exchange);
+            self.note_exchange(&exchange, true);
+        }
+    }
+
+    /// The exchange of the group has come so far.
+    pub fn reach(&mut self, group: usize, stage: Stage) {
+        if let Some(exchange) = &mut self.groups[group].exchange {
+            exchange.stage = stage;
+        }
+    }
+
+    fn note_exchange(&mut self, exchange: &Exchange, is_exchanging: bool) {
+        for node in [exchange.from.node, exchange.to.node] {
+            self.nodes[node].is_exchanging = is_exchanging;
+        }
+    }
+
+    /// A role goes to a node, with what it is taken to weigh.
+    fn take(&mut self, group: usize, role: usize, to: usize) {
+        let bytes = match self.seat(group, role) {
             Some(seat) => {
-                self.groups[step.group].is_moving = true;
+                self.groups[group].is_moving = true;
                 let bytes = self.bytes_per_role(seat.node);
-                self.count_out(step.group, step.role, seat.node);
-                self.nodes[seat.node].bytes -= bytes;
+                self.count_out(group, role, seat.node);
+                let from = &mut self.nodes[seat.node];
+                (from.bytes, from.room) = (from.bytes - bytes, from.room.saturating_add(bytes));
                 bytes
             }
             None => {
-                self.groups[step.group].rebuilds += 1;
+                self.groups[group].rebuilds += 1;
                 self.mean_role_bytes()
             }
         };
-        let host = self.nodes[step.to].host;
-        self.groups[step.group].seats[step.role] = Some(Seat { node: step.to, host });
-        self.count_in(step.group, step.role, step.to);
-        self.nodes[step.to].bytes = self.nodes[step.to].bytes.saturating_add(bytes);
+        let host = self.nodes[to].host;
+        self.groups[group].seats[role] = Some(Seat { node: to, host });
+        self.count_in(group, role, to);
+        let to = &mut self.nodes[to];
+        (to.bytes, to.room) = (to.bytes.saturating_add(bytes), to.room.saturating_sub(bytes));
     }
 
     /// Everything under way has been done.
     pub fn finish_all(&mut self) {
-        for group in &mut self.groups {
-            group.margin += std::mem::take(&mut group.rebuilds);
-            group.is_moving = false;
+        for group in 0..self.groups.len() {
+            let this = &mut self.groups[group];
+            this.margin += std::mem::take(&mut this.rebuilds);
+            if let Some(exchange) = this.exchange.take_if(|known| known.stage == Stage::Parity) {
+                self.note_exchange(&exchange, false);
+            }
+            self.reach(group, Stage::Due);
+            self.groups[group].is_moving = self.groups[group].exchange.is_some();
         }
     }
 

@@ -16,18 +16,28 @@
 //! do not wait for moves that are no repairs. A group has one move under way at a time; only missing parities are built
 //! side by side. Balance waits until nothing else is left to begin.
 //!
-//! A target can host, is not draining and has no role in the group. Of these the best is in the zone with the fewest
+//! A target can host, is not draining and has no role in the group, except in an exchange (see `balance`). Of these the best is in the zone with the fewest
 //! other roles of the group; then come builds under way, roles of the same kind (a data role costs more than a parity),
 //! bytes, and the id. If the nodes of the best zone are busy the move waits, unless the group is one loss from the
 //! end. A node without a zone is its own zone. But if the former host of a missing parity is a target, it is the only one:
 //! it may still have most of it.
 //!
+//! # Exchanges
+//!
+//! Where every node has a role of every group no data role can go anywhere. There it changes places with a parity of its group, in
+//! two moves: its mirror is built beside the parity, and once that is whole the parity is built where the data role is; then
+//! the mirror takes over. Both are planned as one from the first on; which one is due follows from the map alone: a whole mirror beside
+//! a parity means that the parity is to move. The second move does not wait for other groups, as the mirror takes memory
+//! and every write's time until then; but it begins after whatever else may begin.
+//!
 //! # Why it ends
 //!
 //! Every move makes this list of numbers smaller, compared from the left: missing parities; pairs of roles of a group on
 //! one node; roles on draining nodes; pairs of roles of a group in one zone; by how much differences of the nodes in
-//! data roles and in parities exceed the slack; the same for roles of both kinds; the spread of the bytes. So no plan runs
-//! in a circle, whatever it starts from. With as many able nodes as roles, at the end no parity is missing, no
+//! data roles exceed the slack; the same for parities; the same for roles of both kinds; the spread of the bytes; exchanges under way,
+//! which count as done in all the other numbers. So no plan runs in a circle, whatever it starts from: the first move of an exchange makes
+//! differences in data roles smaller, the second one the number of exchanges. One that is called off leaves everything
+//! as it was before; it is not begun again while the reason lasts. With as many able nodes as roles, at the end no parity is missing, no
 //! node is crowded and draining nodes are empty: a group that lacks any of it has an able node without a role. The same
 //! holds for zones.
 
@@ -44,8 +54,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, GroupId, GroupView, HostId, RoleIndex};
-use layout::{Layout, Step};
+use crate::{ClusterMap, Exchange, GroupId, GroupView, HostId, RoleIndex};
+use layout::{Layout, Stage, Step};
 use usage::Usage;
 
 pub use layout::RoleCounts;
@@ -68,6 +78,8 @@ pub struct PlanNode {
     pub can_host: bool,
     /// Memory in use.
     pub bytes: u64,
+    /// Memory that is free, as far as it has said; else as much as there can be.
+    pub room: u64,
     /// Parities that it had until it was given up, and may still have the bytes of.
     pub former: Vec<(GroupId, RoleIndex)>,
 }
@@ -169,6 +181,7 @@ pub(crate) fn plan_groups(groups: &[GroupView], nodes: &[PlanNode], limits: &Pla
 
 /// Takes as begun what is `given`, and the learners of the map that it does not name.
 fn begin_known(groups: &[GroupView], layout: &mut Layout, usage: &mut Usage, given: &[Move]) {
+    begin_mirrored(groups, layout);
     let is_given = |group, role, to: HostId| {
         given.iter().any(|known| (known.group, known.role, known.to) == (group, role, to))
     };
@@ -186,9 +199,26 @@ fn begin_known(groups: &[GroupView], layout: &mut Layout, usage: &mut Usage, giv
     }
 }
 
+/// Takes as begun the exchanges whose mirrors are whole. Nothing of them is being built, as long as the parity is not.
+fn begin_mirrored(groups: &[GroupView], layout: &mut Layout) {
+    for view in groups {
+        let goes_elsewhere =
+            |known: &Exchange| view.learner(known.parity).is_some_and(|learner| learner.host != known.from);
+        let mut mirrored = view.exchanges().filter(|known| known.is_mirrored && !goes_elsewhere(known));
+        let mirror = mirrored.next().map(|known| layout.learner_move(view.group, known.data, known.to));
+        if let Some(step) = mirror.and_then(|mirror| layout.step(&mirror)) {
+            layout.begin(&step);
+            layout.reach(step.group, Stage::Due);
+        }
+    }
+}
+
 /// Begins whatever the limits allow.
 fn begin(layout: &mut Layout, usage: &mut Usage, limits: &PlanLimits) -> Vec<Move> {
     let mut begun = begin_wanted(layout, usage, limits);
+    while let Some(step) = balance::next_due(layout, usage, limits) {
+        begun.push(start(layout, usage, &step));
+    }
     let waits = |group| wants::reason(layout, group).is_some() || layout.groups[group].is_recovering;
     if !(0..layout.groups.len()).any(waits) {
         let mut open = balance::open_groups(layout);

@@ -57,9 +57,13 @@ impl Counts {
     }
 }
 
-/// Who is read: the primary of a data role that moves; for a parity the primaries of all data roles.
+/// Who is read: the primary of a data role that moves; for a parity the primaries of all data roles. That of a role which
+/// changes places with a parity is where it was until the parity is there.
 fn sources(layout: &Layout, step: &Step) -> impl Iterator<Item = usize> {
     let group = &layout.groups[step.group];
     let roles = if group.kind(step.role).0 { step.role..step.role + 1 } else { 0..group.k };
-    group.seats[roles].iter().flatten().map(|seat| seat.node)
+    roles.filter_map(move |role| match group.exchange {
+        Some(exchange) if exchange.data == role => Some(exchange.from.node),
+        _ => group.seats[role].map(|seat| seat.node),
+    })
 }

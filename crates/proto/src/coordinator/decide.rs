@@ -115,18 +115,31 @@ pub(super) fn begin_anew(view: &mut GroupView, role: RoleIndex, host: HostId) {
     cancel_learners(view);
 }
 
-/// A failure in the group: learners start again from nothing when it is over. A whole mirror whose role has no primary stays:
-/// it may take it over.
+/// A failure in the group: learners start again from nothing when it is over. A whole mirror stays that a loss may be made good
+/// from: its role has no primary, or the primary's node has a parity, too, so that its loss would cost two members.
 pub(super) fn cancel_learners(view: &mut GroupView) {
     if crate::planted(crate::Bug::LearnerSurvivesFailure) {
         return;
     }
-    let data = &view.data;
-    let is_needed = |learner: &Learner| {
-        let role = data.get(usize::from(learner.role.0));
-        learner.whole && role.is_some_and(|role| role.primary.is_none())
+    let is_needed = |learner: &&Learner| {
+        let has_primary = view.data_role(learner.role).is_some_and(|data| data.primary.is_some());
+        let spares_one =
+            view.is_beside_parity(learner.role) && !crate::planted(crate::Bug::CrowdedMirrorDropped);
+        learner.whole && (!has_primary || spares_one)
     };
-    view.learners.retain(is_needed);
+    view.learners = view.learners.iter().filter(is_needed).copied().collect();
+}
+
+/// A parity is built beside a primary only while a whole mirror of that role waits elsewhere: an exchange without its mirror is
+/// called off.
+pub(super) fn call_off_unmirrored(view: &mut GroupView) {
+    let k = view.k();
+    let is_mirrored = |host: HostId| {
+        let mut beside = view.data_roles().filter(|(_, data)| data.primary == Some(host));
+        beside.all(|(role, _)| view.mirror(role).is_some())
+    };
+    let goes_on = |learner: &&Learner| usize::from(learner.role.0) < k || is_mirrored(learner.host);
+    view.learners = view.learners.iter().filter(goes_on).copied().collect();
 }
 
 #[cfg(test)]

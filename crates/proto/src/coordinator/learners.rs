@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{
-    GroupId, GroupView, HostId, Learner, MemberId, NodeId, PlanLimits, RoleIndex, Term, Time, ViewVersion,
+    Exchange, GroupId, GroupView, HostId, Learner, MemberId, NodeId, PlanLimits, RoleIndex, Term, Time,
+    ViewVersion,
 };
 use wire::message::{FromCoordinator, Lesson};
 
@@ -76,6 +77,7 @@ impl Coordinator {
         let pause = PAUSE_LEASES * self.config.timing.node_lease_us;
         self.learners.refused.retain(|_, at| now.time.since(*at) < pause);
         self.learners.expire_former(now.time, &self.config.timing);
+        self.call_off_exchanges();
         let Some(map) = &self.map else { return };
         if map.layout.repair.paused {
             return;
@@ -93,13 +95,34 @@ impl Coordinator {
         }
     }
 
+    /// Mirrors of exchanges that are not to go on leave their views: a node is to be emptied, or the primary's has no memory for the
+    /// parity, or another parity is missing, which is more important. Losses of the two nodes see to themselves.
+    fn call_off_exchanges(&mut self) {
+        let Some(map) = &self.map else { return };
+        let is_off = |view: &GroupView, exchange: &Exchange| {
+            let drains = [exchange.from, exchange.to].iter().any(|host| map.layout.is_draining(host.node));
+            drains || self.learners.has_refused(exchange.from.node) || view.in_sync().count() < view.m()
+        };
+        let off = map.groups.iter().flat_map(|view| {
+            let off = view.exchanges().filter(|exchange| is_off(view, exchange));
+            off.map(|exchange| MemberId { group: view.group, role: exchange.data })
+        });
+        for member in off.collect::<Vec<_>>() {
+            tracing::info!(%member, "its exchange with a parity is called off");
+            self.change_view(member.group, |view| view.learners.retain(|l| l.role != member.role));
+        }
+    }
+
     /// Begins to build `member` on `host`: a parity that is missing or that moves, or the mirror of a data role that moves.
     /// False, and nothing has changed, where that cannot begin now.
     pub fn appoint_learner(&mut self, member: MemberId, host: HostId) -> bool {
         let Some(view) = self.view(member.group) else { return false };
         let exists = usize::from(member.role.0) < view.k() + view.m();
-        let free = view.learner(member.role).is_none() && view.roles_on(host.node) == 0;
-        if !exists || !free || !view.is_steady() || !self.present().contains(&host) {
+        if !exists
+            || !view.may_learn(member.role, host)
+            || !view.is_steady()
+            || !self.present().contains(&host)
+        {
             return false;
         }
         let since = view.version.next();
@@ -181,7 +204,9 @@ impl Coordinator {
         // A lesson under way would come to nothing with this primary.
         let ready = |view: &&GroupView| {
             let others_wait = crate::planted(crate::Bug::LessonOutlivesTeacher);
-            view.is_steady() && (others_wait || view.learners.iter().all(|learner| learner.whole))
+            let is_alone = view.may_hand_over(role) || crate::planted(crate::Bug::HandedOverToCrowded);
+            let are_whole = view.learners.iter().all(|learner| learner.whole);
+            view.is_steady() && is_alone && (others_wait || are_whole)
         };
         let Some(view) = self.view(group).filter(ready) else { return };
         let (Some(learner), Some(data)) = (view.learner(role), view.data_role(role)) else { return };

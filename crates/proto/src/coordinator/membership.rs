@@ -493,6 +493,7 @@ impl Coordinator {
                 draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
                 can_host: node.is_present() && !self.learners.has_refused(host.node),
                 bytes: node.load.member_bytes,
+                room: node.load.room_bytes(),
                 former: self.learners.former_roles(host),
             }
         };

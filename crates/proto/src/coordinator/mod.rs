@@ -13,6 +13,8 @@ mod complaints;
 mod decide;
 mod electors;
 #[cfg(test)]
+mod exchange_tests;
+#[cfg(test)]
 mod forming_tests;
 mod gathering;
 #[cfg(test)]
@@ -386,6 +388,7 @@ impl Coordinator {
         };
         let before = view.clone();
         change(view);
+        decide::call_off_unmirrored(view);
         self.learners.note_parities(group, &before.parity, view);
         view.version = expected.next();
         map.version += 1;

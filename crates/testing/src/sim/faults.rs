@@ -547,13 +547,18 @@ impl World {
     fn worst_margin(&self, view: &GroupView, nodes: &[usize], pairs: &[(usize, usize)]) -> i64 {
         let node_of = |host: cluster::HostId| usize::from(host.node.0);
         let is_hit = |host: cluster::HostId| !self.is_alive(host) || nodes.contains(&node_of(host));
-        // A role that moves may be where it moves to before the fault shows.
+        // A role that moves may be where it moves to before the fault shows; but two that change places are never both on a node
+        // without the whole mirror of one elsewhere.
+        let is_exchanged = |learner: &cluster::Learner| {
+            view.exchange(learner.role).is_some() || view.roles_on(learner.host.node) > 1
+        };
         let moves_to = |host: cluster::HostId| {
             let on_host = move |role: &cluster::RoleIndex| {
                 let primary = view.data_role(*role).and_then(|data| data.primary);
                 primary == Some(host) || view.parity_host(*role) == Some(host)
             };
-            view.learners.iter().filter(move |learner| on_host(&learner.role)).map(|learner| learner.host)
+            let moving = move |learner: &&cluster::Learner| on_host(&learner.role) && !is_exchanged(learner);
+            view.learners.iter().filter(moving).map(|learner| learner.host)
         };
         let at_risk = |host: cluster::HostId| is_hit(host) || moves_to(host).any(is_hit);
         let apart = |a: usize, b: usize| pairs.iter().any(|pair| *pair == (a, b) || *pair == (b, a));

@@ -32,6 +32,8 @@ pub struct Stats {
     pub refused: u64,
     /// Roles that began to move because somebody wanted them to.
     pub moves: u64,
+    /// Exchanges of a data role and a parity whose second step began.
+    pub exchanges: u64,
     /// Nodes that crashed.
     pub crashes: u64,
     /// Faults of all kinds.
@@ -106,6 +108,7 @@ impl Stats {
             (&mut self.faults, other.faults),
             (&mut self.views, other.views),
             (&mut self.moves, other.moves),
+            (&mut self.exchanges, other.exchanges),
             (&mut self.takeovers, other.takeovers),
             (&mut self.evictions, other.evictions),
             (&mut self.begun_anew, other.begun_anew),
@@ -148,6 +151,7 @@ impl fmt::Display for Stats {
             views,
             takeovers,
             moves,
+            exchanges,
             evictions,
             resumed,
             ..
@@ -158,7 +162,7 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.released_extents,

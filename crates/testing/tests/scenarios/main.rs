@@ -6,6 +6,7 @@
 
 mod accepted;
 mod commit;
+mod exchanges;
 mod forming;
 mod late_settle;
 mod learners;

@@ -54,6 +54,7 @@ fn zone_name(zone: usize) -> String {
 
 /// What no move may make larger, the most important first; see the module's documentation.
 fn badness(world: &World, slack: usize) -> Vec<u64> {
+    let (world, exchanges) = &world.with_exchanges_done();
     let all = |of: &dyn Fn(&crate::GroupView) -> usize| world.map.groups.iter().map(of).sum::<usize>() as u64;
     let draining = |host: HostId| world.nodes.iter().any(|node| node.host == host && node.draining);
     let counts = world.counts();
@@ -69,9 +70,11 @@ fn badness(world: &World, slack: usize) -> Vec<u64> {
         all(&|view| world.pairs(view, |host| host)),
         all(&|view| World::seats(view).iter().filter(|(_, host)| draining(*host)).count()),
         all(&|view| world.pairs(view, |host| world.zone_of(host))),
-        differences(&|counts| counts.data) + differences(&|counts| counts.parity),
+        differences(&|counts| counts.data),
+        differences(&|counts| counts.parity),
         differences(&|counts| counts.total()),
         bytes,
+        *exchanges,
     ]
 }
 
@@ -161,7 +164,7 @@ proptest! {
             for step in moves {
                 let view = &world.map.groups[step.group.0 as usize];
                 prop_assert!(world.targets().any(|node| node.host == step.to), "{step}");
-                prop_assert_eq!((view.roles_on(step.to.node), view.roles_in_play()), (0, 0), "{}", step);
+                prop_assert!(view.may_learn(step.role, step.to) && view.is_steady(), "{step}");
                 let from = World::seats(view).into_iter().find(|(role, _)| *role == step.role);
                 prop_assert_eq!(from.map(|(_, host)| host), step.from);
                 world.finish(&step);

@@ -1,14 +1,22 @@
 //! A map and its nodes, and what it takes to move roles about in them.
 
 use super::super::*;
-use crate::{ClusterId, GroupView, Incarnation, NodeId, Profile, RoleStatus, Term, place};
+use crate::{ClusterId, Exchange, GroupView, Incarnation, Learner, NodeId, Profile, RoleStatus, Term, place};
 
 pub fn host(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }
 }
 
 pub fn node(id: u16, zone: &str) -> PlanNode {
-    PlanNode { host: host(id), zone: zone.into(), draining: false, can_host: true, bytes: 0, former: vec![] }
+    PlanNode {
+        host: host(id),
+        zone: zone.into(),
+        draining: false,
+        can_host: true,
+        bytes: 0,
+        room: u64::MAX,
+        former: vec![],
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -59,8 +67,43 @@ impl World {
         }
     }
 
-    /// A move is done; the bytes of the role, as the planner takes them, go with it.
+    /// A move is done; the bytes of the role, as the planner takes them, go with it. A mirror beside a parity waits until that
+    /// has moved.
     pub fn finish(&mut self, step: &Move) {
+        let view = &mut self.map.groups[step.group.0 as usize];
+        let is_data = usize::from(step.role.0) < view.k();
+        if is_data && view.in_sync().any(|(_, host)| host == step.to) {
+            learn(view, step.role, step.to);
+            view.learners[0].whole = true;
+            return;
+        }
+        let exchange = view.exchanges().find(|known| (known.parity, known.from) == (step.role, step.to));
+        match exchange {
+            Some(exchange) => self.complete(step.group, &exchange),
+            None => self.carry(step),
+        }
+    }
+
+    /// The data role and the parity have changed places.
+    fn complete(&mut self, group: GroupId, exchange: &Exchange) {
+        let Exchange { data, from, parity, to, .. } = *exchange;
+        self.map.groups[group.0 as usize].learners.clear();
+        let reason = Reason::Balance;
+        self.carry(&Move { group, role: data, from: Some(from), to, reason });
+        self.carry(&Move { group, role: parity, from: Some(to), to: from, reason });
+    }
+
+    /// As it is when the exchanges under way are done, and how many those are.
+    pub fn with_exchanges_done(&self) -> (Self, u64) {
+        let mut done = self.clone();
+        let groups = self.map.groups.iter();
+        let exchanges: Vec<(GroupId, Exchange)> =
+            groups.flat_map(|view| view.exchanges().map(|known| (view.group, known))).collect();
+        exchanges.iter().for_each(|(group, exchange)| done.complete(*group, exchange));
+        (done, exchanges.len() as u64)
+    }
+
+    fn carry(&mut self, step: &Move) {
         let counts = self.counts();
         let bytes = match step.from {
             Some(from) => {
@@ -92,6 +135,32 @@ impl World {
     pub fn fence(&mut self, group: usize, role: usize) {
         let role = &mut self.map.groups[group].data[role];
         (role.primary, role.term, role.status) = (None, Term(2), RoleStatus::Fenced);
+    }
+
+    /// The process of a node ends: its data roles go to stand-ins, which are taken to be full at once, its parities are missing.
+    pub fn lose(&mut self, node: u16) {
+        self.nodes[usize::from(node)].can_host = false;
+        let lost = host(node);
+        for group in 0..self.map.groups.len() {
+            for (role, _) in Self::seats(&self.map.groups[group]).iter().filter(|(_, at)| *at == lost) {
+                seat(&mut self.map.groups[group], *role, None);
+            }
+        }
+        let living: Vec<PlanNode> = self.targets().cloned().collect();
+        for group in 0..self.map.groups.len() {
+            for role in 0..self.map.profile.k() {
+                let view = &self.map.groups[group];
+                if view.data[role].primary.is_none() {
+                    let stand_in = choose_stand_in(view, &living, &role_counts(&self.map.groups));
+                    seat(&mut self.map.groups[group], RoleIndex(role as u8), stand_in);
+                }
+            }
+        }
+    }
+
+    /// A process of the node comes back, empty.
+    pub fn bring_back(&mut self, node: u16) {
+        self.nodes[usize::from(node)].can_host = true;
     }
 
     /// Roles of both kinds on each node.
@@ -138,5 +207,5 @@ pub fn seat(view: &mut GroupView, role: RoleIndex, host: Option<HostId>) {
 
 /// `role` is being built on `host`.
 pub fn learn(view: &mut GroupView, role: RoleIndex, host: HostId) {
-    view.learners.push(crate::Learner { role, host, since: view.version, whole: false });
+    view.learners.push(Learner { role, host, since: view.version, whole: false });
 }

@@ -81,6 +81,10 @@ impl Options {
         for kind in [FaultKind::Crash, FaultKind::Pause, FaultKind::Flap, FaultKind::CoordinatorPause] {
             self.faults.mix[kind as usize] = rng.pick(&[0, 1, 3]);
         }
+        // Without a spare node a data role can only change places with a parity.
+        if rng.percent(40) {
+            self.nodes = self.n();
+        }
         self.phase_us = lease_us * 60;
         self.calls = 8_000;
         self.evenly_busy()

@@ -424,6 +424,7 @@ impl Options {
             Focus::Releases => options.with_releases(rng),
             Focus::Losses => options.with_losses(rng),
         };
+        let focused = Self { founders: focused.nodes, ..focused };
         let restarted = focused.with_policy().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
         scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))

@@ -1,6 +1,6 @@
 //! Processes start, end, stand still and go on.
 
-use cluster::{Expectations, HostId, Incarnation, MemberId, RoleStatus};
+use cluster::{Expectations, HostId, Incarnation, Learner, MemberId, RoleStatus};
 use proto::Entrance;
 
 use super::super::brief::Brief;
@@ -156,6 +156,13 @@ impl World {
                 broken = Some((view.group, format!("the view goes back from {known} to {}", view.version)));
             }
             self.stats.views += 1;
+            let is_exchange = |learner: &Learner| {
+                let is_second_step =
+                    view.data_role(learner.role).is_none() && view.roles_on(learner.host.node) > 1;
+                is_second_step && learner.since == view.version
+            };
+            self.stats.exchanges +=
+                view.learners.iter().filter(|learner| is_exchange(learner)).count() as u64;
             if self.trace.is_on() {
                 let line = format!("coordinator decides {}", Brief(view));
                 self.trace.line(self.now, &line);
