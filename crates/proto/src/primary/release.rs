@@ -104,7 +104,7 @@ impl Primary {
             return;
         }
         let writes: SmallVec<[Write; 1]> =
-            wipe.write.map(|(addr, delta)| Write::new(addr, delta.into())).into_iter().collect();
+            wipe.write.map(|(addr, delta)| Write::new(addr, delta)).into_iter().collect();
         let draft = Draft { writes, ops: smallvec![wipe.op], ..Draft::default() };
         let last = self.append(context, draft, Purpose::Release, SmallVec::new(), None);
         if let Some(release) = &mut self.release {

@@ -1,7 +1,9 @@
 //! Histograms of latencies, as a scraper sees them.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use crate::harness::{Cluster, Plan, http_get};
 
@@ -20,30 +22,34 @@ fn scrape(http: SocketAddr) -> BTreeMap<String, Scraped> {
     let mut family = ("", "");
     for line in page.lines() {
         if let Some(kind) = line.strip_prefix("# TYPE ") {
-            family = kind.split_once(' ').unwrap();
+            family = kind.split_once(' ').expect("a name and a kind");
         }
         if line.starts_with('#') {
             continue;
         }
-        let (series, value) = line.rsplit_once(' ').unwrap();
+        let (series, value) = line.rsplit_once(' ').expect("a series and a value");
         let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         if family.1 != "histogram" {
             assert_eq!(name, family.0, "{line}");
             continue;
         }
-        let labels = labels.strip_suffix('}').unwrap();
+        let labels = labels.strip_suffix('}').expect("labels in braces");
         let (rest, bound) = labels.split_once(",le=").unwrap_or((labels, ""));
         let one = found.entry(format!("{}{{{rest}}}", family.0)).or_default();
-        match name.strip_prefix(family.0).unwrap() {
+        match name.strip_prefix(family.0).expect("a sample of its family") {
             "_bucket" => {
-                one.buckets.push((bound.trim_matches('"').parse().unwrap(), value.parse().unwrap()));
+                one.buckets.push((number(bound.trim_matches('"')), number(value)));
             }
-            "_sum" => one.sum = value.parse().unwrap(),
-            "_count" => one.count = value.parse().unwrap(),
+            "_sum" => one.sum = number(value),
+            "_count" => one.count = number(value),
             other => panic!("{other}: {line}"),
         }
     }
     found
+}
+
+fn number<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().expect("a number")
 }
 
 fn check(name: &str, one: &Scraped) {
