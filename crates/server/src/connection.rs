@@ -89,6 +89,18 @@ pub(crate) enum Stall {
     Gate,
 }
 
+/// What a turn goes on with.
+enum Next {
+    /// To read more.
+    Read,
+    /// To execute more.
+    Again,
+    /// Somebody wakes the task.
+    Wait,
+    /// The connection is over.
+    End,
+}
+
 /// When what happened, for the deadlines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
@@ -176,27 +188,27 @@ impl Connection {
     ) -> Poll<()> {
         self.waker.register(cx);
         let state = &mut *self.state.borrow_mut();
+        let mut has_read = false;
         for _ in 0..CLIENT_READS_PER_TURN {
-            // After the bytes were read: a process that stood still in between must see that its lease is over.
-            let now = worker.clock.now();
-            self.execute(worker, state, now);
-            self.send(worker, state);
-            worker.stopwatch.end_turn(now.time, || worker.clock.time());
-            if state.is_finished() {
-                return Poll::Ready(());
-            }
-            if state.unsent() > 0 && state.poll_write_ready(cx).is_ready() {
-                continue;
-            }
-            if state.stall == Some(Stall::Output) && state.output_len() < CLIENT_OUT_HIGH_BYTES {
-                continue;
-            }
-            if state.phase != Phase::Open || state.stall.is_some() {
-                worker.pool.return_input(&mut state.input);
-                return Poll::Pending;
+            let just_read = std::mem::take(&mut has_read);
+            if just_read || !state.waits_for_input() {
+                // After the bytes were read: a process that stood still in between must see that its lease is over.
+                let now = worker.clock.now();
+                if just_read {
+                    state.times.read = now.time;
+                }
+                match self.carry_out(worker, state, now, cx) {
+                    Next::Read => {}
+                    Next::Again => continue,
+                    Next::Wait => return Poll::Pending,
+                    Next::End => return Poll::Ready(()),
+                }
             }
             match state.poll_read(worker, reader, cx) {
-                Poll::Ready(Ok(len)) => state.note_read(worker, len, now.time),
+                Poll::Ready(Ok(len)) => {
+                    has_read = true;
+                    state.note_read(worker, len);
+                }
                 Poll::Ready(Err(_)) => state.phase = Phase::Broken,
                 Poll::Pending => {
                     worker.pool.return_input(&mut state.input);
@@ -207,6 +219,33 @@ impl Connection {
         worker.counters.conn_yields.inc();
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Executes what has come and sends what is due.
+    fn carry_out(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        cx: &mut Context<'_>,
+    ) -> Next {
+        self.execute(worker, state, now);
+        self.send(worker, state);
+        worker.stopwatch.end_turn(now.time, || worker.clock.time());
+        if state.is_finished() {
+            return Next::End;
+        }
+        if state.unsent() > 0 && state.poll_write_ready(cx).is_ready() {
+            return Next::Again;
+        }
+        if state.stall == Some(Stall::Output) && state.output_len() < CLIENT_OUT_HIGH_BYTES {
+            return Next::Again;
+        }
+        if state.phase != Phase::Open || state.stall.is_some() {
+            worker.pool.return_input(&mut state.input);
+            return Next::Wait;
+        }
+        Next::Read
     }
 
     /// Prints what is due and gives it to the socket.
@@ -295,14 +334,19 @@ impl State {
         pin!(reader.read_buf(&mut self.input)).poll(cx)
     }
 
-    fn note_read(&mut self, worker: &Worker, len: usize, now: Time) {
+    /// Whether nothing is to be done before something has been read.
+    fn waits_for_input(&mut self) -> bool {
+        let has_work = self.work.is_some() || self.stall.is_some() || !self.input.is_empty();
+        self.phase == Phase::Open && !has_work && self.unsent() == 0
+    }
+
+    fn note_read(&mut self, worker: &Worker, len: usize) {
         if len == 0 {
             self.phase = Phase::Closing;
             return;
         }
         worker.counters.client_reads.inc();
         worker.counters.bytes_read.add(len);
-        self.times.read = now;
     }
 
     /// Gives back the output that has been sent.
