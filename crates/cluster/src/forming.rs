@@ -35,6 +35,9 @@ impl Forming {
 impl fmt::Display for Forming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (here, expected) = (self.here.len(), self.expected);
+        if self.lacking() == 0 {
+            return write!(f, "all {expected} nodes that it forms with are here");
+        }
         write!(f, "{here} of {expected} nodes {} here", if here == 1 { "is" } else { "are" })?;
         if here > 0 {
             write!(f, " ({})", nodes(&self.here))?;
@@ -72,6 +75,12 @@ mod tests {
         );
         assert_eq!(forming(2, &[1]).to_string(), "1 of 2 nodes is here (node 1), missing: node 0");
         assert_eq!(forming(2, &[]).to_string(), "0 of 2 nodes are here, missing: nodes 0, 1");
+    }
+
+    #[test]
+    fn nobody_is_missing_where_enough_are_here() {
+        let all = "all 2 nodes that it forms with are here";
+        assert_eq!([forming(2, &[0, 1]).to_string(), forming(2, &[0, 1, 2]).to_string()], [all, all]);
     }
 
     #[test]

@@ -149,8 +149,11 @@ fn a_cluster_that_forms_names_who_is_here_and_who_is_missing() {
     assert_eq!(told["registered_nodes"], serde_json::json!([0, 2]));
     assert_eq!(told["missing_nodes"], serde_json::json!([1]));
     let node = SocketAddr::from((LOOPBACK, trio.port(2, 2)));
-    let (code, _, error) = run(&["status", "--http", &node.to_string()]).unwrap();
-    assert!(code == 3 && error.contains(line), "at a node: {error}");
+    // It hears of the others with its next heartbeat.
+    eventually("told at a node", || {
+        let (code, _, error) = run(&["status", "--http", &node.to_string()]).unwrap();
+        code == 3 && error.contains(line)
+    });
     let status: Value = serde_json::from_str(&page(node, "/status").unwrap()).unwrap();
     assert_eq!(status["forming"], serde_json::json!({"expected": 3, "here": [0, 2]}));
     assert!(status["not_ready"][0].as_str().unwrap().contains(line), "{status}");

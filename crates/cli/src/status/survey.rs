@@ -161,6 +161,9 @@ impl Formless {
             return explain_gathered(gathered);
         }
         match (self.health, &self.forming) {
+            (Health::Forming, Some(forming)) if forming.lacking() == 0 => {
+                format!("the cluster has not formed yet: {forming}: it does within a lease")
+            }
             (Health::Forming, Some(forming)) => {
                 format!("the cluster has not formed yet: {forming}: start what is missing, or see why it does not come")
             }
