@@ -87,7 +87,8 @@ const COLUMNS: usize = 100;
 fn no_example_is_wrapped_in_the_middle_of_a_command() {
     for command in commands(&Cli::command()) {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let is_command = |line: &&str| ["gestalt ", "--"].iter().any(|begin| line.trim_start().starts_with(begin));
+        let is_command =
+            |line: &&str| ["gestalt ", "--"].iter().any(|begin| line.trim_start().starts_with(begin));
         for line in help.lines().filter(is_command) {
             // What is said about it follows after a gap.
             let example = line.trim_start().split("   ").next().unwrap_or_default();

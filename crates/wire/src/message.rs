@@ -182,7 +182,8 @@ impl Write {
     /// Of bytes that are made here, to be sent to every parity.
     #[must_use]
     pub fn new(addr: Addr, delta: Bytes) -> Self {
-        let checksum = if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(store::checksum(&delta)) };
+        let checksum =
+            if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(store::checksum(&delta)) };
         Self { addr, delta, checksum }
     }
 

@@ -159,11 +159,8 @@ impl Primary {
             self.keys.get(&key).and_then(|k| k.slot.clone()).map(|s| s.writers).unwrap_or_default();
         writers.push(self.log.last().next());
         let slot = PendingSlot { addr, len_bytes: old.len(), writers };
-        let draft = Draft {
-            writes: smallvec![Write::new(addr, delta)],
-            pinned: smallvec![addr],
-            ..Draft::default()
-        };
+        let draft =
+            Draft { writes: smallvec![Write::new(addr, delta)], pinned: smallvec![addr], ..Draft::default() };
         self.append(
             context,
             draft,

@@ -334,8 +334,7 @@ mod tests {
     }
 
     fn record(seq: u64, byte: usize, fill: u8) -> Record {
-        let write =
-            wire::message::Write::new(Addr::from_byte(byte), Bytes::from(vec![fill; 8]));
+        let write = wire::message::Write::new(Addr::from_byte(byte), Bytes::from(vec![fill; 8]));
         Record { seq: Seq(seq), writes: smallvec![write], ops: smallvec![] }
     }
 

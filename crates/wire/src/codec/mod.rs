@@ -9,7 +9,6 @@ use cluster::{ImpossibleMap, ImpossibleView};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
 
-
 mod admin;
 mod coordinator;
 mod group;

@@ -325,11 +325,8 @@ fn what_no_receiver_would_accept_is_not_sent() {
 #[test]
 fn deltas_are_slices_of_what_was_received() {
     let delta = Bytes::from(vec![7; 1000]);
-    let record = Record {
-        seq: Seq(9),
-        writes: smallvec![Write::new(Addr(1), delta.into())],
-        ops: smallvec![],
-    };
+    let record =
+        Record { seq: Seq(9), writes: smallvec![Write::new(Addr(1), delta.into())], ops: smallvec![] };
     let Message::Peer(PeerMessage::Group(mut message)) = ack() else { unreachable!() };
     message.body = GroupBody::Frame(Frame {
         term: Term(1),
