@@ -91,7 +91,8 @@ impl Kernel {
     /// # Errors
     /// `Length` if the lengths differ.
     pub fn mul_add(self, dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError> {
-        self.combine_add(&[coefficient], &[src], &mut [dst])
+        tile::add_product(self.0, coefficient, Chunks::maybe_empty(&[src], &mut [dst])?);
+        Ok(())
     }
 
     /// `outputs[o] = sum_s coefficients[o * sources.len() + s] * sources[s]`. What the outputs held is overwritten.
