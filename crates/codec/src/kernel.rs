@@ -13,6 +13,7 @@ mod loops;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod prepared;
 mod scalar;
 mod selftest;
 mod tile;
@@ -29,6 +30,7 @@ use thiserror::Error;
 
 pub use calibrate::{Calibration, calibrations};
 pub(crate) use matrix::Matrix;
+pub use prepared::Prepared;
 pub(crate) use transform::point;
 
 use crate::CodeError;

@@ -134,6 +134,13 @@ impl Matrix {
         cache::run(self.kernel, chunks.len() * (self.columns + self.rows), chunks, way);
     }
 
+    /// What does [`Matrix::combine`] for chunks of `len` bytes, with what it multiplies by, if that is one loop and results are stored
+    /// through the caches.
+    pub(super) fn direct(&self, len: usize) -> Option<(Loop, &[u64])> {
+        let whole = self.whole.as_ref().filter(|_| len <= self.cached)?;
+        Some((whole.loops[0], &whole.factors))
+    }
+
     /// [`Matrix::combine`] with the results stored through the caches, or past them.
     #[inline]
     pub(crate) fn combine_as(&self, mut chunks: Chunks<'_, '_, '_>, past: bool) {
