@@ -61,7 +61,7 @@ fn prepared_chunks_are_encoded_and_repaired_as_often_as_they_are_filled() {
 
 fn check_prepared(code: &Code, len: usize) {
     let (mut sources, mut outputs) = (vec![vec![0; len]; code.k()], vec![vec![0xd7; len]; code.m()]);
-    let mut stripe = code.prepare(borrow_mut(&mut sources), borrow_mut(&mut outputs)).unwrap();
+    let mut stripe = code.prepare(borrow_mut(&mut sources), borrow_mut(&mut outputs)).expect("equal lengths");
     for turn in 0..2 {
         let data: Vec<Vec<u8>> = (0..code.k()).map(|i| noise(100 * turn + i, len)).collect();
         data.iter().enumerate().for_each(|(i, chunk)| stripe.source_mut(i).copy_from_slice(chunk));
@@ -72,7 +72,7 @@ fn check_prepared(code: &Code, len: usize) {
         let all = [&data[..], &parity].concat();
         let mut present: Vec<Vec<u8>> = plan.sources().iter().map(|role| all[*role].clone()).collect();
         let mut lost = vec![0x5a; len];
-        plan.prepare(borrow_mut(&mut present), vec![&mut lost]).unwrap().run();
+        plan.prepare(borrow_mut(&mut present), vec![&mut lost]).expect("equal lengths").run();
         assert!(lost == data[0], "{code:?} of {len} bytes");
     }
 }

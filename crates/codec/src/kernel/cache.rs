@@ -19,6 +19,10 @@ const SECOND_LEVEL: usize = 1 << 20;
 const LARGEST: usize = 128 << 20;
 /// How many trials can be ahead of the others: a machine may change, and then it has to show.
 const MAX_LEAD: i8 = 3;
+/// After so many times as many calls there is another trial, if the last one has a vote that those before do not share,
+const SOON: u32 = 2;
+/// and otherwise.
+const LATER: u32 = 8;
 
 /// Combines chunks, with the results stored past the caches or not.
 pub(super) type Way<'a> = &'a dyn Fn(Chunks<'_, '_, '_>, bool);
@@ -56,21 +60,27 @@ impl Trials {
     }
 }
 
-/// What was found for one size. Threads may overtake each other here: then a trial is lost, which the next one makes up for.
+/// What was found for one size.
 struct Trial {
     calls: AtomicU32,
+    /// The call that is the next trial; none while there is one.
+    next: AtomicU32,
     /// How many trials more were for storing past the caches than against it.
     lead: AtomicI8,
 }
 
 impl Trial {
     const fn new() -> Self {
-        Self { calls: AtomicU32::new(0), lead: AtomicI8::new(0) }
+        Self { calls: AtomicU32::new(0), next: AtomicU32::new(1), lead: AtomicI8::new(0) }
     }
 
-    /// Whether this call is a trial: the 1st, 2nd, 4th, 8th and so on. No single one decides, and few calls are.
+    /// Whether this call is a trial, which [`Trial::note`] ends. The first two are, unless the first is a draw, so that no
+    /// single one decides.
     fn is_due(&self) -> bool {
-        self.calls.fetch_add(1, Ordering::Relaxed).wrapping_add(1).is_power_of_two()
+        let call = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let next = self.next.load(Ordering::Relaxed);
+        let taken = || self.next.compare_exchange(next, u32::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        call >= next && taken().is_ok()
     }
 
     /// Notes that it took `ratio` times as long past the caches. A draw is no vote: not all loops can store past them.
@@ -80,8 +90,10 @@ impl Trial {
             1.05.. => -1,
             _ => 0,
         };
-        let lead = (self.lead.load(Ordering::Relaxed) + vote).clamp(-MAX_LEAD, MAX_LEAD);
-        self.lead.store(lead, Ordering::Relaxed);
+        let before = self.lead.load(Ordering::Relaxed);
+        self.lead.store((before + vote).clamp(-MAX_LEAD, MAX_LEAD), Ordering::Relaxed);
+        let factor = if vote != 0 && before * vote <= 0 { SOON } else { LATER };
+        self.next.store(self.calls.load(Ordering::Relaxed).saturating_mul(factor), Ordering::Relaxed);
     }
 
     fn is_for_past(&self) -> bool {
@@ -146,9 +158,25 @@ mod tests {
 
     #[test]
     fn trials_become_rare() {
+        let due = |ratios: &[f64]| {
+            let (trial, last) = (Trial::new(), ratios[ratios.len() - 1]);
+            let mut ratios = ratios.iter().copied();
+            let mut note = || trial.note(ratios.next().unwrap_or(last));
+            let tried = |_: &u32| trial.is_due() && (note(), true).1;
+            (1..=2000).filter(tried).collect::<Vec<u32>>()
+        };
+        assert_eq!(due(&[1.3]), [1, 2, 16, 128, 1024]);
+        assert_eq!(due(&[1.0]), [1, 8, 64, 512], "draws");
+        assert_eq!(due(&[0.5, 1.3]), [1, 2, 4, 8, 64, 512], "the first one was wrong");
+    }
+
+    #[test]
+    fn no_two_threads_try_at_a_time() {
         let trial = Trial::new();
-        let due: Vec<u32> = (1..=1000).filter(|_| trial.is_due()).collect();
-        assert_eq!(due, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
+        assert!(trial.is_due());
+        assert!((0..100).all(|_| !trial.is_due()));
+        trial.note(1.3);
+        assert!((0..808).any(|_| trial.is_due()), "whatever was called meanwhile");
     }
 
     #[test]
