@@ -18,6 +18,7 @@ mod machine;
 mod memory;
 mod ours;
 mod peers;
+mod prepared;
 mod report;
 mod run;
 mod side;

@@ -11,10 +11,10 @@ use crate::{BenchError, Job, Op};
 
 /// Our code of one family, with one kernel.
 pub struct Ours {
-    name: String,
-    code: Code,
-    job: Job,
-    plan: Option<Plan>,
+    pub(crate) name: String,
+    pub(crate) code: Code,
+    pub(crate) job: Job,
+    pub(crate) plan: Option<Plan>,
 }
 
 /// One operation, ready to be run.

@@ -8,6 +8,7 @@ use crate::harness::{self, Effort, Spread};
 use crate::limits::{self, Bound};
 use crate::memory::Memory;
 use crate::peers::{self, Peer};
+use crate::prepared::OursPrepared;
 use crate::report::{Case, Limit, Ratio, SideFigures, Skipped};
 use crate::side::Side;
 use crate::{BenchError, Job, Ours};
@@ -19,6 +20,8 @@ pub struct Sides {
     pub families: Vec<Family>,
     /// Our kernels; the chosen one if there is none, and no card either.
     pub kernels: Vec<Kernel>,
+    /// Whether ours also run with their chunks prepared, as ISA-L's are.
+    pub prepared: bool,
     /// A card, with chunks in each of these places.
     pub card: Vec<Residence>,
     /// Other libraries.
@@ -66,7 +69,7 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     Ok(case)
 }
 
-/// Each of our matrices with each of our kernels, and on a card. Where there is none, the case says so.
+/// Each of our matrices with each of our kernels, and on a card.
 fn ours(job: &Job, sides: &Sides, case: &mut Case) -> Result<Vec<Box<dyn Side>>, BenchError> {
     let families: Vec<Option<Family>> = or_default(&sides.families);
     let kernels = if sides.card.is_empty() {
@@ -78,18 +81,31 @@ fn ours(job: &Job, sides: &Sides, case: &mut Case) -> Result<Vec<Box<dyn Side>>,
     for family in families {
         for kernel in &kernels {
             all.push(Box::new(Ours::new(*job, family, *kernel)?));
+            if sides.prepared {
+                join(&mut all, case, OursPrepared::new(Ours::new(*job, family, *kernel)?))?;
+            }
         }
         for residence in &sides.card {
             let scheme = with_family(job.scheme, family);
-            match OnCard::new(Job { scheme, ..*job }, *residence) {
-                Ok(side) => all.push(Box::new(side)),
-                Err(BenchError::Unable { peer, reason }) => case.skipped.push(Skipped { peer, reason }),
-                Err(error) => return Err(error),
-            }
+            join(&mut all, case, OnCard::new(Job { scheme, ..*job }, *residence))?;
         }
     }
     case.skipped.dedup();
     Ok(all)
+}
+
+/// Takes a side in. If it cannot do the job, the case says so.
+fn join<S: Side + 'static>(
+    all: &mut Vec<Box<dyn Side>>,
+    case: &mut Case,
+    side: Result<S, BenchError>,
+) -> Result<(), BenchError> {
+    match side {
+        Ok(side) => all.push(Box::new(side)),
+        Err(BenchError::Unable { peer, reason }) => case.skipped.push(Skipped { peer, reason }),
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// The scheme with another matrix, where it is a Reed-Solomon code.
@@ -158,12 +174,13 @@ mod tests {
         let sides = Sides {
             families: vec![Family::CauchyXor, Family::Lch],
             kernels: codec::kernels().to_vec(),
+            prepared: true,
             limits: true,
             ..Sides::default()
         };
         let effort = Effort { rounds: 2, turn: Duration::from_micros(50) };
         let case = measure(&Job { losses: 2, ..job }, &sides, effort).unwrap();
-        assert_eq!(case.sides.len(), 2 * codec::kernels().len());
+        assert_eq!(case.sides.len(), 2 * 2 * codec::kernels().len());
         assert_eq!((case.limits.len(), case.losses), (4, Some(2)));
     }
 }

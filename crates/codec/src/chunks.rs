@@ -46,6 +46,11 @@ impl<'a, 's, 'o> Chunks<'a, 's, 'o> {
         Ok(Self { sources, outputs, len })
     }
 
+    /// The same, to be given away.
+    pub(crate) fn reborrow(&mut self) -> Chunks<'_, 's, 'o> {
+        Chunks { sources: self.sources, outputs: self.outputs, len: self.len }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use crate::chunks::Chunks;
 use crate::kernel::Matrix;
 use crate::plan::{self, Plan};
-use crate::{CodeError, Kernel, threads};
+use crate::{CodeError, Kernel, Prepared, threads};
 
 /// A systematic linear code of `k` data roles `0..k` and `m` parity roles `k..k+m`, with the kernel that runs it.
 ///
@@ -114,6 +114,18 @@ impl Code {
     ) -> Result<(), CodeError> {
         threads::combine(&self.matrix, self.check_chunks(data, parity)?, threads);
         Ok(())
+    }
+
+    /// [`Code::encode`], to be run on the same chunks any number of times.
+    ///
+    /// # Errors
+    /// As [`Code::encode`].
+    pub fn prepare<'c, 'a>(
+        &'c self,
+        data: Vec<&'a mut [u8]>,
+        parity: Vec<&'a mut [u8]>,
+    ) -> Result<Prepared<'c, 'a>, CodeError> {
+        Prepared::new(&self.matrix, data, parity)
     }
 
     /// Brings all `m` parity chunks up to date after a change of one data role: `delta` is its old bytes XOR its new

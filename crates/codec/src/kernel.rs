@@ -13,6 +13,7 @@ mod loops;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod prepared;
 mod scalar;
 mod selftest;
 mod tile;
@@ -29,6 +30,7 @@ use thiserror::Error;
 
 pub use calibrate::{Calibration, calibrations};
 pub(crate) use matrix::Matrix;
+pub use prepared::Prepared;
 pub(crate) use transform::point;
 
 use crate::CodeError;
@@ -46,6 +48,8 @@ struct Backend {
     /// For transforms of 2, 4, 8 and 16 points: those that store through the caches, and past them. The scalar back end has none: a
     /// matrix is the simpler truth.
     transforms: Option<[[Loop; 4]; 2]>,
+    /// Where results had better be stored, if it can store them past the caches.
+    trials: Option<cache::Trials>,
 }
 
 /// Computes the first `len` bytes of all outputs from those of all sources. `factors` is what it multiplies by, for a tile one
@@ -89,7 +93,8 @@ impl Kernel {
     /// # Errors
     /// `Length` if the lengths differ.
     pub fn mul_add(self, dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError> {
-        self.combine_add(&[coefficient], &[src], &mut [dst])
+        tile::add_product(self.0, coefficient, Chunks::maybe_empty(&[src], &mut [dst])?);
+        Ok(())
     }
 
     /// `outputs[o] = sum_s coefficients[o * sources.len() + s] * sources[s]`. What the outputs held is overwritten.
@@ -102,9 +107,13 @@ impl Kernel {
         sources: &[&[u8]],
         outputs: &mut [&mut [u8]],
     ) -> Result<(), CodeError> {
-        let bytes = outputs.first().map_or(0, |output| output.len()) * (sources.len() + outputs.len());
-        let mode = if cache::streams(self, bytes) { tile::STREAM } else { tile::SET };
-        self.run(coefficients, sources, outputs, mode)
+        let chunks = checked(coefficients, sources, outputs)?;
+        let bytes = chunks.len() * (sources.len() + chunks.output_count());
+        cache::run(self, bytes, chunks, &|chunks, past| {
+            let mode = if past { tile::STREAM } else { tile::SET };
+            tile::for_each(self.0, Factors::Raw(coefficients), chunks, mode);
+        });
+        Ok(())
     }
 
     /// `outputs[o] ^= sum_s coefficients[o * sources.len() + s] * sources[s]`: several sources and outputs in one pass.
@@ -117,21 +126,20 @@ impl Kernel {
         sources: &[&[u8]],
         outputs: &mut [&mut [u8]],
     ) -> Result<(), CodeError> {
-        self.run(coefficients, sources, outputs, tile::ADD)
-    }
-
-    fn run(
-        self,
-        coefficients: &[u8],
-        sources: &[&[u8]],
-        outputs: &mut [&mut [u8]],
-        mode: u8,
-    ) -> Result<(), CodeError> {
-        check_count("coefficients", sources.len() * outputs.len(), coefficients.len())?;
-        let chunks = Chunks::maybe_empty(sources, outputs)?;
-        tile::for_each(self.0, Factors::Raw(coefficients), chunks, mode);
+        let chunks = checked(coefficients, sources, outputs)?;
+        tile::for_each(self.0, Factors::Raw(coefficients), chunks, tile::ADD);
         Ok(())
     }
+}
+
+/// Refuses all but a coefficient for each pair, and chunks of one length.
+fn checked<'a, 's, 'o>(
+    coefficients: &[u8],
+    sources: &'a [&'s [u8]],
+    outputs: &'a mut [&'o mut [u8]],
+) -> Result<Chunks<'a, 's, 'o>, CodeError> {
+    check_count("coefficients", sources.len() * outputs.len(), coefficients.len())?;
+    Chunks::maybe_empty(sources, outputs)
 }
 
 impl fmt::Debug for Kernel {

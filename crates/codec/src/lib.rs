@@ -99,7 +99,7 @@ pub use constructions::MAX_ROLES;
 pub use error::CodeError;
 pub use family::{Family, UnknownFamily};
 pub use fused::Fused;
-pub use kernel::{Calibration, Kernel, SelectError, calibrations, kernel, kernels, select};
+pub use kernel::{Calibration, Kernel, Prepared, SelectError, calibrations, kernel, kernels, select};
 pub use plan::Plan;
 pub use scheme::{Scheme, UnknownScheme};
 pub use verify::Mismatch;

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use crate::chunks::Chunks;
 use crate::kernel::Matrix;
 use crate::solve::solve;
-use crate::{Code, CodeError, Kernel, threads};
+use crate::{Code, CodeError, Kernel, Prepared, threads};
 
 /// How to compute some roles from others: `output = sum over sources of coefficient * source`.
 ///
@@ -55,6 +55,18 @@ impl Plan {
     pub fn run(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), CodeError> {
         self.matrix.combine(self.check(sources, outputs)?);
         Ok(())
+    }
+
+    /// [`Plan::run`], to be run on the same chunks any number of times.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn prepare<'c, 'a>(
+        &'c self,
+        sources: Vec<&'a mut [u8]>,
+        outputs: Vec<&'a mut [u8]>,
+    ) -> Result<Prepared<'c, 'a>, CodeError> {
+        Prepared::new(&self.matrix, sources, outputs)
     }
 
     /// [`Plan::run`] by several threads: see [`Code::encode_with_threads`].

@@ -17,13 +17,18 @@ type Job<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
 
 /// [`Matrix::combine`], cut into as many ranges as there are threads. Each thread takes ranges until none is left, so
 /// that all is done even where a thread cannot be started.
-pub(crate) fn combine(matrix: &Matrix, mut chunks: Chunks<'_, '_, '_>, threads: NonZeroUsize) {
+pub(crate) fn combine(matrix: &Matrix, chunks: Chunks<'_, '_, '_>, threads: NonZeroUsize) {
+    matrix.combine_by(&|chunks, past| combine_as(matrix, chunks, past, threads), chunks);
+}
+
+/// [`Matrix::combine_as`]. Threads share the last cache: where results are stored is decided for all of them.
+fn combine_as(matrix: &Matrix, mut chunks: Chunks<'_, '_, '_>, past: bool, threads: NonZeroUsize) {
     let jobs = Mutex::new(cut(chunks.sources(), chunks.outputs(), threads));
     let count = lock(&jobs).len();
     let work = || {
         while let Some((sources, mut outputs)) = next(&jobs) {
             if let Ok(chunks) = Chunks::new(&sources, &mut outputs) {
-                matrix.combine(chunks);
+                matrix.combine_as(chunks, past);
             }
         }
     };

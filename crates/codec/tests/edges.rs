@@ -90,8 +90,19 @@ fn run(kernel: Kernel, memory: &mut [Guarded], len: usize, at_end: bool) -> Vec<
         let copied = code(Family::CauchyXor).and_then(|code| code.encode_and_copy(&sources, copies, parity));
         copied.expect("equal lengths");
         results.extend(outputs.iter().map(|output| output.to_vec()));
+        let chunks: Vec<&mut [u8]> = memory.iter_mut().map(|memory| memory.slice(len, at_end)).collect();
+        results.push(run_prepared(kernel, chunks));
     }
     results
+}
+
+/// The parities of (3,2), of chunks that were prepared.
+fn run_prepared(kernel: Kernel, mut chunks: Vec<&mut [u8]>) -> Vec<u8> {
+    let code = Code::rs(3, 2).expect("a code").with_kernel(kernel);
+    let data = chunks.split_off(5);
+    let mut prepared = code.prepare(data, chunks.split_off(3)).expect("equal lengths");
+    prepared.run();
+    [prepared.output(0), prepared.output(1)].concat()
 }
 
 #[test]

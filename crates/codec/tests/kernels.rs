@@ -40,6 +40,26 @@ fn scaling_agrees_at_every_length_and_misalignment() {
 }
 
 #[test]
+fn calls_that_try_where_to_store_and_those_that_follow_give_the_same_bytes() {
+    let len = 800_001;
+    let sources: Vec<Vec<u8>> = (0..3).map(|salt| noise(salt, len)).collect();
+    let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+    let run = |kernel: Kernel, outputs: &mut [Vec<u8>]| {
+        let mut outputs: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        kernel.combine(&[1, 1, 1, 7, 0, 0x8e], &sources, &mut outputs).unwrap();
+    };
+    let mut expected = vec![vec![0; len]; 2];
+    run(scalar(), &mut expected);
+    for kernel in kernels() {
+        for call in 1..=5 {
+            let mut found = vec![vec![0x5a; len]; 2];
+            run(*kernel, &mut found);
+            assert!(found == expected, "{kernel:?}, call {call}");
+        }
+    }
+}
+
+#[test]
 fn a_combination_of_nothing_is_zero() {
     for kernel in kernels() {
         let mut output = [7; 70];

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use codec::{Code, Fused, Mismatch, Scheme, kernels};
+use codec::{Code, CodeError, Fused, Mismatch, Scheme, kernels};
 
 const SCHEMES: [&str; 9] = [
     "rs(10+4)",
@@ -48,6 +48,49 @@ fn with_code_words(lengths: &[usize], check: impl Fn(&Code, Vec<Vec<u8>>, Vec<Ve
             }
         }
     }
+}
+
+#[test]
+fn prepared_chunks_are_encoded_and_repaired_as_often_as_they_are_filled() {
+    // The longest ones are beyond what is prepared: where they had better be stored is found out in each call.
+    for (scheme, len) in [("rs(10+4)", 1 << 17), ("lch(10+4)", 1 << 17), ("lch(10+4)", 65)] {
+        check_prepared(&scheme.parse::<Scheme>().unwrap().code().unwrap(), len);
+    }
+    with_code_words(&[1, 63, 64, 65, 300], |code, data, _| check_prepared(code, data[0].len()));
+}
+
+fn check_prepared(code: &Code, len: usize) {
+    let (mut sources, mut outputs) = (vec![vec![0; len]; code.k()], vec![vec![0xd7; len]; code.m()]);
+    let mut stripe = code.prepare(borrow_mut(&mut sources), borrow_mut(&mut outputs)).expect("equal lengths");
+    for turn in 0..2 {
+        let data: Vec<Vec<u8>> = (0..code.k()).map(|i| noise(100 * turn + i, len)).collect();
+        data.iter().enumerate().for_each(|(i, chunk)| stripe.source_mut(i).copy_from_slice(chunk));
+        stripe.run();
+        let parity = encode(code, &data);
+        assert!((0..code.m()).all(|j| stripe.output(j) == parity[j]), "{code:?} of {len} bytes, turn {turn}");
+        let Ok(plan) = code.cheapest_plan(&[0], &[0]) else { continue };
+        let all = [&data[..], &parity].concat();
+        let mut present: Vec<Vec<u8>> = plan.sources().iter().map(|role| all[*role].clone()).collect();
+        let mut lost = vec![0x5a; len];
+        plan.prepare(borrow_mut(&mut present), vec![&mut lost]).expect("equal lengths").run();
+        assert!(lost == data[0], "{code:?} of {len} bytes");
+    }
+}
+
+#[test]
+fn chunks_that_do_not_fit_are_not_prepared() {
+    let code = Code::rs(3, 2).unwrap();
+    let prepare = |data: &[usize], parity: &[usize]| {
+        let make = |lens: &[usize]| lens.iter().map(|len| vec![0; *len]).collect::<Vec<_>>();
+        let (mut data, mut parity) = (make(data), make(parity));
+        code.prepare(borrow_mut(&mut data), borrow_mut(&mut parity)).err()
+    };
+    assert_eq!(prepare(&[8, 8, 8], &[8, 8]), None);
+    assert!(matches!(prepare(&[8, 8], &[8, 8]), Some(CodeError::Count { expected: 3, found: 2, .. })));
+    assert!(matches!(prepare(&[8, 8, 8], &[8]), Some(CodeError::Count { expected: 2, found: 1, .. })));
+    assert_eq!(prepare(&[8, 8, 8], &[8, 7]), Some(CodeError::Length { expected: 8, found: 7 }));
+    assert_eq!(prepare(&[8, 9, 8], &[8, 8]), Some(CodeError::Length { expected: 8, found: 9 }));
+    assert_eq!(prepare(&[0, 0, 0], &[0, 0]), Some(CodeError::Empty));
 }
 
 #[test]

@@ -71,6 +71,9 @@ pub struct BenchArgs {
     /// Take chunks from a pool of 640 MiB instead of the caches
     #[arg(long)]
     cold: bool,
+    /// Run ours on prepared chunks too: checked once, as those that ISA-L gets
+    #[arg(long)]
+    prepared: bool,
     /// Do not measure the machine's limits
     #[arg(long)]
     no_limits: bool,
@@ -178,6 +181,7 @@ fn sides(args: &BenchArgs, families: Vec<Family>) -> Sides {
     Sides {
         families,
         kernels: args.kernel.iter().filter_map(kernel).collect(),
+        prepared: args.prepared,
         card,
         peers: args.against.clone(),
         limits: !args.no_limits,

@@ -14,6 +14,7 @@ macro_rules! backend {
         $(#[$doc])*
         pub(in crate::kernel) mod $module {
             use super::*;
+            use crate::kernel::cache::Trials;
             use crate::kernel::tile::{ADD, COPY, COPY_STREAM, SET, STREAM, UPDATE};
             use crate::kernel::{Backend, Loop, loops, transform};
 
@@ -33,6 +34,7 @@ macro_rules! backend {
                     [tiles::<false, { UPDATE }>(), tiles::<true, { UPDATE }>()],
                 ],
                 transforms: Some([transforms::<false>(), transforms::<true>()]),
+                trials: if <$vector as Vector>::STREAMS { Some(Trials::new()) } else { None },
             };
 
             const fn tiles<const ONES: bool, const MODE: u8>() -> [Loop; 4] {

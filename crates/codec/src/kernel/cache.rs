@@ -1,16 +1,31 @@
-//! From what size on results are stored past the caches, so that memory is not read before it is overwritten and the sources are
-//! not pushed out.
+//! Whether results are stored past the caches. Then memory is not read before it is overwritten; but whoever reads the results next
+//! has to fetch them from there.
+//!
+//! It is decided for sources that are in the caches and results that are read soon, as those of a store are that sends them on. Then
+//! stores past the caches are worth it where all chunks together do not fit into them, whatever their shape. How much fits nobody
+//! tells: the third level is shared, and a virtual machine reports what it likes. So some calls try both ways on their own chunks,
+//! and the next ones of about that size do what was faster. (For sources from memory both take about the same time, or a fifth
+//! less past the caches if nobody reads the results; a wrong choice for sources in a cache can cost half the speed.)
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI8, AtomicU32, Ordering};
 
-use super::{Kernel, Matrix, calibrate};
+use super::{Kernel, calibrate};
+use crate::chunks::Chunks;
 
 /// Taken for the second-level cache where the processor does not tell.
 const SECOND_LEVEL: usize = 1 << 20;
-/// Beyond this nothing is in any cache of one core.
-const LARGEST: usize = 8 << 20;
-/// Sources and outputs of what is measured.
-const SHAPE: (usize, usize) = (4, 2);
+/// More than this is stored past the caches untried: no core of today has so much cache.
+const LARGEST: usize = 128 << 20;
+/// How many trials can be ahead of the others: a machine may change, and then it has to show.
+const MAX_LEAD: i8 = 3;
+/// After so many times as many calls there is another trial, if the last one has a vote that those before do not share,
+const SOON: u32 = 2;
+/// and otherwise.
+const LATER: u32 = 8;
+
+/// Combines chunks, with the results stored past the caches or not.
+pub(super) type Way<'a> = &'a dyn Fn(Chunks<'_, '_, '_>, bool);
 
 /// Bytes of a core's second-level cache: what is no larger than this in all, is never stored past it.
 pub(super) fn second_level() -> usize {
@@ -18,28 +33,72 @@ pub(super) fn second_level() -> usize {
     *SIZE.get_or_init(|| of_processor().unwrap_or(SECOND_LEVEL))
 }
 
-/// Whether results of a combination of `bytes` in all, sources and outputs, had better be stored past the caches.
-pub(super) fn streams(kernel: Kernel, bytes: usize) -> bool {
-    bytes > second_level() && had_better_stream(kernel, bytes)
-}
-
-/// [`streams`] of more than the second level holds. From what size on that is so depends on how fast the third level is: it is
-/// measured the first time that it matters, which takes some milliseconds.
-#[cold]
-pub(super) fn had_better_stream(kernel: Kernel, bytes: usize) -> bool {
-    static LIMIT: OnceLock<usize> = OnceLock::new();
-    bytes > *LIMIT.get_or_init(|| limit(kernel))
-}
-
-/// The largest size, the second level's and its doubles, at twice which storing through the caches is faster.
-fn limit(kernel: Kernel) -> usize {
-    let (columns, rows) = SHAPE;
-    let matrix = Matrix::new(kernel, columns, (0..columns * rows).map(|i| i as u8 + 2).collect());
-    let mut size = second_level();
-    while size < LARGEST && !calibrate::streams_faster(&matrix, 2 * size / (columns + rows)) {
-        size *= 2;
+/// Combines chunks of `bytes` in all, sources and outputs, by `way`, with the results stored where that is faster for so many.
+#[inline]
+pub(super) fn run(kernel: Kernel, bytes: usize, chunks: Chunks<'_, '_, '_>, way: Way<'_>) {
+    match &kernel.0.trials {
+        Some(trials) if bytes > second_level() => trials.run(bytes, chunks, way),
+        _ => way(chunks, false),
     }
-    size
+}
+
+/// What a back end has found out, by the bytes of all chunks together, in doublings.
+pub(super) struct Trials([Trial; LARGEST.ilog2() as usize]);
+
+impl Trials {
+    pub(super) const fn new() -> Self {
+        Self([const { Trial::new() }; LARGEST.ilog2() as usize])
+    }
+
+    #[cold]
+    fn run(&self, bytes: usize, chunks: Chunks<'_, '_, '_>, way: Way<'_>) {
+        match self.0.get((bytes - 1).ilog2() as usize) {
+            None => way(chunks, true),
+            Some(trial) if trial.is_due() => trial.note(calibrate::past_to_through(chunks, way)),
+            Some(trial) => way(chunks, trial.is_for_past()),
+        }
+    }
+}
+
+/// What was found for one size.
+struct Trial {
+    calls: AtomicU32,
+    /// The call that is the next trial; none while there is one.
+    next: AtomicU32,
+    /// How many trials more were for storing past the caches than against it.
+    lead: AtomicI8,
+}
+
+impl Trial {
+    const fn new() -> Self {
+        Self { calls: AtomicU32::new(0), next: AtomicU32::new(1), lead: AtomicI8::new(0) }
+    }
+
+    /// Whether this call is a trial, which [`Trial::note`] ends. The first two are, unless the first is a draw, so that no
+    /// single one decides.
+    fn is_due(&self) -> bool {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let next = self.next.load(Ordering::Relaxed);
+        let taken = || self.next.compare_exchange(next, u32::MAX, Ordering::Relaxed, Ordering::Relaxed);
+        call >= next && taken().is_ok()
+    }
+
+    /// Notes that it took `ratio` times as long past the caches. A draw is no vote: not all loops can store past them.
+    fn note(&self, ratio: f64) {
+        let vote = match ratio {
+            ..0.95 => 1,
+            1.05.. => -1,
+            _ => 0,
+        };
+        let before = self.lead.load(Ordering::Relaxed);
+        self.lead.store((before + vote).clamp(-MAX_LEAD, MAX_LEAD), Ordering::Relaxed);
+        let factor = if vote != 0 && before * vote <= 0 { SOON } else { LATER };
+        self.next.store(self.calls.load(Ordering::Relaxed).saturating_mul(factor), Ordering::Relaxed);
+    }
+
+    fn is_for_past(&self) -> bool {
+        self.lead.load(Ordering::Relaxed) > 0
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -58,7 +117,19 @@ fn of_processor() -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    /// Where the results of a call on `bytes` were stored, each time.
+    fn stores(trials: &Trials, bytes: usize) -> Vec<bool> {
+        let seen = RefCell::new(Vec::new());
+        let mut output = [0; 8];
+        let mut outputs = [&mut output[..]];
+        let chunks = Chunks::new(&[], &mut outputs).unwrap();
+        trials.run(bytes, chunks, &|_, past| seen.borrow_mut().push(past));
+        seen.into_inner()
+    }
 
     #[test]
     fn the_second_level_is_of_a_size_that_such_caches_have() {
@@ -66,8 +137,59 @@ mod tests {
     }
 
     #[test]
-    fn what_the_second_level_holds_is_not_streamed_and_what_no_cache_holds_is() {
-        assert!(!had_better_stream(crate::kernel(), second_level()));
-        assert!(had_better_stream(crate::kernel(), 2 * LARGEST.max(second_level())));
+    fn what_no_cache_holds_is_stored_past_them_untried() {
+        assert_eq!(stores(&Trials::new(), LARGEST + 1), [true]);
+    }
+
+    #[test]
+    fn every_size_is_tried_both_ways_and_decided_by_itself() {
+        let trials = Trials::new();
+        for bytes in [1 << 21, LARGEST] {
+            let tried = stores(&trials, bytes);
+            assert!(tried.contains(&true) && tried.contains(&false), "{bytes}");
+        }
+        let place = |bytes: usize| &trials.0[(bytes - 1).ilog2() as usize];
+        (0..9).for_each(|_| place(1 << 21).note(2.0));
+        (0..9).for_each(|_| place(1 << 22).note(0.5));
+        stores(&trials, 1 << 21);
+        assert_eq!(stores(&trials, 1 << 21), [false]);
+        assert!(place((1 << 21) + 1).is_for_past());
+    }
+
+    #[test]
+    fn trials_become_rare() {
+        let due = |ratios: &[f64]| {
+            let (trial, last) = (Trial::new(), ratios[ratios.len() - 1]);
+            let mut ratios = ratios.iter().copied();
+            let mut note = || trial.note(ratios.next().unwrap_or(last));
+            let tried = |_: &u32| trial.is_due() && (note(), true).1;
+            (1..=2000).filter(tried).collect::<Vec<u32>>()
+        };
+        assert_eq!(due(&[1.3]), [1, 2, 16, 128, 1024]);
+        assert_eq!(due(&[1.0]), [1, 8, 64, 512], "draws");
+        assert_eq!(due(&[0.5, 1.3]), [1, 2, 4, 8, 64, 512], "the first one was wrong");
+    }
+
+    #[test]
+    fn no_two_threads_try_at_a_time() {
+        let trial = Trial::new();
+        assert!(trial.is_due());
+        assert!((0..100).all(|_| !trial.is_due()));
+        trial.note(1.3);
+        assert!((0..808).any(|_| trial.is_due()), "whatever was called meanwhile");
+    }
+
+    #[test]
+    fn a_wrong_trial_is_outvoted_and_a_machine_that_changes_is_noticed() {
+        let trial = Trial::new();
+        trial.note(0.5);
+        assert!(trial.is_for_past());
+        trial.note(1.3);
+        assert!(!trial.is_for_past(), "a tie: through the caches");
+        (0..100).for_each(|_| trial.note(1.3));
+        (0..4).for_each(|_| trial.note(0.5));
+        assert!(trial.is_for_past());
+        trial.note(1.01);
+        assert!(trial.is_for_past(), "a draw is no vote");
     }
 }

@@ -4,10 +4,11 @@
     reason = "what is fastest is found with a clock; the bytes are the same whatever it says"
 )]
 
+use std::hint::black_box;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{Kernel, Matrix, kernels};
+use super::{Kernel, Matrix, cache, kernels};
 use crate::chunks::Chunks;
 
 /// Sources, outputs and length of what is measured: an object in the first-level cache, as most are.
@@ -16,14 +17,12 @@ const SHAPE: (usize, usize, usize) = (4, 2, 4096);
 const GAP: usize = 576;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Results stored past the caches may take so much longer: what they do not push out of the caches is worth something.
-const MARGIN: f64 = 1.15;
 /// How often something is tried, and how often it is done in a try. The best counts: others had the processor meanwhile.
 type Effort = (usize, u32);
 /// For what takes microseconds.
 const SMALL: Effort = (7, 4);
-/// For what takes longer.
-const LARGE: Effort = (3, 3);
+/// How often a call is tried both ways, and how long: it is tried once whatever that takes.
+const CALL: (usize, Duration) = (3, Duration::from_millis(1));
 
 /// How fast a kernel was.
 #[derive(Clone, Copy, Debug)]
@@ -59,12 +58,33 @@ pub(super) fn is_faster(a: &Matrix, b: &Matrix) -> bool {
     of_a < of_b
 }
 
-/// Whether chunks of `len` bytes are combined about as fast or faster if the results are stored past the caches.
-pub(super) fn streams_faster(matrix: &Matrix, len: usize) -> bool {
-    let shape = (matrix.columns(), matrix.rows(), len);
-    let through: Way<'_> = &|chunks| matrix.combine_as(chunks, false);
-    let [through, past] = best_times(shape, LARGE, [through, &|chunks| matrix.combine_as(chunks, true)]);
-    past < through * MARGIN
+/// How many times as long it takes to combine `chunks` and to read the results if these are stored past the caches. The results are
+/// there when it ends.
+pub(super) fn past_to_through(mut chunks: Chunks<'_, '_, '_>, way: cache::Way<'_>) -> f64 {
+    let (tries, time) = CALL;
+    let mut best = [f64::INFINITY; 2];
+    let begun = Instant::now();
+    for _ in 0..tries {
+        for (best, past) in best.iter_mut().zip([false, true]) {
+            // The first time finds what the other way left in the caches, or what the caller did.
+            for _ in 0..2 {
+                *best = best.min(seconds_with_reading(&mut chunks, past, way));
+            }
+        }
+        if begun.elapsed() > time {
+            break;
+        }
+    }
+    best[1] / best[0]
+}
+
+fn seconds_with_reading(chunks: &mut Chunks<'_, '_, '_>, past: bool, way: cache::Way<'_>) -> f64 {
+    let begun = Instant::now();
+    way(chunks.reborrow(), past);
+    for output in &*chunks.outputs() {
+        output.iter().step_by(LINE).for_each(|byte| _ = black_box(*byte));
+    }
+    begun.elapsed().as_secs_f64()
 }
 
 /// One of several ways to the same sums.

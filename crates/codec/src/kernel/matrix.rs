@@ -1,7 +1,7 @@
 //! Matrices: coefficients that are used many times, made ready for one kernel.
 #![allow(unsafe_code)]
 
-use super::cache;
+use super::cache::{self, Way};
 use super::tile::{self, Factors, StoredFactors};
 use super::{Kernel, Loop, calibrate, transform};
 use crate::chunks::Chunks;
@@ -122,14 +122,28 @@ impl Matrix {
     /// Unless there is a row for each output and a column for each source.
     #[inline]
     pub(crate) fn combine(&self, chunks: Chunks<'_, '_, '_>) {
-        let past = chunks.len() > self.cached
-            && cache::had_better_stream(self.kernel, chunks.len() * (self.columns + self.rows));
-        self.combine_as(chunks, past);
+        if chunks.len() <= self.cached {
+            self.combine_as(chunks, false);
+        } else {
+            self.combine_by(&|chunks, past| self.combine_as(chunks, past), chunks);
+        }
+    }
+
+    /// Has `way` do what [`Matrix::combine`] does, with the results stored where that is faster for all of `chunks` together.
+    pub(crate) fn combine_by(&self, way: Way<'_>, chunks: Chunks<'_, '_, '_>) {
+        cache::run(self.kernel, chunks.len() * (self.columns + self.rows), chunks, way);
+    }
+
+    /// What does [`Matrix::combine`] for chunks of `len` bytes, with what it multiplies by, if that is one loop and results are stored
+    /// through the caches.
+    pub(super) fn direct(&self, len: usize) -> Option<(Loop, &[u64])> {
+        let whole = self.whole.as_ref().filter(|_| len <= self.cached)?;
+        Some((whole.loops[0], &whole.factors))
     }
 
     /// [`Matrix::combine`] with the results stored through the caches, or past them.
     #[inline]
-    pub(super) fn combine_as(&self, mut chunks: Chunks<'_, '_, '_>, past: bool) {
+    pub(crate) fn combine_as(&self, mut chunks: Chunks<'_, '_, '_>, past: bool) {
         let fits = (chunks.sources().len() == self.columns) & (chunks.output_count() == self.rows);
         assert!(fits, "one column for each source, one row for each output");
         let Some(whole) = &self.whole else {
@@ -149,8 +163,8 @@ impl Matrix {
     /// # Panics
     /// Unless there is an output for each row and for each column, and a column for each source.
     pub(crate) fn combine_and_copy(&self, chunks: Chunks<'_, '_, '_>) {
-        let past = cache::streams(self.kernel, chunks.len() * (2 * self.columns + self.rows));
-        self.combine_and_copy_as(chunks, past);
+        let bytes = chunks.len() * (2 * self.columns + self.rows);
+        cache::run(self.kernel, bytes, chunks, &|chunks, past| self.combine_and_copy_as(chunks, past));
     }
 
     /// [`Matrix::combine_and_copy`] with everything stored through the caches, or past them where that is possible.

@@ -17,6 +17,7 @@ pub(super) static SCALAR: Backend = Backend {
         [[tile::<ADD>; MAX_OUTPUTS]; 2],
     ],
     transforms: None,
+    trials: None,
 };
 
 /// See [`Loop`]. All sums in one way, byte by byte.

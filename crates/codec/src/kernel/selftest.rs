@@ -86,7 +86,7 @@ mod tests {
             factors[0x8e] = 0x8f;
             factors
         };
-        Backend { name: "broken", factors: &FACTORS, ..SCALAR }
+        Backend { name: "broken", factors: &FACTORS, tiles: SCALAR.tiles, transforms: None, trials: None }
     };
 
     #[test]

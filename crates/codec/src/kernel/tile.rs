@@ -136,7 +136,7 @@ impl StoredFactors {
 impl Backend {
     /// The loops for tiles of so many outputs, by what becomes of the sums.
     fn loops(&self, outputs: usize, ones: bool) -> Modes {
-        self.tiles.map(|by_ones| by_ones[usize::from(ones)][outputs - 1])
+        std::array::from_fn(|mode| self.tiles[mode][usize::from(ones)][outputs - 1])
     }
 }
 
@@ -155,6 +155,20 @@ pub(super) enum Factors<'a> {
     Raw(&'a [u8]),
     /// Ready to be used.
     Stored(&'a StoredFactors),
+}
+
+/// Adds to the single output the single source times `coefficient`.
+///
+/// # Panics
+/// Unless there is one of each.
+#[inline]
+pub(super) fn add_product(backend: &Backend, coefficient: u8, mut chunks: Chunks<'_, '_, '_>) {
+    let (sources, len) = (chunks.sources(), chunks.len());
+    assert!((sources.len() == 1) & (chunks.output_count() == 1), "one source and one output");
+    let update = backend.tiles[usize::from(UPDATE)][usize::from(coefficient == 1)][0];
+    let factor = &backend.factors[usize::from(coefficient)];
+    // SAFETY: the loop is for one source and one output, of one length, and one factor.
+    unsafe { update(factor, sources, chunks.outputs(), len) }
 }
 
 /// Cuts a combination (see [`Kernel::combine`](super::Kernel::combine)) into tiles and computes them; `mode` says what becomes of

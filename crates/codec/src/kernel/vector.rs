@@ -9,6 +9,9 @@ pub(super) unsafe trait Vector: Copy {
     /// Bytes of a vector.
     const WIDTH: usize;
 
+    /// Whether it can be stored past the caches.
+    const STREAMS: bool = false;
+
     /// A coefficient in registers.
     type Factor: Copy;
 
@@ -117,6 +120,8 @@ pub(super) struct Wide<V, const N: usize>([V; N]);
 // SAFETY: the vectors' loads and stores touch `N * WIDTH` bytes in all.
 unsafe impl<V: Vector, const N: usize> Vector for Wide<V, N> {
     const WIDTH: usize = N * V::WIDTH;
+
+    const STREAMS: bool = V::STREAMS;
 
     const FACTORS: &'static [u64; 256] = V::FACTORS;
 

@@ -17,6 +17,7 @@ macro_rules! vector {
         // SAFETY: one unaligned load or store of 32 bytes each.
         unsafe impl Vector for Bytes<$gfni> {
             const WIDTH: usize = 32;
+            const STREAMS: bool = true;
 
             #[inline(always)]
             unsafe fn zero() -> Self {

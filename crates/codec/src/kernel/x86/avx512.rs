@@ -23,6 +23,7 @@ macro_rules! vector {
         // SAFETY: one unaligned load or store of 64 bytes each, or of the lanes in the mask.
         unsafe impl Vector for Bytes<$gfni> {
             const WIDTH: usize = 64;
+            const STREAMS: bool = true;
 
             #[inline(always)]
             unsafe fn zero() -> Self {
