@@ -7,8 +7,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -345,18 +347,24 @@ fn free_ports(nodes: u16) -> Result<(u16, u16), String> {
     Ok((base, base + nodes))
 }
 
-/// The first of `needed` free ports in a row.
+/// The first of `needed` free ports in a row, which nobody else in this process was given.
 ///
 /// # Errors
 /// One line if there are none.
 pub fn free_run(needed: u16) -> Result<u16, String> {
+    // Tests of one program run side by side: a port that one is about to use looks free to the next.
+    static GIVEN: Mutex<Vec<Range<u16>>> = Mutex::new(Vec::new());
+    let mut given = GIVEN.lock().map_err(|error| error.to_string())?;
     let mut seed = std::process::id()
         ^ SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     for _ in 0..200 {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let span = u32::from(PORTS.end - PORTS.start - needed);
         let base = PORTS.start + u16::try_from((seed >> 8) % span).unwrap_or(0);
-        if (base..base + needed).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+        let run = base..base + needed;
+        let is_given = given.iter().any(|other| other.start < run.end && run.start < other.end);
+        if !is_given && run.clone().all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            given.push(run);
             return Ok(base);
         }
     }
