@@ -52,21 +52,8 @@ impl Host {
 
     fn dispatch_to_primary(&mut self, now: Now, from: HostId, message: GroupMessage) {
         let id = MemberId { group: message.group, role: message.to };
-        let role = message.from;
-        self.with_primary(now, id, |primary, context| match message.body {
-            GroupBody::Welcome(welcome) => primary.handle_welcome(context, from, role, &welcome),
-            GroupBody::Ack(ack) => primary.handle_ack(context, from, role, &ack),
-            GroupBody::Reject(reject) => primary.handle_reject(context, from, role, &reject),
-            GroupBody::Reserved(reserved) => primary.handle_reserved(context, (role, from), &reserved),
-            GroupBody::IndexPart(part) => primary.handle_index_part(context, from, role, &part),
-            GroupBody::Opened(opened) => primary.handle_opened(context, role, opened.session),
-            GroupBody::Read(read) => primary.handle_read(context, &read),
-            GroupBody::Residual(residual) => primary.handle_residual(context, from, role, residual),
-            GroupBody::Abort(abort) => primary.handle_abort(context, abort.session),
-            GroupBody::LearnHello(hello) => primary.handle_learn_hello(context, from, role, &hello),
-            GroupBody::Learned(learned) => primary.handle_learned(context, from, role, &learned),
-            _ => tracing::warn!(%from, member = %id, "not for a primary"),
-        });
+        let from = (message.from, from);
+        self.with_primary(now, id, |primary, context| primary.handle(context, from, message.body));
     }
 
     fn dispatch_to_parity(&mut self, now: Now, from: HostId, message: GroupMessage) {

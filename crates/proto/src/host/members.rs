@@ -7,7 +7,7 @@ use super::Host;
 use crate::Now;
 use crate::outbox::Context;
 use crate::parity::Parity;
-use crate::primary::{Pending, Primary};
+use crate::primary::{Pending, Primary, Question};
 
 impl Host {
     /// A map: the first one, or one in which nodes or views have changed.
@@ -190,7 +190,11 @@ impl Host {
         let code = self.code.as_ref()?;
         let (timing, limits) = (&self.config.timing, &self.config.limits);
         let (out, pace) = (&mut self.outbox, &mut self.pace);
-        Some(act(primary, &mut Context { now, timing, limits, code, groups, pace, out }))
+        let result = act(primary, &mut Context { now, timing, limits, code, groups, pace, out });
+        if cfg!(debug_assertions) {
+            primary.check_invariants();
+        }
+        Some(result)
     }
 
     /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.
@@ -245,7 +249,7 @@ impl Host {
         (since, asked_at, epoch): (ViewVersion, Time, Epoch),
     ) {
         self.with_primary(now, member, |primary, context| {
-            primary.handle_hand_over(context, term, (since, asked_at, epoch));
+            primary.hand_over(context, term, Question { since, asked_at, epoch });
         });
     }
 

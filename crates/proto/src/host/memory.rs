@@ -57,9 +57,10 @@ impl IndexMemory {
 
 impl HostMemory {
     fn count_primary(&mut self, primary: &Primary) {
-        self.log_bytes += primary.log_memory_bytes() as u64;
-        self.repair_bytes += primary.repair_memory_bytes() as u64;
-        self.queue_bytes += primary.queue_memory_bytes() as u64;
+        let memory = primary.memory();
+        self.log_bytes += memory.log_bytes as u64;
+        self.repair_bytes += memory.repair_bytes as u64;
+        self.queue_bytes += memory.queue_bytes as u64;
         if let Some(store) = primary.store() {
             self.count_store(store);
         }

@@ -346,6 +346,9 @@ impl Host {
         let mut context = Context { now, timing, limits, code, groups, pace, out };
         for primary in self.members.primaries.values_mut() {
             act(primary, &mut context);
+            if cfg!(debug_assertions) {
+                primary.check_invariants();
+            }
         }
     }
 

@@ -94,19 +94,18 @@ impl HostStats {
 
     pub(super) fn with_gauges(mut self, primaries: &BTreeMap<MemberId, Primary>) -> Self {
         for primary in primaries.values() {
-            self.uncommitted_records += primary.log_len() as u64;
-            self.waiting_requests += primary.waiting_len() as u64;
-            let (evicted, expired) = primary.removed();
-            self.evictions += evicted;
-            self.reclaimed += expired;
-            let (evicted, expired) = primary.removed_unread();
-            self.evicted_unread += evicted;
-            self.expired_unread += expired;
-            self.expired_reads += primary.expired_reads();
-            self.refused_writes += primary.refused_writes();
-            self.released_extents += primary.released_extents();
-            self.rebuilt_bytes += primary.repaired_bytes() + primary.taught_bytes();
-            self.to_rebuild_bytes += primary.untaught_bytes();
+            let counted = primary.stats();
+            self.uncommitted_records += counted.uncommitted_records;
+            self.waiting_requests += counted.waiting_requests;
+            self.evictions += counted.removed.evicted;
+            self.reclaimed += counted.removed.expired;
+            self.evicted_unread += counted.removed.evicted_unread;
+            self.expired_unread += counted.removed.expired_unread;
+            self.expired_reads += counted.expired_reads;
+            self.refused_writes += counted.refused_writes;
+            self.released_extents += counted.released_extents;
+            self.rebuilt_bytes += counted.rebuilt_bytes;
+            self.to_rebuild_bytes += counted.untaught_bytes;
             if let Some(store) = primary.store() {
                 let stats = store.stats();
                 self.items += stats.items as u64;

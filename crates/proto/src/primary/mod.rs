@@ -1,95 +1,119 @@
 //! A primary: the member that serves a data role (group protocol, sections 2 to 5).
 //!
-//! The area and the index hold *committed* state only. What is decided and not yet committed lives in the log, with
-//! the newest such state of each key in `keys`. Reads see the area; writes are decided against the newest state.
+//! The area and the index hold *committed* state only. What is decided and not yet committed lives in the stream. Reads see the
+//! area; writes are decided against the newest state.
 //!
-//! One file per concern: `request` (a client's request), `execute` (what it means), `write` (records), `parities`
-//! (sending, acks, leases, stalls), `evicted` and `history` (for those that come back), `commit`, `space` (extents and reclamation), `release` (extents that go back), `takeover` and `repair` (stand-ins),
-//! `teach` (learners), `hand_over` (a role that moves), `wall` (when an item has expired).
+//! Each part keeps its own fields, takes what it needs of the others as arguments, and gives back what has to happen
+//! elsewhere. This file routes: an event goes down to the parts that it concerns.
+//!
+//! | part | what it keeps |
+//! | --- | --- |
+//! | `core` | who this is: member, term, view |
+//! | `phase` | the store, or an index on its way (`takeover`) |
+//! | `stream` | records on their way, and what keys will be by them |
+//! | `parities` | what each parity has; the lease |
+//! | `absentees` | parities that may come back |
+//! | `lessons` | learners, and what they know already |
+//! | `space`, `release` | how the area grows and is emptied; extents that go back |
+//! | `repair` | sessions for absent pages |
+//! | `hand_over` | a role that moves |
+//! | `waiting` | requests that wait |
+//! | `wall` | when an item has expired |
+//!
+//! `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
 
+mod absentees;
 mod commit;
-mod evicted;
+mod core;
+mod events;
 mod execute;
 mod hand_over;
-mod history;
-mod log;
-mod page_waiters;
+mod lessons;
 mod parities;
+mod phase;
 mod release;
 mod repair;
 mod request;
 mod space;
+mod stream;
 mod takeover;
-mod teach;
 mod versions;
+mod waiting;
 mod wall;
-mod write;
 
-use bytes::Bytes;
-use cluster::{FastMap, GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time};
+use cluster::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
 use store::{Budget, DataStore, StoreConfig};
-use wire::op::{Failure, Outcome};
+use wire::message::Record;
 
 pub(crate) use execute::is_repeatable;
-pub(crate) use request::Pending;
+pub(crate) use hand_over::Question;
+pub(crate) use space::Removed;
+pub(crate) use waiting::Pending;
 
-use crate::outbox::{Context, Sender};
-use evicted::Evicted;
-use hand_over::HandingOver;
-use log::Log;
-use parities::ParityPeer;
+use self::core::Core;
+use crate::outbox::Context;
+use crate::parity::Parity;
+use absentees::Absentees;
+use hand_over::HandOver;
+use lessons::Lessons;
+use parities::Parities;
+use phase::Phase;
 use release::Release;
-use repair::Repair;
-use request::Waiting;
-use space::Growth;
+use repair::{Repair, Site};
+use space::Space;
+use stream::SendStream;
 use takeover::Taking;
-use teach::LearnerPeer;
+use waiting::Waiting;
 use wall::Wall;
-use write::PendingKey;
 
 /// See the module.
 pub(crate) struct Primary {
-    member: MemberId,
-    term: Term,
-    host: HostId,
-    view: GroupView,
+    core: Core,
     phase: Phase,
+    stream: SendStream,
+    parities: Parities,
+    absentees: Absentees,
+    lessons: Lessons,
+    space: Space,
+    release: Release,
+    repair: Repair,
+    hand_over: HandOver,
+    waiting: Waiting,
+    wall: Wall,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
-    log: Log,
-    /// Newest committed record (ST).
-    committed: Seq,
-    parities: Vec<ParityPeer>,
-    learners: Vec<LearnerPeer>,
-    evicted: Vec<Evicted>,
-    handing_over: Option<HandingOver>,
-    /// Frames sent before this renew no lease.
-    lease_from: Time,
-    wall: Wall,
-    taught_bytes: u64,
-    expired_reads: u64,
-    keys: FastMap<Bytes, PendingKey>,
-    /// Newest uncommitted `Clear`.
-    cleared: Option<Seq>,
-    /// Newest uncommitted `FlushAt` of a client.
-    scheduled: Option<Seq>,
-    waiting: Waiting,
-    growth: Growth,
-    release: Option<Release>,
-    repair: Repair,
     last_tick: Time,
-    /// Whether `flush` has something to look at.
-    dirty: bool,
-    config: StoreConfig,
-    budget: Budget,
+    expired_reads: u64,
+    /// Times that there was no room for a write.
+    refused_writes: u64,
 }
 
-/// What a primary has.
-enum Phase {
-    /// A stand-in that is still fetching its index.
-    Taking(Box<Taking>),
-    /// Everything but, on a stand-in, some pages.
-    Serving(Box<DataStore>),
+/// What a primary counts and holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrimaryStats {
+    pub uncommitted_records: u64,
+    pub waiting_requests: u64,
+    pub removed: Removed,
+    /// Reads so far that met an item which had expired.
+    pub expired_reads: u64,
+    /// Writes refused so far for want of room.
+    pub refused_writes: u64,
+    /// Extents given back so far.
+    pub released_extents: u64,
+    /// Bytes that repair has brought and lessons have taken so far, and those that lessons still have to.
+    pub rebuilt_bytes: u64,
+    pub untaught_bytes: u64,
+}
+
+/// Where a primary's memory is, besides its store.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrimaryMemory {
+    /// Records that are kept.
+    pub log_bytes: usize,
+    /// Pages that sessions have brought.
+    pub repair_bytes: usize,
+    /// Requests that wait, and the table of keys with uncommitted records.
+    pub queue_bytes: usize,
 }
 
 impl Primary {
@@ -102,220 +126,321 @@ impl Primary {
         config: &StoreConfig,
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
+        let core = Core::new(member, host, view, config.clone(), budget.clone());
         let store = DataStore::new(config.clone(), budget.clone())?;
-        let phase = Phase::Serving(Box::new(store));
         let start = view.data_role(member.role).map_or(Seq(0), |role| role.first_seq());
-        Ok(Self::assemble(context, member, host, view, (phase, start, Time(0)), (config, budget)))
+        Ok(Self::assemble(context, core, Phase::Serving(Box::new(store)), start, Time(0)))
     }
 
-    fn assemble(
+    /// A stand-in for `member`, which `view` appoints; if its mirror is here, with everything that the mirror has.
+    pub(crate) fn stand_in(
         context: &mut Context<'_>,
         member: MemberId,
         host: HostId,
         view: &GroupView,
-        (phase, start, serve_from): (Phase, Seq, Time),
+        mirror: Option<Parity>,
         (config, budget): (&StoreConfig, &Budget),
-    ) -> Self {
-        let role = view.data_role(member.role).expect("the caller found itself in this view");
-        let mut primary = Self {
-            member,
-            term: role.term,
-            host,
-            view: view.clone(),
-            phase,
-            serve_from,
-            log: Log::starting_after(start, budget.clone()),
-            committed: start,
-            parities: Vec::new(),
-            learners: Vec::new(),
-            evicted: Vec::new(),
-            handing_over: None,
-            lease_from: Time(0),
-            wall: Wall::default(),
-            taught_bytes: 0,
-            expired_reads: 0,
-            keys: FastMap::default(),
-            cleared: None,
-            scheduled: None,
-            waiting: Waiting::default(),
-            growth: Growth::default(),
-            release: None,
-            repair: Repair::default(),
-            last_tick: context.now.time,
-            dirty: false,
-            config: config.clone(),
-            budget: budget.clone(),
+    ) -> Option<Self> {
+        let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
+            return None;
         };
-        primary.parities =
-            view.in_sync().map(|(role, host)| ParityPeer::new(role, host, start, context.now.time)).collect();
-        primary.expect_the_missing_back(context.now.time);
-        primary.adopt_learners(context.now.time);
-        primary.greet_all(context);
-        primary
+        let core = Core::new(member, host, view, config.clone(), budget.clone());
+        let wait_us = if crate::planted(crate::Bug::ServeBeforeLeaseEnds) { 0 } else { wait_us };
+        let serve_from = context.now.time + wait_us;
+        let (phase, wall) = match mirror.and_then(|mirror| store_of(&core, mirror, start)) {
+            Some((store, wall)) => (Phase::Serving(Box::new(store)), wall),
+            None => (Phase::Taking(Box::new(Taking::new(budget))), UnixSeconds(0)),
+        };
+        let mut primary = Self::assemble(context, core, phase, start, serve_from);
+        primary.wall.never_below(wall);
+        primary.retry_takeover(context);
+        primary.sweep(context);
+        Some(primary)
+    }
+
+    fn assemble(context: &mut Context<'_>, core: Core, phase: Phase, start: Seq, serve_from: Time) -> Self {
+        let now = context.now.time;
+        let (mut parities, mut absentees) = (Parities::new(&core, start, now), Absentees::default());
+        let mut lessons = Lessons::default();
+        absentees.expect_all(&core, start, now);
+        lessons.adopt(&core, now);
+        parities.greet_all(context, &core, start);
+        Self {
+            phase,
+            stream: SendStream::starting_after(start, core.budget().clone()),
+            parities,
+            absentees,
+            lessons,
+            space: Space::default(),
+            release: Release::default(),
+            repair: Repair::default(),
+            hand_over: HandOver::default(),
+            waiting: Waiting::default(),
+            wall: Wall::default(),
+            serve_from,
+            last_tick: now,
+            expired_reads: 0,
+            refused_writes: 0,
+            core,
+        }
     }
 
     pub(crate) fn member(&self) -> MemberId {
-        self.member
+        self.core.member()
     }
 
     pub(crate) fn term(&self) -> Term {
-        self.term
+        self.core.term()
     }
 
     pub(crate) fn committed(&self) -> Seq {
-        self.committed
+        self.stream.committed()
     }
 
     pub(crate) fn last(&self) -> Seq {
-        self.log.last()
+        self.stream.last()
     }
 
     /// The store, once there is one.
     pub(crate) fn store(&self) -> Option<&DataStore> {
-        match &self.phase {
-            Phase::Serving(store) => Some(store),
-            Phase::Taking(_) => None,
-        }
-    }
-
-    fn store_mut(&mut self) -> Option<&mut DataStore> {
-        match &mut self.phase {
-            Phase::Serving(store) => Some(store),
-            Phase::Taking(_) => None,
-        }
+        self.phase.store()
     }
 
     /// Records not yet committed, oldest first.
-    pub(crate) fn uncommitted(&self) -> impl Iterator<Item = &wire::message::Record> {
-        self.log.records_after(self.committed)
+    pub(crate) fn uncommitted(&self) -> impl Iterator<Item = &Record> {
+        self.stream.uncommitted()
     }
 
-    pub(crate) fn log_len(&self) -> usize {
-        self.log.len()
-    }
-
+    /// Requests that wait.
     pub(crate) fn waiting_len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Memory of the records that are kept.
-    pub(crate) fn log_memory_bytes(&self) -> usize {
-        self.log.memory_bytes()
+    /// Whether `view` still has this member as the primary of this term.
+    pub(crate) fn is_named_by(&self, view: &GroupView) -> bool {
+        self.core.is_named_by(view)
     }
 
-    /// Memory of the pages that sessions have brought.
-    pub(crate) fn repair_memory_bytes(&self) -> usize {
-        self.repair.memory_bytes()
+    pub(crate) fn stats(&self) -> PrimaryStats {
+        let untaught = |store| self.lessons.untaught_bytes(store, &self.stream);
+        PrimaryStats {
+            uncommitted_records: self.stream.len() as u64,
+            waiting_requests: self.waiting.len() as u64,
+            removed: self.space.removed(),
+            expired_reads: self.expired_reads,
+            refused_writes: self.refused_writes,
+            released_extents: self.release.released(),
+            rebuilt_bytes: self.repair.repaired_bytes() + self.lessons.taught_bytes(),
+            untaught_bytes: self.store().map_or(0, untaught),
+        }
     }
 
-    /// Memory of the requests that wait, and of the table of keys with uncommitted records.
-    pub(crate) fn queue_memory_bytes(&self) -> usize {
-        self.waiting.memory_bytes() + self.keys.capacity() * (size_of::<(Bytes, PendingKey)>() + 1)
-    }
-
-    /// Items removed so far: to make room, and because they had expired.
-    pub(crate) fn removed(&self) -> (u64, u64) {
-        (self.growth.evicted, self.growth.expired)
-    }
-
-    /// How many of either nobody had read.
-    pub(crate) fn removed_unread(&self) -> (u64, u64) {
-        (self.growth.evicted_unread, self.growth.expired_unread)
-    }
-
-    /// Reads so far that met an item which had expired.
-    pub(crate) fn expired_reads(&self) -> u64 {
-        self.expired_reads
-    }
-
-    /// Writes refused so far for want of room.
-    pub(crate) fn refused_writes(&self) -> u64 {
-        self.growth.refused
-    }
-
-    /// Extents given back so far.
-    pub(crate) fn released_extents(&self) -> u64 {
-        self.growth.released
+    pub(crate) fn memory(&self) -> PrimaryMemory {
+        PrimaryMemory {
+            log_bytes: self.stream.log_memory_bytes(),
+            repair_bytes: self.repair.memory_bytes(),
+            queue_bytes: self.waiting.memory_bytes() + self.stream.keys_memory_bytes(),
+        }
     }
 
     /// For tests of what notices.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn damage(&mut self, byte: usize, mask: u8) {
-        if let Some(store) = self.store_mut() {
+        if let Some(store) = self.phase.store_mut() {
             store.damage(byte, mask);
         }
     }
 
-    fn sender(&self) -> Sender {
-        Sender { group: self.member.group, role: self.member.role, view: self.view.version }
-    }
-
-    fn is_rebuilding(&self) -> bool {
-        matches!(self.view.data_role(self.member.role).map(|r| r.status), Some(RoleStatus::Rebuilding { .. }))
-    }
-
-    /// Whether `view` still has this member as the primary of this term.
-    pub(crate) fn is_named_by(&self, view: &GroupView) -> bool {
-        view.data_role(self.member.role)
-            .is_some_and(|role| role.primary == Some(self.host) && role.term == self.term)
-    }
-
-    /// A newer view that still names this member: parities that left are no longer waited for, sessions start anew.
-    pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
-        debug_assert!(self.is_named_by(view) && view.version > self.view.version);
-        self.view = view.clone();
-        self.adopt_learners(context.now.time);
-        self.reconsider_hand_over(context.now.time);
-        self.part_with_parities(context.now.time);
-        self.repair.forget_sessions();
-        self.advance(context);
-        self.settle_growth(context);
-        self.retry_takeover(context);
-        self.retry_waiting(context);
-        self.demand_waiting(context);
-        self.sweep(context);
+    /// What holds after every event.
+    pub(crate) fn check_invariants(&self) {
+        self.stream.check_invariants();
+        self.parities.check_invariants(&self.stream);
+        assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
     }
 
     /// Deposed: open writes have an unknown outcome; requests that have not begun go back to be routed anew.
-    pub(crate) fn step_down(mut self, context: &mut Context<'_>) -> Vec<Pending> {
-        while let Some(entry) = self.log.pop() {
-            for (reply, _) in entry.answers {
-                context.reply(reply, Outcome::Failed(Failure::Unknown));
-            }
-        }
+    pub(crate) fn step_down(self, context: &mut Context<'_>) -> Vec<Pending> {
+        self.stream.abandon(context);
         self.waiting.take_all()
+    }
+
+    /// Sends what is due. Called once per batch of events.
+    pub(crate) fn flush(&mut self, context: &mut Context<'_>) {
+        if !self.stream.take_stirred() {
+            return;
+        }
+        self.go_on_releasing(context);
+        let wall = self.wall.send(context.now.unix);
+        self.lessons.teach(context, &self.core, &self.stream, self.phase.store(), wall);
+        // Without parities there is nobody to wait for; what commits may let others begin.
+        while self.parities.is_empty() && self.stream.committed() < self.stream.last() {
+            self.advance(context);
+        }
+        self.parities.send_frames(context, &self.core, &self.stream, &mut self.wall);
+        self.trim_history(context);
+    }
+
+    /// Drops the committed records that nobody wants any more, or for which there is no room.
+    fn trim_history(&mut self, context: &Context<'_>) {
+        let applied = self.parities.applied_by_all().into_iter();
+        let wanted = applied.chain(self.absentees.applied_by_all()).min();
+        let has_room = self.core.budget().has_room_to_spare();
+        let most_bytes = if has_room { context.limits.history_bytes } else { 0 };
+        self.stream.trim_history(wanted.unwrap_or(self.stream.committed()), most_bytes);
     }
 
     /// Timers.
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
-        self.last_tick = context.now.time;
-        self.tick_parities(context);
-        self.tick_evicted(context);
+        let now = context.now.time;
+        self.last_tick = now;
+        self.stream.stir();
+        self.parities.tick(context, &self.core, self.stream.committed());
+        self.absentees.tick(now, context.timing);
         self.report_ended_lessons(context);
-        self.complain_of_learners(context);
-        self.tick_hand_over(context);
+        self.lessons.complain(context, &self.core);
+        self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
+        self.reconsider_hand_over(now);
         self.tick_space(context);
         self.tick_release(context);
         self.retry_takeover(context);
-        self.tick_repair(context);
-        self.tick_flush(context);
-        self.expire_waiting(context);
-        self.expire_logged(context);
+        self.repair.tick(context, &self.core);
+        if self.core.is_rebuilding() {
+            self.demand_waiting(context);
+            self.sweep(context);
+        }
+        if self.may_serve(now, context.timing) {
+            self.stream.append_due_flush(context, self.phase.serving_mut());
+        }
+        for pending in self.waiting.take_expired(now) {
+            context.reply(pending.reply, wire::op::Outcome::Failed(wire::op::Failure::Unavailable));
+        }
+        self.stream.expire_answers(context);
         self.retry_waiting(context);
     }
 
     /// When `tick` has something to do, at the latest.
     pub(crate) fn next_deadline(&self, timing: &crate::Timing) -> Time {
-        let mut next = self.parities_deadline(timing);
+        let mut next = self.parities.deadline(self.stream.committed(), timing).min(self.hand_over.until());
         if self.serve_from > self.last_tick {
             next = next.min(self.serve_from);
         }
-        if let Some(handing_over) = &self.handing_over {
-            next = next.min(handing_over.until());
-        }
-        if !self.waiting.is_empty() || self.repair.is_active() || self.is_rebuilding() || self.is_teaching() {
+        let is_busy = !self.waiting.is_empty() || self.repair.is_active() || !self.lessons.is_empty();
+        if is_busy || self.core.is_rebuilding() {
             next = next.min(self.last_tick + timing.retry_us / 8);
         }
         next
+    }
+
+    fn reconsider_hand_over(&mut self, now: Time) {
+        if self.hand_over.ends(&self.core, now) && !crate::planted(crate::Bug::LeaseOutlivesHandOver) {
+            self.parities.renounce_lease(now);
+            self.stream.stir();
+        }
+    }
+
+    /// Asks for the index, if this is a stand-in that lacks it.
+    fn retry_takeover(&mut self, context: &mut Context<'_>) {
+        if let Phase::Taking(taking) = &mut self.phase {
+            taking.retry(context, &self.core, &self.parities);
+        }
+    }
+
+    fn report_ended_lessons(&mut self, context: &mut Context<'_>) {
+        let known = (self.stream.committed(), self.wall.told());
+        self.lessons.report_ended(context, &self.core, &self.parities, known);
+    }
+
+    /// Whether it may be said that an item has expired which has here. If not the parities hear of the second at once.
+    #[cold]
+    fn settles_expiry(&mut self, clock: UnixSeconds, expiry: u32) -> bool {
+        let settled = self.wall.settles(self.parities.wall_known_to_all(), clock, expiry);
+        if !settled {
+            self.parities.hurry_wall(UnixSeconds(expiry));
+            self.stream.stir();
+        }
+        settled
+    }
+
+    /// Memory that was refused may be there by now; some items have expired.
+    fn tick_space(&mut self, context: &mut Context<'_>) {
+        let Some(store) = self.phase.store_mut() else { return };
+        self.space.tick(context.now.time, store);
+        if self.may_serve(context.now.time, context.timing) {
+            let now = self.wall.at(context.now.unix);
+            self.space.crawl(context, self.phase.serving_mut(), &mut self.stream, now);
+        }
+    }
+
+    fn tick_release(&mut self, context: &mut Context<'_>) {
+        if self.store().is_some_and(|store| self.release.is_due(context, &self.core, store)) {
+            self.begin_release(context);
+        }
+    }
+
+    /// Begins to give an extent back, unless one is on its way; whether one is then, and nothing holds it up.
+    fn begin_release(&mut self, context: &mut Context<'_>) -> bool {
+        let undisturbed = self.may_release();
+        if undisturbed && self.may_serve(context.now.time, context.timing) {
+            self.release.begin(self.phase.serving_mut(), &mut self.stream);
+        }
+        undisturbed && self.release.is_under_way()
+    }
+
+    fn may_release(&self) -> bool {
+        self.lessons.is_empty() && self.absentees.is_empty() && !self.core.is_rebuilding()
+    }
+
+    /// Logs the next wipes; gives the extent up once all are applied everywhere.
+    fn go_on_releasing(&mut self, context: &mut Context<'_>) {
+        let undisturbed = self.may_release();
+        let Some(store) = self.phase.store_mut() else { return };
+        self.release.wipe(context, store, &mut self.stream);
+        let now = context.now.time;
+        if undisturbed && self.release.give_up(now, &self.core, store, &self.stream, &mut self.parities) {
+            self.retry_waiting(context);
+            self.tick_release(context);
+        }
+    }
+
+    /// Where sessions can be opened now, if anywhere.
+    fn repair_at_site(&mut self) -> Option<(&mut Repair, Site<'_>)> {
+        let store = self.phase.store()?;
+        let site = Site::if_ready(&self.core, &self.stream, store, !self.parities.is_empty())?;
+        Some((&mut self.repair, site))
+    }
+
+    /// Opens sessions for the pages that requests wait for.
+    fn demand_waiting(&mut self, context: &mut Context<'_>) {
+        let Some(store) = self.phase.store() else { return };
+        let site = Site::if_ready(&self.core, &self.stream, store, !self.parities.is_empty());
+        if let Some(site) = site {
+            self.repair.demand_waiting(context, site, self.waiting.for_pages());
+        }
+    }
+
+    /// The background sweep.
+    fn sweep(&mut self, context: &mut Context<'_>) {
+        if !self.core.is_rebuilding() {
+            return;
+        }
+        if let Some((repair, site)) = self.repair_at_site() {
+            repair.sweep(context, site);
+        }
+        // Also when no parity is left to ask: then the coordinator decides whether the role is lost.
+        if let Some(store) = self.phase.store() {
+            self.repair.report_if_whole(context, &self.core, store);
+        }
+    }
+}
+
+/// The store and the second of a mirror that is whole.
+fn store_of(core: &Core, mirror: Parity, start: Seq) -> Option<(DataStore, UnixSeconds)> {
+    let (area, replica, wall) = mirror.into_store(core.term(), start)?;
+    match DataStore::from_mirror(core.config().clone(), core.budget().clone(), area, replica) {
+        Ok(store) => Some((store, wall)),
+        Err(error) => {
+            tracing::error!(member = %core.member(), %error, "a mirror cannot be used; fetching the index");
+            None
+        }
     }
 }

@@ -5,21 +5,30 @@
 //! up here, too; to be used again it has to be reserved again. Nothing is begun or ended while there are learners or while a
 //! parity may come back, for they learn what the role has in their own time.
 
-use cluster::Seq;
-use smallvec::{SmallVec, smallvec};
+use cluster::{Seq, Time};
 use store::DataStore;
 use wire::message::Write;
 
-use super::Primary;
-use super::log::Purpose;
-use super::write::Draft;
+use super::core::Core;
+use super::parities::Parities;
+use super::stream::{Draft, Purpose, SendStream};
 use crate::outbox::Context;
 
 /// Wipes that are under way at a time: a quarter of a MiB.
 const WIPES_AT_ONCE: u64 = 4;
 
-/// An extent on its way back.
+/// See the module.
+#[derive(Default)]
 pub(super) struct Release {
+    vacating: Option<Vacating>,
+    /// Extents given back, and when the last one was.
+    released: u64,
+    released_at: Time,
+}
+
+/// An extent on its way back.
+#[derive(Clone, Copy)]
+struct Vacating {
     extent: u32,
     /// The next run to be wiped.
     next_run: u32,
@@ -27,88 +36,79 @@ pub(super) struct Release {
     last: Seq,
 }
 
-impl Primary {
-    /// An extent that is not needed goes: at once if the node is short of memory, else now and then, for the nodes of the
-    /// parities may be.
-    pub(super) fn tick_release(&mut self, context: &mut Context<'_>) {
-        let rested = context.now.time.since(self.growth.released_at) >= context.timing.retry_us;
-        if !rested && self.budget.has_room_to_spare() {
-            return;
-        }
-        let kept = context.limits.vacant_extents;
-        let spare = self.store().is_some_and(|store| store.vacant_extents().nth(kept).is_some());
-        if spare {
-            self.begin_release(context);
-        }
+impl Release {
+    /// Extents given back so far.
+    pub(super) fn released(&self) -> u64 {
+        self.released
     }
 
-    /// Begins to give an extent back, unless one is on its way; whether one is then, and nothing holds it up.
-    pub(super) fn begin_release(&mut self, context: &mut Context<'_>) -> bool {
-        if self.release.is_none() && self.may_release() && self.may_serve(context.now.time, context.timing) {
-            let extent = self.store().and_then(|store| store.vacant_extents().next());
-            if let (Some(extent), Some(store)) = (extent, self.store_mut()) {
-                store.begin_to_vacate(extent);
-                let next_run = DataStore::wipes(extent).start;
-                self.release = Some(Release { extent, next_run, last: self.log.last() });
-                self.dirty = true;
+    /// Whether an extent is on its way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.vacating.is_some()
+    }
+
+    /// Whether an extent that is not needed should go: at once if the node is short of memory, else now and then, for the nodes
+    /// of the parities may be.
+    pub(super) fn is_due(&self, context: &Context<'_>, core: &Core, store: &DataStore) -> bool {
+        let rested = context.now.time.since(self.released_at) >= context.timing.retry_us;
+        (rested || !core.budget().has_room_to_spare())
+            && store.vacant_extents().nth(context.limits.vacant_extents).is_some()
+    }
+
+    /// Begins to give an extent back, unless one is on its way.
+    pub(super) fn begin(&mut self, store: &mut DataStore, stream: &mut SendStream) {
+        let vacant = if self.vacating.is_none() { store.vacant_extents().next() } else { None };
+        let Some(extent) = vacant else { return };
+        store.begin_to_vacate(extent);
+        let next_run = DataStore::wipes(extent).start;
+        self.vacating = Some(Vacating { extent, next_run, last: stream.last() });
+        stream.stir();
+    }
+
+    /// Logs the next wipes.
+    pub(super) fn wipe(&mut self, context: &mut Context<'_>, store: &mut DataStore, stream: &mut SendStream) {
+        let Some(vacating) = &mut self.vacating else { return };
+        let runs = DataStore::wipes(vacating.extent);
+        while runs.contains(&vacating.next_run)
+            && vacating.last.0.saturating_sub(stream.committed().0) < WIPES_AT_ONCE
+        {
+            let wipe = store.wipe(vacating.next_run);
+            vacating.next_run += 1;
+            // A run that was never written needs no record, but the last one tells the parities.
+            if wipe.write.is_none() && vacating.next_run < runs.end {
+                continue;
             }
+            let mut draft = Draft::of(Purpose::Release);
+            draft.writes.extend(wipe.write.map(|(addr, delta)| Write::new(addr, delta)));
+            draft.ops.push(wipe.op);
+            vacating.last = stream.append(context, store, draft);
         }
-        self.release.is_some() && self.may_release()
     }
 
-    fn may_release(&self) -> bool {
-        self.learners.is_empty() && self.evicted.is_empty() && !self.is_rebuilding()
-    }
-
-    /// Logs the next wipes; gives the extent up once all are applied everywhere.
-    pub(super) fn go_on_releasing(&mut self, context: &mut Context<'_>) {
-        while let Some(run) = self.next_wipe() {
-            self.log_wipe(context, run);
+    /// Gives the extent up once all wipes are applied everywhere; whether it did.
+    pub(super) fn give_up(
+        &mut self,
+        now: Time,
+        core: &Core,
+        store: &mut DataStore,
+        stream: &SendStream,
+        parities: &mut Parities,
+    ) -> bool {
+        let Some(Vacating { extent, next_run, last }) = self.vacating else { return false };
+        if next_run < DataStore::wipes(extent).end || stream.committed() < last {
+            return false;
         }
-        let Some(release) = &self.release else { return };
-        let wiped = release.next_run == DataStore::wipes(release.extent).end;
-        if !wiped || self.committed < release.last || !self.may_release() {
-            return;
-        }
-        self.parities.iter_mut().for_each(|peer| peer.hurry(release.last));
+        parities.hurry_to_apply(last);
         let early = crate::planted(crate::Bug::ReleaseBeforeApplied);
-        if !early && self.parities.iter().any(|peer| peer.applied() < release.last) {
-            return;
+        if !early && parities.applied_by_all().is_some_and(|applied| applied < last) {
+            return false;
         }
-        let extent = release.extent;
-        self.release = None;
-        self.growth.released += 1;
-        self.growth.released_at = context.now.time;
-        let store = self.store_mut().expect("a primary that serves has begun this");
+        self.vacating = None;
+        self.released += 1;
+        self.released_at = now;
         if !store.vacate(extent) {
-            tracing::warn!(member = %self.member, extent, "the system takes no memory back");
+            tracing::warn!(member = %core.member(), extent, "the system takes no memory back");
         }
-        self.retry_waiting(context);
-        self.tick_release(context);
-    }
-
-    fn next_wipe(&self) -> Option<u32> {
-        let release = self.release.as_ref()?;
-        let under_way = release.last.0.saturating_sub(self.committed.0) >= WIPES_AT_ONCE;
-        let runs = DataStore::wipes(release.extent);
-        (!under_way && runs.contains(&release.next_run)).then_some(release.next_run)
-    }
-
-    /// Makes a run zero. One that was never written needs no record, but the last one tells the parities.
-    fn log_wipe(&mut self, context: &mut Context<'_>, run: u32) {
-        let store = self.store().expect("a primary that serves has begun this");
-        let wipe = store.wipe(run);
-        let Some(release) = &mut self.release else { return };
-        release.next_run = run + 1;
-        if wipe.write.is_none() && release.next_run < DataStore::wipes(release.extent).end {
-            return;
-        }
-        let writes: SmallVec<[Write; 1]> =
-            wipe.write.map(|(addr, delta)| Write::new(addr, delta)).into_iter().collect();
-        let draft = Draft { writes, ops: smallvec![wipe.op], ..Draft::default() };
-        let last = self.append(context, draft, Purpose::Release, SmallVec::new(), None);
-        if let Some(release) = &mut self.release {
-            release.last = last;
-        }
+        true
     }
 }

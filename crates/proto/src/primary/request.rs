@@ -1,49 +1,19 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
-use std::collections::VecDeque;
-
-use bytes::Bytes;
-use cluster::{KeyHash, Seq, Time};
-use store::{Access, Addr, DataStore, Found, Item, PageRange};
-use wire::op::{Failure, Op, Outcome, Request};
+use cluster::{KeyHash, Time};
+use store::{Allocation, Found, Item, Shortage};
+use wire::op::{Failure, Op, Outcome};
 
 use super::execute::{self, Current, Decision};
-use super::page_waiters::PageWaiters;
+use super::stream::{Draft, Header, Newest, PlacedItem, Unknown};
 use super::versions::version_of;
+use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary};
-use crate::outbox::{Context, ReplyTo};
-
-/// A request that is not answered yet.
-#[derive(Clone, Debug)]
-pub(crate) struct Pending {
-    pub reply: ReplyTo,
-    pub hash: KeyHash,
-    pub request: Request,
-    pub deadline: Time,
-}
-
-impl Pending {
-    /// Its key, as a cheap handle; empty for what has none.
-    pub(super) fn key(&self) -> Bytes {
-        self.request.key.as_ref().map(|key| key.bytes().clone()).unwrap_or_default()
-    }
-}
-
-/// What a request has to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// A lease, or the end of the former primary's, or the index.
-    Lease,
-    /// Room in the log.
-    Log,
-    /// Room in the area.
-    Space,
-    /// These pages.
-    Pages(PageRange),
-}
+use crate::outbox::Context;
+use crate::{Now, Timing};
 
 /// What became of an attempt.
-pub(super) enum Attempt {
+enum Attempt {
     /// The answer is known and final.
     Answer(Outcome),
     /// The answer follows with the commit of a record.
@@ -52,68 +22,19 @@ pub(super) enum Attempt {
     Wait(Wait),
 }
 
-/// Requests that wait, by what they wait for.
-#[derive(Default)]
-pub(super) struct Waiting {
-    lease: VecDeque<Pending>,
-    log: VecDeque<Pending>,
-    space: VecDeque<Pending>,
-    pub(super) pages: PageWaiters,
-    /// Whether the queues are being gone through.
-    retrying: bool,
-}
-
-impl Waiting {
-    pub(super) fn len(&self) -> usize {
-        self.lease.len() + self.log.len() + self.space.len() + self.pages.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        let queues = [&self.lease, &self.log, &self.space];
-        let places: usize = queues.map(VecDeque::capacity).iter().sum();
-        places * size_of::<Pending>() + self.pages.memory_bytes()
-    }
-
-    fn push(&mut self, wait: Wait, pending: Pending) {
-        match wait {
-            Wait::Lease => self.lease.push_back(pending),
-            Wait::Log => self.log.push_back(pending),
-            Wait::Space => self.space.push_back(pending),
-            Wait::Pages(pages) => self.pages.push(pages, pending),
-        }
-    }
-
-    pub(super) fn take_all(&mut self) -> Vec<Pending> {
-        let mut all: Vec<_> =
-            self.lease.drain(..).chain(self.log.drain(..)).chain(self.space.drain(..)).collect();
-        all.extend(self.pages.take_all());
-        all
-    }
-
-    fn take_expired(&mut self, now: Time) -> Vec<Pending> {
-        let mut expired = Vec::new();
-        for queue in [&mut self.lease, &mut self.log, &mut self.space] {
-            let (late, rest): (Vec<_>, Vec<_>) = queue.drain(..).partition(|pending| pending.deadline <= now);
-            expired.extend(late);
-            queue.extend(rest);
-        }
-        expired.extend(self.pages.take_expired(now));
-        expired
+impl Attempt {
+    fn failed(failure: Failure) -> Self {
+        Self::Answer(Outcome::Failed(failure))
     }
 }
 
-/// The newest state of a key and what it rests on.
-pub(super) struct Newest {
-    /// The slot that the index will have when everything pending is committed, expired or not.
-    pub occupied: Option<Addr>,
-    /// The uncommitted record that this state rests on.
-    pub rests_on: Option<Seq>,
-    /// The item's bytes if they are not simply those of the area at `occupied`.
-    pub image: Option<Vec<u8>>,
+impl From<Unknown> for Attempt {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Absent(pages) => Self::Wait(Wait::Pages(pages)),
+            Unknown::Corrupt => Self::failed(Failure::Corrupt),
+        }
+    }
 }
 
 impl Primary {
@@ -133,30 +54,32 @@ impl Primary {
     /// Reads `key` at once if nothing stands in the way.
     pub(crate) fn read(
         &mut self,
-        now: crate::Now,
-        timing: &crate::Timing,
+        now: Now,
+        timing: &Timing,
         hash: KeyHash,
         key: &[u8],
         found: impl FnOnce(Item<'_>),
     ) -> crate::Read {
-        if !self.may_serve(now.time, timing) || self.flush_is_due(now.unix) {
+        if !self.may_serve(now.time, timing) {
             return crate::Read::Submit;
         }
-        let rebuilding = self.is_rebuilding();
         let Phase::Serving(store) = &mut self.phase else { return crate::Read::Submit };
+        if self.stream.flush_is_due(store, now.unix) {
+            return crate::Read::Submit;
+        }
         match store.find(hash, key) {
             Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
             Found::Miss => crate::Read::Miss,
             Found::Hit(addr, item) => {
                 if item.is_expired(self.wall.at(now.unix)) {
-                    let settled = self.wall.settles(&self.parities, now.unix, item.expiry);
-                    if !settled {
+                    let known = self.parities.wall_known_to_all();
+                    if !self.wall.settles(known, now.unix, item.expiry) {
                         return crate::Read::Submit;
                     }
                     self.expired_reads += 1;
                     return crate::Read::Miss;
                 }
-                if rebuilding && !item.verify() {
+                if self.core.is_rebuilding() && !item.verify() {
                     return crate::Read::Submit;
                 }
                 found(item);
@@ -166,80 +89,62 @@ impl Primary {
         }
     }
 
-    pub(super) fn park(&mut self, context: &mut Context<'_>, wait: Wait, pending: Pending) {
+    fn park(&mut self, context: &mut Context<'_>, wait: Wait, pending: Pending) {
         self.waiting.push(wait, pending);
-        if let Wait::Pages(pages) = wait {
-            self.demand_pages(context, pages);
+        if let Wait::Pages(pages) = wait
+            && let Some((repair, site)) = self.repair_at_site()
+        {
+            repair.demand(context, site, pages);
         }
     }
 
     /// Whether reads and new decisions are allowed now.
-    pub(crate) fn may_serve(&self, now: Time, timing: &crate::Timing) -> bool {
-        let leased = now < self.leased_until(timing) || crate::planted(crate::Bug::ReadWithoutLease);
-        leased && now >= self.serve_from && !self.is_handing_over() && matches!(self.phase, Phase::Serving(_))
+    pub(crate) fn may_serve(&self, now: Time, timing: &Timing) -> bool {
+        let leased = now < self.parities.leased_until(timing) || crate::planted(crate::Bug::ReadWithoutLease);
+        leased
+            && now >= self.serve_from
+            && !self.hand_over.keeps_still()
+            && matches!(self.phase, Phase::Serving(_))
     }
 
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         if !self.may_serve(context.now.time, context.timing) {
             return Attempt::Wait(Wait::Lease);
         }
-        let request = &pending.request;
-        self.tick_flush(context);
-        if execute::is_plain_read(&request.op) {
+        let store = self.phase.serving_mut();
+        self.stream.append_due_flush(context, store);
+        if execute::is_plain_read(&pending.request.op) {
             // A flush that is due takes effect with its commit, which tries this again.
-            let flush_is_due = self.flush_is_due(context.now.unix);
+            let flush_is_due = self.stream.flush_is_due(store, context.now.unix);
             return if flush_is_due { Attempt::Wait(Wait::Log) } else { self.attempt_read(context, pending) };
         }
-        if self.log.bytes() >= context.limits.log_bytes || self.log.len() >= context.limits.log_records {
+        if !self.stream.has_room(context.limits) {
             return Attempt::Wait(Wait::Log);
         }
-        if let Op::Flush(at) = request.op {
-            self.log_flush(context, at, pending.reply);
+        if let Op::Flush(at) = pending.request.op {
+            self.stream.append_flush(context, store, at, pending.reply);
             return Attempt::Logged;
         }
-        let newest = match self.newest(pending.hash, request.key_bytes()) {
-            Ok(newest) => newest,
-            Err(blocked) => return blocked,
-        };
-        let wall = self.wall.at(context.now.unix);
-        let store = self.store().expect("may_serve saw one");
-        let next = execute::Context { now: wall, next_version: self.next_version(context) };
-        let current = match newest.current(store) {
-            Some(Current { item, .. }) if item.is_expired(wall) => {
-                if !self.settles_expiry(context.now.unix, item.expiry) {
-                    return Attempt::Wait(Wait::Lease);
-                }
-                None
-            }
-            current => current,
-        };
-        if self.is_rebuilding() && current.is_some_and(|c| !c.item.verify()) {
-            return Attempt::Answer(Outcome::Failed(Failure::Corrupt));
+        match self.stream.newest(store, pending.hash, pending.request.key_bytes()) {
+            Ok(newest) => self.attempt_change(context, pending, &newest),
+            Err(unknown) => unknown.into(),
         }
-        let decision = execute::decide(request, current, next);
-        self.carry_out(context, pending, &newest, decision)
-    }
-
-    /// The version of what the next record writes.
-    fn next_version(&self, context: &Context<'_>) -> u64 {
-        version_of(self.log.last().next(), self.member, context.groups, self.view.data.len())
     }
 
     /// A read of committed state.
     fn attempt_read(&mut self, context: &Context<'_>, pending: &Pending) -> Attempt {
         let now = self.wall.at(context.now.unix);
         let next = execute::Context { now, next_version: 0 };
-        let rebuilding = self.is_rebuilding();
-        let store = self.store_mut().expect("may_serve saw one");
+        let store = self.phase.serving_mut();
         let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
             Found::Miss => return Attempt::Answer(Outcome::Miss),
-            Found::Corrupt(_) => return Attempt::Answer(Outcome::Failed(Failure::Corrupt)),
+            Found::Corrupt(_) => return Attempt::failed(Failure::Corrupt),
             Found::Hit(addr, item) => (addr, item),
         };
         let current = Current { item, access: store.access(addr) };
-        if rebuilding && !current.item.verify() {
-            return Attempt::Answer(Outcome::Failed(Failure::Corrupt));
+        if self.core.is_rebuilding() && !current.item.verify() {
+            return Attempt::failed(Failure::Corrupt);
         }
         if current.item.is_expired(now) {
             let expiry = current.item.expiry;
@@ -258,27 +163,29 @@ impl Primary {
         Attempt::Answer(outcome)
     }
 
-    /// The newest state of `key`, or why it cannot be known.
-    pub(super) fn newest(&self, hash: KeyHash, key: &[u8]) -> Result<Newest, Attempt> {
-        if let Some(pending) = self.keys.get(key) {
-            let image = pending.slot.as_ref().map(|_| self.pending_image(pending));
-            return Ok(Newest {
-                occupied: pending.slot.as_ref().map(|slot| slot.addr),
-                rests_on: Some(pending.newest),
-                image,
-            });
+    /// A request that may change its key, decided against the newest state.
+    fn attempt_change(&mut self, context: &mut Context<'_>, pending: &Pending, newest: &Newest) -> Attempt {
+        let now = self.wall.at(context.now.unix);
+        let store = self.phase.serving();
+        let mut current = newest.current(store);
+        if let Some(Current { item, .. }) = current.filter(|current| current.item.is_expired(now)) {
+            if !self.settles_expiry(context.now.unix, item.expiry) {
+                return Attempt::Wait(Wait::Lease);
+            }
+            current = None;
         }
-        if let Some(cleared) = self.cleared {
-            return Ok(Newest { occupied: None, rests_on: Some(cleared), image: None });
+        if self.core.is_rebuilding() && current.is_some_and(|current| !current.item.verify()) {
+            return Attempt::failed(Failure::Corrupt);
         }
-        let store = self.store().expect("only asked when there is one");
-        let occupied = match store.find(hash, key) {
-            Found::Hit(addr, _) => Some(addr),
-            Found::Miss => None,
-            Found::Absent(pages) => return Err(Attempt::Wait(Wait::Pages(pages))),
-            Found::Corrupt(_) => return Err(Attempt::Answer(Outcome::Failed(Failure::Corrupt))),
-        };
-        Ok(Newest { occupied, rests_on: None, image: None })
+        let next_version = self.next_version(context);
+        let decision = execute::decide(&pending.request, current, execute::Context { now, next_version });
+        self.carry_out(context, pending, newest, decision)
+    }
+
+    /// The version of what the next record writes.
+    fn next_version(&self, context: &Context<'_>) -> u64 {
+        let k = self.core.view().data.len();
+        version_of(self.stream.last().next(), self.core.member(), context.groups, k)
     }
 
     fn carry_out(
@@ -288,14 +195,22 @@ impl Primary {
         newest: &Newest,
         decision: Decision,
     ) -> Attempt {
+        let store = self.phase.serving_mut();
         match decision {
-            Decision::Answer(outcome) => self.answer(context, pending, newest, outcome),
-            Decision::Put { image, outcome } => self.log_put(context, pending, newest, image, outcome),
+            Decision::Answer(outcome) => return self.answer(context, pending, newest, outcome),
+            Decision::Put { image, outcome } => return self.put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {
-                self.log_header(context, pending, newest, (version, expiry, state), outcome)
+                let header = Header { version, expiry, state };
+                self.stream.append_header(context, store, (pending, newest), &header, outcome);
             }
-            Decision::Remove { outcome } => self.log_remove(context, pending, newest, outcome),
+            Decision::Remove { outcome } => {
+                let addr = newest.occupied.expect("a removal is decided for an item that is there");
+                let mut draft = Draft::answering(pending, outcome);
+                draft.remove(pending.key(), pending.hash.into(), addr);
+                self.stream.append(context, store, draft);
+            }
         }
+        Attempt::Logged
     }
 
     /// An answer that changes nothing: at once, or when the record that it rests on is committed.
@@ -306,40 +221,98 @@ impl Primary {
         newest: &Newest,
         outcome: Outcome,
     ) -> Attempt {
-        if let Some(entry) = newest.rests_on.and_then(|seq| self.log.entry_mut(seq)) {
-            entry.answers.push((pending.reply, outcome));
-            return Attempt::Logged;
+        let mut outcome = outcome;
+        if let Some(seq) = newest.rests_on {
+            match self.stream.answer_with(seq, pending.reply, outcome) {
+                Ok(()) => return Attempt::Logged,
+                Err(given_back) => outcome = given_back,
+            }
         }
-        let now = context.now.unix;
         if let (Some(addr), true) = (newest.occupied, execute::counts(&pending.request.op))
-            && let Some(store) = self.store_mut()
+            && let Phase::Serving(store) = &mut self.phase
         {
-            store.bump(addr, now);
+            store.bump(addr, context.now.unix);
         }
         Attempt::Answer(outcome)
     }
 
-    /// Tries again whoever may have a chance by now.
-    pub(super) fn retry_waiting(&mut self, context: &mut Context<'_>) {
-        // What a retry brings about may want to retry in its turn: one level is enough, the loops below go on.
-        if self.waiting.retrying
-            || !self.may_serve(context.now.time, context.timing)
-            || self.waiting.is_empty()
-        {
-            return;
-        }
-        self.waiting.retrying = true;
-        self.retry_each(context);
-        self.waiting.retrying = false;
+    /// A whole new item, into a slot of its own.
+    fn put(
+        &mut self,
+        context: &mut Context<'_>,
+        pending: &Pending,
+        newest: &Newest,
+        image: Vec<u8>,
+        outcome: Outcome,
+    ) -> Attempt {
+        let allocation = match self.allocate(context, image.len()) {
+            Ok(allocation) => allocation,
+            Err(attempt) => return attempt,
+        };
+        let store = self.phase.serving_mut();
+        let (key, hash, occupied) = (pending.key(), pending.hash.into(), newest.occupied);
+        let placed = PlacedItem { key, hash, occupied, allocation, image };
+        self.stream.append_item(context, store, placed, Draft::answering(pending, outcome));
+        Attempt::Logged
     }
 
-    fn retry_each(&mut self, context: &mut Context<'_>) {
-        let lease = std::mem::take(&mut self.waiting.lease);
-        self.retry_all(context, lease.into());
-        let ready = self.waiting.pages.take_ready();
+    /// A slot for `len_bytes`, or what becomes of the request without one.
+    fn allocate(&mut self, context: &mut Context<'_>, len_bytes: usize) -> Result<Allocation, Attempt> {
+        let store = self.phase.serving_mut();
+        match store.allocate(len_bytes) {
+            Ok(allocation) => Ok(allocation),
+            Err(Shortage::TooLarge) => Err(Attempt::failed(Failure::TooLarge)),
+            Err(Shortage::Absent(pages)) => Err(Attempt::Wait(Wait::Pages(pages))),
+            Err(Shortage::Extent(extent)) => {
+                if !self.space.grow(context, &self.core, &self.parities, store, extent) {
+                    return Err(Attempt::Wait(Wait::Space));
+                }
+                self.retry_waiting(context);
+                self.allocate(context, len_bytes)
+            }
+            Err(Shortage::Reclaim | Shortage::Full) if self.releases_for_index(context) => {
+                Err(Attempt::Wait(Wait::Space))
+            }
+            Err(Shortage::Reclaim) => Err(self.make_room(context, len_bytes)),
+            Err(Shortage::Full) => Err(self.wait_or_refuse()),
+        }
+    }
+
+    /// Whether it is the index that has no memory, and an extent is on its way back that nobody needs.
+    fn releases_for_index(&mut self, context: &mut Context<'_>) -> bool {
+        self.phase.serving().lacks_index_memory() && self.begin_release(context)
+    }
+
+    /// Something goes so that there is room for `len_bytes`.
+    fn make_room(&mut self, context: &mut Context<'_>, len_bytes: usize) -> Attempt {
+        let now = self.wall.at(context.now.unix);
+        let store = self.phase.serving_mut();
+        let makes_room = self.space.make_room(context, store, &mut self.stream, (len_bytes, now));
+        if makes_room { Attempt::Wait(Wait::Space) } else { self.wait_or_refuse() }
+    }
+
+    /// Full: but what is in flight may free something.
+    fn wait_or_refuse(&mut self) -> Attempt {
+        if self.stream.is_empty() {
+            self.refused_writes += 1;
+            Attempt::failed(Failure::OutOfMemory)
+        } else {
+            Attempt::Wait(Wait::Space)
+        }
+    }
+
+    /// Tries again whoever may have a chance by now.
+    pub(super) fn retry_waiting(&mut self, context: &mut Context<'_>) {
+        if !self.may_serve(context.now.time, context.timing) || !self.waiting.begin_retry() {
+            return;
+        }
+        let leased = self.waiting.take_leased();
+        self.retry_all(context, leased);
+        let ready = self.waiting.for_pages().take_ready();
         self.retry_all(context, ready);
-        self.retry_in_order(context, |waiting| &mut waiting.log);
-        self.retry_in_order(context, |waiting| &mut waiting.space);
+        self.retry_in_order(context, Queue::Log);
+        self.retry_in_order(context, Queue::Space);
+        self.waiting.end_retry();
     }
 
     fn retry_all(&mut self, context: &mut Context<'_>, all: Vec<Pending>) {
@@ -353,56 +326,15 @@ impl Primary {
     }
 
     /// Tries a queue from its front until one has to wait for the same thing again.
-    fn retry_in_order(
-        &mut self,
-        context: &mut Context<'_>,
-        queue: fn(&mut Waiting) -> &mut VecDeque<Pending>,
-    ) {
-        let mut tries = queue(&mut self.waiting).len();
-        while tries > 0 {
-            tries -= 1;
-            let Some(pending) = queue(&mut self.waiting).pop_front() else { return };
+    fn retry_in_order(&mut self, context: &mut Context<'_>, queue: Queue) {
+        for _ in 0..self.waiting.queue_len(queue) {
+            let Some(pending) = self.waiting.pop_front(queue) else { return };
             match self.attempt(context, &pending) {
                 Attempt::Answer(outcome) => context.reply(pending.reply, outcome),
                 Attempt::Logged => {}
                 Attempt::Wait(Wait::Pages(pages)) => self.park(context, Wait::Pages(pages), pending),
-                Attempt::Wait(_) => {
-                    queue(&mut self.waiting).push_front(pending);
-                    return;
-                }
+                Attempt::Wait(_) => return self.waiting.push_front(queue, pending),
             }
-        }
-    }
-
-    /// Requests whose record has waited for too long: it stays in the log, but nobody is kept waiting for it.
-    pub(super) fn expire_logged(&mut self, context: &mut Context<'_>) {
-        let patience = context.timing.request_deadline_us;
-        let now = context.now.time;
-        for entry in self.log.entries_mut().take_while(|entry| now.since(entry.logged_at) >= patience) {
-            for (reply, _) in entry.answers.drain(..) {
-                context.reply(reply, Outcome::Failed(Failure::Unknown));
-            }
-        }
-    }
-
-    /// Requests whose time is up before anything was done for them.
-    pub(super) fn expire_waiting(&mut self, context: &mut Context<'_>) {
-        for pending in self.waiting.take_expired(context.now.time) {
-            context.reply(pending.reply, Outcome::Failed(Failure::Unavailable));
-        }
-    }
-}
-
-impl Newest {
-    /// The item, unless the key is not there.
-    pub(super) fn current<'a>(&'a self, store: &'a DataStore) -> Option<Current<'a>> {
-        let addr = self.occupied?;
-        match &self.image {
-            Some(image) => {
-                let item = Item::parse(image).expect("this primary encoded it");
-                Some(Current { item, access: Access::default() })
-            }
-            None => Some(Current { item: store.item(addr), access: store.access(addr) }),
         }
     }
 }

@@ -7,9 +7,6 @@
 
 use cluster::{HostId, UnixSeconds};
 
-use super::Primary;
-use super::parities::ParityPeer;
-
 /// Clocks that are kept together do not differ by so much.
 const SUSPICIOUS_SECONDS: u32 = 5;
 
@@ -53,28 +50,15 @@ impl Wall {
         self.told
     }
 
-    /// Whether it may be said that an item has expired which has, by the role's second: whether every parity would say so, too.
+    /// Whether it may be said that an item has expired which has, by the role's second: whether every parity would say so,
+    /// too. `known` is the newest second that all of them know; none if there are none.
     #[cold]
-    pub(super) fn settles(&mut self, parities: &[ParityPeer], clock: UnixSeconds, expiry: u32) -> bool {
-        let known = parities.iter().map(ParityPeer::wall).min();
+    pub(super) fn settles(&mut self, known: Option<UnixSeconds>, clock: UnixSeconds, expiry: u32) -> bool {
         let settled = expiry <= known.unwrap_or(self.at(clock)).0;
         if settled {
             self.never_below(UnixSeconds(expiry));
         }
         settled || crate::planted(crate::Bug::ExpiredComesBack)
-    }
-}
-
-impl Primary {
-    /// Whether it may be said that an item has expired which has here. If not the parities hear of the second at once.
-    #[cold]
-    pub(super) fn settles_expiry(&mut self, clock: UnixSeconds, expiry: u32) -> bool {
-        let settled = self.wall.settles(&self.parities, clock, expiry);
-        if !settled {
-            self.parities.iter_mut().for_each(|peer| peer.hurry_wall(UnixSeconds(expiry)));
-            self.dirty = true;
-        }
-        settled
     }
 }
 

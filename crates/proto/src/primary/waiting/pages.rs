@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 use cluster::Time;
 use store::{PAGE_BYTES, PageRange, RUN_BYTES};
 
-use super::request::Pending;
+use super::Pending;
 
 /// Most pages that one request waits for at a time: those of a run.
 const MAX_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
 /// See the module.
-pub(super) struct PageWaiters {
+pub(in crate::primary) struct PageWaiters {
     /// By their pages, at most [`MAX_PAGES`].
     waiting: BTreeMap<PageRange, Vec<Pending>>,
     count: usize,
@@ -41,22 +41,22 @@ impl Default for PageWaiters {
 }
 
 /// A round over everything that is wanted.
-pub(super) struct Round {
+pub(in crate::primary) struct Round {
     left: usize,
 }
 
 impl PageWaiters {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::primary) fn len(&self) -> usize {
         self.count + self.ready.len()
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::primary) fn memory_bytes(&self) -> usize {
         let ranges = self.waiting.len() * size_of::<(PageRange, Vec<Pending>)>();
         ranges + (self.count + self.ready.capacity()) * size_of::<Pending>()
     }
 
     /// `pending` waits for `pages`, some of which are absent.
-    pub(super) fn push(&mut self, pages: PageRange, pending: Pending) {
+    pub(in crate::primary) fn push(&mut self, pages: PageRange, pending: Pending) {
         self.next_deadline = self.next_deadline.min(pending.deadline);
         self.count += 1;
         // What it waits for behind these it finds out when it is tried again.
@@ -65,12 +65,12 @@ impl PageWaiters {
     }
 
     /// Whether somebody waits for one of `pages`.
-    pub(super) fn wants(&self, pages: PageRange) -> bool {
+    pub(in crate::primary) fn wants(&self, pages: PageRange) -> bool {
         self.over(pages).next().is_some()
     }
 
     /// `pages` have come. Whoever has all that it waits for by now is ready.
-    pub(super) fn came(&mut self, pages: PageRange, is_present: impl Fn(PageRange) -> bool) {
+    pub(in crate::primary) fn came(&mut self, pages: PageRange, is_present: impl Fn(PageRange) -> bool) {
         let complete: Vec<PageRange> = self.over(pages).filter(|wanted| is_present(*wanted)).collect();
         for wanted in complete {
             let ready = self.waiting.remove(&wanted).unwrap_or_default();
@@ -80,17 +80,17 @@ impl PageWaiters {
     }
 
     /// Takes those whose pages have come.
-    pub(super) fn take_ready(&mut self) -> Vec<Pending> {
+    pub(in crate::primary) fn take_ready(&mut self) -> Vec<Pending> {
         std::mem::take(&mut self.ready).into()
     }
 
     /// Begins to go through what is wanted, each once, where the last round ended.
-    pub(super) fn round(&self) -> Round {
+    pub(in crate::primary) fn round(&self) -> Round {
         Round { left: self.waiting.len() }
     }
 
     /// The next pages that are wanted.
-    pub(super) fn next_wanted(&mut self, round: &mut Round) -> Option<PageRange> {
+    pub(in crate::primary) fn next_wanted(&mut self, round: &mut Round) -> Option<PageRange> {
         use std::ops::Bound::{Excluded, Unbounded};
         round.left = round.left.checked_sub(1)?;
         self.look();
@@ -101,7 +101,7 @@ impl PageWaiters {
     }
 
     /// Takes those whose time is up.
-    pub(super) fn take_expired(&mut self, now: Time) -> Vec<Pending> {
+    pub(in crate::primary) fn take_expired(&mut self, now: Time) -> Vec<Pending> {
         if now < self.next_deadline {
             return Vec::new();
         }
@@ -126,7 +126,7 @@ impl PageWaiters {
     }
 
     /// Takes everybody.
-    pub(super) fn take_all(&mut self) -> Vec<Pending> {
+    pub(in crate::primary) fn take_all(&mut self) -> Vec<Pending> {
         let all = std::mem::take(self);
         all.ready.into_iter().chain(all.waiting.into_values().flatten()).collect()
     }

@@ -30,7 +30,7 @@ pub(super) struct Entry {
 
 /// Why a record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(in crate::primary) enum Purpose {
     /// A client asked for this.
     Request(OpKind),
     /// A flush was due.

@@ -1,0 +1,92 @@
+//! Who a primary is. All of its parts read this; only a view changes it.
+
+use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
+use smallvec::SmallVec;
+use store::{Budget, StoreConfig};
+
+use crate::outbox::Sender;
+
+/// See the module.
+pub(super) struct Core {
+    member: MemberId,
+    host: HostId,
+    term: Term,
+    view: GroupView,
+    config: StoreConfig,
+    budget: Budget,
+}
+
+impl Core {
+    /// The primary of `member` that `view` names.
+    pub(super) fn new(
+        member: MemberId,
+        host: HostId,
+        view: &GroupView,
+        config: StoreConfig,
+        budget: Budget,
+    ) -> Self {
+        let role = view.data_role(member.role).expect("the caller found itself in this view");
+        Self { member, host, term: role.term, view: view.clone(), config, budget }
+    }
+
+    pub(super) fn member(&self) -> MemberId {
+        self.member
+    }
+
+    pub(super) fn host(&self) -> HostId {
+        self.host
+    }
+
+    pub(super) fn term(&self) -> Term {
+        self.term
+    }
+
+    pub(super) fn view(&self) -> &GroupView {
+        &self.view
+    }
+
+    pub(super) fn config(&self) -> &StoreConfig {
+        &self.config
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    pub(super) fn sender(&self) -> Sender {
+        Sender { group: self.member.group, role: self.member.role, view: self.view.version }
+    }
+
+    pub(super) fn adopt(&mut self, view: &GroupView) {
+        debug_assert!(self.is_named_by(view) && view.version > self.view.version);
+        self.view = view.clone();
+    }
+
+    /// Whether `view` still has this member as the primary of this term.
+    pub(super) fn is_named_by(&self, view: &GroupView) -> bool {
+        view.data_role(self.member.role)
+            .is_some_and(|role| role.primary == Some(self.host) && role.term == self.term)
+    }
+
+    /// Whether it is a stand-in whose pages are not all here.
+    pub(super) fn is_rebuilding(&self) -> bool {
+        matches!(self.view.data_role(self.member.role).map(|r| r.status), Some(RoleStatus::Rebuilding { .. }))
+    }
+
+    /// Whether the mirror that was named with view `since` has all that this role has.
+    pub(super) fn has_whole_mirror(&self, since: ViewVersion) -> bool {
+        let mirror = self.view.learner(self.member.role);
+        mirror.is_some_and(|learner| learner.whole && learner.since == since)
+    }
+
+    /// Those of `parities` that are in sync, with their hosts.
+    pub(super) fn hosts_of(&self, parities: &[RoleIndex]) -> SmallVec<[(RoleIndex, HostId); 4]> {
+        self.view.in_sync().filter(|(role, _)| parities.contains(role)).collect()
+    }
+
+    /// The other data roles that somebody serves.
+    pub(super) fn other_primaries(&self) -> impl Iterator<Item = (RoleIndex, HostId)> {
+        let others = self.view.data_roles().filter(|(role, _)| *role != self.member.role);
+        others.filter_map(|(role, data)| data.primary.map(|host| (role, host)))
+    }
+}

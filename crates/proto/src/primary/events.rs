@@ -1,0 +1,236 @@
+//! What reaches a primary: views, connections, messages. Each goes to the parts that it concerns.
+
+use cluster::{GroupView, HostId, RoleIndex, Term};
+use wire::message::{
+    Ack, GroupBody, IndexPart, LearnHello, Learned, Reject, Reserved, Residual, ToCoordinator, Welcome,
+};
+
+use super::lessons::Begun;
+use super::parities::{ParityPeer, Unwelcome};
+use super::repair::{Repaired, answer_read};
+use super::{Phase, Primary, Question};
+use crate::outbox::Context;
+
+impl Primary {
+    /// A newer view that still names this member: parities that left are no longer waited for, sessions start anew.
+    pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
+        let now = context.now.time;
+        self.core.adopt(view);
+        self.lessons.adopt(&self.core, now);
+        self.reconsider_hand_over(now);
+        self.part_with_parities(context);
+        self.repair.forget_sessions();
+        self.advance(context);
+        self.conclude_growth(context);
+        self.retry_takeover(context);
+        self.retry_waiting(context);
+        self.demand_waiting(context);
+        self.sweep(context);
+    }
+
+    /// Parities that have left, unless they are learners whose lesson has ended.
+    fn part_with_parities(&mut self, context: &Context<'_>) {
+        let (view, lessons) = (self.core.view(), &self.lessons);
+        let left = self.parities.part_with(|peer| {
+            view.in_sync().any(|in_sync| in_sync == peer.id()) || lessons.has_ended(peer.id())
+        });
+        for peer in left {
+            self.absentees.expect(&self.core, peer.id().0, peer.applied(), context.now.time);
+        }
+        self.absentees.adopt(&self.core);
+    }
+
+    /// A new connection to `host`: what was in flight on the old one is lost.
+    pub(crate) fn link_up(&mut self, context: &mut Context<'_>, host: HostId) {
+        self.lessons.lose_link(host);
+        self.parities.link_up(context, &self.core, host, self.stream.committed());
+        self.space.ask(context, &self.core, &self.parities);
+        self.retry_takeover(context);
+    }
+
+    /// The connection to `host` is gone: nothing can be sent until the next one.
+    pub(crate) fn link_down(&mut self, context: &Context<'_>, host: HostId) {
+        self.lessons.lose_link(host);
+        self.parities.link_down(context.now.time, host);
+    }
+
+    /// The coordinator asks the primary of `term` to make way for its mirror.
+    pub(crate) fn hand_over(&mut self, context: &mut Context<'_>, term: Term, question: Question) {
+        if term != self.core.term() || !self.core.has_whole_mirror(question.since) {
+            return;
+        }
+        self.hand_over.ask(question, context.now.time + context.timing.read_lease_us);
+        self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
+    }
+
+    /// A message of the member that serves `role` at `host`.
+    pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
+        match body {
+            GroupBody::Welcome(welcome) => self.handle_welcome(context, from, &welcome),
+            GroupBody::Ack(ack) => self.handle_ack(context, from, &ack),
+            GroupBody::Reject(reject) => self.handle_reject(context, from, &reject),
+            GroupBody::Reserved(reserved) => self.handle_reserved(context, from, &reserved),
+            GroupBody::IndexPart(part) => self.handle_index_part(context, from, &part),
+            GroupBody::Opened(opened) => self.repair.opened(context, &self.core, from.0, opened.session),
+            GroupBody::Read(read) => {
+                answer_read(context, &self.core, &self.stream, self.phase.store(), &read);
+            }
+            GroupBody::Residual(residual) => self.handle_residual(context, from, residual),
+            GroupBody::Abort(abort) => self.repair.abort(context, &self.core, abort.session),
+            GroupBody::LearnHello(hello) => self.handle_learn_hello(context, from, &hello),
+            GroupBody::Learned(learned) => self.handle_learned(context, from, &learned),
+            GroupBody::Hello(_)
+            | GroupBody::Frame(_)
+            | GroupBody::Reserve(_)
+            | GroupBody::FetchIndex(_)
+            | GroupBody::Open(_)
+            | GroupBody::Page(_)
+            | GroupBody::Learn(_) => {
+                tracing::warn!(from = %from.1, member = %self.core.member(), "not for a primary");
+            }
+        }
+    }
+
+    /// The stream to a parity that is waited for, or to a learner.
+    fn stream_to(&mut self, peer: (RoleIndex, HostId)) -> Option<&mut ParityPeer> {
+        match self.parities.find_mut(peer) {
+            Some(parity) => Some(parity),
+            None => self.lessons.stream_to(peer),
+        }
+    }
+
+    /// The parity has everything up to `received`: go on from there.
+    fn handle_welcome(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), welcome: &Welcome) {
+        if welcome.term != self.core.term() {
+            return;
+        }
+        let (committed, now) = (self.stream.committed(), context.now);
+        let is_in_sync = self.core.view().parity_host(from.0) == Some(from.1);
+        let Some(peer) = self.stream_to(from) else { return };
+        match peer.welcome(welcome, committed, is_in_sync, now.time) {
+            Ok(()) => {}
+            Err(Unwelcome::Impossible(why)) => return context.impossible(from.1, why),
+            Err(Unwelcome::Lacking) => {
+                let received = welcome.received;
+                return tracing::warn!(from = %from.1, %received, %committed, "a learner lacks what is gone");
+            }
+        }
+        self.wall.learn(from.1, welcome.wall, now.unix);
+        self.stream.stir();
+        self.advance(context);
+    }
+
+    /// Cumulative acknowledgement.
+    fn handle_ack(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), ack: &Ack) {
+        if ack.term != self.core.term() {
+            return;
+        }
+        let (now, lease_from) = (context.now.time, self.parities.lease_from());
+        let Some(peer) = self.stream_to(from) else { return };
+        if let Err(why) = peer.acknowledge(ack, lease_from, now) {
+            return context.impossible(from.1, why);
+        }
+        self.stream.stir();
+        self.lessons.note_moved(now, from);
+        self.advance(context);
+        self.report_ended_lessons(context);
+        self.retry_waiting(context);
+    }
+
+    /// A parity refuses this term. The view will say why; until then nothing is acknowledged or read.
+    fn handle_reject(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reject: &Reject) {
+        if reject.fence <= self.core.term() {
+            return;
+        }
+        if let Some(peer) = self.stream_to(from) {
+            peer.reject();
+        }
+        context.coordinator(ToCoordinator::FetchView { group: self.core.member().group });
+    }
+
+    fn handle_reserved(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reserved: &Reserved) {
+        let Some(store) = self.phase.store_mut().filter(|_| reserved.term == self.core.term()) else {
+            return;
+        };
+        if self.space.hear(context.now.time, from, reserved, &self.parities, store) {
+            self.retry_waiting(context);
+        }
+    }
+
+    /// All parities that are left may have reserved what is asked for.
+    fn conclude_growth(&mut self, context: &mut Context<'_>) {
+        let Some(store) = self.phase.store_mut() else { return };
+        if self.space.conclude(context.now.time, &self.parities, store) {
+            self.retry_waiting(context);
+        }
+    }
+
+    fn handle_index_part(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), part: &IndexPart) {
+        let Phase::Taking(taking) = &mut self.phase else { return };
+        if let Some(store) = taking.take(context, &self.core, from, part) {
+            self.phase = Phase::Serving(Box::new(store));
+            self.sweep(context);
+            self.retry_waiting(context);
+        }
+    }
+
+    fn handle_residual(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), residual: Residual) {
+        match self.repair.take_residual(context, &self.core, from, residual) {
+            Some(Ok(repaired)) => self.fill(context, &repaired),
+            Some(Err(unsolved)) => {
+                if let Some((repair, site)) = self.repair_at_site() {
+                    repair.retry_smaller(context, site, &unsolved);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Pages are back: on with those who wait for them, and with the next ones.
+    fn fill(&mut self, context: &mut Context<'_>, repaired: &Repaired) {
+        let Some(store) = self.phase.store_mut() else { return };
+        let waiters = self.waiting.for_pages();
+        let is_waited_for = waiters.wants(repaired.pages);
+        if !self.repair.fill(context, &self.core, store, repaired, is_waited_for) {
+            return;
+        }
+        waiters.came(repaired.pages, |pages| store.pages_present(pages));
+        self.retry_waiting(context);
+        self.demand_waiting(context);
+        self.sweep(context);
+    }
+
+    /// A learner wants its lesson.
+    fn handle_learn_hello(
+        &mut self,
+        context: &mut Context<'_>,
+        from: (RoleIndex, HostId),
+        hello: &LearnHello,
+    ) {
+        let Some(store) = self.phase.store() else { return };
+        let begun = self.lessons.begin(context, &self.core, &self.stream, store, (from, hello));
+        let Some(begun) = begun else { return };
+        self.parities.remove(from);
+        if let Begun::After(applied) = begun {
+            self.absentees.expect(&self.core, from.0, applied, context.now.time);
+        }
+        self.stream.stir();
+        self.advance(context);
+    }
+
+    /// A learner has understood a part.
+    fn handle_learned(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), learned: &Learned) {
+        if learned.term != self.core.term() {
+            return;
+        }
+        self.stream.stir();
+        let ended = self.lessons.understood(context, self.phase.store(), from, learned);
+        if let Some(peer) = ended {
+            self.parities.add(peer);
+            self.space.ask(context, &self.core, &self.parities);
+        }
+        if self.lessons.has_ended(from) {
+            self.report_ended_lessons(context);
+        }
+    }
+}

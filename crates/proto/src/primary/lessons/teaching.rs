@@ -1,0 +1,253 @@
+//! One lesson: what is next, what was understood.
+
+use bytes::Bytes;
+use cluster::{Seq, Term, Time, UnixSeconds};
+use store::{DataStore, INDEX_SEGMENTS, PAGE_BYTES, PageRange, PageSet, RUN_BYTES};
+use wire::message::{Learn, LearnPart, Lesson};
+
+use super::super::core::Core;
+use super::super::parities::ParityPeer;
+use super::super::stream::SendStream;
+use crate::outbox::Context;
+use crate::{Impossible, Timing};
+
+const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+
+/// A lesson under way, or ended.
+pub(super) struct Teaching {
+    lesson: Lesson,
+    /// Its stream; moves to the parities that are waited for when the lesson ends.
+    peer: Option<ParityPeer>,
+    next: Next,
+    /// Pages that were sent.
+    pages: u32,
+    /// Number of the next part.
+    number: u32,
+    /// Parts that were understood.
+    understood: u32,
+    /// Extents of the newest End.
+    extents: Bytes,
+    /// When the coordinator was last told that the lesson has ended.
+    reported: Option<Time>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The records that a learner lacks which goes on from what it has.
+    RecordKeeping,
+    /// The first touched run from this one on.
+    Run(u32),
+    Segment(usize),
+    End,
+    /// An answer to the End.
+    Answer,
+}
+
+impl Teaching {
+    /// All pages, the index, and the records meanwhile.
+    pub(super) fn from_nothing(lesson: Lesson, peer: ParityPeer) -> Self {
+        Self::new(lesson, peer, Next::Run(0))
+    }
+
+    /// The records that the learner lacks, and those meanwhile.
+    pub(super) fn with_what_it_lacks(lesson: Lesson, peer: ParityPeer) -> Self {
+        Self::new(lesson, peer, Next::RecordKeeping)
+    }
+
+    fn new(lesson: Lesson, peer: ParityPeer, next: Next) -> Self {
+        Self {
+            lesson,
+            peer: Some(peer),
+            next,
+            pages: 0,
+            number: 0,
+            understood: 0,
+            extents: Bytes::new(),
+            reported: None,
+        }
+    }
+
+    pub(super) fn lesson(&self) -> Lesson {
+        self.lesson
+    }
+
+    pub(super) fn is(&self, lesson: Lesson) -> bool {
+        self.lesson == lesson
+    }
+
+    /// Which of a learner's attempts this is.
+    pub(super) fn attempt(&self) -> u32 {
+        self.lesson.attempt
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.peer.is_none()
+    }
+
+    /// Whether everything was sent.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.next == Next::Answer
+    }
+
+    /// Whether the learner goes on from what it has, and lacks records.
+    pub(super) fn lacks_records(&self) -> bool {
+        self.next == Next::RecordKeeping && self.peer.is_some()
+    }
+
+    /// Whether some of these records are not here any more.
+    pub(super) fn lacks_what_is_gone(&self, stream: &SendStream) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.sent() < stream.history_start())
+    }
+
+    /// The learner's stream, until the lesson has ended.
+    pub(super) fn stream(&mut self) -> Option<&mut ParityPeer> {
+        self.peer.as_mut()
+    }
+
+    /// The same, if the learner lacks nothing that was before the lesson.
+    pub(super) fn up_to_date_stream(&mut self) -> Option<&mut ParityPeer> {
+        if self.next == Next::RecordKeeping { None } else { self.peer.as_mut() }
+    }
+
+    /// Sends some of the records that the learner lacks; returns how many bytes.
+    pub(super) fn send_lacking(
+        &mut self,
+        context: &mut Context<'_>,
+        core: &Core,
+        stream: &SendStream,
+        wall: UnixSeconds,
+    ) -> usize {
+        let Some(peer) = &mut self.peer else { return 0 };
+        let is_due = !peer.is_outstanding() && peer.sent() < stream.last();
+        let bytes = if is_due { peer.send_frame(context, core, stream, wall) } else { 0 };
+        if peer.sent() == stream.last() {
+            self.next = Next::End;
+        }
+        bytes
+    }
+
+    /// `part`, as of record `tag`, with the next number.
+    pub(super) fn number_part(&mut self, term: Term, part: LearnPart, tag: Seq) -> Learn {
+        let learn = Learn { lesson: self.lesson, term, number: self.number, tag, part };
+        self.number += 1;
+        learn
+    }
+
+    /// The next part, unless `most` are under way.
+    pub(super) fn next_part(&mut self, store: &DataStore, most: usize) -> Option<LearnPart> {
+        if (self.number - self.understood) as usize >= most {
+            return None;
+        }
+        if let Next::Run(from) = self.next {
+            match touched_run(store, from) {
+                Some((run, part)) => {
+                    self.next = Next::Run(run + 1);
+                    self.pages += pages_of(&part);
+                    return Some(part);
+                }
+                None => self.next = Next::Segment(0),
+            }
+        }
+        match self.next {
+            Next::RecordKeeping | Next::Run(_) | Next::Answer => None,
+            Next::Segment(segment) if segment < INDEX_SEGMENTS => {
+                self.next = Next::Segment(segment + 1);
+                let entries = store.replica().encode_segment(segment);
+                Some(LearnPart::Segment { segment: segment as u16, entries })
+            }
+            Next::Segment(_) | Next::End => {
+                self.next = Next::Answer;
+                self.extents = encoded_extents(store);
+                Some(LearnPart::End { extents: self.extents.clone() })
+            }
+        }
+    }
+
+    /// The learner has understood part `number`.
+    pub(super) fn understood(&mut self, number: u32) -> Result<(), Impossible> {
+        if number >= self.number {
+            return Err(Impossible::Part { number, sent: self.number });
+        }
+        self.understood = self.understood.max(number + 1);
+        Ok(())
+    }
+
+    /// Ends the lesson if everything was understood, and the area has not grown meanwhile; gives its stream away.
+    pub(super) fn end(&mut self, store: &DataStore) -> Option<ParityPeer> {
+        if self.next != Next::Answer || self.understood < self.number {
+            return None;
+        }
+        if self.extents != encoded_extents(store) {
+            self.next = Next::End;
+            return None;
+        }
+        self.peer.take()
+    }
+
+    /// The lesson, if it has ended and it is time to say so; with `early` (a planted bug) before it has.
+    pub(super) fn report(&mut self, now: Time, timing: &Timing, early: bool) -> Option<Lesson> {
+        let ended = self.has_ended() || early && self.awaits_answer();
+        if !ended || self.reported.is_some_and(|at| now.since(at) < timing.retry_us) {
+            return None;
+        }
+        self.reported = Some(now);
+        Some(self.lesson)
+    }
+
+    /// Bytes that are still to be taught, of so many that are `touched` and so many in the `history`.
+    pub(super) fn untaught_bytes(&self, touched: u64, history: u64) -> u64 {
+        match self.next {
+            Next::Run(_) => touched.saturating_sub(u64::from(self.pages) * PAGE_BYTES as u64),
+            Next::RecordKeeping => history,
+            Next::Segment(_) | Next::End | Next::Answer => 0,
+        }
+    }
+}
+
+fn pages_of(part: &LearnPart) -> u32 {
+    match part {
+        LearnPart::Run { pages, .. } => pages.count_ones(),
+        _ => 0,
+    }
+}
+
+/// The first part of a lesson from nothing.
+pub(super) fn begin(store: &DataStore) -> LearnPart {
+    let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
+    LearnPart::Begin { flush_at: store.flush_at().unwrap_or_default(), classes }
+}
+
+/// What weighs in a part.
+pub(super) fn part_bytes(part: &LearnPart) -> usize {
+    match part {
+        LearnPart::Begin { classes, .. } => classes.len(),
+        LearnPart::Run { bytes, .. } => bytes.len(),
+        LearnPart::Segment { entries, .. } => entries.len(),
+        LearnPart::End { extents } => extents.len(),
+        LearnPart::Resume | LearnPart::Gone => 0,
+    }
+}
+
+/// The extents in use.
+fn encoded_extents(store: &DataStore) -> Bytes {
+    let mut extents = PageSet::new();
+    for extent in store.extents() {
+        extents.insert(extent);
+    }
+    let mut bytes = Vec::new();
+    extents.encode(&mut bytes);
+    bytes.into()
+}
+
+/// The first touched run from `from` on, and what is in it.
+fn touched_run(store: &DataStore, from: u32) -> Option<(u32, LearnPart)> {
+    let touched = store.replica().touched();
+    let run = touched.first_present(from.checked_mul(RUN_PAGES)?)? / RUN_PAGES;
+    let (mut pages, mut bytes) = (0u16, Vec::new());
+    for page in (0..RUN_PAGES).filter(|page| touched.contains(run * RUN_PAGES + page)) {
+        pages |= 1 << page;
+        bytes.extend_from_slice(store.page_bytes(PageRange { first: run * RUN_PAGES + page, count: 1 }));
+    }
+    Some((run, LearnPart::Run { run, pages, bytes: bytes.into() }))
+}

@@ -1,0 +1,77 @@
+//! Commit: records that every required parity has become readable, and their clients hear of it.
+
+use cluster::Seq;
+use store::DataStore;
+use wire::message::Record;
+
+use super::SendStream;
+use super::log::{Entry, Purpose};
+use crate::outbox::Context;
+
+/// What was committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::primary) struct Committed {
+    /// Records that were logged to make room.
+    pub reclaims: u32,
+}
+
+impl SendStream {
+    /// Commits all records up to `target`, in order.
+    pub(in crate::primary) fn commit_upto(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        target: Seq,
+    ) -> Committed {
+        let mut committed = Committed::default();
+        while self.committed < target {
+            let entry = self.log.pop_to_commit().expect("the log holds what is not committed");
+            committed.reclaims += u32::from(entry.purpose == Purpose::Reclaim);
+            self.commit(context, store, entry);
+        }
+        self.stirred = true;
+        committed
+    }
+
+    fn commit(&mut self, context: &mut Context<'_>, store: &mut DataStore, entry: Entry) {
+        let seq = entry.record.seq;
+        debug_assert_eq!(seq, self.committed.next(), "records commit in order");
+        self.committed = seq;
+        for &addr in &entry.pinned {
+            store.unpin(addr);
+        }
+        if !crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
+            apply_record(store, &entry.record);
+        }
+        self.forget_pending(&entry);
+        if let Purpose::Request(kind) = entry.purpose {
+            context.out.latencies.parities.record(kind, entry.logged_at, context.now.time);
+        }
+        for (reply, outcome) in entry.answers {
+            context.reply(reply, outcome);
+        }
+        self.log.keep_committed(entry.record);
+    }
+
+    /// From here on the store has what this record did, unless a later one has changed it again.
+    fn forget_pending(&mut self, entry: &Entry) {
+        let seq = entry.record.seq;
+        self.cleared.take_if(|newest| *newest == seq);
+        self.scheduled.take_if(|newest| *newest == seq);
+        for key in &entry.keys {
+            if self.keys.get(key).is_some_and(|pending| pending.newest == seq) {
+                self.keys.remove(key);
+            }
+        }
+    }
+}
+
+/// The bytes first, then the index: nobody finds an item before it is there.
+pub(super) fn apply_record(store: &mut DataStore, record: &Record) {
+    for write in &record.writes {
+        store.apply_write(write.addr, &write.delta);
+    }
+    for op in &record.ops {
+        store.apply_op(op);
+    }
+}

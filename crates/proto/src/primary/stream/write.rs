@@ -1,0 +1,212 @@
+//! Records: how a decision enters the log.
+
+use bytes::Bytes;
+use cluster::{Seq, UnixSeconds};
+use smallvec::{SmallVec, smallvec};
+use store::{Addr, Allocation, DataStore, ITEM_HEADER_BYTES, IndexHash, IndexOp, Item, ItemSpec, ItemState};
+use wire::message::{Record, Write};
+use wire::op::{FlushAt, OpKind, Outcome};
+
+use super::SendStream;
+use super::log::{Entry, Purpose};
+use super::newest::{Newest, PendingKey, PendingSlot};
+use crate::outbox::{Context, ReplyTo};
+use crate::primary::waiting::Pending;
+
+/// A record before it has a number.
+pub(in crate::primary) struct Draft {
+    pub writes: SmallVec<[Write; 1]>,
+    pub ops: SmallVec<[IndexOp; 2]>,
+    /// Slots that may not be reclaimed before it commits.
+    pub pinned: SmallVec<[Addr; 1]>,
+    /// What becomes of these keys.
+    keys: SmallVec<[(Bytes, Option<PendingSlot>); 1]>,
+    purpose: Purpose,
+    answer: Option<(ReplyTo, Outcome)>,
+}
+
+impl Draft {
+    /// The protocol's own work: nobody is told of it.
+    pub(in crate::primary) fn of(purpose: Purpose) -> Self {
+        Self {
+            writes: SmallVec::new(),
+            ops: SmallVec::new(),
+            pinned: SmallVec::new(),
+            keys: SmallVec::new(),
+            purpose,
+            answer: None,
+        }
+    }
+
+    /// Whoever asked for this is told `outcome` when it commits.
+    pub(in crate::primary) fn answering(pending: &Pending, outcome: Outcome) -> Self {
+        let purpose = Purpose::Request(pending.request.op.kind());
+        Self { answer: Some((pending.reply, outcome)), ..Self::of(purpose) }
+    }
+
+    /// `key` goes, which lies at `addr`; its slot keeps its bytes.
+    pub(in crate::primary) fn remove(&mut self, key: Bytes, hash: IndexHash, addr: Addr) {
+        self.ops.push(IndexOp::Remove { hash, addr });
+        self.pinned.push(addr);
+        self.keys.push((key, None));
+    }
+
+    pub(in crate::primary) fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.ops.is_empty()
+    }
+}
+
+/// A whole item on its way into its slot.
+pub(in crate::primary) struct PlacedItem {
+    pub key: Bytes,
+    pub hash: IndexHash,
+    /// Where the key lies now.
+    pub occupied: Option<Addr>,
+    pub allocation: Allocation,
+    pub image: Vec<u8>,
+}
+
+/// What a change of an item's header sets.
+pub(in crate::primary) struct Header {
+    pub version: u64,
+    pub expiry: u32,
+    pub state: ItemState,
+}
+
+impl SendStream {
+    /// Numbers `draft` and appends it.
+    pub(in crate::primary) fn append(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        draft: Draft,
+    ) -> Seq {
+        let seq = self.log.last().next();
+        let mut keys = SmallVec::new();
+        for (key, slot) in draft.keys {
+            self.keys.insert(key.clone(), PendingKey { newest: seq, slot });
+            keys.push(key);
+        }
+        for &addr in &draft.pinned {
+            store.pin(addr);
+        }
+        let record = Record { seq, writes: draft.writes, ops: draft.ops };
+        if crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
+            super::commit::apply_record(store, &record);
+        }
+        let mut answers: SmallVec<[_; 1]> = draft.answer.into_iter().collect();
+        if crate::planted(crate::Bug::AckBeforeParity) {
+            answers.drain(..).for_each(|(reply, outcome)| context.reply(reply, outcome));
+        }
+        let (pinned, purpose, logged_at) = (draft.pinned, draft.purpose, context.now.time);
+        self.log.push(Entry { record, answers, keys, pinned, purpose, logged_at });
+        self.stirred = true;
+        seq
+    }
+
+    /// A whole item goes into a new slot: readers never see half a value.
+    pub(in crate::primary) fn append_item(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        placed: PlacedItem,
+        mut draft: Draft,
+    ) {
+        let PlacedItem { key, hash, occupied, allocation, image } = placed;
+        let (addr, len_bytes) = (allocation.addr, image.len());
+        draft.writes.push(Write::new(addr, store.delta(addr, image)));
+        draft.ops.extend(allocation.assign);
+        match occupied {
+            Some(old) => {
+                draft.ops.push(IndexOp::Replace { hash, old, new: addr });
+                draft.pinned.push(old);
+            }
+            None => draft.ops.push(IndexOp::Insert { hash, addr }),
+        }
+        let writers = smallvec![self.log.last().next()];
+        draft.keys.push((key, Some(PendingSlot { addr, len_bytes, writers })));
+        self.append(context, store, draft);
+    }
+
+    /// The same slot with another header: only the header's bytes travel.
+    pub(in crate::primary) fn append_header(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        (pending, newest): (&Pending, &Newest),
+        header: &Header,
+        outcome: Outcome,
+    ) {
+        let addr = newest.occupied.expect("a header change is decided for an item that is there");
+        let old = newest.image(store, addr);
+        let delta = header.delta(&old);
+        let key = pending.key();
+        let mut writers = self.writers_of(&key);
+        writers.push(self.log.last().next());
+        let mut draft = Draft::answering(pending, outcome);
+        draft.writes.push(Write::new(addr, delta));
+        draft.pinned.push(addr);
+        draft.keys.push((key, Some(PendingSlot { addr, len_bytes: old.len(), writers })));
+        self.append(context, store, draft);
+    }
+
+    /// All keys go, now or later.
+    pub(in crate::primary) fn append_flush(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        at: FlushAt,
+        reply: ReplyTo,
+    ) {
+        let seq = self.log.last().next();
+        let op = match at {
+            FlushAt::Now => {
+                self.clear_at(seq);
+                IndexOp::Clear
+            }
+            FlushAt::At(time) => {
+                self.scheduled = Some(seq);
+                IndexOp::FlushAt(time)
+            }
+        };
+        let mut draft = Draft::of(Purpose::Request(OpKind::FlushAll));
+        draft.ops.push(op);
+        draft.answer = Some((reply, Outcome::Flushed));
+        self.append(context, store, draft);
+    }
+
+    /// A scheduled flush whose time has come.
+    pub(in crate::primary) fn append_due_flush(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
+        if !self.flush_is_due(store, context.now.unix) || self.cleared.is_some() {
+            return;
+        }
+        self.clear_at(self.log.last().next());
+        let mut draft = Draft::of(Purpose::Schedule);
+        draft.ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(UnixSeconds(0))];
+        self.append(context, store, draft);
+    }
+
+    /// From record `seq` on no key is there.
+    fn clear_at(&mut self, seq: Seq) {
+        self.keys.clear();
+        self.cleared = Some(seq);
+    }
+}
+
+impl Header {
+    /// What changes of an item's bytes.
+    fn delta(&self, old: &[u8]) -> Bytes {
+        let item = Item::parse(old).expect("it was read to decide");
+        let mut new = Vec::with_capacity(old.len());
+        ItemSpec {
+            key: item.key,
+            value: [item.value, b""],
+            client_flags: item.client_flags,
+            expiry: self.expiry,
+            version: self.version,
+            state: self.state,
+        }
+        .encode(&mut new);
+        old.iter().zip(&new).take(ITEM_HEADER_BYTES).map(|(a, b)| a ^ b).collect::<Vec<u8>>().into()
+    }
+}

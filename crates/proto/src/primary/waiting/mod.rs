@@ -1,0 +1,147 @@
+//! Requests that wait, by what they wait for.
+
+mod pages;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use cluster::{KeyHash, Time};
+use store::PageRange;
+use wire::op::Request;
+
+use crate::outbox::ReplyTo;
+pub(super) use pages::PageWaiters;
+
+/// A request that is not answered yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub reply: ReplyTo,
+    pub hash: KeyHash,
+    pub request: Request,
+    pub deadline: Time,
+}
+
+impl Pending {
+    /// Its key, as a cheap handle; empty for what has none.
+    pub(super) fn key(&self) -> Bytes {
+        self.request.key.as_ref().map(|key| key.bytes().clone()).unwrap_or_default()
+    }
+}
+
+/// What a request has to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// A lease, or the end of the former primary's, or the index.
+    Lease,
+    /// Room in the log.
+    Log,
+    /// Room in the area.
+    Space,
+    /// These pages.
+    Pages(PageRange),
+}
+
+/// Queues whose first is tried first, and which stay in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    Log,
+    Space,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Waiting {
+    lease: VecDeque<Pending>,
+    log: VecDeque<Pending>,
+    space: VecDeque<Pending>,
+    pages: PageWaiters,
+    /// Whether the queues are being gone through.
+    retrying: bool,
+}
+
+impl Waiting {
+    pub(super) fn len(&self) -> usize {
+        self.lease.len() + self.log.len() + self.space.len() + self.pages.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let queues = [&self.lease, &self.log, &self.space];
+        let places: usize = queues.map(VecDeque::capacity).iter().sum();
+        places * size_of::<Pending>() + self.pages.memory_bytes()
+    }
+
+    /// Those that wait for pages.
+    pub(super) fn for_pages(&mut self) -> &mut PageWaiters {
+        &mut self.pages
+    }
+
+    pub(super) fn push(&mut self, wait: Wait, pending: Pending) {
+        match wait {
+            Wait::Lease => self.lease.push_back(pending),
+            Wait::Log => self.log.push_back(pending),
+            Wait::Space => self.space.push_back(pending),
+            Wait::Pages(pages) => self.pages.push(pages, pending),
+        }
+    }
+
+    /// Begins to go through the queues, unless that is under way: what a retry brings about may want to retry in its turn, and
+    /// one level is enough.
+    pub(super) fn begin_retry(&mut self) -> bool {
+        !self.is_empty() && !std::mem::replace(&mut self.retrying, true)
+    }
+
+    pub(super) fn end_retry(&mut self) {
+        self.retrying = false;
+    }
+
+    /// Takes those that waited for a lease.
+    pub(super) fn take_leased(&mut self) -> Vec<Pending> {
+        std::mem::take(&mut self.lease).into()
+    }
+
+    pub(super) fn queue_len(&self, queue: Queue) -> usize {
+        match queue {
+            Queue::Log => self.log.len(),
+            Queue::Space => self.space.len(),
+        }
+    }
+
+    pub(super) fn pop_front(&mut self, queue: Queue) -> Option<Pending> {
+        self.queue(queue).pop_front()
+    }
+
+    /// It has to wait again, before all others.
+    pub(super) fn push_front(&mut self, queue: Queue, pending: Pending) {
+        self.queue(queue).push_front(pending);
+    }
+
+    fn queue(&mut self, queue: Queue) -> &mut VecDeque<Pending> {
+        match queue {
+            Queue::Log => &mut self.log,
+            Queue::Space => &mut self.space,
+        }
+    }
+
+    pub(super) fn take_all(mut self) -> Vec<Pending> {
+        let mut all: Vec<_> =
+            self.lease.drain(..).chain(self.log.drain(..)).chain(self.space.drain(..)).collect();
+        all.extend(self.pages.take_all());
+        all
+    }
+
+    /// Takes those whose time is up before anything was done for them.
+    pub(super) fn take_expired(&mut self, now: Time) -> Vec<Pending> {
+        let mut expired = Vec::new();
+        for queue in [&mut self.lease, &mut self.log, &mut self.space] {
+            let (late, rest): (Vec<_>, Vec<_>) = queue.drain(..).partition(|pending| pending.deadline <= now);
+            expired.extend(late);
+            queue.extend(rest);
+        }
+        expired.extend(self.pages.take_expired(now));
+        expired
+    }
+}
