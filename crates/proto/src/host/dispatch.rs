@@ -58,20 +58,11 @@ impl Host {
 
     fn dispatch_to_parity(&mut self, now: Now, from: HostId, message: GroupMessage) {
         let id = MemberId { group: message.group, role: message.to };
-        let role = message.from;
         let (parities, mut context) = self.parities_and_context(now);
-        let context = &mut context;
         let Some(parity) = parities.get_mut(&id) else { return };
-        match message.body {
-            GroupBody::Hello(hello) => parity.handle_hello(context, from, role, hello.term, hello.committed),
-            GroupBody::Frame(frame) => parity.handle_frame(context, from, role, frame),
-            GroupBody::Reserve(reserve) => parity.handle_reserve(context, from, role, &reserve),
-            GroupBody::FetchIndex(fetch) => parity.handle_fetch_index(context, from, role, &fetch),
-            GroupBody::Open(open) => parity.handle_open(context, from, &open),
-            GroupBody::Abort(abort) => parity.handle_abort(from, abort.session),
-            GroupBody::Page(page) => parity.handle_page(context, from, role, &page),
-            GroupBody::Learn(learn) => parity.handle_learn(context, from, role, &learn),
-            _ => tracing::warn!(%from, member = %id, "not for a parity"),
+        parity.handle(&mut context, (message.from, from), message.body);
+        if cfg!(debug_assertions) {
+            parity.check_invariants();
         }
     }
 }

@@ -1,213 +1,215 @@
-//! A parity that is being built (group protocol, section 6).
+//! A parity that is being built (group protocol, section 6), or comes back.
 //!
-//! It starts empty and takes lessons from all primaries at once. A lesson comes in the FIFO of the primary's records: first
-//! the pages run by run, then the index segment by segment, each as it is after the newest committed record. Records that
-//! the learner applies meanwhile change only what has come; the rest will come as it is then.
+//! It takes lessons from all primaries at once. A lesson comes in the FIFO of the primary's records: first the pages run by run,
+//! then the index segment by segment, each as it is after the newest committed record. Records that the learner applies
+//! meanwhile change only what has come; the rest will come as it is then.
 //!
 //! As long as one lesson has not ended, nobody counts on the learner, and it may start again from nothing. When all have ended
 //! it is a parity like any other that waits for its view.
+//!
+//! One that was evicted goes on from what it has applied. Its area is the weighted sum of the data areas, each as of what it has
+//! applied of that role, at any time: after the eviction, and after every record that it takes since. So it may offer that again
+//! after whatever comes between, until one primary says that the records from there on are gone. Then all of it is worth
+//! nothing: a sum of which one part is not known is not the parity of anything.
 
-use cluster::{DataRole, GroupView, HostId, RoleIndex, Seq, Term, Time, ViewVersion};
-use store::{INDEX_SEGMENTS, OutOfMemory, PAGE_BYTES, PageSet, RUN_BYTES, Replica};
-use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, Record, ToCoordinator, Write};
+use cluster::{GroupView, RoleIndex, Seq, Time, ViewVersion};
+use store::{Budget, OutOfMemory, PAGE_BYTES, RUN_BYTES, Replica};
+use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Lesson, ToCoordinator};
 
-use super::rejoin::Rejoined;
-use super::{Parity, Stream};
+use super::core::Core;
+use super::stream::Stream;
+use super::sum::{Sum, Weighted};
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
-const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
+/// Bytes of an index entry that travels.
+const ENTRY_BYTES: u64 = 9;
 
 /// What a learner knows of itself.
 pub(super) struct Learner {
-    pub(super) lesson: Lesson,
-    pub(super) asked_at: Option<Time>,
+    lesson: Lesson,
     /// Roles whose lesson has ended.
-    pub(super) ended: RoleSet,
-    /// Without memory, it waits for the view that releases it.
-    pub(super) gave_up: bool,
-    /// As long as it goes on from what it had: what has come so far.
-    pub(super) resuming: Option<Rejoined>,
+    ended: RoleSet,
+    phase: Phase,
 }
 
-impl Learner {
-    pub(super) fn new(since: ViewVersion) -> Self {
-        let lesson = Lesson { since, attempt: 0 };
-        Self { lesson, asked_at: None, ended: RoleSet::default(), gave_up: false, resuming: None }
-    }
-
-    /// One that has been a parity of this role before.
-    pub(super) fn resuming(since: ViewVersion) -> Self {
-        Self { resuming: Some(Rejoined::default()), ..Self::new(since) }
-    }
-
-    pub(super) fn is_named_by(&self, view: &GroupView, role: RoleIndex) -> bool {
-        view.learner(role).is_some_and(|learner| learner.since == self.lesson.since)
-    }
-}
-
-/// How far one role's lesson has come.
+/// What a learner does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// Runs below this one are known.
-    pub(super) runs: u32,
-    /// Segments of the index below this one are known.
-    pub(super) segments: usize,
-    /// Number of the next part.
-    pub(super) number: u32,
+enum Phase {
+    /// It has asked for lessons at this time, or is about to.
+    Learns { asked_at: Option<Time>, from: From },
+    /// Without memory, it waits for the view that releases it.
+    GaveUp,
+}
+
+/// What a learner starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Nothing,
+    /// What it had; so much has come since.
+    WhatItHad(Rejoined),
+}
+
+/// What it took to bring a parity back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rejoined {
+    /// Records that it lacked, or that came meanwhile.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What a lesson from nothing would have moved.
+    pub instead_of_bytes: u64,
 }
 
 /// Why a part cannot be taken in.
-enum Unfit {
+pub(super) enum Unfit {
     NoMemory,
     /// It goes on from what the primary has not got any more.
     Gone,
     Broken,
 }
 
-impl From<OutOfMemory> for Unfit {
+impl std::convert::From<OutOfMemory> for Unfit {
     fn from(_: OutOfMemory) -> Self {
         Self::NoMemory
     }
 }
 
-impl Progress {
-    /// The pieces of `write` that change what is known.
-    fn known_part<'a>(&self, write: &'a Write) -> &'a [u8] {
-        let end = (self.runs as usize).saturating_mul(RUN_BYTES);
-        let len = end.saturating_sub(write.addr.byte()).min(write.delta.len());
-        &write.delta[..len]
-    }
-}
-
-impl Parity {
-    /// Whether it is the learner that the view `since` appointed.
-    pub(crate) fn is_learner_since(&self, since: ViewVersion) -> bool {
-        self.learner.as_ref().is_some_and(|learner| learner.lesson.since == since)
+impl Learner {
+    /// The learner that view `since` has appointed, with nothing.
+    pub(super) fn new(since: ViewVersion) -> Self {
+        Self::starting_from(since, From::Nothing)
     }
 
-    pub(super) fn has_learned_all(&self) -> bool {
-        self.learner.as_ref().is_none_or(|learner| learner.ended == self.support())
+    /// One that has been a parity of this role before.
+    pub(super) fn resuming(since: ViewVersion) -> Self {
+        Self::starting_from(since, From::WhatItHad(Rejoined::default()))
     }
 
-    /// A role whose records mean nothing here yet.
-    pub(super) fn is_unknown(&self, role: RoleIndex) -> bool {
-        self.learner.is_some() && !self.streams.get(usize::from(role.0)).is_some_and(Stream::has_begun)
+    fn starting_from(since: ViewVersion, from: From) -> Self {
+        let phase = Phase::Learns { asked_at: None, from };
+        Self { lesson: Lesson { since, attempt: 0 }, ended: RoleSet::default(), phase }
+    }
+
+    /// The view that appointed it.
+    pub(super) fn since(&self) -> ViewVersion {
+        self.lesson.since
+    }
+
+    pub(super) fn is_named_by(&self, view: &GroupView, role: RoleIndex) -> bool {
+        view.learner(role).is_some_and(|learner| learner.since == self.lesson.since)
+    }
+
+    /// Whether parts of `lesson` are taken in.
+    pub(super) fn takes(&self, lesson: Lesson) -> bool {
+        self.lesson == lesson && self.phase != Phase::GaveUp
+    }
+
+    /// Whether the lessons of all of `support` have ended.
+    pub(super) fn has_all(&self, support: RoleSet) -> bool {
+        self.ended == support
+    }
+
+    /// Whether its area is the weighted sum of what it has applied of each role, so that it can go on from there.
+    pub(super) fn is_consistent(&self, support: RoleSet) -> bool {
+        self.phase != Phase::GaveUp && (self.resumed().is_some() || self.has_all(support))
+    }
+
+    /// What has come so far, as long as it goes on from what it had.
+    fn resumed(&self) -> Option<&Rejoined> {
+        match &self.phase {
+            Phase::Learns { from: From::WhatItHad(rejoined), .. } => Some(rejoined),
+            Phase::Learns { from: From::Nothing, .. } | Phase::GaveUp => None,
+        }
+    }
+
+    /// A record of so many bytes has come.
+    pub(super) fn count(&mut self, bytes: usize) {
+        if let Phase::Learns { from: From::WhatItHad(rejoined), .. } = &mut self.phase {
+            rejoined.records += 1;
+            rejoined.bytes += bytes as u64;
+        }
+    }
+
+    /// What it took, for a learner that went on from what it had and is in sync now.
+    pub(super) fn rejoined(&self, sum: &Sum) -> Option<Rejoined> {
+        let known = |stream: &Stream| {
+            let pages = u64::from(stream.replica().touched().count()) * PAGE_BYTES as u64;
+            pages + stream.replica().index().len() as u64 * ENTRY_BYTES
+        };
+        let instead_of_bytes = sum.streams().iter().map(known).sum();
+        self.resumed().map(|rejoined| Rejoined { instead_of_bytes, ..*rejoined })
     }
 
     /// Asks the primaries whose lessons have not begun.
-    pub(super) fn ask_for_lessons(&mut self, context: &mut Context<'_>) {
-        let sender = self.sender();
-        let support = self.support();
-        let offer = self.offer();
+    pub(super) fn ask(&mut self, context: &mut Context<'_>, core: &Core, sum: &Sum) {
         let now = context.now.time;
-        let Some(learner) = &mut self.learner else { return };
-        let early = learner.asked_at.is_some_and(|at| now.since(at) < context.timing.retry_us);
-        if learner.gave_up || early {
+        let offers = self.resumed().is_some();
+        let Phase::Learns { asked_at, .. } = &mut self.phase else { return };
+        if asked_at.is_some_and(|at| now.since(at) < context.timing.retry_us) {
             return;
         }
-        learner.asked_at = Some(now);
-        let lesson = learner.lesson;
-        for (role, data) in self.view.data_roles().filter(|(role, _)| support.contains(*role)) {
-            let at = usize::from(role.0);
-            if let (Some(host), false) = (data.primary, self.streams[at].has_begun()) {
-                let applied = offer.as_ref().map(|offer| offer[at]);
-                sender.send(context, host, role, GroupBody::LearnHello(LearnHello { lesson, applied }));
+        *asked_at = Some(now);
+        let (lesson, support) = (self.lesson, core.support());
+        for (role, data) in core.view().data_roles().filter(|(role, _)| support.contains(*role)) {
+            let Some(stream) = sum.stream(role).filter(|stream| !stream.has_begun()) else { continue };
+            if let Some(host) = data.primary {
+                let applied = offers.then(|| stream.received());
+                core.sender().send(
+                    context,
+                    host,
+                    role,
+                    GroupBody::LearnHello(LearnHello { lesson, applied }),
+                );
             }
         }
     }
 
-    /// What was in flight on the link to `host` is lost, and with it the lesson of a primary there.
-    pub(crate) fn link_broken(&mut self, host: HostId) {
-        let teaches = |(role, data): (RoleIndex, &DataRole)| {
-            data.primary == Some(host) && self.streams[usize::from(role.0)].has_begun()
-        };
-        if self.has_learned_all() || !self.view.data_roles().any(teaches) {
-            return;
-        }
-        match self.offer() {
-            Some(_) => self.offer_again(),
-            None => self.start_again(),
+    /// Lessons broke off. What has been applied by now is offered in the next ones, if it went on from what it had; else the
+    /// next ones begin with nothing.
+    pub(super) fn begin_again(&mut self, core: &Core, sum: &mut Sum) {
+        match self.resumed() {
+            Some(&rejoined) => {
+                sum.rest();
+                self.next_attempt(From::WhatItHad(rejoined));
+            }
+            None => self.begin_from_nothing(core, sum),
         }
     }
 
-    /// From nothing, unless every lesson has ended: then others may count on what is here.
-    pub(super) fn start_again(&mut self) {
-        if self.has_learned_all() {
-            return;
-        }
-        let new = |role| Stream::new(role, self.budget.clone());
-        self.streams = self.view.data.iter().map(new).collect();
-        self.area.decommit_all();
-        if let Some(learner) = &mut self.learner {
-            learner.lesson.attempt = learner.lesson.attempt.saturating_add(1);
-            learner.ended = RoleSet::default();
-            learner.asked_at = None;
-            learner.resuming = None;
-        }
-        tracing::info!(member = %self.member, "learner starts from nothing");
+    pub(super) fn begin_from_nothing(&mut self, core: &Core, sum: &mut Sum) {
+        sum.clear(core.view());
+        self.next_attempt(From::Nothing);
+        tracing::info!(member = %core.member(), "learner starts from nothing");
     }
 
-    /// A part of a lesson.
-    pub(crate) fn handle_learn(
-        &mut self,
-        context: &mut Context<'_>,
-        from: HostId,
-        role: RoleIndex,
-        learn: &Learn,
-    ) {
-        let wanted = self.learner.as_ref().is_some_and(|l| l.lesson == learn.lesson && !l.gave_up);
-        let teacher =
-            self.view.data_role(role).is_some_and(|r| r.primary == Some(from) && r.term == learn.term);
-        if !wanted || !teacher || !self.takes(role) {
-            return;
-        }
-        match self.take_in(context, role, learn) {
-            Ok(()) => {
-                let learned = Learned { lesson: learn.lesson, term: learn.term, number: learn.number };
-                self.sender().send(context, from, role, GroupBody::Learned(learned));
-            }
-            Err(Unfit::NoMemory) => self.give_up(context),
-            Err(Unfit::Gone) => self.start_again(),
-            Err(Unfit::Broken) => {
-                tracing::warn!(member = %self.member, %role, number = learn.number, "a lesson does not fit");
-                self.start_again();
-            }
+    fn next_attempt(&mut self, from: From) {
+        self.lesson.attempt = self.lesson.attempt.saturating_add(1);
+        self.ended = RoleSet::default();
+        if self.phase != Phase::GaveUp {
+            self.phase = Phase::Learns { asked_at: None, from };
         }
     }
 
-    fn take_in(&mut self, context: &mut Context<'_>, role: RoleIndex, learn: &Learn) -> Result<(), Unfit> {
-        let at = usize::from(role.0);
-        if matches!(learn.part, LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone) {
-            return self.open_lesson(role, learn);
-        }
-        // An End may come again, with more extents.
-        let ended = self.learner.as_ref().is_some_and(|learner| learner.ended.contains(role));
-        let due = self.streams[at].progress().is_some_and(|progress| progress.number == learn.number);
-        if !due && !ended || learn.tag > self.streams[at].received() {
-            return Err(Unfit::Broken);
-        }
-        // The part is the state after these.
-        if !crate::planted(crate::Bug::PartBeforeRecords) {
-            self.apply_up_to(context, role, learn.tag);
-        }
-        match &learn.part {
-            LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone => unreachable!("handled above"),
-            LearnPart::Run { run, pages, bytes } => self.learn_run(context, role, *run, (*pages, bytes))?,
-            LearnPart::Segment { segment, entries } => {
-                self.streams[at].learn_segment(usize::from(*segment), entries).map_err(|()| Unfit::Broken)?;
-            }
-            LearnPart::End { extents } => self.end_lesson(role, extents)?,
-        }
-        self.streams[at].part_is_in();
-        Ok(())
+    /// There is no memory for the group here: the coordinator finds another host, or tries again later.
+    pub(super) fn give_up(&mut self, context: &mut Context<'_>, core: &Core) {
+        let (group, learner, since) = (core.member().group, core.member().role, self.lesson.since);
+        self.phase = Phase::GaveUp;
+        tracing::warn!(member = %core.member(), "no memory for a learner");
+        context.coordinator(ToCoordinator::GaveUp { group, learner, since });
     }
 
     /// The first part: the primary begins from nothing, or goes on from what is here, or cannot. All of them have to do the
     /// same.
-    fn open_lesson(&mut self, role: RoleIndex, learn: &Learn) -> Result<(), Unfit> {
-        let resuming = self.offer().is_some();
-        let stream = &mut self.streams[usize::from(role.0)];
+    pub(super) fn open(
+        &self,
+        sum: &mut Sum,
+        role: RoleIndex,
+        learn: &Learn,
+        budget: &Budget,
+    ) -> Result<(), Unfit> {
+        let resuming = self.resumed().is_some();
+        let Some(stream) = sum.stream_mut(role) else { return Err(Unfit::Broken) };
         let mixed = crate::planted(crate::Bug::MixedLesson);
         match &learn.part {
             LearnPart::Gone if resuming => Err(Unfit::Gone),
@@ -217,7 +219,7 @@ impl Parity {
                 Ok(())
             }
             LearnPart::Begin { flush_at, classes } if !resuming || mixed => {
-                let replica = Replica::at_begin(self.budget.clone(), classes, *flush_at);
+                let replica = Replica::at_begin(budget.clone(), classes, *flush_at);
                 stream.begin(learn.term, learn.tag, replica.map_err(|_| Unfit::Broken)?);
                 Ok(())
             }
@@ -225,136 +227,56 @@ impl Parity {
         }
     }
 
-    fn learn_run(
+    /// Whether a later part comes in its turn: the state after record `tag`, which must be here.
+    pub(super) fn awaits(&self, sum: &Sum, role: RoleIndex, (number, tag): (u32, Seq)) -> bool {
+        // An End may come again, with more extents.
+        let ended = self.ended.contains(role);
+        sum.stream(role)
+            .is_some_and(|stream| (ended || stream.awaits_part(number)) && tag <= stream.received())
+    }
+
+    /// Takes a later part in.
+    pub(super) fn take_in(
         &mut self,
-        context: &Context<'_>,
-        role: RoleIndex,
-        run: u32,
-        (pages, bytes): (u16, &[u8]),
+        sum: &mut Sum,
+        weighted: Weighted,
+        part: &LearnPart,
     ) -> Result<(), Unfit> {
-        let at = usize::from(role.0);
-        let start = run as usize * RUN_BYTES;
-        let fits = self.streams[at]
-            .progress()
-            .is_some_and(|progress| run >= progress.runs && progress.segments == 0);
-        if !fits
-            || bytes.len() != pages.count_ones() as usize * PAGE_BYTES
-            || start >= self.area.limit_bytes()
-        {
-            return Err(Unfit::Broken);
+        match part {
+            LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone => return Err(Unfit::Broken),
+            LearnPart::Run { run, pages, bytes } => learn_run(sum, weighted, *run, (*pages, bytes))?,
+            LearnPart::Segment { segment, entries } => {
+                let stream = sum.stream_mut(weighted.role).ok_or(Unfit::Broken)?;
+                if !stream.learn_segment(usize::from(*segment), entries) {
+                    return Err(Unfit::Broken);
+                }
+            }
+            LearnPart::End { extents } => self.end(sum, weighted.role, extents)?,
         }
-        self.commit_for(start, RUN_BYTES)?;
-        let coefficient = self.coefficient(context, role);
-        let touched = (0..RUN_PAGES).filter(|page| pages >> page & 1 == 1);
-        for (page, bytes) in touched.zip(bytes.chunks_exact(PAGE_BYTES)) {
-            let byte = start + page as usize * PAGE_BYTES;
-            codec::mul_add(self.area.bytes_mut(byte, PAGE_BYTES), coefficient, bytes)
-                .expect("slices of one length");
-            self.streams[at].touch_page(run * RUN_PAGES + page);
+        if let Some(stream) = sum.stream_mut(weighted.role) {
+            stream.part_is_in();
         }
-        self.streams[at].run_is_in(run);
         Ok(())
     }
 
-    fn end_lesson(&mut self, role: RoleIndex, extents: &[u8]) -> Result<(), Unfit> {
-        let limit = (self.area.limit_bytes() / store::EXTENT_BYTES) as u32;
-        let extents = PageSet::decode(&mut &*extents, limit).map_err(|_| Unfit::Broken)?;
+    fn end(&mut self, sum: &mut Sum, role: RoleIndex, extents: &[u8]) -> Result<(), Unfit> {
+        let extents = sum.decode_extents(extents).ok_or(Unfit::Broken)?;
         for extent in extents.iter() {
-            self.area.commit(extent)?;
-            self.streams[usize::from(role.0)].grant(extent);
+            sum.grant(role, extent)?;
         }
-        if let Some(learner) = &mut self.learner {
-            learner.ended.insert(role);
-        }
-        self.streams[usize::from(role.0)].all_is_in();
-        Ok(())
-    }
-
-    /// Makes room for what a record of a lesson writes. What of it the role has is told at the end of the lesson.
-    pub(super) fn commit_for_record(&mut self, context: &mut Context<'_>, record: &Record) -> bool {
-        let room =
-            record.writes.iter().try_for_each(|write| self.commit_for(write.addr.byte(), write.delta.len()));
-        if room.is_err() {
-            self.give_up(context);
-        }
-        room.is_ok()
-    }
-
-    fn commit_for(&mut self, start: usize, len: usize) -> Result<(), OutOfMemory> {
-        let end = start + len;
-        for extent in start / store::EXTENT_BYTES..end.div_ceil(store::EXTENT_BYTES) {
-            self.area.commit(extent as u32)?;
+        self.ended.insert(role);
+        if let Some(stream) = sum.stream_mut(role) {
+            stream.all_is_in();
         }
         Ok(())
-    }
-
-    /// There is no memory for the group here: the coordinator finds another host, or tries again later.
-    fn give_up(&mut self, context: &mut Context<'_>) {
-        let (group, role) = (self.member.group, self.member.role);
-        let Some(learner) = &mut self.learner else { return };
-        learner.gave_up = true;
-        let since = learner.lesson.since;
-        tracing::warn!(member = %self.member, "no memory for a learner");
-        context.coordinator(ToCoordinator::GaveUp { group, learner: role, since });
     }
 }
 
-impl Stream {
-    fn has_begun(&self) -> bool {
-        self.begun
+fn learn_run(sum: &mut Sum, weighted: Weighted, run: u32, (pages, bytes): (u16, &[u8])) -> Result<(), Unfit> {
+    let awaited = sum.stream(weighted.role).is_some_and(|stream| stream.awaits_run(run));
+    let in_area = (run as usize).saturating_mul(RUN_BYTES) < sum.area().limit_bytes();
+    if !awaited || !in_area || bytes.len() != pages.count_ones() as usize * PAGE_BYTES {
+        return Err(Unfit::Broken);
     }
-
-    pub(super) fn progress(&self) -> Option<Progress> {
-        self.progress
-    }
-
-    fn begin(&mut self, term: Term, base: Seq, replica: Replica) {
-        self.fence = term;
-        self.received = base;
-        self.applied = base;
-        self.replica = replica;
-        self.begun = true;
-        self.progress = Some(Progress { runs: 0, segments: 0, number: 1 });
-    }
-
-    fn part_is_in(&mut self) {
-        if let Some(progress) = &mut self.progress {
-            progress.number += 1;
-        }
-    }
-
-    fn run_is_in(&mut self, run: u32) {
-        if let Some(progress) = &mut self.progress {
-            progress.runs = run + 1;
-        }
-    }
-
-    fn touch_page(&mut self, page: u32) {
-        self.replica.touch(store::Addr::from_byte(page as usize * PAGE_BYTES), PAGE_BYTES);
-    }
-
-    fn learn_segment(&mut self, segment: usize, entries: &[u8]) -> Result<(), ()> {
-        let Some(progress) = &mut self.progress else { return Err(()) };
-        if segment != progress.segments || segment >= INDEX_SEGMENTS {
-            return Err(());
-        }
-        progress.runs = u32::MAX;
-        progress.segments = segment + 1;
-        self.replica.learn_segment(segment, entries).map_err(|_| ())
-    }
-
-    fn all_is_in(&mut self) {
-        self.progress = None;
-    }
-
-    /// What of `write` changes the area now.
-    pub(super) fn known_part<'a>(&self, write: &'a Write) -> &'a [u8] {
-        let all = crate::planted(crate::Bug::LearnerAppliesUnknown);
-        self.progress.filter(|_| !all).map_or(&write.delta, |progress| progress.known_part(write))
-    }
-
-    /// Segments of the index that have come.
-    pub(super) fn known_segments(&self) -> usize {
-        self.progress.map_or(INDEX_SEGMENTS, |progress| progress.segments)
-    }
+    Ok(sum.add_run(weighted, run, (pages, bytes))?)
 }

@@ -7,13 +7,14 @@
 //!
 //! One session at a time, in the background, and only while every data role of the group is full, or lost and so in no sum.
 
-use cluster::{HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Term, Time};
+use cluster::{MemberId, RoleIndex, ScrubProgress, ScrubSettings, Term, Time};
 use smallvec::smallvec;
-use store::{Addr, Category, EXTENT_BYTES, PAGE_BYTES, PageRange};
+use store::{Addr, Area, EXTENT_BYTES, PAGE_BYTES, PageRange};
 use wire::message::{GroupBody, Read, SessionId};
 
-use super::Parity;
-use super::session::{MAX_PAGES, Session};
+use super::core::Core;
+use super::session::{MAX_PAGES, Session, Sessions};
+use super::sum::Sum;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
@@ -88,152 +89,147 @@ impl Scrub {
     pub(super) fn forget_session(&mut self) {
         self.open = None;
     }
-}
 
-impl Parity {
-    /// Whether a session of its scrub is open.
-    pub(crate) fn is_scrubbing(&self) -> bool {
-        self.scrub.open.is_some()
+    /// Whether a session is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
     }
 
-    /// How far the scrub has come that `settings` ask for; none of a mirror, which is the data itself.
-    pub(crate) fn scrub_progress(&self, settings: ScrubSettings) -> Option<ScrubProgress> {
-        self.row()?;
-        let known = self.scrub.progress;
+    /// How far the scrub has come that `settings` ask for, at a parity that has so many `pages`.
+    pub(super) fn progress(&self, settings: ScrubSettings, pages: u64) -> ScrubProgress {
+        let known = self.progress;
         let current = known.generation == settings.generation;
         let fresh = ScrubProgress { generation: settings.generation, ..ScrubProgress::default() };
         let mut progress = if current { known } else { fresh };
-        if settings.generation > 0 && !(current && self.scrub.ended) {
-            let all = (self.area.committed_bytes() / PAGE_BYTES) as u64;
-            progress.left_pages = all.saturating_sub(progress.checked_pages);
+        if settings.generation > 0 && !(current && self.ended) {
+            progress.left_pages = pages.saturating_sub(progress.checked_pages);
         }
-        Some(progress)
+        progress
     }
 
     /// Pages compared and places found wrong by all scrubs.
-    pub(crate) fn scrub_totals(&self) -> (u64, u64) {
-        self.scrub.totals
+    pub(super) fn totals(&self) -> (u64, u64) {
+        self.totals
     }
 
     /// What the newest scrub has found.
-    pub(crate) fn scrub_findings(&self) -> &[ScrubFinding] {
-        &self.scrub.findings
+    pub(super) fn findings(&self) -> &[ScrubFinding] {
+        &self.findings
     }
 
     /// Gives up a session that takes too long. It is tried again.
-    pub(super) fn tick_scrub(&mut self, context: &mut Context<'_>) {
-        let Some(id) = self.scrub.open else { return };
-        let patience = context.timing.retry_us << self.scrub.failures.min(MAX_DOUBLINGS);
-        let opened_at = self.sessions.get(&id).map_or(Time(0), Session::opened_at);
+    pub(super) fn tick(&mut self, context: &Context<'_>, sessions: &mut Sessions) {
+        let Some(id) = self.open else { return };
+        let patience = context.timing.retry_us << self.failures.min(MAX_DOUBLINGS);
+        let opened_at = sessions.get(id).map_or(Time(0), Session::opened_at);
         if context.now.time.since(opened_at) >= patience {
-            self.give_up_scrub(id);
+            self.give_up(sessions, id);
         }
     }
 
-    /// Session `id` comes to nothing, if it is one of this parity's scrub.
-    pub(super) fn give_up_scrub(&mut self, id: SessionId) {
-        self.remove_session(id);
-        if self.scrub.open == Some(id) {
-            self.scrub.open = None;
-            self.scrub.failures = self.scrub.failures.saturating_add(1);
+    /// Session `id` comes to nothing, if it is one of this scrub.
+    pub(super) fn give_up(&mut self, sessions: &mut Sessions, id: SessionId) {
+        sessions.remove(id);
+        if self.open.take_if(|open| *open == id).is_some() {
+            self.failures = self.failures.saturating_add(1);
         }
     }
 
-    /// Goes on with the scrub that the operators have asked for; whether a session is open now that was not before.
-    pub(crate) fn go_on_scrubbing(&mut self, context: &mut Context<'_>) -> bool {
-        let settings = context.pace.scrub();
-        if settings.generation != self.scrub.progress.generation {
-            if let Some(id) = self.scrub.open {
-                self.remove_session(id);
+    /// Begins anew if the operators have asked for another scrub than the one that is under way.
+    pub(super) fn follow(&mut self, settings: ScrubSettings, sessions: &mut Sessions) {
+        if settings.generation != self.progress.generation {
+            if let Some(id) = self.open {
+                sessions.remove(id);
             }
-            self.scrub.begin(settings.generation);
+            self.begin(settings.generation);
         }
-        if !settings.running || self.scrub.ended || self.is_scrubbing() || !self.may_scrub(context) {
+    }
+
+    /// Goes on at a parity in sync; whether a session is open now that was not before.
+    pub(super) fn go_on(
+        &mut self,
+        context: &mut Context<'_>,
+        core: &Core,
+        sum: &Sum,
+        sessions: &mut Sessions,
+    ) -> bool {
+        let wanted = context.pace.scrub().running && !self.ended && !self.is_open();
+        if !wanted || !may_scrub(context, core, sessions) {
             return false;
         }
         for _ in 0..MAX_PASSED_RUNS {
-            let Some(pages) = self.next_to_scrub() else {
-                self.scrub.ended = true;
+            let Some(pages) = self.next_run(sum.area()) else {
+                self.ended = true;
                 return false;
             };
-            if !self.is_untouched(pages) {
-                return self.open_scrub(context, pages);
+            if !sum.is_untouched(pages) {
+                return self.open_session(context, core, sum, sessions, pages);
             }
-            self.scrub.pass(pages);
+            self.pass(pages);
         }
         false
     }
 
-    /// Whether nothing in the sum is lost or under repair: then it must end in zero.
-    fn may_scrub(&self, context: &mut Context<'_>) -> bool {
-        self.row().is_some()
-            && self.learner.is_none()
-            && self.view.is_steady()
-            && self.sessions.len() < context.limits.parity_sessions
-            && context.pace.allows_scrub(context.now.time)
-    }
-
     /// The next run that has memory here.
-    fn next_to_scrub(&self) -> Option<PageRange> {
-        let extent = self.scrub.next / EXTENT_PAGES;
-        let first = if self.area.is_committed(extent) {
-            self.scrub.next
-        } else {
-            self.area.next_committed(extent)? * EXTENT_PAGES
-        };
+    fn next_run(&self, area: &Area) -> Option<PageRange> {
+        let extent = self.next / EXTENT_PAGES;
+        let first =
+            if area.is_committed(extent) { self.next } else { area.next_committed(extent)? * EXTENT_PAGES };
         Some(PageRange { first, count: MAX_PAGES })
     }
 
-    /// Whether nobody has ever written to `pages`, and they are zero as they should be.
-    fn is_untouched(&self, pages: PageRange) -> bool {
-        self.streams.iter().all(|stream| !stream.replica().touched().contains_any(pages))
-            && self.area.bytes(pages.start_byte(), pages.len_bytes()).iter().all(|byte| *byte == 0)
-    }
-
-    fn open_scrub(&mut self, context: &mut Context<'_>, pages: PageRange) -> bool {
-        let len_bytes = pages.len_bytes();
-        if !context.pace.has_memory(self.budget.used(Category::Repair), len_bytes)
-            || self.budget.try_reserve(Category::Repair, len_bytes).is_err()
-        {
+    fn open_session(
+        &mut self,
+        context: &mut Context<'_>,
+        core: &Core,
+        sum: &Sum,
+        sessions: &mut Sessions,
+        pages: PageRange,
+    ) -> bool {
+        if !sessions.reserve(context, pages.len_bytes()) {
             return false;
         }
-        context.pace.spend_scrub(len_bytes);
-        self.scrub.count += 1;
-        let role = self.member.role;
-        let id = SessionId { role, term: Term(0), number: self.scrub.count };
-        let sum = self.copy_pages(pages);
-        self.sessions.insert(id, Session::of_scrub(pages, context.now.time, sum, self.lost_roles()));
-        self.scrub.open = Some(id);
+        context.pace.spend_scrub(pages.len_bytes());
+        self.count += 1;
+        let role = core.member().role;
+        let id = SessionId { role, term: Term(0), number: self.count };
+        let copy = sum.copy_pages(pages);
+        sessions.insert(id, Session::of_scrub(pages, context.now.time, copy, core.lost_roles()));
+        self.open = Some(id);
         let read = Read { session: id, pages, parities: smallvec![role] };
-        let primaries: Vec<(RoleIndex, HostId)> =
-            self.view.data_roles().filter_map(|(role, data)| Some((role, data.primary?))).collect();
-        for (role, host) in primaries {
-            self.sender().send(context, host, role, GroupBody::Read(read.clone()));
+        for (role, data) in core.view().data_roles() {
+            if let Some(host) = data.primary {
+                core.sender().send(context, host, role, GroupBody::Read(read.clone()));
+            }
         }
         true
     }
 
-    /// Every primary has taken its pages out of the sum.
-    pub(super) fn finish_scrub(&mut self, context: &mut Context<'_>, id: SessionId, session: Session) {
-        if self.scrub.open != Some(id) {
-            return;
+    /// Every primary has taken its pages out of the sum. Whether the next pages may follow at once.
+    pub(super) fn finish(
+        &mut self,
+        context: &Context<'_>,
+        core: &Core,
+        area: &mut Area,
+        (id, session): (SessionId, &Session),
+    ) -> bool {
+        if self.open.take_if(|open| *open == id).is_none() {
+            return false;
         }
-        self.scrub.open = None;
         if session.lost() != RoleSet::default() {
             // A primary has not all of its pages: its view will say so.
-            self.scrub.failures = self.scrub.failures.saturating_add(1);
-            return;
+            self.failures = self.failures.saturating_add(1);
+            return false;
         }
-        self.scrub.failures = 0;
-        let pages = session.pages();
-        if self.judge(context, &session) {
-            self.scrub.pass(pages);
+        self.failures = 0;
+        if self.judge(context, core, area, session) {
+            self.pass(session.pages());
         }
-        self.go_on_scrubbing(context);
+        true
     }
 
     /// Whether `session` is done with: not if its pages were corrected and are to be compared once more.
-    fn judge(&mut self, context: &mut Context<'_>, session: &Session) -> bool {
+    fn judge(&mut self, context: &Context<'_>, core: &Core, area: &mut Area, session: &Session) -> bool {
         let (pages, sum) = (session.pages(), session.sum());
         let differs = sum.iter().any(|byte| *byte != 0);
         let items = session.wrong().to_vec();
@@ -241,27 +237,27 @@ impl Parity {
             return true;
         }
         // The sum is the correction if the data are right; once, for what comes again is no damage of memory.
-        let covered = self.area.covers(pages.start_byte(), pages.len_bytes());
-        let may_correct = context.pace.scrub().repair && !self.scrub.corrected && covered;
+        let covered = area.covers(pages.start_byte(), pages.len_bytes());
+        let may_correct = context.pace.scrub().repair && !self.corrected && covered;
         let corrected = differs && items.is_empty() && may_correct;
         if corrected {
-            self.area.xor(pages.start_byte(), sum);
+            area.xor(pages.start_byte(), sum);
         }
         let pages = if differs { pages_that_differ(pages, sum) } else { pages };
-        let finding = ScrubFinding { parity: self.member, pages, differs, items, corrected };
+        let finding = ScrubFinding { parity: core.member(), pages, differs, items, corrected };
         log(&finding);
-        self.scrub.remember(finding);
-        self.scrub.corrected = corrected;
+        self.remember(finding);
+        self.corrected = corrected;
         !corrected
     }
 }
 
-/// For tests of what notices.
-#[cfg(feature = "planted-bugs")]
-impl Parity {
-    pub(crate) fn damage(&mut self, byte: usize, mask: u8) {
-        self.area.bytes_mut(byte, 1)[0] ^= mask;
-    }
+/// Whether nothing in the sum is lost or under repair, so that it must end in zero, and there is time and room for a session.
+fn may_scrub(context: &mut Context<'_>, core: &Core, sessions: &Sessions) -> bool {
+    core.row().is_some()
+        && core.view().is_steady()
+        && sessions.have_place(context.limits)
+        && context.pace.allows_scrub(context.now.time)
 }
 
 /// The range of pages of `sum`, which begins at `pages`, that are not zero.

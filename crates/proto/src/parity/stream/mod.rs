@@ -1,13 +1,17 @@
 //! What a parity keeps of one data role: its fence, its log and the replica of its index.
 
+mod grants;
+mod taught;
+
 use std::collections::VecDeque;
 
 use cluster::{DataRole, Seq, Term, Time, UnixSeconds};
-use store::{Area, Budget, Category, PageSet, Replica};
+use store::{Area, Budget, Category, PAGE_BYTES, Replica};
 use wire::message::{Record, Write};
 
-use super::learner::Progress;
 use crate::size::record_bytes;
+use grants::Grants;
+use taught::Taught;
 
 /// A record names a place that was never reserved.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,22 +29,19 @@ pub(super) enum Place {
 pub(crate) struct Stream {
     /// The first term of the life of the role that this is of.
     origin: Term,
-    pub(super) fence: Term,
+    fence: Term,
     settled: Option<Term>,
     /// When a Frame was last acknowledged: no read lease counts from later.
     acknowledged: Option<Time>,
     /// Highest second of any primary's Frame: no later one is below it.
     wall: UnixSeconds,
-    pub(super) received: Seq,
-    pub(super) applied: Seq,
-    /// At a learner: whether its lesson has begun, and how far it has come while it lasts.
-    pub(super) begun: bool,
-    pub(super) progress: Option<Progress>,
+    received: Seq,
+    applied: Seq,
+    taught: Taught,
     /// Records `applied + 1 ..= received`.
-    pub(super) kept: VecDeque<Record>,
-    pub(super) replica: Replica,
-    /// Extents that the role may use.
-    pub(super) granted: PageSet,
+    kept: VecDeque<Record>,
+    replica: Replica,
+    grants: Grants,
     budget: Budget,
 }
 
@@ -55,11 +56,10 @@ impl Stream {
             wall: UnixSeconds(0),
             received: role.first_seq(),
             applied: role.first_seq(),
-            begun: false,
-            progress: None,
+            taught: Taught::default(),
             kept: VecDeque::new(),
             replica: Replica::new(budget.clone()),
-            granted: PageSet::new(),
+            grants: Grants::default(),
             budget,
         }
     }
@@ -107,7 +107,7 @@ impl Stream {
 
     /// Memory of the set of extents that the role may use.
     pub(crate) fn grants_memory_bytes(&self) -> usize {
-        self.granted.memory_bytes()
+        self.grants.memory_bytes()
     }
 
     pub(crate) fn replica(&self) -> &Replica {
@@ -180,7 +180,7 @@ impl Stream {
         for write in &record.writes {
             self.replica.touch(write.addr, write.delta.len());
         }
-        let known = self.known_segments();
+        let known = self.taught.known_segments();
         for op in &record.ops {
             self.replica.learn(op, known);
         }
@@ -203,7 +203,7 @@ impl Stream {
             self.received = self.applied;
         }
         (self.settled, self.acknowledged) = (None, None);
-        (self.begun, self.progress) = (false, None);
+        self.taught = Taught::default();
     }
 
     /// The stream of the terms before `term` ends at `upto`; what came after is dropped.
@@ -214,8 +214,93 @@ impl Stream {
             self.applied = upto;
         }
         debug_assert_eq!(self.applied, upto, "all up to the end was applied");
-        self.grant_touched_only();
+        // The role has what its stand-in starts from: what was ever written. For anything else it asks.
+        self.grants.keep_only(|extent| grants::touches(&self.replica, extent));
         self.settled = Some(term);
+    }
+
+    /// What a mirror hands to the primary that it becomes.
+    pub(super) fn into_replica(mut self) -> Replica {
+        std::mem::replace(&mut self.replica, Replica::new(self.budget.clone()))
+    }
+
+    /// The role may use `extent`.
+    pub(super) fn grant(&mut self, extent: u32) {
+        self.grants.insert(extent);
+    }
+
+    /// All of `extent` is zero again, if nothing of it is written to; whether the role does not have it any more.
+    pub(super) fn give_up_wiped(&mut self, extent: u32) -> bool {
+        let wiped = !grants::touches(&self.replica, extent);
+        if wiped {
+            self.grants.remove(extent);
+        }
+        wiped
+    }
+
+    /// Whether the role has `extent`, or a kept record writes there.
+    pub(super) fn uses(&self, extent: u32) -> bool {
+        self.grants.contain(extent)
+            || grants::touches(&self.replica, extent)
+            || self.kept.iter().any(|record| grants::writes_to(record, extent))
+    }
+
+    /// At a learner: whether its lesson has begun, or ended.
+    pub(super) fn has_begun(&self) -> bool {
+        self.taught != Taught::Nothing
+    }
+
+    /// At a learner: whether part `number` comes next.
+    pub(super) fn awaits_part(&self, number: u32) -> bool {
+        self.taught.awaits(number)
+    }
+
+    /// The lesson from nothing has begun, by the primary of `term`.
+    pub(super) fn begin(&mut self, term: Term, base: Seq, replica: Replica) {
+        self.fence = term;
+        self.received = base;
+        self.applied = base;
+        self.replica = replica;
+        self.taught = Taught::first_part_of_all();
+    }
+
+    /// The primary of `term` goes on after what is here.
+    pub(super) fn resume(&mut self, term: Term) {
+        self.fence = term;
+        self.taught = Taught::first_part_of_rest();
+    }
+
+    /// One more part of the lesson is in.
+    pub(super) fn part_is_in(&mut self) {
+        self.taught.count_part();
+    }
+
+    /// The lesson is over.
+    pub(super) fn all_is_in(&mut self) {
+        self.taught = Taught::All;
+    }
+
+    /// Whether `run` can come now.
+    pub(super) fn awaits_run(&self, run: u32) -> bool {
+        self.taught.awaits_run(run)
+    }
+
+    /// `run` is in the area: these pages of it were touched.
+    pub(super) fn run_is_in(&mut self, run: u32, pages: impl Iterator<Item = u32>) {
+        for page in pages {
+            self.replica.touch(store::Addr::from_byte(page as usize * PAGE_BYTES), PAGE_BYTES);
+        }
+        self.taught.run_is_in(run);
+    }
+
+    /// A segment of the index has come; whether it fits.
+    pub(super) fn learn_segment(&mut self, segment: usize, entries: &[u8]) -> bool {
+        self.taught.segment_is_in(segment) && self.replica.learn_segment(segment, entries).is_ok()
+    }
+
+    /// What of `write` changes the area now.
+    pub(super) fn known_part<'a>(&self, write: &'a Write) -> &'a [u8] {
+        self.taught.known_part(write)
     }
 }
 

@@ -1,0 +1,342 @@
+//! What reaches a parity: messages and connections. Each goes to the parts that it concerns.
+
+use cluster::{DataRole, HostId, RoleIndex, Seq, Term};
+use wire::message::{
+    Abort, Ack, FetchIndex, Frame, GroupBody, Hello, IndexPart, Learn, LearnPart, Learned, Open, Opened,
+    Page, Record, Reject, Reserve, Reserved, SessionId, Welcome,
+};
+
+use super::learner::Unfit;
+use super::session::{Cause, Session};
+use super::stream::Place;
+use super::sum::Weighted;
+use super::{Parity, Stream};
+use crate::Impossible;
+use crate::outbox::Context;
+use crate::roles::RoleSet;
+use crate::size::record_bytes;
+
+/// What became of a record.
+enum Kept {
+    /// It is here, or was before.
+    Yes,
+    /// Records before it are missing.
+    Gap,
+    /// There is no memory for it, or no place.
+    No,
+}
+
+impl Parity {
+    /// A message of the member that serves `role` at `host`.
+    pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
+        match body {
+            GroupBody::Hello(hello) => self.handle_hello(context, from, &hello),
+            GroupBody::Frame(frame) => self.handle_frame(context, from, frame),
+            GroupBody::Reserve(reserve) => self.handle_reserve(context, from, &reserve),
+            GroupBody::FetchIndex(fetch) => self.handle_fetch_index(context, from, &fetch),
+            GroupBody::Open(open) => self.handle_open(context, from.1, &open),
+            GroupBody::Abort(abort) => self.handle_abort(from.1, abort.session),
+            GroupBody::Page(page) => self.handle_page(context, from, &page),
+            GroupBody::Learn(learn) => self.handle_learn(context, from, &learn),
+            GroupBody::Welcome(_)
+            | GroupBody::Ack(_)
+            | GroupBody::Reject(_)
+            | GroupBody::Reserved(_)
+            | GroupBody::IndexPart(_)
+            | GroupBody::Opened(_)
+            | GroupBody::Read(_)
+            | GroupBody::Residual(_)
+            | GroupBody::LearnHello(_)
+            | GroupBody::Learned(_) => {
+                tracing::warn!(from = %from.1, member = %self.member(), "not for a parity");
+            }
+        }
+    }
+
+    fn send(&self, context: &mut Context<'_>, (role, host): (RoleIndex, HostId), body: GroupBody) {
+        self.core.sender().send(context, host, role, body);
+    }
+
+    /// The stream of a primary that may write: answers `Reject` if `term` is fenced.
+    fn admit(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), term: Term) -> Option<&Stream> {
+        let stream = self.sum.stream(from.0).filter(|_| self.core.takes(from.0))?;
+        // Of a role whose lesson has not begun records mean nothing here yet.
+        if self.learner.is_some() && !stream.has_begun() {
+            return None;
+        }
+        if term >= stream.fence() || crate::planted(crate::Bug::StaleTermAccepted) {
+            return Some(stream);
+        }
+        self.send(context, from, GroupBody::Reject(Reject { fence: stream.fence() }));
+        None
+    }
+
+    /// A primary on a new connection, or a new primary: tells it where to go on.
+    fn handle_hello(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), hello: &Hello) {
+        let Some(stream) = self.admit(context, from, hello.term) else { return };
+        if let Err(why) = self.check_committed(hello.committed, stream.received()) {
+            return context.impossible(from.1, why);
+        }
+        self.apply_up_to(context, from.0, hello.committed);
+        self.welcome(context, from, hello.term);
+    }
+
+    /// Go on after what is here.
+    fn welcome(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), term: Term) {
+        let Some(stream) = self.sum.stream(from.0) else { return };
+        let welcome = Welcome { term, received: stream.received(), wall: stream.wall() };
+        self.send(context, from, GroupBody::Welcome(welcome));
+    }
+
+    /// Records: kept if they follow what is there, applied up to the commit index, acknowledged once.
+    fn handle_frame(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), frame: Frame) {
+        let Some(stream) = self.admit(context, from, frame.term) else { return };
+        let newest = frame.records.last().map_or(Seq(0), |record| record.seq);
+        let received = stream.received().max(newest);
+        if let Err(why) = self.check_committed(frame.committed, received) {
+            return context.impossible(from.1, why);
+        }
+        for record in frame.records {
+            match self.keep(context, from, record) {
+                Kept::Yes => {}
+                Kept::Gap if !self.has_learned_all() => return self.start_again(),
+                // The sender believes in records that this parity does not have: make it start from what is there.
+                Kept::Gap => return self.welcome(context, from, frame.term),
+                Kept::No => return,
+            }
+        }
+        self.apply_up_to(context, from.0, frame.committed);
+        let Some(stream) = self.sum.stream_mut(from.0) else { return };
+        stream.note_acknowledged(context.now.time, frame.wall);
+        let ack = Ack { term: frame.term, received: stream.received(), echo: frame.sent_at };
+        self.send(context, from, GroupBody::Ack(ack));
+    }
+
+    fn keep(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), record: Record) -> Kept {
+        let role = from.0;
+        if let Some(learner) = &mut self.learner
+            // What of it the role has is told at the end of the lesson.
+            && self.sum.commit_for(&record).is_err()
+        {
+            learner.give_up(context, &self.core);
+            return Kept::No;
+        }
+        match self.sum.stream(role).map_or(Place::Gap, |stream| stream.place(record.seq)) {
+            Place::Duplicate => self.apply_again_if_planted(context, role, &record),
+            Place::Gap => return Kept::Gap,
+            Place::Next => {
+                let (bytes, seq) = (record_bytes(&record), record.seq);
+                if self.sum.keep(role, record).is_err() {
+                    context.impossible(from.1, Impossible::Place { seq });
+                    return Kept::No;
+                }
+                if crate::planted(crate::Bug::ApplyOnReceive) {
+                    self.apply_up_to(context, role, seq);
+                }
+                if let Some(learner) = &mut self.learner {
+                    learner.count(bytes);
+                }
+            }
+        }
+        Kept::Yes
+    }
+
+    fn apply_again_if_planted(&mut self, context: &Context<'_>, role: RoleIndex, record: &Record) {
+        if crate::planted(crate::Bug::DuplicateApplied) {
+            let coefficient = self.core.coefficient(context.code, role);
+            for write in &record.writes {
+                let bytes = self.sum.area_mut().bytes_mut(write.addr.byte(), write.delta.len());
+                codec::mul_add(bytes, coefficient, &write.delta).expect("slices of one length");
+            }
+        }
+    }
+
+    /// May a data role use this extent? Yes if there is memory for its parity.
+    fn handle_reserve(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reserve: &Reserve) {
+        if self.admit(context, from, reserve.term).is_none() {
+            return;
+        }
+        let granted = self.sum.grant(from.0, reserve.extent).is_ok();
+        let reserved = Reserved { term: reserve.term, extent: reserve.extent, granted };
+        self.send(context, from, GroupBody::Reserved(reserved));
+    }
+
+    /// A stand-in wants the replica of its role. Only answered for the settled stream of its own term.
+    fn handle_fetch_index(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), fetch: &FetchIndex) {
+        let Some(stream) = self.sum.stream(from.0) else { return };
+        if stream.fence() != fetch.term || stream.settled() != Some(fetch.term) {
+            return;
+        }
+        let (bytes, last) = stream.replica().encode_part(fetch.part, context.limits.index_part_bytes);
+        let part = IndexPart { term: fetch.term, part: fetch.part, last, bytes };
+        self.send(context, from, GroupBody::IndexPart(part));
+    }
+
+    /// R1: take the copy.
+    fn handle_open(&mut self, context: &mut Context<'_>, from: HostId, open: &Open) {
+        let id = open.session;
+        if let Err(why) = self.check_open(from, open) {
+            return context.impossible(from, why);
+        }
+        if !self.may_open(context, from, open) {
+            return self.abort(context, from, id);
+        }
+        self.sessions.make_way_for(id);
+        if !self.sessions.reserve(context, open.pages.len_bytes()) {
+            return self.abort(context, from, id);
+        }
+        self.apply_up_to(context, id.role, open.committed);
+        let mut gone = RoleSet::only(id.role);
+        for (role, _) in self.core.view().data_roles().filter(|(_, data)| data.primary.is_none()) {
+            gone.insert(role);
+        }
+        // Of a role that is lost for good nothing is in the sum.
+        let lost = gone.without(self.core.lost_roles());
+        let copy = self.sum.copy_pages(open.pages);
+        let session = Session::of_repair(from, open.pages, context.now.time, copy, (gone, lost));
+        self.sessions.insert(id, session);
+        self.send(context, (id.role, from), GroupBody::Opened(Opened { session: id }));
+        self.finish_if_complete(context, id);
+    }
+
+    /// What is committed by the stand-in this parity has, and the pages are in the area.
+    fn check_open(&self, from: HostId, open: &Open) -> Result<(), Impossible> {
+        let Some(stream) = self.stand_in_stream(from, open) else { return Ok(()) };
+        self.check_committed(open.committed, stream.received())?;
+        if self.sum.has_place_for(open.pages) { Ok(()) } else { Err(Impossible::Pages) }
+    }
+
+    fn stand_in_stream(&self, from: HostId, open: &Open) -> Option<&Stream> {
+        let stand_in = self.core.view().data_role(open.session.role)?.primary;
+        self.sum.stream(open.session.role).filter(|_| stand_in == Some(from))
+    }
+
+    fn may_open(&self, context: &Context<'_>, from: HostId, open: &Open) -> bool {
+        let received = self.stand_in_stream(from, open).map(Stream::received);
+        self.row().is_some()
+            && received.is_some_and(|received| open.committed <= received)
+            && self.sessions.have_place(context.limits)
+    }
+
+    /// R4: `role`'s bytes as of `page.committed` leave the sum, or the role is lost here too; either way it is gone.
+    fn handle_page(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), page: &Page) {
+        let (id, role) = (page.session, from.0);
+        let Some(stream) = self.admit(context, from, page.term) else { return };
+        let Some(session) = self.sessions.get(id).filter(|session| session.awaits(role)) else { return };
+        let (cause, expected_len) = (session.cause(), session.pages().len_bytes());
+        let fits = page.bytes.as_ref().is_none_or(|bytes| bytes.len() == expected_len);
+        let length = if fits { Ok(()) } else { Err(Impossible::Pages) };
+        if let Err(why) = self.check_committed(page.committed, stream.received()).and(length) {
+            context.impossible(from.1, why);
+            return self.call_off(context, id, cause);
+        }
+        if cause != Cause::Scrub || !crate::planted(crate::Bug::ScrubOutsideFifo) {
+            self.apply_up_to(context, role, page.committed);
+        }
+        self.sessions.take_out(id, role, self.core.coefficient(context.code, role), page);
+        self.finish_if_complete(context, id);
+    }
+
+    /// R5: nobody is left to wait for.
+    fn finish_if_complete(&mut self, context: &mut Context<'_>, id: SessionId) {
+        let all = RoleSet::all(self.core.view().k());
+        let Some(session) = self.sessions.remove_complete(id, all) else { return };
+        match session.cause() {
+            Cause::Repair(stand_in) => {
+                let residual = GroupBody::Residual(session.into_residual(id));
+                self.send(context, (id.role, stand_in), residual);
+            }
+            Cause::Scrub => {
+                if self.scrub.finish(context, &self.core, self.sum.area_mut(), (id, &session)) {
+                    self.go_on_scrubbing(context);
+                }
+            }
+        }
+    }
+
+    /// The stand-in has given the session up.
+    fn handle_abort(&mut self, from: HostId, id: SessionId) {
+        if self.sessions.get(id).is_some_and(|session| session.cause() == Cause::Repair(from)) {
+            self.sessions.remove(id);
+        }
+    }
+
+    /// The session cannot be brought to an end.
+    fn call_off(&mut self, context: &mut Context<'_>, id: SessionId, cause: Cause) {
+        match cause {
+            Cause::Repair(stand_in) => {
+                self.sessions.remove(id);
+                self.abort(context, stand_in, id);
+            }
+            Cause::Scrub => self.scrub.give_up(&mut self.sessions, id),
+        }
+    }
+
+    fn abort(&self, context: &mut Context<'_>, stand_in: HostId, id: SessionId) {
+        self.send(context, (id.role, stand_in), GroupBody::Abort(Abort { session: id }));
+    }
+
+    /// What was in flight on the link to `host` is lost, and with it the lesson of a primary there.
+    pub(crate) fn link_broken(&mut self, host: HostId) {
+        let has_begun = |role| self.sum.stream(role).is_some_and(Stream::has_begun);
+        let teaches = |(role, data): (RoleIndex, &DataRole)| data.primary == Some(host) && has_begun(role);
+        if self.has_learned_all() || !self.core.view().data_roles().any(teaches) {
+            return;
+        }
+        if let Some(learner) = &mut self.learner {
+            learner.begin_again(&self.core, &mut self.sum);
+        }
+    }
+
+    /// From nothing, unless every lesson has ended: then others may count on what is here.
+    fn start_again(&mut self) {
+        if !self.has_learned_all()
+            && let Some(learner) = &mut self.learner
+        {
+            learner.begin_from_nothing(&self.core, &mut self.sum);
+        }
+    }
+
+    /// A part of a lesson.
+    fn handle_learn(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), learn: &Learn) {
+        let wanted = self.learner.as_ref().is_some_and(|learner| learner.takes(learn.lesson));
+        let teacher = self.core.view().data_role(from.0);
+        let teaches = teacher.is_some_and(|role| role.primary == Some(from.1) && role.term == learn.term);
+        if !wanted || !teaches || !self.core.takes(from.0) {
+            return;
+        }
+        match self.take_in(context, from.0, learn) {
+            Ok(()) => {
+                let learned = Learned { lesson: learn.lesson, term: learn.term, number: learn.number };
+                self.send(context, from, GroupBody::Learned(learned));
+            }
+            Err(Unfit::NoMemory) => {
+                if let Some(learner) = &mut self.learner {
+                    learner.give_up(context, &self.core);
+                }
+            }
+            Err(Unfit::Gone) => self.start_again(),
+            Err(Unfit::Broken) => {
+                tracing::warn!(member = %self.member(), role = %from.0, number = learn.number, "a lesson does not fit");
+                self.start_again();
+            }
+        }
+    }
+
+    fn take_in(&mut self, context: &Context<'_>, role: RoleIndex, learn: &Learn) -> Result<(), Unfit> {
+        let Some(learner) = &self.learner else { return Err(Unfit::Broken) };
+        if matches!(learn.part, LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone) {
+            return learner.open(&mut self.sum, role, learn, &self.budget);
+        }
+        if !learner.awaits(&self.sum, role, (learn.number, learn.tag)) {
+            return Err(Unfit::Broken);
+        }
+        // The part is the state after these.
+        if !crate::planted(crate::Bug::PartBeforeRecords) {
+            self.apply_up_to(context, role, learn.tag);
+        }
+        let coefficient = self.core.coefficient(context.code, role);
+        let Some(learner) = &mut self.learner else { return Err(Unfit::Broken) };
+        learner.take_in(&mut self.sum, Weighted { role, coefficient }, &learn.part)
+    }
+}
