@@ -3,29 +3,12 @@
 use std::collections::BTreeMap;
 
 use cluster::{MemberId, Seq, Term, Time};
-use store::{Area, ClassUse, DataStore, Replica, RunClass};
+use store::{Area, ClassUse, Replica, RunClass};
 use wire::message::Record;
 
 use super::Host;
 use crate::primary::Primary;
-
-/// A primary, seen from outside.
-pub struct PrimaryInfo<'a> {
-    /// Which role.
-    pub member: MemberId,
-    /// Its term.
-    pub term: Term,
-    /// Newest committed record.
-    pub committed: Seq,
-    /// Newest record.
-    pub last: Seq,
-    /// The store; none while a stand-in fetches its index.
-    pub store: Option<&'a DataStore>,
-    /// Records `committed + 1 ..= last`.
-    pub uncommitted: Vec<&'a Record>,
-    /// Requests that wait.
-    pub waiting: usize,
-}
+pub use crate::primary::PrimaryInfo;
 
 /// A parity, seen from outside.
 pub struct ParityInfo<'a> {
@@ -101,15 +84,7 @@ impl Host {
 
     /// The primaries here, by member.
     pub fn primaries(&self) -> impl Iterator<Item = PrimaryInfo<'_>> {
-        self.members.primaries.values().map(|primary| PrimaryInfo {
-            member: primary.member(),
-            term: primary.term(),
-            committed: primary.committed(),
-            last: primary.last(),
-            store: primary.store(),
-            uncommitted: primary.uncommitted().collect(),
-            waiting: primary.waiting_len(),
-        })
+        self.members.primaries.values().map(Primary::info)
     }
 
     /// The parities and mirrors here, by member.

@@ -22,7 +22,7 @@ impl Primary {
         self.repair.forget_sessions();
         self.advance(context);
         self.conclude_growth(context);
-        self.retry_takeover(context);
+        self.phase.retry_takeover(context, &self.core, &self.parities);
         self.retry_waiting(context);
         self.demand_waiting(context);
         self.sweep(context);
@@ -45,7 +45,7 @@ impl Primary {
         self.lessons.lose_link(host);
         self.parities.link_up(context, &self.core, host, self.stream.committed());
         self.space.ask(context, &self.core, &self.parities);
-        self.retry_takeover(context);
+        self.phase.retry_takeover(context, &self.core, &self.parities);
     }
 
     /// The connection to `host` is gone: nothing can be sent until the next one.

@@ -28,6 +28,7 @@ mod core;
 mod events;
 mod execute;
 mod hand_over;
+mod info;
 mod lessons;
 mod parities;
 mod phase;
@@ -37,17 +38,16 @@ mod request;
 mod space;
 mod stream;
 mod takeover;
-mod versions;
 mod waiting;
 mod wall;
 
 use cluster::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
 use store::{Budget, DataStore, StoreConfig};
-use wire::message::Record;
 
 pub(crate) use execute::is_repeatable;
 pub(crate) use hand_over::Question;
-pub(crate) use space::Removed;
+pub use info::PrimaryInfo;
+use info::{PrimaryMemory, PrimaryStats};
 pub(crate) use waiting::Pending;
 
 use self::core::Core;
@@ -88,34 +88,6 @@ pub(crate) struct Primary {
     refused_writes: u64,
 }
 
-/// What a primary counts and holds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PrimaryStats {
-    pub uncommitted_records: u64,
-    pub waiting_requests: u64,
-    pub removed: Removed,
-    /// Reads so far that met an item which had expired.
-    pub expired_reads: u64,
-    /// Writes refused so far for want of room.
-    pub refused_writes: u64,
-    /// Extents given back so far.
-    pub released_extents: u64,
-    /// Bytes that repair has brought and lessons have taken so far, and those that lessons still have to.
-    pub rebuilt_bytes: u64,
-    pub untaught_bytes: u64,
-}
-
-/// Where a primary's memory is, besides its store.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PrimaryMemory {
-    /// Records that are kept.
-    pub log_bytes: usize,
-    /// Pages that sessions have brought.
-    pub repair_bytes: usize,
-    /// Requests that wait, and the table of keys with uncommitted records.
-    pub queue_bytes: usize,
-}
-
 impl Primary {
     /// The first primary of a role's life: an empty area.
     pub(crate) fn first(
@@ -153,7 +125,7 @@ impl Primary {
         };
         let mut primary = Self::assemble(context, core, phase, start, serve_from);
         primary.wall.never_below(wall);
-        primary.retry_takeover(context);
+        primary.phase.retry_takeover(context, &primary.core, &primary.parities);
         primary.sweep(context);
         Some(primary)
     }
@@ -193,27 +165,22 @@ impl Primary {
         self.core.term()
     }
 
-    pub(crate) fn committed(&self) -> Seq {
-        self.stream.committed()
-    }
-
-    pub(crate) fn last(&self) -> Seq {
-        self.stream.last()
-    }
-
     /// The store, once there is one.
     pub(crate) fn store(&self) -> Option<&DataStore> {
         self.phase.store()
     }
 
-    /// Records not yet committed, oldest first.
-    pub(crate) fn uncommitted(&self) -> impl Iterator<Item = &Record> {
-        self.stream.uncommitted()
-    }
-
-    /// Requests that wait.
-    pub(crate) fn waiting_len(&self) -> usize {
-        self.waiting.len()
+    /// What is inside, for those who look.
+    pub(crate) fn info(&self) -> PrimaryInfo<'_> {
+        PrimaryInfo {
+            member: self.member(),
+            term: self.term(),
+            committed: self.stream.committed(),
+            last: self.stream.last(),
+            store: self.store(),
+            uncommitted: self.stream.uncommitted().collect(),
+            waiting: self.waiting.len(),
+        }
     }
 
     /// Whether `view` still has this member as the primary of this term.
@@ -277,16 +244,9 @@ impl Primary {
             self.advance(context);
         }
         self.parities.send_frames(context, &self.core, &self.stream, &mut self.wall);
-        self.trim_history(context);
-    }
-
-    /// Drops the committed records that nobody wants any more, or for which there is no room.
-    fn trim_history(&mut self, context: &Context<'_>) {
         let applied = self.parities.applied_by_all().into_iter();
         let wanted = applied.chain(self.absentees.applied_by_all()).min();
-        let has_room = self.core.budget().has_room_to_spare();
-        let most_bytes = if has_room { context.limits.history_bytes } else { 0 };
-        self.stream.trim_history(wanted.unwrap_or(self.stream.committed()), most_bytes);
+        self.stream.trim_history(context.limits, wanted);
     }
 
     /// Timers.
@@ -302,7 +262,7 @@ impl Primary {
         self.reconsider_hand_over(now);
         self.tick_space(context);
         self.tick_release(context);
-        self.retry_takeover(context);
+        self.phase.retry_takeover(context, &self.core, &self.parities);
         self.repair.tick(context, &self.core);
         if self.core.is_rebuilding() {
             self.demand_waiting(context);
@@ -338,27 +298,9 @@ impl Primary {
         }
     }
 
-    /// Asks for the index, if this is a stand-in that lacks it.
-    fn retry_takeover(&mut self, context: &mut Context<'_>) {
-        if let Phase::Taking(taking) = &mut self.phase {
-            taking.retry(context, &self.core, &self.parities);
-        }
-    }
-
     fn report_ended_lessons(&mut self, context: &mut Context<'_>) {
         let known = (self.stream.committed(), self.wall.told());
         self.lessons.report_ended(context, &self.core, &self.parities, known);
-    }
-
-    /// Whether it may be said that an item has expired which has here. If not the parities hear of the second at once.
-    #[cold]
-    fn settles_expiry(&mut self, clock: UnixSeconds, expiry: u32) -> bool {
-        let settled = self.wall.settles(self.parities.wall_known_to_all(), clock, expiry);
-        if !settled {
-            self.parities.hurry_wall(UnixSeconds(expiry));
-            self.stream.stir();
-        }
-        settled
     }
 
     /// Memory that was refused may be there by now; some items have expired.
@@ -379,20 +321,21 @@ impl Primary {
 
     /// Begins to give an extent back, unless one is on its way; whether one is then, and nothing holds it up.
     fn begin_release(&mut self, context: &mut Context<'_>) -> bool {
-        let undisturbed = self.may_release();
+        let undisturbed = self.is_undisturbed();
         if undisturbed && self.may_serve(context.now.time, context.timing) {
             self.release.begin(self.phase.serving_mut(), &mut self.stream);
         }
         undisturbed && self.release.is_under_way()
     }
 
-    fn may_release(&self) -> bool {
+    /// Whether nobody learns, or may want to, what the role has.
+    fn is_undisturbed(&self) -> bool {
         self.lessons.is_empty() && self.absentees.is_empty() && !self.core.is_rebuilding()
     }
 
     /// Logs the next wipes; gives the extent up once all are applied everywhere.
     fn go_on_releasing(&mut self, context: &mut Context<'_>) {
-        let undisturbed = self.may_release();
+        let undisturbed = self.is_undisturbed();
         let Some(store) = self.phase.store_mut() else { return };
         self.release.wipe(context, store, &mut self.stream);
         let now = context.now.time;

@@ -2,7 +2,10 @@
 
 use store::DataStore;
 
+use super::core::Core;
+use super::parities::Parities;
 use super::takeover::Taking;
+use crate::outbox::Context;
 
 /// See the module.
 pub(super) enum Phase {
@@ -25,6 +28,13 @@ impl Phase {
         match self {
             Self::Serving(store) => Some(store),
             Self::Taking(_) => None,
+        }
+    }
+
+    /// Asks for the index, if this is a stand-in that lacks it.
+    pub(super) fn retry_takeover(&mut self, context: &mut Context<'_>, core: &Core, parities: &Parities) {
+        if let Self::Taking(taking) = self {
+            taking.retry(context, core, parities);
         }
     }
 

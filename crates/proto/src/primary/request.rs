@@ -6,7 +6,6 @@ use wire::op::{Failure, Op, Outcome};
 
 use super::execute::{self, Current, Decision};
 use super::stream::{Draft, Header, Newest, PlacedItem, Unknown};
-use super::versions::version_of;
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary};
 use crate::outbox::Context;
@@ -148,7 +147,8 @@ impl Primary {
         }
         if current.item.is_expired(now) {
             let expiry = current.item.expiry;
-            if !self.settles_expiry(context.now.unix, expiry) {
+            if !self.parities.settle_expiry(&mut self.wall, context.now.unix, expiry) {
+                self.stream.stir();
                 return Attempt::Wait(Wait::Lease);
             }
             self.expired_reads += u64::from(matches!(pending.request.op, Op::Get(_)));
@@ -169,7 +169,8 @@ impl Primary {
         let store = self.phase.serving();
         let mut current = newest.current(store);
         if let Some(Current { item, .. }) = current.filter(|current| current.item.is_expired(now)) {
-            if !self.settles_expiry(context.now.unix, item.expiry) {
+            if !self.parities.settle_expiry(&mut self.wall, context.now.unix, item.expiry) {
+                self.stream.stir();
                 return Attempt::Wait(Wait::Lease);
             }
             current = None;
@@ -177,15 +178,9 @@ impl Primary {
         if self.core.is_rebuilding() && current.is_some_and(|current| !current.item.verify()) {
             return Attempt::failed(Failure::Corrupt);
         }
-        let next_version = self.next_version(context);
+        let next_version = self.stream.next_version(&self.core, context.groups);
         let decision = execute::decide(&pending.request, current, execute::Context { now, next_version });
         self.carry_out(context, pending, newest, decision)
-    }
-
-    /// The version of what the next record writes.
-    fn next_version(&self, context: &Context<'_>) -> u64 {
-        let k = self.core.view().data.len();
-        version_of(self.stream.last().next(), self.core.member(), context.groups, k)
     }
 
     fn carry_out(
@@ -270,17 +265,15 @@ impl Primary {
                 self.retry_waiting(context);
                 self.allocate(context, len_bytes)
             }
-            Err(Shortage::Reclaim | Shortage::Full) if self.releases_for_index(context) => {
+            // It is the index that has no memory, and an extent is on its way back that nobody needs.
+            Err(Shortage::Reclaim | Shortage::Full)
+                if self.phase.serving().lacks_index_memory() && self.begin_release(context) =>
+            {
                 Err(Attempt::Wait(Wait::Space))
             }
             Err(Shortage::Reclaim) => Err(self.make_room(context, len_bytes)),
             Err(Shortage::Full) => Err(self.wait_or_refuse()),
         }
-    }
-
-    /// Whether it is the index that has no memory, and an extent is on its way back that nobody needs.
-    fn releases_for_index(&mut self, context: &mut Context<'_>) -> bool {
-        self.phase.serving().lacks_index_memory() && self.begin_release(context)
     }
 
     /// Something goes so that there is room for `len_bytes`.

@@ -105,9 +105,14 @@ impl Parities {
         self.peers.iter_mut().for_each(|peer| peer.hurry_to_apply(upto));
     }
 
-    /// Somebody waits until all know `second`.
-    pub(super) fn hurry_wall(&mut self, second: UnixSeconds) {
-        self.peers.iter_mut().for_each(|peer| peer.hurry_wall(second));
+    /// Whether it may be said that an item has expired which has by the role's `wall`. If not, all hear of the second at once.
+    #[cold]
+    pub(super) fn settle_expiry(&mut self, wall: &mut Wall, clock: UnixSeconds, expiry: u32) -> bool {
+        let settled = wall.settles(self.wall_known_to_all(), clock, expiry);
+        if !settled {
+            self.peers.iter_mut().for_each(|peer| peer.hurry_wall(UnixSeconds(expiry)));
+        }
+        settled
     }
 
     /// Says Hello to every parity: a new primary.

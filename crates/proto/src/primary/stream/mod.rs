@@ -8,6 +8,7 @@ mod commit;
 mod history;
 mod log;
 mod newest;
+mod versions;
 mod write;
 
 use bytes::Bytes;
@@ -20,9 +21,11 @@ pub(super) use log::Purpose;
 pub(super) use newest::{Newest, Unknown};
 pub(super) use write::{Draft, Header, PlacedItem};
 
+use super::core::Core;
 use crate::outbox::{Context, ReplyTo};
 use log::Log;
 use newest::PendingKey;
+use versions::version_of;
 
 /// See the module.
 pub(super) struct SendStream {
@@ -36,18 +39,20 @@ pub(super) struct SendStream {
     scheduled: Option<Seq>,
     /// Whether something may have to be sent since the last look.
     stirred: bool,
+    budget: Budget,
 }
 
 impl SendStream {
     /// Goes on after record `start`, which is committed.
     pub(super) fn starting_after(start: Seq, budget: Budget) -> Self {
         Self {
-            log: Log::starting_after(start, budget),
+            log: Log::starting_after(start, budget.clone()),
             committed: start,
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,
             stirred: false,
+            budget,
         }
     }
 
@@ -104,9 +109,17 @@ impl SendStream {
         (self.history_start()..=self.committed).contains(&applied)
     }
 
-    /// Drops committed records: those up to `unwanted`, and the oldest beyond `most_bytes`.
-    pub(super) fn trim_history(&mut self, unwanted: Seq, most_bytes: usize) {
-        self.log.trim_history(unwanted.min(self.committed), most_bytes);
+    /// Drops the committed records that nobody wants any more, or for which there is no room. Somebody may want those after
+    /// `wanted`.
+    pub(super) fn trim_history(&mut self, limits: &crate::Limits, wanted: Option<Seq>) {
+        let unwanted = wanted.unwrap_or(self.committed).min(self.committed);
+        let most_bytes = if self.budget.has_room_to_spare() { limits.history_bytes } else { 0 };
+        self.log.trim_history(unwanted, most_bytes);
+    }
+
+    /// The version of what the next record of `core` writes, in a cluster of so many groups.
+    pub(super) fn next_version(&self, core: &Core, groups: usize) -> u64 {
+        version_of(self.last().next(), core.member(), groups, core.view().data.len())
     }
 
     /// Memory of the records that are kept.

@@ -1,0 +1,53 @@
+//! What a primary shows of itself.
+
+use cluster::{MemberId, Seq, Term};
+use store::DataStore;
+use wire::message::Record;
+
+use super::space::Removed;
+
+/// A primary, seen from outside.
+pub struct PrimaryInfo<'a> {
+    /// Which role.
+    pub member: MemberId,
+    /// Its term.
+    pub term: Term,
+    /// Newest committed record.
+    pub committed: Seq,
+    /// Newest record.
+    pub last: Seq,
+    /// The store; none while a stand-in fetches its index.
+    pub store: Option<&'a DataStore>,
+    /// Records `committed + 1 ..= last`.
+    pub uncommitted: Vec<&'a Record>,
+    /// Requests that wait.
+    pub waiting: usize,
+}
+
+/// What a primary counts and holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrimaryStats {
+    pub uncommitted_records: u64,
+    pub waiting_requests: u64,
+    pub removed: Removed,
+    /// Reads so far that met an item which had expired.
+    pub expired_reads: u64,
+    /// Writes refused so far for want of room.
+    pub refused_writes: u64,
+    /// Extents given back so far.
+    pub released_extents: u64,
+    /// Bytes that repair has brought and lessons have taken so far, and those that lessons still have to.
+    pub rebuilt_bytes: u64,
+    pub untaught_bytes: u64,
+}
+
+/// Where a primary's memory is, besides its store.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrimaryMemory {
+    /// Records that are kept.
+    pub log_bytes: usize,
+    /// Pages that sessions have brought.
+    pub repair_bytes: usize,
+    /// Requests that wait, and the table of keys with uncommitted records.
+    pub queue_bytes: usize,
+}
