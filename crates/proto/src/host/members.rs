@@ -1,96 +1,186 @@
-//! Members come and go as views say.
+//! The members of a host: they come and go as views say.
 
-use cluster::{ClusterMap, Epoch, GroupView, MemberId, RoleIndex, RoleStatus, Seq, Term, Time, ViewVersion};
-use wire::message::ToCoordinator;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::Host;
+use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, ViewVersion};
+use wire::message::GroupMessage;
+
+use super::dormant::Dormants;
+use super::surroundings::Surroundings;
 use crate::Now;
 use crate::outbox::Context;
-use crate::parity::Parity;
-use crate::primary::{Pending, Primary, Question};
+use crate::parity::{Parity, Rejoined};
+use crate::primary::{Pending, Primary};
 
-impl Host {
-    /// A map: the first one, or one in which nodes or views have changed.
-    pub(super) fn adopt_map(&mut self, now: Now, map: ClusterMap) {
-        if let Err(error) = map.check() {
-            return tracing::error!(%error, "a map that cannot be");
+/// The members of this host, dense by (group, role).
+#[derive(Default)]
+pub(super) struct Members {
+    primaries: BTreeMap<MemberId, Primary>,
+    parities: BTreeMap<MemberId, Parity>,
+    dormant: Dormants,
+    /// Parities that were here and have left their view: they do not come back.
+    left: BTreeSet<MemberId>,
+    history: History,
+    /// The newest scrub that has ended here.
+    scrubbed: u64,
+}
+
+/// What has become of members so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct History {
+    /// Parities that were evicted and came back, and what it took.
+    pub resumed: u64,
+    pub resumed_by: Rejoined,
+    /// Data roles that began anew, empty, after their loss was accepted.
+    pub begun_anew: u64,
+}
+
+/// Requests of a primary that was deposed, to be routed anew.
+pub(super) struct Deposed {
+    pub member: MemberId,
+    pub requests: Vec<Pending>,
+}
+
+impl Members {
+    pub(super) fn primaries(&self) -> &BTreeMap<MemberId, Primary> {
+        &self.primaries
+    }
+
+    pub(super) fn parities(&self) -> &BTreeMap<MemberId, Parity> {
+        &self.parities
+    }
+
+    /// Parities that may come back.
+    pub(super) fn dormant(&self) -> impl Iterator<Item = &Parity> {
+        self.dormant.iter()
+    }
+
+    pub(super) fn history(&self) -> History {
+        self.history
+    }
+
+    pub(super) fn serve(&self, member: MemberId) -> bool {
+        self.primaries.contains_key(&member)
+    }
+
+    /// The primary of `id`, if it is here.
+    pub(super) fn primary(&mut self, id: MemberId) -> Option<&mut Primary> {
+        self.primaries.get_mut(&id)
+    }
+
+    /// The parity of `id`, if it is here.
+    pub(super) fn parity(&mut self, id: MemberId) -> Option<&mut Parity> {
+        self.parities.get_mut(&id)
+    }
+
+    /// Runs `act` on a primary; none if it is not here.
+    pub(super) fn with_primary<T>(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        id: MemberId,
+        act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let primary = self.primaries.get_mut(&id)?;
+        let result = act(primary, &mut around.context(now)?);
+        if cfg!(debug_assertions) {
+            primary.check_invariants();
         }
-        let Some(known) = &mut self.map else {
-            match map.profile.code() {
-                Ok(code) => self.code = Some(code),
-                Err(error) => {
-                    return tracing::error!(%error, profile = %map.profile, "the map's profile has no code");
-                }
+        Some(result)
+    }
+
+    pub(super) fn for_each_primary(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        mut act: impl FnMut(&mut Primary, &mut Context<'_>),
+    ) {
+        let Some(mut context) = around.context(now) else { return };
+        for primary in self.primaries.values_mut() {
+            act(primary, &mut context);
+            if cfg!(debug_assertions) {
+                primary.check_invariants();
             }
-            self.config.store.cluster = map.cluster;
-            self.pace.set(&map.layout, map.shards);
-            let groups = map.groups.clone();
-            self.map = Some(map);
-            for view in groups {
-                self.appoint(now, &view);
-            }
-            return self.reroute(now);
+        }
+    }
+
+    /// A message to `id`, of which a primary is or was here, or is to be.
+    pub(super) fn dispatch_to_primary(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        (from, message): (HostId, GroupMessage),
+    ) {
+        let id = MemberId { group: message.group, role: message.to };
+        let from = (message.from, from);
+        self.with_primary(around, now, id, |primary, context| primary.handle(context, from, message.body));
+    }
+
+    pub(super) fn dispatch_to_parity(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        (from, message): (HostId, GroupMessage),
+    ) {
+        let id = MemberId { group: message.group, role: message.to };
+        let (Some(parity), Some(mut context)) = (self.parities.get_mut(&id), around.context(now)) else {
+            return;
         };
-        if map.version <= known.version || map.cluster != known.cluster {
-            return;
+        parity.handle(&mut context, (message.from, from), message.body);
+        if cfg!(debug_assertions) {
+            parity.check_invariants();
         }
-        known.version = map.version;
-        known.nodes = map.nodes;
-        known.layout = map.layout;
-        self.pace.set(&known.layout, known.shards);
-        for view in map.groups {
-            self.adopt_view(now, view);
-        }
-        self.abandon_forwards_to_the_lost(now);
-        self.reroute(now);
     }
 
-    /// A group's view, if it is newer than the one known.
-    pub(super) fn adopt_view(&mut self, now: Now, view: GroupView) {
-        let Some(map) = &mut self.map else { return };
-        if !map.has_place_for(&view) {
-            return tracing::error!(group = %view.group, view = %view.version, "a view that this map has no place for");
-        }
-        if !map.adopt(view.clone()) {
-            return;
-        }
-        self.view_asked.remove(&view.group);
-        self.appoint(now, &view);
-        self.replay_early(now, view.group);
-        self.abandon_forwards_of(now, &view);
-        self.reroute(now);
+    /// A link to `peer` is lost, or another one now.
+    pub(super) fn link_broken(&mut self, peer: HostId) {
+        self.parities.values_mut().for_each(|parity| parity.link_broken(peer));
     }
 
-    fn is_of_this_shard(&self, view: &GroupView) -> bool {
-        let shards = self.map.as_ref().map_or(1, |map| map.shards.max(1));
-        view.group.0 % u32::from(shards) == u32::from(self.config.shard)
+    /// Timers of the primaries, then of the parities and their scrub.
+    pub(super) fn tick(&mut self, around: &mut Surroundings, now: Now) {
+        self.for_each_primary(around, now, Primary::tick);
+        let Some(mut context) = around.context(now) else { return };
+        let mut scrubbing = 0;
+        for parity in self.parities.values_mut() {
+            parity.tick(&mut context);
+            scrubbing += usize::from(parity.is_scrubbing());
+        }
+        for parity in self.parities.values_mut() {
+            if scrubbing < context.limits.scrub_sessions {
+                scrubbing += usize::from(parity.go_on_scrubbing(&mut context));
+            }
+        }
+        self.note_end_of_scrub(around);
     }
 
-    /// Makes this host's members of the group what the view says they are.
-    fn appoint(&mut self, now: Now, view: &GroupView) {
-        if !self.is_of_this_shard(view) {
-            return;
-        }
+    /// Dormant parities go that have waited for too long, and all of them if the node is short of memory.
+    pub(super) fn trim_dormant(&mut self, around: &Surroundings, now: Now) {
+        self.dormant.trim(now.time, &around.config().budget);
+    }
+
+    /// Makes this host's members of the group what the view says they are. Gives back the requests of deposed primaries.
+    pub(super) fn appoint(&mut self, around: &mut Surroundings, now: Now, view: &GroupView) -> Vec<Deposed> {
         // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a primary.
         let (k, n) = (view.k(), view.k() + view.m());
         for role in k..n {
-            self.appoint_parity(now, view, RoleIndex(role as u8));
+            self.appoint_parity(around, now, view, RoleIndex(role as u8));
         }
+        let primaries = (0..k).map(|role| self.appoint_primary(around, now, view, RoleIndex(role as u8)));
+        let deposed = primaries.collect::<Vec<_>>().into_iter().flatten().collect();
         for role in 0..k {
-            self.appoint_primary(now, view, RoleIndex(role as u8));
+            self.appoint_parity(around, now, view, RoleIndex(role as u8));
         }
-        for role in 0..k {
-            self.appoint_parity(now, view, RoleIndex(role as u8));
-        }
+        deposed
     }
 
     /// A parity, or the mirror of a data role.
-    fn appoint_parity(&mut self, now: Now, view: &GroupView, role: RoleIndex) {
+    fn appoint_parity(&mut self, around: &Surroundings, now: Now, view: &GroupView, role: RoleIndex) {
         let id = MemberId { group: view.group, role };
-        let here = self.config.host;
+        let here = around.host();
         let in_sync = view.parity_host(role) == Some(here);
         let learner = view.learner(role).filter(|learner| learner.host == here);
-        match (self.members.parities.get_mut(&id), learner) {
+        match (self.parities.get_mut(&id), learner) {
             (Some(parity), None) if in_sync => {
                 let rejoined = parity.adopt(view);
                 self.note_rejoined(id, rejoined);
@@ -98,182 +188,144 @@ impl Host {
             (Some(parity), Some(learner)) if parity.is_learner_since(learner.since) => {
                 parity.adopt(view);
             }
-            (_, Some(learner)) => self.begin_to_learn(id, view, learner.since),
-            (Some(_), None) => self.dismiss_parity(now, id, view),
-            (None, None) if in_sync && !self.left.contains(&id) => self.create_parity(id, view),
-            (None, None) => self.reconsider_dormant(id, view),
+            (_, Some(learner)) => self.begin_to_learn(around, id, view, learner.since),
+            (Some(_), None) => self.dismiss_parity(around, now, id, view),
+            (None, None) if in_sync && !self.left.contains(&id) => self.create_parity(around, id, view),
+            (None, None) => self.dormant.reconsider(id, view),
         }
     }
 
-    pub(super) fn create_parity(&mut self, id: MemberId, view: &GroupView) {
-        match Parity::new(id, self.config.host, view.clone(), &self.config.store, &self.config.budget) {
+    fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
+        let config = around.config();
+        match Parity::new(id, config.host, view.clone(), &config.store, &config.budget) {
             Ok(parity) => {
-                self.members.parities.insert(id, parity);
+                self.parities.insert(id, parity);
             }
             Err(error) => tracing::error!(member = %id, %error, "no address space for a parity area"),
         }
     }
 
-    fn appoint_primary(&mut self, now: Now, view: &GroupView, role: RoleIndex) {
+    /// A parity is none any more in `view`.
+    fn dismiss_parity(&mut self, around: &Surroundings, now: Now, id: MemberId, view: &GroupView) {
+        let Some(parity) = self.parities.remove(&id) else { return };
+        self.left.insert(id);
+        let until = now.time + around.config().timing.rejoin_us();
+        let may_return = self.dormant.keep(parity, view, until);
+        tracing::info!(member = %id, view = %view.version, may_return, "parity left the view");
+    }
+
+    /// `view` wants this host to learn a role: with what it has of it, if it has been a parity of that role before.
+    fn begin_to_learn(&mut self, around: &Surroundings, id: MemberId, view: &GroupView, since: ViewVersion) {
+        // It may not have heard of the views between.
+        let known = self.parities.remove(&id).filter(Parity::may_rejoin);
+        let dormant = self.dormant.take(id);
+        let former = known.or(dormant).filter(|parity| parity.has_nothing_lost(view));
+        tracing::info!(member = %id, view = %view.version, rejoins = former.is_some(), "learner appointed");
+        self.left.remove(&id);
+        match former {
+            Some(mut parity) => {
+                parity.rejoin(view, since);
+                self.parities.insert(id, parity);
+            }
+            None => self.create_parity(around, id, view),
+        }
+    }
+
+    /// A parity that has come back is in sync.
+    fn note_rejoined(&mut self, id: MemberId, rejoined: Option<Rejoined>) {
+        let Some(Rejoined { records, bytes, instead_of_bytes }) = rejoined else { return };
+        tracing::info!(member = %id, records, bytes, instead_of_bytes, "resumed");
+        self.history.resumed += 1;
+        self.history.resumed_by.records += records;
+        self.history.resumed_by.bytes += bytes;
+        self.history.resumed_by.instead_of_bytes += instead_of_bytes.saturating_sub(bytes);
+    }
+
+    fn appoint_primary(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        view: &GroupView,
+        role: RoleIndex,
+    ) -> Option<Deposed> {
         let id = MemberId { group: view.group, role };
-        let Some(mut primary) = self.members.primaries.remove(&id) else {
-            return self.create_primary(now, id, view);
+        let Some(mut primary) = self.primaries.remove(&id) else {
+            self.create_primary(around, now, id, view);
+            return None;
         };
+        let mut context = around.context(now)?;
         if primary.is_named_by(view) {
-            self.with_context(now, |context| primary.adopt(context, view));
-            self.members.primaries.insert(id, primary);
-            return;
+            primary.adopt(&mut context, view);
+            self.primaries.insert(id, primary);
+            return None;
         }
         tracing::info!(member = %id, term = %primary.term(), view = %view.version, "deposed");
-        let requests = self.with_context(now, |context| primary.step_down(context)).unwrap_or_default();
-        self.create_primary(now, id, view);
-        self.route_again(now, id, requests);
+        let requests = primary.step_down(&mut context);
+        self.create_primary(around, now, id, view);
+        Some(Deposed { member: id, requests })
     }
 
     /// A primary that the view names and that is not here yet: the first of a role's life, or a stand-in. Only the first one
     /// starts from nothing; if it is not here yet it has never served, and nothing can have been acknowledged without it.
-    fn create_primary(&mut self, now: Now, id: MemberId, view: &GroupView) {
-        let Some(role) = view.data_role(id.role).filter(|role| role.primary == Some(self.config.host)) else {
-            return;
-        };
-        let (host, config, budget) =
-            (self.config.host, self.config.store.clone(), self.config.budget.clone());
+    fn create_primary(&mut self, around: &mut Surroundings, now: Now, id: MemberId, view: &GroupView) {
+        let host = around.host();
+        let Some(role) = view.data_role(id.role).filter(|role| role.primary == Some(host)) else { return };
+        let (config, budget) = (around.config().store.clone(), around.config().budget.clone());
+        let Some(mut context) = around.context(now) else { return };
         let primary = match role.status {
-            RoleStatus::Full if role.starts_from_nothing() => self.with_context(now, |context| {
-                Primary::first(context, id, host, view, &config, &budget)
+            RoleStatus::Full if role.starts_from_nothing() => {
+                Primary::first(&mut context, id, host, view, &config, &budget)
                     .map_err(|error| tracing::error!(member = %id, %error, "no address space for an area"))
                     .ok()
-            }),
+            }
             RoleStatus::Rebuilding { .. } => {
                 tracing::info!(member = %id, term = %role.term, view = %view.version, "stand-in appointed");
                 // Its mirror may be here: then everything is.
-                let mirror = self.members.parities.remove(&id);
-                self.with_context(now, |context| {
-                    Primary::stand_in(context, id, host, view, mirror, (&config, &budget))
-                })
+                let mirror = self.parities.remove(&id);
+                Primary::stand_in(&mut context, id, host, view, mirror, (&config, &budget))
             }
-            _ => None,
+            RoleStatus::Full
+            | RoleStatus::Fenced
+            | RoleStatus::Orphan(_)
+            | RoleStatus::Lost
+            | RoleStatus::Accepted => None,
         };
-        if let Some(primary) = primary.flatten() {
+        if let Some(primary) = primary {
             if role.starts_from_nothing() && role.first_seq() > Seq(0) {
                 tracing::warn!(member = %id, term = %role.term, "begins anew, empty: what it was is lost");
-                self.stats.accepted_losses += 1;
+                self.history.begun_anew += 1;
             }
-            self.members.primaries.insert(id, primary);
+            self.primaries.insert(id, primary);
         }
     }
 
-    fn route_again(&mut self, now: Now, member: MemberId, requests: Vec<Pending>) {
-        for pending in requests {
-            self.route(now, member, pending);
+    /// How far the newest scrub has come here.
+    pub(super) fn scrub_progress(&self, around: &Surroundings) -> ScrubProgress {
+        let settings = around.pace().scrub();
+        let nothing = ScrubProgress { generation: settings.generation, ..ScrubProgress::default() };
+        let parities = self.parities.values();
+        parities
+            .filter_map(|parity| parity.scrub_progress(settings))
+            .fold(nothing, |sum, progress| sum.plus(progress))
+    }
+
+    /// Whether a scrub is to go on.
+    pub(super) fn have_to_scrub(&self, around: &Surroundings) -> bool {
+        let settings = around.pace().scrub();
+        settings.running && self.scrubbed != settings.generation && self.scrub_progress(around).left_pages > 0
+    }
+
+    /// Says once that everything here has been compared.
+    fn note_end_of_scrub(&mut self, around: &Surroundings) {
+        let settings = around.pace().scrub();
+        if !settings.running || self.scrubbed == settings.generation {
+            return;
         }
-    }
-
-    /// Runs `act` with a context; none before there is a map.
-    pub(super) fn with_context<T>(&mut self, now: Now, act: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
-        let code = self.code.as_ref()?;
-        let (timing, limits) = (&self.config.timing, &self.config.limits);
-        let groups = self.group_count();
-        let (out, pace) = (&mut self.outbox, &mut self.pace);
-        Some(act(&mut Context { now, timing, limits, code, groups, pace, out }))
-    }
-
-    /// Runs `act` on a primary of this host; none if it is not here.
-    pub(super) fn with_primary<T>(
-        &mut self,
-        now: Now,
-        id: MemberId,
-        act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
-    ) -> Option<T> {
-        let groups = self.group_count();
-        let primary = self.members.primaries.get_mut(&id)?;
-        let code = self.code.as_ref()?;
-        let (timing, limits) = (&self.config.timing, &self.config.limits);
-        let (out, pace) = (&mut self.outbox, &mut self.pace);
-        let result = act(primary, &mut Context { now, timing, limits, code, groups, pace, out });
-        if cfg!(debug_assertions) {
-            primary.check_invariants();
-        }
-        Some(result)
-    }
-
-    /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.
-    pub(super) fn obeys(&mut self, epoch: Epoch) -> bool {
-        let newest = epoch >= self.epoch || crate::planted(crate::Bug::OldCoordinatorObeyed);
-        self.epoch = self.epoch.max(epoch);
-        newest
-    }
-
-    /// Recovery, F1.
-    pub(super) fn handle_fence(
-        &mut self,
-        now: Now,
-        parity: MemberId,
-        role: RoleIndex,
-        (term, epoch): (Term, Epoch),
-    ) {
-        let Some(member) = self.members.parities.get_mut(&parity) else { return };
-        if let Some(fenced) = member.fence(now.time, role, (term, epoch)) {
-            self.outbox.coordinator.push_back(fenced);
-        }
-    }
-
-    /// Recovery, F3.
-    pub(super) fn handle_settle(
-        &mut self,
-        now: Now,
-        parity: MemberId,
-        role: RoleIndex,
-        (term, epoch): (Term, Epoch),
-        upto: Seq,
-    ) {
-        let (parities, mut context) = self.parities_and_context(now);
-        let Some(member) = parities.get_mut(&parity) else { return };
-        if member.settle(&mut context, role, term, upto) {
-            context.coordinator(ToCoordinator::Settled {
-                group: parity.group,
-                role,
-                term,
-                parity: parity.role,
-                epoch,
-            });
-        }
-    }
-
-    /// The mirror of a primary here is whole.
-    pub(super) fn handle_hand_over(
-        &mut self,
-        now: Now,
-        member: MemberId,
-        term: Term,
-        (since, asked_at, epoch): (ViewVersion, Time, Epoch),
-    ) {
-        self.with_primary(now, member, |primary, context| {
-            primary.hand_over(context, term, Question { since, asked_at, epoch });
-        });
-    }
-
-    /// Whether this host has `view` of `group`, and so is nothing of what only older ones name.
-    pub(super) fn handle_confirm(
-        &mut self,
-        now: Now,
-        group: cluster::GroupId,
-        (view, epoch): (ViewVersion, Epoch),
-    ) {
-        let Some(known) = self.map.as_ref().and_then(|map| map.group(group)).cloned() else { return };
-        if known.version < view {
-            self.fetch_view(now, group);
-        } else if self.is_of_this_shard(&known) {
-            self.outbox.coordinator.push_back(ToCoordinator::Confirmed { group, view, epoch });
-        }
-    }
-
-    /// Asks for a group's view, once per retry time-out.
-    pub(super) fn fetch_view(&mut self, now: Now, group: cluster::GroupId) {
-        let asked: Option<Time> = self.view_asked.get(&group).copied();
-        if asked.is_none_or(|at| now.time.since(at) >= self.config.timing.heartbeat_us) {
-            self.view_asked.insert(group, now.time);
-            self.outbox.coordinator.push_back(ToCoordinator::FetchView { group });
+        let progress = self.scrub_progress(around);
+        if progress.left_pages == 0 {
+            self.scrubbed = settings.generation;
+            let ScrubProgress { generation, checked_pages, mismatches, corrected, .. } = progress;
+            tracing::info!(host = %around.host(), generation, checked_pages, mismatches, corrected, "scrub has ended here");
         }
     }
 }

@@ -94,16 +94,16 @@ impl Host {
     pub fn memory(&self) -> HostMemory {
         let mut all = HostMemory { queue_bytes: self.queue_bytes() as u64, ..HostMemory::default() };
         let members = &self.members;
-        members.primaries.values().for_each(|primary| all.count_primary(primary));
-        members.parities.values().for_each(|parity| all.count_parity(parity));
-        members.dormant.values().for_each(|dormant| all.count_parity(dormant.parity()));
+        members.primaries().values().for_each(|primary| all.count_primary(primary));
+        members.parities().values().for_each(|parity| all.count_parity(parity));
+        members.dormant().for_each(|parity| all.count_parity(parity));
         all
     }
 
     fn queue_bytes(&self) -> usize {
         self.routes.memory_bytes()
-            + self.early.memory_bytes()
-            + self.outbox.memory_bytes()
+            + self.links.memory_bytes()
+            + self.around.outbox().memory_bytes()
             + self.actions.capacity() * size_of::<Action>()
             + self.loopback.capacity() * size_of::<PeerMessage>()
     }

@@ -1,38 +1,54 @@
 //! One worker's share of a node: its members, its routes, and the requests that pass through.
 //!
-//! `members` creates and ends members as views say, `dormant` keeps parities that may come back, `dispatch` hands them their
-//! messages, `route` finds the primary of a request, `inspect` shows the inside to tests and to `status`, `memory` counts its
-//! bytes.
+//! This file routes: what the coordinator, a peer or a client sends goes to the part that it concerns, and what members want
+//! done becomes actions.
+//!
+//! | part | what it keeps |
+//! | --- | --- |
+//! | `surroundings` | what members act in: configuration, code, pace, outbox |
+//! | `views` | the map; which coordinator commands |
+//! | `links` | who is linked, and what of theirs waits (`early`) |
+//! | `members` | primaries and parities, also those that may come back (`dormant`) |
+//! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
+//!
+//! `dispatch` says what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
 
 mod dispatch;
 mod dormant;
 mod early;
 pub mod inspect;
+mod links;
 mod members;
 mod memory;
 mod route;
-mod scrub;
+mod routes;
 mod stats;
+mod surroundings;
+mod views;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use cluster::{ClusterMap, Epoch, FastMap, GroupId, HostId, KeyHash, MemberId, NodeId, RoleIndex, Time};
-use codec::Code;
+use cluster::{
+    ClusterMap, Epoch, GroupId, GroupView, HostId, KeyHash, MemberId, NodeId, ScrubProgress, Time,
+    ViewVersion,
+};
 use store::{Budget, Item, StoreConfig};
-use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 use wire::op::{Outcome, Request};
 
 use crate::latency::HostLatencies;
-use crate::outbox::{Context, Outbox, ReplyTo};
-use crate::pace::Pace;
-use crate::parity::Parity;
-use crate::primary::Primary;
+use crate::outbox::Context;
+use crate::parity::ScrubFinding;
+use crate::primary::{Primary, Question};
 use crate::{Impossible, Limits, Now, Timing};
-use dormant::Dormant;
-use early::Early;
+use dispatch::{check_term, is_of_session};
+use links::Links;
+use members::Members;
 pub use memory::{HostMemory, IndexMemory};
-use route::Routes;
+use routes::Routes;
 pub use stats::HostStats;
+use surroundings::Surroundings;
+use views::Views;
 
 /// The driver's name for a request; comes back with the answer. Unique per host while the request is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,38 +121,16 @@ pub struct HostConfig {
 
 /// One worker's share of a node.
 pub struct Host {
-    config: HostConfig,
-    map: Option<ClusterMap>,
-    code: Option<Code>,
+    around: Surroundings,
+    views: Views,
+    links: Links,
     members: Members,
-    links: BTreeMap<NodeId, HostId>,
     routes: Routes,
-    outbox: Outbox,
-    pace: Pace,
     /// Messages of this host to itself, in order.
     loopback: VecDeque<PeerMessage>,
     actions: VecDeque<Action>,
     last_tick: Time,
-    /// The newest coordinator that has commanded anything here.
-    epoch: Epoch,
-    /// When a group's view was last asked for.
-    view_asked: FastMap<GroupId, Time>,
-    /// Parities that were here and have left their view: they do not come back.
-    left: BTreeSet<MemberId>,
-    early: Early,
-    /// Peers that have sent what cannot be; their links are being closed.
-    closing: BTreeSet<HostId>,
     stats: HostStats,
-    /// The newest scrub that has ended here.
-    scrubbed: u64,
-}
-
-/// The members of this host, dense by (group, role).
-#[derive(Default)]
-struct Members {
-    primaries: BTreeMap<MemberId, Primary>,
-    parities: BTreeMap<MemberId, Parity>,
-    dormant: BTreeMap<MemberId, Dormant>,
 }
 
 impl Host {
@@ -144,50 +138,52 @@ impl Host {
     #[must_use]
     pub fn new(config: HostConfig) -> Self {
         Self {
-            config,
-            map: None,
-            code: None,
+            around: Surroundings::new(config),
+            views: Views::default(),
+            links: Links::default(),
             members: Members::default(),
-            links: BTreeMap::new(),
             routes: Routes::default(),
-            outbox: Outbox::default(),
-            pace: Pace::default(),
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             last_tick: Time(0),
-            epoch: Epoch(0),
-            view_asked: FastMap::default(),
-            left: BTreeSet::new(),
-            early: Early::default(),
-            closing: BTreeSet::new(),
             stats: HostStats::default(),
-            scrubbed: 0,
         }
     }
 
     /// The map, once the coordinator has sent one.
     #[must_use]
     pub fn map(&self) -> Option<&ClusterMap> {
-        self.map.as_ref()
+        self.views.map()
     }
 
     /// A message from the coordinator (every shard gets every one of them).
     pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) {
-        self.trim_dormant(now);
-        if message.epoch().is_some_and(|epoch| !self.obeys(epoch)) {
+        self.members.trim_dormant(&self.around, now);
+        if message.epoch().is_some_and(|epoch| !self.views.obey(epoch)) {
             return;
         }
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, map),
-            FromCoordinator::View(view) => self.adopt_view(now, view),
+            FromCoordinator::View(view) => self.adopt_view(now, &view),
             FromCoordinator::Fence { group, role, term, parity, epoch } => {
-                self.handle_fence(now, MemberId { group, role: parity }, role, (term, epoch));
+                let parity = self.members.parity(MemberId { group, role: parity });
+                let fenced = parity.and_then(|parity| parity.fence(now.time, role, (term, epoch)));
+                self.around.out().coordinator.extend(fenced);
             }
             FromCoordinator::Settle { group, role, term, parity, upto, epoch } => {
-                self.handle_settle(now, MemberId { group, role: parity }, role, (term, epoch), upto);
+                let member = self.members.parity(MemberId { group, role: parity });
+                if let (Some(member), Some(mut context)) = (member, self.around.context(now))
+                    && member.settle(&mut context, role, term, upto)
+                {
+                    context.coordinator(ToCoordinator::Settled { group, role, term, parity, epoch });
+                }
             }
             FromCoordinator::HandOver { group, role, term, since, asked_at, epoch } => {
-                self.handle_hand_over(now, MemberId { group, role }, term, (since, asked_at, epoch));
+                let question = Question { since, asked_at, epoch };
+                let hand_over = |primary: &mut Primary, context: &mut Context<'_>| {
+                    primary.hand_over(context, term, question);
+                };
+                self.members.with_primary(&mut self.around, now, MemberId { group, role }, hand_over);
             }
             FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, (view, epoch)),
             FromCoordinator::Alive
@@ -202,89 +198,175 @@ impl Host {
         self.settle(now);
     }
 
+    /// A map: the first one, or one in which nodes or views have changed.
+    fn adopt_map(&mut self, now: Now, map: ClusterMap) {
+        if let Err(error) = map.check() {
+            return tracing::error!(%error, "a map that cannot be");
+        }
+        if self.views.map().is_none() {
+            return self.begin(now, map);
+        }
+        if !self.views.adopt_map(&map) {
+            return;
+        }
+        self.around.adopt(&map);
+        for view in &map.groups {
+            self.adopt_view(now, view);
+        }
+        self.abandon_forwards_to_the_lost(now);
+        self.reroute(now);
+    }
+
+    fn begin(&mut self, now: Now, map: ClusterMap) {
+        if !self.around.begin(&map) {
+            return;
+        }
+        let groups = map.groups.clone();
+        self.views.begin(map);
+        for view in &groups {
+            self.appoint(now, view);
+        }
+        self.reroute(now);
+    }
+
+    /// A group's view, if it is newer than the one known.
+    fn adopt_view(&mut self, now: Now, view: &GroupView) {
+        if !self.views.adopt(view) {
+            return;
+        }
+        self.appoint(now, view);
+        for (from, message) in self.links.take_early(view.group) {
+            self.dispatch_group(now, from, message);
+        }
+        self.abandon_forwards_of(now, view);
+        self.reroute(now);
+    }
+
+    fn appoint(&mut self, now: Now, view: &GroupView) {
+        if !self.is_of_this_shard(view.group) {
+            return;
+        }
+        for deposed in self.members.appoint(&mut self.around, now, view) {
+            for pending in deposed.requests {
+                self.route(now, deposed.member, pending);
+            }
+        }
+    }
+
+    fn is_of_this_shard(&self, group: GroupId) -> bool {
+        self.views.is_of_shard(group, self.around.config().shard)
+    }
+
+    /// Whether this host has `view` of `group`, and so is nothing of what only older ones name.
+    fn handle_confirm(&mut self, now: Now, group: GroupId, (view, epoch): (ViewVersion, Epoch)) {
+        let Some(known) = self.views.group(group).map(|known| known.version) else { return };
+        if known < view {
+            self.fetch_view(now, group);
+        } else if self.is_of_this_shard(group) {
+            self.around.out().coordinator.push_back(ToCoordinator::Confirmed { group, view, epoch });
+        }
+    }
+
+    /// Asks for a group's view, now and then.
+    fn fetch_view(&mut self, now: Now, group: GroupId) {
+        if self.views.may_ask(group, now.time, &self.around.config().timing) {
+            self.around.out().coordinator.push_back(ToCoordinator::FetchView { group });
+        }
+    }
+
     /// A link to `peer` is up, in both directions; what was in flight on the one before is lost.
     pub fn link_up(&mut self, now: Now, peer: HostId) {
-        self.forget_link(peer);
-        self.links.insert(peer.node, peer);
-        self.members.parities.values_mut().for_each(|parity| parity.link_broken(peer));
-        self.for_each_primary(now, |primary, context| primary.link_up(context, peer));
+        self.links.up(peer);
+        self.members.link_broken(peer);
+        let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
+        self.members.for_each_primary(&mut self.around, now, link_up);
         self.reroute(now);
         self.settle(now);
     }
 
     /// The link to `peer` is down.
     pub fn link_down(&mut self, now: Now, peer: HostId) {
-        self.forget_link(peer);
-        if self.links.get(&peer.node) == Some(&peer) {
-            self.links.remove(&peer.node);
-        }
-        self.members.parities.values_mut().for_each(|parity| parity.link_broken(peer));
-        self.for_each_primary(now, |primary, context| primary.link_down(context, peer));
+        self.links.down(peer);
+        self.members.link_broken(peer);
+        let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
+        self.members.for_each_primary(&mut self.around, now, link_down);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
         self.settle(now);
     }
 
-    /// What came on a former link is of no use any more, and what was wrong with it is forgiven.
-    fn forget_link(&mut self, peer: HostId) {
-        self.closing.remove(&peer);
-        self.early.forget(peer);
-    }
-
     /// A message of `from`, in the order of sending on that link.
     pub fn handle_peer(&mut self, now: Now, from: HostId, message: PeerMessage) {
-        if !self.closing.is_empty() && self.closing.contains(&from) {
+        if self.links.believes(from) {
+            self.members.trim_dormant(&self.around, now);
+            self.dispatch(now, from, message);
+            self.settle(now);
+        }
+    }
+
+    fn dispatch(&mut self, now: Now, from: HostId, message: PeerMessage) {
+        match message {
+            PeerMessage::Group(message) => self.dispatch_group(now, from, message),
+            PeerMessage::Forward(forward) => self.handle_forward(now, from, forward),
+            PeerMessage::Answer(answer) => self.handle_answer(now, from, answer),
+        }
+    }
+
+    fn dispatch_group(&mut self, now: Now, from: HostId, message: GroupMessage) {
+        let Some(view) = self.views.group(message.group) else { return };
+        let known = view.version;
+        if let Err(why) = check_term(view, from, &message) {
+            return self.around.out().accusations.push((from, why));
+        }
+        if message.view > known {
+            self.fetch_view(now, message.group);
+        }
+        if is_of_session(&message.body) && message.view != known {
+            // It waits for the view that it belongs to; one of an older view is moot.
+            if message.view > known {
+                self.links.keep_early(&self.around.config().limits, from, message);
+            }
             return;
         }
-        self.trim_dormant(now);
-        self.dispatch(now, from, message);
-        self.settle(now);
+        let to = MemberId { group: message.group, role: message.to };
+        // A mirror has the number of the role that it mirrors.
+        if self.views.is_primary_role(message.to) && self.members.parity(to).is_none() {
+            self.members.dispatch_to_primary(&mut self.around, now, (from, message));
+        } else {
+            self.members.dispatch_to_parity(&mut self.around, now, (from, message));
+        }
     }
 
     /// Reads `key` if this host is its primary, holds a lease and has the item at hand: no allocation, no message.
     pub fn read(&mut self, now: Now, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
-        let Some(map) = &self.map else { return Read::Submit };
-        let hash = KeyHash::of(map.cluster, key);
-        let Some(primary) = self.members.primaries.get_mut(&map.member_of(hash)) else { return Read::Submit };
-        let read = primary.read(now, &self.config.timing, hash, key, found);
+        let Some((hash, member)) = self.views.locate(key) else { return Read::Submit };
+        let Some(primary) = self.members.primary(member) else { return Read::Submit };
+        let read = primary.read(now, &self.around.config().timing, hash, key, found);
         self.stats.count_read(read);
         read
     }
 
     /// A client's request on a key of this shard's groups; forwarded if the primary is elsewhere.
     pub fn submit(&mut self, now: Now, token: Token, request: Request) -> Submitted {
-        let (hash, member) = match &self.map {
-            Some(map) => {
-                let hash = KeyHash::of(map.cluster, request.key_bytes());
-                (hash, Some(map.member_of(hash)))
-            }
+        let place = match self.views.locate(request.key_bytes()) {
+            Some((hash, member)) => (hash, Some(member)),
             None => (KeyHash(0), None),
         };
-        self.submit_routed(now, token, hash, member, request)
+        self.submit_routed(now, token, place, request)
     }
 
     /// A request for one data role rather than a key (`flush_all`).
     pub fn submit_to(&mut self, now: Now, token: Token, member: MemberId, request: Request) -> Submitted {
-        self.submit_routed(now, token, KeyHash(0), Some(member), request)
+        self.submit_routed(now, token, (KeyHash(0), Some(member)), request)
     }
 
     /// Timers. To be called at `next_deadline`, or more often.
     pub fn tick(&mut self, now: Now) {
         self.last_tick = now.time;
-        self.trim_dormant(now);
-        self.for_each_primary(now, Primary::tick);
-        let (parities, mut context) = self.parities_and_context(now);
-        let mut scrubbing = 0;
-        for parity in parities.values_mut() {
-            parity.tick(&mut context);
-            scrubbing += usize::from(parity.is_scrubbing());
+        self.members.trim_dormant(&self.around, now);
+        self.members.tick(&mut self.around, now);
+        for (reply, failure) in self.routes.take_late(now.time) {
+            self.answer(reply, Outcome::Failed(failure));
         }
-        for parity in parities.values_mut() {
-            if scrubbing < context.limits.scrub_sessions {
-                scrubbing += usize::from(parity.go_on_scrubbing(&mut context));
-            }
-        }
-        self.note_end_of_scrub();
-        self.expire_requests(now);
         self.reroute(now);
         self.settle(now);
     }
@@ -292,11 +374,15 @@ impl Host {
     /// When `tick` has something to do, at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        let timing = &self.config.timing;
-        let members = self.members.primaries.values().map(|primary| primary.next_deadline(timing)).min();
+        let timing = &self.around.config().timing;
+        let members = self.members.primaries().values().map(|primary| primary.next_deadline(timing)).min();
         let idle = self.last_tick + timing.heartbeat_us;
         let routes = if self.routes.is_idle() { idle } else { self.last_tick + timing.heartbeat_us / 4 };
-        let scrub = if self.has_to_scrub() { self.last_tick + timing.retry_us / 8 } else { idle };
+        let scrub = if self.members.have_to_scrub(&self.around) {
+            self.last_tick + timing.retry_us / 8
+        } else {
+            idle
+        };
         members.map_or(routes, |members| members.min(routes)).min(scrub)
     }
 
@@ -304,7 +390,7 @@ impl Host {
     pub fn flush(&mut self, now: Now) {
         // A parity on this very node answers within the call, and its answer may make the next Frame due.
         for _ in 0..MAX_FLUSH_ROUNDS {
-            self.for_each_primary(now, Primary::flush);
+            self.members.for_each_primary(&mut self.around, now, Primary::flush);
             if !self.settle(now) {
                 return;
             }
@@ -319,104 +405,79 @@ impl Host {
     /// Counters since the start, and what is held now.
     #[must_use]
     pub fn stats(&self) -> HostStats {
-        self.stats
-            .with_gauges(&self.members.primaries)
-            .with_scrub(&self.members.parities, self.scrub_progress())
+        self.stats.with_members(&self.members, self.routes.forwards(), self.scrub_progress())
+    }
+
+    /// How far the newest scrub has come here.
+    #[must_use]
+    pub fn scrub_progress(&self) -> ScrubProgress {
+        self.members.scrub_progress(&self.around)
+    }
+
+    /// What the newest scrub has found here.
+    pub fn scrub_findings(&self) -> impl Iterator<Item = &ScrubFinding> {
+        self.members.parities().values().flat_map(|parity| parity.scrub_findings())
     }
 
     /// What requests have waited for.
     #[must_use]
     pub fn latencies(&self) -> &HostLatencies {
-        &self.outbox.latencies
-    }
-
-    fn group_count(&self) -> usize {
-        self.map.as_ref().map_or(0, |map| map.groups.len())
-    }
-
-    fn role_is_local(&self, member: MemberId) -> bool {
-        self.members.primaries.contains_key(&member)
-    }
-
-    fn for_each_primary(&mut self, now: Now, mut act: impl FnMut(&mut Primary, &mut Context<'_>)) {
-        let Some(code) = &self.code else { return };
-        let (timing, limits) = (&self.config.timing, &self.config.limits);
-        let groups = self.group_count();
-        let (out, pace) = (&mut self.outbox, &mut self.pace);
-        let mut context = Context { now, timing, limits, code, groups, pace, out };
-        for primary in self.members.primaries.values_mut() {
-            act(primary, &mut context);
-            if cfg!(debug_assertions) {
-                primary.check_invariants();
-            }
-        }
+        &self.around.outbox().latencies
     }
 
     /// Carries out what members want until nothing is left that concerns this host; whether there was anything.
     fn settle(&mut self, now: Now) -> bool {
         let mut any = false;
         loop {
-            while let Some((to, message)) = self.outbox.messages.pop_front() {
-                if to == self.config.host.node {
+            while let Some((to, message)) = self.around.out().messages.pop_front() {
+                if to == self.around.host().node {
                     self.loopback.push_back(message);
                 } else {
                     self.actions.push_back(Action::Send { to, message });
                 }
             }
-            while let Some(message) = self.outbox.coordinator.pop_front() {
+            while let Some(message) = self.around.out().coordinator.pop_front() {
                 self.actions.push_back(Action::Coordinator(message));
             }
-            while let Some((to, outcome)) = self.outbox.replies.pop_front() {
+            while let Some((to, outcome)) = self.around.out().replies.pop_front() {
                 self.answer(to, outcome);
             }
-            while let Some((peer, why)) = self.outbox.accusations.pop() {
+            while let Some((peer, why)) = self.around.out().accusations.pop() {
                 self.close(peer, why);
             }
             let Some(message) = self.loopback.pop_front() else { return any };
             any = true;
-            self.dispatch(now, self.config.host, message);
+            self.dispatch(now, self.around.host(), message);
         }
     }
 
     /// `peer` has sent what cannot be.
     #[cold]
     fn close(&mut self, peer: HostId, why: Impossible) {
-        tracing::error!(host = %self.config.host, %peer, %why, "a peer has sent what cannot be");
+        tracing::error!(host = %self.around.host(), %peer, %why, "a peer has sent what cannot be");
         self.stats.impossible_messages += 1;
-        if peer.node != self.config.host.node {
-            self.closing.insert(peer);
+        if peer.node != self.around.host().node {
+            self.links.distrust(peer);
         }
         self.actions.push_back(Action::Close { peer, why });
-    }
-
-    /// Passes an answer on to whoever asked.
-    fn answer(&mut self, to: ReplyTo, outcome: Outcome) {
-        match to {
-            ReplyTo::Local(token) => self.actions.push_back(Action::Reply { token, outcome }),
-            ReplyTo::Remote { host, id } => self.answer_remote(host, id, outcome),
-            ReplyTo::Nobody => {}
-        }
-    }
-
-    fn is_primary_role(&self, role: RoleIndex) -> bool {
-        self.map.as_ref().is_some_and(|map| usize::from(role.0) < map.profile.k())
     }
 }
 
 /// Bounds the loop in `flush`; what is left is sent with the next batch.
 const MAX_FLUSH_ROUNDS: usize = 64;
 
-/// Split borrow: the parities, and a context that does not borrow them.
+/// Memory goes bad, for tests of what notices.
+#[cfg(feature = "planted-bugs")]
 impl Host {
-    fn parities_and_context(&mut self, now: Now) -> (&mut BTreeMap<MemberId, Parity>, Context<'_>) {
-        static NO_CODE: std::sync::OnceLock<Code> = std::sync::OnceLock::new();
-        let code = match &self.code {
-            Some(code) => code,
-            None => NO_CODE.get_or_init(|| Code::rs(1, 0).expect("1+0 is a code")),
-        };
-        let (timing, limits) = (&self.config.timing, &self.config.limits);
-        let groups = self.group_count();
-        let (out, pace) = (&mut self.outbox, &mut self.pace);
-        (&mut self.members.parities, Context { now, timing, limits, code, groups, pace, out })
+    /// Flips the bits of `mask` in a byte of the area of the parity, or else of the primary, that is `member` here.
+    ///
+    /// # Panics
+    /// If it has no memory there.
+    pub fn damage(&mut self, member: MemberId, byte: usize, mask: u8) {
+        if let Some(parity) = self.members.parity(member) {
+            parity.damage(byte, mask);
+        } else if let Some(primary) = self.members.primary(member) {
+            primary.damage(byte, mask);
+        }
     }
 }

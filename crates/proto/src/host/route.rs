@@ -1,67 +1,34 @@
-//! Routes: from a key to the primary that serves it, here or elsewhere, through failures.
+//! From a key to the primary that serves it, here or elsewhere, through failures.
 //!
 //! A request that has not reached a primary waits for one, up to its deadline. One that may have reached a primary
 //! which is then lost is sent again only if doing it twice is harmless; else its outcome is unknown, and that is said.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use cluster::{GroupView, HostId, KeyHash, MemberId, RoleStatus, Time};
+use cluster::{GroupView, HostId, KeyHash, MemberId, RoleStatus};
 use wire::message::{Answer, Forward, PeerMessage};
 use wire::op::{Failure, Outcome, Request};
 
+use super::routes::Forwarded;
 use super::{Action, Host, Submitted, Token};
+use crate::Now;
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};
-use crate::{Impossible, Now};
-
-/// Requests between their client and their primary.
-#[derive(Default)]
-pub(super) struct Routes {
-    /// Forwarded, by number; numbers grow with time.
-    forwarded: BTreeMap<u64, Forwarded>,
-    next_id: u64,
-    /// Waiting for a map, a primary or a link.
-    unrouted: VecDeque<(Option<MemberId>, Pending)>,
-}
-
-/// A request at another host.
-pub(super) struct Forwarded {
-    pub to: HostId,
-    member: MemberId,
-    pending: Pending,
-    sent: Time,
-}
-
-impl Routes {
-    pub(super) fn is_idle(&self) -> bool {
-        self.forwarded.is_empty() && self.unrouted.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.forwarded.len() + self.unrouted.len()
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.forwarded.len() * size_of::<(u64, Forwarded)>()
-            + self.unrouted.capacity() * size_of::<(Option<MemberId>, Pending)>()
-    }
-}
 
 impl Host {
     pub(super) fn submit_routed(
         &mut self,
         now: Now,
         token: Token,
-        hash: KeyHash,
-        member: Option<MemberId>,
+        place: (KeyHash, Option<MemberId>),
         request: Request,
     ) -> Submitted {
         self.stats.count_request(&request.op);
-        let deadline = now.time + self.config.timing.request_deadline_us;
+        let (hash, member) = place;
+        let config = self.around.config();
+        let deadline = now.time + config.timing.request_deadline_us;
         let pending = Pending { reply: ReplyTo::Local(token), hash, request, deadline };
         let done = match member {
             Some(member) => self.route_once(now, member, pending),
-            None => self.wait_for_route(None, pending),
+            None => self.routes.wait(&config.limits, None, pending),
         };
         self.settle(now);
         done.map_or(Submitted::Pending, Submitted::Done)
@@ -71,112 +38,97 @@ impl Host {
     pub(super) fn route(&mut self, now: Now, member: MemberId, pending: Pending) {
         let reply = pending.reply;
         if let Some(outcome) = self.route_once(now, member, pending) {
-            self.outbox.replies.push_back((reply, outcome));
+            self.around.out().replies.push_back((reply, outcome));
         }
     }
 
     fn route_once(&mut self, now: Now, member: MemberId, pending: Pending) -> Option<Outcome> {
-        if self.role_is_local(member) {
-            return self.with_primary(now, member, |primary, context| primary.submit(context, pending))?;
+        if self.members.serve(member) {
+            let submit = |primary: &mut crate::primary::Primary, context: &mut crate::outbox::Context<'_>| {
+                primary.submit(context, pending)
+            };
+            return self.members.with_primary(&mut self.around, now, member, submit)?;
         }
         if let ReplyTo::Remote { .. } = pending.reply {
             // One hop only: the sender has the map, too, and looks again.
             return Some(Outcome::Failed(Failure::WrongPrimary));
         }
-        let role = self
-            .map
-            .as_ref()
-            .and_then(|map| map.group(member.group))
-            .and_then(|view| view.data_role(member.role));
+        let role = self.views.group(member.group).and_then(|view| view.data_role(member.role));
         let Some(role) = role.copied() else { return Some(Outcome::Failed(Failure::Unavailable)) };
         if role.status == RoleStatus::Lost {
             return Some(Outcome::Failed(Failure::Lost));
         }
-        match role.primary {
-            Some(host) if self.links.get(&host.node) == Some(&host) => {
-                self.forward(now.time, host, member, pending)
+        let limits = &self.around.config().limits;
+        let Some(to) = role.primary.filter(|host| self.links.has(*host)) else {
+            return self.routes.wait(limits, Some(member), pending);
+        };
+        match self.routes.forward(limits, Forwarded { to, member, pending, sent: now.time }) {
+            Ok(message) => {
+                self.around.out().messages.push_back((to.node, message));
+                None
             }
-            _ => self.wait_for_route(Some(member), pending),
+            Err(busy) => Some(busy),
         }
-    }
-
-    fn forward(&mut self, sent: Time, host: HostId, member: MemberId, pending: Pending) -> Option<Outcome> {
-        if self.routes.forwarded.len() >= self.config.limits.forwarded_requests {
-            return Some(Outcome::Failed(Failure::Busy));
-        }
-        let id = self.routes.next_id;
-        self.routes.next_id += 1;
-        self.stats.forwarded += 1;
-        let request = pending.request.clone();
-        let message = PeerMessage::Forward(Forward { id, group: member.group, role: member.role, request });
-        self.routes.forwarded.insert(id, Forwarded { to: host, member, pending, sent });
-        self.outbox.messages.push_back((host.node, message));
-        None
-    }
-
-    fn wait_for_route(&mut self, member: Option<MemberId>, pending: Pending) -> Option<Outcome> {
-        if self.routes.unrouted.len() >= self.config.limits.parked_requests {
-            return Some(Outcome::Failed(Failure::Busy));
-        }
-        self.routes.unrouted.push_back((member, pending));
-        None
     }
 
     /// A request of another host's client.
     pub(super) fn handle_forward(&mut self, now: Now, from: HostId, forward: Forward) {
-        let reply = ReplyTo::Remote { host: from, id: forward.id };
         let member = MemberId { group: forward.group, role: forward.role };
-        let Some(map) = &self.map else {
+        let is_flush = matches!(forward.request.op, wire::op::Op::Flush(_));
+        let located = self.views.locate(forward.request.key_bytes());
+        let Some((hash, _)) = located.filter(|(_, place)| is_flush || *place == member) else {
             return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
         };
-        let hash = KeyHash::of(map.cluster, forward.request.key_bytes());
-        let is_flush = matches!(forward.request.op, wire::op::Op::Flush(_));
-        if !is_flush && map.member_of(hash) != member {
-            return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
-        }
         self.stats.received_forwards += 1;
-        let deadline = now.time + self.config.timing.request_deadline_us;
+        let reply = ReplyTo::Remote { host: from, id: forward.id };
+        let deadline = now.time + self.around.config().timing.request_deadline_us;
         self.route(now, member, Pending { reply, hash, request: forward.request, deadline });
     }
 
-    pub(super) fn answer_remote(&mut self, host: HostId, id: u64, outcome: Outcome) {
-        if self.links.get(&host.node) == Some(&host) {
+    fn answer_remote(&mut self, host: HostId, id: u64, outcome: Outcome) {
+        if self.links.has(host) {
             let message = PeerMessage::Answer(Answer { id, outcome });
             self.actions.push_back(Action::Send { to: host.node, message });
         }
     }
 
-    pub(super) fn handle_answer(&mut self, now: Now, from: HostId, answer: Answer) {
-        let known = self.routes.forwarded.get(&answer.id);
-        if answer.id >= self.routes.next_id || known.is_some_and(|forwarded| forwarded.to != from) {
-            return self.outbox.accusations.push((from, Impossible::Answer { id: answer.id }));
+    /// Passes an answer on to whoever asked.
+    pub(super) fn answer(&mut self, to: ReplyTo, outcome: Outcome) {
+        match to {
+            ReplyTo::Local(token) => self.actions.push_back(Action::Reply { token, outcome }),
+            ReplyTo::Remote { host, id } => self.answer_remote(host, id, outcome),
+            ReplyTo::Nobody => {}
         }
-        // It may have come too late.
-        let Some(forwarded) = self.routes.forwarded.remove(&answer.id) else { return };
+    }
+
+    pub(super) fn handle_answer(&mut self, now: Now, from: HostId, answer: Answer) {
+        let forwarded = match self.routes.answered(from, &answer) {
+            Ok(Some(forwarded)) => forwarded,
+            Ok(None) => return,
+            Err(why) => return self.around.out().accusations.push((from, why)),
+        };
+        let Forwarded { member, pending, sent, .. } = forwarded;
+        let reply = pending.reply;
         if answer.outcome == Outcome::Failed(Failure::WrongPrimary) {
             // Nothing was done there. Look again when the view changes, or soon.
-            self.fetch_view(now, forwarded.member.group);
-            let reply = forwarded.pending.reply;
-            if let Some(busy) = self.wait_for_route(Some(forwarded.member), forwarded.pending) {
+            self.fetch_view(now, member.group);
+            if let Some(busy) = self.routes.wait(&self.around.config().limits, Some(member), pending) {
                 self.answer(reply, busy);
             }
         } else {
-            let kind = forwarded.pending.request.op.kind();
-            self.outbox.latencies.network.record(kind, forwarded.sent, now.time);
-            self.answer(forwarded.pending.reply, answer.outcome);
+            let kind = pending.request.op.kind();
+            self.around.out().latencies.network.record(kind, sent, now.time);
+            self.answer(reply, answer.outcome);
         }
     }
 
     /// Forwards whose host can no longer be expected to answer: again if harmless, else unknown.
     pub(super) fn abandon_forwards(&mut self, now: Now, lost: impl Fn(&Forwarded) -> bool) {
-        let ids: Vec<u64> =
-            self.routes.forwarded.iter().filter(|(_, f)| lost(f)).map(|(id, _)| *id).collect();
-        for id in ids {
-            let Some(forwarded) = self.routes.forwarded.remove(&id) else { continue };
-            if is_repeatable(&forwarded.pending.request.op) {
-                self.route(now, forwarded.member, forwarded.pending);
+        for Forwarded { member, pending, .. } in self.routes.take_forwarded(lost) {
+            if is_repeatable(&pending.request.op) {
+                self.route(now, member, pending);
             } else {
-                self.answer(forwarded.pending.reply, Outcome::Failed(Failure::Unknown));
+                self.answer(pending.reply, Outcome::Failed(Failure::Unknown));
             }
         }
     }
@@ -194,14 +146,10 @@ impl Host {
     /// Nodes have changed: forwards to those that are gone, and that were left to answer themselves when they made way.
     pub(super) fn abandon_forwards_to_the_lost(&mut self, now: Now) {
         let answering = self.answering();
-        let Some(map) = &self.map else { return };
-        let deposed: Vec<MemberId> = self
-            .routes
-            .forwarded
-            .values()
-            .filter(|forwarded| map.primary_of(forwarded.member) != Some(forwarded.to))
-            .map(|forwarded| forwarded.member)
-            .collect();
+        let Some(map) = self.views.map() else { return };
+        let is_deposed = |forwarded: &&Forwarded| map.primary_of(forwarded.member) != Some(forwarded.to);
+        let deposed: Vec<MemberId> =
+            self.routes.forwarded().filter(is_deposed).map(|forwarded| forwarded.member).collect();
         self.abandon_forwards(now, |forwarded| {
             deposed.contains(&forwarded.member) && !answering.contains(&forwarded.to)
         });
@@ -210,41 +158,26 @@ impl Host {
     /// Processes that live, by the map, and are linked.
     fn answering(&self) -> Vec<HostId> {
         let lives = |host: &HostId| {
-            let known = self.map.as_ref().and_then(|map| map.node(host.node));
+            let known = self.views.map().and_then(|map| map.node(host.node));
             known.is_some_and(|info| info.host == *host && info.alive)
         };
-        self.links.values().copied().filter(lives).collect()
+        self.links.peers().filter(lives).collect()
     }
 
     /// Tries all waiting requests again.
     pub(super) fn reroute(&mut self, now: Now) {
-        let Some(map) = &self.map else { return };
-        let cluster = map.cluster;
-        for (member, mut pending) in std::mem::take(&mut self.routes.unrouted) {
-            let member = member.unwrap_or_else(|| {
-                pending.hash = KeyHash::of(cluster, pending.request.key_bytes());
-                self.map.as_ref().expect("checked above").member_of(pending.hash)
-            });
-            self.route(now, member, pending);
+        if self.views.map().is_none() {
+            return;
         }
-    }
-
-    /// Requests whose deadline has passed.
-    pub(super) fn expire_requests(&mut self, now: Now) {
-        let late = |deadline: Time| deadline <= now.time;
-        let forwarded = self.routes.forwarded.iter();
-        let ids: Vec<u64> = forwarded.filter(|(_, f)| late(f.pending.deadline)).map(|(id, _)| *id).collect();
-        for id in ids {
-            let Some(Forwarded { pending, .. }) = self.routes.forwarded.remove(&id) else { continue };
-            let failure =
-                if is_repeatable(&pending.request.op) { Failure::Unavailable } else { Failure::Unknown };
-            self.answer(pending.reply, Outcome::Failed(failure));
-        }
-        for (member, pending) in std::mem::take(&mut self.routes.unrouted) {
-            if late(pending.deadline) {
-                self.answer(pending.reply, Outcome::Failed(Failure::Unavailable));
-            } else {
-                self.routes.unrouted.push_back((member, pending));
+        for (member, mut pending) in self.routes.take_unrouted() {
+            let located = || self.views.locate(pending.request.key_bytes());
+            let place = match member {
+                Some(member) => Some((pending.hash, member)),
+                None => located(),
+            };
+            if let Some((hash, member)) = place {
+                pending.hash = hash;
+                self.route(now, member, pending);
             }
         }
     }

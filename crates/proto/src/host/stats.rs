@@ -1,13 +1,10 @@
 //! Counters of a host, by the names that memcached users know.
 
-use std::collections::BTreeMap;
-
-use cluster::{MemberId, ScrubProgress};
+use cluster::ScrubProgress;
 use wire::op::Op;
 
+use super::members::{History, Members};
 use crate::Read;
-use crate::parity::Parity;
-use crate::primary::Primary;
 
 /// Counters since the start of the process, and gauges. All counts are of this host alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,8 +89,21 @@ impl HostStats {
         }
     }
 
-    pub(super) fn with_gauges(mut self, primaries: &BTreeMap<MemberId, Primary>) -> Self {
-        for primary in primaries.values() {
+    pub(super) fn with_members(mut self, members: &Members, forwarded: u64, scrub: ScrubProgress) -> Self {
+        let History { resumed, resumed_by, begun_anew } = members.history();
+        self.resumed_parities = resumed;
+        self.resumed_records = resumed_by.records;
+        self.resumed_bytes = resumed_by.bytes;
+        self.spared_bytes = resumed_by.instead_of_bytes;
+        self.accepted_losses = begun_anew;
+        self.forwarded = forwarded;
+        self.scrub = scrub;
+        for parity in members.parities().values() {
+            let (pages, mismatches) = parity.scrub_totals();
+            self.scrubbed_pages += pages;
+            self.scrub_mismatches += mismatches;
+        }
+        for primary in members.primaries().values() {
             let counted = primary.stats();
             self.uncommitted_records += counted.uncommitted_records;
             self.waiting_requests += counted.waiting_requests;
@@ -114,20 +124,6 @@ impl HostStats {
                 self.to_rebuild_bytes += u64::from(store.absent_count()) * store::PAGE_BYTES as u64;
             }
         }
-        self
-    }
-
-    pub(super) fn with_scrub(
-        mut self,
-        parities: &BTreeMap<MemberId, Parity>,
-        progress: ScrubProgress,
-    ) -> Self {
-        for parity in parities.values() {
-            let (pages, mismatches) = parity.scrub_totals();
-            self.scrubbed_pages += pages;
-            self.scrub_mismatches += mismatches;
-        }
-        self.scrub = progress;
         self
     }
 }

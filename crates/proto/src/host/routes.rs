@@ -1,0 +1,125 @@
+//! Requests between their client and their primary: sent on to another host, or waiting for one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cluster::{HostId, MemberId, Time};
+use wire::message::{Answer, Forward, PeerMessage};
+use wire::op::{Failure, Outcome};
+
+use crate::outbox::ReplyTo;
+use crate::primary::{Pending, is_repeatable};
+use crate::{Impossible, Limits};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Routes {
+    /// Forwarded, by number; numbers grow with time.
+    forwarded: BTreeMap<u64, Forwarded>,
+    next_id: u64,
+    /// Waiting for a map, a primary or a link.
+    unrouted: VecDeque<(Option<MemberId>, Pending)>,
+}
+
+/// A request at another host.
+pub(super) struct Forwarded {
+    pub to: HostId,
+    pub member: MemberId,
+    pub pending: Pending,
+    pub sent: Time,
+}
+
+impl Routes {
+    pub(super) fn is_idle(&self) -> bool {
+        self.forwarded.is_empty() && self.unrouted.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.forwarded.len() + self.unrouted.len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.forwarded.len() * size_of::<(u64, Forwarded)>()
+            + self.unrouted.capacity() * size_of::<(Option<MemberId>, Pending)>()
+    }
+
+    /// Forwards so far.
+    pub(super) fn forwards(&self) -> u64 {
+        self.next_id
+    }
+
+    /// The message that takes a request to another host, which is waited for from now on; the answer if too many are.
+    pub(super) fn forward(&mut self, limits: &Limits, forwarded: Forwarded) -> Result<PeerMessage, Outcome> {
+        if self.forwarded.len() >= limits.forwarded_requests {
+            return Err(Outcome::Failed(Failure::Busy));
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let MemberId { group, role } = forwarded.member;
+        let request = forwarded.pending.request.clone();
+        self.forwarded.insert(id, forwarded);
+        Ok(PeerMessage::Forward(Forward { id, group, role, request }))
+    }
+
+    /// A request waits for a map, a primary or a link; the answer if too many do.
+    pub(super) fn wait(
+        &mut self,
+        limits: &Limits,
+        member: Option<MemberId>,
+        pending: Pending,
+    ) -> Option<Outcome> {
+        if self.unrouted.len() >= limits.parked_requests {
+            return Some(Outcome::Failed(Failure::Busy));
+        }
+        self.unrouted.push_back((member, pending));
+        None
+    }
+
+    /// Takes the request that is answered; none if the answer has come too late.
+    pub(super) fn answered(
+        &mut self,
+        from: HostId,
+        answer: &Answer,
+    ) -> Result<Option<Forwarded>, Impossible> {
+        let known = self.forwarded.get(&answer.id);
+        if answer.id >= self.next_id || known.is_some_and(|forwarded| forwarded.to != from) {
+            return Err(Impossible::Answer { id: answer.id });
+        }
+        Ok(self.forwarded.remove(&answer.id))
+    }
+
+    /// Those at other hosts.
+    pub(super) fn forwarded(&self) -> impl Iterator<Item = &Forwarded> {
+        self.forwarded.values()
+    }
+
+    /// Takes the forwards that are `lost`, oldest first.
+    pub(super) fn take_forwarded(&mut self, lost: impl Fn(&Forwarded) -> bool) -> Vec<Forwarded> {
+        self.forwarded
+            .extract_if(.., |_, forwarded| lost(forwarded))
+            .map(|(_, forwarded)| forwarded)
+            .collect()
+    }
+
+    /// Takes all that wait.
+    pub(super) fn take_unrouted(&mut self) -> VecDeque<(Option<MemberId>, Pending)> {
+        std::mem::take(&mut self.unrouted)
+    }
+
+    /// Takes those whose deadline has passed, with what is said of them.
+    pub(super) fn take_late(&mut self, now: Time) -> Vec<(ReplyTo, Failure)> {
+        let failure = |pending: &Pending| {
+            if is_repeatable(&pending.request.op) { Failure::Unavailable } else { Failure::Unknown }
+        };
+        let forwarded = self.take_forwarded(|forwarded| forwarded.pending.deadline <= now).into_iter();
+        let mut late: Vec<_> =
+            forwarded.map(|forwarded| (forwarded.pending.reply, failure(&forwarded.pending))).collect();
+        self.unrouted.retain(|(_, pending)| {
+            let in_time = pending.deadline > now;
+            if !in_time {
+                late.push((pending.reply, Failure::Unavailable));
+            }
+            in_time
+        });
+        late
+    }
+}
