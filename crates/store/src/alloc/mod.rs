@@ -418,6 +418,14 @@ impl Allocator {
         self.locate(addr).map(|at| self.slot_bytes(at.run))
     }
 
+    /// Addresses of the live slots of the span that run `at` starts.
+    pub(crate) fn live_addrs(&self, at: u32) -> impl Iterator<Item = Addr> + '_ {
+        let slots = self.run(at).map_or(&[][..], |run| &run.slots);
+        let bytes = if slots.is_empty() { 0 } else { self.slot_bytes(at) };
+        let live = slots.iter().enumerate().filter(|(_, slot)| slot.is_live());
+        live.map(move |(slot, _)| Addr::from_byte(at as usize * RUN_BYTES + slot * bytes))
+    }
+
     /// Bytes of each slot in the span that run `at` starts.
     pub(crate) fn slot_bytes(&self, at: u32) -> usize {
         let run = &self.runs[at as usize];

@@ -12,10 +12,13 @@
 //! the record is committed: `apply_write`, then `apply_op` for each operation in order.
 
 mod access;
-mod presence;
+mod contents;
+mod growth;
 mod read;
 mod reclaim;
+mod room;
 mod scrub;
+mod slots;
 mod stats;
 mod surrender;
 mod vacate;
@@ -27,17 +30,21 @@ pub use stats::{ClassUse, Memory, Stats};
 pub use vacate::Wipe;
 
 use bytes::Bytes;
-use cluster::{ClusterId, FastMap, UnixSeconds};
+use cluster::{ClusterId, KeyHash, UnixSeconds};
 use smallvec::SmallVec;
 
 use crate::alloc::{Allocator, SlotAt};
-use crate::class::{SPAN_RUNS, class_in_one_run, class_of, runs_of_large, span_of};
+use crate::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
 use crate::{
-    Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, IndexOp, MAX_ITEM_BYTES, OutOfMemory,
-    PAGE_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass,
+    Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, IndexOp, Item, MAX_ITEM_BYTES,
+    OutOfMemory, PAGE_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass,
 };
-use reclaim::Reclaimer;
-use surrender::Hand;
+use contents::{Contents, PAGES_PER_EXTENT, PAGES_PER_RUN};
+use growth::Growth;
+use reclaim::{Ground, Reclaimer};
+use room::Room;
+use slots::Slots;
+use surrender::{Hand, runs_of};
 
 /// How a data role is set up.
 #[derive(Clone, Debug)]
@@ -100,30 +107,16 @@ pub enum Shortage {
 /// The memory of a data role at its primary.
 #[derive(Debug)]
 pub struct DataStore {
-    config: StoreConfig,
-    area: Area,
-    replica: Replica,
-    allocator: Allocator,
-    /// Pages of a stand-in that were written before its time and are not repaired yet.
-    absent: PageSet,
-    /// Which extent goes next when another one is needed more.
-    hand: Hand,
+    eviction: Eviction,
+    /// Bytes, index, and which pages are there.
+    contents: Contents,
+    /// Which slots are free, and who needs the others.
+    slots: Slots,
     growth: Growth,
     reclaimer: Reclaimer,
-    /// Slots that uncommitted records refer to, with the number of such records.
-    pins: FastMap<Addr, u32>,
-    newest: UnixSeconds,
+    /// Which extent of a stand-in goes next when another one is needed more.
+    hand: Hand,
     charge: Charge,
-}
-
-/// Whether further extents may be asked for, and from where on.
-/// Shortest area in which items may lie in spans of several runs.
-const MIN_SPANNED_AREA_BYTES: usize = 16 * EXTENT_BYTES;
-
-#[derive(Clone, Copy, Debug)]
-struct Growth {
-    open: bool,
-    next: u32,
 }
 
 impl DataStore {
@@ -171,9 +164,9 @@ impl DataStore {
         let mut store = Self::assemble(config, budget, area, replica, allocator, PageSet::new());
         let extents: Vec<u32> = store.extents().collect();
         for extent in extents {
-            let pages = (EXTENT_BYTES / PAGE_BYTES) as u32;
-            let touched = store.replica.touched().first_present(extent * pages);
-            if touched.is_some_and(|page| page < (extent + 1) * pages) || !store.area.decommit(extent) {
+            let touched = store.replica().touched().first_present(extent * PAGES_PER_EXTENT);
+            let in_use = touched.is_some_and(|page| page < (extent + 1) * PAGES_PER_EXTENT);
+            if in_use || !store.contents.area_mut().decommit(extent) {
                 store.begin_extent(extent);
             }
         }
@@ -190,16 +183,12 @@ impl DataStore {
         absent: PageSet,
     ) -> Self {
         let mut store = Self {
-            config,
-            area,
-            replica,
-            allocator,
-            absent,
-            hand: Hand::default(),
-            growth: Growth { open: true, next: 0 },
+            eviction: config.eviction,
+            contents: Contents::new(config.cluster, area, replica, absent),
+            slots: Slots::new(allocator),
+            growth: Growth::new(),
             reclaimer: Reclaimer::default(),
-            pins: FastMap::default(),
-            newest: UnixSeconds(0),
+            hand: Hand::default(),
             charge: Charge::empty(budget, Category::Index),
         };
         store.recharge();
@@ -209,13 +198,13 @@ impl DataStore {
     /// When all keys will be gone (`IndexOp::FlushAt`).
     #[must_use]
     pub fn flush_at(&self) -> Option<UnixSeconds> {
-        self.replica.flush_at()
+        self.contents.replica().flush_at()
     }
 
     /// The committed index, run table and touched pages: what the parities have, too.
     #[must_use]
     pub fn replica(&self) -> &Replica {
-        &self.replica
+        self.contents.replica()
     }
 
     /// A slot for an item of `len_bytes`. It stays handed out until its record is applied, or [`Self::cancel`].
@@ -223,44 +212,34 @@ impl DataStore {
     /// # Errors
     /// A [`Shortage`] that says what to do.
     pub fn allocate(&mut self, len_bytes: usize) -> Result<Allocation, Shortage> {
-        if len_bytes > MAX_ITEM_BYTES || len_bytes > self.area.limit_bytes() {
+        if len_bytes > MAX_ITEM_BYTES || len_bytes > self.contents.area().limit_bytes() {
             return Err(Shortage::TooLarge);
         }
-        if !self.index_has_room() {
-            return Err(self.nothing_free());
+        if !self.slots.fit_into_index(&self.contents) {
+            return Err(self.slots.nothing_free());
         }
-        let class = self.class_for(len_bytes);
+        let class = self.contents.class_for(len_bytes);
         let slot = match class {
             RunClass::LARGE => self.take_large(runs_of_large(len_bytes)),
             _ if span_of(class) == SPAN_RUNS => self.take_in_span(class, len_bytes),
             _ => self.take_slot(class),
         };
         match slot {
-            Some(slot) => Ok(self.allocation(slot)),
+            Some(slot) => Ok(self.slots.allocation(self.replica(), slot)),
             None => Err(self.shortage(class)),
-        }
-    }
-
-    /// The class in which an item of `len_bytes` should lie. In a short area a span of several runs for each size would leave
-    /// too little for the others; at a stand-in, pages of eight runs would have to be repaired for one item.
-    fn class_for(&self, len_bytes: usize) -> RunClass {
-        if self.area.limit_bytes() >= MIN_SPANNED_AREA_BYTES && self.absent.is_empty() {
-            class_of(len_bytes)
-        } else {
-            class_in_one_run(len_bytes)
         }
     }
 
     /// Gives back a slot that was allocated for an item of `len` bytes and never logged.
     pub fn cancel(&mut self, addr: Addr, len: usize) {
-        debug_assert!(self.allocator.slot_len(addr).is_some_and(|slot| len <= slot));
-        self.allocator.free(addr, None);
+        debug_assert!(self.slots.allocator().slot_len(addr).is_some_and(|slot| len <= slot));
+        self.slots.allocator_mut().free(addr, None);
     }
 
     /// Whether `extent` is committed here.
     #[must_use]
     pub fn extent_committed(&self, extent: u32) -> bool {
-        self.area.is_committed(extent)
+        self.contents.area().is_committed(extent)
     }
 
     /// Uses `extent` from now on; every parity must have reserved it.
@@ -268,40 +247,67 @@ impl DataStore {
     /// # Errors
     /// If this node has no memory for it; no further extent is asked for then until [`Self::allow_growth`].
     pub fn commit_extent(&mut self, extent: u32) -> Result<(), OutOfMemory> {
-        let committed = self.area.commit(extent);
+        let committed = self.contents.area_mut().commit(extent);
         match committed {
             Ok(()) => self.begin_extent(extent),
-            Err(_) => self.growth.open = false,
+            Err(_) => self.growth.refuse(),
         }
         committed
     }
 
-    /// As [`Self::commit_extent`], for pages that were touched before, so that the parities have the extent.
-    fn commit_for_repair(&mut self, extent: u32) -> Result<(), OutOfMemory> {
-        self.area.commit_for_repair(extent)?;
-        self.begin_extent(extent);
-        Ok(())
-    }
-
     fn begin_extent(&mut self, extent: u32) {
-        self.allocator.activate(extent);
-        self.spare_extent(extent);
+        self.slots.allocator_mut().activate(extent);
+        if !self.contents.is_whole() && self.hand.spare(extent) {
+            self.recharge();
+        }
     }
 
     /// A parity has no memory for `extent`: no further one is asked for until [`Self::allow_growth`].
     pub fn refuse_extent(&mut self, extent: u32) {
-        debug_assert!(!self.area.is_committed(extent));
-        self.growth.open = false;
+        debug_assert!(!self.extent_committed(extent));
+        self.growth.refuse();
     }
 
     /// Memory may have become free somewhere: extents may be asked for again.
     pub fn allow_growth(&mut self) {
-        self.growth.open = true;
+        self.growth.allow();
     }
 
     /// The extents in use, ascending.
     pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
-        self.area.extents()
+        self.contents.area().extents()
+    }
+
+    /// Looks `key` up in the committed state.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Found<'_> {
+        self.contents.find(self.slots.allocator(), hash, key)
+    }
+
+    /// Hints that `hash` will be looked up soon.
+    pub fn prefetch(&self, hash: KeyHash) {
+        self.replica().index().prefetch(hash.into());
+    }
+
+    /// The item in the slot at `addr`.
+    ///
+    /// # Panics
+    /// If no item lies there, or not all of its pages are present: [`Self::find`] and [`Self::reclaim`] say when they are.
+    #[must_use]
+    pub fn item(&self, addr: Addr) -> Item<'_> {
+        self.try_item(addr).expect("the caller knows that a present item lies there")
+    }
+
+    /// The item in the slot at `addr`; none if there is no slot, pages are absent, or the bytes are no item.
+    #[must_use]
+    pub fn try_item(&self, addr: Addr) -> Option<Item<'_>> {
+        self.contents.read(self.slots.allocator(), addr).ok()
+    }
+
+    /// All items that can be read, in the order of the index.
+    pub fn iter_items(&self) -> impl Iterator<Item = (Addr, Item<'_>)> {
+        self.replica().index().iter().filter_map(|(_, addr)| Some((addr, self.try_item(addr)?)))
     }
 
     /// The `len` bytes at `addr`.
@@ -310,8 +316,16 @@ impl DataStore {
     /// If the area does not cover them.
     #[must_use]
     pub fn bytes(&self, addr: Addr, len: usize) -> &[u8] {
-        debug_assert!(self.pages_present(PageRange::covering(addr.byte(), len)));
-        self.area.bytes(addr.byte(), len)
+        self.contents.bytes(addr, len)
+    }
+
+    /// The bytes of `pages`; zeros where nothing was ever written.
+    ///
+    /// # Panics
+    /// If they span more than a run.
+    #[must_use]
+    pub fn page_bytes(&self, pages: PageRange) -> &[u8] {
+        self.contents.page_bytes(pages)
     }
 
     /// `image` XOR the bytes that lie at `addr`.
@@ -319,12 +333,8 @@ impl DataStore {
     /// # Panics
     /// If the area does not cover them.
     #[must_use]
-    pub fn delta(&self, addr: Addr, mut image: Vec<u8>) -> Bytes {
-        let lying = self.bytes(addr, image.len());
-        for (new, old) in image.iter_mut().zip(lying) {
-            *new ^= old;
-        }
-        image.into()
+    pub fn delta(&self, addr: Addr, image: Vec<u8>) -> Bytes {
+        self.contents.delta(addr, image)
     }
 
     /// A committed write: XORs `delta` into the area.
@@ -332,50 +342,172 @@ impl DataStore {
     /// # Panics
     /// If the area does not cover it.
     pub fn apply_write(&mut self, addr: Addr, delta: &[u8]) {
-        debug_assert!(self.pages_present(PageRange::covering(addr.byte(), delta.len())));
-        self.area.xor(addr.byte(), delta);
-        self.replica.touch(addr, delta.len());
-        self.note_expiry(addr);
+        self.contents.apply_write(addr, delta);
+        self.slots.note_expiry(&self.contents, addr);
     }
 
     /// A committed index operation, after the writes of its record: switches the index, frees old slots.
     pub fn apply_op(&mut self, op: &IndexOp) {
+        let (slots, contents) = (&mut self.slots, &self.contents);
         match *op {
-            IndexOp::Insert { addr, .. } => self.settle(addr),
+            IndexOp::Insert { addr, .. } => slots.commit(contents, addr),
             IndexOp::Replace { old, new, .. } if old != new => {
-                self.settle(new);
-                self.inherit_access(old, new);
-                self.release(old);
+                slots.commit(contents, new);
+                slots.inherit_access(old, new);
+                slots.release(contents, old);
             }
-            IndexOp::Remove { addr, .. } => self.release(addr),
-            IndexOp::Clear => self.allocator.clear(),
+            IndexOp::Remove { addr, .. } => slots.release(contents, addr),
+            IndexOp::Clear => slots.allocator_mut().clear(),
             IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt(_) => {}
         }
-        self.replica.apply(op);
+        self.contents.replica_mut().apply(op);
+    }
+
+    /// The wall time, for what is stamped without a time of its own (items at commit). Never goes back.
+    pub fn set_now(&mut self, now: UnixSeconds) {
+        self.slots.set_now(now);
+    }
+
+    /// What is known of the reads of the item at `addr`.
+    #[must_use]
+    pub fn access(&self, addr: Addr) -> Access {
+        self.slots.access(addr)
+    }
+
+    /// The item at `addr` was read: it is fetched, and further from eviction.
+    #[inline]
+    pub fn bump(&mut self, addr: Addr, now: UnixSeconds) {
+        if !self.contents.is_whole() {
+            self.hand.note_use(self.contents.area(), addr);
+        }
+        self.slots.bump(addr, now);
+    }
+
+    /// An uncommitted record refers to the item at `addr`: it is not handed out for reclaim. Pins count.
+    pub fn pin(&mut self, addr: Addr) {
+        if self.slots.pin(addr) {
+            self.recharge();
+        }
+    }
+
+    /// Takes one [`Self::pin`] back.
+    pub fn unpin(&mut self, addr: Addr) {
+        self.slots.unpin(addr);
+    }
+
+    /// Whether all of `pages` are present.
+    #[must_use]
+    pub fn pages_present(&self, pages: PageRange) -> bool {
+        self.contents.has(pages)
+    }
+
+    /// The next pages from `from` on that must be repaired: at most 16, within one run.
+    #[must_use]
+    pub fn next_absent(&self, from: u32) -> Option<PageRange> {
+        self.contents.next_absent(from)
+    }
+
+    /// How many pages must be repaired.
+    #[must_use]
+    pub fn absent_count(&self) -> u32 {
+        self.contents.absent().count()
+    }
+
+    /// Stores what a repair brought and marks the pages present. Pages that are present already keep their bytes.
+    ///
+    /// # Errors
+    /// If this node has no memory for them; no page has changed then. [`Self::surrender`] may help.
+    ///
+    /// # Panics
+    /// If `bytes` is not as long as `pages`, or they lie outside of the area.
+    pub fn fill(&mut self, pages: PageRange, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        assert_eq!(bytes.len(), pages.len_bytes(), "a page has {PAGE_BYTES} bytes");
+        for page in pages.iter() {
+            if self.contents.absent().contains(page) {
+                // It was touched before, so that the parities have the extent.
+                let extent = page / PAGES_PER_EXTENT;
+                self.contents.area_mut().commit_for_repair(extent)?;
+                self.begin_extent(extent);
+            }
+        }
+        self.contents.fill(pages, bytes);
+        let end = (pages.first + pages.count).div_ceil(PAGES_PER_RUN);
+        (pages.first / PAGES_PER_RUN..end).for_each(|run| self.slots.refresh_run(&self.contents, run));
+        Ok(())
+    }
+
+    /// Takes back the memory of one committed extent other than `keep`: its touched pages are absent again. The extent, or
+    /// none if none can go now. Repair sessions over it must be forgotten. Only a store with absent pages gives anything up.
+    pub fn surrender(&mut self, keep: u32) -> Option<u32> {
+        if self.contents.is_whole() {
+            return None;
+        }
+        // Two turns: the first may find only extents that it spares.
+        for _ in 0..2 * self.contents.area().committed_bytes() / EXTENT_BYTES {
+            let Some(extent) = self.hand.next(self.contents.area(), &self.slots, keep)? else { continue };
+            if self.take_back(extent) {
+                return Some(extent);
+            }
+        }
+        None
+    }
+
+    fn take_back(&mut self, extent: u32) -> bool {
+        if !self.contents.area_mut().decommit(extent) {
+            return false;
+        }
+        self.reclaimer.release_window_over(&mut self.slots, runs_of(extent));
+        self.slots.allocator_mut().deactivate(extent);
+        self.contents.lose(extent);
+        self.growth.note_free(extent);
+        self.recharge();
+        true
+    }
+
+    /// Makes room for an item of `len_bytes`, after `allocate` answered `Shortage::Reclaim`.
+    pub fn reclaim(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
+        self.set_now(now);
+        let Self { slots, contents, eviction, .. } = self;
+        self.reclaimer.reclaim(&mut Ground { slots, contents, eviction: *eviction }, len_bytes, now)
+    }
+
+    /// The protocol did not remove or move this item after all.
+    pub fn unreclaim(&mut self, addr: Addr) {
+        self.slots.allocator_mut().unclaim(addr);
+    }
+
+    /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them, at most 64. The next
+    /// cursor is the beginning again after the last run.
+    pub fn crawl(&mut self, cursor: CrawlCursor, limit: u32, now: UnixSeconds) -> (Vec<Victim>, CrawlCursor) {
+        self.set_now(now);
+        let Self { slots, contents, eviction, .. } = self;
+        reclaim::crawl(&mut Ground { slots, contents, eviction: *eviction }, cursor, limit, now)
+    }
+
+    fn room(&self) -> Room<'_> {
+        Room { contents: &self.contents, slots: &self.slots, eviction: self.eviction }
     }
 
     fn take_slot(&mut self, class: RunClass) -> Option<SlotAt> {
-        if self.absent.is_empty() {
-            let slot = self.allocator.take(class);
+        let allocator = self.slots.allocator_mut();
+        if self.contents.is_whole() {
+            let slot = allocator.take(class);
             return slot.or_else(|| self.open_run(class)).or_else(|| self.take_held(class));
         }
-        let slot = self.allocator.take_present(class, &self.absent);
+        let slot = allocator.take_present(class, self.contents.absent());
         slot.or_else(|| self.open_run(class))
     }
 
     /// A slot in a span of several runs. Where nothing may be evicted for a span, single runs are better used than left.
     fn take_in_span(&mut self, class: RunClass, len_bytes: usize) -> Option<SlotAt> {
-        let slot = self.allocator.take(class).or_else(|| {
-            let first = match self.take_window(SPAN_RUNS, SPAN_RUNS) {
+        let slot = self.slots.allocator_mut().take(class).or_else(|| {
+            let first = match self.reclaimer.take_window(&mut self.slots, SPAN_RUNS, SPAN_RUNS) {
                 Some(first) => first,
-                None => self.allocator.pool().first_aligned(SPAN_RUNS)?,
+                None => self.slots.allocator().pool().first_aligned(SPAN_RUNS)?,
             };
-            self.allocator.open(first, class)
+            self.slots.allocator_mut().open(first, class)
         });
-        if slot.is_some()
-            || self.config.eviction == Eviction::Clock
-            || self.next_extent(|_, _| true).is_some()
-        {
+        if slot.is_some() || self.eviction == Eviction::Clock || self.next_extent().is_some() {
             return slot;
         }
         match class_in_one_run(len_bytes) {
@@ -386,102 +518,53 @@ impl DataStore {
 
     /// Cuts a free run, whose pages are present, into slots of `class`.
     fn open_run(&mut self, class: RunClass) -> Option<SlotAt> {
-        let run = self.present_free_run()?;
-        self.allocator.open(run, class)
+        let run = self.room().free_run()?;
+        self.slots.allocator_mut().open(run, class)
     }
 
     /// Where nothing may be evicted, a run that is held is better used than left.
     fn take_held(&mut self, class: RunClass) -> Option<SlotAt> {
-        if self.config.eviction == Eviction::Clock
-            || self.next_extent(|_, _| true).is_some()
-            || !self.release_hold_for(class)
+        if self.eviction == Eviction::Clock
+            || self.next_extent().is_some()
+            || !self.reclaimer.release_hold_for(&mut self.slots, class)
         {
             return None;
         }
-        self.allocator.take(class).or_else(|| self.open_run(class))
+        self.slots.allocator_mut().take(class).or_else(|| self.open_run(class))
     }
 
     fn take_large(&mut self, span: u32) -> Option<SlotAt> {
-        let first = match self.take_window(span, 1) {
+        let first = match self.reclaimer.take_window(&mut self.slots, span, 1) {
             Some(first) => first,
-            None => self.free_stretch(span)?,
+            None => self.room().free_stretch(span)?,
         };
-        self.allocator.open_large(first, span)
-    }
-
-    /// The operations that tell the replicas about the runs of the slot's span, unless they know.
-    fn allocation(&self, slot: SlotAt) -> Allocation {
-        let runs = &self.allocator.runs()[slot.run as usize..];
-        let span = runs.iter().take(usize::from(runs[0].span));
-        let classes = (slot.run..).zip(span.map(|run| run.class));
-        // The runs of a large item may be on their way to being free.
-        let large = runs[0].class == RunClass::LARGE;
-        let news = classes.filter(|(run, class)| large || self.replica.class(*run) != *class);
-        let assign = news.map(|(run, class)| IndexOp::Assign { run, class }).collect();
-        Allocation { addr: self.allocator.addr(slot), assign }
+        self.slots.allocator_mut().open_large(first, span)
     }
 
     fn shortage(&mut self, class: RunClass) -> Shortage {
-        if let Some(extent) = self.next_extent(|store, extent| !store.awaits_repair(extent)) {
+        // What waits for repair comes last: it holds little that is free, and a stand-in would have to ask for one such extent
+        // after another.
+        let (contents, budget) = (&self.contents, self.charge.budget());
+        let unwritten = |extent| !contents.awaits_repair(extent);
+        if let Some(extent) = self.growth.next_extent(contents.area(), budget, unwritten) {
             return Shortage::Extent(extent);
         }
-        if let Some(pages) = self.absent_room(class) {
+        if let Some(pages) = self.room().absent(class) {
             return Shortage::Absent(pages);
         }
-        if let Some(extent) = self.next_extent(|_, _| true) {
+        if let Some(extent) = self.next_extent() {
             return Shortage::Extent(extent);
         }
-        self.nothing_free()
+        self.slots.nothing_free()
     }
 
-    fn nothing_free(&self) -> Shortage {
-        let totals = self.allocator.totals();
-        if totals.live == 0 && totals.pending == 0 { Shortage::Full } else { Shortage::Reclaim }
-    }
-
-    /// The lowest extent that is not committed and `suits`, if the area may grow and the budget has room for one. What waits for
-    /// repair comes last: it holds little that is free, and a stand-in would have to ask for one such extent after another.
-    fn next_extent(&mut self, suits: impl Fn(&Self, u32) -> bool) -> Option<u32> {
-        if !self.growth.open || !self.charge.budget().has_room_for_extent(EXTENT_BYTES) {
-            return None;
-        }
-        let end = (self.area.limit_bytes() / EXTENT_BYTES) as u32;
-        while self.growth.next < end && self.area.is_committed(self.growth.next) {
-            self.growth.next += 1;
-        }
-        (self.growth.next..end).find(|extent| !self.area.is_committed(*extent) && suits(self, *extent))
-    }
-
-    /// Every slot that is handed out may become an entry.
-    fn index_has_room(&self) -> bool {
-        self.replica.index().has_room(self.allocator.totals().pending + 1)
-    }
-
-    /// The item at `addr` is committed.
-    fn settle(&mut self, addr: Addr) {
-        let header = self.header(addr);
-        let (len, expiry) = header.map_or((0, 0), |header| (header.len_bytes(), header.expiry));
-        let len = len.min(self.allocator.slot_len(addr).unwrap_or(0));
-        self.allocator.commit(addr, len, expiry, self.newest);
-    }
-
-    /// A header in place may bring an item's expiry nearer.
-    fn note_expiry(&mut self, addr: Addr) {
-        if self.allocator.slot(addr).is_some_and(|slot| slot.is_live())
-            && let Some(header) = self.header(addr)
-        {
-            self.allocator.note_expiry(addr, header.expiry);
-        }
-    }
-
-    fn release(&mut self, addr: Addr) {
-        let slot_len = self.allocator.slot_len(addr).unwrap_or(0);
-        let len = self.header(addr).map(|header| header.len_bytes().min(slot_len));
-        self.allocator.free(addr, len);
+    /// The lowest extent that is not committed, if the area may grow and the budget has room for one.
+    fn next_extent(&mut self) -> Option<u32> {
+        self.growth.next_extent(self.contents.area(), self.charge.budget(), |_| true)
     }
 
     fn recharge(&mut self) {
-        let pins = self.pins.capacity() * (size_of::<(Addr, u32)>() + 1);
-        self.charge.set(self.absent.memory_bytes() + self.hand.memory_bytes() + pins);
+        let absent = self.contents.absent().memory_bytes();
+        self.charge.set(absent + self.hand.memory_bytes() + self.slots.pins_memory_bytes());
     }
 }

@@ -1,6 +1,7 @@
 //! Sums for metrics, status and tests.
 
 use super::DataStore;
+use crate::alloc::Allocator;
 use crate::{EXTENT_BYTES, RUN_BYTES, RunClass};
 
 /// What a data role holds.
@@ -80,19 +81,19 @@ impl DataStore {
     /// The sums. Takes a pass over the run table.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let totals = self.allocator.totals();
-        let area = self.area.committed_bytes();
+        let totals = self.slots.allocator().totals();
+        let area = self.contents.area().committed_bytes();
         Stats {
-            items: self.replica.index().len(),
+            items: self.contents.replica().index().len(),
             item_bytes: totals.item_bytes,
             slot_bytes: totals.slot_bytes,
             pending: totals.pending,
             claimed: totals.claimed,
             free_bytes: area.saturating_sub(totals.slot_bytes),
-            free_runs: self.allocator.pool().count() as usize,
+            free_runs: self.slots.allocator().pool().count() as usize,
             extents: area / EXTENT_BYTES,
-            absent_pages: self.absent.count() as usize,
-            runs: self.runs_by_class(),
+            absent_pages: self.contents.absent().count() as usize,
+            runs: runs_by_class(self.slots.allocator()),
             memory: self.memory(),
         }
     }
@@ -100,7 +101,7 @@ impl DataStore {
     /// What there is of each class that has runs, in the order of the runs; a class may come several times.
     pub fn classes(&self) -> impl Iterator<Item = ClassUse> + '_ {
         let begins = |run: &&crate::alloc::Run| run.class != RunClass::FREE && run.span > 0;
-        self.allocator.runs().iter().filter(begins).map(|run| ClassUse {
+        self.slots.allocator().runs().iter().filter(begins).map(|run| ClassUse {
             class: run.class,
             runs: u64::from(run.span),
             slots: run.slots.len() as u64,
@@ -112,16 +113,16 @@ impl DataStore {
     /// Bytes of the area that memory stands behind; see [`crate::Area::resident_bytes`].
     #[must_use]
     pub fn resident_area_bytes(&self) -> usize {
-        self.area.resident_bytes()
+        self.contents.area().resident_bytes()
     }
 
     /// Memory by part, all of it charged to the budget.
     #[must_use]
     pub fn memory(&self) -> Memory {
         Memory {
-            area: self.area.committed_bytes(),
-            replica: self.replica.memory_bytes(),
-            allocator: self.allocator.memory_bytes(),
+            area: self.contents.area().committed_bytes(),
+            replica: self.contents.replica().memory_bytes(),
+            allocator: self.slots.allocator().memory_bytes(),
             other: self.charge.bytes(),
         }
     }
@@ -129,16 +130,16 @@ impl DataStore {
     /// Share of the committed area that can be had at once: free runs.
     #[must_use]
     pub fn free_run_bytes(&self) -> usize {
-        self.allocator.pool().count() as usize * RUN_BYTES
+        self.slots.allocator().pool().count() as usize * RUN_BYTES
     }
+}
 
-    fn runs_by_class(&self) -> Vec<(RunClass, usize)> {
-        let mut counts = [0usize; 256];
-        for run in self.allocator.runs() {
-            let free = run.class == RunClass::FREE;
-            counts[usize::from(run.class.0)] += if free { 1 } else { usize::from(run.span) };
-        }
-        let used = (1..=u8::MAX).map(|class| (RunClass(class), counts[usize::from(class)]));
-        used.filter(|(_, count)| *count > 0).collect()
+fn runs_by_class(allocator: &Allocator) -> Vec<(RunClass, usize)> {
+    let mut counts = [0usize; 256];
+    for run in allocator.runs() {
+        let free = run.class == RunClass::FREE;
+        counts[usize::from(run.class.0)] += if free { 1 } else { usize::from(run.span) };
     }
+    let used = (1..=u8::MAX).map(|class| (RunClass(class), counts[usize::from(class)]));
+    used.filter(|(_, count)| *count > 0).collect()
 }

@@ -15,10 +15,9 @@
 
 use std::ops::Range;
 
-use super::DataStore;
-use super::presence::PAGES_PER_EXTENT;
-use crate::alloc::{RUNS_PER_EXTENT, SlotState};
-use crate::{Addr, EXTENT_BYTES, PageRange, PageSet};
+use super::slots::Slots;
+use crate::alloc::RUNS_PER_EXTENT;
+use crate::{Addr, Area, EXTENT_BYTES, PageSet};
 
 /// Where the search for an extent to take back goes on, round robin.
 #[derive(Debug, Default)]
@@ -33,85 +32,37 @@ impl Hand {
     pub(super) fn memory_bytes(&self) -> usize {
         self.spared.memory_bytes()
     }
-}
 
-impl DataStore {
-    /// Takes back the memory of one committed extent other than `keep`: its touched pages are absent again. The extent, or
-    /// none if none can go now. Repair sessions over it must be forgotten. Only a store with absent pages gives anything up.
-    pub fn surrender(&mut self, keep: u32) -> Option<u32> {
-        if self.absent.is_empty() {
-            return None;
-        }
-        // Two turns: the first may find only extents that it spares.
-        for _ in 0..2 * self.area.committed_bytes() / EXTENT_BYTES {
-            let extent = self.next_candidate()?;
-            if extent == keep || self.hand.spared.remove(extent) || self.is_in_use(extent) {
-                continue;
-            }
-            if self.take_back(extent) {
-                return Some(extent);
-            }
-        }
-        None
+    /// Spares `extent` once; whether it was not spared before.
+    pub(super) fn spare(&mut self, extent: u32) -> bool {
+        self.spared.insert(extent)
     }
 
     /// Something in `addr`'s extent was read.
-    pub(super) fn note_use(&mut self, addr: Addr) {
+    pub(super) fn note_use(&mut self, area: &Area, addr: Addr) {
         let extent = (addr.byte() / EXTENT_BYTES) as u32;
         // The bitmap reaches as far as any extent that was ever committed, so this costs no memory.
-        if !self.absent.is_empty() && self.area.is_committed(extent) {
-            self.hand.spared.insert(extent);
+        if area.is_committed(extent) {
+            self.spared.insert(extent);
         }
     }
 
-    /// `extent` was committed, or pages of it were repaired.
-    pub(super) fn spare_extent(&mut self, extent: u32) {
-        if !self.absent.is_empty() && self.hand.spared.insert(extent) {
-            self.recharge();
-        }
-    }
-
-    fn next_candidate(&mut self) -> Option<u32> {
-        let extent = self.area.next_committed(self.hand.next).or_else(|| self.area.next_committed(0))?;
-        self.hand.next = extent + 1;
-        Some(extent)
-    }
-
-    /// Whether an uncommitted record or a proposal refers to bytes of `extent`.
-    fn is_in_use(&self, extent: u32) -> bool {
-        let runs = runs_of(extent);
-        let reaching_in = self.allocator.head_of(runs.start);
-        self.is_run_in_use(reaching_in) || runs.into_iter().any(|at| self.is_run_in_use(at))
-    }
-
-    fn is_run_in_use(&self, at: u32) -> bool {
-        let Some(run) = self.allocator.run(at) else { return false };
-        run.pending > 0
-            || run.slots.iter().any(|slot| slot.state() == SlotState::Claimed)
-            || self.live_addrs(at).any(|addr| self.is_pinned(addr))
-    }
-
-    fn take_back(&mut self, extent: u32) -> bool {
-        if !self.area.decommit(extent) {
-            return false;
-        }
-        self.release_window_over(runs_of(extent));
-        self.allocator.deactivate(extent);
-        self.absent_again(extent);
-        self.growth.next = self.growth.next.min(extent);
-        self.recharge();
-        true
-    }
-
-    /// Untouched pages stay present: they are zero wherever they are.
-    fn absent_again(&mut self, extent: u32) {
-        let pages = PageRange { first: extent * PAGES_PER_EXTENT, count: PAGES_PER_EXTENT };
-        for page in pages.iter().filter(|page| self.replica.touched().contains(*page)) {
-            self.absent.insert(page);
-        }
+    /// The next extent that can go now, other than `keep`, if the turn of one has come; else the next call goes on.
+    pub(super) fn next(&mut self, area: &Area, slots: &Slots, keep: u32) -> Option<Option<u32>> {
+        let extent = area.next_committed(self.next).or_else(|| area.next_committed(0))?;
+        self.next = extent + 1;
+        let stays = extent == keep || self.spared.remove(extent) || is_in_use(slots, extent);
+        Some((!stays).then_some(extent))
     }
 }
 
-fn runs_of(extent: u32) -> Range<u32> {
+/// Whether an uncommitted record or a proposal refers to bytes of `extent`.
+fn is_in_use(slots: &Slots, extent: u32) -> bool {
+    let runs = runs_of(extent);
+    let reaching_in = slots.allocator().head_of(runs.start);
+    slots.is_in_use(reaching_in) || runs.into_iter().any(|at| slots.is_in_use(at))
+}
+
+pub(super) fn runs_of(extent: u32) -> Range<u32> {
     extent * RUNS_PER_EXTENT..(extent + 1) * RUNS_PER_EXTENT
 }

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 
 use super::DataStore;
-use super::presence::{PAGES_PER_EXTENT, PAGES_PER_RUN};
+use super::contents::{PAGES_PER_EXTENT, PAGES_PER_RUN};
 use crate::alloc::RUNS_PER_EXTENT;
 use crate::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RunClass};
 
@@ -24,9 +24,9 @@ pub struct Wipe {
 impl DataStore {
     /// The extents in use whose runs are all free and may be allocated, the highest first. None while pages are absent.
     pub fn vacant_extents(&self) -> impl Iterator<Item = u32> + '_ {
-        let pool = self.allocator.pool();
-        let possible = self.absent.is_empty() && pool.count() >= RUNS_PER_EXTENT;
-        let end = if possible { (self.area.limit_bytes() / EXTENT_BYTES) as u32 } else { 0 };
+        let pool = self.slots.allocator().pool();
+        let possible = self.contents.is_whole() && pool.count() >= RUNS_PER_EXTENT;
+        let end = if possible { (self.contents.area().limit_bytes() / EXTENT_BYTES) as u32 } else { 0 };
         let runs = |extent| PageRange { first: extent * RUNS_PER_EXTENT, count: RUNS_PER_EXTENT };
         (0..end).rev().filter(move |extent| pool.contains_all(runs(*extent)))
     }
@@ -34,7 +34,7 @@ impl DataStore {
     /// Keeps `extent`, which is vacant, out of allocation until it has been given up.
     pub fn begin_to_vacate(&mut self, extent: u32) {
         debug_assert!(self.vacant_extents().any(|vacant| vacant == extent));
-        self.allocator.deactivate(extent);
+        self.slots.allocator_mut().deactivate(extent);
     }
 
     /// The records that make `extent` zero again, lazily: one for each run that was written, at least one.
@@ -46,12 +46,12 @@ impl DataStore {
     #[must_use]
     pub fn wipe(&self, run: u32) -> Wipe {
         let first = run * PAGES_PER_RUN;
-        let touched = |page: &u32| self.replica.touched().contains(*page);
+        let touched = |page: &u32| self.contents.replica().touched().contains(*page);
         let mut pages = (first..first + PAGES_PER_RUN).filter(touched);
         let span = pages.next().map(|start| (start, pages.next_back().unwrap_or(start)));
         let write = span.map(|(start, end)| {
             let (byte, len) = (start as usize * PAGE_BYTES, (end + 1 - start) as usize * PAGE_BYTES);
-            (Addr::from_byte(byte), Bytes::copy_from_slice(self.area.bytes(byte, len)))
+            (Addr::from_byte(byte), Bytes::copy_from_slice(self.contents.area().bytes(byte, len)))
         });
         Wipe { write, op: IndexOp::Assign { run, class: RunClass::FREE } }
     }
@@ -60,14 +60,14 @@ impl DataStore {
     /// this store, for the parities may not have it any more.
     pub fn vacate(&mut self, extent: u32) -> bool {
         let first = extent * PAGES_PER_EXTENT;
-        let touched = self.replica.touched().first_present(first);
+        let touched = self.contents.replica().touched().first_present(first);
         debug_assert!(
             touched.is_none_or(|page| page >= first + PAGES_PER_EXTENT),
             "extent {extent} is not zero"
         );
-        let done = self.area.decommit(extent);
+        let done = self.contents.area_mut().decommit(extent);
         if done {
-            self.growth.next = self.growth.next.min(extent);
+            self.growth.note_free(extent);
         }
         self.recharge();
         done
@@ -76,6 +76,6 @@ impl DataStore {
     /// Whether only the want of memory for its index keeps the store from taking one more item.
     #[must_use]
     pub fn lacks_index_memory(&self) -> bool {
-        !self.index_has_room()
+        !self.slots.fit_into_index(&self.contents)
     }
 }

@@ -1,8 +1,7 @@
 //! Eviction by CLOCK: one hand over all slots in the order of their addresses, two bits of frequency each.
 
-use super::{MAX_BATCH, MAX_BATCH_BYTES, Victim};
+use super::{Ground, MAX_BATCH, MAX_BATCH_BYTES, Victim};
 use crate::alloc::{Hold, SlotState};
-use crate::data_store::DataStore;
 use crate::{Addr, RUN_BYTES};
 
 /// After so many slots that were spared in one batch, an item is spared only if it was read once more than before.
@@ -42,14 +41,14 @@ impl Batch {
     }
 }
 
-impl DataStore {
+impl Hand {
     /// Up to a batch of items that were not read since the hand last came by.
-    pub(super) fn clock_batch(&mut self) -> Vec<Victim> {
-        let wanted_bytes = (self.area.committed_bytes() / BATCH_PART).min(MAX_BATCH_BYTES);
+    pub(super) fn batch(&mut self, ground: &mut Ground<'_>) -> Vec<Victim> {
+        let wanted_bytes = (ground.contents.area().committed_bytes() / BATCH_PART).min(MAX_BATCH_BYTES);
         let mut batch = Batch { wanted_bytes, ..Batch::default() };
         // As many turns as it takes to cool the hottest.
-        for _ in 0..=TURNS * self.allocator.runs().len() {
-            if self.sweep_run(&mut batch) {
+        for _ in 0..=TURNS * ground.allocator().runs().len() {
+            if self.sweep_run(ground, &mut batch) {
                 break;
             }
         }
@@ -57,20 +56,20 @@ impl DataStore {
     }
 
     /// Goes on to the end of the hand's run; true once the batch is full, or the work is enough.
-    fn sweep_run(&mut self, batch: &mut Batch) -> bool {
-        let at = self.reclaimer.clock.run;
-        let Some(run) = self.allocator.run(at) else {
-            self.reclaimer.clock = Hand::default();
+    fn sweep_run(&mut self, ground: &mut Ground<'_>, batch: &mut Batch) -> bool {
+        let at = self.run;
+        let Some(run) = ground.allocator().run(at) else {
+            *self = Self::default();
             return false;
         };
-        let skip = run.live() == 0 || run.hold != Hold::None || self.is_wholly_absent(at);
+        let skip =
+            run.live() == 0 || run.hold != Hold::None || ground.slots.is_wholly_absent(ground.contents, at);
         let slots = if skip { 0 } else { run.slots.len() as u16 };
-        let bytes = if skip { 0 } else { self.allocator.slot_bytes(at) };
-        while self.reclaimer.clock.slot < slots {
-            let addr =
-                Addr::from_byte(at as usize * RUN_BYTES + usize::from(self.reclaimer.clock.slot) * bytes);
-            self.reclaimer.clock.slot += 1;
-            if let Some(victim) = self.judge(addr, batch) {
+        let bytes = if skip { 0 } else { ground.allocator().slot_bytes(at) };
+        while self.slot < slots {
+            let addr = Addr::from_byte(at as usize * RUN_BYTES + usize::from(self.slot) * bytes);
+            self.slot += 1;
+            if let Some(victim) = judge(ground, addr, batch) {
                 batch.victims.push(victim);
                 batch.slot_bytes += bytes;
             }
@@ -78,19 +77,20 @@ impl DataStore {
                 return true;
             }
         }
-        self.reclaimer.clock = Hand { run: at + 1, slot: 0 };
+        *self = Self { run: at + 1, slot: 0 };
         false
     }
+}
 
-    /// The item at `addr` goes, or is spared and cooler.
-    fn judge(&mut self, addr: Addr, batch: &mut Batch) -> Option<Victim> {
-        let slot = self.allocator.slot_mut(addr).filter(|slot| slot.state() == SlotState::Live)?;
-        let spares = batch.spares(slot.frequency());
-        batch.spared += 1;
-        if spares {
-            *slot = slot.cooled();
-            return None;
-        }
-        self.claim(addr)
+/// The item at `addr` goes, or is spared and cooler.
+fn judge(ground: &mut Ground<'_>, addr: Addr, batch: &mut Batch) -> Option<Victim> {
+    let allocator = ground.slots.allocator_mut();
+    let slot = allocator.slot_mut(addr).filter(|slot| slot.state() == SlotState::Live)?;
+    let spares = batch.spares(slot.frequency());
+    batch.spared += 1;
+    if spares {
+        *slot = slot.cooled();
+        return None;
     }
+    ground.claim(addr)
 }

@@ -1,6 +1,6 @@
 //! Making room: expired items, compaction, eviction.
 //!
-//! [`DataStore::reclaim`] proposes a bounded batch; the protocol logs it as ordinary records, and only when these are
+//! [`super::DataStore::reclaim`] proposes a bounded batch; the protocol logs it as ordinary records, and only when these are
 //! applied is anything free. What was proposed is *claimed* and not proposed again until applied or given back.
 //!
 //! In order of preference: items that have expired; moving the few items of a sparse run to other runs of its class, if these
@@ -17,13 +17,18 @@ mod compact;
 mod expire;
 mod window;
 
-use cluster::{KeyHash, UnixSeconds};
+use std::ops::Range;
 
-use super::{DataStore, Eviction};
-use crate::alloc::SlotState;
+use cluster::UnixSeconds;
+
+use super::Eviction;
+use super::contents::Contents;
+use super::slots::Slots;
+use crate::alloc::Allocator;
 use crate::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
 use crate::{Addr, IndexHash, RUN_BYTES, RunClass};
-use window::Window;
+use compact::Compaction;
+use window::Windows;
 
 /// Items in one batch.
 const MAX_BATCH: usize = 64;
@@ -50,13 +55,13 @@ pub enum Reclaim {
     /// Remove these items (at most 64).
     Remove(Vec<Victim>),
     /// Write these items (at most 64) anew, unchanged, into slots from `allocate`, and replace the old by the new. An
-    /// item for which there is no slot after all: [`DataStore::unreclaim`].
+    /// item for which there is no slot after all: [`super::DataStore::unreclaim`].
     Move(Vec<Victim>),
     /// There is nothing (more) to give way now; what was proposed before may still make room.
     Nothing,
 }
 
-/// Where a [`DataStore::crawl`] goes on; the default is the beginning.
+/// Where a [`super::DataStore::crawl`] goes on; the default is the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CrawlCursor(u32);
 
@@ -66,67 +71,29 @@ pub(super) struct Reclaimer {
     clock: clock::Hand,
     /// Next run to look at for expired items.
     expiry_run: u32,
-    /// Runs that are being emptied by compaction.
-    compacting: Vec<u32>,
-    window: Option<Window>,
-    /// Next place to look at for a window.
-    window_hand: u32,
+    compaction: Compaction,
+    windows: Windows,
 }
 
-impl DataStore {
-    /// Makes room for an item of `len_bytes`, after `allocate` answered `Shortage::Reclaim`.
-    pub fn reclaim(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
-        self.set_now(now);
-        self.tend_holds();
-        let totals = self.allocator.totals();
-        if totals.claimed >= MAX_CLAIMED || totals.claimed_bytes >= MAX_CLAIMED_BYTES {
-            return Reclaim::Nothing;
-        }
-        let class = match self.config.eviction {
-            Eviction::Clock => self.class_for(len_bytes),
-            // Where there is no span, whole runs will do.
-            Eviction::None => class_in_one_run(len_bytes),
-        };
-        let proposal = match self.expired_batch(now) {
-            Some(expired) => Some(Reclaim::Remove(expired)),
-            None if !self.index_has_room() => self.evict(),
-            None if class == RunClass::LARGE => self.empty_window(runs_of_large(len_bytes), 1),
-            None if !self.absent.is_empty() => self.evict(),
-            None if self.wants_span(class) => {
-                self.empty_window(SPAN_RUNS, SPAN_RUNS).or_else(|| self.evict())
-            }
-            None => self.compact().or_else(|| self.evict()),
-        };
-        proposal.unwrap_or(Reclaim::Nothing)
-    }
+/// What reclaiming looks at, and the slots that it claims.
+pub(super) struct Ground<'a> {
+    pub slots: &'a mut Slots,
+    pub contents: &'a Contents,
+    pub eviction: Eviction,
+}
 
-    /// Whether a span must be emptied for items of `class`. Once they fill most of the memory it is they that give way to each
-    /// other.
-    fn wants_span(&self, class: RunClass) -> bool {
-        let rare = self.allocator.span_bytes_of(class) * 2 < self.area.committed_bytes();
-        span_of(class) == SPAN_RUNS && rare
-    }
-
-    /// The protocol did not remove or move this item after all.
-    pub fn unreclaim(&mut self, addr: Addr) {
-        self.allocator.unclaim(addr);
-    }
-
-    fn evict(&mut self) -> Option<Reclaim> {
-        if self.config.eviction == Eviction::None {
-            return None;
-        }
-        let victims = self.clock_batch();
-        (!victims.is_empty()).then_some(Reclaim::Remove(victims))
+impl Ground<'_> {
+    fn allocator(&self) -> &Allocator {
+        self.slots.allocator()
     }
 
     /// Claims the item at `addr`; none if it must stay for now.
     fn claim(&mut self, addr: Addr) -> Option<Victim> {
-        if !self.is_claimable(addr) {
+        if !self.slots.is_claimable(addr) {
             return None;
         }
-        let victim = Victim { hash: self.hash_of(addr)?, addr };
-        self.allocator.claim(addr);
+        let victim = Victim { hash: self.contents.hash_of(self.allocator(), addr)?, addr };
+        self.slots.allocator_mut().claim(addr);
         Some(victim)
     }
 
@@ -136,17 +103,72 @@ impl DataStore {
             items.into_iter().filter_map(|addr| self.claim(addr)).take(MAX_BATCH).collect();
         (!victims.is_empty()).then_some(victims)
     }
+}
 
-    /// Whether the item at `addr` is neither claimed nor pinned.
-    pub(super) fn is_claimable(&self, addr: Addr) -> bool {
-        let live = self.allocator.slot(addr).is_some_and(|slot| slot.state() == SlotState::Live);
-        live && !self.is_pinned(addr)
+impl Reclaimer {
+    /// Makes room for an item of `len_bytes`.
+    pub(super) fn reclaim(&mut self, ground: &mut Ground<'_>, len_bytes: usize, now: UnixSeconds) -> Reclaim {
+        self.compaction.tend(ground.slots);
+        self.windows.tend(ground.slots);
+        let totals = ground.allocator().totals();
+        if totals.claimed >= MAX_CLAIMED || totals.claimed_bytes >= MAX_CLAIMED_BYTES {
+            return Reclaim::Nothing;
+        }
+        let class = match ground.eviction {
+            Eviction::Clock => ground.contents.class_for(len_bytes),
+            // Where there is no span, whole runs will do.
+            Eviction::None => class_in_one_run(len_bytes),
+        };
+        let proposal = match self.expired_batch(ground, now) {
+            Some(expired) => Some(Reclaim::Remove(expired)),
+            None if !ground.slots.fit_into_index(ground.contents) => self.evict(ground),
+            None if class == RunClass::LARGE => self.windows.empty(ground, runs_of_large(len_bytes), 1),
+            None if !ground.contents.is_whole() => self.evict(ground),
+            None if wants_span(ground, class) => {
+                self.windows.empty(ground, SPAN_RUNS, SPAN_RUNS).or_else(|| self.evict(ground))
+            }
+            None => self.compaction.empty(ground).or_else(|| self.evict(ground)),
+        };
+        proposal.unwrap_or(Reclaim::Nothing)
     }
 
-    /// The bits under which the index knows the item at `addr`. None if it cannot be read.
-    fn hash_of(&self, addr: Addr) -> Option<IndexHash> {
-        let item = self.try_item(addr)?;
-        let hash = IndexHash::from(KeyHash::of(self.config.cluster, item.key));
-        self.replica.index().contains(hash, addr).then_some(hash)
+    fn evict(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
+        if ground.eviction == Eviction::None {
+            return None;
+        }
+        let victims = self.clock.batch(ground);
+        (!victims.is_empty()).then_some(Reclaim::Remove(victims))
     }
+
+    /// Expired items among the next runs, if there are any.
+    fn expired_batch(&mut self, ground: &mut Ground<'_>, now: UnixSeconds) -> Option<Vec<Victim>> {
+        let (victims, next) = expire::crawl(ground, CrawlCursor(self.expiry_run), expire::MAX_RUNS, now);
+        self.expiry_run = next.0;
+        (!victims.is_empty()).then_some(victims)
+    }
+
+    /// Takes the window for `span` runs from a multiple of `align` on, if it is empty and suits.
+    pub(super) fn take_window(&mut self, slots: &mut Slots, span: u32, align: u32) -> Option<u32> {
+        self.windows.take(slots, span, align)
+    }
+
+    /// Lets held runs that have room for an item of `class` take items again; whether there were any.
+    pub(super) fn release_hold_for(&mut self, slots: &mut Slots, class: RunClass) -> bool {
+        self.compaction.tend(slots);
+        self.compaction.release(slots, class) || self.windows.release_for(slots, class)
+    }
+
+    /// Gives the window up if it lies over any of `runs`.
+    pub(super) fn release_window_over(&mut self, slots: &mut Slots, runs: Range<u32>) {
+        self.windows.release_over(slots, runs);
+    }
+}
+
+pub(super) use expire::crawl;
+
+/// Whether a span must be emptied for items of `class`. Once they fill most of the memory it is they that give way to each
+/// other.
+fn wants_span(ground: &Ground<'_>, class: RunClass) -> bool {
+    let rare = ground.allocator().span_bytes_of(class) * 2 < ground.contents.area().committed_bytes();
+    span_of(class) == SPAN_RUNS && rare
 }

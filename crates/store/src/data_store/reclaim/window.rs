@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::Reclaim;
-use crate::alloc::{Hold, Run, SlotState};
+use super::{Ground, Reclaim};
+use crate::alloc::{Allocator, Hold, Run, SlotState};
 use crate::class::{SPAN_RUNS, is_slotted, slot_bytes, slots_in_span, span_of};
-use crate::data_store::{DataStore, Eviction};
+use crate::data_store::Eviction;
+use crate::data_store::slots::Slots;
 use crate::{Addr, RUN_BYTES, RunClass};
 
 /// Windows that are compared.
@@ -23,9 +24,17 @@ const PATIENCE: u32 = 256;
 const COLD_COST: usize = 1;
 const READ_COST: usize = 16;
 
+/// The window that is being emptied, and where the next one is looked for.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    window: Option<Window>,
+    /// Next place to look at.
+    hand: u32,
+}
+
 /// Runs `first .. first + count`, on their way to being free.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+struct Window {
     first: u32,
     count: u32,
     patience: u32,
@@ -41,9 +50,95 @@ impl Window {
     }
 }
 
+impl Windows {
+    /// Items of the window that is being emptied, or of a new one of at least `span` runs from a multiple of `align` on.
+    pub(super) fn empty(&mut self, ground: &mut Ground<'_>, span: u32, align: u32) -> Option<Reclaim> {
+        if self.window.is_some_and(|window| !window.suits(span, align)) {
+            self.release(ground.slots);
+        }
+        if self.window.is_none() {
+            let window = self.cheapest(ground, span, align)?;
+            for at in window.runs() {
+                ground.slots.allocator_mut().set_hold(at, Hold::Window);
+            }
+            self.window = Some(window);
+        }
+        let runs = self.window.into_iter().flat_map(Window::runs);
+        let items: Vec<Addr> = runs.flat_map(|at| items_over(ground.allocator(), at)).collect();
+        match ground.eviction {
+            Eviction::Clock => evict_or_move(ground, items),
+            Eviction::None => ground.claim_batch(items).map(Reclaim::Move),
+        }
+    }
+
+    /// Takes the window for `span` runs from a multiple of `align` on, if it is empty and suits.
+    pub(super) fn take(&mut self, slots: &mut Slots, span: u32, align: u32) -> Option<u32> {
+        let window = self.window.filter(|window| window.suits(span, align))?;
+        let free = |at: u32| slots.allocator().run(at).is_some_and(|run| run.class == RunClass::FREE);
+        if !window.runs().all(free) {
+            return None;
+        }
+        self.release(slots);
+        Some(window.first)
+    }
+
+    /// Gives the window up if it has room for an item of `class`; whether it has.
+    pub(super) fn release_for(&mut self, slots: &mut Slots, class: RunClass) -> bool {
+        let useful = |run: &Run| run.class == RunClass::FREE || run.class == class && run.free_slots() > 0;
+        let runs = self.window.into_iter().flat_map(Window::runs);
+        let found = runs.filter_map(|at| slots.allocator().run(at)).any(useful);
+        if found {
+            self.release(slots);
+        }
+        found
+    }
+
+    /// Gives the window up if it lies over any of `runs`.
+    pub(super) fn release_over(&mut self, slots: &mut Slots, runs: Range<u32>) {
+        let over = |window: Window| window.runs().start < runs.end && runs.start < window.runs().end;
+        if self.window.is_some_and(over) {
+            self.release(slots);
+        }
+    }
+
+    /// Gives the window up when it has taken too long.
+    pub(super) fn tend(&mut self, slots: &mut Slots) {
+        let Some(window) = &mut self.window else { return };
+        window.patience -= 1;
+        if window.patience == 0 {
+            self.release(slots);
+        }
+    }
+
+    fn release(&mut self, slots: &mut Slots) {
+        let Some(window) = self.window.take() else { return };
+        for at in window.runs() {
+            slots.allocator_mut().set_hold(at, Hold::None);
+        }
+    }
+
+    /// The window of `span` runs or a little more that is the cheapest to empty, among the next ones.
+    fn cheapest(&mut self, ground: &Ground<'_>, span: u32, align: u32) -> Option<Window> {
+        let starts = (ground.allocator().runs().len() as u32).checked_sub(span)? / align + 1;
+        let mut found: Vec<(usize, u32, u32)> = Vec::new();
+        for _ in 0..starts.min(MAX_PLACES) {
+            let start = self.hand % starts;
+            self.hand = start + 1;
+            let first = start * align;
+            let Some(count) = whole_spans(ground.allocator(), first, span) else { continue };
+            found.extend(cost(ground, first, count).map(|cost| (cost, first, count)));
+            if found.len() == MAX_WINDOWS {
+                break;
+            }
+        }
+        let (_, first, count) = found.into_iter().min()?;
+        Some(Window { first, count, patience: PATIENCE })
+    }
+}
+
 /// Slots for items that move, counted before any of them is taken.
 struct Room<'a> {
-    store: &'a DataStore,
+    ground: &'a Ground<'a>,
     free_runs: usize,
     /// Free slots of each class that was asked for.
     slots: SmallVec<[(RunClass, usize); 8]>,
@@ -52,11 +147,12 @@ struct Room<'a> {
 impl Room<'_> {
     /// A slot for the item at `addr`, if there is one left in a single run.
     fn take(&mut self, addr: Addr) -> bool {
-        let len = self.store.header(addr).map(|header| header.len_bytes());
-        let class = len.map(|len| self.store.class_for(len)).filter(|class| span_of(*class) == 1);
-        let Some(class) = class.filter(|_| self.store.absent.is_empty()) else { return false };
+        let Ground { slots, contents, .. } = self.ground;
+        let len = contents.header(addr).map(|header| header.len_bytes());
+        let class = len.map(|len| contents.class_for(len)).filter(|class| span_of(*class) == 1);
+        let Some(class) = class.filter(|_| contents.is_whole()) else { return false };
         let at = self.slots.iter().position(|(known, _)| *known == class).unwrap_or_else(|| {
-            self.slots.push((class, self.store.allocator.lists().free_slots(class)));
+            self.slots.push((class, slots.allocator().lists().free_slots(class)));
             self.slots.len() - 1
         });
         let slots = &mut self.slots[at].1;
@@ -70,192 +166,102 @@ impl Room<'_> {
     }
 }
 
-impl DataStore {
-    /// Items of the window that is being emptied, or of a new one of at least `span` runs from a multiple of `align` on.
-    pub(super) fn empty_window(&mut self, span: u32, align: u32) -> Option<Reclaim> {
-        if self.reclaimer.window.is_some_and(|window| !window.suits(span, align)) {
-            self.release_window();
-        }
-        if self.reclaimer.window.is_none() {
-            let window = self.cheapest_window(span, align)?;
-            for at in window.runs() {
-                self.allocator.set_hold(at, Hold::Window);
-            }
-            self.reclaimer.window = Some(window);
-        }
-        let runs = self.reclaimer.window.into_iter().flat_map(Window::runs);
-        let items: Vec<Addr> = runs.flat_map(|at| self.items_over(at)).collect();
-        match self.config.eviction {
-            Eviction::Clock => self.evict_or_move(items),
-            Eviction::None => self.claim_batch(items).map(Reclaim::Move),
-        }
+/// Those of `items` go that are not read; then the others move, and go only where there is no room for them.
+fn evict_or_move(ground: &mut Ground<'_>, items: Vec<Addr>) -> Option<Reclaim> {
+    let is_read = |addr: &Addr| ground.allocator().slot(*addr).is_some_and(|slot| slot.frequency() > 0);
+    let (read, cold): (Vec<Addr>, Vec<Addr>) = items.into_iter().partition(is_read);
+    if let Some(victims) = ground.claim_batch(cold) {
+        return Some(Reclaim::Remove(victims));
     }
-
-    /// Those of `items` go that are not read; then the others move, and go only where there is no room for them.
-    fn evict_or_move(&mut self, items: Vec<Addr>) -> Option<Reclaim> {
-        let is_read = |addr: &Addr| self.allocator.slot(*addr).is_some_and(|slot| slot.frequency() > 0);
-        let (read, cold): (Vec<Addr>, Vec<Addr>) = items.into_iter().partition(is_read);
-        if let Some(victims) = self.claim_batch(cold) {
-            return Some(Reclaim::Remove(victims));
-        }
-        let movable = self.movable(&read);
-        if let Some(moved) = self.claim_batch(movable) {
-            return Some(Reclaim::Move(moved));
-        }
-        self.claim_batch(read).map(Reclaim::Remove)
+    let movable = movable(ground, &read);
+    if let Some(moved) = ground.claim_batch(movable) {
+        return Some(Reclaim::Move(moved));
     }
+    ground.claim_batch(read).map(Reclaim::Remove)
+}
 
-    /// As many of `items` as there are slots for outside of the window.
-    fn movable(&self, items: &[Addr]) -> Vec<Addr> {
-        let mut room =
-            Room { store: self, free_runs: self.allocator.pool().count() as usize, slots: SmallVec::new() };
-        items.iter().copied().filter(|addr| room.take(*addr)).collect()
-    }
+/// As many of `items` as there are slots for outside of the window.
+fn movable(ground: &Ground<'_>, items: &[Addr]) -> Vec<Addr> {
+    let free_runs = ground.allocator().pool().count() as usize;
+    let mut room = Room { ground, free_runs, slots: SmallVec::new() };
+    items.iter().copied().filter(|addr| room.take(*addr)).collect()
+}
 
-    /// Takes the window for `span` runs from a multiple of `align` on, if it is empty and suits.
-    pub(in crate::data_store) fn take_window(&mut self, span: u32, align: u32) -> Option<u32> {
-        let window = self.reclaimer.window.filter(|window| window.suits(span, align))?;
-        let free = |at: u32| self.allocator.run(at).is_some_and(|run| run.class == RunClass::FREE);
-        if !window.runs().all(free) {
+/// Live items of the span over run `at`, the large one that continues there included.
+fn items_over(allocator: &Allocator, at: u32) -> Vec<Addr> {
+    allocator.live_addrs(allocator.head_of(at)).collect()
+}
+
+/// Length of a window of at least `span` runs from `first` on that ends where a span ends; none if it would begin within one.
+fn whole_spans(allocator: &Allocator, first: u32, span: u32) -> Option<u32> {
+    let continues = |at: u32| allocator.run(at).is_some_and(|run| run.class == RunClass::SPAN_CONTINUED);
+    let end = first + span;
+    let end = if continues(end) { end.next_multiple_of(SPAN_RUNS) } else { end };
+    (!continues(first)).then_some(end - first)
+}
+
+/// What it costs to empty the window; none if it cannot be emptied.
+fn cost(ground: &Ground<'_>, first: u32, count: u32) -> Option<usize> {
+    let allocator = ground.allocator();
+    let mut cost = 0;
+    for at in first..first + count {
+        if !is_usable(ground, at) {
             return None;
         }
-        self.release_window();
-        Some(window.first)
+        cost += match ground.eviction {
+            Eviction::Clock => reads_lost(allocator, at, first),
+            Eviction::None => bytes_moved(allocator, at)?,
+        };
     }
+    let movable = ground.eviction == Eviction::Clock || fits_elsewhere(allocator, first, count);
+    movable.then_some(cost)
+}
 
-    /// Lets held runs that have room for an item of `class` take items again; whether there were any.
-    pub(in crate::data_store) fn release_hold_for(&mut self, class: RunClass) -> bool {
-        self.tend_compacting();
-        if self.release_compacting(class) {
-            return true;
-        }
-        let useful = |run: &Run| run.class == RunClass::FREE || run.class == class && run.free_slots() > 0;
-        let runs = self.reclaimer.window.into_iter().flat_map(Window::runs);
-        let found = runs.filter_map(|at| self.allocator.run(at)).any(useful);
-        if found {
-            self.release_window();
-        }
-        found
-    }
+fn is_usable(ground: &Ground<'_>, at: u32) -> bool {
+    let is_free = |run: &Run| run.hold == Hold::None && run.pending == 0;
+    ground.allocator().is_active(at)
+        && ground.allocator().run(at).is_some_and(is_free)
+        && ground.contents.absent_within(at as usize * RUN_BYTES, RUN_BYTES).is_none()
+}
 
-    /// Gives the window up if it lies over any of `runs`.
-    pub(in crate::data_store) fn release_window_over(&mut self, runs: Range<u32>) {
-        let over = |window: Window| window.runs().start < runs.end && runs.start < window.runs().end;
-        if self.reclaimer.window.is_some_and(over) {
-            self.release_window();
-        }
-    }
+/// Of the items in run `at` of a window from `first` on. One that begins before the window counts in its first run.
+fn reads_lost(allocator: &Allocator, at: u32, first: u32) -> usize {
+    let head = if at == first { allocator.head_of(at) } else { at };
+    let slots = allocator.run(head).map_or(&[][..], |run| &run.slots);
+    let live = slots.iter().filter(|slot| slot.state() != SlotState::Free);
+    live.map(|slot| COLD_COST + READ_COST * slot.frequency() as usize).sum()
+}
 
-    pub(super) fn tend_holds(&mut self) {
-        self.tend_compacting();
-        let Some(window) = &mut self.reclaimer.window else { return };
-        window.patience -= 1;
-        if window.patience == 0 {
-            self.release_window();
-        }
-    }
+/// None for a part of a large item, which finds no other place.
+fn bytes_moved(allocator: &Allocator, at: u32) -> Option<usize> {
+    let run = allocator.run(at)?;
+    let large = run.class == RunClass::LARGE || run.class == RunClass::LARGE_CONTINUED;
+    (!large).then(|| run.live() * slot_bytes(run.class))
+}
 
-    fn release_window(&mut self) {
-        let Some(window) = self.reclaimer.window.take() else { return };
-        for at in window.runs() {
-            self.allocator.set_hold(at, Hold::None);
-        }
-    }
+/// Whether the other runs of the same classes, and free runs, have room for all items of the window.
+fn fits_elsewhere(allocator: &Allocator, first: u32, count: u32) -> bool {
+    let window: Vec<&Run> = (first..first + count).filter_map(|at| allocator.run(at)).collect();
+    let free_runs = window.iter().filter(|run| run.class == RunClass::FREE).count();
+    let mut classes: Vec<RunClass> =
+        window.iter().map(|run| run.class).filter(|class| is_slotted(*class)).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let wanted: usize = classes.iter().map(|class| further_runs(allocator, *class, &window)).sum();
+    wanted + free_runs <= allocator.pool().count() as usize
+}
 
-    /// Live items of the span over run `at`, the large one that continues there included.
-    fn items_over(&self, at: u32) -> Vec<Addr> {
-        self.live_addrs(self.allocator.head_of(at)).collect()
-    }
-
-    /// The window of `span` runs or a little more that is the cheapest to empty, among the next ones.
-    fn cheapest_window(&mut self, span: u32, align: u32) -> Option<Window> {
-        let starts = (self.allocator.runs().len() as u32).checked_sub(span)? / align + 1;
-        let mut found: Vec<(usize, u32, u32)> = Vec::new();
-        for _ in 0..starts.min(MAX_PLACES) {
-            let start = self.reclaimer.window_hand % starts;
-            self.reclaimer.window_hand = start + 1;
-            let first = start * align;
-            let Some(count) = self.whole_spans(first, span) else { continue };
-            found.extend(self.window_cost(first, count).map(|cost| (cost, first, count)));
-            if found.len() == MAX_WINDOWS {
-                break;
-            }
-        }
-        let (_, first, count) = found.into_iter().min()?;
-        Some(Window { first, count, patience: PATIENCE })
-    }
-
-    /// Length of a window of at least `span` runs from `first` on that ends where a span ends; none if it would begin within one.
-    fn whole_spans(&self, first: u32, span: u32) -> Option<u32> {
-        let continues =
-            |at: u32| self.allocator.run(at).is_some_and(|run| run.class == RunClass::SPAN_CONTINUED);
-        let end = first + span;
-        let end = if continues(end) { end.next_multiple_of(SPAN_RUNS) } else { end };
-        (!continues(first)).then_some(end - first)
-    }
-
-    /// What it costs to empty the window; none if it cannot be emptied.
-    fn window_cost(&self, first: u32, count: u32) -> Option<usize> {
-        let mut cost = 0;
-        for at in first..first + count {
-            if !self.is_usable(at) {
-                return None;
-            }
-            cost += match self.config.eviction {
-                Eviction::Clock => self.reads_lost(at, first),
-                Eviction::None => self.bytes_moved(at)?,
-            };
-        }
-        let movable = self.config.eviction == Eviction::Clock || self.fits_elsewhere(first, count);
-        movable.then_some(cost)
-    }
-
-    fn is_usable(&self, at: u32) -> bool {
-        let is_free = |run: &Run| run.hold == Hold::None && run.pending == 0;
-        self.allocator.is_active(at)
-            && self.allocator.run(at).is_some_and(is_free)
-            && self.absent_within(at as usize * RUN_BYTES, RUN_BYTES).is_none()
-    }
-
-    /// Of the items in run `at` of a window from `first` on. One that begins before the window counts in its first run.
-    fn reads_lost(&self, at: u32, first: u32) -> usize {
-        let head = if at == first { self.allocator.head_of(at) } else { at };
-        let slots = self.allocator.run(head).map_or(&[][..], |run| &run.slots);
-        let live = slots.iter().filter(|slot| slot.state() != SlotState::Free);
-        live.map(|slot| COLD_COST + READ_COST * slot.frequency() as usize).sum()
-    }
-
-    /// None for a part of a large item, which finds no other place.
-    fn bytes_moved(&self, at: u32) -> Option<usize> {
-        let run = self.allocator.run(at)?;
-        let large = run.class == RunClass::LARGE || run.class == RunClass::LARGE_CONTINUED;
-        (!large).then(|| run.live() * slot_bytes(run.class))
-    }
-
-    /// Whether the other runs of the same classes, and free runs, have room for all items of the window.
-    fn fits_elsewhere(&self, first: u32, count: u32) -> bool {
-        let window: Vec<&Run> = (first..first + count).filter_map(|at| self.allocator.run(at)).collect();
-        let free_runs = window.iter().filter(|run| run.class == RunClass::FREE).count();
-        let mut classes: Vec<RunClass> =
-            window.iter().map(|run| run.class).filter(|class| is_slotted(*class)).collect();
-        classes.sort_unstable();
-        classes.dedup();
-        let wanted: usize = classes.iter().map(|class| self.further_runs(*class, &window)).sum();
-        wanted + free_runs <= self.allocator.pool().count() as usize
-    }
-
-    /// Runs that must be opened outside of the window to hold its items of `class`. Instead of a span of several runs, each item
-    /// may have to take whole ones.
-    fn further_runs(&self, class: RunClass, window: &[&Run]) -> usize {
-        let inside = || window.iter().filter(|run| run.class == class);
-        let live: usize = inside().map(|run| run.live()).sum();
-        let free_inside: usize = inside().filter(|run| run.list.is_some()).map(|run| run.free_slots()).sum();
-        let free = self.allocator.lists().free_slots(class) - free_inside;
-        let homeless = live.saturating_sub(free);
-        if span_of(class) == SPAN_RUNS {
-            homeless * slot_bytes(class).div_ceil(RUN_BYTES)
-        } else {
-            homeless.div_ceil(slots_in_span(class))
-        }
+/// Runs that must be opened outside of the window to hold its items of `class`. Instead of a span of several runs, each item
+/// may have to take whole ones.
+fn further_runs(allocator: &Allocator, class: RunClass, window: &[&Run]) -> usize {
+    let inside = || window.iter().filter(|run| run.class == class);
+    let live: usize = inside().map(|run| run.live()).sum();
+    let free_inside: usize = inside().filter(|run| run.list.is_some()).map(|run| run.free_slots()).sum();
+    let free = allocator.lists().free_slots(class) - free_inside;
+    let homeless = live.saturating_sub(free);
+    if span_of(class) == SPAN_RUNS {
+        homeless * slot_bytes(class).div_ceil(RUN_BYTES)
+    } else {
+        homeless.div_ceil(slots_in_span(class))
     }
 }
