@@ -17,11 +17,12 @@ mod steps;
 use std::process::ExitCode;
 
 use clock::Took;
-use steps::{STEPS, Step};
+use steps::{QUICK, STEPS, Step};
 
 const USAGE: &str = "\
 usage:
   cargo xtask test [STEP…]     run all steps, or these (--list names them)
+  cargo xtask test quick       what is worth running before every commit
   cargo xtask test --list
   cargo xtask measure [ARG…]   pauses, repair, growth, memory; ARGs go to the measuring program (--help)
   cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks
@@ -78,8 +79,11 @@ fn test(names: &[&str]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
-/// All steps, or the named ones in the order of the list.
+/// All steps, or the named ones in the order of the list, or the quick ones.
 fn choose(names: &[&str]) -> Result<Vec<&'static Step>, String> {
+    if names == ["quick"] {
+        return Ok(QUICK.iter().collect());
+    }
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         return Err(format!("no step is called '{unknown}': there are {}", known.join(", ")));

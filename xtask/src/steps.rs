@@ -61,6 +61,14 @@ pub const STEPS: &[Step] = &[
     },
 ];
 
+/// What is worth running before every commit: minutes where everything is built.
+pub const QUICK: &[Step] = &[
+    Step { name: "format", about: "the code is formatted", run: format },
+    Step { name: "clippy", about: "no warnings anywhere", run: clippy },
+    Step { name: "libraries", about: "the unit tests within the libraries", run: libraries },
+    Step { name: "slice", about: "a slice of the simulator, with seeds from the commit", run: slice },
+];
+
 fn format() -> Result<(), String> {
     Run::cargo(&["fmt", "--all", "--check"]).show()
 }
@@ -89,6 +97,12 @@ pub const UNIT: &str = "testing/hot-paths";
 
 fn unit() -> Result<(), String> {
     let what = ["test", "--workspace", "--features", UNIT, "--quiet"];
+    Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
+    Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
+}
+
+fn libraries() -> Result<(), String> {
+    let what = ["test", "--workspace", "--features", UNIT, "--quiet", "--lib"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
 }
@@ -148,6 +162,15 @@ fn sim() -> Result<(), String> {
     }
     Ok(())
 }
+
+fn slice() -> Result<(), String> {
+    let built = Built::by(SIMULATOR)?;
+    let first = u64::from(commit_seed());
+    Run::new(built.binary("sim")?, &["--seeds", &format!("{first}..{}", first + QUICK_SEEDS)]).show()
+}
+
+/// Seeds of [`slice`].
+const QUICK_SEEDS: u64 = 150;
 
 /// How the simulator is built for `sim` and `planted`: once, fast, with assertions.
 const SIMULATOR: &[&str] = &[
