@@ -169,7 +169,7 @@ fn slice() -> Result<(), String> {
     Run::new(built.binary("sim")?, &["--seeds", &format!("{first}..{}", first + QUICK_SEEDS)]).show()
 }
 
-/// Seeds of [`slice`].
+/// Seeds of that slice.
 const QUICK_SEEDS: u64 = 150;
 
 /// How the simulator is built for `sim` and `planted`: once, fast, with assertions.

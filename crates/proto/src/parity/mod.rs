@@ -23,6 +23,9 @@ mod session;
 mod stream;
 mod sum;
 
+#[cfg(test)]
+mod tests;
+
 use cluster::{
     Epoch, GroupView, HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Seq, Term, Time,
     UnixSeconds, ViewVersion,

@@ -41,6 +41,9 @@ mod takeover;
 mod waiting;
 mod wall;
 
+#[cfg(test)]
+mod tests;
+
 use cluster::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
 use store::{Budget, DataStore, StoreConfig};
 

@@ -1,0 +1,182 @@
+//! Stories of one parity: a state, one message, the exact list of what it answers.
+
+use bytes::Bytes;
+use cluster::{ClusterId, Incarnation, NodeId, Profile, place};
+use codec::Code;
+use smallvec::smallvec;
+use store::{Addr, EXTENT_BYTES, Eviction, PageRange};
+use wire::message::{Frame, GroupBody, Hello, Open, Page, PeerMessage, Record, Reserve, SessionId, Write};
+
+use super::*;
+use crate::outbox::Outbox;
+use crate::pace::Pace;
+use crate::{Limits, Now, Timing};
+
+const PRIMARIES: [RoleIndex; 2] = [RoleIndex(0), RoleIndex(1)];
+
+/// The first parity of a group of two data roles, and what it acts in.
+struct Stage {
+    parity: Parity,
+    view: GroupView,
+    timing: Timing,
+    limits: Limits,
+    code: Code,
+    pace: Pace,
+    out: Outbox,
+}
+
+fn host(node: u16) -> HostId {
+    HostId { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+impl Stage {
+    fn new() -> Self {
+        let profile = Profile::rs(2, 2).unwrap();
+        let hosts: Vec<HostId> = (0..4).map(host).collect();
+        let view = place(profile, &hosts, 1).unwrap().remove(0);
+        let config = StoreConfig {
+            cluster: ClusterId(1),
+            area_limit_bytes: 4 * EXTENT_BYTES,
+            eviction: Eviction::None,
+        };
+        let member = MemberId { group: view.group, role: RoleIndex(2) };
+        let here = view.parity_host(member.role).unwrap();
+        let parity = Parity::new(member, here, view.clone(), &config, &Budget::new(64 << 20)).unwrap();
+        let mut stage = Self {
+            parity,
+            view,
+            timing: Timing::from_lease(1_000_000),
+            limits: Limits::default(),
+            code: profile.code().unwrap(),
+            pace: Pace::default(),
+            out: Outbox::default(),
+        };
+        for role in PRIMARIES {
+            stage.hear(role, GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));
+        }
+        stage
+    }
+
+    /// A message of the primary of `role`, and what it is answered.
+    fn hear(&mut self, role: RoleIndex, body: GroupBody) -> Vec<GroupBody> {
+        let from = (role, self.view.data_role(role).unwrap().primary.unwrap());
+        let mut context = Context {
+            now: Now { time: Time(5_000_000), unix: UnixSeconds(1000) },
+            timing: &self.timing,
+            limits: &self.limits,
+            code: &self.code,
+            groups: 1,
+            pace: &mut self.pace,
+            out: &mut self.out,
+        };
+        self.parity.handle(&mut context, from, body);
+        self.parity.check_invariants();
+        let answers = self.out.messages.drain(..).map(|(_, message)| match message {
+            PeerMessage::Group(message) => message.body,
+            other => panic!("not expected here: {other:?}"),
+        });
+        answers.collect()
+    }
+
+    fn frame(&mut self, role: RoleIndex, committed: u64, records: Vec<Record>) -> Vec<GroupBody> {
+        let (sent_at, wall, committed) = (Time(77), UnixSeconds(1000), Seq(committed));
+        self.hear(role, GroupBody::Frame(Frame { term: Term(1), sent_at, wall, committed, records }))
+    }
+
+    fn byte(&self) -> u8 {
+        self.parity.area().bytes(0, 1)[0]
+    }
+
+    fn received(&self, role: RoleIndex) -> (u64, u64) {
+        let stream = &self.parity.streams()[usize::from(role.0)];
+        (stream.received().0, stream.applied().0)
+    }
+}
+
+/// Record `seq` adds `byte` to the first byte of the area.
+fn record(seq: u64, byte: u8) -> Record {
+    let write = Write::new(Addr::from_byte(0), Bytes::copy_from_slice(&[byte; 64]));
+    Record { seq: Seq(seq), writes: smallvec![write], ops: Default::default() }
+}
+
+fn acked(answers: &[GroupBody]) -> Option<u64> {
+    match answers {
+        [GroupBody::Ack(ack)] if ack.echo == Time(77) => Some(ack.received.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn records_are_kept_and_acknowledged_at_once_and_applied_when_they_are_committed() {
+    let mut stage = Stage::new();
+    assert_eq!(acked(&stage.frame(PRIMARIES[0], 0, vec![record(1, 5), record(2, 6)])), Some(2));
+    assert_eq!((stage.received(PRIMARIES[0]), stage.byte()), ((2, 0), 0));
+    assert_eq!(acked(&stage.frame(PRIMARIES[0], 1, vec![])), Some(2));
+    assert_eq!((stage.received(PRIMARIES[0]), stage.byte()), ((2, 1), 5), "its weight in the first row is 1");
+}
+
+#[test]
+fn a_record_that_comes_twice_counts_once() {
+    let mut stage = Stage::new();
+    stage.frame(PRIMARIES[0], 0, vec![record(1, 5)]);
+    assert_eq!(acked(&stage.frame(PRIMARIES[0], 1, vec![record(1, 5)])), Some(1));
+    assert_eq!(stage.byte(), 5);
+}
+
+#[test]
+fn after_a_gap_the_primary_is_told_where_to_go_on() {
+    let mut stage = Stage::new();
+    let answers = stage.frame(PRIMARIES[0], 0, vec![record(3, 5)]);
+    let [GroupBody::Welcome(welcome)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((welcome.received, stage.received(PRIMARIES[0])), (Seq(0), (0, 0)));
+}
+
+#[test]
+fn a_fenced_term_is_rejected_and_changes_nothing() {
+    let mut stage = Stage::new();
+    stage.parity.fence(Time(0), PRIMARIES[0], (Term(2), Epoch(1)));
+    let answers = stage.frame(PRIMARIES[0], 0, vec![record(1, 5)]);
+    assert!(matches!(&answers[..], [GroupBody::Reject(reject)] if reject.fence == Term(2)), "{answers:?}");
+    assert_eq!(stage.received(PRIMARIES[0]), (0, 0));
+    let hello = GroupBody::Hello(Hello { term: Term(2), committed: Seq(0) });
+    assert!(matches!(&stage.hear(PRIMARIES[0], hello)[..], [GroupBody::Welcome(_)]));
+}
+
+#[test]
+fn a_commit_index_beyond_what_is_here_is_believed_by_nobody() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.frame(PRIMARIES[0], 9, vec![]), []);
+    let why = stage.out.accusations.pop().map(|(_, why)| why);
+    assert_eq!(why, Some(Impossible::Committed { committed: Seq(9), received: Seq(0) }));
+}
+
+#[test]
+fn a_record_for_a_place_that_was_never_reserved_is_believed_by_nobody() {
+    let mut stage = Stage::new();
+    let mut far = record(1, 5);
+    far.writes[0].addr = Addr::from_byte(EXTENT_BYTES);
+    assert_eq!(stage.frame(PRIMARIES[0], 0, vec![far]), []);
+    assert_eq!(stage.out.accusations.pop().map(|(_, why)| why), Some(Impossible::Place { seq: Seq(1) }));
+    assert_eq!(stage.received(PRIMARIES[0]), (0, 0));
+}
+
+#[test]
+fn what_is_left_of_a_session_is_the_sum_without_the_other_roles_at_one_point_of_their_streams() {
+    let mut stage = Stage::new();
+    for (role, byte) in PRIMARIES.into_iter().zip([5, 9]) {
+        stage.frame(role, 0, vec![record(1, byte)]);
+        stage.frame(role, 1, vec![]);
+    }
+    let session = SessionId { role: PRIMARIES[0], term: Term(1), number: 1 };
+    let pages = PageRange { first: 0, count: 1 };
+    let open = GroupBody::Open(Open { session, pages, committed: Seq(1) });
+    assert!(matches!(&stage.hear(PRIMARIES[0], open)[..], [GroupBody::Opened(_)]));
+    let mut bytes = vec![0; pages.len_bytes()];
+    bytes[..64].fill(9);
+    let page =
+        Page { session, term: Term(1), committed: Seq(1), bytes: Some(bytes.into()), wrong: smallvec![] };
+    let answers = stage.hear(PRIMARIES[1], GroupBody::Page(page));
+    let [GroupBody::Residual(residual)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((residual.bytes[0], residual.lost.as_slice()), (5, &[PRIMARIES[0]][..]));
+    assert_eq!(stage.parity.session_bytes(), 0, "the session is over");
+}

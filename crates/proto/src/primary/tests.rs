@@ -1,0 +1,336 @@
+//! Stories of one primary with two parities: a state, one event, the exact list of what it wants done.
+
+use bytes::Bytes;
+use cluster::{
+    ClusterId, Epoch, GroupView, HostId, Incarnation, KeyHash, NodeId, Profile, RoleIndex, Seq, Term, Time,
+    UnixSeconds, ViewVersion, place,
+};
+use codec::Code;
+use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
+use wire::message::{Ack, GroupBody, PeerMessage, Reserved, ToCoordinator, Welcome};
+use wire::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
+
+use super::*;
+use crate::host::Token;
+use crate::outbox::{Outbox, ReplyTo};
+use crate::pace::Pace;
+use crate::{Impossible, Limits, Now, Timing};
+
+const LEASE_US: u64 = 1_000_000;
+const PARITIES: [RoleIndex; 2] = [RoleIndex(2), RoleIndex(3)];
+
+/// A primary, and what it acts in.
+struct Stage {
+    primary: Option<Primary>,
+    view: GroupView,
+    now: u64,
+    timing: Timing,
+    limits: Limits,
+    code: Code,
+    pace: Pace,
+    out: Outbox,
+}
+
+/// What it wants done, by whom it concerns.
+#[derive(Debug, PartialEq)]
+enum Done {
+    Sends(RoleIndex, &'static str),
+    Reports(&'static str),
+    Replies(u64, Outcome),
+    Accuses(NodeId, Impossible),
+}
+
+fn host(node: u16) -> HostId {
+    HostId { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+fn name_of(body: &GroupBody) -> &'static str {
+    match body {
+        GroupBody::Hello(_) => "Hello",
+        GroupBody::Frame(frame) if frame.records.is_empty() => "Frame",
+        GroupBody::Frame(_) => "records",
+        GroupBody::Reserve(_) => "Reserve",
+        GroupBody::FetchIndex(_) => "FetchIndex",
+        other => panic!("not expected here: {other:?}"),
+    }
+}
+
+impl Stage {
+    fn new() -> Self {
+        let profile = Profile::rs(2, 2).unwrap();
+        let hosts: Vec<HostId> = (0..4).map(host).collect();
+        let view = place(profile, &hosts, 1).unwrap().remove(0);
+        let mut stage = Self {
+            primary: None,
+            view,
+            now: 10 * LEASE_US,
+            timing: Timing::from_lease(LEASE_US),
+            limits: Limits::default(),
+            code: profile.code().unwrap(),
+            pace: Pace::default(),
+            out: Outbox::default(),
+        };
+        let config = StoreConfig {
+            cluster: ClusterId(1),
+            area_limit_bytes: 4 * EXTENT_BYTES,
+            eviction: Eviction::None,
+        };
+        let member = MemberId { group: stage.view.group, role: RoleIndex(0) };
+        let (view, budget) = (stage.view.clone(), Budget::new(64 << 20));
+        let here = view.data[0].primary.unwrap();
+        let mut context = stage.context();
+        let primary = Primary::first(&mut context, member, here, &view, &config, &budget).unwrap();
+        stage.primary = Some(primary);
+        stage
+    }
+
+    /// One whose parities have welcomed it, and which holds a lease.
+    fn leased() -> Self {
+        let mut stage = Self::new();
+        for role in PARITIES {
+            stage.hear(
+                role,
+                GroupBody::Welcome(Welcome { term: Term(1), received: Seq(0), wall: UnixSeconds(0) }),
+            );
+        }
+        stage.flush();
+        PARITIES.iter().for_each(|role| drop(stage.ack(*role, 0)));
+        assert!(stage.may_serve());
+        stage.flush();
+        stage
+    }
+
+    fn context(&mut self) -> Context<'_> {
+        Context {
+            now: Now { time: Time(self.now), unix: UnixSeconds(1000) },
+            timing: &self.timing,
+            limits: &self.limits,
+            code: &self.code,
+            groups: 1,
+            pace: &mut self.pace,
+            out: &mut self.out,
+        }
+    }
+
+    fn parity_host(&self, role: RoleIndex) -> HostId {
+        self.view.parity_host(role).unwrap()
+    }
+
+    /// Lets it do something, and says what it wants done.
+    fn act<T>(&mut self, act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T) -> (T, Vec<Done>) {
+        let mut primary = self.primary.take().unwrap();
+        let result = act(&mut primary, &mut self.context());
+        primary.check_invariants();
+        self.primary = Some(primary);
+        (result, self.done())
+    }
+
+    fn done(&mut self) -> Vec<Done> {
+        let Outbox { messages, coordinator, replies, accusations, .. } = &mut self.out;
+        let sends = messages.drain(..).map(|(_, message)| match message {
+            PeerMessage::Group(message) => Done::Sends(message.to, name_of(&message.body)),
+            other => panic!("not expected here: {other:?}"),
+        });
+        let reports = coordinator.drain(..).map(|message| match message {
+            ToCoordinator::Stalled { .. } => Done::Reports("Stalled"),
+            ToCoordinator::HandedOver { .. } => Done::Reports("HandedOver"),
+            ToCoordinator::FetchView { .. } => Done::Reports("FetchView"),
+            other => panic!("not expected here: {other:?}"),
+        });
+        let replies = replies.drain(..).map(|(to, outcome)| match to {
+            ReplyTo::Local(Token(token)) => Done::Replies(token, outcome),
+            other => panic!("not expected here: {other:?}"),
+        });
+        let accused = accusations.drain(..).map(|(peer, why)| Done::Accuses(peer.node, why));
+        sends.chain(reports).chain(replies).chain(accused).collect()
+    }
+
+    fn hear(&mut self, role: RoleIndex, body: GroupBody) -> Vec<Done> {
+        let from = (role, self.parity_host(role));
+        self.act(|primary, context| primary.handle(context, from, body)).1
+    }
+
+    /// An acknowledgement of the Frame that was sent now.
+    fn ack(&mut self, role: RoleIndex, received: u64) -> Vec<Done> {
+        let ack = Ack { term: Term(1), received: Seq(received), echo: Time(self.now) };
+        self.hear(role, GroupBody::Ack(ack))
+    }
+
+    fn flush(&mut self) -> Vec<Done> {
+        self.act(|primary, context| primary.flush(context)).1
+    }
+
+    fn tick(&mut self) -> Vec<Done> {
+        self.act(|primary, context| primary.tick(context)).1
+    }
+
+    fn may_serve(&self) -> bool {
+        self.primary.as_ref().is_some_and(|primary| primary.may_serve(Time(self.now), &self.timing))
+    }
+
+    fn submit(&mut self, token: u64, op: Op) -> (Option<Outcome>, Vec<Done>) {
+        let request = Request::on(Key::new(Bytes::from_static(b"k")).unwrap(), op);
+        let hash = KeyHash::of(ClusterId(1), b"k");
+        let deadline = Time(self.now + self.timing.request_deadline_us);
+        let pending = Pending { reply: ReplyTo::Local(Token(token)), hash, request, deadline };
+        self.act(|primary, context| primary.submit(context, pending))
+    }
+
+    fn set(&mut self, token: u64) -> (Option<Outcome>, Vec<Done>) {
+        let store = Store {
+            mode: StoreMode::Set,
+            value: Bytes::from_static(b"value"),
+            flags: 0,
+            expiry: Expiry::Never,
+            compare: None,
+            version: None,
+            invalidate: false,
+            vivify: None,
+        };
+        self.submit(token, Op::Store(store))
+    }
+
+    /// Both parities grant the first extent.
+    fn grow(&mut self) {
+        let reserved = Reserved { term: Term(1), extent: 0, granted: true };
+        for role in PARITIES {
+            self.hear(role, GroupBody::Reserved(reserved.clone()));
+        }
+    }
+}
+
+fn to_both(what: &'static str) -> Vec<Done> {
+    PARITIES.iter().map(|role| Done::Sends(*role, what)).collect()
+}
+
+#[test]
+fn it_serves_when_both_parities_have_acknowledged_a_frame() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.done(), to_both("Hello"));
+    let welcome = Welcome { term: Term(1), received: Seq(0), wall: UnixSeconds(0) };
+    assert_eq!(stage.hear(PARITIES[0], GroupBody::Welcome(welcome.clone())), []);
+    assert_eq!(stage.flush(), [Done::Sends(PARITIES[0], "Frame")], "its Ack is the lease");
+    assert_eq!(stage.ack(PARITIES[0], 0), []);
+    assert!(!stage.may_serve());
+    stage.hear(PARITIES[1], GroupBody::Welcome(welcome));
+    assert_eq!(stage.flush(), [Done::Sends(PARITIES[1], "Frame")]);
+    stage.ack(PARITIES[1], 0);
+    assert!(stage.may_serve());
+    stage.now += stage.timing.read_lease_us;
+    assert!(!stage.may_serve(), "a lease ends");
+}
+
+#[test]
+fn a_write_asks_for_an_extent_and_is_answered_when_both_parities_have_it() {
+    let mut stage = Stage::leased();
+    assert_eq!(stage.set(7), (None, to_both("Reserve")));
+    stage.grow();
+    assert_eq!(stage.flush(), to_both("records"));
+    assert_eq!(stage.ack(PARITIES[0], 1), []);
+    let done = stage.ack(PARITIES[1], 1);
+    assert!(matches!(&done[..], [Done::Replies(7, Outcome::Stored(_))]), "{done:?}");
+    let (read, done) = stage.submit(8, Op::Get(Get::default()));
+    assert!(matches!(read, Some(Outcome::Hit(view)) if view.value == "value"), "from the area");
+    assert_eq!(done, []);
+}
+
+#[test]
+fn an_extent_that_a_parity_refuses_fails_the_write() {
+    let mut stage = Stage::leased();
+    stage.set(7);
+    let refused = Reserved { term: Term(1), extent: 0, granted: false };
+    let done = stage.hear(PARITIES[1], GroupBody::Reserved(refused));
+    let full = Outcome::Failed(wire::op::Failure::OutOfMemory);
+    assert_eq!(done, [Done::Replies(7, full)]);
+}
+
+#[test]
+fn an_answer_that_rests_on_a_record_waits_for_it() {
+    let mut stage = Stage::leased();
+    stage.set(7);
+    stage.grow();
+    let add = |stage: &mut Stage| {
+        let store = Store {
+            mode: StoreMode::Add,
+            value: Bytes::new(),
+            flags: 0,
+            expiry: Expiry::Never,
+            compare: None,
+            version: None,
+            invalidate: false,
+            vivify: None,
+        };
+        stage.submit(8, Op::Store(store))
+    };
+    assert_eq!(add(&mut stage), (None, vec![]), "the key is there only once the set is committed");
+    stage.flush();
+    stage.ack(PARITIES[0], 1);
+    let done = stage.ack(PARITIES[1], 1);
+    assert!(matches!(&done[..], [Done::Replies(7, _), Done::Replies(8, Outcome::NotStored)]), "{done:?}");
+}
+
+#[test]
+fn an_ack_of_what_was_never_sent_is_believed_by_nobody() {
+    let mut stage = Stage::leased();
+    let done = stage.ack(PARITIES[0], 9);
+    let node = stage.parity_host(PARITIES[0]).node;
+    assert_eq!(done, [Done::Accuses(node, Impossible::Received { received: Seq(9), sent: Seq(0) })]);
+}
+
+#[test]
+fn one_silent_parity_is_complained_of_once_a_retry_time_out() {
+    let mut stage = Stage::leased();
+    stage.now += stage.timing.heartbeat_us;
+    stage.tick();
+    assert_eq!(stage.flush(), to_both("Frame"));
+    stage.ack(PARITIES[0], 0);
+    stage.now += stage.timing.stall_us;
+    assert_eq!(stage.tick(), [Done::Reports("Stalled")]);
+    assert_eq!(stage.tick(), []);
+    stage.now += stage.timing.retry_us;
+    assert!(stage.tick().contains(&Done::Reports("Stalled")));
+}
+
+#[test]
+fn a_later_term_ends_the_lease_and_the_view_is_asked_for() {
+    let mut stage = Stage::leased();
+    let reject = GroupBody::Reject(wire::message::Reject { fence: Term(2) });
+    assert_eq!(stage.hear(PARITIES[0], reject), [Done::Reports("FetchView")]);
+    assert!(!stage.may_serve());
+}
+
+#[test]
+fn a_primary_that_makes_way_says_so_once_keeps_still_and_goes_on_with_a_new_lease() {
+    let mut stage = Stage::leased();
+    let since = ViewVersion(stage.view.version.0 + 1);
+    let question = Question { since, asked_at: Time(1), epoch: Epoch(1) };
+    let ask =
+        |stage: &mut Stage| stage.act(|primary, context| primary.hand_over(context, Term(1), question)).1;
+    assert_eq!(ask(&mut stage), [], "it has no mirror");
+    let mut view = stage.view.clone();
+    view.version = since;
+    let mirror = cluster::Learner { role: RoleIndex(0), host: host(3), since, whole: true };
+    view.learners.push(mirror);
+    stage.view = view.clone();
+    stage.act(|primary, context| primary.adopt(context, &view));
+    assert_eq!(ask(&mut stage), [Done::Reports("HandedOver")]);
+    assert!(!stage.may_serve());
+    assert_eq!(stage.tick(), [], "once a question");
+    stage.now += stage.timing.read_lease_us;
+    stage.tick();
+    assert!(!stage.may_serve(), "the old lease is worth nothing");
+    assert_eq!(stage.flush(), to_both("Frame"));
+    PARITIES.iter().for_each(|role| drop(stage.ack(*role, 0)));
+    assert!(stage.may_serve());
+}
+
+#[test]
+fn a_deposed_primary_knows_the_outcome_of_no_open_write() {
+    let mut stage = Stage::leased();
+    stage.set(7);
+    stage.grow();
+    let primary = stage.primary.take().unwrap();
+    let waiting = primary.step_down(&mut stage.context());
+    assert!(waiting.is_empty());
+    assert_eq!(stage.done(), [Done::Replies(7, Outcome::Failed(wire::op::Failure::Unknown))]);
+}
