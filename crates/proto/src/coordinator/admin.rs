@@ -32,7 +32,11 @@ impl Coordinator {
         check_version(request, map.layout.version)?;
         request.command.node().map_or(Ok(()), |node| known(map, node))?;
         if let AdminCommand::CanStop { node } = request.command {
-            return Ok(AdminAnswer::CanStop(StopReport::of(map, node, &self.silent_nodes(now))));
+            return Ok(AdminAnswer::CanStop(StopReport::of(
+                map,
+                node,
+                &self.nodes.silent(now.time, self.config.timing.node_lease_us),
+            )));
         }
         if let AdminCommand::Fence { node, loss } = request.command {
             self.fence_node(now, node, loss)?;
@@ -82,6 +86,7 @@ impl Coordinator {
             .collect();
         let Some(&node) = drains.first() else { return Ok(()) };
         let left: Vec<NodeId> = self
+            .nodes
             .living()
             .into_iter()
             .map(|host| host.node)
@@ -130,7 +135,7 @@ impl Coordinator {
                     .to_owned(),
             });
         }
-        let Some(host) = self.mark_fenced(node) else { return Ok(()) };
+        let Some(host) = self.nodes.fence(node) else { return Ok(()) };
         tracing::info!(%host, "fenced by an operator");
         // Recorded first: whoever succeeds this coordinator goes on fencing.
         self.publish_nodes();
@@ -144,7 +149,7 @@ impl Coordinator {
         let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
         let roles: usize = map.groups.iter().map(|view| view.roles_on(node)).sum();
         let NodeId(id) = node;
-        if self.living().iter().any(|host| host.node == node) {
+        if self.nodes.living().iter().any(|host| host.node == node) {
             let way_out = format!("drain it with `gestalt node drain {id} --wait`, then stop its process");
             return Err(AdminError::StillThere { node, reason: "is alive".to_owned(), way_out });
         }
@@ -157,7 +162,7 @@ impl Coordinator {
             return Err(AdminError::StillThere { node, reason, way_out });
         }
         tracing::info!(%node, "node removed");
-        self.forget(node);
+        self.nodes.forget(node);
         self.publish_nodes();
         Ok(())
     }

@@ -271,7 +271,7 @@ fn nobody_becomes_a_stand_in_on_a_node_that_is_emptied_if_there_is_another() {
         |id: u16| coordinator.plan_nodes().iter().any(|node| node.host == host(id, 1) && node.draining);
     assert!(draining(5));
     assert!(!draining(6));
-    assert!(coordinator.living().contains(&host(5, 1)));
+    assert!(coordinator.nodes.living().contains(&host(5, 1)));
 }
 
 #[test]

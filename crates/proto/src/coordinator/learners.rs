@@ -121,7 +121,7 @@ impl Coordinator {
         if !exists
             || !view.may_learn(member.role, host)
             || !view.is_steady()
-            || !self.present().contains(&host)
+            || !self.nodes.present().contains(&host)
         {
             return false;
         }

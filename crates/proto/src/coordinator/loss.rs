@@ -103,8 +103,8 @@ impl Coordinator {
     /// An operator gives up everything. Processes that are silent count as fenced: they come back as new ones, or not at all.
     pub(super) fn reset(&mut self, now: Now) -> Vec<SlotRange> {
         tracing::warn!("an operator has given up all data");
-        for node in self.silent_nodes(now) {
-            self.mark_fenced(node);
+        for node in self.nodes.silent(now.time, self.config.timing.node_lease_us) {
+            self.nodes.fence(node);
         }
         self.publish_nodes();
         let groups: Vec<GroupId> =
@@ -180,7 +180,7 @@ impl Coordinator {
         });
         let hosts: BTreeSet<HostId> =
             accepted.flat_map(|former| former.witnesses.iter().chain([&former.primary])).copied().collect();
-        let living: BTreeSet<HostId> = self.living().into_iter().collect();
+        let living: BTreeSet<HostId> = self.nodes.living().into_iter().collect();
         for host in hosts.difference(&confirmed).filter(|host| living.contains(host)) {
             self.send(*host, FromCoordinator::Confirm { group, view: asked_for, epoch });
         }
@@ -190,7 +190,7 @@ impl Coordinator {
     fn begin_anew(&mut self, member: MemberId) {
         let Some(map) = &self.map else { return };
         let Some(view) = map.group(member.group) else { return };
-        let present = self.present();
+        let present = self.nodes.present();
         let mut living = self.plan_nodes();
         living.retain(|node| present.contains(&node.host));
         let load = cluster::role_counts(&map.groups);

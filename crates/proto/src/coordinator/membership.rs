@@ -1,15 +1,13 @@
 //! Who is there: registration, leases, losses, complaints.
 
 use cluster::{
-    ClusterMap, Entry, GroupId, HostId, Layout, MemberId, NodeId, NodeInfo, NodeLoad, PlanNode, Time,
-    place_in_zones,
+    ClusterMap, Entry, GroupId, HostId, Layout, MemberId, NodeId, NodeLoad, PlanNode, Time, place_in_zones,
 };
 use wire::message::{FromCoordinator, Refused, Registration};
-use wire::record::KnownNode;
 
+use super::nodes::{Heard, NodeState};
 use super::records::most_kept_groups;
 use super::recovery::Former;
-use super::store_view::Seen;
 use super::{Coordinator, RecordKeeping, decide};
 use crate::Now;
 
@@ -20,88 +18,12 @@ const GRACE_LEASES: u64 = 5;
 /// together, and joins without having said that it is to: machines do not all start equally fast. Later it is a mistake.
 const FOUNDING_LEASES: u64 = 60;
 
-/// A process as the coordinator knows it.
-pub(super) struct NodeState {
-    info: NodeInfo,
-    entry: Entry,
-    last_heard: Time,
-    /// Whether this very coordinator has heard it; else a former one has.
-    heard: bool,
-    liveness: Liveness,
-    load: NodeLoad,
-}
-
-/// What is known of a process's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Liveness {
-    /// Its lease runs.
-    Leased,
-    /// Its lease has run out; it may live. Where losing it would lose data, its roles wait for it.
-    Suspected,
-    /// It may live, but nobody waits for it any more.
-    GivenUp,
-    /// It may live; an operator wants it to count as lost, and it may not come back.
-    Fenced,
-    /// It has ended.
-    Dead,
-}
-
-impl NodeState {
-    /// A node as a former coordinator has recorded it. Nobody has been heard yet; nobody is silent before `found_by`, by when
-    /// all have found this coordinator.
-    pub(super) fn of_record(known: KnownNode, found_by: Time) -> Self {
-        let liveness = match &known {
-            KnownNode { fenced: true, .. } => Liveness::Fenced,
-            KnownNode { info, .. } if info.alive => Liveness::Leased,
-            KnownNode { .. } => Liveness::Suspected,
-        };
-        let (entry, load) = (Entry::Founder, NodeLoad::default());
-        Self { info: known.info, entry, last_heard: found_by, heard: false, liveness, load }
-    }
-
-    /// As it is to be recorded.
-    pub(super) fn record(&self) -> KnownNode {
-        let info = NodeInfo { alive: self.is_leased(), ..self.info.clone() };
-        KnownNode { info, fenced: self.is_fenced() }
-    }
-
-    /// Whether its lease runs, and not only by the word of a former coordinator.
-    fn is_present(&self) -> bool {
-        self.is_leased() && self.heard
-    }
-
-    pub(super) fn seen(&self) -> Seen {
-        Seen { last: self.last_heard, heard: self.heard }
-    }
-
-    pub(super) fn is_fenced(&self) -> bool {
-        self.liveness == Liveness::Fenced
-    }
-
-    pub(super) fn info(&self) -> &NodeInfo {
-        &self.info
-    }
-
-    pub(super) fn load(&self) -> NodeLoad {
-        self.load
-    }
-
-    fn is_leased(&self) -> bool {
-        self.liveness == Liveness::Leased
-    }
-
-    /// Whether it has ended, or may not come back.
-    pub(super) fn is_gone(&self) -> bool {
-        matches!(self.liveness, Liveness::Dead | Liveness::Fenced)
-    }
-}
-
 impl Coordinator {
     /// A process introduces itself.
     pub(super) fn register(&mut self, now: Now, registration: Registration) {
         let host = registration.info.host;
         if let Some(reason) = self.refusal(now, &registration) {
-            let fenced = self.node_of(host).is_some_and(NodeState::is_fenced);
+            let fenced = self.nodes.get(host).is_some_and(NodeState::is_fenced);
             return self.refuse(host, fenced, reason);
         }
         if self.is_followed(&registration) {
@@ -120,26 +42,21 @@ impl Coordinator {
             self.store.hear(now, host);
             return self.send(host, occupied);
         }
-        if let Some((before, address)) =
-            self.nodes.get(&host.node).map(|node| (node.info.host, node.info.peer))
-            && before != host
-        {
+        let before = self.nodes.named(host.node).map(|node| (node.host(), node.info().peer));
+        if let Some((before, address)) = before.filter(|(before, _)| *before != host) {
             if address == registration.info.peer {
                 self.keeping.note_ended(before);
             }
             // The name is used again: whoever had it before cannot come back under it, and owns nothing any more.
-            self.nodes.get_mut(&host.node).expect("just looked up").liveness = Liveness::GivenUp;
+            self.nodes.give_up(before);
             self.lose(now, before);
         }
-        let returning = self.nodes.get(&host.node).is_some_and(|node| node.info.host == host);
+        let returning = self.nodes.get(host).is_some();
         let Registration { info, expect, .. } = registration;
-        let (last_heard, load) = (now.time, NodeLoad::default());
-        let liveness = Liveness::Leased;
-        let state = NodeState { info, entry: expect.entry, last_heard, heard: true, liveness, load };
-        self.nodes.insert(host.node, state);
+        self.nodes.insert(NodeState::registered(info, expect.entry, now.time));
         self.keeping.forget_namesakes(host);
         match &self.map {
-            None if self.founders().count() >= usize::from(self.config.nodes) => self.form(now),
+            None if self.nodes.founders().count() >= usize::from(self.config.nodes) => self.form(now),
             None => {}
             Some(map) if returning && self.map_names(host) => {
                 let map = map.clone();
@@ -168,18 +85,13 @@ impl Coordinator {
             .is_some_and(|info| info.host == host && info.alive)
     }
 
-    /// The nodes that the cluster forms with.
-    pub(super) fn founders(&self) -> impl Iterator<Item = HostId> + '_ {
-        self.nodes.values().filter(|node| node.entry == Entry::Founder).map(|node| node.info.host)
-    }
-
     /// Whether `host` has to wait, because another process has its name and its lease runs.
     fn occupied(&self, now: Now, host: HostId) -> Option<FromCoordinator> {
         let lease_us = self.config.timing.node_lease_us;
-        let node = self.nodes.get(&host.node).filter(|node| node.info.host != host && node.is_leased())?;
-        let (by, peer, epoch) = (node.info.host, node.info.peer, self.epoch);
+        let node = self.nodes.named(host.node).filter(|node| node.host() != host && node.is_leased())?;
+        let (by, peer, epoch) = (node.host(), node.info().peer, self.epoch);
         let cluster = self.map.as_ref().map(|map| map.cluster);
-        let lasts = now.time.since(node.last_heard) < lease_us;
+        let lasts = node.silence_us(now.time) < lease_us;
         lasts.then_some(FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch })
     }
 
@@ -190,10 +102,8 @@ impl Coordinator {
         if let Some(reason) = self.unmet(registration) {
             return Some(reason);
         }
-        match self.nodes.get(&id) {
-            Some(node) if node.info.host == info.host && node.liveness == Liveness::Fenced => {
-                Some(Self::fenced_refusal())
-            }
+        match self.nodes.named(id) {
+            Some(node) if node.host() == info.host && node.is_fenced() => Some(Self::fenced_refusal()),
             None if registration.expect.entry == Entry::Joiner => None,
             None if self.has_just_formed(now) => {
                 tracing::info!(node = %info.host, "came with those that the cluster has formed with: it joins");
@@ -234,7 +144,7 @@ impl Coordinator {
 
     /// All nodes are here: place the groups.
     fn form(&mut self, now: Now) {
-        let founders: Vec<HostId> = self.founders().collect();
+        let founders: Vec<HostId> = self.nodes.founders().collect();
         let mut nodes = self.plan_nodes();
         nodes.retain(|node| founders.contains(&node.host));
         if let Err(text) = self.check_group_count() {
@@ -252,7 +162,7 @@ impl Coordinator {
                     profile: self.config.profile,
                     shards: self.config.shards,
                     layout: Layout { on_loss: self.config.on_loss, ..Layout::default() },
-                    nodes: self.node_infos(),
+                    nodes: self.nodes.infos(None),
                     groups,
                 };
                 tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
@@ -263,8 +173,7 @@ impl Coordinator {
             }
             Err(error) => {
                 tracing::error!(%error, "no placement");
-                let hosts: Vec<HostId> = self.nodes.values().map(|node| node.info.host).collect();
-                hosts.into_iter().for_each(|host| self.refuse(host, false, error.to_string()));
+                self.nodes.hosts().into_iter().for_each(|host| self.refuse(host, false, error.to_string()));
             }
         }
     }
@@ -282,24 +191,10 @@ impl Coordinator {
         ))
     }
 
-    pub(super) fn node_infos(&self) -> Vec<NodeInfo> {
-        let zone = |info: &NodeInfo| {
-            let given = self.map.as_ref().and_then(|map| map.layout.zone_of(info.host.node));
-            given.map_or_else(|| info.zone.clone(), str::to_owned)
-        };
-        let info = |node: &NodeState| NodeInfo {
-            alive: node.is_leased(),
-            zone: zone(&node.info),
-            ..node.info.clone()
-        };
-        self.nodes.values().map(info).collect()
-    }
-
     /// Nodes have changed: a new map for all.
     pub(super) fn publish_nodes(&mut self) {
-        let nodes = self.node_infos();
         let Some(map) = &mut self.map else { return };
-        map.nodes = nodes;
+        map.nodes = self.nodes.infos(Some(&map.layout));
         map.version += 1;
         let map = map.clone();
         self.record_then(self.head_record(&map), FromCoordinator::Map(map));
@@ -307,26 +202,23 @@ impl Coordinator {
 
     /// Whether `from` is a process that counts; if so, its lease starts anew.
     pub(super) fn hear(&mut self, now: Now, from: HostId) -> bool {
-        let Some(node) = self.nodes.get_mut(&from.node).filter(|node| node.info.host == from) else {
-            return false;
-        };
-        if node.liveness == Liveness::Fenced {
-            self.turn_away_fenced(from);
-            return false;
+        match self.nodes.hear(now.time, from) {
+            Heard::Stranger => false,
+            Heard::Fenced => {
+                self.turn_away_fenced(from);
+                false
+            }
+            Heard::Leased => true,
+            Heard::Returned => {
+                // What it served has been given away; it may forward, and later host something new.
+                self.publish_nodes();
+                true
+            }
         }
-        (node.last_heard, node.heard) = (now.time, true);
-        if matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp) {
-            // It lives after all. What it served has been given away; it may forward, and later host something new.
-            node.liveness = Liveness::Leased;
-            self.publish_nodes();
-        }
-        true
     }
 
     pub(super) fn handle_heartbeat(&mut self, from: HostId, map_version: u64, load: NodeLoad) {
-        if let Some(node) = self.nodes.get_mut(&from.node) {
-            node.load = load;
-        }
+        self.nodes.note_load(from, load);
         // A node that hears the other answer knows that nobody presides.
         let presides = self.presided >= self.undecided;
         self.send(
@@ -359,9 +251,7 @@ impl Coordinator {
         if self.witness_ended(node) {
             return;
         }
-        let Some(state) = self.nodes.get_mut(&node) else { return };
-        state.liveness = Liveness::Dead;
-        let host = state.info.host;
+        let Some(host) = self.nodes.note_dead(node) else { return };
         self.lose(now, host);
         if self.map.is_some() {
             self.publish_nodes();
@@ -377,18 +267,15 @@ impl Coordinator {
             self.complaints.clear();
             self.store.forgive(late);
             self.gathering.iter_mut().for_each(|gathering| gathering.forgive(late));
-            for node in self.nodes.values_mut() {
-                node.last_heard = node.last_heard + late;
-            }
+            self.nodes.forgive(late);
         }
     }
 
     pub(super) fn expire_leases(&mut self, now: Now) {
         let lease = self.config.timing.node_lease_us;
         // Those that are cut off together fall silent within a heartbeat of each other, and their leases run out one by one.
-        let is_heard = |host: &HostId| {
-            self.node_of(*host).is_some_and(|node| now.time.since(node.last_heard) < lease / 2)
-        };
+        let is_heard =
+            |host: &HostId| self.nodes.get(*host).is_some_and(|node| node.silence_us(now.time) < lease / 2);
         if !self.has_heard_half(now.time) || !self.may_decide(is_heard) {
             // Whoever follows this coordinator would go on from what it decides now.
             self.undecided = now.time;
@@ -396,20 +283,13 @@ impl Coordinator {
         }
         self.presided = now.time;
         // The first of many that come back together is heard before the others are.
-        let enough = self.undecided;
-        let expired: Vec<HostId> = self
-            .nodes
-            .values()
-            .filter(|node| node.is_leased() && now.time.since(node.last_heard.max(enough)) >= lease)
-            .map(|node| node.info.host)
-            .collect();
-        for host in expired {
+        for host in self.nodes.expired(now.time, self.undecided, lease) {
             if self.map.is_none() {
-                self.nodes.remove(&host.node);
+                self.nodes.forget(host.node);
                 continue;
             }
             tracing::info!(%host, "lease has run out");
-            self.nodes.get_mut(&host.node).expect("just listed").liveness = Liveness::Suspected;
+            self.nodes.suspect(host);
             self.lose(now, host);
             self.publish_nodes();
         }
@@ -419,102 +299,50 @@ impl Coordinator {
     /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end; not while most
     /// are silent.
     fn lose_the_long_gone(&mut self, now: Now) {
-        if self.hears_too_few() {
+        if self.nodes.too_few_are_heard(self.config.profile.m()) {
+            // It gives nobody up; operators may (`node fence`).
             self.heard_too_few = now.time;
             return;
         }
         let grace = self.config.timing.node_lease_us * GRACE_LEASES;
         let enough = self.heard_too_few.max(self.undecided);
-        let gone: Vec<HostId> = self
-            .nodes
-            .values()
-            .filter(|node| {
-                node.liveness == Liveness::Suspected && now.time.since(node.last_heard.max(enough)) >= grace
-            })
-            .map(|node| node.info.host)
-            .collect();
-        for host in gone {
-            self.nodes.get_mut(&host.node).expect("just listed").liveness = Liveness::GivenUp;
+        for host in self.nodes.long_gone(now.time, enough, grace) {
+            self.nodes.give_up(host);
             self.lose(now, host);
         }
-    }
-
-    /// Whether most processes that may live are silent, and more than the code can make up for: then it is the coordinator
-    /// that is cut off, more likely than not. It gives nobody up; operators may (`node fence`).
-    fn hears_too_few(&self) -> bool {
-        let may_live = self.nodes.values().filter(|node| !node.is_gone());
-        let (all, heard) =
-            may_live.fold((0, 0), |(all, heard), node| (all + 1, heard + usize::from(node.is_leased())));
-        let silent = all - heard;
-        silent > self.config.profile.m() && silent > heard
-    }
-
-    /// Whether `host` is known to have ended, so that nothing of it can answer a client any more.
-    pub(super) fn is_dead(&self, host: HostId) -> bool {
-        self.nodes
-            .get(&host.node)
-            .is_some_and(|node| node.info.host == host && node.liveness == Liveness::Dead)
     }
 
     /// Whether `host` is gone, by what is known: it has ended, an operator says so or has removed its node, or another process
     /// has its name. Silence says nothing.
     pub(super) fn has_ended(&self, host: HostId) -> bool {
-        let is_gone = |node: &NodeState| node.info.host != host || node.is_gone();
+        let is_gone = |node: &NodeState| node.host() != host || node.is_gone();
         let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
         let unknown = || !self.map.as_ref().is_some_and(is_named);
-        self.nodes.get(&host.node).map_or_else(unknown, is_gone)
-    }
-
-    /// Nodes that have not been heard for a lease, whether or not anything has followed from that.
-    pub(super) fn silent_nodes(&self, now: Now) -> Vec<NodeId> {
-        let lease = self.config.timing.node_lease_us;
-        let is_silent = |node: &&NodeState| !node.is_leased() || now.time.since(node.last_heard) >= lease;
-        self.nodes.values().filter(is_silent).map(|node| node.info.host.node).collect()
-    }
-
-    pub(super) fn living(&self) -> Vec<HostId> {
-        self.nodes.values().filter(|node| node.is_leased()).map(|node| node.info.host).collect()
-    }
-
-    /// Those that may be given something to host.
-    pub(super) fn present(&self) -> Vec<HostId> {
-        self.nodes.values().filter(|node| node.is_present()).map(|node| node.info.host).collect()
+        self.nodes.named(host.node).map_or_else(unknown, is_gone)
     }
 
     /// All nodes, as the planner looks at them.
     pub(super) fn plan_nodes(&self) -> Vec<PlanNode> {
         let layout = self.map.as_ref().map(|map| &map.layout);
         let plan_node = |node: &NodeState| {
-            let (host, own) = (node.info.host, &node.info.zone);
+            let (host, own) = (node.host(), &node.info().zone);
             let given = layout.and_then(|layout| layout.zone_of(host.node));
             PlanNode {
                 host,
                 zone: given.unwrap_or(own).to_owned(),
                 draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
                 can_host: node.is_present() && !self.learners.has_refused(host.node),
-                bytes: node.load.member_bytes,
-                room: node.load.room_bytes(),
+                bytes: node.load().member_bytes,
+                room: node.load().room_bytes(),
                 former: self.learners.former_roles(host),
             }
         };
-        self.nodes.values().map(plan_node).collect()
-    }
-
-    /// Nothing is known of `node` any more.
-    pub(super) fn forget(&mut self, node: NodeId) {
-        self.nodes.remove(&node);
-    }
-
-    /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
-    pub(super) fn mark_fenced(&mut self, node: NodeId) -> Option<HostId> {
-        let state = self.nodes.get_mut(&node).filter(|state| state.liveness != Liveness::Dead)?;
-        state.liveness = Liveness::Fenced;
-        Some(state.info.host)
+        self.nodes.iter().map(plan_node).collect()
     }
 
     /// F0 for everything that `host` was.
     pub(super) fn lose(&mut self, now: Now, host: HostId) {
-        let dead = self.is_dead(host);
+        let dead = self.nodes.get(host).is_some_and(NodeState::is_dead);
         let affected: Vec<GroupId> = self
             .map
             .iter()
@@ -546,10 +374,7 @@ impl Coordinator {
 
     /// Whether `group` is better off waiting for a suspected host than going on without it.
     fn is_worth_waiting_for(&self, host: HostId, group: GroupId) -> bool {
-        let suspected = self
-            .nodes
-            .get(&host.node)
-            .is_some_and(|n| n.info.host == host && n.liveness == Liveness::Suspected);
+        let suspected = self.nodes.get(host).is_some_and(NodeState::is_suspected);
         let Some(mut without) = self.view(group).cloned() else { return false };
         decide::remove_host(&mut without, host);
         suspected && decide::is_beyond_repair(&without)
@@ -561,7 +386,7 @@ impl Coordinator {
         if decide::is_beyond_repair(view) {
             let since = self.doubtful.get(&group).copied().unwrap_or(now.time);
             let patient = now.time.since(since) < self.config.timing.node_lease_us;
-            if patient && decide::may_be_whole(view, &self.living()) {
+            if patient && decide::may_be_whole(view, &self.nodes.living()) {
                 tracing::error!(%group, "beyond repair, unless its stand-ins are whole already");
                 self.doubtful.insert(group, since);
                 return;

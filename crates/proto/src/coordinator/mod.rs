@@ -25,6 +25,7 @@ mod loss;
 #[cfg(test)]
 mod loss_tests;
 mod membership;
+mod nodes;
 #[cfg(test)]
 mod place_tests;
 mod records;
@@ -50,7 +51,7 @@ use gathering::Gathering;
 use keeping::{Keeping, Processes};
 use learners::Learners;
 use loss::Losses;
-use membership::NodeState;
+use nodes::{NodeState, Nodes};
 use records::view_record;
 use recovery::{Answer, Recovery};
 use store_view::StoreView;
@@ -122,7 +123,7 @@ pub struct Coordinator {
     /// Which one this is; nodes obey no older one.
     epoch: Epoch,
     /// Processes that have registered, in their newest incarnation.
-    nodes: BTreeMap<NodeId, NodeState>,
+    nodes: Nodes,
     /// None until the cluster has formed.
     map: Option<ClusterMap>,
     /// When that was; none if another coordinator formed it.
@@ -166,7 +167,7 @@ impl Coordinator {
         Self {
             config,
             epoch: Epoch::default().next(),
-            nodes: BTreeMap::new(),
+            nodes: Nodes::default(),
             map: None,
             formed: None,
             recoveries: BTreeMap::new(),
@@ -326,7 +327,7 @@ impl Coordinator {
                 Some(Forming { expected: self.config.nodes, here: here.into_iter().collect() })
             }
             (None, None) => {
-                let here = self.founders().map(|host| host.node).collect();
+                let here = self.nodes.founders().map(|host| host.node).collect();
                 Some(Forming { expected: self.config.nodes, here })
             }
         }
@@ -334,17 +335,17 @@ impl Coordinator {
 
     /// What is known of the nodes that have registered.
     pub fn registered(&self) -> impl Iterator<Item = &NodeInfo> {
-        self.nodes.values().map(NodeState::info)
+        self.nodes.iter().map(NodeState::info)
     }
 
     /// What the nodes said of themselves last.
     pub fn loads(&self) -> impl Iterator<Item = (NodeId, NodeLoad)> + '_ {
-        self.nodes.iter().map(|(node, state)| (*node, state.load()))
+        self.nodes.iter().map(|node| (node.host().node, node.load()))
     }
 
     /// When each node was last heard; what this process itself has missed while it stood still is not counted.
     pub fn last_heard(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
-        self.nodes.iter().map(|(node, state)| (*node, state.seen().last))
+        self.nodes.iter().map(|node| (node.host().node, node.seen().last))
     }
 
     /// When it was last able to decide anything, by its own clock: it may hear too few nodes for that.
@@ -358,8 +359,7 @@ impl Coordinator {
     }
 
     fn broadcast(&mut self, message: &FromCoordinator) {
-        let hosts: Vec<HostId> = self.nodes.values().map(|node| node.info().host).collect();
-        for to in hosts {
+        for to in self.nodes.hosts() {
             self.send(to, message.clone());
         }
     }

@@ -5,7 +5,7 @@ use wire::frame::MAX_FRAME_BYTES;
 use wire::message::FromCoordinator;
 use wire::record::{MapHead, Record, ViewRecord};
 
-use super::membership::NodeState;
+use super::nodes::NodeState;
 use super::succession::hosts_of;
 use super::{Coordinator, CoordinatorAction, Processes, RecordKeeping};
 
@@ -42,7 +42,7 @@ impl Coordinator {
         }
         let (epoch, map) = (self.epoch, self.map.as_ref());
         let nodes = &self.nodes;
-        let all = || map.map(|map| all_records(epoch, map, nodes.values())).unwrap_or_default();
+        let all = || map.map(|map| all_records(epoch, map, nodes.iter())).unwrap_or_default();
         self.ready.extend(self.keeping.distribute(epoch, all));
         if !self.keeping.is_settled() {
             let processes = self.processes();
@@ -69,11 +69,11 @@ impl Coordinator {
 
     fn processes(&self) -> Processes {
         let is_gone = |host: &HostId| {
-            self.node_of(*host).is_some_and(NodeState::is_gone) || self.keeping.has_ended(host)
+            self.nodes.get(*host).is_some_and(NodeState::is_gone) || self.keeping.has_ended(host)
         };
         let (ended, others): (Vec<HostId>, Vec<HostId>) = self.keeping.electors().partition(is_gone);
-        let replaced = others.into_iter().filter(|host| self.node_of(*host).is_none()).collect();
-        Processes { present: self.present(), ended, replaced, m: self.config.profile.m() }
+        let replaced = others.into_iter().filter(|host| self.nodes.get(*host).is_none()).collect();
+        Processes { present: self.nodes.present(), ended, replaced, m: self.config.profile.m() }
     }
 
     /// Whether anything that is decided now can be in force, as far as is known of who hears it.
@@ -97,7 +97,7 @@ impl Coordinator {
 
     /// Everything of `map` but its views.
     pub(super) fn head_record(&self, map: &ClusterMap) -> Record {
-        head_of(self.epoch, map, self.nodes.values())
+        head_of(self.epoch, map, self.nodes.iter())
     }
 }
 

@@ -214,7 +214,8 @@ impl Coordinator {
         let Some(view) = map.group(member.group) else { return };
         let load = cluster::role_counts(&map.groups);
         let avoid = self.recoveries.get(&member).and_then(|recovery| recovery.avoid);
-        let asked: Vec<HostId> = self.present().into_iter().filter(|host| Some(*host) != avoid).collect();
+        let asked: Vec<HostId> =
+            self.nodes.present().into_iter().filter(|host| Some(*host) != avoid).collect();
         let mut living = self.plan_nodes();
         living.retain(|node| asked.contains(&node.host));
         let mirror = view.mirror(member.role).filter(|host| asked.contains(host));

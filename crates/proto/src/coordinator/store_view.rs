@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{HostId, Time};
 
-use super::membership::NodeState;
+use super::nodes::NodeState;
 use super::{Coordinator, CoordinatorAction};
 use crate::Now;
 
@@ -80,10 +80,10 @@ impl Coordinator {
     /// given up yet.
     fn hears_half(&self, now: Time, counts_as_heard: impl Fn(Seen) -> bool) -> bool {
         let patience = self.config.timing.node_lease_us * 3 / 4;
-        let counts = |host: &HostId| self.node_of(*host).is_none_or(|node| !node.is_fenced());
+        let counts = |host: &HostId| self.nodes.get(*host).is_none_or(|node| !node.is_fenced());
         let (mut all, mut heard) = (0, 0);
         for (host, seen) in self.store.alive.iter().filter(|(host, _)| counts(host)) {
-            let seen = self.node_of(*host).map_or(*seen, NodeState::seen);
+            let seen = self.nodes.get(*host).map_or(*seen, NodeState::seen);
             all += 1;
             heard += usize::from(counts_as_heard(seen) && now.since(seen.last) < patience);
         }

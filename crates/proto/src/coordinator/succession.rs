@@ -10,7 +10,7 @@ use thiserror::Error;
 use wire::message::KeptRecords;
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
-use super::membership::NodeState;
+use super::nodes::Nodes;
 use super::recovery::Former;
 use super::{Coordinator, CoordinatorConfig, Keeping, RecordKeeping, decide};
 use crate::Now;
@@ -94,13 +94,10 @@ impl Coordinator {
         (config.cluster, config.profile) = (head.cluster, head.profile);
         (config.shards, config.groups) = (head.shards, head.groups);
         let found_by = now.time + self.config.timing.node_lease_us;
-        let node =
-            |known: wire::record::KnownNode| (known.info.host.node, NodeState::of_record(known, found_by));
-        self.nodes = head.nodes.into_iter().map(node).collect();
+        self.nodes = Nodes::of_records(head.nodes, found_by);
         let (cluster, profile, shards, layout) = (head.cluster, head.profile, head.shards, head.layout);
         let mut map = ClusterMap { cluster, version, profile, shards, layout, nodes: Vec::new(), groups };
-        self.map = Some(map.clone());
-        map.nodes = self.node_infos();
+        map.nodes = self.nodes.infos(Some(&map.layout));
         self.map = Some(map.clone());
         tracing::info!(epoch = %self.epoch, version, "going on from the records");
         // Before anything is commanded under it.
@@ -151,13 +148,8 @@ impl Coordinator {
     /// Processes that views still name although they are fenced, or others have taken their names: the former coordinator
     /// was about to take them out.
     fn hosts_that_own_nothing(&self) -> BTreeSet<HostId> {
-        let owns = |host: &HostId| self.node_of(*host).is_some_and(|node| !node.is_fenced());
+        let owns = |host: &HostId| self.nodes.get(*host).is_some_and(|node| !node.is_fenced());
         self.views().flat_map(hosts_of).filter(|host| !owns(host)).collect()
-    }
-
-    /// What is known of `host`, if it is the newest process of its name.
-    pub(super) fn node_of(&self, host: HostId) -> Option<&NodeState> {
-        self.nodes.get(&host.node).filter(|node| node.info().host == host)
     }
 }
 

@@ -1,0 +1,355 @@
+//! The processes that a coordinator knows, in their newest incarnation, and what is known of the life of each.
+
+use std::collections::BTreeMap;
+
+use cluster::{Entry, HostId, Layout, NodeId, NodeInfo, NodeLoad, Time};
+use wire::record::KnownNode;
+
+use super::store_view::Seen;
+
+/// A process as the coordinator knows it.
+pub(super) struct NodeState {
+    info: NodeInfo,
+    entry: Entry,
+    last_heard: Time,
+    /// Whether this very coordinator has heard it; else a former one has.
+    heard: bool,
+    liveness: Liveness,
+    load: NodeLoad,
+}
+
+/// What is known of a process's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Liveness {
+    /// Its lease runs.
+    Leased,
+    /// Its lease has run out; it may live. Where losing it would lose data, its roles wait for it.
+    Suspected,
+    /// It may live, but nobody waits for it any more.
+    GivenUp,
+    /// It may live; an operator wants it to count as lost, and it may not come back.
+    Fenced,
+    /// It has ended.
+    Dead,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nobody that counts.
+    Stranger,
+    /// One that an operator has fenced.
+    Fenced,
+    /// A process whose lease starts anew.
+    Leased,
+    /// The same, of one whose lease had run out.
+    Returned,
+}
+
+impl NodeState {
+    /// One that registers now.
+    pub(super) fn registered(info: NodeInfo, entry: Entry, now: Time) -> Self {
+        let (heard, liveness, load) = (true, Liveness::Leased, NodeLoad::default());
+        Self { info, entry, last_heard: now, heard, liveness, load }
+    }
+
+    /// A node as a former coordinator has recorded it. Nobody has been heard yet; nobody is silent before `found_by`, by when
+    /// all have found this coordinator.
+    fn of_record(known: KnownNode, found_by: Time) -> Self {
+        let liveness = match &known {
+            KnownNode { fenced: true, .. } => Liveness::Fenced,
+            KnownNode { info, .. } if info.alive => Liveness::Leased,
+            KnownNode { .. } => Liveness::Suspected,
+        };
+        let (entry, load) = (Entry::Founder, NodeLoad::default());
+        Self { info: known.info, entry, last_heard: found_by, heard: false, liveness, load }
+    }
+
+    /// As it is to be recorded.
+    pub(super) fn record(&self) -> KnownNode {
+        let info = NodeInfo { alive: self.is_leased(), ..self.info.clone() };
+        KnownNode { info, fenced: self.is_fenced() }
+    }
+
+    pub(super) fn info(&self) -> &NodeInfo {
+        &self.info
+    }
+
+    pub(super) fn host(&self) -> HostId {
+        self.info.host
+    }
+
+    pub(super) fn load(&self) -> NodeLoad {
+        self.load
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        Seen { last: self.last_heard, heard: self.heard }
+    }
+
+    pub(super) fn silence_us(&self, now: Time) -> u64 {
+        now.since(self.last_heard)
+    }
+
+    pub(super) fn is_leased(&self) -> bool {
+        self.liveness == Liveness::Leased
+    }
+
+    /// Whether its lease runs, and not only by the word of a former coordinator.
+    pub(super) fn is_present(&self) -> bool {
+        self.is_leased() && self.heard
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        self.liveness == Liveness::Fenced
+    }
+
+    /// Whether its lease has run out, and its roles may wait for it.
+    pub(super) fn is_suspected(&self) -> bool {
+        self.liveness == Liveness::Suspected
+    }
+
+    /// Whether it is known to have ended, so that nothing of it can answer a client any more.
+    pub(super) fn is_dead(&self) -> bool {
+        self.liveness == Liveness::Dead
+    }
+
+    /// Whether it has ended, or may not come back.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.liveness, Liveness::Dead | Liveness::Fenced)
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Nodes {
+    states: BTreeMap<NodeId, NodeState>,
+}
+
+impl Nodes {
+    /// As a former coordinator has recorded them.
+    pub(super) fn of_records(known: Vec<KnownNode>, found_by: Time) -> Self {
+        let state = |known: KnownNode| (known.info.host.node, NodeState::of_record(known, found_by));
+        Self { states: known.into_iter().map(state).collect() }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &NodeState> {
+        self.states.values()
+    }
+
+    /// The newest process of a name.
+    pub(super) fn named(&self, node: NodeId) -> Option<&NodeState> {
+        self.states.get(&node)
+    }
+
+    /// What is known of `host`, if it is the newest process of its name.
+    pub(super) fn get(&self, host: HostId) -> Option<&NodeState> {
+        self.named(host.node).filter(|node| node.host() == host)
+    }
+
+    fn get_mut(&mut self, host: HostId) -> Option<&mut NodeState> {
+        self.states.get_mut(&host.node).filter(|node| node.info.host == host)
+    }
+
+    /// All processes.
+    pub(super) fn hosts(&self) -> Vec<HostId> {
+        self.iter().map(NodeState::host).collect()
+    }
+
+    /// The nodes that the cluster forms with.
+    pub(super) fn founders(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.iter().filter(|node| node.entry == Entry::Founder).map(NodeState::host)
+    }
+
+    pub(super) fn living(&self) -> Vec<HostId> {
+        self.iter().filter(|node| node.is_leased()).map(NodeState::host).collect()
+    }
+
+    /// Those that may be given something to host.
+    pub(super) fn present(&self) -> Vec<HostId> {
+        self.iter().filter(|node| node.is_present()).map(NodeState::host).collect()
+    }
+
+    /// Those that have not been heard for a lease, whether or not anything has followed from that.
+    pub(super) fn silent(&self, now: Time, lease_us: u64) -> Vec<NodeId> {
+        let is_silent = |node: &&NodeState| !node.is_leased() || node.silence_us(now) >= lease_us;
+        self.iter().filter(is_silent).map(|node| node.host().node).collect()
+    }
+
+    /// All of them as a map has them, with the zones that `layout` gives them.
+    pub(super) fn infos(&self, layout: Option<&Layout>) -> Vec<NodeInfo> {
+        let zone = |info: &NodeInfo| {
+            let given = layout.and_then(|layout| layout.zone_of(info.host.node));
+            given.map_or_else(|| info.zone.clone(), str::to_owned)
+        };
+        let info = |node: &NodeState| NodeInfo {
+            alive: node.is_leased(),
+            zone: zone(&node.info),
+            ..node.info.clone()
+        };
+        self.iter().map(info).collect()
+    }
+
+    /// A process registers; whoever had its name is forgotten.
+    pub(super) fn insert(&mut self, state: NodeState) {
+        self.states.insert(state.host().node, state);
+    }
+
+    /// Nothing is known of `node` any more.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.states.remove(&node);
+    }
+
+    /// Somebody speaks: the lease of a process that counts starts anew.
+    pub(super) fn hear(&mut self, now: Time, from: HostId) -> Heard {
+        let Some(node) = self.get_mut(from) else { return Heard::Stranger };
+        if node.is_fenced() {
+            return Heard::Fenced;
+        }
+        (node.last_heard, node.heard) = (now, true);
+        if !matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp) {
+            return Heard::Leased;
+        }
+        node.liveness = Liveness::Leased;
+        Heard::Returned
+    }
+
+    pub(super) fn note_load(&mut self, from: HostId, load: NodeLoad) {
+        if let Some(node) = self.states.get_mut(&from.node) {
+            node.load = load;
+        }
+    }
+
+    /// Nobody's silence of the last `late_us` counts.
+    pub(super) fn forgive(&mut self, late_us: u64) {
+        for node in self.states.values_mut() {
+            node.last_heard = node.last_heard + late_us;
+        }
+    }
+
+    /// Those whose lease runs out now; silence counts from `enough` on at the earliest.
+    pub(super) fn expired(&self, now: Time, enough: Time, lease_us: u64) -> Vec<HostId> {
+        let is_late = |node: &&NodeState| now.since(node.last_heard.max(enough)) >= lease_us;
+        self.iter().filter(|node| node.is_leased()).filter(is_late).map(NodeState::host).collect()
+    }
+
+    /// Those whose lease has run out so long ago that nobody waits for them any more.
+    pub(super) fn long_gone(&self, now: Time, enough: Time, grace_us: u64) -> Vec<HostId> {
+        let is_late = |node: &&NodeState| now.since(node.last_heard.max(enough)) >= grace_us;
+        self.iter().filter(|node| node.is_suspected()).filter(is_late).map(NodeState::host).collect()
+    }
+
+    /// Whether most processes that may live are silent, and more than the `m` that a code can make up for: then it is the
+    /// coordinator that is cut off, more likely than not.
+    pub(super) fn too_few_are_heard(&self, m: usize) -> bool {
+        let may_live = self.iter().filter(|node| !node.is_gone());
+        let (all, heard) =
+            may_live.fold((0, 0), |(all, heard), node| (all + 1, heard + usize::from(node.is_leased())));
+        let silent = all - heard;
+        silent > m && silent > heard
+    }
+
+    /// The lease of `host` has run out.
+    pub(super) fn suspect(&mut self, host: HostId) {
+        self.set(host, Liveness::Suspected);
+    }
+
+    /// Nobody waits for `host` any more.
+    pub(super) fn give_up(&mut self, host: HostId) {
+        self.set(host, Liveness::GivenUp);
+    }
+
+    fn set(&mut self, host: HostId, liveness: Liveness) {
+        if let Some(node) = self.get_mut(host) {
+            node.liveness = liveness;
+        }
+    }
+
+    /// The process of `node` is known to have ended; which one it is.
+    pub(super) fn note_dead(&mut self, node: NodeId) -> Option<HostId> {
+        let state = self.states.get_mut(&node)?;
+        state.liveness = Liveness::Dead;
+        Some(state.host())
+    }
+
+    /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
+    pub(super) fn fence(&mut self, node: NodeId) -> Option<HostId> {
+        let state = self.states.get_mut(&node).filter(|state| !state.is_dead())?;
+        state.liveness = Liveness::Fenced;
+        Some(state.host())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::Incarnation;
+
+    use super::*;
+
+    const LEASE_US: u64 = 1_000;
+
+    fn host(node: u16, incarnation: u64) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(incarnation) }
+    }
+
+    fn nodes(count: u16) -> Nodes {
+        let mut nodes = Nodes::default();
+        for node in 0..count {
+            let address = ([127, 0, 0, 1], 1000 + node).into();
+            let info = NodeInfo {
+                host: host(node, 1),
+                peer: address,
+                memcached: address,
+                http: address,
+                zone: String::new(),
+                alive: true,
+            };
+            nodes.insert(NodeState::registered(info, Entry::Founder, Time(0)));
+        }
+        nodes
+    }
+
+    #[test]
+    fn a_silent_process_is_suspected_given_up_and_leased_again_when_it_speaks() {
+        let mut nodes = nodes(2);
+        nodes.hear(Time(500), host(1, 1));
+        assert_eq!(nodes.expired(Time(LEASE_US), Time(0), LEASE_US), [host(0, 1)]);
+        nodes.suspect(host(0, 1));
+        assert_eq!(
+            (nodes.living(), nodes.expired(Time(LEASE_US), Time(0), LEASE_US)),
+            (vec![host(1, 1)], vec![])
+        );
+        assert_eq!(nodes.long_gone(Time(5 * LEASE_US), Time(0), 5 * LEASE_US), [host(0, 1)]);
+        nodes.give_up(host(0, 1));
+        assert_eq!(nodes.long_gone(Time(9 * LEASE_US), Time(0), 5 * LEASE_US), []);
+        assert_eq!(nodes.hear(Time(9 * LEASE_US), host(0, 1)), Heard::Returned);
+        assert_eq!(nodes.hear(Time(9 * LEASE_US), host(0, 1)), Heard::Leased);
+    }
+
+    #[test]
+    fn silence_counts_from_when_enough_were_heard() {
+        let nodes = nodes(1);
+        assert_eq!(nodes.expired(Time(LEASE_US), Time(10), LEASE_US), []);
+        assert_eq!(nodes.expired(Time(LEASE_US + 10), Time(10), LEASE_US), [host(0, 1)]);
+    }
+
+    #[test]
+    fn the_fenced_the_dead_and_former_processes_of_a_name_do_not_count() {
+        let mut nodes = nodes(3);
+        assert_eq!(nodes.fence(NodeId(0)), Some(host(0, 1)));
+        assert_eq!(nodes.hear(Time(1), host(0, 1)), Heard::Fenced);
+        assert_eq!(nodes.note_dead(NodeId(1)), Some(host(1, 1)));
+        assert_eq!(nodes.fence(NodeId(1)), None, "it is dead anyway");
+        assert_eq!(nodes.hear(Time(1), host(2, 7)), Heard::Stranger);
+        assert_eq!(nodes.living(), [host(2, 1)]);
+    }
+
+    #[test]
+    fn whoever_hears_fewer_than_are_silent_is_cut_off_itself() {
+        let mut nodes = nodes(5);
+        (0..3).for_each(|node| nodes.suspect(host(node, 1)));
+        assert!(nodes.too_few_are_heard(2) && !nodes.too_few_are_heard(3));
+        nodes.note_dead(NodeId(0));
+        assert!(!nodes.too_few_are_heard(1), "the dead are not silent");
+    }
+}
