@@ -37,7 +37,7 @@ impl Coordinator {
         silent: &[(RoleIndex, HostId)],
     ) {
         // Complaints from while the coordinator was away may be long outdated; a primary repeats what still holds.
-        if now.time.since(self.away_until) < self.config.timing.retry_us {
+        if self.attention.awake_us(now.time) < self.config.timing.retry_us {
             return;
         }
         let Some(view) = self.view(member.group) else { return };

@@ -75,8 +75,7 @@ impl Coordinator {
     #[must_use]
     pub fn gather(config: CoordinatorConfig, now: Now, without_quorum: bool) -> Self {
         let mut coordinator = Self::new(config);
-        coordinator.last_active = Some(now.time);
-        coordinator.away_until = now.time;
+        coordinator.attention.begin(now.time);
         coordinator.gathering = Some(Gathering {
             since: now.time,
             heard_records: None,

@@ -220,7 +220,7 @@ impl Coordinator {
     pub(super) fn handle_heartbeat(&mut self, from: HostId, map_version: u64, load: NodeLoad) {
         self.nodes.note_load(from, load);
         // A node that hears the other answer knows that nobody presides.
-        let presides = self.presided >= self.undecided;
+        let presides = self.attention.presides();
         self.send(
             from,
             match self.forming().filter(|_| presides) {
@@ -260,10 +260,8 @@ impl Coordinator {
 
     /// The coordinator itself was away for a while: then nobody's silence counts for that time.
     pub(super) fn forgive_own_absence(&mut self, now: Time) {
-        let late = self.last_active.map_or(0, |at| now.since(at).saturating_sub(self.tick_us()));
-        self.last_active = Some(now);
-        if late > self.config.timing.node_lease_us / 4 {
-            self.away_until = now;
+        let most_us = self.config.timing.node_lease_us / 4;
+        if let Some(late) = self.attention.wake(now, self.tick_us(), most_us) {
             self.complaints.clear();
             self.store.forgive(late);
             self.gathering.iter_mut().for_each(|gathering| gathering.forgive(late));
@@ -278,12 +276,11 @@ impl Coordinator {
             |host: &HostId| self.nodes.get(*host).is_some_and(|node| node.silence_us(now.time) < lease / 2);
         if !self.has_heard_half(now.time) || !self.may_decide(is_heard) {
             // Whoever follows this coordinator would go on from what it decides now.
-            self.undecided = now.time;
+            self.attention.note_undecided(now.time);
             return;
         }
-        self.presided = now.time;
-        // The first of many that come back together is heard before the others are.
-        for host in self.nodes.expired(now.time, self.undecided, lease) {
+        self.attention.note_presided(now.time);
+        for host in self.nodes.expired(now.time, self.attention.leases_count_from(), lease) {
             if self.map.is_none() {
                 self.nodes.forget(host.node);
                 continue;
@@ -301,11 +298,11 @@ impl Coordinator {
     fn lose_the_long_gone(&mut self, now: Now) {
         if self.nodes.too_few_are_heard(self.config.profile.m()) {
             // It gives nobody up; operators may (`node fence`).
-            self.heard_too_few = now.time;
+            self.attention.note_too_few(now.time);
             return;
         }
         let grace = self.config.timing.node_lease_us * GRACE_LEASES;
-        let enough = self.heard_too_few.max(self.undecided);
+        let enough = self.attention.losses_count_from();
         for host in self.nodes.long_gone(now.time, enough, grace) {
             self.nodes.give_up(host);
             self.lose(now, host);

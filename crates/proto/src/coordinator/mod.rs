@@ -9,6 +9,7 @@
 mod admin;
 #[cfg(test)]
 mod admin_tests;
+mod attention;
 mod complaints;
 mod decide;
 mod electors;
@@ -45,6 +46,7 @@ use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
 use crate::{Impossible, Now, Timing};
+use attention::Attention;
 use complaints::Complaint;
 pub use gathering::Gathered;
 use gathering::Gathering;
@@ -131,16 +133,7 @@ pub struct Coordinator {
     /// Lost data roles on their way to a stand-in.
     recoveries: BTreeMap<MemberId, Recovery>,
     actions: VecDeque<CoordinatorAction>,
-    last_tick: Option<Time>,
-    /// When the coordinator last did anything, and the end of its last absence.
-    last_active: Option<Time>,
-    away_until: Time,
-    /// When most processes were silent last: nobody is given up then.
-    heard_too_few: Time,
-    /// When it heard too few for anything to be in force last.
-    undecided: Time,
-    /// When it was last able to decide anything.
-    presided: Time,
+    attention: Attention,
     learners: Learners,
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
@@ -172,12 +165,7 @@ impl Coordinator {
             formed: None,
             recoveries: BTreeMap::new(),
             actions: VecDeque::new(),
-            last_tick: None,
-            last_active: None,
-            away_until: Time(0),
-            heard_too_few: Time(0),
-            undecided: Time(0),
-            presided: Time(0),
+            attention: Attention::default(),
             learners: Learners::default(),
             doubtful: BTreeMap::new(),
             losses: Losses::default(),
@@ -263,7 +251,7 @@ impl Coordinator {
     /// Timers. To be called at `next_deadline`, or more often.
     pub fn tick(&mut self, now: Now) {
         self.forgive_own_absence(now.time);
-        self.last_tick = Some(now.time);
+        self.attention.note_tick(now.time);
         if self.gathering.is_some() {
             return self.decide_where_to_go_on(now);
         }
@@ -282,7 +270,7 @@ impl Coordinator {
     /// When `tick` has something to do, at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        self.last_tick.map_or(Time(0), |at| at + self.tick_us())
+        self.attention.next_tick(self.tick_us())
     }
 
     /// How often the coordinator looks at its leases.
@@ -323,7 +311,7 @@ impl Coordinator {
         match (&self.map, &self.gathering) {
             (Some(_), _) => None,
             (None, Some(gathering)) => {
-                let here = gathering.forms_with(self.last_active?, self.epoch, &self.config)?;
+                let here = gathering.forms_with(self.attention.last_active()?, self.epoch, &self.config)?;
                 Some(Forming { expected: self.config.nodes, here: here.into_iter().collect() })
             }
             (None, None) => {
@@ -351,7 +339,7 @@ impl Coordinator {
     /// When it was last able to decide anything, by its own clock: it may hear too few nodes for that.
     #[must_use]
     pub fn presided(&self) -> Time {
-        self.presided
+        self.attention.presided()
     }
 
     fn send(&mut self, to: HostId, message: FromCoordinator) {

@@ -53,8 +53,7 @@ impl Coordinator {
     ) -> Result<Self, ResumeError> {
         let (head, views) = sort(records)?;
         let mut coordinator = Self::new(config);
-        coordinator.last_active = Some(now.time);
-        coordinator.away_until = now.time;
+        coordinator.attention.begin(now.time);
         let Some(head) = head else {
             coordinator.form_above(&views)?;
             return Ok(coordinator);
