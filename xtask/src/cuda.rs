@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::built::Built;
 use crate::debian::{self, Needed};
-use crate::run::Run;
+use crate::run::{Run, root};
 use crate::steps::UNIT;
 
 /// The crate, from the workspace's root.
@@ -92,10 +92,6 @@ fn library_dir(environment: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(environment.join("lib")).ok()?.filter_map(Result::ok);
     let mut dirs = versions.map(|version| version.path().join("site-packages/nvidia/cuda_nvrtc/lib"));
     dirs.find(|dir| dir.join(NVRTC_LIBRARY).exists())
-}
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap_or_else(|_| "..".into())
 }
 
 fn text(path: &Path) -> Result<&str, String> {

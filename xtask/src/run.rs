@@ -1,7 +1,7 @@
 //! Runs programs, shows what is run, and says what failed.
 
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
@@ -11,6 +11,12 @@ use crate::excerpt::excerpt;
 
 /// For how long the output of a command that has ended is waited for: what it started may live on, and hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// The workspace's root: of the checkout that cargo runs this for, which may not be the one that it was built in.
+pub fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    PathBuf::from(package).join("..").canonicalize().unwrap_or_else(|_| "..".into())
+}
 
 /// A command to be run from the workspace's root.
 pub struct Run {
@@ -22,7 +28,7 @@ impl Run {
     /// `program` with `args`.
     pub fn new(program: &str, args: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command.args(args).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        command.args(args).current_dir(root());
         Self { command, text: [&[program], args].concat().join(" ") }
     }
 
@@ -31,7 +37,7 @@ impl Run {
         let mut run = Self::new("cargo", args);
         if let Some(cargo) = std::env::var_os("CARGO") {
             let mut command = Command::new(cargo);
-            command.args(args).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+            command.args(args).current_dir(root());
             run.command = command;
         }
         run

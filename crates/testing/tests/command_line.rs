@@ -154,10 +154,12 @@ fn a_value_that_is_too_large_and_a_full_store_are_exit_code_1_and_name_the_limit
 
 #[test]
 fn a_local_cluster_says_where_its_coordinator_and_its_logs_are() {
-    let (port, dir) = (testing::local_cluster::free_run(12).unwrap(), tempfile::tempdir().unwrap());
-    let (memcached, http) = (port.to_string(), (port + 6).to_string());
+    let dir = tempfile::tempdir().unwrap();
     let logs = dir.path().to_str().unwrap();
+    // Each with ports of its own: the nodes of a killed one may end a moment after it.
     let start = |more: &[&str], until: &str| {
+        let port = testing::local_cluster::free_run(12).unwrap();
+        let (memcached, http) = (port.to_string(), (port + 6).to_string());
         let mut child = Command::new(binary().unwrap())
             .args(["local", "--nodes", "3", "--profile", "rs(2+1)", "--memory", "64MiB"])
             .args(["--port", &memcached, "--http", &http, "--dir", logs])
@@ -175,9 +177,9 @@ fn a_local_cluster_says_where_its_coordinator_and_its_logs_are() {
         }
         let _ = child.kill();
         child.wait().unwrap();
-        text
+        (text, http)
     };
-    let text = start(&[], "logs");
+    let (text, http) = start(&[], "logs");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("node  pid") && lines[4] == "ready", "{text}");
     assert_eq!(
@@ -185,7 +187,7 @@ fn a_local_cluster_says_where_its_coordinator_and_its_logs_are() {
         [format!("coordinator  127.0.0.1:{http}"), format!("logs         {logs}")],
         "{text}"
     );
-    let text = start(&["-o", "json"], "ready");
+    let (text, http) = start(&["-o", "json"], "ready");
     let rows: Value = serde_json::from_str(text.trim_end().strip_suffix("ready").unwrap()).unwrap();
     assert_eq!(rows[2]["coordinator"], format!("127.0.0.1:{http}"));
     assert_eq!(rows[2]["logs"], logs);

@@ -109,7 +109,7 @@ fn as_written(instructions: f64) -> String {
 }
 
 fn file() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(FILE)
+    crate::run::root().join(FILE)
 }
 
 #[cfg(test)]
