@@ -10,7 +10,10 @@ use cluster::{
     LayoutVersion, NodeId, OnLoss, RepairSettings, StopReport,
 };
 
-use super::{Coordinator, decide};
+use super::nodes::NodeState;
+use super::repairs::Repairs;
+use super::state::ClusterState;
+use super::{decide, loss};
 use crate::Now;
 
 /// Longest name of a zone.
@@ -19,163 +22,139 @@ const MAX_ZONE_BYTES: usize = 255;
 /// Groups that a refusal names; what is beyond is counted.
 const GROUPS_NAMED: usize = 8;
 
-const FENCED: &str = "an operator has fenced this process: start the node again, with empty memory";
-
-impl Coordinator {
-    /// Does what an operator asks, or says why not.
-    ///
-    /// # Errors
-    /// See [`AdminError`]; nothing has changed then.
-    pub fn administer(&mut self, now: Now, request: &AdminRequest) -> AdminReply {
-        self.forgive_own_absence(now.time);
-        let map = self.map.as_ref().filter(|_| !self.resigned).ok_or(AdminError::NotFormed)?;
-        check_version(request, map.layout.version)?;
-        request.command.node().map_or(Ok(()), |node| known(map, node))?;
-        if let AdminCommand::CanStop { node } = request.command {
-            return Ok(AdminAnswer::CanStop(StopReport::of(
-                map,
-                node,
-                &self.nodes.silent(now.time, self.config.timing.node_lease_us),
-            )));
+/// Does what an operator asks, or says why not; nothing has changed then.
+pub(super) fn administer(
+    now: Now,
+    state: &mut ClusterState,
+    repairs: &mut Repairs,
+    request: &AdminRequest,
+) -> AdminReply {
+    let map = state.map().filter(|_| !state.outbox().has_resigned()).ok_or(AdminError::NotFormed)?;
+    check_version(request, map.layout.version)?;
+    request.command.node().map_or(Ok(()), |node| known(map, node))?;
+    match &request.command {
+        AdminCommand::CanStop { node } => {
+            let silent = state.nodes().silent(now.time, state.lease_us());
+            return Ok(AdminAnswer::CanStop(StopReport::of(map, *node, &silent)));
         }
-        if let AdminCommand::Fence { node, loss } = request.command {
-            self.fence_node(now, node, loss)?;
+        AdminCommand::AcceptLoss { slots } => {
+            return Ok(AdminAnswer::Accepted(loss::accept_slots(state, slots)));
         }
-        if let AdminCommand::Remove { node } = request.command {
-            self.remove_node(node)?;
-            // Whoever comes back under this id is none of those that were started together.
-            self.formed = None;
-        }
-        match &request.command {
-            AdminCommand::AcceptLoss { slots } => return Ok(AdminAnswer::Accepted(self.accept_loss(slots))),
-            AdminCommand::Reset => return Ok(AdminAnswer::Accepted(self.reset(now))),
-            _ => {}
-        }
-        if let Some(wanted) = self.map.as_ref().and_then(|map| map.layout.after(&request.command)) {
-            self.change_layout(wanted)?;
-        }
-        let layout = self.map.as_ref().map(|map| map.layout.clone());
-        layout.map(AdminAnswer::Layout).ok_or(AdminError::NotFormed)
+        AdminCommand::Reset => return Ok(AdminAnswer::Accepted(repairs.reset(now, state))),
+        AdminCommand::Fence { node, loss } => fence_node(now, state, repairs, *node, *loss)?,
+        AdminCommand::Remove { node } => remove_node(state, *node)?,
+        _ => {}
     }
-
-    fn change_layout(&mut self, wanted: Layout) -> Result<(), AdminError> {
-        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
-        if wanted == map.layout {
-            return Ok(());
-        }
-        check_layout(map, &wanted)?;
-        self.check_drains(map, &wanted)?;
-        let version = map.layout.version.next();
-        let draining: Vec<NodeId> = wanted.draining().collect();
-        tracing::info!(%version, ?draining, repair = ?wanted.repair, "layout changed");
-        if wanted.scrub != map.layout.scrub {
-            tracing::info!(scrub = ?wanted.scrub, "scrub started or stopped");
-        }
-        if let Some(map) = &mut self.map {
-            map.layout = Layout { version, ..wanted };
-        }
-        self.publish_nodes();
-        Ok(())
+    if let Some(wanted) = state.map().and_then(|map| map.layout.after(&request.command)) {
+        change_layout(state, wanted)?;
     }
+    state.map().map(|map| AdminAnswer::Layout(map.layout.clone())).ok_or(AdminError::NotFormed)
+}
 
-    /// That what newly drains has somewhere to go, and room there.
-    fn check_drains(&self, map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
-        let drains: BTreeSet<NodeId> = wanted
-            .draining()
-            .filter(|node| !map.layout.is_draining(*node) && hosts_members(map, *node))
-            .collect();
-        let Some(&node) = drains.first() else { return Ok(()) };
-        let left: Vec<NodeId> = self
-            .nodes
-            .living()
-            .into_iter()
-            .map(|host| host.node)
-            .filter(|node| !wanted.is_draining(*node))
-            .collect();
-        let needed = map.profile.n();
-        if left.len() < needed {
-            let (left, needed) = (left.len() as u32, needed as u32);
-            return Err(AdminError::NotEnoughNodes { node, left, profile: map.profile, needed });
-        }
-        self.check_room(&drains, &left)
+fn change_layout(state: &mut ClusterState, wanted: Layout) -> Result<(), AdminError> {
+    let map = state.map().ok_or(AdminError::NotFormed)?;
+    if wanted == map.layout {
+        return Ok(());
     }
+    check_layout(map, &wanted)?;
+    check_drains(state, map, &wanted)?;
+    let version = map.layout.version.next();
+    let draining: Vec<NodeId> = wanted.draining().collect();
+    tracing::info!(%version, ?draining, repair = ?wanted.repair, "layout changed");
+    if wanted.scrub != map.layout.scrub {
+        tracing::info!(scrub = ?wanted.scrub, "scrub started or stopped");
+    }
+    state.change_layout(Layout { version, ..wanted });
+    Ok(())
+}
 
-    /// That what the nodes of `drains` hold fits into those of `left`, as far as they have told.
-    fn check_room(&self, drains: &BTreeSet<NodeId>, left: &[NodeId]) -> Result<(), AdminError> {
-        let load = |node: &NodeId| self.loads().find(|(known, _)| known == node).map(|(_, load)| load);
-        // What nodes say of themselves may be any number.
-        let moved = drains.iter().filter_map(load).map(|load| load.member_bytes).fold(0, u64::saturating_add);
-        let told: Vec<_> = left.iter().filter_map(load).filter(|load| load.limit_bytes > 0).collect();
-        let rooms = told.iter().map(|load| load.limit_bytes.saturating_sub(load.used_bytes));
-        let room = rooms.fold(0, u64::saturating_add);
-        if told.len() < left.len() || moved <= room {
-            return Ok(());
-        }
-        let names: Vec<String> = drains.iter().map(ToString::to_string).collect();
-        Err(AdminError::WouldLoseData {
-            reason: format!(
-                "{} would move {moved} bytes, and the other nodes have room for {room}",
-                names.join(", ")
-            ),
-            way_out: "start another node with `gestalt serve --join`, or delete what is not needed"
+/// That what newly drains has somewhere to go, and room there.
+fn check_drains(state: &ClusterState, map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
+    let drains: BTreeSet<NodeId> = wanted
+        .draining()
+        .filter(|node| !map.layout.is_draining(*node) && hosts_members(map, *node))
+        .collect();
+    let Some(&node) = drains.first() else { return Ok(()) };
+    let living = state.nodes().living().into_iter().map(|host| host.node);
+    let left: Vec<NodeId> = living.filter(|node| !wanted.is_draining(*node)).collect();
+    let needed = map.profile.n();
+    if left.len() < needed {
+        let (left, needed) = (left.len() as u32, needed as u32);
+        return Err(AdminError::NotEnoughNodes { node, left, profile: map.profile, needed });
+    }
+    check_room(state, &drains, &left)
+}
+
+/// That what the nodes of `drains` hold fits into those of `left`, as far as they have told.
+fn check_room(state: &ClusterState, drains: &BTreeSet<NodeId>, left: &[NodeId]) -> Result<(), AdminError> {
+    let load = |node: &NodeId| state.nodes().named(*node).map(NodeState::load);
+    // What nodes say of themselves may be any number.
+    let moved = drains.iter().filter_map(load).map(|load| load.member_bytes).fold(0, u64::saturating_add);
+    let told: Vec<_> = left.iter().filter_map(load).filter(|load| load.limit_bytes > 0).collect();
+    let rooms = told.iter().map(|load| load.limit_bytes.saturating_sub(load.used_bytes));
+    let room = rooms.fold(0, u64::saturating_add);
+    if told.len() < left.len() || moved <= room {
+        return Ok(());
+    }
+    let names: Vec<String> = drains.iter().map(ToString::to_string).collect();
+    Err(AdminError::WouldLoseData {
+        reason: format!(
+            "{} would move {moved} bytes, and the other nodes have room for {room}",
+            names.join(", ")
+        ),
+        way_out: "start another node with `gestalt serve --join`, or delete what is not needed".to_owned(),
+    })
+}
+
+/// From now on the process of `node` counts as lost, and may not come back. It may still live, so its read leases are
+/// waited for.
+fn fence_node(
+    now: Now,
+    state: &mut ClusterState,
+    repairs: &mut Repairs,
+    node: NodeId,
+    loss: OnLoss,
+) -> Result<(), AdminError> {
+    let map = state.map().ok_or(AdminError::NotFormed)?;
+    let lost = groups_lost_without(map, node);
+    if loss == OnLoss::Refuse && !lost.is_empty() {
+        return Err(AdminError::WouldLoseData {
+            reason: format!("{} cannot do without {node}", named(&lost)),
+            way_out: "bring its process back, or wait until the repair is done; if its memory is gone for good, give \
+                      --accept-loss"
                 .to_owned(),
-        })
+        });
     }
+    let Some(host) = state.nodes_mut().fence(node) else { return Ok(()) };
+    tracing::info!(%host, "fenced by an operator");
+    // Recorded first: whoever succeeds this coordinator goes on fencing.
+    state.publish_nodes();
+    state.turn_away_fenced(host);
+    repairs.lose(now, state, host);
+    Ok(())
+}
 
-    /// From now on the process of `node` counts as lost, and may not come back. It may still live, so its read leases are
-    /// waited for.
-    fn fence_node(&mut self, now: Now, node: NodeId, loss: OnLoss) -> Result<(), AdminError> {
-        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
-        let lost = groups_lost_without(map, node);
-        if loss == OnLoss::Refuse && !lost.is_empty() {
-            return Err(AdminError::WouldLoseData {
-                reason: format!("{} cannot do without {node}", named(&lost)),
-                way_out: "bring its process back, or wait until the repair is done; if its memory is gone for good, give \
-                          --accept-loss"
-                    .to_owned(),
-            });
-        }
-        let Some(host) = self.nodes.fence(node) else { return Ok(()) };
-        tracing::info!(%host, "fenced by an operator");
-        // Recorded first: whoever succeeds this coordinator goes on fencing.
-        self.publish_nodes();
-        self.turn_away_fenced(host);
-        self.lose(now, host);
-        Ok(())
+/// Forgets a node that is gone and has nothing: a process of that id would be a new node.
+fn remove_node(state: &mut ClusterState, node: NodeId) -> Result<(), AdminError> {
+    let map = state.map().ok_or(AdminError::NotFormed)?;
+    let roles: usize = map.groups.iter().map(|view| view.roles_on(node)).sum();
+    let NodeId(id) = node;
+    if state.nodes().living().iter().any(|host| host.node == node) {
+        let way_out = format!("drain it with `gestalt node drain {id} --wait`, then stop its process");
+        return Err(AdminError::StillThere { node, reason: "is alive".to_owned(), way_out });
     }
-
-    /// Forgets a node that is gone and has nothing: a process of that id would be a new node.
-    fn remove_node(&mut self, node: NodeId) -> Result<(), AdminError> {
-        let map = self.map.as_ref().ok_or(AdminError::NotFormed)?;
-        let roles: usize = map.groups.iter().map(|view| view.roles_on(node)).sum();
-        let NodeId(id) = node;
-        if self.nodes.living().iter().any(|host| host.node == node) {
-            let way_out = format!("drain it with `gestalt node drain {id} --wait`, then stop its process");
-            return Err(AdminError::StillThere { node, reason: "is alive".to_owned(), way_out });
-        }
-        if roles > 0 {
-            let reason = format!("still has {roles} roles");
-            let way_out = format!(
-                "wait until they are rebuilt elsewhere (`gestalt repair status`), or, if its process will not come back, \
-                 `gestalt node fence {id}`"
-            );
-            return Err(AdminError::StillThere { node, reason, way_out });
-        }
-        tracing::info!(%node, "node removed");
-        self.nodes.forget(node);
-        self.publish_nodes();
-        Ok(())
+    if roles > 0 {
+        let reason = format!("still has {roles} roles");
+        let way_out = format!(
+            "wait until they are rebuilt elsewhere (`gestalt repair status`), or, if its process will not come back, \
+             `gestalt node fence {id}`"
+        );
+        return Err(AdminError::StillThere { node, reason, way_out });
     }
-
-    /// Tells a fenced process that it is one.
-    pub(super) fn turn_away_fenced(&mut self, host: cluster::HostId) {
-        self.refuse(host, true, FENCED.to_owned());
-    }
-
-    /// Why a fenced process may not register.
-    pub(super) fn fenced_refusal() -> String {
-        FENCED.to_owned()
-    }
+    tracing::info!(%node, "node removed");
+    state.nodes_mut().forget(node);
+    state.publish_nodes();
+    Ok(())
 }
 
 fn check_version(request: &AdminRequest, have: LayoutVersion) -> Result<(), AdminError> {

@@ -268,10 +268,10 @@ fn nobody_becomes_a_stand_in_on_a_node_that_is_emptied_if_there_is_another() {
     let mut coordinator = formed(2);
     layout(ask(&mut coordinator, drain(5)));
     let draining =
-        |id: u16| coordinator.plan_nodes().iter().any(|node| node.host == host(id, 1) && node.draining);
+        |id: u16| coordinator.state.plan_nodes().iter().any(|node| node.host == host(id, 1) && node.draining);
     assert!(draining(5));
     assert!(!draining(6));
-    assert!(coordinator.nodes.living().contains(&host(5, 1)));
+    assert!(coordinator.state.nodes().living().contains(&host(5, 1)));
 }
 
 #[test]

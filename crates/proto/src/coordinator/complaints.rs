@@ -4,15 +4,33 @@
 //! less cost than a parity can be missed (it is full and all its parities are silent, or it is a stand-in with pages to come)
 //! is deposed if the parities that it complains of prove to live.
 
+use std::collections::BTreeMap;
+
 use cluster::{GroupView, HostId, Learner, MemberId, RoleIndex, RoleStatus, Term, Time, ViewVersion};
+use smallvec::SmallVec;
 use wire::message::FromCoordinator;
 
-use super::recovery::Former;
-use super::{Coordinator, decide};
+use super::repairs::Repairs;
+use super::state::ClusterState;
 use crate::Now;
 
+/// A primary waits in vain for some of its parities.
+pub(super) struct Stalled {
+    pub member: MemberId,
+    pub term: Term,
+    /// The view that it has.
+    pub view: ViewVersion,
+    pub silent: SmallVec<[(RoleIndex, HostId); 4]>,
+}
+
+/// Primaries that complained, and may be cut off themselves.
+#[derive(Default)]
+pub(super) struct Complaints {
+    of: BTreeMap<MemberId, Complaint>,
+}
+
 /// A primary that may be the one that is cut off.
-pub(super) struct Complaint {
+struct Complaint {
     host: HostId,
     since: Time,
     /// Parities whose answer shows that it is the primary.
@@ -26,68 +44,58 @@ pub(super) struct Complaint {
 /// For how many leases a stand-in's complaint is remembered: if the next one complains too it is the parity.
 const SECOND_COMPLAINT_LEASES: u64 = 10;
 
-impl Coordinator {
-    /// A primary waits in vain for some of its parities.
+impl Complaints {
+    pub(super) fn forget_all(&mut self) {
+        self.of.clear();
+    }
+
+    /// A primary complains.
     pub(super) fn handle_stalled(
         &mut self,
         now: Now,
+        state: &mut ClusterState,
+        repairs: &mut Repairs,
         from: HostId,
-        member: MemberId,
-        (term, version): (Term, ViewVersion),
-        silent: &[(RoleIndex, HostId)],
+        stalled: &Stalled,
     ) {
-        // Complaints from while the coordinator was away may be long outdated; a primary repeats what still holds.
-        if self.attention.awake_us(now.time) < self.config.timing.retry_us {
-            return;
-        }
-        let Some(view) = self.view(member.group) else { return };
+        let Stalled { member, term, view: version, ref silent } = *stalled;
+        let Some(view) = state.view(member.group) else { return };
         let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
         if !named || view.version != version {
-            return self.send_view(from, member.group);
+            return state.send_view(from, member.group);
         }
-        let is_silent = |learner: &Learner| silent.contains(&(learner.role, learner.host));
-        if view.learners.iter().any(is_silent) {
-            // Nobody counts on it yet. If it came back, it is no better than others.
-            for (role, _) in silent {
-                self.learners.forget_former(MemberId { group: member.group, role: *role });
-            }
-            return self
-                .change_view(member.group, |view| view.learners.retain(|learner| !is_silent(learner)));
+        if view.learners.iter().any(|learner| silent.contains(&(learner.role, learner.host))) {
+            return remove_learners(state, member, silent);
         }
-        let silent: Vec<(RoleIndex, HostId)> =
-            view.in_sync().filter(|parity| silent.contains(parity)).collect();
         let in_sync: Vec<(RoleIndex, HostId)> = view.in_sync().collect();
-        let left = in_sync.len() - silent.len();
+        let silent: Vec<(RoleIndex, HostId)> =
+            in_sync.iter().filter(|parity| silent.contains(parity)).copied().collect();
         if silent.is_empty() {
             return;
         }
+        let left = in_sync.len() - silent.len();
         let enough_left = left > 0 && left >= view.roles_in_play();
         let is_full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
-        let suspected = if is_full { in_sync } else { silent.clone() };
-        if enough_left && (is_full || self.is_to_be_believed(now, from, member, &suspected)) {
+        let suspect =
+            Suspect { member, host: from, parities: if is_full { in_sync } else { silent.clone() } };
+        if enough_left && (is_full || self.is_to_be_believed(now, state, &suspect)) {
             tracing::info!(%member, ?silent, "silent parities removed");
-            self.change_view(member.group, |view| remove_parities(view, &silent));
-            return self.after_loss(now, member.group);
+            state.change_view(member.group, |view| remove_parities(view, &silent));
+            return repairs.after_loss(now, state, member.group);
         }
-        self.depose_if_parities_live(now, from, member, suspected);
+        self.ask_parities(now, state, suspect);
     }
 
     /// Whether the complaint of a stand-in with pages to come is obeyed: its parities did not prove to live for a whole
     /// lease, the one before it complained too, or it can't be deposed. Deposing it costs nothing, a parity is redundancy.
-    fn is_to_be_believed(
-        &self,
-        now: Now,
-        from: HostId,
-        member: MemberId,
-        suspected: &[(RoleIndex, HostId)],
-    ) -> bool {
-        if !self.may_depose(now, from, member, suspected) {
+    fn is_to_be_believed(&self, now: Now, state: &ClusterState, suspect: &Suspect) -> bool {
+        if !self.may_depose(now, state, suspect) {
             return true;
         }
-        let lease = self.config.timing.node_lease_us;
-        let Some(complaint) = self.complaints.get(&member) else { return false };
+        let lease = state.lease_us();
+        let Some(complaint) = self.of.get(&suspect.member) else { return false };
         let age = now.time.since(complaint.since);
-        if complaint.host == from {
+        if complaint.host == suspect.host {
             (lease..2 * lease).contains(&age)
         } else {
             age < SECOND_COMPLAINT_LEASES * lease
@@ -97,94 +105,72 @@ impl Coordinator {
     /// If the parities that a primary waits for prove to be alive it is the primary that is cut off: another takes over. If
     /// they do not, their leases will tell. The proof is an answer to a question that is asked once the complaint has
     /// lasted; a heartbeat may be the last one of a parity that has died since.
-    fn depose_if_parities_live(
-        &mut self,
-        now: Now,
-        from: HostId,
-        member: MemberId,
-        suspected: Vec<(RoleIndex, HostId)>,
-    ) {
-        let lease = self.config.timing.node_lease_us;
-        let complaint = self.complaints.get_mut(&member);
-        let Some(complaint) = complaint.filter(|c| c.host == from && now.time.since(c.since) < 2 * lease)
+    fn ask_parities(&mut self, now: Now, state: &mut ClusterState, suspect: Suspect) {
+        let (lease, member, host) = (state.lease_us(), suspect.member, suspect.host);
+        let complaint = self.of.get_mut(&member);
+        let Some(complaint) = complaint.filter(|c| c.host == host && now.time.since(c.since) < 2 * lease)
         else {
+            let suspected = suspect.parities;
             let complaint =
-                Complaint { host: from, since: now.time, suspected, proven: Vec::new(), deposed: false };
-            self.complaints.insert(member, complaint);
+                Complaint { host, since: now.time, suspected, proven: Vec::new(), deposed: false };
+            self.of.insert(member, complaint);
             return;
         };
         if now.time.since(complaint.since) < lease / 2 {
             return;
         }
         complaint.proven.clear();
-        complaint.suspected.clone_from(&suspected);
-        if !self.may_depose(now, from, member, &suspected) {
+        complaint.suspected.clone_from(&suspect.parities);
+        if !self.may_depose(now, state, &suspect) {
             return;
         }
         let MemberId { group, role } = member;
-        let Some(term) = self.view(group).and_then(|view| view.data_role(role)).map(|role| role.term) else {
+        let Some(term) = state.view(group).and_then(|view| view.data_role(role)).map(|role| role.term) else {
             return;
         };
-        let epoch = self.epoch;
-        for (parity, host) in suspected {
+        let epoch = state.epoch();
+        for (parity, host) in suspect.parities {
             // Of the term that is: this changes nothing, and is answered.
-            self.send(host, FromCoordinator::Fence { group, role, term, parity, epoch });
+            state.send(host, FromCoordinator::Fence { group, role, term, parity, epoch });
         }
     }
 
-    /// A parity has answered although its primary finds it silent.
+    /// The parity `from` has answered although its primary may find it silent. If all that the primary finds silent have, it is
+    /// the primary that is cut off: the host to depose.
     pub(super) fn handle_proof_of_life(
         &mut self,
         now: Now,
-        from: HostId,
+        state: &ClusterState,
         member: MemberId,
-        parity: RoleIndex,
-    ) {
-        let Some(view) = self.view(member.group) else { return };
+        from: (RoleIndex, HostId),
+    ) -> Option<HostId> {
+        let view = state.view(member.group)?;
         let in_sync: Vec<(RoleIndex, HostId)> = view.in_sync().collect();
         let primary = view.data_role(member.role).and_then(|role| role.primary);
-        let Some(complaint) = self.complaints.get_mut(&member) else { return };
-        if !in_sync.contains(&(parity, from)) || primary != Some(complaint.host) {
-            return;
+        let complaint = self.of.get_mut(&member)?;
+        if !in_sync.contains(&from) || primary != Some(complaint.host) {
+            return None;
         }
-        if !complaint.proven.contains(&parity) {
-            complaint.proven.push(parity);
+        if !complaint.proven.contains(&from.0) {
+            complaint.proven.push(from.0);
         }
-        let (host, suspected) = (complaint.host, complaint.suspected.clone());
+        let suspect = Suspect { member, host: complaint.host, parities: complaint.suspected.clone() };
         let proven =
             |parity: &(RoleIndex, HostId)| complaint.proven.contains(&parity.0) && in_sync.contains(parity);
-        if !suspected.iter().all(proven) || !self.may_depose(now, host, member, &suspected) {
-            return;
+        if !suspect.parities.iter().all(proven) || !self.may_depose(now, state, &suspect) {
+            return None;
         }
-        self.depose(now, host, member);
+        self.of.get_mut(&member)?.deposed = true;
+        Some(suspect.host)
     }
 
-    fn depose(&mut self, now: Now, host: HostId, member: MemberId) {
-        tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
-        if let Some(complaint) = self.complaints.get_mut(&member) {
-            complaint.deposed = true;
-        }
-        self.change_view(member.group, |view| {
-            decide::fence(view, member.role);
-            decide::cancel_learners(view);
-        });
-        self.begin_recovery(member, Former::MayLive, Some(host));
-        self.restart_recoveries(now, member.group);
-    }
-
-    /// Whether `member`'s primary on `host` may be deposed if the parities that it finds silent live.
-    fn may_depose(
-        &self,
-        now: Now,
-        host: HostId,
-        member: MemberId,
-        suspected: &[(RoleIndex, HostId)],
-    ) -> bool {
-        let lease = self.config.timing.node_lease_us;
-        let Some(view) = self.view(member.group) else { return false };
-        let elsewhere = suspected.iter().all(|(_, parity)| parity.node != host.node);
+    /// Whether a primary may be deposed if the parities that it finds silent live.
+    fn may_depose(&self, now: Now, state: &ClusterState, suspect: &Suspect) -> bool {
+        let (lease, member) = (state.lease_us(), suspect.member);
+        let Some(view) = state.view(member.group) else { return false };
+        let elsewhere = suspect.parities.iter().all(|(_, parity)| parity.node != suspect.host.node);
         // A primary that has company in its complaint is not the one that is cut off.
-        let alone = !self.complaints.iter().any(|(other, complaint)| {
+        let alone = !self.of.iter().any(|(other, complaint)| {
             other.group == member.group
                 && other.role != member.role
                 && !complaint.deposed
@@ -194,6 +180,22 @@ impl Coordinator {
         let in_play = view.roles_in_play() + usize::from(full);
         elsewhere && alone && in_play <= view.in_sync().count()
     }
+}
+
+/// A primary that may be cut off, and the parities whose answers would show that it is.
+struct Suspect {
+    member: MemberId,
+    host: HostId,
+    parities: Vec<(RoleIndex, HostId)>,
+}
+
+/// Silent learners leave. Nobody counts on them yet; if one came back, it is no better than others.
+fn remove_learners(state: &mut ClusterState, member: MemberId, silent: &[(RoleIndex, HostId)]) {
+    for (role, _) in silent {
+        state.hosting_mut().forget_former(MemberId { group: member.group, role: *role });
+    }
+    let is_silent = |learner: &Learner| silent.contains(&(learner.role, learner.host));
+    state.change_view(member.group, |view| view.learners.retain(|learner| !is_silent(learner)));
 }
 
 fn remove_parities(view: &mut GroupView, parities: &[(RoleIndex, HostId)]) {

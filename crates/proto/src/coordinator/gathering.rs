@@ -7,12 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ClusterId, Entry, Epoch, HostId, NodeId, Time};
-use wire::message::{FromCoordinator, KeptRecords, Registration, ToCoordinator};
+use cluster::{ClusterId, Entry, Epoch, Forming, HostId, NodeId, Time};
+use wire::message::{FromCoordinator, KeptRecords, Registration};
 use wire::record::{MapHead, Record};
 
+use super::CoordinatorConfig;
 use super::electors::lacking;
-use super::{Coordinator, CoordinatorConfig};
+use super::state::ClusterState;
 use crate::Now;
 
 /// For how many leases a coordinator waits for all, before most are enough.
@@ -62,154 +63,122 @@ pub struct Gathered {
 }
 
 /// What is to be done.
-enum Verdict {
+pub(super) enum Verdict {
     Wait(Gathered),
     /// Nobody keeps anything, and as many are here as the cluster is for.
     Form,
     Resume(KeptRecords),
 }
 
-impl Coordinator {
-    /// A coordinator that knows nothing, and whose nodes may know more. `without_quorum`: an operator says that those that answer
-    /// within two leases are all that there are; the others count as fenced then.
-    #[must_use]
-    pub fn gather(config: CoordinatorConfig, now: Now, without_quorum: bool) -> Self {
-        let mut coordinator = Self::new(config);
-        coordinator.attention.begin(now.time);
-        coordinator.gathering = Some(Gathering {
-            since: now.time,
+/// Whom a coordinator that goes on begins with.
+pub(super) struct Admitted {
+    /// Processes that have ended meanwhile.
+    pub ended: BTreeSet<NodeId>,
+    /// Processes that have registered, the one first that was heard last.
+    pub registrations: Vec<Registration>,
+}
+
+impl Gathering {
+    /// Begins now. `without_quorum`: those that answer within two leases are all that there are.
+    pub(super) fn begin(now: Time, without_quorum: bool) -> Self {
+        Self {
+            since: now,
             heard_records: None,
-            asked: now.time,
+            asked: now,
             witnesses: BTreeMap::new(),
             ended: BTreeSet::new(),
             without_quorum,
             told: None,
-        });
-        coordinator
-    }
-
-    /// What it waits for, if it started with nothing and has not gone on yet.
-    #[must_use]
-    pub fn gathered(&self) -> Option<Gathered> {
-        let gathering = self.gathering.as_ref()?;
-        let newest = gathering.newest(self.epoch);
-        Some(newest.map(|(kept, head)| gathering.census(kept, head)).unwrap_or_default())
-    }
-
-    /// A message while this coordinator knows nothing.
-    pub(super) fn handle_witness(&mut self, now: Now, from: HostId, message: ToCoordinator) {
-        match message {
-            ToCoordinator::Register(registration) => self.take_witness(now, registration),
-            ToCoordinator::Heartbeat { .. } => self.hear_witness(now, from),
-            ToCoordinator::Recalled { epoch, kept } => self.handle_recalled(now, from, epoch, kept),
-            ToCoordinator::Admin { id, .. } => {
-                let reply = Err(cluster::AdminError::NotFormed);
-                self.send(from, FromCoordinator::Admin { id, reply });
-            }
-            _ => {}
         }
     }
 
-    /// A process registers while this coordinator knows nothing: it is asked what it keeps.
-    fn take_witness(&mut self, now: Now, registration: Registration) {
+    /// What it waits for.
+    pub(super) fn gathered(&self, epoch: Epoch) -> Gathered {
+        self.newest(epoch).map(|(kept, head)| self.census(kept, head)).unwrap_or_default()
+    }
+
+    /// A process registers: it is asked what it keeps.
+    pub(super) fn register(&mut self, now: Now, state: &mut ClusterState, registration: Registration) {
         let host = registration.info.host;
         let promised = registration.promised;
-        let Some(gathering) = &mut self.gathering else { return };
-        let lease = self.config.timing.node_lease_us;
-        gathering.add(Witness { registration, last_heard: now.time, answer: None }, lease);
+        self.add(Witness { registration, last_heard: now.time, answer: None }, state.lease_us());
         let mut asked = vec![host];
-        if promised >= self.epoch {
+        if promised >= state.epoch() {
             // What others have answered to an epoch that is not the newest binds them to nothing.
-            self.epoch = promised.next();
-            asked = gathering.witnesses.keys().copied().collect();
-            gathering.witnesses.values_mut().for_each(|witness| witness.answer = None);
-            gathering.asked = now.time;
+            state.begin_after(promised);
+            asked = self.witnesses.keys().copied().collect();
+            self.witnesses.values_mut().for_each(|witness| witness.answer = None);
+            self.asked = now.time;
         }
-        let epoch = self.epoch;
-        asked.into_iter().for_each(|host| self.send(host, FromCoordinator::Recall { epoch }));
+        let epoch = state.epoch();
+        asked.into_iter().for_each(|host| state.send(host, FromCoordinator::Recall { epoch }));
     }
 
     /// A process that has registered here lives.
-    fn hear_witness(&mut self, now: Now, from: HostId) {
-        let epoch = self.epoch;
-        let Some(witness) = self.gathering.as_mut().and_then(|it| it.witnesses.get_mut(&from)) else {
-            return;
-        };
+    pub(super) fn hear(&mut self, now: Now, state: &mut ClusterState, from: HostId) {
+        let epoch = state.epoch();
+        let Some(witness) = self.witnesses.get_mut(&from) else { return };
         witness.last_heard = now.time;
         let answer = match witness.answer.is_some() {
             false => FromCoordinator::Recall { epoch },
-            true => self.forming().map_or(FromCoordinator::Waiting, FromCoordinator::Forming),
+            true => self.forming(now.time, state).map_or(FromCoordinator::Waiting, FromCoordinator::Forming),
         };
-        self.send(from, answer);
+        state.send(from, answer);
     }
 
-    fn handle_recalled(&mut self, now: Now, from: HostId, epoch: Epoch, kept: Option<KeptRecords>) {
-        let Some(gathering) = &mut self.gathering else { return };
-        let Some(witness) = gathering.witnesses.get_mut(&from) else { return };
+    /// A process says what it keeps. False if it has not been asked, or by a former epoch.
+    pub(super) fn handle_recalled(
+        &mut self,
+        now: Now,
+        state: &ClusterState,
+        from: HostId,
+        epoch: Epoch,
+        kept: Option<KeptRecords>,
+    ) -> bool {
+        let Some(witness) = self.witnesses.get_mut(&from) else { return false };
         witness.last_heard = now.time;
-        if epoch != self.epoch {
-            return;
+        if epoch != state.epoch() {
+            return false;
         }
         if kept.is_some() {
-            gathering.heard_records.get_or_insert(now.time);
+            self.heard_records.get_or_insert(now.time);
         }
         witness.answer = Some(kept);
-        self.decide_where_to_go_on(now);
-    }
-
-    pub(super) fn witness_ended(&mut self, node: NodeId) -> bool {
-        let Some(gathering) = &mut self.gathering else { return false };
-        gathering.ended.insert(node);
-        gathering.witnesses.retain(|host, _| host.node != node);
         true
     }
 
-    /// Goes on if enough has been heard.
-    pub(super) fn decide_where_to_go_on(&mut self, now: Now) {
-        let Some(gathering) = &self.gathering else { return };
-        match gathering.verdict(now.time, self.epoch, &self.config) {
-            Verdict::Wait(gathered) => match gathered.cluster {
-                Some(cluster) => self.say_what_is_missing(cluster, &gathered),
-                None => self.say_who_holds(),
-            },
-            Verdict::Form => {
-                tracing::info!("nobody keeps records of a cluster: forming one");
-                self.admit_witnesses(now);
-            }
-            Verdict::Resume(records) => {
-                if let Err(error) = self.go_on_from(now, records) {
-                    self.say(format!("the records that nodes keep do not fit together: {error}"));
-                }
-            }
-        }
+    /// The process of `node` has ended.
+    pub(super) fn note_ended(&mut self, node: NodeId) {
+        self.ended.insert(node);
+        self.witnesses.retain(|host, _| host.node != node);
     }
 
-    fn go_on_from(&mut self, now: Now, records: KeptRecords) -> Result<(), super::ResumeError> {
-        self.take_over_kept(now, records)?;
-        self.admit_witnesses(now);
-        Ok(())
-    }
-
-    /// Those that ended meanwhile do so now, and then those register that have, for they may have come after them. Of two with
-    /// one name the one is first that was heard last; who was not heard for long may be heard again, over the connection that
-    /// it has.
-    fn admit_witnesses(&mut self, now: Now) {
-        let Some(gathering) = self.gathering.take() else { return };
-        let mut witnesses: Vec<Witness> = gathering.witnesses.into_values().collect();
+    /// Those that ended meanwhile, and then those that have registered, for they may have come after them. Of two with one name
+    /// the one is first that was heard last; who was not heard for long may be heard again, over the connection that it has.
+    pub(super) fn admit(self) -> Admitted {
+        let mut witnesses: Vec<Witness> = self.witnesses.into_values().collect();
         witnesses.sort_by_key(|witness| std::cmp::Reverse(witness.last_heard));
-        for node in gathering.ended {
-            self.exited(now, node);
-        }
-        for witness in witnesses {
-            self.register(now, witness.registration);
+        let registrations = witnesses.into_iter().map(|witness| witness.registration).collect();
+        Admitted { ended: self.ended, registrations }
+    }
+
+    /// Says what is missing, or why no cluster forms.
+    pub(super) fn say_why_it_waits(&mut self, gathered: &Gathered) {
+        match gathered.cluster {
+            Some(cluster) => self.say(format!(
+                "records of {cluster} found; heard of its nodes: {}; missing: {}; at least {} more have to answer",
+                names(&gathered.heard),
+                names(&gathered.missing),
+                gathered.lacking
+            )),
+            None => self.say_who_holds(),
         }
     }
 
     /// Why no cluster forms, if it is for processes that have registered with records and say nothing of them.
     fn say_who_holds(&mut self) {
-        let Some(gathering) = &self.gathering else { return };
         let silent = |witness: &&Witness| witness.registration.holds.is_some() && witness.answer.is_none();
-        let silent = gathering.witnesses.values().filter(silent).map(|it| it.registration.info.host.node);
+        let silent = self.witnesses.values().filter(silent).map(|it| it.registration.info.host.node);
         let silent: Vec<NodeId> = silent.collect();
         if !silent.is_empty() {
             let names = names(&silent);
@@ -219,27 +188,14 @@ impl Coordinator {
         }
     }
 
-    fn say_what_is_missing(&mut self, cluster: ClusterId, gathered: &Gathered) {
-        self.say(format!(
-            "records of {cluster} found; heard of its nodes: {}; missing: {}; at least {} more have to answer",
-            names(&gathered.heard),
-            names(&gathered.missing),
-            gathered.lacking
-        ));
-    }
-
     /// Says why it does not go on, once.
-    fn say(&mut self, text: String) {
-        if let Some(gathering) = &mut self.gathering
-            && gathering.told.as_ref() != Some(&text)
-        {
+    pub(super) fn say(&mut self, text: String) {
+        if self.told.as_ref() != Some(&text) {
             tracing::warn!("{text}");
-            gathering.told = Some(text);
+            self.told = Some(text);
         }
     }
-}
 
-impl Gathering {
     /// The coordinator was away for `late` microseconds: nobody's silence counts for that time.
     pub(super) fn forgive(&mut self, late: u64) {
         self.since = self.since + late;
@@ -272,7 +228,9 @@ impl Gathering {
         }
     }
 
-    fn verdict(&self, now: Time, epoch: Epoch, config: &CoordinatorConfig) -> Verdict {
+    /// Goes on if enough has been heard.
+    pub(super) fn verdict(&self, now: Time, state: &ClusterState) -> Verdict {
+        let (epoch, config) = (state.epoch(), state.config());
         let lease = config.timing.node_lease_us;
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
         let gathered = self.census(kept, head);
@@ -328,14 +286,10 @@ impl Gathering {
     }
 
     /// Those that a cluster forms of, if by all that was answered there is none yet.
-    pub(super) fn forms_with(
-        &self,
-        now: Time,
-        epoch: Epoch,
-        config: &CoordinatorConfig,
-    ) -> Option<BTreeSet<NodeId>> {
-        let is_new = self.newest(epoch).is_none() && self.nobody_holds();
-        is_new.then(|| self.founders(now, config.timing.node_lease_us))
+    pub(super) fn forming(&self, now: Time, state: &ClusterState) -> Option<Forming> {
+        let is_new = self.newest(state.epoch()).is_none() && self.nobody_holds();
+        let here = || self.founders(now, state.lease_us()).into_iter().collect();
+        is_new.then(|| Forming { expected: state.config().nodes, here: here() })
     }
 
     /// Those that a cluster may form of.

@@ -19,6 +19,7 @@ use wire::record::Record;
 
 use super::CoordinatorAction;
 use super::electors::ElectorSets;
+use super::nodes::{NodeState, Nodes};
 use crate::Impossible;
 
 /// Most messages that wait for a record. Those beyond are dropped, as by a connection that breaks: all of them are asked for or
@@ -73,6 +74,17 @@ pub(super) struct Processes {
     pub replaced: Vec<HostId>,
     /// How many losses the code makes up for.
     pub m: usize,
+}
+
+impl Processes {
+    /// Of those that are known, for what is kept.
+    pub(super) fn of(nodes: &Nodes, keeping: &Keeping, m: usize) -> Self {
+        let is_gone =
+            |host: &HostId| nodes.get(*host).is_some_and(NodeState::is_gone) || keeping.has_ended(host);
+        let (ended, others): (Vec<HostId>, Vec<HostId>) = keeping.electors().partition(is_gone);
+        let replaced = others.into_iter().filter(|host| nodes.get(*host).is_none()).collect();
+        Self { present: nodes.present(), ended, replaced, m }
+    }
 }
 
 impl Keeping {

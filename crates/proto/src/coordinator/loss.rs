@@ -16,12 +16,15 @@ use cluster::{
 };
 use wire::message::FromCoordinator;
 
-use super::{Coordinator, decide, recovery};
+use super::state::ClusterState;
+use super::{decide, recovery};
 use crate::Now;
 
-/// Groups with roles that wait to begin anew.
+/// Groups that are in doubt, and groups with roles that wait to begin anew.
 #[derive(Default)]
 pub(super) struct Losses {
+    /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
+    doubtful: BTreeMap<GroupId, Time>,
     endings: BTreeMap<GroupId, Ending>,
 }
 
@@ -35,10 +38,133 @@ struct Ending {
     over: BTreeMap<RoleIndex, Time>,
 }
 
+/// What is to become of a group that has lost members.
+pub(super) enum Judgement {
+    /// The parities that are left make up for it.
+    Repairable,
+    /// It is beyond repair unless living stand-ins turn out to be whole, which they may be about to say.
+    Doubtful,
+    /// More is lost than they make up for.
+    Lost,
+}
+
 impl Losses {
-    /// More of `group` is lost: what was confirmed of an older view says nothing of that.
-    fn forget(&mut self, group: GroupId) {
+    /// The in-sync parities of `group`, or its roles, have become fewer: is it beyond repair?
+    pub(super) fn judge(&mut self, now: Now, state: &ClusterState, group: GroupId) -> Option<Judgement> {
+        let view = state.view(group)?;
+        if !decide::is_beyond_repair(view) {
+            return Some(Judgement::Repairable);
+        }
+        let since = self.doubtful.get(&group).copied().unwrap_or(now.time);
+        let patient = now.time.since(since) < state.lease_us();
+        if patient && decide::may_be_whole(view, &state.nodes().living()) {
+            tracing::error!(%group, "beyond repair, unless its stand-ins are whole already");
+            self.doubtful.insert(group, since);
+            return Some(Judgement::Doubtful);
+        }
+        let lost = view.roles_in_play();
+        tracing::error!(%group, lost, in_sync = view.in_sync().count(), "beyond repair: more members lost than the code can make up for");
+        self.doubtful.remove(&group);
+        Some(Judgement::Lost)
+    }
+
+    /// Groups in doubt of which it is known now, or has to be decided.
+    pub(super) fn due(&self, now: Now, state: &ClusterState) -> Vec<GroupId> {
+        let saved = |group: &GroupId| state.view(*group).is_some_and(|view| !decide::is_beyond_repair(view));
+        let doubtful = self.doubtful.iter();
+        let due =
+            doubtful.filter(|(group, since)| now.time.since(**since) >= state.lease_us() || saved(group));
+        due.map(|(group, _)| *group).collect()
+    }
+
+    /// There is no doubt about `group` any more.
+    pub(super) fn settle_doubt(&mut self, group: GroupId) {
+        self.doubtful.remove(&group);
+    }
+
+    /// `group` has lost more than its parities make up for: they leave with what is lost.
+    pub(super) fn declare(&mut self, state: &mut ClusterState, group: GroupId) {
+        let policy = state.map().map_or(state.config().on_loss, |map| map.layout.on_loss);
+        state.change_view(group, |view| decide::declare_lost(view, policy));
+        state.hosting_mut().forget_former_hosts(group);
+        // More of it is lost: what was confirmed of an older view says nothing of that.
         self.endings.remove(&group);
+        log_loss(state, group);
+    }
+
+    /// An operator gives everything up.
+    pub(super) fn give_all_up(&mut self, state: &mut ClusterState) {
+        let groups: Vec<GroupId> = state.views().map(|view| view.group).collect();
+        for group in groups {
+            state.change_view(group, decide::give_all_up);
+            state.hosting_mut().forget_former_hosts(group);
+        }
+        *self = Self::default();
+    }
+
+    /// A process has a view in which roles are lost.
+    pub(super) fn handle_confirmed(&mut self, from: HostId, group: GroupId, view: ViewVersion) {
+        if let Some(ending) = self.endings.get_mut(&group).filter(|ending| view >= ending.view) {
+            ending.confirmed.insert(from);
+        }
+    }
+
+    /// Accepted roles begin anew as soon as they may; who can tell is asked.
+    pub(super) fn begin_accepted_roles(&mut self, now: Now, state: &mut ClusterState) {
+        let Some(map) = state.map() else { return };
+        if map.layout.on_loss == LossPolicy::Empty {
+            let lost: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Lost).collect();
+            accept(state, &lost);
+        }
+        let Some(map) = state.map() else { return };
+        let accepted: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Accepted).collect();
+        let groups: BTreeSet<GroupId> = accepted.iter().map(|member| member.group).collect();
+        self.endings.retain(|group, _| groups.contains(group));
+        for group in groups {
+            self.ask_for_confirmation(now, state, group);
+        }
+        for member in accepted {
+            if self.is_surely_over(now, state, member) {
+                begin_anew(state, member);
+            }
+        }
+    }
+
+    /// Whether nobody can serve any more what `member` was.
+    fn is_surely_over(&mut self, now: Now, state: &ClusterState, member: MemberId) -> bool {
+        if crate::planted(crate::Bug::AcceptedBeforeOver) {
+            return true;
+        }
+        let Some(view) = state.view(member.group) else { return false };
+        let ending = self.ending(view);
+        let is_gone = |host: &HostId| ending.confirmed.contains(host) || state.has_ended(*host);
+        let is_over = |former: &Former| is_gone(&former.primary) || former.witnesses.iter().any(is_gone);
+        if !view.former(member.role).is_none_or(is_over) {
+            return false;
+        }
+        let lease_us = recovery::lease_left_us(state.timing().read_lease_us, 0);
+        let since = *ending.over.entry(member.role).or_insert(now.time);
+        now.time.since(since) >= lease_us
+    }
+
+    /// Asks those who were something of the lost roles of `group` whether they know that they are not any more.
+    fn ask_for_confirmation(&mut self, now: Now, state: &mut ClusterState, group: GroupId) {
+        let Some(view) = state.view(group) else { return };
+        let ending = self.ending(view);
+        if ending.asked_at.is_some_and(|at| now.time.since(at) < state.timing().retry_us) {
+            return;
+        }
+        ending.asked_at = Some(now.time);
+        let (asked_for, epoch) = (ending.view, state.epoch());
+        let accepted = view.former.iter().filter(|former| {
+            view.data_role(former.role).is_some_and(|data| data.status == RoleStatus::Accepted)
+        });
+        let hosts: BTreeSet<HostId> =
+            accepted.flat_map(|former| former.witnesses.iter().chain([&former.primary])).copied().collect();
+        let living: BTreeSet<HostId> = state.nodes().living().into_iter().collect();
+        for host in hosts.difference(&ending.confirmed).filter(|host| living.contains(host)) {
+            state.send(*host, FromCoordinator::Confirm { group, view: asked_for, epoch });
+        }
     }
 
     fn ending(&mut self, view: &GroupView) -> &mut Ending {
@@ -51,151 +177,43 @@ impl Losses {
     }
 }
 
-impl Coordinator {
-    /// `group` has lost more than its parities make up for: they leave with what is lost.
-    pub(super) fn declare_loss(&mut self, now: Now, group: GroupId) {
-        let policy = self.loss_policy();
-        self.change_view(group, |view| decide::declare_lost(view, policy));
-        self.learners.forget_former_hosts(group);
-        self.losses.forget(group);
-        self.log_loss(group);
-        // Those go on whose mirrors have everything.
-        self.restart_recoveries(now, group);
-    }
+/// An operator gives up what is lost of `slots`: the slots of all lost roles that have one of them. What had been accepted
+/// before and has not begun yet is named, too.
+pub(super) fn accept_slots(state: &mut ClusterState, slots: &[SlotRange]) -> Vec<SlotRange> {
+    let Some(map) = state.map() else { return Vec::new() };
+    let is_meant = |member: &MemberId| slots.iter().any(|range| range.intersects(map.slots_of(*member)));
+    let lost = map.members_that(|data| data.status.is_lost());
+    let meant: Vec<MemberId> = lost.filter(is_meant).collect();
+    let ranges = SlotRange::merged(meant.iter().map(|member| map.slots_of(*member)).collect());
+    accept(state, &meant);
+    ranges
+}
 
-    fn log_loss(&self, group: GroupId) {
-        let Some(map) = &self.map else { return };
-        let lost = map.members_that(|data| data.status.is_lost()).filter(|member| member.group == group);
-        for member in lost {
-            let SlotRange { first, last } = map.slots_of(member);
-            tracing::error!(%member, first_slot = first.0, last_slot = last.0, "the data of this role is lost");
-        }
-    }
-
-    fn loss_policy(&self) -> LossPolicy {
-        self.map.as_ref().map_or(self.config.on_loss, |map| map.layout.on_loss)
-    }
-
-    /// An operator gives up what is lost of `slots`: the slots of all lost roles that have one of them. What had been accepted
-    /// before and has not begun yet is named, too.
-    pub(super) fn accept_loss(&mut self, slots: &[SlotRange]) -> Vec<SlotRange> {
-        let Some(map) = &self.map else { return Vec::new() };
-        let is_meant = |member: &MemberId| slots.iter().any(|range| range.intersects(map.slots_of(*member)));
-        let lost = map.members_that(|data| data.status.is_lost());
-        let meant: Vec<MemberId> = lost.filter(is_meant).collect();
-        let ranges = SlotRange::merged(meant.iter().map(|member| map.slots_of(*member)).collect());
-        self.accept(&meant);
-        ranges
-    }
-
-    fn accept(&mut self, members: &[MemberId]) {
-        for MemberId { group, role } in members {
-            let at = usize::from(role.0);
-            let is_new =
-                |view: &GroupView| view.data.get(at).is_some_and(|data| data.status == RoleStatus::Lost);
-            if self.view(*group).is_some_and(is_new) {
-                tracing::warn!(member = %MemberId { group: *group, role: *role }, "its loss is accepted");
-                self.change_view(*group, |view| view.data[at].status = RoleStatus::Accepted);
-            }
+fn accept(state: &mut ClusterState, members: &[MemberId]) {
+    for MemberId { group, role } in members {
+        let at = usize::from(role.0);
+        let is_new = |view: &GroupView| view.data.get(at).is_some_and(|data| data.status == RoleStatus::Lost);
+        if state.view(*group).is_some_and(is_new) {
+            tracing::warn!(member = %MemberId { group: *group, role: *role }, "its loss is accepted");
+            state.change_view(*group, |view| view.data[at].status = RoleStatus::Accepted);
         }
     }
+}
 
-    /// An operator gives up everything. Processes that are silent count as fenced: they come back as new ones, or not at all.
-    pub(super) fn reset(&mut self, now: Now) -> Vec<SlotRange> {
-        tracing::warn!("an operator has given up all data");
-        for node in self.nodes.silent(now.time, self.config.timing.node_lease_us) {
-            self.nodes.fence(node);
-        }
-        self.publish_nodes();
-        let groups: Vec<GroupId> =
-            self.map.iter().flat_map(|map| &map.groups).map(|view| view.group).collect();
-        for group in groups {
-            self.change_view(group, decide::give_all_up);
-            self.learners.forget_former_hosts(group);
-            self.losses.forget(group);
-        }
-        self.recoveries.clear();
-        self.doubtful.clear();
-        self.complaints.clear();
-        vec![SlotRange::ALL]
-    }
+/// The first primary of a new life, on a living node; without one the next tick looks again.
+fn begin_anew(state: &mut ClusterState, member: MemberId) {
+    let Some(view) = state.view(member.group) else { return };
+    let (candidates, load) = state.candidates(None);
+    let Some(host) = cluster::choose_successor(view, &candidates, &load) else { return };
+    tracing::warn!(%member, %host, "begins anew, empty");
+    state.change_view(member.group, |view| decide::begin_anew(view, member.role, host));
+}
 
-    /// A process has a view in which roles are lost.
-    pub(super) fn handle_confirmed(&mut self, from: HostId, group: GroupId, view: ViewVersion) {
-        if let Some(ending) = self.losses.endings.get_mut(&group).filter(|ending| view >= ending.view) {
-            ending.confirmed.insert(from);
-        }
-    }
-
-    /// Accepted roles begin anew as soon as they may; who can tell is asked.
-    pub(super) fn begin_accepted_roles(&mut self, now: Now) {
-        let Some(map) = &self.map else { return };
-        if map.layout.on_loss == LossPolicy::Empty {
-            let lost: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Lost).collect();
-            self.accept(&lost);
-        }
-        let Some(map) = &self.map else { return };
-        let accepted: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Accepted).collect();
-        let groups: BTreeSet<GroupId> = accepted.iter().map(|member| member.group).collect();
-        self.losses.endings.retain(|group, _| groups.contains(group));
-        for group in groups {
-            self.ask_for_confirmation(now, group);
-        }
-        for member in accepted {
-            if self.is_surely_over(now, member) {
-                self.begin_anew(member);
-            }
-        }
-    }
-
-    /// Whether nobody can serve any more what `member` was.
-    fn is_surely_over(&mut self, now: Now, member: MemberId) -> bool {
-        if crate::planted(crate::Bug::AcceptedBeforeOver) {
-            return true;
-        }
-        let Some(view) = self.view(member.group).cloned() else { return false };
-        let confirmed = self.losses.ending(&view).confirmed.clone();
-        let is_gone = |host: &HostId| confirmed.contains(host) || self.has_ended(*host);
-        let is_over = |former: &Former| is_gone(&former.primary) || former.witnesses.iter().any(is_gone);
-        if !view.former(member.role).is_none_or(is_over) {
-            return false;
-        }
-        let lease_us = recovery::lease_left_us(self.config.timing.read_lease_us, 0);
-        let since = *self.losses.ending(&view).over.entry(member.role).or_insert(now.time);
-        now.time.since(since) >= lease_us
-    }
-
-    /// Asks those who were something of the lost roles of `group` whether they know that they are not any more.
-    fn ask_for_confirmation(&mut self, now: Now, group: GroupId) {
-        let retry_us = self.config.timing.retry_us;
-        let Some(view) = self.view(group).cloned() else { return };
-        let ending = self.losses.ending(&view);
-        if ending.asked_at.is_some_and(|at| now.time.since(at) < retry_us) {
-            return;
-        }
-        ending.asked_at = Some(now.time);
-        let (asked_for, confirmed, epoch) = (ending.view, ending.confirmed.clone(), self.epoch);
-        let accepted = view.former.iter().filter(|former| {
-            view.data_role(former.role).is_some_and(|data| data.status == RoleStatus::Accepted)
-        });
-        let hosts: BTreeSet<HostId> =
-            accepted.flat_map(|former| former.witnesses.iter().chain([&former.primary])).copied().collect();
-        let living: BTreeSet<HostId> = self.nodes.living().into_iter().collect();
-        for host in hosts.difference(&confirmed).filter(|host| living.contains(host)) {
-            self.send(*host, FromCoordinator::Confirm { group, view: asked_for, epoch });
-        }
-    }
-
-    /// The first primary of a new life, on a living node; without one the next tick looks again.
-    fn begin_anew(&mut self, member: MemberId) {
-        let Some(map) = &self.map else { return };
-        let Some(view) = map.group(member.group) else { return };
-        let present = self.nodes.present();
-        let mut living = self.plan_nodes();
-        living.retain(|node| present.contains(&node.host));
-        let load = cluster::role_counts(&map.groups);
-        let Some(host) = cluster::choose_successor(view, &living, &load) else { return };
-        tracing::warn!(%member, %host, "begins anew, empty");
-        self.change_view(member.group, |view| decide::begin_anew(view, member.role, host));
+fn log_loss(state: &ClusterState, group: GroupId) {
+    let Some(map) = state.map() else { return };
+    let lost = map.members_that(|data| data.status.is_lost()).filter(|member| member.group == group);
+    for member in lost {
+        let SlotRange { first, last } = map.slots_of(member);
+        tracing::error!(%member, first_slot = first.0, last_slot = last.0, "the data of this role is lost");
     }
 }

@@ -164,7 +164,7 @@ fn what_is_left_beside_lost_data_gets_new_parities_and_the_old_ones_are_none_any
 fn a_former_parity_is_not_preferred_for_its_old_bytes() {
     let mut story = beyond(LossPolicy::Error);
     story.pass(LEASE_US / 10);
-    assert!(story.coordinator.plan_nodes().iter().all(|node| node.former.is_empty()));
+    assert!(story.coordinator.state.plan_nodes().iter().all(|node| node.former.is_empty()));
 }
 
 #[test]

@@ -1,16 +1,20 @@
 //! The coordinator: membership by leases, views by compare-and-swap, recovery of lost roles (protocol, section 4).
 //!
-//! `membership` forms the cluster and notices who is lost, `complaints` finds out who is cut off from whom, `recovery` walks a
-//! lost data role from fence to stand-in, `loss` sees to what is lost for good, `learners` has new parities built, `admin` does what operators ask, `decide` holds
-//! the choices that are pure functions of a view. `records` says what has to be written down, and `succession` how another
+//! All parts stand on `state`: the nodes, the map and its views, and what is to be done. `membership` forms the cluster and
+//! notices who is lost (`admission`: who may be a node), `repairs` sees to what follows: `recovery` walks a lost data role from
+//! fence to stand-in, `loss` judges what is lost for good. `complaints` finds out who is cut off from whom, `learners` has new
+//! parities built and roles moved, `admin` does what operators ask, `decide` holds the choices that are pure functions of a
+//! view. `records` says what has to be written down, `outbox` what waits for it, and `gathering` and `succession` how another
 //! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
 //! else goes on.
 
 mod admin;
 #[cfg(test)]
 mod admin_tests;
+mod admission;
 mod attention;
 mod complaints;
+mod contract;
 mod decide;
 mod electors;
 #[cfg(test)]
@@ -20,6 +24,8 @@ mod forming_tests;
 mod gathering;
 #[cfg(test)]
 mod gathering_tests;
+mod hosting;
+mod inspect;
 mod keeping;
 mod learners;
 mod loss;
@@ -27,128 +33,45 @@ mod loss;
 mod loss_tests;
 mod membership;
 mod nodes;
+mod outbox;
 #[cfg(test)]
 mod place_tests;
 mod records;
 mod recovery;
+mod repairs;
+mod state;
 mod store_view;
 mod succession;
 #[cfg(test)]
 mod succession_tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeSet;
 
-use cluster::{
-    ClusterId, ClusterMap, Epoch, Forming, GroupId, GroupView, HostId, LossPolicy, MemberId, NodeId,
-    NodeInfo, NodeLoad, Profile, Time, ViewVersion,
-};
-use wire::message::{FromCoordinator, ToCoordinator};
+use cluster::{AdminCommand, AdminError, AdminReply, AdminRequest, HostId, MemberId, NodeId, Time};
+use wire::message::{FromCoordinator, KeptRecords, ToCoordinator};
 use wire::record::Record;
 
-use crate::{Impossible, Now, Timing};
-use attention::Attention;
-use complaints::Complaint;
+use crate::{Impossible, Now};
+use complaints::{Complaints, Stalled};
+pub use contract::{CoordinatorAction, CoordinatorConfig, RecordKeeping};
 pub use gathering::Gathered;
-use gathering::Gathering;
-use keeping::{Keeping, Processes};
-use learners::Learners;
-use loss::Losses;
-use nodes::{NodeState, Nodes};
-use records::view_record;
-use recovery::{Answer, Recovery};
-use store_view::StoreView;
+use gathering::{Gathering, Verdict};
+use keeping::Keeping;
+use learners::{CaughtUp, HandedOver, Learners};
+use membership::Membership;
+use recovery::{Answer, FencedAnswer, SettledAnswer};
+use repairs::Repairs;
+use state::ClusterState;
+use succession::Found;
 pub use succession::ResumeError;
-
-/// What a cluster is made of.
-#[derive(Clone, Debug)]
-pub struct CoordinatorConfig {
-    /// Identity of the cluster to form.
-    pub cluster: ClusterId,
-    /// Protection of all groups.
-    pub profile: Profile,
-    /// How many nodes must register before the cluster forms.
-    pub nodes: u16,
-    /// Workers a node.
-    pub shards: u16,
-    /// Groups in all.
-    pub groups: u32,
-    /// Time-outs, the same as the nodes'.
-    pub timing: Timing,
-    /// Where its records are.
-    pub records: RecordKeeping,
-    /// What becomes of lost data roles, unless operators say otherwise later.
-    pub on_loss: LossPolicy,
-}
-
-/// Where a coordinator's records outlive it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RecordKeeping {
-    /// In a store that the driver writes to: it says when a [`CoordinatorAction::Record`] is written by going on.
-    #[default]
-    Stored,
-    /// With the nodes, which are sent them: a [`CoordinatorAction::Record`] says that it is in force already.
-    Kept,
-}
-
-/// What the driver has to do, in this order.
-///
-/// Whatever comes after a `Record` may be done only when that record is known to be written, the answer of
-/// [`Coordinator::administer`] included: what nobody has recorded nobody may have been told. Records are written in order; one
-/// that cannot be written ends this coordinator, and nothing that comes after it may be done. Where the nodes keep them
-/// ([`RecordKeeping::Kept`]) the driver passes over them.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CoordinatorAction {
-    /// Send to a node; drop it if it is not connected.
-    Send {
-        /// The process.
-        to: HostId,
-        /// The message.
-        message: FromCoordinator,
-    },
-    /// Close the connection of this process: it has sent what cannot be. Waits for no record.
-    Close {
-        /// The process.
-        peer: HostId,
-        /// What it has sent.
-        why: Impossible,
-    },
-    /// Write this down, under [`Record::key`].
-    Record(Record),
-    /// This coordinator decides nothing any more: it is cut off from most nodes, or another one has followed it. The next one
-    /// may do better.
-    Resign,
-}
 
 /// A coordinator: the embedded one, or one of several that follow each other.
 pub struct Coordinator {
-    config: CoordinatorConfig,
-    /// Which one this is; nodes obey no older one.
-    epoch: Epoch,
-    /// Processes that have registered, in their newest incarnation.
-    nodes: Nodes,
-    /// None until the cluster has formed.
-    map: Option<ClusterMap>,
-    /// When that was; none if another coordinator formed it.
-    formed: Option<Time>,
-    /// Lost data roles on their way to a stand-in.
-    recoveries: BTreeMap<MemberId, Recovery>,
-    actions: VecDeque<CoordinatorAction>,
-    attention: Attention,
+    state: ClusterState,
+    membership: Membership,
+    repairs: Repairs,
+    complaints: Complaints,
     learners: Learners,
-    /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
-    doubtful: BTreeMap<GroupId, Time>,
-    losses: Losses,
-    /// Primaries that complained, and may be cut off themselves.
-    complaints: BTreeMap<MemberId, Complaint>,
-    /// The lowest version with which views may be formed: above what a coordinator left that died before it had formed all.
-    first_version: ViewVersion,
-    store: StoreView,
-    resigned: bool,
-    keeping: Keeping,
-    /// Who does not have to keep a view that is on its way to be recorded.
-    spared: BTreeMap<(GroupId, ViewVersion), Vec<HostId>>,
-    /// What need not wait for a record.
-    ready: VecDeque<CoordinatorAction>,
     /// Set while this coordinator does not know yet where to go on.
     gathering: Option<Gathering>,
 }
@@ -158,250 +81,320 @@ impl Coordinator {
     #[must_use]
     pub fn new(config: CoordinatorConfig) -> Self {
         Self {
-            config,
-            epoch: Epoch::default().next(),
-            nodes: Nodes::default(),
-            map: None,
-            formed: None,
-            recoveries: BTreeMap::new(),
-            actions: VecDeque::new(),
-            attention: Attention::default(),
+            state: ClusterState::new(config),
+            membership: Membership::default(),
+            repairs: Repairs::default(),
+            complaints: Complaints::default(),
             learners: Learners::default(),
-            doubtful: BTreeMap::new(),
-            losses: Losses::default(),
-            complaints: BTreeMap::new(),
-            first_version: ViewVersion::default(),
-            store: StoreView::default(),
-            resigned: false,
-            keeping: Keeping::default(),
-            spared: BTreeMap::new(),
-            ready: VecDeque::new(),
             gathering: None,
         }
     }
 
+    /// The coordinator that goes on from `records`, all that there are; the first of all if there are none. What the records
+    /// say of the cluster (identity, profile, groups, workers) counts, and not `config`.
+    ///
+    /// # Errors
+    /// The record that is missing, or that cannot be: then nothing may be done before an operator has seen to it.
+    pub fn resume(
+        config: CoordinatorConfig,
+        records: impl IntoIterator<Item = Record>,
+        now: Now,
+    ) -> Result<Self, ResumeError> {
+        let found = succession::find(records, config.groups)?;
+        let mut coordinator = Self::new(config);
+        coordinator.membership.attention_mut().begin(now.time);
+        match found {
+            Found::Nothing(None) => {}
+            Found::Nothing(Some(version)) => coordinator.membership.form_above(version),
+            Found::Cluster(records) => coordinator.go_on_from(now, records)?,
+        }
+        Ok(coordinator)
+    }
+
+    /// A coordinator that knows nothing, and whose nodes may know more. `without_quorum`: an operator says that those that answer
+    /// within two leases are all that there are; the others count as fenced then.
+    #[must_use]
+    pub fn gather(config: CoordinatorConfig, now: Now, without_quorum: bool) -> Self {
+        let mut coordinator = Self::new(config);
+        coordinator.membership.attention_mut().begin(now.time);
+        coordinator.gathering = Some(Gathering::begin(now.time, without_quorum));
+        coordinator
+    }
+
     /// A message of `from`. `Register` names the process; later messages on the connection come from the same.
     pub fn handle(&mut self, now: Now, from: HostId, message: ToCoordinator) {
-        if self.resigned {
+        if self.has_resigned() {
             return;
         }
         self.forgive_own_absence(now.time);
-        if self.gathering.is_some() {
-            return self.handle_witness(now, from, message);
+        match self.gathering.is_some() {
+            true => self.witness(now, from, message),
+            false => self.preside(now, from, message),
         }
-        if let ToCoordinator::Register(registration) = message {
-            return self.register(now, registration);
-        }
-        if let ToCoordinator::Kept { position, epoch } = message {
-            // Says that somebody keeps records, and nothing of whether all workers run, as a heartbeat does.
-            if epoch == self.epoch {
-                self.handle_kept(from, position);
-            }
-            return;
-        }
-        if !self.hear(now, from) || message.epoch().is_some_and(|asked| asked != self.epoch) {
-            return;
-        }
-        if let Err(why) = check_numbers(now, &message) {
-            return self.close(from, why);
-        }
+        self.check_invariants();
+    }
+
+    /// A message while this coordinator knows nothing.
+    fn witness(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        let Some(gathering) = &mut self.gathering else { return };
+        let state = &mut self.state;
         match message {
-            // Taken above.
-            ToCoordinator::Register(_) | ToCoordinator::Kept { .. } => {}
-            ToCoordinator::Heartbeat { map, load, .. } => self.handle_heartbeat(from, map, load),
-            ToCoordinator::FetchView { group } => self.send_view(from, group),
-            ToCoordinator::Stalled { group, role, term, view, silent } => {
-                self.handle_stalled(now, from, MemberId { group, role }, (term, view), &silent);
+            ToCoordinator::Register(registration) => gathering.register(now, state, registration),
+            ToCoordinator::Heartbeat { .. } => gathering.hear(now, state, from),
+            ToCoordinator::Recalled { epoch, kept } => {
+                if gathering.handle_recalled(now, state, from, epoch, kept) {
+                    self.decide_where_to_go_on(now);
+                }
             }
-            ToCoordinator::Repaired { group, role, term } => {
-                self.handle_repaired(from, MemberId { group, role }, term)
+            ToCoordinator::Admin { id, .. } => {
+                state.send(from, FromCoordinator::Admin { id, reply: Err(AdminError::NotFormed) });
             }
-            ToCoordinator::Fenced { group, role, term, parity, received, quiet_us, .. } => {
-                let answer = Answer { received, quiet_us };
-                self.handle_fenced(now, from, MemberId { group, role }, term, (parity, answer));
-            }
-            ToCoordinator::Settled { group, role, term, parity, .. } => {
-                self.handle_settled(now, from, MemberId { group, role }, term, parity);
-            }
-            ToCoordinator::CaughtUp { group, role, term, learner, lesson } => {
-                self.handle_caught_up(now, from, MemberId { group, role }, term, (learner, lesson));
-            }
-            ToCoordinator::GaveUp { group, learner, since } => {
-                self.handle_gave_up(now, from, MemberId { group, role: learner }, since);
-            }
-            ToCoordinator::HandedOver { group, role, term, since, asked_at, .. } => {
-                self.handle_handed_over(now, from, MemberId { group, role }, term, (since, asked_at));
-            }
-            ToCoordinator::Confirmed { group, view, .. } => self.handle_confirmed(from, group, view),
-            ToCoordinator::Admin { id, request } => {
-                let reply = self.administer(now, &request);
-                self.send(from, FromCoordinator::Admin { id, reply });
-            }
-            // Of when this coordinator did not know yet where to go on.
-            ToCoordinator::Recalled { .. } => {}
+            // To a coordinator that knew more.
+            ToCoordinator::FetchView { .. }
+            | ToCoordinator::Stalled { .. }
+            | ToCoordinator::Repaired { .. }
+            | ToCoordinator::Fenced { .. }
+            | ToCoordinator::Settled { .. }
+            | ToCoordinator::CaughtUp { .. }
+            | ToCoordinator::GaveUp { .. }
+            | ToCoordinator::HandedOver { .. }
+            | ToCoordinator::Confirmed { .. }
+            | ToCoordinator::Kept { .. } => {}
         }
     }
 
-    /// `peer` has sent what cannot be.
-    fn close(&mut self, peer: HostId, why: Impossible) {
-        tracing::error!(%peer, %why, "a node has sent what cannot be");
-        self.actions.push_back(CoordinatorAction::Close { peer, why });
+    /// A message to one that knows where it is.
+    fn preside(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        let state = &mut self.state;
+        if let ToCoordinator::Register(registration) = message {
+            return self.membership.register(now, state, &mut self.repairs, registration);
+        }
+        if let ToCoordinator::Kept { position, epoch } = message {
+            // Says that somebody keeps records, and nothing of whether all workers run, as a heartbeat does.
+            if epoch == state.epoch() {
+                self.note_kept(from, position);
+            }
+            return;
+        }
+        let is_heard = membership::hear(now, state, from);
+        if !is_heard || message.epoch().is_some_and(|asked| asked != state.epoch()) {
+            return;
+        }
+        match check_numbers(now, &message) {
+            Err(why) => state.close(from, why),
+            Ok(()) => self.route(now, from, message),
+        }
+    }
+
+    /// To the part whose it is.
+    fn route(&mut self, now: Now, from: HostId, message: ToCoordinator) {
+        let (state, repairs, learners) = (&mut self.state, &mut self.repairs, &mut self.learners);
+        match message {
+            // Taken before.
+            ToCoordinator::Register(_) | ToCoordinator::Kept { .. } => {}
+            // Of when this coordinator did not know yet where to go on.
+            ToCoordinator::Recalled { .. } => {}
+            ToCoordinator::Heartbeat { map, load, .. } => {
+                let forming = self.forming();
+                self.membership.handle_heartbeat(&mut self.state, from, load, map, forming);
+            }
+            ToCoordinator::FetchView { group } => state.send_view(from, group),
+            ToCoordinator::Stalled { group, role, term, view, silent } => {
+                let stalled = Stalled { member: MemberId { group, role }, term, view, silent };
+                self.handle_stalled(now, from, &stalled);
+            }
+            ToCoordinator::Repaired { group, role, term } => {
+                learners::handle_repaired(state, from, MemberId { group, role }, term);
+            }
+            ToCoordinator::Fenced { group, role, term, parity, received, quiet_us, .. } => {
+                let (member, answer) = (MemberId { group, role }, Answer { received, quiet_us });
+                self.handle_fenced(now, from, &FencedAnswer { member, term, parity, answer });
+            }
+            ToCoordinator::Settled { group, role, term, parity, .. } => {
+                let answer = SettledAnswer { member: MemberId { group, role }, term, parity };
+                repairs.recoveries_mut().handle_settled(now, state, from, &answer);
+            }
+            ToCoordinator::CaughtUp { group, role, term, learner, lesson } => {
+                let caught_up = CaughtUp { member: MemberId { group, role }, term, learner, lesson };
+                learners.handle_caught_up(now, state, from, &caught_up);
+            }
+            ToCoordinator::GaveUp { group, learner, since } => {
+                learners::handle_gave_up(now, state, from, MemberId { group, role: learner }, since);
+            }
+            ToCoordinator::HandedOver { group, role, term, since, asked_at, .. } => {
+                let handed_over = HandedOver { member: MemberId { group, role }, term, since, asked_at };
+                learners.handle_handed_over(now, state, repairs, from, &handed_over);
+            }
+            ToCoordinator::Confirmed { group, view, .. } => {
+                repairs.losses_mut().handle_confirmed(from, group, view);
+            }
+            ToCoordinator::Admin { id, request } => {
+                let reply = self.administer(now, &request);
+                self.state.send(from, FromCoordinator::Admin { id, reply });
+            }
+        }
+    }
+
+    fn note_kept(&mut self, from: HostId, position: u64) {
+        if let Err(why) = self.state.outbox_mut().keeping_mut().note_kept(from, position) {
+            self.state.close(from, why);
+        }
+    }
+
+    fn handle_stalled(&mut self, now: Now, from: HostId, stalled: &Stalled) {
+        // Complaints from while the coordinator was away may be long outdated; a primary repeats what still holds.
+        if self.membership.attention().awake_us(now.time) >= self.state.timing().retry_us {
+            self.complaints.handle_stalled(now, &mut self.state, &mut self.repairs, from, stalled);
+        }
+    }
+
+    /// A parity answers to F1; or to a question that was asked to see whether it lives, of a term that is served.
+    fn handle_fenced(&mut self, now: Now, from: HostId, fenced: &FencedAnswer) {
+        let (state, member) = (&mut self.state, fenced.member);
+        if self.repairs.recoveries_mut().handle_fenced(now, state, from, fenced) {
+            return;
+        }
+        let data = state.view(member.group).and_then(|view| view.data_role(member.role));
+        if data.is_some_and(|role| role.primary.is_some() && role.term == fenced.term) {
+            let parity = (fenced.parity, from);
+            if let Some(host) = self.complaints.handle_proof_of_life(now, state, member, parity) {
+                self.repairs.depose(now, state, host, member);
+            }
+        }
+    }
+
+    /// Does what an operator asks, or says why not.
+    ///
+    /// # Errors
+    /// See [`AdminError`]; nothing has changed then.
+    pub fn administer(&mut self, now: Now, request: &AdminRequest) -> AdminReply {
+        self.forgive_own_absence(now.time);
+        let reply = admin::administer(now, &mut self.state, &mut self.repairs, request);
+        match (&reply, &request.command) {
+            (Ok(_), AdminCommand::Remove { .. }) => self.membership.end_founding(),
+            (Ok(_), AdminCommand::Reset) => self.complaints.forget_all(),
+            _ => {}
+        }
+        reply
+    }
+
+    /// The process of `node` is known to have ended (its parent saw it).
+    pub fn exited(&mut self, now: Now, node: NodeId) {
+        if self.has_resigned() {
+            return;
+        }
+        match &mut self.gathering {
+            Some(gathering) => gathering.note_ended(node),
+            None => membership::exited(now, &mut self.state, &mut self.repairs, node),
+        }
+        self.check_invariants();
+    }
+
+    /// The processes that the store of the records shows as alive, by leases that they keep there themselves. To be told after
+    /// every change. Where nobody says so, the coordinator never resigns.
+    pub fn store_sees(&mut self, now: Now, alive: &BTreeSet<HostId>) {
+        self.membership.store_sees(now, &self.state, alive);
+    }
+
+    /// Begins to build `member` on `host`: a parity that is missing or that moves, or the mirror of a data role that moves.
+    /// False, and nothing has changed, where that cannot begin now.
+    pub fn appoint_learner(&mut self, member: MemberId, host: HostId) -> bool {
+        learners::appoint(&mut self.state, member, host)
     }
 
     /// Timers. To be called at `next_deadline`, or more often.
     pub fn tick(&mut self, now: Now) {
         self.forgive_own_absence(now.time);
-        self.attention.note_tick(now.time);
+        self.membership.attention_mut().note_tick(now.time);
         if self.gathering.is_some() {
             return self.decide_where_to_go_on(now);
         }
-        self.resign_if_cut_off(now.time);
-        if self.resigned {
+        let (state, repairs) = (&mut self.state, &mut self.repairs);
+        self.membership.resign_if_cut_off(now.time, state);
+        if state.outbox().has_resigned() {
             return;
         }
-        self.expire_leases(now);
-        self.judge_the_doubtful(now);
-        self.retry_recoveries(now);
-        self.ask_for_hand_overs(now);
-        self.begin_accepted_roles(now);
-        self.appoint_learners(now);
+        self.membership.expire_leases(now, state, repairs);
+        repairs.tick(now, state);
+        self.learners.ask_for_hand_overs(now, state);
+        repairs.losses_mut().begin_accepted_roles(now, state);
+        self.learners.plan(now, state);
+        self.check_invariants();
     }
 
     /// When `tick` has something to do, at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        self.attention.next_tick(self.tick_us())
+        self.membership.attention().next_tick(self.tick_us())
     }
 
     /// How often the coordinator looks at its leases.
     fn tick_us(&self) -> u64 {
-        self.config.timing.heartbeat_us / 4
+        self.state.timing().heartbeat_us / 4
+    }
+
+    /// The coordinator itself was away for a while: then nobody's silence counts for that time.
+    fn forgive_own_absence(&mut self, now: Time) {
+        let tick_us = self.tick_us();
+        if let Some(late_us) = self.membership.forgive_own_absence(now, &mut self.state, tick_us) {
+            self.complaints.forget_all();
+            self.gathering.iter_mut().for_each(|gathering| gathering.forgive(late_us));
+        }
+    }
+
+    /// Goes on if enough has been heard.
+    fn decide_where_to_go_on(&mut self, now: Now) {
+        let Some(gathering) = &mut self.gathering else { return };
+        match gathering.verdict(now.time, &self.state) {
+            Verdict::Wait(gathered) => gathering.say_why_it_waits(&gathered),
+            Verdict::Form => {
+                tracing::info!("nobody keeps records of a cluster: forming one");
+                self.admit_witnesses(now);
+            }
+            Verdict::Resume(kept) => match self.go_on_from_kept(now, kept) {
+                Ok(()) => self.admit_witnesses(now),
+                Err(error) => {
+                    let why = format!("the records that nodes keep do not fit together: {error}");
+                    self.gathering.iter_mut().for_each(|gathering| gathering.say(why.clone()));
+                }
+            },
+        }
+    }
+
+    fn go_on_from_kept(&mut self, now: Now, kept: KeptRecords) -> Result<(), ResumeError> {
+        let records = succession::find_kept(kept.records)?;
+        self.state.adopt_keeping(Keeping::of_electors(kept.electors));
+        self.go_on_from(now, records)
+    }
+
+    fn go_on_from(&mut self, now: Now, records: succession::Records) -> Result<(), ResumeError> {
+        succession::take_over(now, &mut self.state, records)?;
+        self.repairs.go_on(now, &mut self.state);
+        Ok(())
+    }
+
+    /// Those that ended meanwhile do so now, and then those register that have.
+    fn admit_witnesses(&mut self, now: Now) {
+        let Some(gathering) = self.gathering.take() else { return };
+        let admitted = gathering.admit();
+        for node in admitted.ended {
+            self.exited(now, node);
+        }
+        for registration in admitted.registrations {
+            self.membership.register(now, &mut self.state, &mut self.repairs, registration);
+        }
     }
 
     /// The next thing to do, in order.
     pub fn poll_action(&mut self) -> Option<CoordinatorAction> {
-        if self.config.records == RecordKeeping::Stored {
-            return self.actions.pop_front();
-        }
-        self.keep_records();
-        self.ready.pop_front()
+        self.state.poll_action()
     }
 
-    /// How many records this coordinator has made, and how many of them are in force, where the nodes keep them.
-    #[must_use]
-    pub fn kept(&self) -> (u64, u64) {
-        self.keeping.positions()
-    }
-
-    /// How many processes it keeps something of.
-    #[cfg(test)]
-    fn known_processes(&self) -> usize {
-        self.gathering.as_ref().map_or(self.keeping.keeper_count(), Gathering::witness_count)
-    }
-
-    /// The map, once the cluster has formed.
-    #[must_use]
-    pub fn map(&self) -> Option<&ClusterMap> {
-        self.map.as_ref()
-    }
-
-    /// Who is here while it waits for the nodes that its cluster forms with; none if there is a cluster, or may be one.
-    #[must_use]
-    pub fn forming(&self) -> Option<Forming> {
-        match (&self.map, &self.gathering) {
-            (Some(_), _) => None,
-            (None, Some(gathering)) => {
-                let here = gathering.forms_with(self.attention.last_active()?, self.epoch, &self.config)?;
-                Some(Forming { expected: self.config.nodes, here: here.into_iter().collect() })
-            }
-            (None, None) => {
-                let here = self.nodes.founders().map(|host| host.node).collect();
-                Some(Forming { expected: self.config.nodes, here })
-            }
-        }
-    }
-
-    /// What is known of the nodes that have registered.
-    pub fn registered(&self) -> impl Iterator<Item = &NodeInfo> {
-        self.nodes.iter().map(NodeState::info)
-    }
-
-    /// What the nodes said of themselves last.
-    pub fn loads(&self) -> impl Iterator<Item = (NodeId, NodeLoad)> + '_ {
-        self.nodes.iter().map(|node| (node.host().node, node.load()))
-    }
-
-    /// When each node was last heard; what this process itself has missed while it stood still is not counted.
-    pub fn last_heard(&self) -> impl Iterator<Item = (NodeId, Time)> + '_ {
-        self.nodes.iter().map(|node| (node.host().node, node.seen().last))
-    }
-
-    /// When it was last able to decide anything, by its own clock: it may hear too few nodes for that.
-    #[must_use]
-    pub fn presided(&self) -> Time {
-        self.attention.presided()
-    }
-
-    fn send(&mut self, to: HostId, message: FromCoordinator) {
-        self.actions.push_back(CoordinatorAction::Send { to, message });
-    }
-
-    fn broadcast(&mut self, message: &FromCoordinator) {
-        for to in self.nodes.hosts() {
-            self.send(to, message.clone());
-        }
-    }
-
-    fn send_view(&mut self, to: HostId, group: GroupId) {
-        if let Some(view) = self.view(group).cloned() {
-            self.send(to, FromCoordinator::View(view));
-        }
-    }
-
-    fn view(&self, group: GroupId) -> Option<&GroupView> {
-        self.map.as_ref()?.group(group)
-    }
-
-    /// Compare-and-swap of a group's view: `change` is made if the version is still `expected`; it is recorded, and everyone
-    /// is told.
-    fn swap_view(
-        &mut self,
-        group: GroupId,
-        expected: ViewVersion,
-        change: impl FnOnce(&mut GroupView),
-    ) -> bool {
-        let Some(map) = &mut self.map else { return false };
-        let Some(view) = map.groups.get_mut(group.0 as usize).filter(|view| view.version == expected) else {
-            return false;
-        };
-        let before = view.clone();
-        change(view);
-        decide::call_off_unmirrored(view);
-        self.learners.note_parities(group, &before.parity, view);
-        view.version = expected.next();
-        map.version += 1;
-        let (view, map_version) = (view.clone(), map.version);
-        self.spare_removed(&before, &view);
-        self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
-        true
-    }
-
-    /// Swaps against whatever version is there: for changes that hold in any view.
-    fn change_view(&mut self, group: GroupId, change: impl FnOnce(&mut GroupView)) {
-        if let Some(version) = self.view(group).map(|view| view.version) {
-            self.swap_view(group, version, change);
-        }
-    }
-
-    /// A stand-in has all its pages.
-    fn handle_repaired(&mut self, from: HostId, member: MemberId, term: cluster::Term) {
-        let Some(view) = self.view(member.group) else { return };
-        let due = view.data_role(member.role).is_some_and(|role| decide::may_become_full(role, from, term));
-        if due {
-            tracing::info!(%member, %term, "all pages present");
-            self.change_view(member.group, |view| {
-                view.data[usize::from(member.role.0)].status = cluster::RoleStatus::Full;
-            });
+    /// What holds after every event.
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.state.check_invariants();
+            self.repairs.check_invariants(&self.state);
         }
     }
 }

@@ -160,7 +160,7 @@ fn the_dead_and_the_fenced_occupy_nothing() {
     coordinator.exited(at(1), NodeId(0));
     let told = register(&mut coordinator, 1, host(0, 2));
     assert!(matches!(&told[..], [.., FromCoordinator::Map(_)]), "{told:?}");
-    coordinator.nodes.fence(NodeId(0));
+    coordinator.state.nodes_mut().fence(NodeId(0));
     let told = register(&mut coordinator, 2, host(0, 3));
     assert!(matches!(&told[..], [.., FromCoordinator::Map(_)]), "{told:?}");
 }

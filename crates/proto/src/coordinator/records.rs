@@ -1,105 +1,11 @@
-//! What this coordinator writes down, and when: every change before anybody is told of it.
+//! What a coordinator writes down, and which messages tell of it.
 
-use cluster::{ClusterMap, Epoch, GroupView, HostId, Profile};
+use cluster::{ClusterMap, Epoch, GroupView, Profile};
 use wire::frame::MAX_FRAME_BYTES;
 use wire::message::FromCoordinator;
 use wire::record::{MapHead, Record, ViewRecord};
 
 use super::nodes::NodeState;
-use super::succession::hosts_of;
-use super::{Coordinator, CoordinatorAction, Processes, RecordKeeping};
-
-impl Coordinator {
-    pub(super) fn record(&mut self, record: Record) {
-        self.actions.push_back(CoordinatorAction::Record(record));
-    }
-
-    /// A change: first it is recorded, then everyone is told.
-    pub(super) fn record_then(&mut self, record: Record, news: FromCoordinator) {
-        if crate::planted(crate::Bug::SentBeforeRecorded) {
-            self.broadcast(&news);
-            return self.record(record);
-        }
-        self.record(record);
-        self.broadcast(&news);
-    }
-
-    /// Sends records to those that keep them, and lets go what need not wait for any.
-    pub(super) fn keep_records(&mut self) {
-        while let Some(action) = self.actions.pop_front() {
-            match action {
-                CoordinatorAction::Record(record) => self.add_record(record),
-                CoordinatorAction::Send { to, message } if waits(&message) => self.keeping.hold(to, message),
-                action => self.ready.push_back(action),
-            }
-        }
-        if self.keeping.is_hopeless() && !self.resigned {
-            self.resign("too many changes wait for nodes that do not answer");
-            self.ready.extend(self.actions.drain(..));
-        }
-        if self.resigned {
-            return;
-        }
-        let (epoch, map) = (self.epoch, self.map.as_ref());
-        let nodes = &self.nodes;
-        let all = || map.map(|map| all_records(epoch, map, nodes.iter())).unwrap_or_default();
-        self.ready.extend(self.keeping.distribute(epoch, all));
-        if !self.keeping.is_settled() {
-            let processes = self.processes();
-            self.ready.extend(self.keeping.release(&processes));
-        }
-    }
-
-    fn add_record(&mut self, record: Record) {
-        let spared = match &record {
-            Record::View(record) => self.spared.remove(&(record.view.group, record.view.version)),
-            Record::Head(_) => None,
-        };
-        self.keeping.add(record, spared.unwrap_or_default());
-    }
-
-    /// Whom a view removes, it may remove for being slow.
-    pub(super) fn spare_removed(&mut self, before: &GroupView, view: &GroupView) {
-        if self.config.records == RecordKeeping::Kept {
-            let stays = |host: &HostId| hosts_of(view).any(|other| other == *host);
-            let removed = hosts_of(before).filter(|host| !stays(host)).collect();
-            self.spared.insert((view.group, view.version), removed);
-        }
-    }
-
-    fn processes(&self) -> Processes {
-        let is_gone = |host: &HostId| {
-            self.nodes.get(*host).is_some_and(NodeState::is_gone) || self.keeping.has_ended(host)
-        };
-        let (ended, others): (Vec<HostId>, Vec<HostId>) = self.keeping.electors().partition(is_gone);
-        let replaced = others.into_iter().filter(|host| self.nodes.get(*host).is_none()).collect();
-        Processes { present: self.nodes.present(), ended, replaced, m: self.config.profile.m() }
-    }
-
-    /// Whether anything that is decided now can be in force, as far as is known of who hears it.
-    pub(super) fn may_decide(&self, hears: impl Fn(&HostId) -> bool) -> bool {
-        self.config.records == RecordKeeping::Stored || self.keeping.are_enough(hears, &self.processes())
-    }
-
-    pub(super) fn handle_kept(&mut self, from: HostId, position: u64) {
-        if let Err(why) = self.keeping.note_kept(from, position) {
-            self.close(from, why);
-        }
-    }
-
-    /// A map that has just formed. The head comes last: where it is missing, nothing has formed.
-    pub(super) fn record_new_map(&mut self, map: &ClusterMap) {
-        for view in &map.groups {
-            self.record(Record::View(view_record(map.version, view)));
-        }
-        self.record(self.head_record(map));
-    }
-
-    /// Everything of `map` but its views.
-    pub(super) fn head_record(&self, map: &ClusterMap) -> Record {
-        head_of(self.epoch, map, self.nodes.iter())
-    }
-}
 
 /// Room in a frame beside the views of all groups: for the head and the sets of electors.
 const BESIDE_VIEWS: usize = MAX_FRAME_BYTES / 4;
@@ -116,7 +22,12 @@ fn longest_view_bytes(profile: Profile) -> usize {
     37 + 36 * k + 11 * m + 20 * (k + m) + former * k
 }
 
-fn head_of<'a>(epoch: Epoch, map: &ClusterMap, nodes: impl Iterator<Item = &'a NodeState>) -> Record {
+/// Everything of `map` but its views.
+pub(super) fn head_of<'a>(
+    epoch: Epoch,
+    map: &ClusterMap,
+    nodes: impl Iterator<Item = &'a NodeState>,
+) -> Record {
     Record::Head(MapHead {
         cluster: map.cluster,
         epoch,
@@ -130,7 +41,7 @@ fn head_of<'a>(epoch: Epoch, map: &ClusterMap, nodes: impl Iterator<Item = &'a N
 }
 
 /// Everything that there is to record.
-fn all_records<'a>(
+pub(super) fn all_records<'a>(
     epoch: Epoch,
     map: &ClusterMap,
     nodes: impl Iterator<Item = &'a NodeState>,
@@ -140,7 +51,7 @@ fn all_records<'a>(
 }
 
 /// Whether a message tells of a decision, and so has to wait until that is recorded.
-fn waits(message: &FromCoordinator) -> bool {
+pub(super) fn waits(message: &FromCoordinator) -> bool {
     match message {
         FromCoordinator::Map(_)
         | FromCoordinator::View(_)

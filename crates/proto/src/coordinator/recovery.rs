@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
+use cluster::{DataRole, Epoch, GroupId, HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
 use wire::message::FromCoordinator;
 
-use super::Coordinator;
+use super::state::ClusterState;
 use crate::Now;
 
 /// A lost data role on its way.
-pub(super) struct Recovery {
+struct Recovery {
     former: Former,
     /// A living host that must not become the stand-in: it was deposed because it cannot reach the parities.
     avoid: Option<HostId>,
@@ -41,6 +41,13 @@ pub(super) struct Answer {
     pub quiet_us: u64,
 }
 
+/// An answer to F3.
+pub(super) struct SettledAnswer {
+    pub member: MemberId,
+    pub term: Term,
+    pub parity: RoleIndex,
+}
+
 enum Step {
     /// F1: the answers of the in-sync parities.
     Fencing(BTreeMap<RoleIndex, Answer>),
@@ -48,189 +55,132 @@ enum Step {
     Settling(Seq, Vec<RoleIndex>),
 }
 
-impl Coordinator {
-    pub(super) fn begin_recovery(&mut self, member: MemberId, former: Former, avoid: Option<HostId>) {
+/// An answer to F1.
+pub(super) struct FencedAnswer {
+    pub member: MemberId,
+    pub term: Term,
+    pub parity: RoleIndex,
+    pub answer: Answer,
+}
+
+/// Lost data roles on their way to a stand-in.
+#[derive(Default)]
+pub(super) struct Recoveries {
+    of: BTreeMap<MemberId, Recovery>,
+}
+
+impl Recoveries {
+    pub(super) fn begin(&mut self, member: MemberId, former: Former, avoid: Option<HostId>) {
         tracing::info!(%member, ?former, "primary lost");
         let step = Step::Fencing(BTreeMap::new());
-        self.recoveries.insert(member, Recovery { former, avoid, step, wait_us: 0, asked_at: None });
+        self.of.insert(member, Recovery { former, avoid, step, wait_us: 0, asked_at: None });
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        self.of.clear();
     }
 
     /// The set of in-sync parities has changed: all of a group's recoveries start again.
-    pub(super) fn restart_recoveries(&mut self, now: Now, group: cluster::GroupId) {
-        let members: Vec<MemberId> =
-            self.recoveries.keys().filter(|member| member.group == group).copied().collect();
+    pub(super) fn restart(&mut self, now: Now, state: &mut ClusterState, group: GroupId) {
+        let members: Vec<MemberId> = self.of.keys().filter(|member| member.group == group).copied().collect();
         for member in members {
-            let recovery = self.recoveries.get_mut(&member).expect("just listed");
+            let recovery = self.of.get_mut(&member).expect("just listed");
             // A settled end stays the end: parities that settled would not agree to another one.
             if let Step::Settling(_, settled) = &mut recovery.step {
                 settled.clear();
             }
             recovery.asked_at = None;
-            self.proceed(now, member);
+            self.proceed(now, state, member);
         }
     }
 
-    pub(super) fn retry_recoveries(&mut self, now: Now) {
-        let members: Vec<MemberId> = self.recoveries.keys().copied().collect();
+    pub(super) fn retry(&mut self, now: Now, state: &mut ClusterState) {
+        let members: Vec<MemberId> = self.of.keys().copied().collect();
         for member in members {
-            self.proceed(now, member);
+            self.proceed(now, state, member);
         }
-    }
-
-    /// Who can say how the role's stream ends.
-    fn witnesses(&self, member: MemberId) -> Vec<(RoleIndex, HostId)> {
-        self.view(member.group).map(|view| view.witnesses(member.role).collect()).unwrap_or_default()
     }
 
     /// Takes the next step if all have answered, else asks those that have not, once per retry time-out.
-    fn proceed(&mut self, now: Now, member: MemberId) {
-        let witnesses = self.witnesses(member);
-        let Some(term) = self.fenced_term(member) else {
-            self.recoveries.remove(&member);
+    fn proceed(&mut self, now: Now, state: &mut ClusterState, member: MemberId) {
+        let Some(term) = fenced_term(state, member) else {
+            self.of.remove(&member);
             return;
         };
-        let (retry_us, epoch) = (self.config.timing.retry_us, self.epoch);
-        // An orphan's stream has its end, whoever found it.
-        let settled_end = self.orphan_end(member);
-        // A parity that has not heard yet that the role began anew answers with numbers of an earlier life.
-        let first = self.view(member.group).and_then(|view| view.data_role(member.role));
-        let first = first.map_or(Seq(0), cluster::DataRole::first_seq);
-        let Some(recovery) = self.recoveries.get_mut(&member) else { return };
-        if let Step::Fencing(received) = &recovery.step
-            && !witnesses.is_empty()
-            && witnesses.iter().all(|(role, _)| received.contains_key(role))
-        {
-            let answers = witnesses.iter().map(|(role, _)| received[role].received);
-            // F2: what all have is all that may have been committed; what one lacks was never acknowledged.
-            let end =
-                if crate::planted(crate::Bug::LostTailAfterTakeover) { answers.max() } else { answers.min() };
-            let end = settled_end.or(end).max(Some(first));
-            // A lease needs the acks of all parities, so it ends when that of the quietest one does.
-            let quiet_us = witnesses.iter().map(|(role, _)| received[role].quiet_us).max().unwrap_or(0);
-            recovery.wait_us = match recovery.former {
-                Former::Dead => 0,
-                // All of them were fenced while it kept still.
-                Former::Still(until) if now.time <= until => 0,
-                Former::Still(_) | Former::MayLive => {
-                    lease_left_us(self.config.timing.read_lease_us, quiet_us)
-                }
-            };
-            recovery.step = Step::Settling(end.expect("there are witnesses"), Vec::new());
-            recovery.asked_at = None;
+        let Some(recovery) = self.of.get_mut(&member) else { return };
+        let witnesses = witnesses(state, member);
+        recovery.find_end(now, state, member, &witnesses);
+        if let Some(end) = recovery.settled_end(&witnesses) {
+            return self.appoint(state, member, end);
         }
-        if let Step::Settling(end, settled) = &recovery.step
-            && witnesses.iter().all(|(role, _)| settled.contains(role))
-        {
-            let end = *end;
-            return self.appoint(member, end);
-        }
-        if recovery.asked_at.is_some_and(|at| now.time.since(at) < retry_us) {
+        if recovery.asked_at.is_some_and(|at| now.time.since(at) < state.timing().retry_us) {
             return;
         }
         recovery.asked_at = Some(now.time);
-        let MemberId { group, role } = member;
-        let messages: Vec<(HostId, FromCoordinator)> = match &recovery.step {
-            Step::Fencing(received) => witnesses
-                .iter()
-                .filter(|(parity, _)| !received.contains_key(parity))
-                .map(|&(parity, host)| (host, FromCoordinator::Fence { group, role, term, parity, epoch }))
-                .collect(),
-            Step::Settling(upto, settled) => witnesses
-                .iter()
-                .filter(|(parity, _)| !settled.contains(parity))
-                .map(|&(parity, host)| {
-                    (host, FromCoordinator::Settle { group, role, term, parity, upto: *upto, epoch })
-                })
-                .collect(),
-        };
-        for (host, message) in messages {
-            self.send(host, message);
+        for (host, message) in recovery.questions(member, term, state.epoch(), &witnesses) {
+            state.send(host, message);
         }
     }
 
-    /// The term of a role that is being recovered; none if it is not, any more.
-    fn fenced_term(&self, member: MemberId) -> Option<Term> {
-        let role = self.view(member.group)?.data_role(member.role)?;
-        matches!(role.status, RoleStatus::Fenced | RoleStatus::Orphan(_)).then_some(role.term)
-    }
-
-    /// Where the stream of a settled role without a primary ends.
-    fn orphan_end(&self, member: MemberId) -> Option<Seq> {
-        match self.view(member.group)?.data_role(member.role)?.status {
-            RoleStatus::Orphan(end) => Some(end),
-            _ => None,
-        }
-    }
-
-    /// Whether an answer is of the present term and from the host that the view names.
-    fn is_current(&self, from: HostId, member: MemberId, term: Term, parity: RoleIndex) -> bool {
-        self.fenced_term(member) == Some(term) && self.witnesses(member).contains(&(parity, from))
-    }
-
+    /// An answer to F1. False if it is none to a recovery under way.
     pub(super) fn handle_fenced(
         &mut self,
         now: Now,
+        state: &mut ClusterState,
         from: HostId,
-        member: MemberId,
-        term: Term,
-        (parity, answer): (RoleIndex, Answer),
-    ) {
-        if !self.is_current(from, member, term, parity) {
-            let serving = self.view(member.group).and_then(|view| view.data_role(member.role));
-            if serving.is_some_and(|role| role.primary.is_some() && role.term == term) {
-                self.handle_proof_of_life(now, from, member, parity);
-            }
-            return;
+        fenced: &FencedAnswer,
+    ) -> bool {
+        let FencedAnswer { member, term, parity, answer } = *fenced;
+        if !is_current(state, from, member, term, parity) {
+            return false;
         }
-        if let Some(Recovery { step: Step::Fencing(answers), .. }) = self.recoveries.get_mut(&member) {
+        if let Some(Recovery { step: Step::Fencing(answers), .. }) = self.of.get_mut(&member) {
             answers.insert(parity, answer);
-            self.proceed(now, member);
+            self.proceed(now, state, member);
         }
+        true
     }
 
+    /// An answer to F3.
     pub(super) fn handle_settled(
         &mut self,
         now: Now,
+        state: &mut ClusterState,
         from: HostId,
-        member: MemberId,
-        term: Term,
-        parity: RoleIndex,
+        answer: &SettledAnswer,
     ) {
-        if !self.is_current(from, member, term, parity) {
+        let SettledAnswer { member, term, parity } = *answer;
+        if !is_current(state, from, member, term, parity) {
             return;
         }
-        if let Some(Recovery { step: Step::Settling(_, settled), .. }) = self.recoveries.get_mut(&member)
+        if let Some(Recovery { step: Step::Settling(_, settled), .. }) = self.of.get_mut(&member)
             && !settled.contains(&parity)
         {
             settled.push(parity);
-            self.proceed(now, member);
+            self.proceed(now, state, member);
         }
     }
 
     /// F4 and F5: the stream has its end, a stand-in goes on from there. Without a place for one the role is an orphan,
     /// and the next tick looks again.
-    fn appoint(&mut self, member: MemberId, end: Seq) {
-        let Some(map) = &self.map else { return };
-        let Some(view) = map.group(member.group) else { return };
-        let load = cluster::role_counts(&map.groups);
-        let avoid = self.recoveries.get(&member).and_then(|recovery| recovery.avoid);
-        let asked: Vec<HostId> =
-            self.nodes.present().into_iter().filter(|host| Some(*host) != avoid).collect();
-        let mut living = self.plan_nodes();
-        living.retain(|node| asked.contains(&node.host));
-        let mirror = view.mirror(member.role).filter(|host| asked.contains(host));
-        let stand_in = mirror.or_else(|| cluster::choose_stand_in(view, &living, &load));
+    fn appoint(&mut self, state: &mut ClusterState, member: MemberId, end: Seq) {
+        let Some(view) = state.view(member.group) else { return };
+        let Some(recovery) = self.of.get(&member) else { return };
+        let wait_us = recovery.wait_us;
+        let (candidates, load) = state.candidates(recovery.avoid);
+        let is_here = |host: &HostId| candidates.iter().any(|node| node.host == *host);
+        let mirror = view.mirror(member.role).filter(is_here);
+        let stand_in = mirror.or_else(|| cluster::choose_stand_in(view, &candidates, &load));
         let at = usize::from(member.role.0);
         let Some(host) = stand_in else {
             if view.data[at].status == RoleStatus::Fenced {
-                self.change_view(member.group, |view| view.data[at].status = RoleStatus::Orphan(end));
+                state.change_view(member.group, |view| view.data[at].status = RoleStatus::Orphan(end));
             }
             return;
         };
-        let Some(recovery) = self.recoveries.remove(&member) else { return };
-        let wait_us = recovery.wait_us;
+        self.of.remove(&member);
         tracing::info!(%member, %host, end = %end, "stand-in appointed");
-        self.change_view(member.group, |view| {
+        state.change_view(member.group, |view| {
             let role = &mut view.data[at];
             role.primary = Some(host);
             role.status = RoleStatus::Rebuilding { start: end, wait_us };
@@ -239,6 +189,94 @@ impl Coordinator {
             view.learners.retain(|learner| learner.role != member.role);
         });
     }
+
+    /// That what is recovered is a data role of the map.
+    pub(super) fn check_invariants(&self, state: &ClusterState) {
+        for member in self.of.keys() {
+            let role = state.view(member.group).and_then(|view| view.data_role(member.role));
+            assert!(role.is_some(), "{member} is being recovered, and is no data role");
+        }
+    }
+}
+
+/// The parities that say how a role's stream ends.
+type Witnesses = [(RoleIndex, HostId)];
+
+impl Recovery {
+    /// F2: where the stream ends, once all have answered.
+    fn find_end(&mut self, now: Now, state: &ClusterState, member: MemberId, witnesses: &Witnesses) {
+        let Step::Fencing(answers) = &self.step else { return };
+        let all: Option<Vec<Answer>> = witnesses.iter().map(|(role, _)| answers.get(role).copied()).collect();
+        let Some(all) = all else { return };
+        // What all have is all that may have been committed; what one lacks was never acknowledged.
+        let received = all.iter().map(|answer| answer.received);
+        let end =
+            if crate::planted(crate::Bug::LostTailAfterTakeover) { received.max() } else { received.min() };
+        let Some(end) = end else { return };
+        // A lease needs the acks of all parities, so it ends when that of the quietest one does.
+        let quiet_us = all.iter().map(|answer| answer.quiet_us).max().unwrap_or(0);
+        self.wait_us = match self.former {
+            Former::Dead => 0,
+            // All of them were fenced while it kept still.
+            Former::Still(until) if now.time <= until => 0,
+            Former::Still(_) | Former::MayLive => lease_left_us(state.timing().read_lease_us, quiet_us),
+        };
+        // A parity that has not heard yet that the role began anew answers with numbers of an earlier life.
+        let data = state.view(member.group).and_then(|view| view.data_role(member.role));
+        let first = data.map_or(Seq(0), DataRole::first_seq);
+        // An orphan's stream has its end, whoever found it.
+        let end = orphan_end(state, member).unwrap_or(end).max(first);
+        self.step = Step::Settling(end, Vec::new());
+        self.asked_at = None;
+    }
+
+    /// The end of the stream, if all have settled it.
+    fn settled_end(&self, witnesses: &Witnesses) -> Option<Seq> {
+        let Step::Settling(end, settled) = &self.step else { return None };
+        witnesses.iter().all(|(role, _)| settled.contains(role)).then_some(*end)
+    }
+
+    /// What those are asked that have not answered.
+    fn questions(
+        &self,
+        member: MemberId,
+        term: Term,
+        epoch: Epoch,
+        witnesses: &Witnesses,
+    ) -> Vec<(HostId, FromCoordinator)> {
+        let MemberId { group, role } = member;
+        let question = |&(parity, host): &(RoleIndex, HostId)| match &self.step {
+            Step::Fencing(answers) => (!answers.contains_key(&parity))
+                .then_some((host, FromCoordinator::Fence { group, role, term, parity, epoch })),
+            Step::Settling(upto, settled) => (!settled.contains(&parity))
+                .then_some((host, FromCoordinator::Settle { group, role, term, parity, upto: *upto, epoch })),
+        };
+        witnesses.iter().filter_map(question).collect()
+    }
+}
+
+/// Who can say how the role's stream ends.
+fn witnesses(state: &ClusterState, member: MemberId) -> Vec<(RoleIndex, HostId)> {
+    state.view(member.group).map(|view| view.witnesses(member.role).collect()).unwrap_or_default()
+}
+
+/// The term of a role that is being recovered; none if it is not, any more.
+fn fenced_term(state: &ClusterState, member: MemberId) -> Option<Term> {
+    let role = state.view(member.group)?.data_role(member.role)?;
+    matches!(role.status, RoleStatus::Fenced | RoleStatus::Orphan(_)).then_some(role.term)
+}
+
+/// Where the stream of a settled role without a primary ends.
+fn orphan_end(state: &ClusterState, member: MemberId) -> Option<Seq> {
+    match state.view(member.group)?.data_role(member.role)?.status {
+        RoleStatus::Orphan(end) => Some(end),
+        _ => None,
+    }
+}
+
+/// Whether an answer is of the present term and from the host that the view names.
+fn is_current(state: &ClusterState, from: HostId, member: MemberId, term: Term, parity: RoleIndex) -> bool {
+    fenced_term(state, member) == Some(term) && witnesses(state, member).contains(&(parity, from))
 }
 
 /// What may be left of a lease when a parity has been quiet for so long; 2 % more for clocks that drift against each

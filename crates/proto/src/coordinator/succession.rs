@@ -5,14 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ClusterMap, GroupId, GroupView, HostId, MemberId, NodeId, RoleStatus, ViewVersion};
+use cluster::{ClusterMap, GroupId, GroupView, HostId, NodeId, ViewVersion};
 use thiserror::Error;
-use wire::message::KeptRecords;
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
-use super::nodes::Nodes;
-use super::recovery::Former;
-use super::{Coordinator, CoordinatorConfig, Keeping, RecordKeeping, decide};
+use super::RecordKeeping;
+use super::state::ClusterState;
 use crate::Now;
 
 /// Why nobody can go on from a set of records. Nothing has been done then.
@@ -40,116 +38,69 @@ pub enum ResumeError {
     },
 }
 
-impl Coordinator {
-    /// The coordinator that goes on from `records`, all that there are; the first of all if there are none. What the records
-    /// say of the cluster (identity, profile, groups, workers) counts, and not `config`.
-    ///
-    /// # Errors
-    /// The record that is missing, or that cannot be: then nothing may be done before an operator has seen to it.
-    pub fn resume(
-        config: CoordinatorConfig,
-        records: impl IntoIterator<Item = Record>,
-        now: Now,
-    ) -> Result<Self, ResumeError> {
-        let (head, views) = sort(records)?;
-        let mut coordinator = Self::new(config);
-        coordinator.attention.begin(now.time);
-        let Some(head) = head else {
-            coordinator.form_above(&views)?;
-            return Ok(coordinator);
-        };
+/// What there is to go on from.
+pub(super) struct Records {
+    head: MapHead,
+    views: BTreeMap<GroupId, (u64, GroupView)>,
+}
+
+/// What records say.
+pub(super) enum Found {
+    /// There is a cluster.
+    Cluster(Records),
+    /// None has formed. A coordinator may have left views of this version that died while it formed one; nobody was told of
+    /// them.
+    Nothing(Option<ViewVersion>),
+}
+
+/// What `records` say to a coordinator of so many groups, if there is no cluster yet.
+///
+/// # Errors
+/// The record that is missing, or that cannot be.
+pub(super) fn find(records: impl IntoIterator<Item = Record>, groups: u32) -> Result<Found, ResumeError> {
+    let (head, views) = sort(records)?;
+    if let Some(head) = head {
         check_head(&head)?;
-        coordinator.take_over(now, head, views)?;
-        Ok(coordinator)
+        return Ok(Found::Cluster(Records { head, views }));
     }
+    if let Some(group) = views.keys().find(|group| group.0 >= groups) {
+        return Err(wrong(view_key(*group), "a view of no cluster, and outside of the one to form"));
+    }
+    Ok(Found::Nothing(views.values().map(|(_, view)| view.version).max()))
+}
 
-    /// Which of the coordinators that follow each other this is.
-    #[must_use]
-    pub fn epoch(&self) -> cluster::Epoch {
-        self.epoch
-    }
+/// What nodes have kept for the coordinators before this one.
+///
+/// # Errors
+/// The record that is missing, or that cannot be.
+pub(super) fn find_kept(records: Vec<Record>) -> Result<Records, ResumeError> {
+    let (head, views) = sort(records)?;
+    let head = head.ok_or(ResumeError::Missing { key: HEAD_KEY.to_owned() })?;
+    check_head(&head)?;
+    Ok(Records { head, views })
+}
 
-    /// Views without a head are what a coordinator left that died while the cluster formed; nobody was told of them.
-    fn form_above(&mut self, views: &BTreeMap<GroupId, (u64, GroupView)>) -> Result<(), ResumeError> {
-        let outside = views.keys().find(|group| group.0 >= self.config.groups);
-        if let Some(group) = outside {
-            return Err(wrong(view_key(*group), "a view of no cluster, and outside of the one to form"));
-        }
-        let newest = views.values().map(|(_, view)| view.version).max();
-        self.first_version = newest.map_or(ViewVersion::default(), ViewVersion::next);
-        Ok(())
+/// Goes on from `records`: the map, the nodes and the epoch are theirs.
+///
+/// # Errors
+/// The record that is missing, or that cannot be; nothing has been done then.
+pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) -> Result<(), ResumeError> {
+    let Records { head, views } = records;
+    let version = views.values().map(|(version, _)| *version).fold(head.version, u64::max);
+    let groups = check_views(&head, views)?;
+    let found_by = now.time + state.lease_us();
+    state.adopt_head(&head, found_by);
+    let MapHead { cluster, profile, shards, layout, .. } = head;
+    let nodes = state.nodes().infos(Some(&layout));
+    let map = ClusterMap { cluster, version, profile, shards, layout, nodes, groups };
+    state.set_map(map.clone());
+    tracing::info!(epoch = %state.epoch(), version, "going on from the records");
+    // Before anything is commanded under it.
+    match state.config().records {
+        RecordKeeping::Stored => state.record_head(),
+        RecordKeeping::Kept => state.record_new_map(&map),
     }
-
-    fn take_over(
-        &mut self,
-        now: Now,
-        head: MapHead,
-        views: BTreeMap<GroupId, (u64, GroupView)>,
-    ) -> Result<(), ResumeError> {
-        let version = views.values().map(|(version, _)| *version).fold(head.version, u64::max);
-        let groups = check_views(&head, views)?;
-        self.epoch = self.epoch.max(head.epoch.next());
-        let config = &mut self.config;
-        (config.cluster, config.profile) = (head.cluster, head.profile);
-        (config.shards, config.groups) = (head.shards, head.groups);
-        let found_by = now.time + self.config.timing.node_lease_us;
-        self.nodes = Nodes::of_records(head.nodes, found_by);
-        let (cluster, profile, shards, layout) = (head.cluster, head.profile, head.shards, head.layout);
-        let mut map = ClusterMap { cluster, version, profile, shards, layout, nodes: Vec::new(), groups };
-        map.nodes = self.nodes.infos(Some(&map.layout));
-        self.map = Some(map.clone());
-        tracing::info!(epoch = %self.epoch, version, "going on from the records");
-        // Before anything is commanded under it.
-        match self.config.records {
-            RecordKeeping::Stored => self.record(self.head_record(&map)),
-            RecordKeeping::Kept => self.record_new_map(&map),
-        }
-        self.go_on(now);
-        Ok(())
-    }
-
-    /// Goes on from what nodes have kept for the coordinators before this one.
-    pub(super) fn take_over_kept(&mut self, now: Now, kept: KeptRecords) -> Result<(), ResumeError> {
-        let (head, views) = sort(kept.records)?;
-        let head = head.ok_or(ResumeError::Missing { key: HEAD_KEY.to_owned() })?;
-        check_head(&head)?;
-        self.keeping = Keeping::of_electors(kept.electors);
-        self.take_over(now, head, views)
-    }
-
-    /// What was under way.
-    fn go_on(&mut self, now: Now) {
-        for member in self.roles_without_primary() {
-            self.begin_recovery(member, Former::MayLive, None);
-        }
-        for host in self.hosts_that_own_nothing() {
-            self.lose(now, host);
-        }
-        let beyond: Vec<GroupId> =
-            self.views().filter(|view| decide::is_to_be_judged(view)).map(|view| view.group).collect();
-        for group in beyond {
-            self.after_loss(now, group);
-        }
-    }
-
-    fn views(&self) -> impl Iterator<Item = &GroupView> {
-        self.map.iter().flat_map(|map| &map.groups)
-    }
-
-    fn roles_without_primary(&self) -> Vec<MemberId> {
-        let is_under_way = |status| matches!(status, RoleStatus::Fenced | RoleStatus::Orphan(_));
-        let roles =
-            self.views().flat_map(|view| view.data_roles().map(|(role, data)| (view.group, role, data)));
-        let under_way = roles.filter(|(_, _, data)| is_under_way(data.status));
-        under_way.map(|(group, role, _)| MemberId { group, role }).collect()
-    }
-
-    /// Processes that views still name although they are fenced, or others have taken their names: the former coordinator
-    /// was about to take them out.
-    fn hosts_that_own_nothing(&self) -> BTreeSet<HostId> {
-        let owns = |host: &HostId| self.nodes.get(*host).is_some_and(|node| !node.is_fenced());
-        self.views().flat_map(hosts_of).filter(|host| !owns(host)).collect()
-    }
+    Ok(())
 }
 
 /// The records by their keys.

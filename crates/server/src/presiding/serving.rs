@@ -66,7 +66,6 @@ impl Presiding {
         };
         if self.is_current(host, &connection) {
             self.connections.borrow_mut().remove(&host);
-            self.drive(|coordinator, now| coordinator.connection_lost(now, host));
         }
         ended
     }

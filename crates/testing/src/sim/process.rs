@@ -52,8 +52,7 @@ pub(crate) enum Input {
 /// What the coordinator can be given.
 #[derive(Debug)]
 pub(crate) enum CoordinatorInput {
-    Message(HostId, ToCoordinator),
-    Lost(HostId),
+    Message(HostId, Box<ToCoordinator>),
     Exited(NodeId),
     /// The records that were being written are, or are not, because another coordinator has been elected.
     Written(bool),

@@ -59,8 +59,8 @@ impl World {
 
     fn feed_coordinator(&mut self, number: u32, input: CoordinatorInput) {
         if let CoordinatorInput::Message(from, message) = &input {
-            note!(self, "coordinator {number} <- {from}: {}", Brief(message));
-            if let ToCoordinator::Register(_) = message {
+            note!(self, "coordinator {number} <- {from}: {}", Brief(&**message));
+            if let ToCoordinator::Register(_) = **message {
                 self.nodes[usize::from(from.node.0)].line.registered = Some(*from);
             }
         }
@@ -69,8 +69,7 @@ impl World {
         };
         let now = now_at(&self.options, &process.clock, self.now);
         match input {
-            CoordinatorInput::Message(from, message) => process.coordinator.handle(now, from, message),
-            CoordinatorInput::Lost(host) => process.coordinator.connection_lost(now, host),
+            CoordinatorInput::Message(from, message) => process.coordinator.handle(now, from, *message),
             CoordinatorInput::Exited(node) => process.coordinator.exited(now, node),
             CoordinatorInput::Written(true) => process.awaits_store = false,
             CoordinatorInput::Written(false) => return self.end_coordinator(number),

@@ -209,7 +209,7 @@ impl World {
             self.digest.mix(self.now ^ (node as u64) << 50);
             self.stats.messages += 1;
             let to = self.nodes[node].line.to;
-            self.give_coordinator(to, CoordinatorInput::Message(from, message));
+            self.give_coordinator(to, CoordinatorInput::Message(from, Box::new(message)));
         }
     }
 
@@ -280,11 +280,9 @@ impl World {
     }
 
     pub(super) fn notice_lost_line(&mut self, node: usize) {
-        if let Some(host) = self.nodes[node].line.lost.take() {
-            let line = &mut self.nodes[node].line;
+        let line = &mut self.nodes[node].line;
+        if line.lost.take().is_some() {
             line.registered = None;
-            let to = line.to;
-            self.give_coordinator(to, CoordinatorInput::Lost(host));
         }
     }
 }

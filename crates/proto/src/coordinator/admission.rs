@@ -1,0 +1,97 @@
+//! Who may be a node of this cluster: what a process that registers is refused for.
+
+use cluster::{ClusterMap, Entry};
+use wire::message::{FromCoordinator, Registration};
+
+use super::RecordKeeping;
+use super::nodes::NodeState;
+use super::records::most_kept_groups;
+use super::state::ClusterState;
+use crate::Now;
+
+/// Why a process may not be a node.
+pub(super) struct Refusal {
+    /// Whether an operator has fenced it.
+    pub fenced: bool,
+    pub reason: String,
+}
+
+/// Why the process is not one for this cluster, and will not be later either. `has_just_formed`: whoever comes now was started
+/// together with the nodes that the cluster has formed with.
+pub(super) fn refusal(
+    state: &ClusterState,
+    has_just_formed: bool,
+    registration: &Registration,
+) -> Option<Refusal> {
+    let known = state.nodes().get(registration.info.host);
+    let fenced = known.is_some_and(NodeState::is_fenced);
+    if let Some(reason) = unmet(state, registration) {
+        return Some(Refusal { fenced, reason });
+    }
+    let id = registration.info.host.node;
+    match state.nodes().named(id) {
+        Some(_) if fenced => Some(Refusal { fenced, reason: super::state::FENCED.to_owned() }),
+        None if registration.expect.entry == Entry::Joiner => None,
+        None if has_just_formed => {
+            tracing::info!(node = %registration.info.host, "came with those that the cluster has formed with: it joins");
+            None
+        }
+        None if state.map().is_some_and(|map| map.node(id).is_none()) => {
+            let reason = format!(
+                "{id} is not one of the nodes that this cluster has formed with: give it --join to add it, or the id of the \
+                 node that it replaces"
+            );
+            Some(Refusal { fenced, reason })
+        }
+        _ => None,
+    }
+}
+
+/// What a process expects of its cluster and does not find here.
+fn unmet(state: &ClusterState, registration: &Registration) -> Option<String> {
+    let (expect, config) = (&registration.expect, state.config());
+    let cluster = state.map().map_or(config.cluster, |map| map.cluster);
+    if let Some(wanted) = registration.holds.or(expect.cluster).filter(|wanted| *wanted != cluster) {
+        return Some(format!("this node is meant for {wanted}, the coordinator has {cluster}"));
+    }
+    if let Some(wanted) = expect.profile.filter(|wanted| *wanted != config.profile) {
+        return Some(format!("this node is meant for profile {wanted}, the cluster has {}", config.profile));
+    }
+    let (mine, theirs) = (expect.shards, config.shards);
+    (mine != 0 && mine != theirs).then(|| {
+        format!("this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}")
+    })
+}
+
+/// Whether the process has to wait, because another one has its name and its lease runs.
+pub(super) fn occupied(
+    now: Now,
+    state: &ClusterState,
+    registration: &Registration,
+) -> Option<FromCoordinator> {
+    let (host, lease_us, epoch) = (registration.info.host, state.lease_us(), state.epoch());
+    let node = state.nodes().named(host.node).filter(|node| node.host() != host && node.is_leased())?;
+    let (by, peer) = (node.host(), node.info().peer);
+    let cluster = state.map().map(|map: &ClusterMap| map.cluster);
+    let lasts = node.silence_us(now.time) < lease_us;
+    lasts.then_some(FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch })
+}
+
+/// Whether a process has promised a later coordinator to keep its records, and not this one's.
+pub(super) fn is_followed(state: &ClusterState, registration: &Registration) -> bool {
+    let kept = state.config().records == RecordKeeping::Kept && state.map().is_some();
+    kept && registration.promised > state.epoch()
+}
+
+/// Whether nodes can keep the records of so many groups.
+pub(super) fn check_group_count(state: &ClusterState) -> Result<(), String> {
+    let (groups, profile) = (state.config().groups, state.config().profile);
+    let most = most_kept_groups(profile);
+    if state.config().records == RecordKeeping::Stored || groups as usize <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "{groups} groups of {profile} are more than nodes can keep the records of, which is {most}: set --groups, or give the \
+         coordinator a store (--coordinator etcd://...)"
+    ))
+}

@@ -1,0 +1,73 @@
+//! What hosts were asked before: who had no memory for a learner, and who has had a parity that is missing now.
+
+use std::collections::BTreeMap;
+
+use cluster::{GroupId, GroupView, HostId, MemberId, NodeId, RoleIndex, Time};
+
+use crate::Timing;
+
+/// For how many leases a host that had no memory for a learner gets none.
+const PAUSE_LEASES: u64 = 10;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Hosting {
+    /// Hosts without memory, and since when.
+    refused: BTreeMap<NodeId, Time>,
+    /// Who served a parity that is missing now.
+    former: BTreeMap<MemberId, FormerHost>,
+}
+
+struct FormerHost {
+    host: HostId,
+    /// Since when that is known; it is remembered no longer than it may have its bytes.
+    since: Option<Time>,
+}
+
+impl Hosting {
+    /// Whether `node` had no memory for a learner lately.
+    pub(super) fn has_refused(&self, node: NodeId) -> bool {
+        self.refused.contains_key(&node)
+    }
+
+    pub(super) fn note_refused(&mut self, now: Time, node: NodeId) {
+        self.refused.insert(node, now);
+    }
+
+    /// Parities that `host` had until they were removed, and may still have the bytes of.
+    pub(super) fn former_roles(&self, host: HostId) -> Vec<(GroupId, RoleIndex)> {
+        let of_host = self.former.iter().filter(|(_, former)| former.host == host);
+        of_host.map(|(member, _)| (member.group, member.role)).collect()
+    }
+
+    /// The view of `group` has changed: whoever leaves a parity is its former host until somebody else has it.
+    pub(super) fn note_parities(&mut self, group: GroupId, before: &[Option<HostId>], view: &GroupView) {
+        for (row, (before, now)) in before.iter().zip(&view.parity).enumerate() {
+            let member = MemberId { group, role: RoleIndex((view.k() + row) as u8) };
+            match (before, now) {
+                (Some(host), None) => _ = self.former.insert(member, FormerHost { host: *host, since: None }),
+                (_, Some(_)) => _ = self.former.remove(&member),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// A former host that came back, and is no good.
+    pub(super) fn forget_former(&mut self, member: MemberId) {
+        self.former.remove(&member);
+    }
+
+    /// Data of `group` is lost, and in the sums of all who were its parities.
+    pub(super) fn forget_former_hosts(&mut self, group: GroupId) {
+        if !crate::planted(crate::Bug::DormantOutlivesLoss) {
+            self.former.retain(|member, _| member.group != group);
+        }
+    }
+
+    /// What was too long ago says nothing any more.
+    pub(super) fn expire(&mut self, now: Time, timing: &Timing) {
+        let pause_us = PAUSE_LEASES * timing.node_lease_us;
+        self.refused.retain(|_, at| now.since(*at) < pause_us);
+        self.former.retain(|_, former| now.since(*former.since.get_or_insert(now)) < timing.rejoin_us());
+    }
+}

@@ -1,0 +1,155 @@
+//! What becomes of groups that lose members: roles are recovered, or what is lost is declared so (protocol, section 4).
+
+use cluster::{GroupId, GroupView, HostId, MemberId, RoleStatus, SlotRange, Time};
+
+use super::decide;
+use super::loss::{Judgement, Losses};
+use super::nodes::NodeState;
+use super::recovery::{Former, Recoveries};
+use super::state::ClusterState;
+use super::succession::hosts_of;
+use crate::Now;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Repairs {
+    recoveries: Recoveries,
+    losses: Losses,
+}
+
+impl Repairs {
+    pub(super) fn recoveries_mut(&mut self) -> &mut Recoveries {
+        &mut self.recoveries
+    }
+
+    pub(super) fn losses_mut(&mut self) -> &mut Losses {
+        &mut self.losses
+    }
+
+    /// What has to be done again and again until it is done.
+    pub(super) fn tick(&mut self, now: Now, state: &mut ClusterState) {
+        // Stand-ins that are whole have said so by now: their groups go on, the others are lost.
+        for group in self.losses.due(now, state) {
+            self.after_loss(now, state, group);
+            self.losses.settle_doubt(group);
+        }
+        self.recoveries.retry(now, state);
+    }
+
+    /// F0 for everything that `host` was.
+    pub(super) fn lose(&mut self, now: Now, state: &mut ClusterState, host: HostId) {
+        let dead = state.nodes().get(host).is_some_and(NodeState::is_dead);
+        let has_it = |view: &&GroupView| hosts_of(view).any(|other| other == host);
+        let affected: Vec<GroupId> = state.views().filter(has_it).map(|view| view.group).collect();
+        for group in affected {
+            if is_worth_waiting_for(state, host, group) {
+                tracing::error!(%group, %host, "losing this host would lose data; waiting for it to come back");
+                continue;
+            }
+            // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
+            let Some(before) = state.view(group).map(|view| view.data.clone()) else { continue };
+            let mut fenced = Vec::new();
+            state.change_view(group, |view| fenced = decide::remove_host(view, host));
+            for role in fenced {
+                let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
+                let former = if dead && alone { Former::Dead } else { Former::MayLive };
+                self.recoveries.begin(MemberId { group, role }, former, None);
+            }
+            self.after_loss(now, state, group);
+        }
+    }
+
+    /// The in-sync parities of `group`, or its roles, have become fewer.
+    pub(super) fn after_loss(&mut self, now: Now, state: &mut ClusterState, group: GroupId) {
+        match self.losses.judge(now, state, group) {
+            Some(Judgement::Lost) => {
+                self.losses.declare(state, group);
+                // Those go on whose mirrors have everything.
+                self.recoveries.restart(now, state, group);
+            }
+            Some(Judgement::Repairable) => self.recoveries.restart(now, state, group),
+            Some(Judgement::Doubtful) | None => {}
+        }
+    }
+
+    /// The primary of `member` is cut off from its parities: another host goes on, and not `host`.
+    pub(super) fn depose(&mut self, now: Now, state: &mut ClusterState, host: HostId, member: MemberId) {
+        tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
+        state.change_view(member.group, |view| {
+            decide::fence(view, member.role);
+            decide::cancel_learners(view);
+        });
+        self.recoveries.begin(member, Former::MayLive, Some(host));
+        self.recoveries.restart(now, state, member.group);
+    }
+
+    /// The primary of `member` keeps still until then: its role is fenced, and its mirror takes over.
+    pub(super) fn hand_over(
+        &mut self,
+        now: Now,
+        state: &mut ClusterState,
+        member: MemberId,
+        still_until: Time,
+    ) {
+        tracing::info!(%member, "primary makes way for its mirror");
+        state.change_view(member.group, |view| {
+            decide::fence(view, member.role);
+            // What another learner was taught by this primary the next one knows nothing of.
+            if !crate::planted(crate::Bug::LessonOutlivesTeacher) {
+                view.learners.retain(|learner| learner.whole);
+            }
+        });
+        self.recoveries.begin(member, Former::Still(still_until), None);
+        self.recoveries.restart(now, state, member.group);
+    }
+
+    /// An operator gives up everything. Processes that are silent count as fenced: they come back as new ones, or not at all.
+    pub(super) fn reset(&mut self, now: Now, state: &mut ClusterState) -> Vec<SlotRange> {
+        tracing::warn!("an operator has given up all data");
+        for node in state.nodes().silent(now.time, state.lease_us()) {
+            state.nodes_mut().fence(node);
+        }
+        state.publish_nodes();
+        self.losses.give_all_up(state);
+        self.recoveries.forget_all();
+        vec![SlotRange::ALL]
+    }
+
+    /// What was under way when a former coordinator ended.
+    pub(super) fn go_on(&mut self, now: Now, state: &mut ClusterState) {
+        for member in roles_without_primary(state) {
+            self.recoveries.begin(member, Former::MayLive, None);
+        }
+        // Processes that views still name although they are fenced, or others have taken their names: the former coordinator
+        // was about to take them out.
+        let owns = |host: &HostId| state.nodes().get(*host).is_some_and(|node| !node.is_fenced());
+        let gone: std::collections::BTreeSet<HostId> =
+            state.views().flat_map(hosts_of).filter(|host| !owns(host)).collect();
+        for host in gone {
+            self.lose(now, state, host);
+        }
+        let beyond = state.views().filter(|view| decide::is_to_be_judged(view)).map(|view| view.group);
+        for group in beyond.collect::<Vec<GroupId>>() {
+            self.after_loss(now, state, group);
+        }
+    }
+
+    pub(super) fn check_invariants(&self, state: &ClusterState) {
+        self.recoveries.check_invariants(state);
+    }
+}
+
+/// Whether `group` is better off waiting for a suspected host than going on without it.
+fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> bool {
+    let suspected = state.nodes().get(host).is_some_and(NodeState::is_suspected);
+    let Some(mut without) = state.view(group).cloned() else { return false };
+    decide::remove_host(&mut without, host);
+    suspected && decide::is_beyond_repair(&without)
+}
+
+fn roles_without_primary(state: &ClusterState) -> Vec<MemberId> {
+    let is_under_way = |status| matches!(status, RoleStatus::Fenced | RoleStatus::Orphan(_));
+    let roles = state.views().flat_map(|view| view.data_roles().map(|(role, data)| (view.group, role, data)));
+    let under_way = roles.filter(|(_, _, data)| is_under_way(data.status));
+    under_way.map(|(group, role, _)| MemberId { group, role }).collect()
+}

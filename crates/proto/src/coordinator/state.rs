@@ -1,0 +1,312 @@
+//! What all parts of a coordinator stand on: what it is for, who there is, the map, and what is to be done.
+//!
+//! A view changes here and nowhere else: by compare-and-swap, recorded before anybody is told.
+
+use std::collections::BTreeMap;
+
+use cluster::{
+    ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, PlanNode, RoleCounts, Time, ViewVersion,
+    role_counts,
+};
+use wire::message::{FromCoordinator, Refused};
+use wire::record::{MapHead, Record};
+
+use super::hosting::Hosting;
+use super::keeping::{Keeping, Processes};
+use super::nodes::{NodeState, Nodes};
+use super::outbox::Outbox;
+use super::records::{all_records, head_of, view_record};
+use super::{CoordinatorAction, CoordinatorConfig, RecordKeeping, decide};
+use crate::{Impossible, Timing};
+
+/// What a process is told that an operator has fenced.
+pub(super) const FENCED: &str =
+    "an operator has fenced this process: start the node again, with empty memory";
+
+/// See the module.
+pub(super) struct ClusterState {
+    config: CoordinatorConfig,
+    /// Which coordinator this is; nodes obey no older one.
+    epoch: Epoch,
+    /// Processes that have registered, in their newest incarnation.
+    nodes: Nodes,
+    /// None until the cluster has formed.
+    map: Option<ClusterMap>,
+    hosting: Hosting,
+    outbox: Outbox,
+}
+
+impl ClusterState {
+    pub(super) fn new(config: CoordinatorConfig) -> Self {
+        Self {
+            outbox: Outbox::new(config.records),
+            config,
+            epoch: Epoch::default().next(),
+            nodes: Nodes::default(),
+            map: None,
+            hosting: Hosting::default(),
+        }
+    }
+
+    pub(super) fn config(&self) -> &CoordinatorConfig {
+        &self.config
+    }
+
+    pub(super) fn timing(&self) -> &Timing {
+        &self.config.timing
+    }
+
+    /// How long a node's lease is, in microseconds.
+    pub(super) fn lease_us(&self) -> u64 {
+        self.config.timing.node_lease_us
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Somebody has promised a coordinator of `promised` to keep its records, and to obey none before it.
+    pub(super) fn begin_after(&mut self, promised: Epoch) {
+        self.epoch = self.epoch.max(promised.next());
+    }
+
+    pub(super) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> &mut Nodes {
+        &mut self.nodes
+    }
+
+    pub(super) fn hosting_mut(&mut self) -> &mut Hosting {
+        &mut self.hosting
+    }
+
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    pub(super) fn outbox_mut(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    pub(super) fn map(&self) -> Option<&ClusterMap> {
+        self.map.as_ref()
+    }
+
+    pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {
+        self.map.as_ref()?.group(group)
+    }
+
+    pub(super) fn views(&self) -> impl Iterator<Item = &GroupView> {
+        self.map.iter().flat_map(|map| &map.groups)
+    }
+
+    /// The map as it is now, the first of this coordinator: everybody is told who has to know.
+    pub(super) fn set_map(&mut self, map: ClusterMap) {
+        self.map = Some(map);
+    }
+
+    /// What the records say of the cluster counts, and not what this coordinator was started with.
+    /// Of its nodes nobody is silent before `found_by`.
+    pub(super) fn adopt_head(&mut self, head: &MapHead, found_by: Time) {
+        self.begin_after(head.epoch);
+        let config = &mut self.config;
+        (config.cluster, config.profile) = (head.cluster, head.profile);
+        (config.shards, config.groups) = (head.shards, head.groups);
+        self.nodes = Nodes::of_records(head.nodes.clone(), found_by);
+    }
+
+    /// Goes on with what nodes keep.
+    pub(super) fn adopt_keeping(&mut self, keeping: Keeping) {
+        *self.outbox.keeping_mut() = keeping;
+    }
+
+    pub(super) fn send(&mut self, to: HostId, message: FromCoordinator) {
+        self.outbox.push(CoordinatorAction::Send { to, message });
+    }
+
+    pub(super) fn broadcast(&mut self, message: &FromCoordinator) {
+        for to in self.nodes.hosts() {
+            self.send(to, message.clone());
+        }
+    }
+
+    pub(super) fn send_view(&mut self, to: HostId, group: GroupId) {
+        if let Some(view) = self.view(group).cloned() {
+            self.send(to, FromCoordinator::View(view));
+        }
+    }
+
+    pub(super) fn send_map(&mut self, to: HostId) {
+        if let Some(map) = self.map.clone() {
+            self.send(to, FromCoordinator::Map(map));
+        }
+    }
+
+    pub(super) fn refuse(&mut self, host: HostId, fenced: bool, reason: String) {
+        let cluster = self.map.as_ref().map(|map| map.cluster);
+        let refused = Refused { cluster, epoch: self.epoch, fenced, reason };
+        self.send(host, FromCoordinator::Refused(refused));
+    }
+
+    /// Tells a fenced process that it is one.
+    pub(super) fn turn_away_fenced(&mut self, host: HostId) {
+        self.refuse(host, true, FENCED.to_owned());
+    }
+
+    /// `peer` has sent what cannot be.
+    pub(super) fn close(&mut self, peer: HostId, why: Impossible) {
+        tracing::error!(%peer, %why, "a node has sent what cannot be");
+        self.outbox.push(CoordinatorAction::Close { peer, why });
+    }
+
+    /// Compare-and-swap of a group's view: `change` is made if the version is still `expected`; it is recorded, and everyone
+    /// is told.
+    fn swap_view(
+        &mut self,
+        group: GroupId,
+        expected: ViewVersion,
+        change: impl FnOnce(&mut GroupView),
+    ) -> bool {
+        let Some(map) = &mut self.map else { return false };
+        let Some(view) = map.groups.get_mut(group.0 as usize).filter(|view| view.version == expected) else {
+            return false;
+        };
+        let before = view.clone();
+        change(view);
+        decide::call_off_unmirrored(view);
+        self.hosting.note_parities(group, &before.parity, view);
+        view.version = expected.next();
+        map.version += 1;
+        let (view, map_version) = (view.clone(), map.version);
+        self.outbox.spare_removed(&before, &view);
+        self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
+        true
+    }
+
+    /// Swaps against whatever version is there: for changes that hold in any view.
+    pub(super) fn change_view(&mut self, group: GroupId, change: impl FnOnce(&mut GroupView)) {
+        if let Some(version) = self.view(group).map(|view| view.version) {
+            self.swap_view(group, version, change);
+        }
+    }
+
+    /// Operators want another layout.
+    pub(super) fn change_layout(&mut self, layout: Layout) {
+        if let Some(map) = &mut self.map {
+            map.layout = layout;
+        }
+        self.publish_nodes();
+    }
+
+    /// Nodes have changed: a new map for all.
+    pub(super) fn publish_nodes(&mut self) {
+        let Some(map) = &mut self.map else { return };
+        map.nodes = self.nodes.infos(Some(&map.layout));
+        map.version += 1;
+        let map = map.clone();
+        self.record_then(self.head_record(&map), FromCoordinator::Map(map));
+    }
+
+    /// A change: first it is recorded, then everyone is told.
+    fn record_then(&mut self, record: Record, news: FromCoordinator) {
+        if crate::planted(crate::Bug::SentBeforeRecorded) {
+            self.broadcast(&news);
+            return self.outbox.record(record);
+        }
+        self.outbox.record(record);
+        self.broadcast(&news);
+    }
+
+    /// A map that has just formed. The head comes last: where it is missing, nothing has formed.
+    pub(super) fn record_new_map(&mut self, map: &ClusterMap) {
+        for view in &map.groups {
+            self.outbox.record(Record::View(view_record(map.version, view)));
+        }
+        self.outbox.record(self.head_record(map));
+    }
+
+    /// That this coordinator has taken the map over, under its own epoch.
+    pub(super) fn record_head(&mut self) {
+        if let Some(map) = &self.map {
+            self.outbox.record(self.head_record(map));
+        }
+    }
+
+    /// Everything of `map` but its views.
+    fn head_record(&self, map: &ClusterMap) -> Record {
+        head_of(self.epoch, map, self.nodes.iter())
+    }
+
+    /// The next thing to do, in order.
+    pub(super) fn poll_action(&mut self) -> Option<CoordinatorAction> {
+        let (epoch, map, nodes) = (self.epoch, self.map.as_ref(), &self.nodes);
+        let all = || map.map(|map| all_records(epoch, map, nodes.iter())).unwrap_or_default();
+        let m = self.config.profile.m();
+        self.outbox.poll(epoch, all, |keeping| Processes::of(nodes, keeping, m))
+    }
+
+    /// Whether anything that is decided now can be in force, as far as is known of who hears it.
+    pub(super) fn may_decide(&self, hears: impl Fn(&HostId) -> bool) -> bool {
+        let keeping = self.outbox.keeping();
+        self.config.records == RecordKeeping::Stored
+            || keeping.are_enough(hears, &Processes::of(&self.nodes, keeping, self.config.profile.m()))
+    }
+
+    /// Whether the map shows this very process as alive.
+    pub(super) fn map_names(&self, host: HostId) -> bool {
+        let named = self.map.as_ref().and_then(|map| map.node(host.node));
+        named.is_some_and(|info| info.host == host && info.alive)
+    }
+
+    /// Whether `host` is gone, by what is known: it has ended, an operator says so or has removed its node, or another process
+    /// has its name. Silence says nothing.
+    pub(super) fn has_ended(&self, host: HostId) -> bool {
+        let is_gone = |node: &NodeState| node.host() != host || node.is_gone();
+        let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
+        let unknown = || !self.map.as_ref().is_some_and(is_named);
+        self.nodes.named(host.node).map_or_else(unknown, is_gone)
+    }
+
+    /// Whether a process that could host something has had no memory for it lately.
+    pub(super) fn has_refused(&self, node: NodeId) -> bool {
+        self.hosting.has_refused(node)
+    }
+
+    /// All nodes, as the planner looks at them.
+    pub(super) fn plan_nodes(&self) -> Vec<PlanNode> {
+        let layout = self.map.as_ref().map(|map| &map.layout);
+        let plan_node = |node: &NodeState| {
+            let (host, own) = (node.host(), &node.info().zone);
+            let given = layout.and_then(|layout| layout.zone_of(host.node));
+            PlanNode {
+                host,
+                zone: given.unwrap_or(own).to_owned(),
+                draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
+                can_host: node.is_present() && !self.has_refused(host.node),
+                bytes: node.load().member_bytes,
+                room: node.load().room_bytes(),
+                former: self.hosting.former_roles(host),
+            }
+        };
+        self.nodes.iter().map(plan_node).collect()
+    }
+
+    /// Where a data role may go on now: those that are here, but for `avoid`, and what each of them hosts.
+    pub(super) fn candidates(&self, avoid: Option<HostId>) -> (Vec<PlanNode>, BTreeMap<NodeId, RoleCounts>) {
+        let mut candidates = self.plan_nodes();
+        let present = self.nodes.present();
+        candidates.retain(|node| present.contains(&node.host) && Some(node.host) != avoid);
+        (candidates, self.map.as_ref().map(|map| role_counts(&map.groups)).unwrap_or_default())
+    }
+
+    /// That views keep their promises: nobody is two members of a group that have to be apart, and what is lost is in no sum.
+    pub(super) fn check_invariants(&self) {
+        for view in self.views() {
+            if let Err(why) = view.check() {
+                panic!("{}: {why}", view.group);
+            }
+        }
+    }
+}
