@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use cluster::{Profile, ProfileError};
 use toml::{Table, Value};
+use types::{Profile, ProfileError};
 
 use crate::exit::Exit;
 use crate::units::{self, Size};

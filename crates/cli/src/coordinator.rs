@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use cluster::{ClusterId, Forming, NodeId, Profile};
 use proto::{CoordinatorConfig, RecordKeeping};
 use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart, ProcessOrder};
 use tokio::sync::mpsc;
+use types::{ClusterId, Forming, NodeId, Profile};
 
 use crate::advertise::pages_beside;
 use crate::endpoint::COORDINATOR_HTTP_PORT;

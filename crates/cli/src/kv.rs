@@ -9,9 +9,9 @@ use client::reply::Reply;
 use client::{
     Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location, MAX_PAYLOAD_BYTES,
 };
-use cluster::NodeId;
 use serde::Serialize;
 use server::NodeStatus;
+use types::NodeId;
 
 use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::Timing;
 use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
+use types::{ClusterId, Entry, NodeId, Profile};
 
 use crate::advertise::{AdvertiseArgs, pages_beside};
 use crate::clients::{ClientArgs, allow_connections};

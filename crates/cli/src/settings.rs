@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use cluster::LossPolicy;
+use types::LossPolicy;
 
 use crate::units::Size;
 

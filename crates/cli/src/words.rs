@@ -1,6 +1,6 @@
 //! One or several: what is counted and named in what people read.
 
-use cluster::NodeId;
+use types::NodeId;
 
 /// `node 3`, `nodes 1, 2`.
 pub fn nodes(nodes: &[NodeId]) -> String {

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use faces::memcache::{Again, Effect, FailureCode};
 use tokio::time::{Instant, sleep, timeout_at};
-use wire::memcache::{Again, Effect, FailureCode};
 
 use crate::reply::Reply;
 use crate::{ClientError, Connection, HttpError, Location, Router, request};

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use faces::memcache::FailureCode;
 use thiserror::Error;
-use wire::memcache::FailureCode;
 
 use crate::HttpError;
 

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster::{ClusterId, ClusterMap, HostId, KeyHash, MemberId, Slot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
+use types::{ClusterId, ClusterMap, HostId, KeyHash, MemberId, Slot};
 
 use crate::{HttpError, fetch_json};
 

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use client::{Client, ClientConfig, ClientError, Deleted, Router};
-use cluster::{ClusterId, ClusterMap, HostId, Incarnation, NodeId, NodeInfo, Profile, place};
+use cluster::place;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
+use types::{ClusterId, ClusterMap, HostId, Incarnation, NodeId, NodeInfo, Profile};
 
 const DEADLINE: Duration = Duration::from_secs(2);
 

@@ -3,10 +3,8 @@
 use thiserror::Error;
 
 use crate::plan::plan_groups;
-use crate::{
-    DataRole, GroupId, GroupView, HostId, PlanLimits, PlanNode, Profile, RoleCounts, RoleStatus, Term,
-    ViewVersion,
-};
+use crate::{PlanLimits, PlanNode, RoleCounts};
+use types::{DataRole, GroupId, GroupView, HostId, Profile, RoleStatus, Term, ViewVersion};
 
 /// Why no placement exists.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -119,7 +117,7 @@ fn new_view(profile: Profile, group: u32, host_of: impl Fn(usize) -> HostId) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Incarnation, NodeId};
+    use types::{Incarnation, NodeId};
 
     #[test]
     fn no_two_roles_share_a_node_and_all_nodes_carry_the_same() {

@@ -1,6 +1,6 @@
 //! Time-outs and bounds of the protocol, in one place.
 
-use cluster::{Time, UnixSeconds};
+use types::{Time, UnixSeconds};
 
 /// Both clocks, as the driver reads them once per event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

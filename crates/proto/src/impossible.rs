@@ -3,8 +3,8 @@
 //! A member that meets one does nothing with it and says so ([`crate::Action::Close`]): the link is closed and the message
 //! counted. A peer that is right never meets this; what it says may be late, and is then ignored or answered.
 
-use cluster::{HostId, RoleIndex, Seq, Term, Time, ViewVersion};
 use thiserror::Error;
+use types::{HostId, RoleIndex, Seq, Term, Time, ViewVersion};
 
 /// Why a message cannot be.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use cluster::Time;
-use wire::op::OpKind;
+use types::Time;
+use types::op::OpKind;
 
 /// Bounds of the buckets: powers of two of a microsecond from this one...
 const FIRST_BOUND: u32 = 3;

@@ -7,6 +7,7 @@
 pub mod coordinator;
 pub mod host;
 
+mod code;
 mod config;
 mod entrance;
 mod impossible;
@@ -19,6 +20,7 @@ mod primary;
 mod roles;
 mod size;
 
+pub use code::code_of;
 pub use config::{Limits, Now, Timing};
 pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use cluster::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
 use codec::Code;
+use types::op::Outcome;
+use types::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
-use wire::op::Outcome;
 
 use crate::host::Token;
 use crate::impossible::{Accusation, Impossible};

@@ -1,6 +1,6 @@
 //! How fast this host rebuilds in the background: a bucket of bytes that all members here draw from.
 
-use cluster::{Layout, ScrubSettings, Time};
+use types::{Layout, ScrubSettings, Time};
 
 /// Parts of a second for which unused bytes are kept.
 const BURST_DIVISOR: u64 = 8;
@@ -105,7 +105,7 @@ fn burst(bytes_per_second: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use cluster::RepairSettings;
+    use types::RepairSettings;
 
     use super::*;
 

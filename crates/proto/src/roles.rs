@@ -1,13 +1,13 @@
 //! Sets of the data roles of one group.
 
-use cluster::RoleIndex;
 use smallvec::SmallVec;
+use types::RoleIndex;
 
 /// A set of data roles (`k <= 32`), ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoleSet(u32);
 
-const _: () = assert!(cluster::Profile::MAX_K <= 32);
+const _: () = assert!(types::Profile::MAX_K <= 32);
 
 impl RoleSet {
     /// The roles `0..k`.

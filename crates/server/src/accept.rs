@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use cluster::HostId;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
+use types::HostId;
 
 use crate::handshake::{self, Opened};
 use crate::limits::{ACCEPT_PAUSE, DEAL_PAUSE, HANDSHAKE_DEADLINE, HANDSHAKES_AT_ONCE};
@@ -138,8 +138,8 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use cluster::{ClusterId, ClusterMap, Incarnation, NodeId, NodeInfo, Profile};
     use tokio::sync::{mpsc, oneshot};
+    use types::{ClusterId, ClusterMap, Incarnation, NodeId, NodeInfo, Profile};
 
     use super::*;
     use crate::NodeConfig;

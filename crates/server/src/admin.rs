@@ -10,12 +10,12 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use cluster::{AdminError, AdminReply, AdminRequest};
 use serde::Serialize;
 use std::sync::Arc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use types::{AdminError, AdminReply, AdminRequest};
 use wire::message::ToCoordinator;
 
 use crate::coordinator_server::Command;

@@ -10,9 +10,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use cluster::{ClusterId, HostId, NodeId};
 use proto::Now;
 use tokio::sync::mpsc;
+use types::{ClusterId, HostId, NodeId};
 use wire::frame::{Decoder, Encoder, FrameError, Message};
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
@@ -56,7 +56,7 @@ impl Bare {
         let (sender, to_coordinator) = mpsc::channel(TO_COORDINATOR);
         let shared = Shared::new(NodeConfig { workers: 1, ..config }, nowhere(), vec![face], sender);
         let worker = Rc::new(Worker::new(0, shared, crossings));
-        let connection = Rc::new(Connection::new(worker.next_connection_id(), None, None, cluster::Time(0)));
+        let connection = Rc::new(Connection::new(worker.next_connection_id(), None, None, types::Time(0)));
         Self {
             worker,
             connection,
@@ -76,7 +76,7 @@ impl Bare {
     #[must_use]
     pub fn registration(&self) -> Registration {
         let (info, expect) = (self.worker.shared.info(), self.worker.shared.expectations());
-        Registration { info, expect, holds: None, promised: cluster::Epoch(0) }
+        Registration { info, expect, holds: None, promised: types::Epoch(0) }
     }
 
     /// The next message for the coordinator.

@@ -8,8 +8,8 @@ pub(crate) mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cluster::{Incarnation, Time, UnixSeconds};
 use proto::Now;
+use types::{Incarnation, Time, UnixSeconds};
 
 /// Time since the node's start, and wall time. Cheap to copy; all threads of a node share one origin.
 #[derive(Clone, Copy, Debug)]

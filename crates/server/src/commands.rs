@@ -6,9 +6,9 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use faces::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
 use proto::{Now, Read};
-use wire::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
-use wire::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
+use types::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
 use crate::connection::{Connection, Phase, Stall, State};
 use crate::gate::Load;

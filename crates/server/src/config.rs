@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use cluster::{ClusterId, Entry, NodeId, Profile};
 use proto::{Limits, Timing};
 use store::Eviction;
 use tokio::sync::mpsc;
+use types::{ClusterId, Entry, NodeId, Profile};
 
 use crate::limits::{BUFFER_FLOOR_BYTES, MIN_MEMORY_BYTES};
 use crate::{Advertise, ConnectionLimits, Coordination, ProcessOrder, Scheduling, StartError, check_name};
@@ -90,7 +90,7 @@ impl NodeConfig {
     pub fn area_limit(&self) -> usize {
         self.area_limit_bytes
             .unwrap_or_else(|| self.memory_bytes.next_power_of_two())
-            .min(store::MAX_AREA_BYTES)
+            .min(types::MAX_AREA_BYTES)
     }
 
     pub(crate) fn check(&self) -> Result<(), StartError> {

@@ -13,14 +13,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use cluster::Time;
+use faces::memcache::Parser;
 use proto::Now;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
-use wire::memcache::Parser;
-use wire::op::Outcome;
+use types::Time;
+use types::op::Outcome;
 
 use crate::buffers;
 use crate::commands::Work;

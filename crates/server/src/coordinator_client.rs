@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use cluster::{ClusterMap, Forming};
 use proto::{End, Entrance, Verdict};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use types::{ClusterMap, Forming};
 use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 
@@ -289,7 +289,7 @@ fn adopt_map(shared: &Shared, map: &ClusterMap) {
     });
 }
 
-fn adopt_view(shared: &Shared, view: &cluster::GroupView) {
+fn adopt_view(shared: &Shared, view: &types::GroupView) {
     shared.map.send_if_modified(|known| {
         let Some(known) = known else { return false };
         Arc::make_mut(known).adopt(view.clone())

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cluster::{AdminReply, AdminRequest, ClusterMap, Forming, HostId, NodeId, NodeLoad, Time};
 use proto::{Coordinator, CoordinatorConfig, Gathered};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use types::{AdminReply, AdminRequest, ClusterMap, Forming, HostId, NodeId, NodeLoad, Time};
 
 use crate::clock::Clock;
 use crate::limits::{ACCEPT_PAUSE, COORDINATOR_COMMANDS};

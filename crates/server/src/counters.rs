@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wire::op::{Failure, OpKind, Outcome};
+use types::op::{Failure, OpKind, Outcome};
 
 /// A number with one writer, so that adding costs no locked instruction.
 #[derive(Debug, Default)]

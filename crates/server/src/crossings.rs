@@ -6,10 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use cluster::{MemberId, Time};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use wire::op::{Outcome, Request};
+use types::op::{Outcome, Request};
+use types::{MemberId, Time};
 
 use crate::limits::CROSSINGS_OPEN;
 
@@ -111,14 +111,14 @@ impl Crossings {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use wire::op::{Get, Op};
+    use types::op::{Get, Op};
 
     use super::*;
 
     fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {
         let mut tickets = 0;
         while from.may_ask(worker) {
-            let key = wire::op::Key::new(Bytes::from_static(b"k")).ok();
+            let key = types::op::Key::new(Bytes::from_static(b"k")).ok();
             let request = Request { key, op: Op::Get(Get::default()) };
             from.ask(worker, Asking { ticket: tickets, member: None, asked: Time(1), request });
             // The worst for the queue: a batch for each.

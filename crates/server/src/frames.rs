@@ -3,10 +3,10 @@
 use std::io;
 
 use bytes::BytesMut;
-use cluster::{ClusterId, HostId};
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
+use types::{ClusterId, HostId};
 use wire::frame::{Decoder, Encode, Encoder, FrameError, Message};
 
 /// The cluster that frames to and from the coordinator name: a node does not know its own before the coordinator has

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use wire::op::{MAX_VALUE_BYTES, Outcome};
+use types::op::{MAX_VALUE_BYTES, Outcome};
 
 /// How fast the guess follows shorter answers: by one part in this many of what it is too long.
 const DECAY: usize = 16;
@@ -36,7 +36,7 @@ impl Guess {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use wire::op::ItemView;
+    use types::op::ItemView;
 
     use super::*;
 

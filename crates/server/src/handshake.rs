@@ -5,11 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use cluster::{ClusterId, ClusterMap, HostId, NodeInfo};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use types::{ClusterId, ClusterMap, HostId, NodeInfo};
 use wire::frame::{Decoder, Encoder, FrameError, LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 
 use crate::limits::{CONNECT_DEADLINE, HANDSHAKE_DEADLINE};
@@ -169,7 +169,7 @@ fn judge(me: HostId, map: &ClusterMap, hello: &LinkHello) -> Result<(), Refusal>
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, NodeId, Profile};
+    use types::{Incarnation, NodeId, Profile};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! A command must not be submitted while an earlier one on the same key is unanswered and either of them writes.
 //! Commands on different keys go on side by side.
 
-use cluster::{ClusterId, FastMap, KeyHash};
+use types::{ClusterId, FastMap, KeyHash};
 
 /// What a command does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use cluster::health::{Age, Assessment, FRESH_LEASES, Fullness, Knowledge, Word};
-use cluster::{ClusterMap, HostId, MemberId, NodeId, Time};
+use types::{ClusterMap, HostId, MemberId, NodeId, Time};
 
 use crate::CoordinatorStatus;
 use crate::limits::FULLNESS_REMEMBERED;
@@ -110,7 +110,7 @@ pub(crate) fn warnings(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSna
         ));
     }
     let mine =
-        |view: &cluster::GroupView| view.data.iter().filter(|role| role.primary == Some(shared.host)).count();
+        |view: &types::GroupView| view.data.iter().filter(|role| role.primary == Some(shared.host)).count();
     let all: usize = map.groups.iter().map(mine).sum();
     let serving = snapshots.iter().flat_map(|worker| &worker.roles).filter(|role| role.serves).count();
     if serving < all {

@@ -6,10 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use cluster::Time;
+use faces::memcache::{ReplyStyle, WithCas};
 use proto::{ByKind, Histogram};
-use wire::memcache::{ReplyStyle, WithCas};
-use wire::op::OpKind;
+use types::Time;
+use types::op::OpKind;
 
 /// A command: what it does, and how it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Stopwatch {
 
 #[cfg(test)]
 mod tests {
-    use wire::memcache::{MetaStyle, MetaVerb, ReturnFlags};
+    use faces::memcache::{MetaStyle, MetaVerb, ReturnFlags};
 
     use super::*;
 

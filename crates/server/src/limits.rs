@@ -163,8 +163,8 @@ pub(crate) const FULLNESS_REMEMBERED: Duration = Duration::from_secs(60);
 pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
 
 const _: () = assert!(CLIENT_OUT_HIGH_BYTES < BUFFER_FLOOR_BYTES);
-const _: () = assert!(wire::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
-const _: () = assert!(LINK_PAUSE_BYTES < LINK_VALUES_BYTES && wire::op::MAX_VALUE_BYTES < LINK_PAUSE_BYTES);
+const _: () = assert!(types::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
+const _: () = assert!(LINK_PAUSE_BYTES < LINK_VALUES_BYTES && types::op::MAX_VALUE_BYTES < LINK_PAUSE_BYTES);
 const _: () = assert!(ADMIN_DEADLINE.as_nanos() < HTTP_REQUEST.as_nanos());
 const _: () = assert!(ADMIN_BODY_BYTES < wire::frame::MAX_FRAME_BYTES);
 const _: () = assert!(wire::frame::MAX_FRAME_BYTES < LINK_OUT_BYTES - LINK_VALUES_BYTES);

@@ -15,12 +15,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use cluster::HostId;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use types::HostId;
+use types::op::{Failure, Op, Outcome};
 use wire::frame::{Decoder, Encoder, FrameError, Message};
 use wire::message::{Answer, Forward, PeerMessage};
-use wire::op::{Failure, Op, Outcome};
 use wire::segments::Segments;
 
 use crate::buffers;

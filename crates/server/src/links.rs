@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use cluster::{ClusterMap, HostId, NodeId, NodeInfo};
+use types::op::{Failure, Outcome};
+use types::{ClusterMap, HostId, NodeId, NodeInfo};
 use wire::message::{Answer, PeerMessage};
-use wire::op::{Failure, Outcome};
 
 use crate::handshake::{self, Identity};
 use crate::limits::{LINK_VALUES_BYTES, REDIAL_MAX, REDIAL_MIN};

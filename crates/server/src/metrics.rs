@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use cluster::ClusterMap;
 use cluster::health::{Assessment, Fullness, slot_count};
 use proto::HostLatencies;
 use store::Category;
+use types::ClusterMap;
 
 use crate::clock::Clock;
 use crate::counters::CounterValues;
@@ -472,7 +472,7 @@ fn about_cluster(page: &mut Exposition, map: &ClusterMap) {
         u8::from(map.layout.repair.paused),
     );
     let asked = map.profile.m();
-    let achieved = map.groups.iter().map(cluster::GroupView::margin).min().unwrap_or(0).min(asked);
+    let achieved = map.groups.iter().map(types::GroupView::margin).min().unwrap_or(0).min(asked);
     page.single("gestalt_map_version", Kind::Gauge, "Version of the cluster map.", map.version);
     page.single("gestalt_groups", Kind::Gauge, "Coding groups.", map.groups.len());
     page.single("gestalt_protection_asked", Kind::Gauge, "Losses that every group is to survive.", asked);

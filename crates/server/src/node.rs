@@ -4,9 +4,9 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cluster::HostId;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use types::HostId;
 use wire::message::ToCoordinator;
 
 use crate::advertise::Listening;

@@ -1,9 +1,9 @@
 //! Orders about nodes' processes: `POST /process` of a coordinator whose owner is their parent, as `gestalt local` is.
 
-use cluster::NodeId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::oneshot;
+use types::NodeId;
 
 /// What an operator asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use cluster::{NodeId, Time};
 use proto::{Action, Now};
 use tokio::time::Sleep;
+use types::{NodeId, Time};
 use wire::message::PeerMessage;
 
 use crate::waker::WakerCell;

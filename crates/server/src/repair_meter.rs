@@ -1,6 +1,6 @@
 //! How repair goes on: what is done, what is left, and how fast.
 
-use cluster::Time;
+use types::Time;
 
 /// Weight of the newest sample in the rate, as a divisor.
 const SMOOTHING: u64 = 4;

@@ -10,9 +10,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::Time;
-use wire::memcache::{FailureCode, ReplyStyle, WithCas, reply};
-use wire::op::{Failure, OpKind, Outcome};
+use faces::memcache::{FailureCode, ReplyStyle, WithCas, reply};
+use types::Time;
+use types::op::{Failure, OpKind, Outcome};
 
 use crate::counters::Counters;
 use crate::gate::Load;
@@ -369,7 +369,7 @@ fn held_by(outcome: &Outcome) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use wire::op::ItemView;
+    use types::op::ItemView;
 
     use super::*;
     use crate::key_uses::{Access, hash_of};

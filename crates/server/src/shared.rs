@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cluster::{ClusterMap, Expectations, Forming, HostId, NodeInfo, NodeLoad, ScrubProgress, Time};
 use proto::{HostLatencies, HostStats, RoleBytes, ScrubFinding};
-use store::{Budget, Category, ClassUse, PAGE_BYTES, RunClass};
+use store::{Budget, Category, ClassUse};
 use tokio::sync::{mpsc, oneshot, watch};
+use types::{
+    ClusterMap, Expectations, Forming, HostId, NodeInfo, NodeLoad, PAGE_BYTES, RunClass, ScrubProgress, Time,
+};
 use wire::frame::{Decoder, Encoder};
 use wire::message::{FromCoordinator, ToCoordinator};
 

@@ -9,9 +9,9 @@ mod whole;
 use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
+use faces::memcache::{Stats, reply};
 use proto::HostStats;
 use store::{Category, Eviction};
-use wire::memcache::{Stats, reply};
 
 use crate::clock::unix_seconds;
 use crate::commands::VERSION;
@@ -20,7 +20,7 @@ use crate::limits::ACCEPT_PAUSE;
 use crate::process;
 use crate::shared::{Shared, WorkerSnapshot};
 
-/// What `-I` is for memcached: its default, by whose rule a value is too large (`wire::op::is_too_large`).
+/// What `-I` is for memcached: its default, by whose rule a value is too large (`types::op::is_too_large`).
 const ITEM_SIZE_MAX: usize = 1024 * 1024;
 
 /// The answer to `stats which`, with its `END`.
@@ -154,7 +154,7 @@ fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: 
     page.add("gestalt_incarnation", shared.host.incarnation.0);
     page.add("gestalt_map_version", shared.map_version());
     if let Some(map) = shared.map() {
-        let achieved = map.groups.iter().map(cluster::GroupView::margin).min().unwrap_or(0);
+        let achieved = map.groups.iter().map(types::GroupView::margin).min().unwrap_or(0);
         page.add("gestalt_profile", map.profile);
         page.add("gestalt_groups", map.groups.len());
         page.add("gestalt_protection_asked", map.profile.m());

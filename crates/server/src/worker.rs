@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use cluster::{GroupId, MemberId, RoleIndex};
 use proto::{Host, HostConfig, Now, Submitted, Token};
 use store::StoreConfig;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc::Receiver;
+use types::op::{Failure, Outcome, Request};
+use types::{GroupId, MemberId, RoleIndex};
 use wire::message::FromCoordinator;
-use wire::op::{Failure, Outcome, Request};
 
 use crate::buffers::Pool;
 use crate::clock::Clock;
@@ -158,7 +158,7 @@ impl Worker {
             return self.submit_here(now, waiter, None, request);
         }
         let member = self.host.borrow().map().map(|map| {
-            let hash = cluster::KeyHash::of(map.cluster, request.key_bytes());
+            let hash = types::KeyHash::of(map.cluster, request.key_bytes());
             map.member_of(hash)
         });
         match member {

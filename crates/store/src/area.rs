@@ -1,10 +1,8 @@
 //! An area: the address space of a data role, or the parity of one, used extent by extent within the budget.
 
 use crate::arena::{self, Arena};
-use crate::{ADDR_UNIT_BYTES, Budget, Category, Charge, EXTENT_BYTES, MAX_ITEM_BYTES, OutOfMemory, PageSet};
-
-/// Largest area: what an `Addr` can name.
-pub const MAX_AREA_BYTES: usize = (1 << 32) * ADDR_UNIT_BYTES;
+use crate::{Budget, Category, Charge, OutOfMemory, PageSet};
+use types::{EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES};
 
 /// Extents of an area whose resident bytes the system is asked for at a time.
 const RESIDENT_SAMPLES: usize = 128;
@@ -312,11 +310,11 @@ mod tests {
         (0..4).for_each(|extent| area.commit(extent).unwrap());
         assert_eq!(area.resident_bytes(), 0);
         area.xor(EXTENT_BYTES - 1, b"xy");
-        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES);
+        assert_eq!(area.resident_bytes(), 2 * types::PAGE_BYTES);
         area.bytes_mut(2 * EXTENT_BYTES, EXTENT_BYTES).fill(7);
-        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES + EXTENT_BYTES);
+        assert_eq!(area.resident_bytes(), 2 * types::PAGE_BYTES + EXTENT_BYTES);
         area.decommit(2);
-        assert_eq!(area.resident_bytes(), 2 * crate::PAGE_BYTES);
+        assert_eq!(area.resident_bytes(), 2 * types::PAGE_BYTES);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::{EXTENT_BYTES, PAGE_BYTES, PageSet};
+use crate::PageSet;
+use types::{EXTENT_BYTES, PAGE_BYTES};
 
 /// A large page of the processor: two extents.
 const HUGE_PAGE_BYTES: usize = 2 * EXTENT_BYTES;

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::EXTENT_BYTES;
+use types::EXTENT_BYTES;
 
 /// One part in this many of the limit is never given to extents: indexes, logs and buffers grow after them.
 pub const HEADROOM_SHARE: u64 = 32;

@@ -4,12 +4,10 @@
 //! nothing but hash bits and the address is kept elsewhere. An item is immutable: every change is a new item in a new
 //! slot.
 
-use crate::checksum;
+use types::checksum;
 
 /// Length of the fixed part before the key.
 pub const ITEM_HEADER_BYTES: usize = 26;
-/// Longest key that the header can name.
-pub const MAX_ITEM_KEY_BYTES: usize = 255;
 
 const CRC_BYTES: usize = 4;
 
@@ -113,7 +111,7 @@ impl<'a> Item<'a> {
 
     /// Whether it may not be read any more at `now` (Unix seconds).
     #[must_use]
-    pub fn is_expired(&self, now: cluster::UnixSeconds) -> bool {
+    pub fn is_expired(&self, now: types::UnixSeconds) -> bool {
         self.expiry != 0 && self.expiry <= now.0
     }
 }
@@ -152,7 +150,7 @@ impl Header {
 /// What to write into a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemSpec<'a> {
-    /// The key, at most [`MAX_ITEM_KEY_BYTES`].
+    /// The key, at most [`types::MAX_ITEM_KEY_BYTES`].
     pub key: &'a [u8],
     /// The value in two parts, so that append and prepend copy nothing; either may be empty.
     pub value: [&'a [u8]; 2],
@@ -209,8 +207,8 @@ pub fn encoded_len(key_len: usize, value_len: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use cluster::UnixSeconds;
     use proptest::prelude::*;
+    use types::UnixSeconds;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! A set of page numbers (or of any other small integers) as a growable bitmap.
 
-use crate::PageRange;
+use types::PageRange;
 
 const WORD_BITS: u32 = 64;
 

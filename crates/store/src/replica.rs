@@ -7,13 +7,11 @@
 //! Large items are the exception: their runs become free with them, so that `LARGE` followed by
 //! `LARGE_CONTINUED` always spells the length of a live item.
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
-use crate::class::{MIN_SLOT_BYTES, is_slotted};
-use crate::{
-    Addr, Budget, Category, Charge, Index, IndexHash, IndexOp, MAX_AREA_BYTES, PageRange, PageSet, RUN_BYTES,
-    RunClass,
-};
+use crate::{Budget, Category, Charge, Index, PageSet};
+use types::class::{MIN_SLOT_BYTES, is_slotted};
+use types::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PageRange, RUN_BYTES, RunClass};
 
 const MAX_HASH: u64 = 0xff_ffff_ffff;
 /// Runs of the longest area.

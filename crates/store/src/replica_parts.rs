@@ -6,11 +6,12 @@
 //! asked for again; the replica must not change meanwhile (its role has no primary, or its stream is held).
 
 use bytes::Bytes;
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
-use crate::class::MIN_SLOT_BYTES;
 use crate::replica::MAX_RUNS;
-use crate::{Addr, Budget, Index, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, Replica, RunClass};
+use crate::{Budget, Index, Replica};
+use types::class::MIN_SLOT_BYTES;
+use types::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, RunClass};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"gri1");
 const HEADER_BYTES: usize = 24;

@@ -7,11 +7,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use cluster::{ClusterId, KeyHash};
 use store::{
-    Addr, Allocation, Budget, Category, DataStore, EXTENT_BYTES, Eviction, Found, Index, IndexHash, IndexOp,
-    ItemSpec, ItemState, Replica, Shortage, StoreConfig,
+    Allocation, Budget, Category, DataStore, Eviction, Found, Index, ItemSpec, ItemState, Replica, Shortage,
+    StoreConfig,
 };
+use types::{Addr, ClusterId, EXTENT_BYTES, IndexHash, IndexOp, KeyHash};
 
 /// What this thread has allocated.
 #[derive(Clone, Copy, Debug, Default)]

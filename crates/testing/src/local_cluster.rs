@@ -14,9 +14,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster::ClusterMap;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use types::ClusterMap;
 
 /// How to start a cluster.
 #[derive(Clone, Debug)]

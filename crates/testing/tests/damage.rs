@@ -1,8 +1,8 @@
 //! Memory that goes bad is found by a scrub, and named. `cargo test -p testing --features planted-bugs --test damage`
 
-use cluster::{OnFinding, RoleIndex};
 use proto::ScrubFinding;
 use testing::sim::Story;
+use types::{OnFinding, RoleIndex};
 
 /// A group of 3+2: parity rows 0 and 1 are roles 3 and 4.
 fn filled() -> Story {

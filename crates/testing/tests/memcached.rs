@@ -16,7 +16,7 @@ use testing::local_cluster::{LocalCluster, Options, binary, others_dir};
 use testing::others::outputs;
 use testing::peers;
 
-#[path = "../../wire/tests/golden/mod.rs"]
+#[path = "../../faces/tests/golden/mod.rs"]
 mod golden;
 
 /// The version that all of this is about.

@@ -348,7 +348,7 @@ fn serves_everything(cluster: &LocalCluster) -> bool {
 
 fn has_begun_anew(cluster: &LocalCluster) -> bool {
     let map = cluster.map().expect("a map");
-    map.groups.iter().flat_map(|view| &view.data).any(|role| role.origin > cluster::Term(1))
+    map.groups.iter().flat_map(|view| &view.data).any(|role| role.origin > types::Term(1))
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn a_reset_begins_anew_on_whatever_nodes_are_left() {
     assert_eq!(run(&cluster, &["cluster", "reset", "--yes-lose-everything"]).0, 0);
     eventually("served", || serves_everything(&cluster));
     let map = cluster.map().expect("a map");
-    assert!(map.groups.iter().flat_map(|view| &view.data).all(|role| role.origin > cluster::Term(1)));
+    assert!(map.groups.iter().flat_map(|view| &view.data).all(|role| role.origin > types::Term(1)));
 }
 
 #[test]

@@ -8,14 +8,14 @@
 //! cluster or of another format is told so and closed.
 
 use bytes::{Buf, Bytes, BytesMut};
-use cluster::{ClusterId, HostId, Incarnation, NodeId};
 use thiserror::Error;
+use types::{ClusterId, HostId, Incarnation, NodeId};
 
 pub use crate::codec::BadBody;
-use crate::codec::{Reader, SharedDeltas, Wire, Writer};
+use crate::codec::{Choice, Reader, SharedDeltas, Wire, Writer};
 use crate::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
-use crate::op::MAX_VALUE_BYTES;
 use crate::segments::Segments;
+use types::op::MAX_VALUE_BYTES;
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"GSTL";
@@ -240,14 +240,14 @@ fn seal(
 
 fn body_checksum(out: &[u8], from: usize, shared: &[(usize, Bytes, u32)]) -> u32 {
     let part = |from: usize, to: usize| out.get(from..to).unwrap_or_default();
-    let Some((first, ..)) = shared.first() else { return store::checksum(part(from, out.len())) };
-    let (mut sum, mut at) = (store::checksum(part(from, *first)), *first);
+    let Some((first, ..)) = shared.first() else { return types::checksum(part(from, out.len())) };
+    let (mut sum, mut at) = (types::checksum(part(from, *first)), *first);
     for (place, bytes, checksum) in shared {
-        sum = store::checksum_append(sum, part(at, *place));
-        sum = store::checksum_combine(sum, *checksum, bytes.len());
+        sum = types::checksum_append(sum, part(at, *place));
+        sum = types::checksum_combine(sum, *checksum, bytes.len());
         at = *place;
     }
-    store::checksum_append(sum, part(at, out.len()))
+    types::checksum_append(sum, part(at, out.len()))
 }
 
 /// The sending side of a link: numbers its frames.
@@ -326,7 +326,7 @@ impl Decoder {
             return Ok(None);
         }
         let body = buffer.split_to(raw.body_bytes()).freeze();
-        if store::checksum(&body) != raw.body_crc {
+        if types::checksum(&body) != raw.body_crc {
             return Err(FrameError::Malformed(Malformed::BodyChecksum));
         }
         let mut reader = Reader::new(body);
@@ -398,14 +398,14 @@ impl RawHeader {
         bytes[24..32].copy_from_slice(&sequence.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.body_len.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.body_crc.to_le_bytes());
-        let crc = store::checksum(&bytes[..40]);
+        let crc = types::checksum(&bytes[..40]);
         bytes[40..44].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
     /// None if the checksum is wrong.
     fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
-        if store::checksum(&bytes[..40]) != u32_at(bytes, 40) {
+        if types::checksum(&bytes[..40]) != u32_at(bytes, 40) {
             return None;
         }
         let source = HostId {

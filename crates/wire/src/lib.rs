@@ -1,13 +1,10 @@
-//! Everything that is read from or written to a socket: the memcached protocols and the frames between nodes.
+//! What the members of a cluster say to each other: frames, the plain data of their messages, and records.
 //!
 //! No I/O and no clock: bytes and time in, messages out. Nothing here panics on any input, and no memory is reserved
 //! by a length that a peer declares.
 
 mod codec;
 pub mod frame;
-pub mod key;
-pub mod memcache;
 pub mod message;
-pub mod op;
 pub mod record;
 pub mod segments;

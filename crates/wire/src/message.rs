@@ -5,16 +5,15 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
-use cluster::{
-    AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, GroupId, GroupView,
-    HostId, NodeInfo, NodeLoad, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
-};
 use smallvec::{SmallVec, smallvec};
-use store::{Addr, IndexOp, PageRange};
+use types::{
+    Addr, AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, GroupId, GroupView,
+    HostId, IndexOp, NodeInfo, NodeLoad, PageRange, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+};
 
-use crate::op::{Outcome, Request};
 use crate::record::Record as Decision;
 use crate::segments::SHARED_FROM;
+use types::op::{Outcome, Request};
 
 /// Most items that a [`Page`] calls wrong; what is beyond is not named.
 pub const MAX_WRONG_ITEMS: usize = 16;
@@ -183,7 +182,7 @@ impl Write {
     #[must_use]
     pub fn new(addr: Addr, delta: Bytes) -> Self {
         let checksum =
-            if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(store::checksum(&delta)) };
+            if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(types::checksum(&delta)) };
         Self { addr, delta, checksum }
     }
 

@@ -5,8 +5,8 @@
 //! checksum, so that garbage is told from a record; its key is part of it, so that a record under another key is, too.
 
 use bytes::Bytes;
-use cluster::{ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
 use thiserror::Error;
+use types::{ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
 
 pub use crate::codec::BadBody;
 use crate::codec::{Reader, Wire, Writer};
@@ -54,7 +54,7 @@ pub struct MapHead {
 
 impl MapHead {
     /// The processes whose leases ran.
-    pub fn alive(&self) -> impl Iterator<Item = cluster::HostId> + '_ {
+    pub fn alive(&self) -> impl Iterator<Item = types::HostId> + '_ {
         self.nodes.iter().filter(|node| node.info.alive && !node.fenced).map(|node| node.info.host)
     }
 
@@ -153,7 +153,7 @@ impl Record {
         if writer.overflow {
             return Err(NotARecord::TooLong);
         }
-        out.extend_from_slice(&store::checksum(&out).to_le_bytes());
+        out.extend_from_slice(&types::checksum(&out).to_le_bytes());
         Ok(out)
     }
 
@@ -183,7 +183,7 @@ fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     }
     let (body, checksum) = rest.split_last_chunk::<CHECKSUM_BYTES>().ok_or(NotARecord::Checksum)?;
     let checked = bytes.get(..bytes.len() - CHECKSUM_BYTES).ok_or(NotARecord::Checksum)?;
-    if store::checksum(checked) != u32::from_le_bytes(*checksum) {
+    if types::checksum(checked) != u32::from_le_bytes(*checksum) {
         return Err(NotARecord::Checksum);
     }
     let mut reader = Reader::new(Bytes::copy_from_slice(body));

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{ClusterMap, GroupId, NodeId, RoleIndex};
 use serde::Serialize;
 use server::{FindingStatus, WrongItem};
+use types::{ClusterMap, GroupId, NodeId, RoleIndex};
 
 /// Pages of a session: findings within it belong together.
-const SESSION_PAGES: u32 = (store::RUN_BYTES / store::PAGE_BYTES) as u32;
+const SESSION_PAGES: u32 = (types::RUN_BYTES / types::PAGE_BYTES) as u32;
 
 /// One place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -130,7 +130,8 @@ impl Damage {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, HostId, Incarnation, Profile, place};
+    use cluster::place;
+    use types::{ClusterId, HostId, Incarnation, Profile};
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use cluster::{AdminCommand, ClusterMap, Layout, NodeId, NodeLayout, NodeState};
 use serde::Serialize;
+use types::{AdminCommand, ClusterMap, Layout, NodeId, NodeLayout, NodeState};
 
 use super::preview::Preview;
 use super::{Expect, Target, lost, repair};
@@ -235,7 +235,8 @@ impl Diff {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, HostId, Incarnation, LayoutVersion, Profile, place};
+    use cluster::place;
+    use types::{ClusterId, HostId, Incarnation, LayoutVersion, Profile};
 
     use super::*;
 

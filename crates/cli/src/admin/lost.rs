@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use cluster::{
+use serde::Serialize;
+use types::{
     AdminAnswer, AdminCommand, ClusterMap, LossPolicy, MemberId, NodeId, RoleStatus, SLOT_COUNT, Slot,
     SlotRange,
 };
-use serde::Serialize;
 
 use super::{Expect, Target, ask};
 use crate::exit::Exit;
@@ -140,7 +140,7 @@ fn kind(map: &ClusterMap, member: MemberId) -> (&'static str, Vec<NodeId>) {
     let Some(view) = map.group(member.group) else { return ("lost", Vec::new()) };
     let is_accepted = view.data_role(member.role).is_some_and(|data| data.status == RoleStatus::Accepted);
     let is_silent =
-        |host: &cluster::HostId| map.node(host.node).is_some_and(|info| info.host == *host && !info.alive);
+        |host: &types::HostId| map.node(host.node).is_some_and(|info| info.host == *host && !info.alive);
     let former = view.former(member.role).map(|former| former.primary).filter(is_silent);
     (if is_accepted { "accepted" } else { "lost" }, former.map(|host| host.node).into_iter().collect())
 }
@@ -234,7 +234,8 @@ pub(super) fn in_words(policy: LossPolicy) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, HostId, Incarnation, Profile, place};
+    use cluster::place;
+    use types::{ClusterId, HostId, Incarnation, Profile};
 
     use super::*;
 

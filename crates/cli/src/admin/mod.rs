@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use clap::Args;
 use client::{HttpError, Router, post_json};
-use cluster::{
+use serde::Deserialize;
+use types::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterMap, Layout, LayoutVersion, NodeId,
     StopReport,
 };
-use serde::Deserialize;
 
 use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;

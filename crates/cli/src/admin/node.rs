@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use cluster::{AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
 use serde::Serialize;
 use tokio::time::sleep;
+use types::{AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
 
 use super::{Expect, LIMIT, Target, ask, processes};
 use crate::exit::Exit;

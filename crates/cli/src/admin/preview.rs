@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{
-    ClusterMap, Layout, Move, NodeId, PlanLimits, PlanNode, RoleCounts, plan, role_counts, warnings,
-};
+use cluster::{Move, PlanLimits, PlanNode, RoleCounts, plan, role_counts, warnings};
 use serde::Serialize;
+use types::{ClusterMap, Layout, NodeId};
 
 use crate::output::Table;
 use crate::status::nodes::NodeReport;
@@ -121,7 +120,7 @@ fn plan_nodes(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Vec<
         let report = report(node)?;
         Some(report.memory_limit_bytes?.saturating_sub(report.memory_used_bytes?))
     };
-    let plan_node = |info: &cluster::NodeInfo| {
+    let plan_node = |info: &types::NodeInfo| {
         let node = info.host.node;
         PlanNode {
             host: info.host,
@@ -163,9 +162,8 @@ fn mean_role_bytes(shares: &BTreeMap<NodeId, Share>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{
-        ClusterId, HostId, Incarnation, LayoutVersion, NodeInfo, NodeLayout, NodeState, Profile, place,
-    };
+    use cluster::place;
+    use types::{ClusterId, HostId, Incarnation, LayoutVersion, NodeInfo, NodeLayout, NodeState, Profile};
 
     use super::*;
 
@@ -217,8 +215,8 @@ mod tests {
         shares.insert(NodeId(0), Share { data_roles: 1, parity_roles: 1, bytes: 200 });
         let from = Some(map.nodes[0].host);
         let step = |role, from| Move {
-            group: cluster::GroupId(0),
-            role: cluster::RoleIndex(role),
+            group: types::GroupId(0),
+            role: types::RoleIndex(role),
             from,
             to: map.nodes[5].host,
             reason: cluster::Reason::Drain,

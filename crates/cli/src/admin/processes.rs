@@ -1,9 +1,9 @@
 //! `gestalt node start` and `stop`: the parent of a local cluster is asked for its nodes' processes.
 
 use client::{HttpError, post_json};
-use cluster::NodeId;
 use serde::{Deserialize, Serialize};
 use server::{ProcessAction, ProcessRequest};
+use types::NodeId;
 
 use super::{ORDER_LIMIT, Target, explain};
 use crate::exit::Exit;

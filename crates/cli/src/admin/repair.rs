@@ -1,8 +1,8 @@
 //! `gestalt repair`: how lost members are rebuilt.
 
 use clap::{Args, Subcommand};
-use cluster::{AdminCommand, ClusterMap, HostId, Layout, NodeId, RepairSettings};
 use serde::Serialize;
+use types::{AdminCommand, ClusterMap, HostId, Layout, NodeId, RepairSettings};
 
 use super::{Expect, Target};
 use crate::exit::Exit;
@@ -257,7 +257,8 @@ pub(super) fn in_words(settings: &RepairSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, Incarnation, NodeInfo, Profile, place};
+    use cluster::place;
+    use types::{ClusterId, Incarnation, NodeInfo, Profile};
 
     use super::*;
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use cluster::{AdminCommand, NodeId, OnFinding, ScrubProgress, ScrubSettings};
 use serde::Serialize;
 use server::RepairStatus;
 use tokio::time::sleep;
+use types::{AdminCommand, NodeId, OnFinding, ScrubProgress, ScrubSettings};
 
 use super::damage::{self, Damage};
 use super::{Expect, Target};
@@ -22,7 +22,7 @@ use crate::words::{self, count_u64, one_or};
 /// How often a scrub is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-const PAGE_BYTES: u64 = store::PAGE_BYTES as u64;
+const PAGE_BYTES: u64 = types::PAGE_BYTES as u64;
 
 const EXAMPLE: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `gestalt cluster`: what concerns all of it.
 
 use clap::{Args, Subcommand};
-use cluster::{AdminAnswer, AdminCommand};
+use types::{AdminAnswer, AdminCommand};
 
 use super::{Expect, Target, lost};
 use crate::exit::Exit;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::Router;
-use cluster::{ClusterId, ClusterMap, KeyHash};
+use types::{ClusterId, ClusterMap, KeyHash};
 
 use super::keys::KeyFormat;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cluster::Profile;
+use types::Profile;
 
 use crate::clients::ClientArgs;
 use crate::output::Format;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster::{NodeId, Profile};
+use types::{NodeId, Profile};
 
 use super::args::LocalArgs;
 use crate::clients::ClientArgs;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cluster::NodeId;
 use serde::Serialize;
+use types::NodeId;
 
 use super::nodes::NodeReport;
 use crate::words;

@@ -2,9 +2,9 @@
 
 use std::ops::Add;
 
-use cluster::NodeId;
 use serde::Serialize;
 use server::MemoryUse;
+use types::NodeId;
 
 use super::nodes::NodeReport;
 use crate::output::Table;

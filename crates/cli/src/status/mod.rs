@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use clap::Args;
 use cluster::health::Assessment;
-use cluster::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
 use serde::Serialize;
+use types::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
 
 use self::elected::Elected;
 use self::memory::Memory;

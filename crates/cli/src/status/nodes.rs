@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use client::fetch_json;
 use cluster::health::{Fullness, Word};
-use cluster::{ClusterMap, MemberId, NodeId, NodeInfo, RoleStatus};
 use serde::Serialize;
 use server::{ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NodeStatus, RepairStatus, ScrubStatus};
 use store::Category;
+use types::{ClusterMap, MemberId, NodeId, NodeInfo, RoleStatus};
 
 /// One node's line.
 #[derive(Clone, Debug, Serialize)]
@@ -154,8 +154,7 @@ pub async fn ask_all(map: &ClusterMap, own: Option<&NodeStatus>, limit: Duration
 
 fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> NodeReport {
     let data = map.groups.iter().flat_map(|group| &group.data);
-    let serves =
-        |role: &&cluster::DataRole| role.primary == Some(info.host) && role.status != RoleStatus::Lost;
+    let serves = |role: &&types::DataRole| role.primary == Some(info.host) && role.status != RoleStatus::Lost;
     let parities = map.groups.iter().flat_map(|group| group.in_sync());
     NodeReport {
         node: info.host.node,

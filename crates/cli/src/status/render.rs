@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster::health::{Health, Loss};
-use cluster::{HostId, SlotRange};
+use types::{HostId, SlotRange};
 
 use super::nodes::{NodeReport, RepairTotal};
 use super::roles::RoleReport;
@@ -12,7 +12,7 @@ use crate::output::{Table, Tone, tinted};
 use crate::units::Size;
 use crate::words::{self, count, one_or};
 
-const PAGE_BYTES: u64 = store::PAGE_BYTES as u64;
+const PAGE_BYTES: u64 = types::PAGE_BYTES as u64;
 
 /// Groups that are shown in full; beyond it only those that are not as they should be.
 const GROUPS_SHOWN: usize = 16;

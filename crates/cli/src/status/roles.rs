@@ -1,7 +1,7 @@
 //! The roles of a group, in words.
 
-use cluster::{GroupView, HostId, RoleIndex, RoleStatus};
 use serde::Serialize;
+use types::{GroupView, HostId, RoleIndex, RoleStatus};
 
 /// One role of a group, in words.
 #[derive(Clone, Debug, Serialize)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use client::{HttpError, fetch_json};
 use cluster::health::{Age, Assessment, Health, Knowledge, Word};
-use cluster::{ClusterMap, Forming, NodeId};
 use serde::{Deserialize, Serialize};
 use server::{CoordinatorReport, GatheredReport, NodeStatus};
+use types::{ClusterMap, Forming, NodeId};
 
 use super::nodes::{self, NodeReport};
 use crate::endpoint::{Endpoint, without_map};
@@ -224,7 +224,7 @@ pub fn unheard(age: Age) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cluster::ClusterId;
+    use types::ClusterId;
 
     use super::*;
 

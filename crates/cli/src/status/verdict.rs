@@ -1,7 +1,7 @@
 //! What a health means for whoever asked: one line that says what to do, and an exit code.
 
-use cluster::NodeId;
 use cluster::health::{Age, Assessment, Health, Loss, slot_count};
+use types::NodeId;
 
 use super::survey::unheard;
 use crate::exit::Exit;
@@ -115,7 +115,7 @@ fn lost(found: &Assessment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{GroupId, Slot, SlotRange};
+    use types::{GroupId, Slot, SlotRange};
 
     use super::*;
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, GroupView, HostId, MemberId, NodeId, SlotRange};
+use types::{ClusterMap, GroupView, HostId, MemberId, NodeId, SlotRange};
 
 pub use risk::Loss;
 pub use slots::slot_count;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, GroupId, GroupView, MemberId, NodeId, RoleIndex, RoleStatus, SlotRange};
+use types::{ClusterMap, GroupId, GroupView, MemberId, NodeId, RoleIndex, RoleStatus, SlotRange};
 
 /// What it costs to lose some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

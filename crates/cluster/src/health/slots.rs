@@ -1,6 +1,6 @@
 //! Ranges of hash slots, as people want to read them.
 
-use crate::SlotRange;
+use types::SlotRange;
 
 /// How many slots there are in `ranges`, which do not overlap.
 #[must_use]
@@ -11,7 +11,7 @@ pub fn slot_count(ranges: &[SlotRange]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Slot;
+    use types::Slot;
 
     #[test]
     fn neighbours_and_overlaps_become_one_range() {

@@ -1,7 +1,8 @@
 //! Every state, and which of two is told.
 
 use super::*;
-use crate::{ClusterId, GroupId, Incarnation, NodeInfo, Profile, RoleIndex, RoleStatus, Seq, place};
+use crate::place;
+use types::{ClusterId, GroupId, Incarnation, NodeInfo, Profile, RoleIndex, RoleStatus, Seq};
 
 const LEASE_US: u64 = 1_000_000;
 const FRESH: Age = Age { coordinator_us: Some(LEASE_US / 5), lease_us: LEASE_US };
@@ -245,7 +246,7 @@ fn a_silent_node_that_is_gone_and_has_nothing_is_no_news() {
     map.nodes.push(NodeInfo { alive: false, ..info(5) });
     let found = assess(&map, FRESH, &without(&map, &[5]));
     assert_eq!((found.health, &found.silent_nodes[..]), (Health::Ok, &[NodeId(5)][..]));
-    map.layout.nodes.entry(NodeId(5)).or_default().state = crate::NodeState::Draining;
+    map.layout.nodes.entry(NodeId(5)).or_default().state = types::NodeState::Draining;
     assert!(assess(&map, FRESH, &without(&map, &[5])).silent_nodes.is_empty(), "it was told to leave");
     map.nodes[5].alive = true;
     assert_eq!(assess(&map, FRESH, &without(&map, &[5])).health, Health::Unknown);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Move, PlanNode, Reason};
-use crate::{GroupId, GroupView, HostId, NodeId, RoleIndex, RoleStatus};
+use types::{GroupId, GroupView, HostId, NodeId, RoleIndex, RoleStatus};
 
 /// How many roles of each kind a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

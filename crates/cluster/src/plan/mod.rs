@@ -54,8 +54,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterMap, Exchange, GroupId, GroupView, HostId, RoleIndex};
 use layout::{Layout, Stage, Step};
+use types::{ClusterMap, Exchange, GroupId, GroupView, HostId, RoleIndex};
 use usage::Usage;
 
 pub use layout::RoleCounts;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{PlanNode, RoleCounts};
-use crate::{GroupView, HostId, NodeId};
+use types::{GroupView, HostId, NodeId};
 
 /// How many roles of each kind each node has, over all groups. Learners count.
 #[must_use]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::PlanNode;
 use super::layout::Layout;
-use crate::{ClusterMap, NodeId};
+use types::{ClusterMap, NodeId};
 
 /// Something that no move can put right.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{
+use types::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterMap, GroupId, GroupView, Layout,
     LayoutVersion, NodeId, OnLoss, RepairSettings, StopReport,
 };

@@ -1,6 +1,6 @@
 //! What operators ask of a coordinator whose nodes are only names.
 
-use cluster::{
+use types::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterId, Entry, Expectations, GroupId,
     HostId, Incarnation, Layout, LayoutVersion, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding,
     OnLoss, Profile, Time, UnixSeconds,
@@ -30,7 +30,7 @@ fn registration(node: u16, life: u64, entry: Entry) -> Registration {
         info,
         expect: Expectations { entry, ..Expectations::default() },
         holds: None,
-        promised: cluster::Epoch(0),
+        promised: types::Epoch(0),
     }
 }
 
@@ -52,7 +52,7 @@ fn waiting(nodes: u16) -> Coordinator {
         groups: u32::from(nodes),
         timing: Timing::default(),
         records: RecordKeeping::Stored,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Who may be a node of this cluster: what a process that registers is refused for.
 
-use cluster::{ClusterMap, Entry};
+use types::{ClusterMap, Entry};
 use wire::message::{FromCoordinator, Registration};
 
 use super::RecordKeeping;

@@ -1,6 +1,6 @@
 //! When a coordinator was there, and heard enough: silence of others counts only while it did.
 
-use cluster::Time;
+use types::Time;
 
 /// See the module. All times are of the coordinator's own clock.
 #[derive(Default)]

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupView, HostId, Learner, MemberId, RoleIndex, RoleStatus, Term, Time, ViewVersion};
 use smallvec::SmallVec;
+use types::{GroupView, HostId, Learner, MemberId, RoleIndex, RoleStatus, Term, Time, ViewVersion};
 use wire::message::FromCoordinator;
 
 use super::repairs::Repairs;

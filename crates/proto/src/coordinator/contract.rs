@@ -1,6 +1,6 @@
 //! What a coordinator is started with, and what its driver has to do.
 
-use cluster::{ClusterId, HostId, LossPolicy, Profile};
+use types::{ClusterId, HostId, LossPolicy, Profile};
 use wire::message::FromCoordinator;
 use wire::record::Record;
 

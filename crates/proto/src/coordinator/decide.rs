@@ -1,6 +1,6 @@
 //! Choices that are pure functions of what is known.
 
-use cluster::{DataRole, Former, GroupView, HostId, Learner, LossPolicy, RoleIndex, RoleStatus, Term};
+use types::{DataRole, Former, GroupView, HostId, Learner, LossPolicy, RoleIndex, RoleStatus, Term};
 
 /// Whether the stand-in `from` of `term` may be called full.
 pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool {
@@ -144,7 +144,8 @@ pub(super) fn call_off_unmirrored(view: &mut GroupView) {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, NodeId, Profile, Seq, place};
+    use cluster::place;
+    use types::{Incarnation, NodeId, Profile, Seq};
 
     use super::*;
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use cluster::HostId;
+use types::HostId;
 use wire::message::{Electors, KeptRecords};
 
 /// The sets of electors of a coordinator.
@@ -66,7 +66,7 @@ pub(super) fn lacking(electors: &Electors, has_answered: impl Fn(&HostId) -> boo
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, NodeId};
+    use types::{Incarnation, NodeId};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! A data role and a parity change places, as the coordinator sees it: one state, one event, and what follows.
 
-use cluster::{
+use types::{
     AdminCommand, AdminRequest, ClusterId, Entry, Expectations, GroupId, GroupView, HostId, Incarnation,
     LossPolicy, MemberId, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, Profile, RoleIndex, RoleStatus,
     Term, Time, UnixSeconds,
@@ -91,7 +91,7 @@ impl Story {
         let (host, zone) = (host(node), String::new());
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect, holds: None, promised: cluster::Epoch(0) };
+        let registration = Registration { info, expect, holds: None, promised: types::Epoch(0) };
         self.coordinator.handle(self.at(), host, ToCoordinator::Register(registration));
     }
 

@@ -1,6 +1,6 @@
 //! A cluster that forms: who is told what, and what becomes of those who are too many.
 
-use cluster::{
+use types::{
     AdminCommand, AdminRequest, ClusterId, Entry, Expectations, HostId, Incarnation, NodeId, NodeInfo,
     NodeLoad, Profile, Time, UnixSeconds,
 };
@@ -28,7 +28,7 @@ fn config(nodes: u16) -> CoordinatorConfig {
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Stored,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     }
 }
 

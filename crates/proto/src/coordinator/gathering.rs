@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ClusterId, Entry, Epoch, Forming, HostId, NodeId, Time};
+use types::{ClusterId, Entry, Epoch, Forming, HostId, NodeId, Time};
 use wire::message::{FromCoordinator, KeptRecords, Registration};
 use wire::record::{MapHead, Record};
 

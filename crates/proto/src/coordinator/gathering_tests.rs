@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{
+use types::{
     AdminCommand, AdminRequest, ClusterId, Entry, Expectations, HostId, Incarnation, MemberId, NodeId,
     NodeInfo, NodeLoad, OnLoss, Profile, RoleIndex, Time, UnixSeconds,
 };
@@ -23,7 +23,7 @@ fn config() -> CoordinatorConfig {
         groups: 1,
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Kept,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     }
 }
 
@@ -145,7 +145,7 @@ impl Story {
     }
 
     /// The view of the only group, as the coordinator knows it.
-    fn view(&self) -> &cluster::GroupView {
+    fn view(&self) -> &types::GroupView {
         &self.coordinator.map().expect("it has gone on").groups[0]
     }
 
@@ -293,7 +293,7 @@ fn when_most_come_back_the_first_one_does_not_cost_the_others_their_data() {
     story.run(LEASE_US);
     (3..5).for_each(|node| story.reach(host(node)));
     story.run(LEASE_US);
-    let lost = story.view().data.iter().filter(|role| role.status == cluster::RoleStatus::Lost).count();
+    let lost = story.view().data.iter().filter(|role| role.status == types::RoleStatus::Lost).count();
     assert_eq!(lost, 0);
 }
 
@@ -544,7 +544,7 @@ fn whoever_is_silent_counts_as_lost_when_a_node_is_to_be_stopped() {
         let command = AdminCommand::CanStop { node: NodeId(1) };
         let now = story.now();
         match story.coordinator.administer(now, &AdminRequest { expect: None, command }) {
-            Ok(cluster::AdminAnswer::CanStop(report)) => report.losses_survived_after,
+            Ok(types::AdminAnswer::CanStop(report)) => report.losses_survived_after,
             other => panic!("{other:?}"),
         }
     };

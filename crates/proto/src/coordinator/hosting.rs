@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupId, GroupView, HostId, MemberId, NodeId, RoleIndex, Time};
+use types::{GroupId, GroupView, HostId, MemberId, NodeId, RoleIndex, Time};
 
 use crate::Timing;
 

@@ -1,6 +1,6 @@
 //! What a coordinator says of itself and of its nodes.
 
-use cluster::{ClusterMap, Epoch, Forming, NodeId, NodeInfo, NodeLoad, Time};
+use types::{ClusterMap, Epoch, Forming, NodeId, NodeInfo, NodeLoad, Time};
 
 use super::Coordinator;
 use super::gathering::Gathered;

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use cluster::{Epoch, HostId};
+use types::{Epoch, HostId};
 use wire::message::{Electors, FromCoordinator};
 use wire::record::Record;
 
@@ -268,7 +268,7 @@ fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &P
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, NodeId};
+    use types::{Incarnation, NodeId};
     use wire::record::MapHead;
 
     use super::*;
@@ -278,8 +278,8 @@ mod tests {
     }
 
     fn head(version: u64) -> Record {
-        let (profile, layout) = (cluster::Profile::rs(3, 2).unwrap(), cluster::Layout::default());
-        let (cluster, epoch) = (cluster::ClusterId(1), Epoch(1));
+        let (profile, layout) = (types::Profile::rs(3, 2).unwrap(), types::Layout::default());
+        let (cluster, epoch) = (types::ClusterId(1), Epoch(1));
         Record::Head(MapHead {
             cluster,
             epoch,

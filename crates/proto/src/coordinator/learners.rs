@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{
-    Exchange, GroupView, HostId, Learner, MemberId, PlanLimits, RoleIndex, Term, Time, ViewVersion,
-};
+use cluster::PlanLimits;
+use types::{Exchange, GroupView, HostId, Learner, MemberId, RoleIndex, Term, Time, ViewVersion};
 use wire::message::{FromCoordinator, Lesson};
 
 use super::decide;
@@ -239,7 +238,7 @@ pub(super) fn handle_repaired(state: &mut ClusterState, from: HostId, member: Me
     if data.is_some_and(|role| decide::may_become_full(role, from, term)) {
         tracing::info!(%member, %term, "all pages present");
         state.change_view(member.group, |view| {
-            view.data[usize::from(member.role.0)].status = cluster::RoleStatus::Full;
+            view.data[usize::from(member.role.0)].status = types::RoleStatus::Full;
         });
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{
+use types::{
     Former, GroupId, GroupView, HostId, LossPolicy, MemberId, RoleIndex, RoleStatus, SlotRange, Time,
     ViewVersion,
 };

@@ -1,6 +1,6 @@
 //! What a coordinator does about data that is lost for good.
 
-use cluster::{
+use types::{
     AdminAnswer, AdminCommand, AdminRequest, ClusterId, Entry, Expectations, GroupId, GroupView, HostId,
     Incarnation, LossPolicy, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, RoleStatus, Slot, SlotRange,
     Time, UnixSeconds, ViewVersion,
@@ -62,7 +62,7 @@ impl Story {
         let zone = String::new();
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect, holds: None, promised: cluster::Epoch(0) };
+        let registration = Registration { info, expect, holds: None, promised: types::Epoch(0) };
         self.coordinator.handle(at(self.now), host, ToCoordinator::Register(registration));
         self.lives[usize::from(node)] = Some(life);
     }
@@ -269,7 +269,7 @@ fn an_operator_vouches_for_a_silent_process_by_fencing_it() {
     story.accept_all();
     story.pass(3 * LEASE_US);
     assert_eq!(story.status(0), RoleStatus::Accepted);
-    story.ask(AdminCommand::Fence { node: NodeId(0), loss: cluster::OnLoss::Refuse });
+    story.ask(AdminCommand::Fence { node: NodeId(0), loss: types::OnLoss::Refuse });
     story.pass(2 * LEASE_US);
     assert_eq!(story.status(0), RoleStatus::Full);
 }
@@ -278,7 +278,7 @@ fn an_operator_vouches_for_a_silent_process_by_fencing_it() {
 fn slots_select_roles_as_a_whole_and_accepting_twice_is_accepting_once() {
     let mut story = beyond(LossPolicy::Error);
     let of_role = |story: &Story, role| {
-        let member = cluster::MemberId { group: GroupId(0), role: RoleIndex(role) };
+        let member = types::MemberId { group: GroupId(0), role: RoleIndex(role) };
         story.coordinator.map().unwrap().slots_of(member)
     };
     let second = of_role(&story, 1);

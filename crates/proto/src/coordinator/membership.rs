@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVersion, place_in_zones};
+use cluster::place_in_zones;
+use types::{ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVersion};
 use wire::message::{FromCoordinator, Registration};
 
 use super::attention::Attention;

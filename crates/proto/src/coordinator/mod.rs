@@ -47,7 +47,7 @@ mod succession_tests;
 
 use std::collections::BTreeSet;
 
-use cluster::{AdminCommand, AdminError, AdminReply, AdminRequest, HostId, MemberId, NodeId, Time};
+use types::{AdminCommand, AdminError, AdminReply, AdminRequest, HostId, MemberId, NodeId, Time};
 use wire::message::{FromCoordinator, KeptRecords, ToCoordinator};
 use wire::record::Record;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{Entry, HostId, Layout, NodeId, NodeInfo, NodeLoad, Time};
+use types::{Entry, HostId, Layout, NodeId, NodeInfo, NodeLoad, Time};
 use wire::record::KnownNode;
 
 use super::store_view::Seen;
@@ -282,7 +282,7 @@ impl Nodes {
 
 #[cfg(test)]
 mod tests {
-    use cluster::Incarnation;
+    use types::Incarnation;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cluster::{Epoch, GroupId, GroupView, HostId, ViewVersion};
+use types::{Epoch, GroupId, GroupView, HostId, ViewVersion};
 use wire::record::Record;
 
 use super::keeping::{Keeping, Processes};

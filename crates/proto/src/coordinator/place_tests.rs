@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use cluster::{
+use types::{
     ClusterId, Entry, Expectations, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, Time,
     UnixSeconds,
 };
@@ -33,7 +33,7 @@ fn config() -> CoordinatorConfig {
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Stored,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     }
 }
 
@@ -61,7 +61,7 @@ fn registration(host: HostId, profile: Option<Profile>) -> ToCoordinator {
     let info =
         NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
     let expect = Expectations { profile, entry: Entry::Founder, ..Expectations::default() };
-    ToCoordinator::Register(Registration { info, expect, holds: None, promised: cluster::Epoch(0) })
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) })
 }
 
 fn address(host: HostId) -> SocketAddr {

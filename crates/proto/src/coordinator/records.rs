@@ -1,6 +1,6 @@
 //! What a coordinator writes down, and which messages tell of it.
 
-use cluster::{ClusterMap, Epoch, GroupView, Profile};
+use types::{ClusterMap, Epoch, GroupView, Profile};
 use wire::frame::MAX_FRAME_BYTES;
 use wire::message::FromCoordinator;
 use wire::record::{MapHead, Record, ViewRecord};
@@ -77,7 +77,7 @@ pub(super) fn view_record(map_version: u64, view: &GroupView) -> ViewRecord {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{
+    use types::{
         DataRole, Former, GroupId, HostId, Incarnation, Learner, NodeId, RoleIndex, RoleStatus, Seq, Term,
         ViewVersion,
     };
@@ -105,7 +105,7 @@ mod tests {
         let records = (0..views).map(|group| Record::View(view_record(1, &view(group)))).collect();
         let electors = Vec::new();
         let keep = FromCoordinator::Keep { epoch: Epoch(1), position: 1, electors, whole: true, records };
-        let header = Header { cluster: cluster::ClusterId(1), source: host, sequence: 0 };
+        let header = Header { cluster: types::ClusterId(1), source: host, sequence: 0 };
         let mut out = Vec::new();
         encode(&header, &keep, &mut out).expect("it fits");
         out.len()

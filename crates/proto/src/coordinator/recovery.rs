@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{DataRole, Epoch, GroupId, HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
+use types::{DataRole, Epoch, GroupId, HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
 use wire::message::FromCoordinator;
 
 use super::state::ClusterState;

@@ -1,6 +1,6 @@
 //! What becomes of groups that lose members: roles are recovered, or what is lost is declared so (protocol, section 4).
 
-use cluster::{GroupId, GroupView, HostId, MemberId, RoleStatus, SlotRange, Time};
+use types::{GroupId, GroupView, HostId, MemberId, RoleStatus, SlotRange, Time};
 
 use super::decide;
 use super::loss::{Judgement, Losses};

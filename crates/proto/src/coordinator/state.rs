@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{
-    ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, PlanNode, RoleCounts, Time, ViewVersion,
-    role_counts,
-};
+use cluster::{PlanNode, RoleCounts, role_counts};
+use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, Time, ViewVersion};
 use wire::message::{FromCoordinator, Refused};
 use wire::record::{MapHead, Record};
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{HostId, Time};
+use types::{HostId, Time};
 
 use super::nodes::NodeState;
 use super::state::ClusterState;

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ClusterMap, GroupId, GroupView, HostId, NodeId, ViewVersion};
 use thiserror::Error;
+use types::{ClusterMap, GroupId, GroupView, HostId, NodeId, ViewVersion};
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::RecordKeeping;

@@ -1,10 +1,10 @@
 //! Coordinators that follow each other, by their records alone.
 
-use cluster::{
+use std::collections::{BTreeMap, BTreeSet};
+use types::{
     ClusterId, Entry, Epoch, Expectations, GroupId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, OnLoss,
     Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
-use std::collections::{BTreeMap, BTreeSet};
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
@@ -30,7 +30,7 @@ fn config() -> CoordinatorConfig {
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
         records: RecordKeeping::Stored,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     }
 }
 
@@ -42,7 +42,7 @@ fn register(coordinator: &mut Coordinator, now: Now, host: HostId) {
     coordinator.handle(
         now,
         host,
-        ToCoordinator::Register(Registration { info, expect, holds: None, promised: cluster::Epoch(0) }),
+        ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) }),
     );
 }
 
@@ -230,8 +230,8 @@ fn an_orphan_keeps_the_end_that_was_found() {
 #[test]
 fn whoever_was_fenced_stays_fenced() {
     let (mut before, mut kept) = formed();
-    let command = cluster::AdminCommand::Fence { node: NodeId(1), loss: OnLoss::Refuse };
-    before.administer(at(10), &cluster::AdminRequest { expect: None, command }).unwrap();
+    let command = types::AdminCommand::Fence { node: NodeId(1), loss: OnLoss::Refuse };
+    before.administer(at(10), &types::AdminRequest { expect: None, command }).unwrap();
     // The successor comes after any number of the actions.
     let mut actions = Vec::new();
     while let Some(action) = before.poll_action() {
@@ -276,7 +276,7 @@ fn a_cluster_that_had_half_formed_forms_anew_above_what_is_there() {
 #[test]
 fn records_that_do_not_fit_are_named_and_nothing_is_done() {
     type Damage = fn(&mut BTreeMap<String, Record>);
-    fn view(records: &mut BTreeMap<String, Record>) -> &mut cluster::GroupView {
+    fn view(records: &mut BTreeMap<String, Record>) -> &mut types::GroupView {
         match records.get_mut("view/00000001") {
             Some(Record::View(record)) => &mut record.view,
             _ => panic!("no view"),

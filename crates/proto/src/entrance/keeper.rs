@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{ClusterId, Epoch};
+use types::{ClusterId, Epoch};
 use wire::message::{Electors, KeptRecords};
 use wire::record::{HEAD_KEY, Record};
 
@@ -76,7 +76,7 @@ pub(super) fn cluster_of(record: &Record) -> Option<ClusterId> {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{GroupId, GroupView, Layout, Profile, ViewVersion};
+    use types::{GroupId, GroupView, Layout, Profile, ViewVersion};
     use wire::record::{MapHead, ViewRecord};
 
     use super::*;

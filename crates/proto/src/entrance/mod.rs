@@ -10,7 +10,7 @@ mod place;
 
 use std::net::SocketAddr;
 
-use cluster::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, NodeInfo, Time};
+use types::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, NodeInfo, Time};
 use wire::message::{FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 
 use keeper::{Keeper, cluster_of};
@@ -223,7 +223,7 @@ impl Entrance {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, Layout, NodeId, Profile};
+    use types::{Incarnation, Layout, NodeId, Profile};
 
     use super::*;
 
@@ -307,8 +307,8 @@ mod tests {
         };
         let registration = entrance.knock(info);
         assert_eq!((registration.holds, registration.promised), (Some(OWN), Epoch(3)));
-        let (group, role, parity) = (cluster::GroupId(0), cluster::RoleIndex(0), cluster::RoleIndex(3));
-        let fence = FromCoordinator::Fence { group, role, term: cluster::Term(2), parity, epoch: Epoch(9) };
+        let (group, role, parity) = (types::GroupId(0), types::RoleIndex(0), types::RoleIndex(3));
+        let fence = FromCoordinator::Fence { group, role, term: types::Term(2), parity, epoch: Epoch(9) };
         assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Nothing);
         entrance.receive(Time(0), map(OWN));
         assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Deliver(fence));

@@ -1,7 +1,7 @@
 //! A place that is taken: while the coordinator says that another process has the id, a process asks again at every
 //! heartbeat. Mostly that other one is its own former process, which nobody has seen end, and whose lease has to run out.
 
-use cluster::{Epoch, Time};
+use types::{Epoch, Time};
 
 /// For how many leases of the cluster a process waits for its place, under one coordinator.
 ///

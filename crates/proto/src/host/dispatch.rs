@@ -1,6 +1,6 @@
 //! Whether a message of a peer can be what it claims, by the views.
 
-use cluster::{GroupView, HostId, Term};
+use types::{GroupView, HostId, Term};
 use wire::message::{GroupBody, GroupMessage};
 
 use crate::Impossible;

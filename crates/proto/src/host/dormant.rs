@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{GroupView, MemberId, Time};
 use store::Budget;
+use types::{GroupView, MemberId, Time};
 
 use crate::parity::Parity;
 

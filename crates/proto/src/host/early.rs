@@ -1,7 +1,7 @@
 //! Messages of repair sessions whose view has not arrived yet. They wait for it, up to a bound; what is beyond is dropped, and
 //! asked for again by whoever wants it.
 
-use cluster::{GroupId, HostId};
+use types::{GroupId, HostId};
 use wire::message::{GroupBody, GroupMessage};
 
 use crate::Limits;
@@ -61,7 +61,7 @@ fn bytes_of(message: &GroupMessage) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{Incarnation, NodeId, RoleIndex, Term, ViewVersion};
+    use types::{Incarnation, NodeId, RoleIndex, Term, ViewVersion};
     use wire::message::{Residual, SessionId};
 
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{MemberId, Seq, Term, Time};
-use store::{Area, ClassUse, Replica, RunClass};
+use store::{Area, ClassUse, Replica};
+use types::{MemberId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 
 use super::Host;

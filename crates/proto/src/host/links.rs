@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{GroupId, HostId, NodeId};
+use types::{GroupId, HostId, NodeId};
 use wire::message::GroupMessage;
 
 use super::early::Early;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, ViewVersion};
+use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, ViewVersion};
 use wire::message::GroupMessage;
 
 use super::dormant::Dormants;

@@ -28,13 +28,13 @@ mod views;
 
 use std::collections::VecDeque;
 
-use cluster::{
+use store::{Budget, Item, StoreConfig};
+use types::op::{Outcome, Request};
+use types::{
     ClusterMap, Epoch, GroupId, GroupView, HostId, KeyHash, MemberId, NodeId, ScrubProgress, Time,
     ViewVersion,
 };
-use store::{Budget, Item, StoreConfig};
 use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
-use wire::op::{Outcome, Request};
 
 use crate::latency::HostLatencies;
 use crate::outbox::Context;

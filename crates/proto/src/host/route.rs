@@ -3,9 +3,9 @@
 //! A request that has not reached a primary waits for one, up to its deadline. One that may have reached a primary
 //! which is then lost is sent again only if doing it twice is harmless; else its outcome is unknown, and that is said.
 
-use cluster::{GroupView, HostId, KeyHash, MemberId, RoleStatus};
+use types::op::{Failure, Outcome, Request};
+use types::{GroupView, HostId, KeyHash, MemberId, RoleStatus};
 use wire::message::{Answer, Forward, PeerMessage};
-use wire::op::{Failure, Outcome, Request};
 
 use super::routes::Forwarded;
 use super::{Action, Host, Submitted, Token};
@@ -74,7 +74,7 @@ impl Host {
     /// A request of another host's client.
     pub(super) fn handle_forward(&mut self, now: Now, from: HostId, forward: Forward) {
         let member = MemberId { group: forward.group, role: forward.role };
-        let is_flush = matches!(forward.request.op, wire::op::Op::Flush(_));
+        let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
         let located = self.views.locate(forward.request.key_bytes());
         let Some((hash, _)) = located.filter(|(_, place)| is_flush || *place == member) else {
             return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cluster::{HostId, MemberId, Time};
+use types::op::{Failure, Outcome};
+use types::{HostId, MemberId, Time};
 use wire::message::{Answer, Forward, PeerMessage};
-use wire::op::{Failure, Outcome};
 
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};

@@ -1,7 +1,7 @@
 //! Counters of a host, by the names that memcached users know.
 
-use cluster::ScrubProgress;
-use wire::op::Op;
+use types::ScrubProgress;
+use types::op::Op;
 
 use super::members::{History, Members};
 use crate::Read;
@@ -121,7 +121,7 @@ impl HostStats {
                 self.items += stats.items as u64;
                 self.item_bytes += stats.item_bytes as u64;
                 self.absent_pages += store.absent_count() as u64;
-                self.to_rebuild_bytes += u64::from(store.absent_count()) * store::PAGE_BYTES as u64;
+                self.to_rebuild_bytes += u64::from(store.absent_count()) * types::PAGE_BYTES as u64;
             }
         }
         self

@@ -1,7 +1,7 @@
 //! What the members of a host act in: its configuration, the cluster's code, the pace of background work, and the outbox.
 
-use cluster::{ClusterMap, HostId};
 use codec::Code;
+use types::{ClusterMap, HostId};
 
 use super::HostConfig;
 use crate::Now;
@@ -46,7 +46,7 @@ impl Surroundings {
 
     /// The first map: without a code there is no member. Whether its profile has one.
     pub(super) fn begin(&mut self, map: &ClusterMap) -> bool {
-        match map.profile.code() {
+        match crate::code_of(map.profile) {
             Ok(code) => self.code = Some(code),
             Err(error) => {
                 tracing::error!(%error, profile = %map.profile, "the map's profile has no code");

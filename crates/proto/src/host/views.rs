@@ -1,6 +1,6 @@
 //! What a host knows of the cluster: the map with its views, and which coordinator commands.
 
-use cluster::{ClusterMap, Epoch, FastMap, GroupId, GroupView, KeyHash, MemberId, RoleIndex, Time};
+use types::{ClusterMap, Epoch, FastMap, GroupId, GroupView, KeyHash, MemberId, RoleIndex, Time};
 
 use crate::Timing;
 

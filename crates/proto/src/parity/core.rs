@@ -1,7 +1,7 @@
 //! Who a parity is, and what each data role weighs in its sum. Only a view changes it.
 
-use cluster::{GroupView, MemberId, RoleIndex};
 use codec::Code;
+use types::{GroupView, MemberId, RoleIndex};
 
 use crate::outbox::Sender;
 use crate::roles::RoleSet;

@@ -1,6 +1,6 @@
 //! What reaches a parity: messages and connections. Each goes to the parts that it concerns.
 
-use cluster::{DataRole, HostId, RoleIndex, Seq, Term};
+use types::{DataRole, HostId, RoleIndex, Seq, Term};
 use wire::message::{
     Abort, Ack, FetchIndex, Frame, GroupBody, Hello, IndexPart, Learn, LearnPart, Learned, Open, Opened,
     Page, Record, Reject, Reserve, Reserved, SessionId, Welcome,

@@ -12,8 +12,8 @@
 //! after whatever comes between, until one primary says that the records from there on are gone. Then all of it is worth
 //! nothing: a sum of which one part is not known is not the parity of anything.
 
-use cluster::{GroupView, RoleIndex, Seq, Time, ViewVersion};
-use store::{Budget, OutOfMemory, PAGE_BYTES, RUN_BYTES, Replica};
+use store::{Budget, OutOfMemory, Replica};
+use types::{GroupView, PAGE_BYTES, RUN_BYTES, RoleIndex, Seq, Time, ViewVersion};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Lesson, ToCoordinator};
 
 use super::core::Core;

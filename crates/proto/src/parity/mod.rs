@@ -26,11 +26,11 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-use cluster::{
-    Epoch, GroupView, HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Seq, Term, Time,
+use store::{Area, Budget, Replica, StoreConfig};
+use types::{
+    Epoch, GroupView, HostId, MemberId, PAGE_BYTES, RoleIndex, ScrubProgress, ScrubSettings, Seq, Term, Time,
     UnixSeconds, ViewVersion,
 };
-use store::{Area, Budget, PAGE_BYTES, Replica, StoreConfig};
 use wire::message::ToCoordinator;
 
 use self::core::Core;

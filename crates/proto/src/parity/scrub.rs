@@ -7,9 +7,11 @@
 //!
 //! One session at a time, in the background, and only while every data role of the group is full, or lost and so in no sum.
 
-use cluster::{MemberId, RoleIndex, ScrubProgress, ScrubSettings, Term, Time};
 use smallvec::smallvec;
-use store::{Addr, Area, EXTENT_BYTES, PAGE_BYTES, PageRange};
+use store::Area;
+use types::{
+    Addr, EXTENT_BYTES, MemberId, PAGE_BYTES, PageRange, RoleIndex, ScrubProgress, ScrubSettings, Term, Time,
+};
 use wire::message::{GroupBody, Read, SessionId};
 
 use super::core::Core;

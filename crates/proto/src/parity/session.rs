@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{HostId, RoleIndex, Time};
-use store::{Addr, Budget, Category, PAGE_BYTES, PageRange};
+use store::{Budget, Category};
+use types::{Addr, HostId, PAGE_BYTES, PageRange, RoleIndex, Time};
 use wire::message::{Page, Residual, SessionId, Write};
 
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
 /// Most pages of a session: a 64 KiB run.
-pub(super) const MAX_PAGES: u32 = (store::RUN_BYTES / PAGE_BYTES) as u32;
+pub(super) const MAX_PAGES: u32 = (types::RUN_BYTES / PAGE_BYTES) as u32;
 
 /// Sessions that a stand-in may have open at a time, by far.
 const WINDOW: u64 = 256;

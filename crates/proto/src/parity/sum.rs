@@ -2,10 +2,9 @@
 //!
 //! What no role has is zero: a sum of nothing but zeros. Its memory goes back when the last role gives an extent up.
 
-use cluster::{DataRole, GroupView, RoleIndex, Seq};
-use store::{
-    Area, Budget, Category, EXTENT_BYTES, IndexOp, OutOfMemory, PAGE_BYTES, PageRange, PageSet, RUN_BYTES,
-    RunClass, StoreConfig,
+use store::{Area, Budget, Category, OutOfMemory, PageSet, StoreConfig};
+use types::{
+    DataRole, EXTENT_BYTES, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RunClass, Seq,
 };
 use wire::message::Record;
 

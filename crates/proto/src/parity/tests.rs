@@ -1,10 +1,11 @@
 //! Stories of one parity: a state, one message, the exact list of what it answers.
 
 use bytes::Bytes;
-use cluster::{ClusterId, Incarnation, NodeId, Profile, place};
+use cluster::place;
 use codec::Code;
 use smallvec::smallvec;
-use store::{Addr, EXTENT_BYTES, Eviction, PageRange};
+use store::Eviction;
+use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile};
 use wire::message::{Frame, GroupBody, Hello, Open, Page, PeerMessage, Record, Reserve, SessionId, Write};
 
 use super::*;
@@ -47,7 +48,7 @@ impl Stage {
             view,
             timing: Timing::from_lease(1_000_000),
             limits: Limits::default(),
-            code: profile.code().unwrap(),
+            code: crate::code_of(profile).unwrap(),
             pace: Pace::default(),
             out: Outbox::default(),
         };

@@ -1,7 +1,7 @@
 //! Parities that were evicted and may come back (group protocol, section 6): their primary keeps the records that they
 //! lack, for a while and up to a bound, so that little has to travel.
 
-use cluster::{RoleIndex, Seq, Time};
+use types::{RoleIndex, Seq, Time};
 
 use super::core::Core;
 use crate::Timing;

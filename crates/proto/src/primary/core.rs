@@ -1,8 +1,8 @@
 //! Who a primary is. All of its parts read this; only a view changes it.
 
-use cluster::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
 use smallvec::SmallVec;
 use store::{Budget, StoreConfig};
+use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
 
 use crate::outbox::Sender;
 

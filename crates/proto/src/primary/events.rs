@@ -1,6 +1,6 @@
 //! What reaches a primary: views, connections, messages. Each goes to the parts that it concerns.
 
-use cluster::{GroupView, HostId, RoleIndex, Term};
+use types::{GroupView, HostId, RoleIndex, Term};
 use wire::message::{
     Ack, GroupBody, IndexPart, LearnHello, Learned, Reject, Reserved, Residual, ToCoordinator, Welcome,
 };

@@ -2,15 +2,15 @@
 //!
 //! Nothing is changed here. The primary turns a decision into a record, or into an answer.
 
-use cluster::UnixSeconds;
 use store::{Access, Item, ItemSpec, ItemState, encoded_len};
-use wire::op::{
+use types::UnixSeconds;
+use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Request, Store,
     StoreMode, Want, is_too_large,
 };
 
 /// A larger item would not fit into its slot.
-const _: () = assert!(wire::op::MAX_PAYLOAD_BYTES + store::ITEM_HEADER_BYTES <= store::MAX_ITEM_BYTES);
+const _: () = assert!(types::op::MAX_PAYLOAD_BYTES + store::ITEM_HEADER_BYTES <= types::MAX_ITEM_BYTES);
 
 /// Longest value that incr accepts, the spaces that it was padded with included.
 const MAX_NUMBER_DIGITS: usize = 20;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use wire::op::{Key, MAX_PAYLOAD_BYTES};
+use types::op::{Key, MAX_PAYLOAD_BYTES};
 
 use super::*;
 

@@ -4,7 +4,7 @@
 //! read lease from each question on: as long as the coordinator fences the role within that time, nobody has to wait for the
 //! lease to end. If no view follows, the primary goes on, with a new lease.
 
-use cluster::{Epoch, Time, ViewVersion};
+use types::{Epoch, Time, ViewVersion};
 use wire::message::ToCoordinator;
 
 use super::core::Core;

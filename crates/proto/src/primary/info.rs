@@ -1,7 +1,7 @@
 //! What a primary shows of itself.
 
-use cluster::{MemberId, Seq, Term};
 use store::DataStore;
+use types::{MemberId, Seq, Term};
 use wire::message::Record;
 
 use super::space::Removed;

@@ -44,8 +44,8 @@ mod wall;
 #[cfg(test)]
 mod tests;
 
-use cluster::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
 use store::{Budget, DataStore, StoreConfig};
+use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
 
 pub(crate) use execute::is_repeatable;
 pub(crate) use hand_over::Question;
@@ -275,7 +275,7 @@ impl Primary {
             self.stream.append_due_flush(context, self.phase.serving_mut());
         }
         for pending in self.waiting.take_expired(now) {
-            context.reply(pending.reply, wire::op::Outcome::Failed(wire::op::Failure::Unavailable));
+            context.reply(pending.reply, types::op::Outcome::Failed(types::op::Failure::Unavailable));
         }
         self.stream.expire_answers(context);
         self.retry_waiting(context);

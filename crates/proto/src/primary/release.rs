@@ -5,8 +5,8 @@
 //! up here, too; to be used again it has to be reserved again. Nothing is begun or ended while there are learners or while a
 //! parity may come back, for they learn what the role has in their own time.
 
-use cluster::{Seq, Time};
 use store::DataStore;
+use types::{Seq, Time};
 use wire::message::Write;
 
 use super::core::Core;

@@ -1,8 +1,8 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
-use cluster::{KeyHash, Time};
 use store::{Allocation, Found, Item, Shortage};
-use wire::op::{Failure, Op, Outcome};
+use types::op::{Failure, Op, Outcome};
+use types::{KeyHash, Time};
 
 use super::execute::{self, Current, Decision};
 use super::stream::{Draft, Header, Newest, PlacedItem, Unknown};

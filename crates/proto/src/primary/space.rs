@@ -1,8 +1,8 @@
 //! Space in the area: extents that the parities must reserve first, eviction, compaction.
 
-use cluster::{HostId, RoleIndex, Time, UnixSeconds};
 use smallvec::{SmallVec, smallvec};
 use store::{CrawlCursor, DataStore, Reclaim, Victim};
+use types::{HostId, RoleIndex, Time, UnixSeconds};
 use wire::message::{GroupBody, Reserve, Reserved};
 
 use super::core::Core;

@@ -1,7 +1,7 @@
 //! A stand-in begins: it takes the index replica from an in-sync parity (group protocol, section 4, F6).
 
-use cluster::{HostId, RoleIndex, Time};
 use store::{AdoptError, Budget, DataStore, Replica, ReplicaBuilder, ReplicaError};
+use types::{HostId, RoleIndex, Time};
 use wire::message::{FetchIndex, GroupBody, IndexPart};
 
 use super::core::Core;

@@ -1,14 +1,15 @@
 //! Stories of one primary with two parities: a state, one event, the exact list of what it wants done.
 
 use bytes::Bytes;
-use cluster::{
-    ClusterId, Epoch, GroupView, HostId, Incarnation, KeyHash, NodeId, Profile, RoleIndex, Seq, Term, Time,
-    UnixSeconds, ViewVersion, place,
-};
+use cluster::place;
 use codec::Code;
-use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
+use store::{Budget, Eviction, StoreConfig};
+use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
+use types::{
+    ClusterId, EXTENT_BYTES, Epoch, GroupView, HostId, Incarnation, KeyHash, NodeId, Profile, RoleIndex, Seq,
+    Term, Time, UnixSeconds, ViewVersion,
+};
 use wire::message::{Ack, GroupBody, PeerMessage, Reserved, ToCoordinator, Welcome};
-use wire::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 
 use super::*;
 use crate::host::Token;
@@ -66,7 +67,7 @@ impl Stage {
             now: 10 * LEASE_US,
             timing: Timing::from_lease(LEASE_US),
             limits: Limits::default(),
-            code: profile.code().unwrap(),
+            code: crate::code_of(profile).unwrap(),
             pace: Pace::default(),
             out: Outbox::default(),
         };
@@ -240,7 +241,7 @@ fn an_extent_that_a_parity_refuses_fails_the_write() {
     stage.set(7);
     let refused = Reserved { term: Term(1), extent: 0, granted: false };
     let done = stage.hear(PARITIES[1], GroupBody::Reserved(refused));
-    let full = Outcome::Failed(wire::op::Failure::OutOfMemory);
+    let full = Outcome::Failed(types::op::Failure::OutOfMemory);
     assert_eq!(done, [Done::Replies(7, full)]);
 }
 
@@ -309,7 +310,7 @@ fn a_primary_that_makes_way_says_so_once_keeps_still_and_goes_on_with_a_new_leas
     assert_eq!(ask(&mut stage), [], "it has no mirror");
     let mut view = stage.view.clone();
     view.version = since;
-    let mirror = cluster::Learner { role: RoleIndex(0), host: host(3), since, whole: true };
+    let mirror = types::Learner { role: RoleIndex(0), host: host(3), since, whole: true };
     view.learners.push(mirror);
     stage.view = view.clone();
     stage.act(|primary, context| primary.adopt(context, &view));
@@ -332,5 +333,5 @@ fn a_deposed_primary_knows_the_outcome_of_no_open_write() {
     let primary = stage.primary.take().unwrap();
     let waiting = primary.step_down(&mut stage.context());
     assert!(waiting.is_empty());
-    assert_eq!(stage.done(), [Done::Replies(7, Outcome::Failed(wire::op::Failure::Unknown))]);
+    assert_eq!(stage.done(), [Done::Replies(7, Outcome::Failed(types::op::Failure::Unknown))]);
 }

@@ -5,7 +5,7 @@
 //! takes the role over begins there, whatever its own clock shows. In between nobody is told anything: the request waits
 //! for one exchange with the parities.
 
-use cluster::{HostId, UnixSeconds};
+use types::{HostId, UnixSeconds};
 
 /// Clocks that are kept together do not differ by so much.
 const SUSPICIOUS_SECONDS: u32 = 5;
@@ -71,7 +71,7 @@ mod tests {
         let mut wall = Wall::default();
         wall.send(UnixSeconds(50));
         assert_eq!(wall.told(), UnixSeconds(0), "a second that was only sent");
-        let parity = HostId { node: cluster::NodeId(1), incarnation: cluster::Incarnation(1) };
+        let parity = HostId { node: types::NodeId(1), incarnation: types::Incarnation(1) };
         wall.learn(parity, UnixSeconds(100), UnixSeconds(55));
         assert_eq!((wall.told(), wall.at(UnixSeconds(55))), (UnixSeconds(100), UnixSeconds(100)));
     }

@@ -15,14 +15,14 @@ fn set_until(key: &str, expiry: u32) -> Request {
 
 fn touch(key: &str) -> Request {
     let op = Op::Touch(Expiry::Never);
-    Request { key: wire::op::Key::new(Bytes::copy_from_slice(key.as_bytes())).ok(), op }
+    Request { key: types::op::Key::new(Bytes::copy_from_slice(key.as_bytes())).ok(), op }
 }
 
 impl Cluster {
     /// The node that serves `key`.
     fn primary_of(&self, key: &str) -> u16 {
         let map = self.coordinator.map().unwrap();
-        let hash = cluster::KeyHash::of(map.cluster, key.as_bytes());
+        let hash = types::KeyHash::of(map.cluster, key.as_bytes());
         map.primary_of(map.member_of(hash)).unwrap().node.0
     }
 

@@ -1,12 +1,11 @@
 //! Numbers that no peer can have by the rules: they are not believed, they cost the link, and they are counted. After that the
 //! peer is one like any other.
 
-use cluster::{Epoch, GroupId, RoleIndex, Seq, Term, ViewVersion};
 use proto::Impossible;
 use smallvec::smallvec;
-use store::{Addr, IndexHash, IndexOp, PageRange};
+use types::op::Failure;
+use types::{Addr, Epoch, GroupId, IndexHash, IndexOp, PageRange, RoleIndex, Seq, Term, ViewVersion};
 use wire::message::*;
-use wire::op::Failure;
 
 use super::*;
 
@@ -90,7 +89,7 @@ fn frame(committed: Seq, records: Vec<Record>) -> GroupBody {
     GroupBody::Frame(Frame {
         term: Term(1),
         sent_at: Time(0),
-        wall: cluster::UnixSeconds(0),
+        wall: types::UnixSeconds(0),
         committed,
         records,
     })
@@ -120,12 +119,11 @@ fn an_ack_of_what_was_never_sent_is_not_believed_and_costs_the_link() {
 fn what_a_parity_cannot_have_costs_it_the_link() {
     let cases: [(GroupBody, Expected); 4] = [
         (ack(Seq(1), LATE), |why| matches!(why, Impossible::Echo { echo: LATE, .. })),
+        (GroupBody::Welcome(Welcome { term: Term(1), received: FAR, wall: types::UnixSeconds(0) }), |why| {
+            matches!(why, Impossible::Received { .. })
+        }),
         (
-            GroupBody::Welcome(Welcome { term: Term(1), received: FAR, wall: cluster::UnixSeconds(0) }),
-            |why| matches!(why, Impossible::Received { .. }),
-        ),
-        (
-            GroupBody::Welcome(Welcome { term: Term(1), received: Seq(0), wall: cluster::UnixSeconds(0) }),
+            GroupBody::Welcome(Welcome { term: Term(1), received: Seq(0), wall: types::UnixSeconds(0) }),
             |why| matches!(why, Impossible::Forgotten { received: Seq(0), .. }),
         ),
         (ack(FAR, LATE), |why| matches!(why, Impossible::Received { .. })),

@@ -1,7 +1,9 @@
 //! A learner whose lessons are not what they should be: it starts again or gives up, and never answers for them.
 
-use cluster::{ClusterMap, DataRole, GroupId, GroupView, Learner, RoleIndex, Seq, Term, ViewVersion};
-use store::{INDEX_SEGMENTS, PAGE_BYTES};
+use store::INDEX_SEGMENTS;
+use types::{
+    ClusterMap, DataRole, GroupId, GroupView, Learner, PAGE_BYTES, RoleIndex, Seq, Term, ViewVersion,
+};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, Learn, LearnPart, Lesson, PeerMessage};
 
 use super::*;

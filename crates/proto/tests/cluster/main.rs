@@ -12,16 +12,16 @@ mod starved;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cluster::{
-    ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
-};
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Impossible, Limits, Now,
     RecordKeeping, Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
+use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
+use types::{
+    ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
+};
 use wire::message::{GroupBody, PeerMessage, ToCoordinator};
-use wire::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -77,7 +77,7 @@ impl Cluster {
             groups: u32::from(nodes),
             timing: Timing::default(),
             records: RecordKeeping::Stored,
-            on_loss: cluster::LossPolicy::Error,
+            on_loss: types::LossPolicy::Error,
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut cluster = Self {

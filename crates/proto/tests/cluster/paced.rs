@@ -1,6 +1,6 @@
 //! Repair as operators want it: paused, slow, with little memory; and what requests wait for in spite of it.
 
-use cluster::{AdminCommand, AdminRequest};
+use types::{AdminCommand, AdminRequest};
 
 use super::*;
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use store::{Category, EXTENT_BYTES};
-use wire::op::{Delete, Failure};
+use store::Category;
+use types::EXTENT_BYTES;
+use types::op::{Delete, Failure};
 
 use super::*;
 

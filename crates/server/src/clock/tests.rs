@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use cluster::{ClusterId, HostId, NodeId, NodeInfo, Profile};
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Read, Submitted,
     Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
+use types::op::{Expiry, Op, Outcome, Request, Store, StoreMode};
+use types::{ClusterId, HostId, NodeId, NodeInfo, Profile};
 use wire::message::ToCoordinator;
-use wire::op::{Expiry, Op, Outcome, Request, Store, StoreMode};
 
 use super::*;
 
@@ -99,7 +99,7 @@ impl Pair {
     fn new(timing: Timing) -> Self {
         let (cluster, profile) = (ClusterId(7), Profile::rs(1, 1).unwrap());
         let records = proto::RecordKeeping::Stored;
-        let on_loss = cluster::LossPolicy::Error;
+        let on_loss = types::LossPolicy::Error;
         let config =
             CoordinatorConfig { cluster, profile, nodes: 2, shards: 1, groups: 1, timing, records, on_loss };
         let mut pair = Self {
@@ -162,7 +162,7 @@ impl Pair {
 
     fn submit(&mut self, op: Op) -> Submitted {
         let (now, primary) = (self.clock.now(), self.primary());
-        self.hosts[primary].submit(now, Token(1), Request { key: wire::op::Key::new("key".into()).ok(), op })
+        self.hosts[primary].submit(now, Token(1), Request { key: types::op::Key::new("key".into()).ok(), op })
     }
 
     fn read(&mut self) -> Read {

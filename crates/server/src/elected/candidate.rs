@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::{ClusterId, Entry, Time};
 use etcd::{Client, Error, LeaseId};
 use tokio::net::TcpListener;
 use tokio::runtime::LocalRuntime;
 use tokio::time::timeout;
+use types::{ClusterId, Entry, Time};
 
 use super::config::ElectedConfig;
 use super::keys::Keys;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use cluster::{ClusterId, LossPolicy};
+use types::{ClusterId, LossPolicy};
 
 use crate::{CoordinatorAddress, StartError};
 

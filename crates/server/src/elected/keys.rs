@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use cluster::{HostId, NodeId};
 use serde::{Deserialize, Serialize};
+use types::{HostId, NodeId};
 
 /// The names of one cluster's keys.
 #[derive(Clone, Debug)]

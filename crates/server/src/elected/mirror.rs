@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ClusterId, HostId, NodeId, NodeInfo};
 use etcd::{Change, Entry, LeaseId, Range};
 use proto::{Coordinator, Now};
+use types::{ClusterId, HostId, NodeId, NodeInfo};
 use wire::record::Record;
 
 use super::keys::{Keys, LEADER, Leader, NODES, RECORDS, SETTINGS};
@@ -162,7 +162,7 @@ fn bad_record(keys: &Keys, key: &str, why: impl ToString) -> Bad {
 
 #[cfg(test)]
 mod tests {
-    use cluster::Time;
+    use types::Time;
 
     use super::*;
 
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_process_keeps_its_key_and_takes_that_of_an_older_one() {
-        let host = HostId { node: NodeId(1), incarnation: cluster::Incarnation(4) };
+        let host = HostId { node: NodeId(1), incarnation: types::Incarnation(4) };
         let nowhere = "127.0.0.1:1".parse().unwrap();
         let (peer, memcached, http) = (nowhere, nowhere, nowhere);
         let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };

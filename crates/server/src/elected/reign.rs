@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use cluster::NodeId;
 use etcd::{Compare, Op, Txn, TxnOutcome};
 use tokio::sync::watch;
 use tracing::dispatcher::{self, Dispatch};
+use types::NodeId;
 
 use super::journal::Journal;
 use super::keys::{LEADER, Leader, SETTINGS};

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use cluster::{HostId, Time};
 use etcd::{Compare, Error, LeaseId, Op, Txn};
 use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until, timeout};
+use types::{HostId, Time};
 
 use super::candidate::Candidate;
 use super::mirror::Mirror;

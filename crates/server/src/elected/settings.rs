@@ -1,8 +1,8 @@
 //! What a cluster is formed with: recorded by its first leader, and what every node has to agree with.
 
-use cluster::{ClusterId, LossPolicy, Profile};
 use proto::{CoordinatorConfig, RecordKeeping, Timing};
 use serde::{Deserialize, Serialize};
+use types::{ClusterId, LossPolicy, Profile};
 
 use super::config::{ElectedConfig, Founding};
 use crate::{Coordination, NodeConfig};
@@ -116,7 +116,7 @@ fn humane(us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cluster::NodeId;
+    use types::NodeId;
 
     use super::*;
 

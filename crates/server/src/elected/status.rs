@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use cluster::NodeId;
 use serde::{Deserialize, Serialize};
+use types::NodeId;
 
 use crate::clock::unix_seconds;
 

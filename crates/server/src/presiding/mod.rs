@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{AdminReply, AdminRequest, ClusterMap, HostId, Incarnation, NodeId, Time};
 use proto::{Coordinator, CoordinatorAction, Timing};
 use tokio::sync::{Notify, watch};
+use types::{AdminReply, AdminRequest, ClusterMap, HostId, Incarnation, NodeId, Time};
 use wire::message::FromCoordinator;
 use wire::record::Record;
 

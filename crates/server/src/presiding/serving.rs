@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use cluster::HostId;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
+use types::HostId;
 use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 

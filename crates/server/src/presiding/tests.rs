@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use cluster::{ClusterId, Entry, Expectations, NodeInfo, Profile};
 use proto::{CoordinatorConfig, RecordKeeping};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use types::{ClusterId, Entry, Expectations, NodeInfo, Profile};
 use wire::message::{Registration, ToCoordinator};
 
 use super::*;
@@ -25,7 +25,7 @@ fn presiding(records: impl FnOnce(&Clock) -> Records) -> (Rc<Presiding>, Rc<Node
         groups: 1,
         timing,
         records: RecordKeeping::Stored,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     };
     let coordinator = Coordinator::new(config);
     let clock = Clock::suspendable();
@@ -42,7 +42,7 @@ fn registration_of(host: HostId) -> ToCoordinator {
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
     let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
     let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
-    ToCoordinator::Register(Registration { info, expect, holds: None, promised: cluster::Epoch(0) })
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) })
 }
 
 fn register(presiding: &Presiding) -> Option<()> {

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use store::{Category, ClassUse, RUN_BYTES, RunClass};
+use store::{Category, ClassUse};
+use types::{RUN_BYTES, RunClass};
 
 use super::Page;
 use crate::shared::Shared;
@@ -34,7 +35,7 @@ fn class(page: &mut Page, one: &ClassUse) {
     let class = one.class.0;
     // Large items have no size in common: the average of what they take.
     let bytes_of_runs = one.runs * RUN_BYTES as u64;
-    let chunk_size = match store::slot_bytes(one.class) {
+    let chunk_size = match types::slot_bytes(one.class) {
         0 => bytes_of_runs / one.slots.max(1),
         size => size as u64,
     };

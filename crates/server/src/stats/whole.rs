@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cluster::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use types::NodeId;
 
 use super::{Page, general};
 use crate::limits::{SURVEY_ANSWER_BYTES, SURVEY_AT_ONCE, SURVEY_DEADLINE};

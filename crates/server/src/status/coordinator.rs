@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster::health::Assessment;
-use cluster::{ClusterId, Forming, HostId, NodeId, NodeLoad};
 use proto::Gathered;
 use serde::{Deserialize, Serialize};
+use types::{ClusterId, Forming, HostId, NodeId, NodeLoad};
 
 use super::ClusterStatus;
 use crate::clock::Clock;

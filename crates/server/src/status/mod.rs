@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use cluster::health::{Assessment, Fullness};
-use cluster::{
-    ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, RoleIndex,
-    RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
-};
 use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::Category;
+use types::{
+    ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, RoleIndex,
+    RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
+};
 
 use crate::EtcdStatus;
 use crate::elected::Election;
@@ -153,7 +153,7 @@ impl FindingStatus {
     fn of(found: &ScrubFinding) -> Self {
         let MemberId { group, role: parity } = found.parity;
         let item =
-            |(role, addr): &(RoleIndex, store::Addr)| WrongItem { role: *role, byte: addr.byte() as u64 };
+            |(role, addr): &(RoleIndex, types::Addr)| WrongItem { role: *role, byte: addr.byte() as u64 };
         Self {
             group,
             parity,
@@ -449,7 +449,8 @@ fn learner_line(view: &GroupView, learner: &Learner) -> RoleLine {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, Incarnation, Profile, place};
+    use cluster::place;
+    use types::{ClusterId, Incarnation, Profile};
 
     use super::*;
 

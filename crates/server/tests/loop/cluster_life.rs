@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use cluster::{ClusterId, HostId, NodeId, Profile};
 use proto::Timing;
 use server::{Node, NodeConfig, NodeExit, NodeHandle, StartError};
+use types::{ClusterId, HostId, NodeId, Profile};
 use wire::frame::{Encoder, LinkHello, LinkMessage};
 
 use crate::harness::{Cluster, Plan, coordinator, eventually, http_get, wait_until_ready};

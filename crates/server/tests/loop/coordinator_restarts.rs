@@ -1,8 +1,8 @@
 //! A coordinator that ends and is started again, and one that is not of the cluster.
 
-use cluster::{ClusterId, NodeId};
 use proto::{CoordinatorConfig, RecordKeeping};
 use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart};
+use types::{ClusterId, NodeId};
 
 use crate::harness::{Cluster, Plan, eventually, http_get};
 
@@ -23,7 +23,7 @@ fn start_again(
         groups: plan.groups,
         timing: plan.timing,
         records: RecordKeeping::Kept,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     };
     let http = Some("127.0.0.1:0".parse().expect("an address"));
     eventually("listening again", || {

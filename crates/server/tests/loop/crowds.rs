@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cluster::NodeId;
 use server::{ConnectionLimits, Node, NodeConfig};
+use types::NodeId;
 
 use crate::harness::{Client, Cluster, Plan, coordinator, http_get, wait_until_ready};
 

@@ -4,12 +4,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use cluster::{ClusterId, NodeId, Profile};
 use proto::{CoordinatorConfig, RecordKeeping, Timing};
 use server::{
     CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart, Node, NodeConfig,
     NodeHandle, NodeStatus,
 };
+use types::{ClusterId, NodeId, Profile};
 
 /// How long anything may take before a test gives up.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ pub fn coordinator(plan: &Plan) -> CoordinatorHandle {
         groups: plan.groups,
         timing: plan.timing,
         records: RecordKeeping::Kept,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     };
     let start = CoordinatorStart::NewCluster;
     CoordinatorServer::start(CoordinatorServerConfig {

@@ -1,9 +1,9 @@
 //! What nodes and coordinators say when somebody is away.
 
-use cluster::NodeId;
 use cluster::health::{Fullness, Health};
 use proto::Timing;
 use server::{CoordinatorReport, NodeStatus};
+use types::NodeId;
 
 use crate::harness::{Cluster, Plan, eventually, http_get};
 

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use cluster::{AdminAnswer, ClusterId, ClusterMap, Entry, NodeId, Profile};
 use server::{Node, NodeConfig, NodeExit};
+use types::{AdminAnswer, ClusterId, ClusterMap, Entry, NodeId, Profile};
 use wire::frame::FORMAT_VERSION;
 
 use crate::harness::{Cluster, PATIENCE, Plan, coordinator, eventually, http_get, wait_until_ready};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use cluster::ClusterMap;
+use types::ClusterMap;
 
 use crate::harness::{Cluster, Plan, coordinator, eventually, http_get};
 use server::{Node, NodeConfig};
@@ -93,7 +93,7 @@ fn the_coordinator_has_pages_too() {
 fn a_node_without_a_cluster_is_alive_and_not_ready_and_says_why() {
     let plan = Plan { nodes: 2, profile: "rs(1+1)", groups: 2, ..Plan::default() };
     let server = coordinator(&plan);
-    let node = Node::start(NodeConfig::local(cluster::NodeId(0), server.address())).unwrap();
+    let node = Node::start(NodeConfig::local(types::NodeId(0), server.address())).unwrap();
     let http = node.addresses().http;
     assert_eq!(http_get(http, "/healthz").0, 200);
     let (code, body) = http_get(http, "/readyz");

@@ -4,8 +4,8 @@
 //! sparsest first.
 
 use super::run::{Hold, Run};
-use crate::RunClass;
-use crate::class::{CLASS_COUNT, slots_in_span};
+use types::RunClass;
+use types::class::{CLASS_COUNT, slots_in_span};
 
 /// Fullness steps of a class; the last one is the fullest.
 const STEPS: usize = 4;

@@ -14,10 +14,11 @@ mod run;
 pub(crate) use lists::Lists;
 pub(crate) use run::{Hold, Run, Slot, SlotState};
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
-use crate::class::{SPAN_RUNS, is_slotted, slot_bytes, span_of};
-use crate::{Addr, Budget, Category, Charge, EXTENT_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass};
+use crate::{Budget, Category, Charge, PageSet, Replica};
+use types::class::{SPAN_RUNS, is_slotted, slot_bytes, span_of};
+use types::{Addr, EXTENT_BYTES, PageRange, RUN_BYTES, RunClass};
 
 /// Runs in an extent.
 pub(crate) const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;

@@ -1,9 +1,9 @@
 //! One run as the primary's allocator sees it: the state of each slot, and the list of its free ones.
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
-use crate::RunClass;
-use crate::class::{slots_in_span, span_of};
+use types::RunClass;
+use types::class::{slots_in_span, span_of};
 
 const NO_SLOT: u16 = u16::MAX;
 
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn slots_come_fresh_first_then_the_last_freed() {
-        let mut run = Run::of_class(crate::class_of(10_000));
+        let mut run = Run::of_class(types::class_of(10_000));
         let count = run.slots.len() as u16;
         let taken: Vec<u16> = std::iter::from_fn(|| run.take()).collect();
         assert!(taken.iter().copied().eq(0..count));
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_wanted_slot_is_taken_from_the_middle_of_the_list() {
-        let mut run = Run::of_class(crate::class_of(6_000));
+        let mut run = Run::of_class(types::class_of(6_000));
         run.take();
         assert_eq!(run.take_where(|slot| slot == 4), Some(4));
         assert_eq!(run.take_where(|slot| slot == 4), None);

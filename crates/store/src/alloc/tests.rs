@@ -1,5 +1,5 @@
 use super::*;
-use crate::class::{CLASS_COUNT, class_of};
+use types::class::{CLASS_COUNT, class_of};
 
 /// A fixed sequence that looks random.
 struct Dice(u64);
@@ -52,11 +52,11 @@ fn check(allocator: &Allocator) {
 fn allocate(allocator: &mut Allocator, len: usize) -> Option<Addr> {
     let class = class_of(len);
     let slot = if class == RunClass::LARGE {
-        let span = crate::class::runs_of_large(len);
+        let span = types::class::runs_of_large(len);
         let first = allocator.pool.first_stretch(span)?;
         allocator.open_large(first, span)
     } else {
-        let free = allocator.pool.first_aligned(crate::class::span_of(class));
+        let free = allocator.pool.first_aligned(types::class::span_of(class));
         allocator.take(class).or_else(|| allocator.open(free?, class))
     };
     slot.map(|slot| allocator.addr(slot))

@@ -1,6 +1,6 @@
 //! What is known of the reads of an item.
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,16 +5,14 @@
 //! right when it arrives. A page that is present stays, unless its extent is taken back ([`super::DataStore::surrender`]).
 
 use bytes::Bytes;
-use cluster::{ClusterId, KeyHash};
+use types::{ClusterId, KeyHash};
 
 use super::read::{Found, Unread};
 use crate::alloc::{Allocator, RUNS_PER_EXTENT};
-use crate::class::{class_in_one_run, class_of};
 use crate::item::Header;
-use crate::{
-    Addr, Area, EXTENT_BYTES, ITEM_HEADER_BYTES, IndexHash, Item, PAGE_BYTES, PageRange, PageSet, RUN_BYTES,
-    Replica, RunClass,
-};
+use crate::{Area, ITEM_HEADER_BYTES, Item, PageSet, Replica};
+use types::class::{class_in_one_run, class_of};
+use types::{Addr, EXTENT_BYTES, IndexHash, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
 
 /// Longest range that a repair session covers.
 const MAX_REPAIR_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;

@@ -1,6 +1,7 @@
 //! Whether further extents may be asked for, and which is the next.
 
-use crate::{Area, Budget, EXTENT_BYTES};
+use crate::{Area, Budget};
+use types::EXTENT_BYTES;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

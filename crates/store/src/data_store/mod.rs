@@ -30,21 +30,19 @@ pub use stats::{ClassUse, Memory, Stats};
 pub use vacate::Wipe;
 
 use bytes::Bytes;
-use cluster::{ClusterId, KeyHash, UnixSeconds};
 use smallvec::SmallVec;
+use types::{ClusterId, KeyHash, UnixSeconds};
 
 use crate::alloc::{Allocator, SlotAt};
-use crate::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
-use crate::{
-    Addr, Area, AreaError, Budget, Category, Charge, EXTENT_BYTES, IndexOp, Item, MAX_ITEM_BYTES,
-    OutOfMemory, PAGE_BYTES, PageRange, PageSet, RUN_BYTES, Replica, RunClass,
-};
+use crate::{Area, AreaError, Budget, Category, Charge, Item, OutOfMemory, PageSet, Replica};
 use contents::{Contents, PAGES_PER_EXTENT, PAGES_PER_RUN};
 use growth::Growth;
 use reclaim::{Ground, Reclaimer};
 use room::Room;
 use slots::Slots;
 use surrender::{Hand, runs_of};
+use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
+use types::{Addr, EXTENT_BYTES, IndexOp, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
 
 /// How a data role is set up.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! What comes of a look-up.
 
-use crate::{Addr, Item, PageRange};
+use crate::Item;
+use types::{Addr, PageRange};
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::Eviction;
 use super::contents::{Contents, PAGES_PER_EXTENT, pages_of_run};
 use super::slots::Slots;
 use crate::alloc::RUNS_PER_EXTENT;
-use crate::{Addr, EXTENT_BYTES, PageRange, RUN_BYTES, RunClass};
+use types::{Addr, EXTENT_BYTES, PageRange, RUN_BYTES, RunClass};
 
 /// Free runs that are looked at for one without absent pages.
 const MAX_RUN_SEARCH: usize = 64;

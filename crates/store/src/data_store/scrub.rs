@@ -4,7 +4,7 @@
 use super::DataStore;
 use super::contents::PAGES_PER_RUN;
 use crate::alloc::Allocator;
-use crate::{Addr, PageRange};
+use types::{Addr, PageRange};
 
 impl DataStore {
     /// Slots of committed items that lie over `pages` and are wrong: no item, a checksum that differs, or a key that the index

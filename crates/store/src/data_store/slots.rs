@@ -1,12 +1,13 @@
 //! The slots, and who needs them: the allocator, the access word of each slot, and the pins of uncommitted records.
 
-use cluster::{FastMap, UnixSeconds};
+use types::{FastMap, UnixSeconds};
 
 use super::access::Access;
 use super::contents::Contents;
 use super::{Allocation, Shortage};
+use crate::Replica;
 use crate::alloc::{Allocator, SlotAt, SlotState};
-use crate::{Addr, IndexOp, Replica, RunClass};
+use types::{Addr, IndexOp, RunClass};
 
 /// See the module.
 #[derive(Debug)]

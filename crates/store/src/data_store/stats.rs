@@ -2,7 +2,7 @@
 
 use super::DataStore;
 use crate::alloc::Allocator;
-use crate::{EXTENT_BYTES, RUN_BYTES, RunClass};
+use types::{EXTENT_BYTES, RUN_BYTES, RunClass};
 
 /// What a data role holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use std::ops::Range;
 
 use super::slots::Slots;
 use crate::alloc::RUNS_PER_EXTENT;
-use crate::{Addr, Area, EXTENT_BYTES, PageSet};
+use crate::{Area, PageSet};
+use types::{Addr, EXTENT_BYTES};
 
 /// Where the search for an extent to take back goes on, round robin.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::DataStore;
 use super::contents::{PAGES_PER_EXTENT, PAGES_PER_RUN};
 use crate::alloc::RUNS_PER_EXTENT;
-use crate::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RunClass};
+use types::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RunClass};
 
 /// What a record does that makes a run zero again.
 #[derive(Clone, Debug, PartialEq, Eq)]

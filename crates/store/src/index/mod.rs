@@ -11,7 +11,8 @@ mod segment;
 
 use segment::{Segment, entry};
 
-use crate::{Addr, Budget, Category, Charge, IndexHash, arena};
+use crate::{Budget, Category, Charge, arena};
+use types::{Addr, IndexHash};
 
 /// Segments of an index.
 pub const SEGMENTS: usize = 256;

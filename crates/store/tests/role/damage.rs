@@ -1,6 +1,7 @@
 //! Items against their checksums.
 
-use store::{Addr, Eviction, Found, PAGE_BYTES, PageRange, RUN_BYTES};
+use store::{Eviction, Found};
+use types::{Addr, PAGE_BYTES, PageRange, RUN_BYTES};
 
 use crate::driver::{Role, hash};
 

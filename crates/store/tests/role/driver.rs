@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cluster::{ClusterId, KeyHash, UnixSeconds};
 use store::{
-    Addr, Budget, Category, DataStore, EXTENT_BYTES, Eviction, Found, IndexHash, IndexOp, ItemSpec,
-    ItemState, PAGE_BYTES, PageRange, Reclaim, Replica, Shortage, StoreConfig, Victim, Wipe,
+    Budget, Category, DataStore, Eviction, Found, ItemSpec, ItemState, Reclaim, Replica, Shortage,
+    StoreConfig, Victim, Wipe,
 };
+use types::{Addr, ClusterId, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, PAGE_BYTES, PageRange, UnixSeconds};
 
 pub const CLUSTER: ClusterId = ClusterId(7);
 

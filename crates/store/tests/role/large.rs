@@ -1,6 +1,7 @@
 //! Items that span several runs.
 
-use store::{Eviction, IndexOp, MAX_ITEM_BYTES, RunClass, Shortage, encoded_len};
+use store::{Eviction, Shortage, encoded_len};
+use types::{IndexOp, MAX_ITEM_BYTES, RunClass};
 
 use crate::driver::Role;
 

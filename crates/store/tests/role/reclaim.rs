@@ -1,7 +1,7 @@
 //! What gives way, and what does not.
 
-use cluster::UnixSeconds;
-use store::{CrawlCursor, Eviction, Found, IndexOp, Reclaim, Shortage};
+use store::{CrawlCursor, Eviction, Found, Reclaim, Shortage};
+use types::{IndexOp, UnixSeconds};
 
 use crate::driver::{NoRoom, Role, encode, hash};
 

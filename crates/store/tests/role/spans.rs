@@ -1,9 +1,7 @@
 //! Items of 16 to 170 KiB, of which several share eight runs.
 
-use store::{
-    Addr, Budget, DataStore, EXTENT_BYTES, Eviction, IndexHash, IndexOp, RUN_BYTES, Replica, RunClass,
-    class_of,
-};
+use store::{Budget, DataStore, Eviction, Replica};
+use types::{Addr, EXTENT_BYTES, IndexHash, IndexOp, RUN_BYTES, RunClass, class_of};
 
 use crate::driver::{Role, config};
 use crate::takeover::stand_in_within;
@@ -59,7 +57,7 @@ fn the_runs_of_a_span_are_assigned_with_its_first_item_and_free_with_its_last() 
     let assigned = std::iter::once(IndexOp::Assign { run: 0, class: class_of(len) }).chain(continued);
     assert!(first.assign.iter().copied().eq(assigned));
     let second = role.store.allocate(len).unwrap();
-    assert_eq!(second.addr.byte(), store::slot_bytes(class_of(len)));
+    assert_eq!(second.addr.byte(), types::slot_bytes(class_of(len)));
     assert_eq!(second.assign, first.assign);
     role.store.cancel(first.addr, len);
     role.store.cancel(second.addr, len);

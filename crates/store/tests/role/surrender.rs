@@ -1,9 +1,8 @@
 //! A stand-in with less memory than its role has data: extents give way to others, and nothing else is seen of it.
 
 use proptest::prelude::*;
-use store::{
-    Category, EXTENT_BYTES, Eviction, Found, IndexOp, PAGE_BYTES, PageRange, Reclaim, Shortage, Victim,
-};
+use store::{Category, Eviction, Found, Reclaim, Shortage, Victim};
+use types::{EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange};
 
 use crate::driver::{NoRoom, Role, hash};
 use crate::takeover::stand_in_within;
@@ -169,7 +168,7 @@ fn an_extent_that_an_uncommitted_record_touches_stays() {
     let Some(pages) = role.store.next_absent(256).filter(|pages| pages.first == 256) else { panic!() };
     role.repair(pages);
     assert_eq!(role.store.surrender(1), Some(0));
-    let in_one = |(addr, _): &(store::Addr, store::Item<'_>)| addr.byte() / EXTENT_BYTES == 1;
+    let in_one = |(addr, _): &(types::Addr, store::Item<'_>)| addr.byte() / EXTENT_BYTES == 1;
     let addr = role.store.iter_items().find(in_one).unwrap().0;
     role.store.pin(addr);
     assert_eq!(role.store.surrender(0), None);
@@ -178,7 +177,7 @@ fn an_extent_that_an_uncommitted_record_touches_stays() {
     let hash = hash(item.key).into();
     role.store.apply_op(&IndexOp::Remove { hash, addr });
     // The slot that became free is handed out again, and its record is not applied yet.
-    let slot_len = store::slot_bytes(role.store.replica().class((addr.byte() / store::RUN_BYTES) as u32));
+    let slot_len = types::slot_bytes(role.store.replica().class((addr.byte() / types::RUN_BYTES) as u32));
     role.store.refuse_extent(0);
     let allocation = role.store.allocate(slot_len).unwrap();
     assert_eq!(role.store.surrender(0), None);

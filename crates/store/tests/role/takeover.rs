@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use store::{
-    Addr, AdoptError, Budget, Category, DataStore, Eviction, Found, IndexHash, IndexOp, PAGE_BYTES, Replica,
-    ReplicaBuilder, RunClass, Shortage,
-};
+use store::{AdoptError, Budget, Category, DataStore, Eviction, Found, Replica, ReplicaBuilder, Shortage};
+use types::{Addr, IndexHash, IndexOp, PAGE_BYTES, RunClass};
 
 use crate::driver::{Role, config, encode, hash};
 

@@ -1,6 +1,7 @@
 //! Extents of which every run is free go back to the budget, and may be used again.
 
-use store::{Budget, Category, DataStore, EXTENT_BYTES, Eviction, Replica, ReplicaBuilder, RunClass, Wipe};
+use store::{Budget, Category, DataStore, Eviction, Replica, ReplicaBuilder, Wipe};
+use types::{EXTENT_BYTES, RunClass};
 
 use crate::driver::Role;
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::ClusterMap;
 use nix::sys::signal::Signal;
+use types::ClusterMap;
 
 use crate::local_cluster::binary;
 

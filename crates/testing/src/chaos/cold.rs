@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::reply::{Parsed, Reply, parse};
-use wire::memcache::FailureCode;
+use faces::memcache::FailureCode;
 
 /// Bytes of each value.
 const VALUE_BYTES: usize = 4096;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::{ClusterMap, NodeId, Profile};
+use types::{ClusterMap, NodeId, Profile};
 
 use crate::recorder::{Mix, Recorder, Workload};
 

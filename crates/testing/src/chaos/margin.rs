@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{ClusterMap, GroupView, NodeId, RoleStatus};
+use types::{ClusterMap, GroupView, NodeId, RoleStatus};
 
 /// How badly a node is hurt, from what it can cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +100,8 @@ pub fn is_full(map: &ClusterMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{ClusterId, HostId, Incarnation, NodeInfo, Profile, RoleStatus, Seq, place};
+    use cluster::place;
+    use types::{ClusterId, HostId, Incarnation, NodeInfo, Profile, RoleStatus, Seq};
 
     use super::*;
 
@@ -132,7 +133,7 @@ mod tests {
             version: 1,
             profile,
             shards: 1,
-            layout: cluster::Layout::default(),
+            layout: types::Layout::default(),
             nodes,
             groups,
         }

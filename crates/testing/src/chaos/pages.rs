@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use cluster::ClusterMap;
 use serde_json::Value;
+use types::ClusterMap;
 
 /// Port of every process' pages.
 pub const HTTP_PORT: u16 = 9180;

@@ -25,7 +25,7 @@
 //! The set of answered operations is remembered as a 128-bit hash: of a billion nodes two collide with a probability
 //! of 10^-21.
 
-use cluster::FastMap;
+use types::FastMap;
 
 use super::history::Moment;
 use super::model::{CasId, Model, State, Step, ValueId};

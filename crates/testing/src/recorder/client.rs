@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::reply::{Parsed, Reply, parse};
-use wire::memcache::FailureCode;
+use faces::memcache::FailureCode;
 
 use crate::linearizability::{Bytes, Op, Outcome};
 

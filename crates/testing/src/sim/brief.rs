@@ -197,7 +197,7 @@ impl fmt::Display for Brief<'_, FromCoordinator> {
     }
 }
 
-impl fmt::Display for Brief<'_, cluster::GroupView> {
+impl fmt::Display for Brief<'_, types::GroupView> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let view = self.0;
         write!(f, "View group-{} {}:", view.group.0, view.version)?;

@@ -1,8 +1,8 @@
 //! Virtual clients: what they ask, and what they were told.
 
 use bytes::Bytes;
-use cluster::{ClusterId, ClusterMap, KeyHash, MemberId, UnixSeconds};
-use wire::op::{Arith, Delete, Direction, Expiry, FlushAt, Get, Op, Store, StoreMode};
+use types::op::{Arith, Delete, Direction, Expiry, FlushAt, Get, Op, Store, StoreMode};
+use types::{ClusterId, ClusterMap, KeyHash, MemberId, UnixSeconds};
 
 use super::options::{Options, Verb};
 use super::rng::Rng;

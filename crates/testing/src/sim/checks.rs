@@ -11,9 +11,8 @@
 mod bounds;
 mod decode;
 
-use cluster::{GroupId, GroupView, Seq};
 use codec::Code;
-use store::PAGE_BYTES;
+use types::{GroupId, GroupView, PAGE_BYTES, Seq};
 
 use super::inspect::{Members, Parity};
 use super::report::Stats;
@@ -76,7 +75,7 @@ impl World {
             world: self,
             view: &view,
             members: self.members(&view),
-            code: self.options.profile().code().expect("options name a valid code"),
+            code: proto::code_of(self.options.profile()).expect("options name a valid code"),
             extent,
             rng: Rng::new(seed, 0),
             stats: Stats::default(),

@@ -1,7 +1,7 @@
 //! A node's own clocks: the monotonic one starts anywhere and runs a little fast or slow; that of the wall is ahead or
 //! behind, and steps.
 
-use cluster::Time;
+use types::Time;
 
 use super::options::purpose;
 use super::rng::Rng;

@@ -5,7 +5,7 @@
 //! a primary cannot reach may be removed, until some time after the fault has ended. Learners restore it, and a role
 //! that moves is counted where it is and where it goes.
 
-use cluster::GroupView;
+use types::GroupView;
 
 use super::halves::Halves;
 use super::options::{FaultKind, Succession};
@@ -400,13 +400,13 @@ impl World {
 
     /// Any role, to any node: the coordinator refuses what cannot be.
     fn move_a_role(&mut self) {
-        let group = cluster::GroupId(self.rng.faults.index(self.options.groups) as u32);
-        let role = cluster::RoleIndex(self.rng.faults.index(self.options.n()) as u8);
+        let group = types::GroupId(self.rng.faults.index(self.options.groups) as u32);
+        let role = types::RoleIndex(self.rng.faults.index(self.options.n()) as u8);
         let node = self.any_node();
         let host = self.nodes[node].id;
         let Some(leader) = self.leader.and_then(|number| self.process_mut(number)) else { return };
         let number = leader.number;
-        let member = cluster::MemberId { group, role };
+        let member = types::MemberId { group, role };
         if !leader.paused && leader.coordinator.appoint_learner(member, host) {
             note!(self, "{role} of {group} is to move to {host}");
             self.stats.moves += 1;
@@ -536,45 +536,45 @@ impl World {
 
     /// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits
     /// for an operator.
-    fn most_are_left(&self, map: &cluster::ClusterMap, hit: &[usize]) -> bool {
+    fn most_are_left(&self, map: &types::ClusterMap, hit: &[usize]) -> bool {
         let alive = map.nodes.iter().filter(|info| info.alive);
-        let is_left = |info: &&cluster::NodeInfo| {
+        let is_left = |info: &&types::NodeInfo| {
             self.is_alive(info.host) && !hit.contains(&usize::from(info.host.node.0))
         };
         2 * alive.clone().filter(is_left).count() > alive.count()
     }
 
     fn worst_margin(&self, view: &GroupView, nodes: &[usize], pairs: &[(usize, usize)]) -> i64 {
-        let node_of = |host: cluster::HostId| usize::from(host.node.0);
-        let is_hit = |host: cluster::HostId| !self.is_alive(host) || nodes.contains(&node_of(host));
+        let node_of = |host: types::HostId| usize::from(host.node.0);
+        let is_hit = |host: types::HostId| !self.is_alive(host) || nodes.contains(&node_of(host));
         // A role that moves may be where it moves to before the fault shows; but two that change places are never both on a node
         // without the whole mirror of one elsewhere.
-        let is_exchanged = |learner: &cluster::Learner| {
+        let is_exchanged = |learner: &types::Learner| {
             view.exchange(learner.role).is_some() || view.roles_on(learner.host.node) > 1
         };
-        let moves_to = |host: cluster::HostId| {
-            let on_host = move |role: &cluster::RoleIndex| {
+        let moves_to = |host: types::HostId| {
+            let on_host = move |role: &types::RoleIndex| {
                 let primary = view.data_role(*role).and_then(|data| data.primary);
                 primary == Some(host) || view.parity_host(*role) == Some(host)
             };
-            let moving = move |learner: &&cluster::Learner| on_host(&learner.role) && !is_exchanged(learner);
+            let moving = move |learner: &&types::Learner| on_host(&learner.role) && !is_exchanged(learner);
             view.learners.iter().filter(moving).map(|learner| learner.host)
         };
-        let at_risk = |host: cluster::HostId| is_hit(host) || moves_to(host).any(is_hit);
+        let at_risk = |host: types::HostId| is_hit(host) || moves_to(host).any(is_hit);
         let apart = |a: usize, b: usize| pairs.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
         let parities: Vec<usize> =
             view.in_sync().filter(|(_, host)| !at_risk(*host)).map(|(_, host)| node_of(host)).collect();
         let serves =
             |node: usize| view.data.iter().filter_map(|role| role.primary).any(|host| node_of(host) == node);
         // A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
-        let deposable = |host: cluster::HostId| {
-            let unreachable = |parity: cluster::HostId| apart(node_of(parity), node_of(host));
+        let deposable = |host: types::HostId| {
+            let unreachable = |parity: types::HostId| apart(node_of(parity), node_of(host));
             view.in_sync().any(|(_, parity)| unreachable(parity))
                 && view.in_sync().all(|(_, parity)| unreachable(parity) || at_risk(parity))
         };
         // What is lost already is in no sum, and cannot be lost once more.
         let lost = view.data.iter().filter(|role| !role.status.is_lost()).filter(|role| {
-            role.status != cluster::RoleStatus::Full
+            role.status != types::RoleStatus::Full
                 || role.primary.is_none_or(|host| at_risk(host) || deposable(host))
         });
         // Where a role is lost, any node may be the next to serve.

@@ -1,8 +1,8 @@
 //! The inside of the members of one group, as the present view names them: the one place that knows how to look.
 
-use cluster::{GroupView, HostId, Seq};
 use proto::host::inspect::{ParityInfo, PrimaryInfo, StreamInfo};
-use store::{DataStore, PAGE_BYTES, PageRange};
+use store::DataStore;
+use types::{GroupView, HostId, PAGE_BYTES, PageRange, Seq};
 
 use super::stream::{Page, xor_page};
 use super::world::World;

@@ -1,7 +1,7 @@
 //! Data that is lost for good, in the simulator: operators who accept it, and what clients may see then.
 
-use cluster::{AdminCommand, AdminRequest, MemberId, RoleStatus, SlotRange};
-use wire::op::{FlushAt, Op, Outcome};
+use types::op::{FlushAt, Op, Outcome};
+use types::{AdminCommand, AdminRequest, MemberId, RoleStatus, SlotRange};
 
 use super::oracle::Fate;
 use super::process::{now_at, unix_bounds};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cluster::HostId;
+use types::HostId;
 use wire::message::PeerMessage;
 
 use super::options::Network;

@@ -14,8 +14,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::{ClusterId, FastMap, KeyHash, UnixSeconds};
-use wire::op::{Direction, Failure, ItemView, Op, Outcome, Store, StoreMode};
+use types::op::{Direction, Failure, ItemView, Op, Outcome, Store, StoreMode};
+use types::{ClusterId, FastMap, KeyHash, UnixSeconds};
 
 /// Calls of one key that may be open at once, unanswered ones included. Beyond it the key is no longer checked.
 const MAX_OPEN: u32 = 128;
@@ -208,7 +208,7 @@ impl Oracle {
         };
         // A copy in a slot is there whether or not it has expired, so it is looked at before the beginning of time.
         let unix = if found.is_some() { UnixSeconds(0) } else { unix };
-        let read = fork.invoke(Op::Get(wire::op::Get::default()), unix);
+        let read = fork.invoke(Op::Get(types::op::Get::default()), unix);
         fork.settle(read, Fate::Answered(outcome), unix).is_ok()
     }
 
@@ -389,7 +389,7 @@ impl Call {
             return after_failure(contents, *failure, state);
         }
         match &self.op {
-            Op::Get(get) => after_read(contents, state, outcome, get.touch.map(wire::op::Expiry::to_stored)),
+            Op::Get(get) => after_read(contents, state, outcome, get.touch.map(types::op::Expiry::to_stored)),
             Op::Touch(expiry) => match (state, outcome) {
                 (None, None | Some(Outcome::NotFound)) => Some(None),
                 (Some(item), None | Some(Outcome::Touched(_))) => Some(Some(item.until(expiry.to_stored()))),
@@ -470,7 +470,7 @@ fn after_store(
 
 fn after_count(
     contents: &mut Contents,
-    arith: wire::op::Arith,
+    arith: types::op::Arith,
     state: State,
     outcome: Option<&Outcome>,
 ) -> Option<State> {
@@ -591,7 +591,7 @@ pub(crate) fn brief_outcome(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::op::{Delete, Expiry, Get};
+    use types::op::{Delete, Expiry, Get};
 
     const NOW: UnixSeconds = UnixSeconds(1000);
 
@@ -694,7 +694,7 @@ mod tests {
     #[test]
     fn a_flush_may_take_effect_when_there_is_something_to_flush() {
         let mut oracle = Oracle::new(Vanishing::Never);
-        let flush = oracle.invoke(Op::Flush(wire::op::FlushAt::Now), NOW);
+        let flush = oracle.invoke(Op::Flush(types::op::FlushAt::Now), NOW);
         now(&mut oracle, set("a"), stored(1)).unwrap();
         now(&mut oracle, get(), hit("a", 1)).unwrap();
         now(&mut oracle, get(), miss()).unwrap();
@@ -762,7 +762,7 @@ mod tests {
         let mut oracle = Oracle::new(Vanishing::Never);
         now(&mut oracle, mode("x", StoreMode::Append), Fate::Answered(Outcome::NotStored)).unwrap();
         now(&mut oracle, mode("10", StoreMode::Add), stored(1)).unwrap();
-        let count = |direction, delta| Op::Arith(wire::op::Arith { direction, delta, ..Default::default() });
+        let count = |direction, delta| Op::Arith(types::op::Arith { direction, delta, ..Default::default() });
         let number =
             |n, version| Fate::Answered(Outcome::Number(n, ItemView { version, ..ItemView::default() }));
         now(&mut oracle, count(Direction::Decrement, 1), number(9, 2)).unwrap();

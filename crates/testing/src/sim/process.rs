@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::{ClusterId, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds};
 use proto::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, RecordKeeping,
     ResumeError, Token,
 };
-use store::{Budget, EXTENT_BYTES, Eviction, StoreConfig};
+use store::{Budget, Eviction, StoreConfig};
+use types::op::Request;
+use types::{
+    ClusterId, EXTENT_BYTES, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds,
+};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
-use wire::op::Request;
 use wire::record::Record;
 
 use super::clock::Clock;
@@ -256,6 +258,6 @@ fn store_config(options: &Options) -> StoreConfig {
 }
 
 /// A request for one key.
-pub(crate) fn request(key: &Bytes, op: wire::op::Op) -> Request {
-    Request::on(wire::op::Key::new(key.clone()).expect("the simulator draws keys"), op)
+pub(crate) fn request(key: &Bytes, op: types::op::Op) -> Request {
+    Request::on(types::op::Key::new(key.clone()).expect("the simulator draws keys"), op)
 }

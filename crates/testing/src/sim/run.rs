@@ -1,7 +1,7 @@
 //! One seed: a phase with faults, then healing, then the demand that everything ends, is whole again and agrees.
 
-use cluster::{GroupView, NodeId, NodeInfo, RoleStatus};
-use wire::op::{Get, Op};
+use types::op::{Get, Op};
+use types::{GroupView, NodeId, NodeInfo, RoleStatus};
 
 use super::brief::Brief;
 use super::options::Options;
@@ -176,10 +176,10 @@ impl World {
     /// without a role in the group has the memory, another member can be built there.
     fn is_protected(&self, view: &GroupView) -> bool {
         let Some(map) = self.map() else { return false };
-        let needed = (self.options.memory.area_extents + 1) as usize * store::EXTENT_BYTES;
+        let needed = (self.options.memory.area_extents + 1) as usize * types::EXTENT_BYTES;
         let has_room = |node: NodeId| self.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
         let missing = view.parity.contains(&None);
-        let shares = |host: cluster::HostId| view.roles_on(host.node) > 1;
+        let shares = |host: types::HostId| view.roles_on(host.node) > 1;
         let crowded = view.data.iter().filter_map(|role| role.primary).any(shares);
         if !view.is_steady() || !missing && !crowded && view.learners.is_empty() {
             return true;
@@ -216,10 +216,10 @@ impl World {
     }
 
     /// Whether a stand-in cannot be rebuilt because its node has no memory left: nothing will change that here.
-    fn is_starved(&self, role: &cluster::DataRole) -> bool {
-        let budget = |host: cluster::HostId| &self.nodes[usize::from(host.node.0)].budget;
+    fn is_starved(&self, role: &types::DataRole) -> bool {
+        let budget = |host: types::HostId| &self.nodes[usize::from(host.node.0)].budget;
         matches!(role.status, RoleStatus::Rebuilding { .. })
-            && role.primary.is_some_and(|host| !budget(host).has_room_for_extent(store::EXTENT_BYTES))
+            && role.primary.is_some_and(|host| !budget(host).has_room_for_extent(types::EXTENT_BYTES))
     }
 
     fn missing_suspect(&self) -> Option<Suspect> {
@@ -277,13 +277,13 @@ impl World {
         if !view.is_steady() {
             return Ok(());
         }
-        let code = self.options.profile().code().expect("options name a valid code");
+        let code = proto::code_of(self.options.profile()).expect("options name a valid code");
         let members = self.members(view);
         let mut pages: Vec<u32> =
             members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();
         pages.sort_unstable();
         pages.dedup();
-        let (mut sum, mut page_bytes) = ([0; store::PAGE_BYTES], [0; store::PAGE_BYTES]);
+        let (mut sum, mut page_bytes) = ([0; types::PAGE_BYTES], [0; types::PAGE_BYTES]);
         for parity in &members.parities {
             for page in &pages {
                 sum.fill(0);
@@ -315,7 +315,7 @@ impl World {
             return;
         }
         let status = role.map(|role| role.status);
-        let refused = matches!(self.answers.get(call as usize), Some(Some(wire::op::Outcome::Failed(_))));
+        let refused = matches!(self.answers.get(call as usize), Some(Some(types::op::Outcome::Failed(_))));
         let lost = status == Some(RoleStatus::Lost);
         if refused != lost {
             let what = format!(

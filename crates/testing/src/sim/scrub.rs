@@ -1,7 +1,7 @@
 //! Scrubs: nothing may ever be found, but what a story has damaged.
 
-use cluster::{AdminCommand, AdminRequest, OnFinding, ScrubProgress};
 use proto::ScrubFinding;
+use types::{AdminCommand, AdminRequest, OnFinding, ScrubProgress};
 
 use super::process::{Life, now_at};
 use super::queue::Event;
@@ -80,7 +80,7 @@ impl World {
         let full = self
             .map()
             .is_some_and(|map| map.groups.iter().all(|view| view.is_full() && view.learners.is_empty()));
-        let has_room = |node: &super::process::Node| node.budget.has_room_for_extent(store::EXTENT_BYTES);
+        let has_room = |node: &super::process::Node| node.budget.has_room_for_extent(types::EXTENT_BYTES);
         full && self.nodes.iter().all(has_room)
     }
 
@@ -135,8 +135,8 @@ impl Story {
 
 #[cfg(feature = "planted-bugs")]
 mod damage {
-    use cluster::{GroupId, KeyHash, MemberId, RoleIndex};
-    use store::{Addr, Found};
+    use store::Found;
+    use types::{Addr, GroupId, KeyHash, MemberId, RoleIndex};
 
     use super::Story;
 

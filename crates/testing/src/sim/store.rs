@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{ClusterMap, NodeInfo};
+use types::{ClusterMap, NodeInfo};
 use wire::record::{MapHead, Record};
 
 /// What is recorded.

@@ -7,8 +7,8 @@
 mod coordinators;
 
 use bytes::Bytes;
-use cluster::{GroupId, GroupView, MemberId, RoleIndex, RoleStatus};
-use wire::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
+use types::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
+use types::{GroupId, GroupView, MemberId, RoleIndex, RoleStatus};
 
 use super::options::Options;
 use super::process::Life;

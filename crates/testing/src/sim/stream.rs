@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cluster::{HostId, Seq, Term};
-use store::{PAGE_BYTES, PageRange};
+use types::{HostId, PAGE_BYTES, PageRange, Seq, Term};
 use wire::message::{Lesson, Record};
 
 /// A page.
@@ -325,9 +324,8 @@ fn same(a: &Record, b: &Record) -> bool {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use cluster::{Incarnation, NodeId};
     use smallvec::smallvec;
-    use store::Addr;
+    use types::{Addr, Incarnation, NodeId};
 
     fn host(node: u16) -> HostId {
         HostId { node: NodeId(node), incarnation: Incarnation(1) }

@@ -1,10 +1,10 @@
 //! After more losses than the code can bear: what is left is protected anew, what is lost begins anew, and nobody is told two
 //! stories meanwhile.
 
-use cluster::{LossPolicy, OnFinding, RoleStatus};
 use testing::sim::story::{Writing, set};
 use testing::sim::{Options, Story};
-use wire::op::{Failure, Get, Op, Outcome};
+use types::op::{Failure, Get, Op, Outcome};
+use types::{LossPolicy, OnFinding, RoleStatus};
 
 /// Role 0 of `rs(3+2)` on `nodes` nodes is lost with both parities.
 fn with_a_lost_role(options: Options) -> Story {

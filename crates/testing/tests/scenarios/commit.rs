@@ -1,7 +1,7 @@
 //! A record on its way: who has it when somebody dies.
 
 use testing::sim::Story;
-use wire::op::{Outcome, StoreMode};
+use types::op::{Outcome, StoreMode};
 
 #[test]
 fn a_parity_that_dies_between_its_ack_and_the_commit_costs_nothing() {

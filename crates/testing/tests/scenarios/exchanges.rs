@@ -1,7 +1,7 @@
 //! A data role and a parity change places while everything goes on: at no moment do fewer losses of nodes cost data.
 
-use cluster::{RoleIndex, RoleStatus};
 use testing::sim::Story;
+use types::{RoleIndex, RoleStatus};
 
 /// A group of 3+2 on five nodes, filled; the nodes of its first data role and of its first parity, which are to change places.
 fn filled() -> (Story, usize, usize) {

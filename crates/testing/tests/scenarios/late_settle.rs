@@ -1,8 +1,8 @@
 //! A Settle of a former coordinator that comes late. Also told with the rule broken that makes it harmless (planted.rs).
 
-use cluster::Seq;
 use testing::sim::Story;
 use testing::sim::story::{Writing, set};
+use types::Seq;
 
 #[test]
 fn a_settle_of_a_former_coordinator_that_comes_late_ends_no_stream() {

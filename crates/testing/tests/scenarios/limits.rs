@@ -1,7 +1,7 @@
 //! Rings and memory are full: clients wait or are refused, nothing is dropped and nothing breaks.
 
 use testing::sim::{Memory, Options, Story};
-use wire::op::{Failure, Outcome};
+use types::op::{Failure, Outcome};
 
 #[test]
 fn a_full_ring_makes_requests_wait_and_drops_none() {

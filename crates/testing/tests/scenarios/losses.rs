@@ -1,8 +1,8 @@
 //! With m at its limit, and one beyond: counted, named, never wrong bytes.
 
-use cluster::RoleStatus;
 use testing::sim::Story;
-use wire::op::{Failure, Outcome};
+use types::RoleStatus;
+use types::op::{Failure, Outcome};
 
 /// Which members die: data roles and parity rows.
 fn choices(k: usize, m: usize, count: usize) -> Vec<Vec<usize>> {

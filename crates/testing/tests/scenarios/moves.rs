@@ -1,7 +1,7 @@
 //! Roles move to other nodes while everything goes on.
 
-use cluster::RoleStatus;
 use testing::sim::Story;
+use types::RoleStatus;
 
 /// Whether `role` is served by `node`, with everything.
 fn is_at(story: &Story, role: usize, node: usize) -> bool {

@@ -2,7 +2,7 @@
 
 use testing::sim::Story;
 use testing::sim::story::set;
-use wire::op::{Get, Op, Outcome};
+use types::op::{Get, Op, Outcome};
 
 fn cut_from_parities(story: &mut Story, primary: usize) {
     for row in 0..story.in_sync().len() {
@@ -121,7 +121,7 @@ fn a_node_that_dies_while_the_coordinator_is_down_is_replaced_when_it_is_back() 
     story.run(10 * story.lease_us());
     story.start_coordinator();
     story.is_filled(3);
-    assert_eq!(story.view().margin(), 1 + usize::from(story.status(0) == cluster::RoleStatus::Full));
+    assert_eq!(story.view().margin(), 1 + usize::from(story.status(0) == types::RoleStatus::Full));
     story.end();
 }
 

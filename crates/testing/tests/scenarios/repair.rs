@@ -1,7 +1,7 @@
 //! Pages come back while everything goes on: writes before, during and after a session, by every role.
 
-use cluster::RoleStatus;
 use testing::sim::Story;
+use types::RoleStatus;
 
 /// Moments at which a story interferes with the rebuild: so many events after the stand-in was appointed.
 fn moments() -> impl Iterator<Item = usize> {
@@ -161,7 +161,7 @@ fn large_and_small_items_come_back_byte_for_byte() {
         for (n, size) in sizes.iter().enumerate() {
             let key = story.key(role, n);
             match story.read(key) {
-                wire::op::Outcome::Hit(view) => {
+                types::op::Outcome::Hit(view) => {
                     assert_eq!(view.value, value(role, *size), "{size} bytes of {role}")
                 }
                 other => panic!("{size} bytes of role {role}: {other:?}"),
@@ -177,7 +177,7 @@ fn deleted_keys_do_not_come_back_with_a_stand_in() {
     story.fill(6);
     for n in 0..3 {
         let key = story.key(0, n);
-        assert_eq!(story.delete(key), wire::op::Outcome::Deleted);
+        assert_eq!(story.delete(key), types::op::Outcome::Deleted);
     }
     story.kill(story.primary(0));
     for n in 0..6 {

@@ -1,7 +1,7 @@
 //! A session in which no role is lost must end in zero, whatever goes on meanwhile.
 
-use cluster::{OnFinding, RoleStatus};
 use testing::sim::Story;
+use types::{OnFinding, RoleStatus};
 
 /// A group of 3+2 on six nodes, filled.
 fn filled() -> Story {

@@ -1,8 +1,8 @@
 //! Coordinators that end or are deposed in the middle of a decision, and those who go on from what was recorded.
 
-use cluster::RoleStatus;
 use testing::sim::Story;
 use testing::sim::story::{Writing, set};
+use types::RoleStatus;
 
 fn filled() -> Story {
     let mut story = Story::with_successors(3, 2, 7);

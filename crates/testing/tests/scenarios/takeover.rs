@@ -1,7 +1,7 @@
 //! A primary is lost, alone or in company, and so is whoever takes over.
 
-use cluster::RoleStatus;
 use testing::sim::{Options, Story};
+use types::RoleStatus;
 
 /// How many keys each role has in these stories.
 const KEYS: usize = 6;
@@ -152,7 +152,7 @@ fn a_watched_death_is_taken_over_without_waiting_for_the_lease() {
     let mut story = filled(3, 2, 6);
     story.kill_watched(story.primary(0));
     let asked = story.read(story.key(0, 0));
-    assert!(matches!(asked, wire::op::Outcome::Hit(_)));
+    assert!(matches!(asked, types::op::Outcome::Hit(_)));
     story.until_full(0);
     story.end();
 }

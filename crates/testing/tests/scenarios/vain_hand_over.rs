@@ -1,10 +1,10 @@
 //! A primary that has made way for its mirror hears of nothing after that. Also told with the rule broken that keeps it from
 //! reading then (planted.rs).
 
-use cluster::{RoleIndex, RoleStatus};
 use testing::sim::Story;
 use testing::sim::story::{is_unknown, set};
-use wire::op::{Get, Op, Outcome};
+use types::op::{Get, Op, Outcome};
+use types::{RoleIndex, RoleStatus};
 
 #[test]
 fn a_primary_that_made_way_in_vain_reads_nothing_old() {

@@ -2,7 +2,7 @@
 
 use testing::sim::Story;
 use testing::sim::story::{is_unknown, set};
-use wire::op::{Get, Op, Outcome};
+use types::op::{Get, Op, Outcome};
 
 #[test]
 fn a_primary_that_slept_past_every_time_out_acknowledges_nothing_when_it_wakes() {

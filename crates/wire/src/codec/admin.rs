@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{
+use types::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, Expectations, GroupId, Layout,
     LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, RepairSettings,
     SLOT_COUNT, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use cluster::{
+use types::{
     ClusterId, ClusterMap, DataRole, Epoch, Former, Forming, GroupView, HostId, Incarnation, Learner, NodeId,
     NodeInfo, Profile, RoleIndex, RoleStatus,
 };

@@ -1,7 +1,9 @@
 //! Messages between members of a group.
 
-use cluster::{GroupId, Profile, RoleIndex, Seq, Term, Time, ViewVersion};
-use store::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
+use types::{
+    Addr, GroupId, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, Profile, RUN_BYTES, RoleIndex,
+    RunClass, Seq, Term, Time, ViewVersion,
+};
 
 use super::{
     BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_enum, wire_newtypes, wire_struct,

@@ -5,9 +5,9 @@
 //! The layout of each type is one `wire_*!` line, which serves both directions.
 
 use bytes::{Buf, Bytes};
-use cluster::{ImpossibleMap, ImpossibleView};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
+use types::{ImpossibleMap, ImpossibleView};
 
 mod admin;
 mod coordinator;
@@ -222,23 +222,32 @@ macro_rules! wire_struct {
     };
 }
 
+/// One of several variants, told apart by a number.
+pub(crate) trait Choice: Sized {
+    /// The number of the variant.
+    fn tag(&self) -> u8;
+    /// Appends its fields.
+    fn put_fields(&self, out: &mut Writer<'_>);
+    /// The variant of this number, with its fields from `from`.
+    fn take_fields(tag: u8, from: &mut Reader) -> Result<Self, BadBody>;
+}
+
 /// Choices: a tag, and the fields of the variant in this order. Tuple variants name their fields `0`, `1`, ...
 macro_rules! wire_choice {
     ($type:ident { $($tag:literal => $variant:ident { $($field:tt: $name:ident),* $(,)? }),* $(,)? }) => {
-        impl $type {
-            /// The number of the variant.
-            #[allow(dead_code, unused_variables, reason = "not every choice is told apart by the frame's kind")]
-            pub(crate) fn tag(&self) -> u8 {
+        impl $crate::codec::Choice for $type {
+            #[allow(unused_variables, reason = "the tag is that of the variant, whatever its fields")]
+            fn tag(&self) -> u8 {
                 match self { $( Self::$variant { $($field: $name),* } => $tag, )* }
             }
 
             #[allow(unused_variables, reason = "a choice without any fields")]
-            pub(crate) fn put_fields(&self, out: &mut Writer<'_>) {
+            fn put_fields(&self, out: &mut Writer<'_>) {
                 match self { $( Self::$variant { $($field: $name),* } => { $( $name.put(out); )* } )* }
             }
 
             #[allow(unused_variables, reason = "a choice without any fields")]
-            pub(crate) fn take_fields(tag: u8, from: &mut Reader) -> Result<Self, BadBody> {
+            fn take_fields(tag: u8, from: &mut Reader) -> Result<Self, BadBody> {
                 match tag {
                     $( $tag => {
                         $( let $name = Wire::take(from)?; )*
@@ -258,13 +267,13 @@ macro_rules! wire_enum {
 
         impl Wire for $type {
             fn put(&self, out: &mut Writer<'_>) {
-                self.tag().put(out);
-                self.put_fields(out);
+                $crate::codec::Choice::tag(self).put(out);
+                $crate::codec::Choice::put_fields(self, out);
             }
 
             fn take(from: &mut Reader) -> Result<Self, BadBody> {
                 let tag = u8::take(from)?;
-                Self::take_fields(tag, from)
+                $crate::codec::Choice::take_fields(tag, from)
             }
         }
     };

@@ -1,10 +1,10 @@
 //! Requests and outcomes.
 
 use bytes::Bytes;
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
 use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
-use crate::op::{
+use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, MAX_KEY_BYTES, Op,
     Outcome, Request, Store, StoreMode, Want,
 };

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use bytes::{Bytes, BytesMut};
-use cluster::{
-    ClusterId, Epoch, GroupId, HostId, Incarnation, NodeId, RoleIndex, Seq, Term, Time, UnixSeconds,
-    ViewVersion,
-};
 use proptest::prelude::*;
 use smallvec::smallvec;
-use store::{Addr, IndexHash, IndexOp};
+use types::{
+    Addr, ClusterId, Epoch, GroupId, HostId, Incarnation, IndexHash, IndexOp, NodeId, RoleIndex, Seq, Term,
+    Time, UnixSeconds, ViewVersion,
+};
 use wire::frame::{
     BadBody, Decoder, Encoder, FORMAT_VERSION, FrameError, HEADER_BYTES, Header, LinkHello, LinkMessage,
     MAGIC, MAX_FRAME_BYTES, Malformed, Message, encode,
@@ -412,7 +411,7 @@ mod ranges {
     fn there_is_an_epoch_after_whatever_was_promised() {
         let nowhere = "127.0.0.1:1".parse().unwrap();
         let decoded = |promised| {
-            let info = cluster::NodeInfo {
+            let info = types::NodeInfo {
                 host: HostId { node: NodeId(1), incarnation: Incarnation(1) },
                 peer: nowhere,
                 memcached: nowhere,
@@ -473,7 +472,7 @@ mod ranges {
         fields.extend_from_slice(&[0; 8 + 1 + 1 + 8]); // scrub
         fields.push(0); // on_loss
         fields.extend_from_slice(&[0; 4 + 4]); // nodes, groups
-        assert_eq!(body(0x50, &fields), Some(BadBody::Map(Box::new(cluster::ImpossibleMap::NoGroups))));
+        assert_eq!(body(0x50, &fields), Some(BadBody::Map(Box::new(types::ImpossibleMap::NoGroups))));
     }
 
     #[test]
@@ -493,11 +492,11 @@ mod ranges {
             Some(BadBody::View(why)) => Some(*why),
             _ => None,
         };
-        assert_eq!(why(view(b"", 0)), Some(cluster::ImpossibleView::Roles { data: 0, parity: 0 }));
+        assert_eq!(why(view(b"", 0)), Some(types::ImpossibleView::Roles { data: 0, parity: 0 }));
         let full_without_primary = b"\0\x01\0\0\0\x01\0\0\0\x00";
         assert_eq!(
             why(view(full_without_primary, 1)),
-            Some(cluster::ImpossibleView::Status(cluster::RoleIndex(0)))
+            Some(types::ImpossibleView::Status(types::RoleIndex(0)))
         );
     }
 }

@@ -1,19 +1,18 @@
 //! Arbitrary values of every type that travels, drawn from a seed.
 
 use bytes::Bytes;
-use cluster::{
-    AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
-    Expectations, Former, Forming, GroupId, GroupView, HostId, Incarnation, Layout, LayoutVersion, Learner,
-    LossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, Profile,
-    RepairSettings, RoleIndex, RoleStatus, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport,
-    Term, Time, UnixSeconds, ViewVersion,
-};
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
-use store::{Addr, IndexHash, IndexOp, PageRange, RunClass};
+use types::op::*;
+use types::{
+    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
+    Expectations, Former, Forming, GroupId, GroupView, HostId, Incarnation, IndexHash, IndexOp, Layout,
+    LayoutVersion, Learner, LossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss,
+    PageRange, Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq,
+    Slot, SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+};
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
-use wire::op::*;
 use wire::record::{KnownNode, MapHead, Record as Kept, ViewRecord};
 
 /// A small generator of numbers (xorshift64*).

@@ -1,9 +1,8 @@
 //! Frames whose long deltas are sent from where they are.
 
 use bytes::Bytes;
-use cluster::{ClusterId, HostId, Incarnation, NodeId};
 use smallvec::smallvec;
-use store::Addr;
+use types::{Addr, ClusterId, HostId, Incarnation, NodeId};
 use wire::frame::{Encoder, Message};
 use wire::message::{Frame, GroupBody, GroupMessage, PeerMessage, Record, Write};
 use wire::segments::{SHARED_FROM, Segments};
@@ -21,7 +20,7 @@ fn frame(from: &mut Gen, lens: &[usize]) -> PeerMessage {
     let record = |(at, len): (usize, &usize)| {
         let delta = Bytes::from(vec![at as u8 + 1; *len]);
         Record {
-            seq: cluster::Seq(at as u64 + 1),
+            seq: types::Seq(at as u64 + 1),
             writes: smallvec![Write::new(Addr(1), delta)],
             ops: smallvec![],
         }

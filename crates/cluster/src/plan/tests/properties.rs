@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::{World, host};
-use crate::{GroupId, RoleStatus};
+use types::{GroupId, RoleStatus};
 
 /// A cluster in any state: roles anywhere, parities missing, data lost or on its way back, nodes in all conditions.
 fn any_world() -> impl Strategy<Value = World> {
@@ -55,7 +55,7 @@ fn zone_name(zone: usize) -> String {
 /// What no move may make larger, the most important first; see the module's documentation.
 fn badness(world: &World, slack: usize) -> Vec<u64> {
     let (world, exchanges) = &world.with_exchanges_done();
-    let all = |of: &dyn Fn(&crate::GroupView) -> usize| world.map.groups.iter().map(of).sum::<usize>() as u64;
+    let all = |of: &dyn Fn(&types::GroupView) -> usize| world.map.groups.iter().map(of).sum::<usize>() as u64;
     let draining = |host: HostId| world.nodes.iter().any(|node| node.host == host && node.draining);
     let counts = world.counts();
     let differences = |count: &dyn Fn(&RoleCounts) -> usize| {
@@ -122,7 +122,7 @@ fn assert_settled(world: &World) {
 /// No role could go to a node that has so many fewer, unless its zones stood worse for it. Nothing of this holds while
 /// data is on its way back.
 fn assert_balanced(world: &World, slack: usize) {
-    let is_recovering = |role: &crate::DataRole| role.status == RoleStatus::Fenced;
+    let is_recovering = |role: &types::DataRole| role.status == RoleStatus::Fenced;
     if world.map.groups.iter().flat_map(|view| &view.data).any(is_recovering) {
         return;
     }
@@ -137,7 +137,7 @@ fn assert_balanced(world: &World, slack: usize) {
                     if is_data { has.data > gets.data + slack } else { has.parity > gets.parity + slack };
                 let mut moved = view.clone();
                 super::world::seat(&mut moved, role, Some(to.host));
-                let pairs = |view: &crate::GroupView| world.pairs(view, |host| world.zone_of(host));
+                let pairs = |view: &types::GroupView| world.pairs(view, |host| world.zone_of(host));
                 let may_move = pairs(&moved) <= pairs(view);
                 assert!(!more || !may_move, "{}/{role} could go from {from} to {}", view.group, to.host);
             }

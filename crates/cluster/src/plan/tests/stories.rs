@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::{World, host, learn};
-use crate::{NodeId, RoleStatus};
+use types::{NodeId, RoleStatus};
 
 fn texts(moves: &[Move]) -> Vec<String> {
     moves.iter().map(Move::to_string).collect()

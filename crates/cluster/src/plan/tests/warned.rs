@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::{World, host};
-use crate::{NodeId, RoleStatus};
+use types::{NodeId, RoleStatus};
 
 fn texts(world: &World) -> Vec<String> {
     warnings(&world.map, &world.nodes).iter().map(PlacementWarning::to_string).collect()

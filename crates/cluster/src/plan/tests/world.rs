@@ -1,7 +1,8 @@
 //! A map and its nodes, and what it takes to move roles about in them.
 
 use super::super::*;
-use crate::{ClusterId, Exchange, GroupView, Incarnation, Learner, NodeId, Profile, RoleStatus, Term, place};
+use crate::place;
+use types::{ClusterId, Exchange, GroupView, Incarnation, Learner, NodeId, Profile, RoleStatus, Term};
 
 pub fn host(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }
@@ -35,7 +36,7 @@ impl World {
             version: 1,
             profile,
             shards: 1,
-            layout: crate::Layout::default(),
+            layout: types::Layout::default(),
             nodes: vec![],
             groups: place(profile, &hosts, groups).unwrap(),
         };

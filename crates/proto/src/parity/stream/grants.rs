@@ -4,7 +4,8 @@
 //! again does so only after every parity has applied that (`primary/release.rs`), so no grant is older than the wipe that takes
 //! it away.
 
-use store::{EXTENT_BYTES, PAGE_BYTES, PageRange, PageSet, Replica};
+use store::{PageSet, Replica};
+use types::{EXTENT_BYTES, PAGE_BYTES, PageRange};
 use wire::message::{Record, Write};
 
 const PAGES_PER_EXTENT: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;

@@ -5,8 +5,8 @@ mod taught;
 
 use std::collections::VecDeque;
 
-use cluster::{DataRole, Seq, Term, Time, UnixSeconds};
-use store::{Area, Budget, Category, PAGE_BYTES, Replica};
+use store::{Area, Budget, Category, Replica};
+use types::{DataRole, PAGE_BYTES, Seq, Term, Time, UnixSeconds};
 use wire::message::{Record, Write};
 
 use crate::size::record_bytes;
@@ -288,7 +288,7 @@ impl Stream {
     /// `run` is in the area: these pages of it were touched.
     pub(super) fn run_is_in(&mut self, run: u32, pages: impl Iterator<Item = u32>) {
         for page in pages {
-            self.replica.touch(store::Addr::from_byte(page as usize * PAGE_BYTES), PAGE_BYTES);
+            self.replica.touch(types::Addr::from_byte(page as usize * PAGE_BYTES), PAGE_BYTES);
         }
         self.taught.run_is_in(run);
     }

@@ -1,6 +1,7 @@
 //! How far the lesson of one role has come at a learner.
 
-use store::{INDEX_SEGMENTS, RUN_BYTES};
+use store::INDEX_SEGMENTS;
+use types::RUN_BYTES;
 use wire::message::Write;
 
 /// See the module. A parity that never was a learner is taught nothing, and knows what its records say.
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_write_counts_as_far_as_its_run_is_known() {
-        let write = Write::new(store::Addr::from_byte(RUN_BYTES - 64), vec![1; 64].into());
+        let write = Write::new(types::Addr::from_byte(RUN_BYTES - 64), vec![1; 64].into());
         assert_eq!(Taught::first_part_of_all().known_part(&write).len(), 0);
         for known in [Taught::Nothing, Taught::All, Taught::first_part_of_rest()] {
             assert_eq!(known.known_part(&write).len(), 64, "{known:?}");

@@ -6,9 +6,9 @@
 
 mod teaching;
 
-use cluster::{HostId, Learner, RoleIndex, Seq, Time, UnixSeconds, ViewVersion};
 use smallvec::smallvec;
-use store::{DataStore, PAGE_BYTES};
+use store::DataStore;
+use types::{HostId, Learner, PAGE_BYTES, RoleIndex, Seq, Time, UnixSeconds, ViewVersion};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, ToCoordinator};
 
 use super::core::Core;

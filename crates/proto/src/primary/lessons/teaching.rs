@@ -1,8 +1,8 @@
 //! One lesson: what is next, what was understood.
 
 use bytes::Bytes;
-use cluster::{Seq, Term, Time, UnixSeconds};
-use store::{DataStore, INDEX_SEGMENTS, PAGE_BYTES, PageRange, PageSet, RUN_BYTES};
+use store::{DataStore, INDEX_SEGMENTS, PageSet};
+use types::{PAGE_BYTES, PageRange, RUN_BYTES, Seq, Term, Time, UnixSeconds};
 use wire::message::{Learn, LearnPart, Lesson};
 
 use super::super::core::Core;

@@ -5,8 +5,8 @@
 
 mod peer;
 
-use cluster::{HostId, RoleIndex, Seq, Time, UnixSeconds};
 use smallvec::SmallVec;
+use types::{HostId, RoleIndex, Seq, Time, UnixSeconds};
 use wire::message::{GroupBody, ToCoordinator};
 
 pub(super) use peer::{ParityPeer, Unwelcome};

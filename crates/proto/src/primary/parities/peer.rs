@@ -1,6 +1,6 @@
 //! What a primary knows of one parity that gets its stream.
 
-use cluster::{HostId, RoleIndex, Seq, Time, UnixSeconds};
+use types::{HostId, RoleIndex, Seq, Time, UnixSeconds};
 use wire::message::{Ack, Frame, GroupBody, Hello, Welcome};
 
 use crate::outbox::Context;

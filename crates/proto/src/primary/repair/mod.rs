@@ -8,9 +8,9 @@ mod session;
 
 use std::collections::BTreeMap;
 
-use cluster::{HostId, RoleIndex, RoleStatus, Time};
 use smallvec::SmallVec;
-use store::{DataStore, EXTENT_BYTES, OutOfMemory, PAGE_BYTES, PageRange, RUN_BYTES};
+use store::{DataStore, OutOfMemory};
+use types::{EXTENT_BYTES, HostId, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RoleStatus, Time};
 use wire::message::{Abort, GroupBody, Open, Read, Residual, SessionId, ToCoordinator};
 
 use super::core::Core;

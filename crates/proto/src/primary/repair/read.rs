@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use smallvec::SmallVec;
-use store::{Addr, DataStore};
+use store::DataStore;
+use types::Addr;
 use wire::message::{GroupBody, MAX_WRONG_ITEMS, Page, Read};
 
 use super::super::core::Core;
@@ -21,7 +22,7 @@ pub(in crate::primary) fn answer_read(
     let bytes = present.map(|store| Bytes::copy_from_slice(store.page_bytes(read.pages)));
     let mut committed = stream.committed();
     if crate::planted(crate::Bug::RepairOutsideFifo) {
-        committed = cluster::Seq(committed.0.saturating_sub(2));
+        committed = types::Seq(committed.0.saturating_sub(2));
     }
     let wrong = wrong_items(core, store, read);
     let page = Page { session: read.session, term: core.term(), committed, bytes, wrong };

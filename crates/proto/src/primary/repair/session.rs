@@ -1,9 +1,8 @@
 //! One repair session of a stand-in: who takes part, and what has come of it.
 
-use cluster::{HostId, RoleIndex, Time};
 use codec::Code;
 use smallvec::SmallVec;
-use store::PageRange;
+use types::{HostId, PageRange, RoleIndex, Time};
 use wire::message::Residual;
 
 use super::super::core::Core;

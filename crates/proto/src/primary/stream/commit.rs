@@ -1,7 +1,7 @@
 //! Commit: records that every required parity has become readable, and their clients hear of it.
 
-use cluster::Seq;
 use store::DataStore;
+use types::Seq;
 use wire::message::Record;
 
 use super::SendStream;

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use cluster::Seq;
 use store::{Budget, Category};
+use types::Seq;
 use wire::message::Record;
 
 use crate::size::record_bytes;

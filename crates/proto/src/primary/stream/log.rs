@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::{Seq, Time};
 use smallvec::SmallVec;
-use store::{Addr, Budget, Category};
+use store::{Budget, Category};
+use types::op::{OpKind, Outcome};
+use types::{Addr, Seq, Time};
 use wire::message::Record;
-use wire::op::{OpKind, Outcome};
 
 use super::history::History;
 use crate::outbox::ReplyTo;

@@ -12,10 +12,10 @@ mod versions;
 mod write;
 
 use bytes::Bytes;
-use cluster::{FastMap, Seq, UnixSeconds};
 use store::{Budget, DataStore};
+use types::op::{Failure, Outcome};
+use types::{FastMap, Seq, UnixSeconds};
 use wire::message::Record;
-use wire::op::{Failure, Outcome};
 
 pub(super) use log::Purpose;
 pub(super) use newest::{Newest, Unknown};

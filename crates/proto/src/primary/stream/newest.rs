@@ -1,9 +1,9 @@
 //! What a key is by everything that is decided so far, committed or not.
 
 use bytes::Bytes;
-use cluster::{KeyHash, Seq};
 use smallvec::SmallVec;
-use store::{Access, Addr, DataStore, Found, Item, PageRange};
+use store::{Access, DataStore, Found, Item};
+use types::{Addr, KeyHash, PageRange, Seq};
 
 use super::super::execute::Current;
 use super::SendStream;

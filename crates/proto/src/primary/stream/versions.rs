@@ -4,10 +4,10 @@
 //! has, which never changes. So two roles never give the same one, and one role gives larger and larger ones, also from one
 //! primary to the next, because the numbers of records go on. Nothing but the record's number has to be kept for it.
 //!
-//! A life of a role has 2^44 numbers ([`cluster::DataRole::first_seq`]): the product fits into 64 bits as long as roles times
+//! A life of a role has 2^44 numbers ([`types::DataRole::first_seq`]): the product fits into 64 bits as long as roles times
 //! lives are fewer than 2^20, and wraps beyond. A client that chooses versions itself (`E`) has to keep them apart itself.
 
-use cluster::{MemberId, Seq};
+use types::{MemberId, Seq};
 
 /// What record `seq` of `member` gives in a cluster of so many groups with `k` data roles each.
 pub(super) fn version_of(seq: Seq, member: MemberId, groups: usize, k: usize) -> u64 {
@@ -21,7 +21,7 @@ pub(super) fn version_of(seq: Seq, member: MemberId, groups: usize, k: usize) ->
 mod tests {
     use std::collections::BTreeSet;
 
-    use cluster::{GroupId, RoleIndex};
+    use types::{GroupId, RoleIndex};
 
     use super::*;
 

@@ -1,11 +1,11 @@
 //! Records: how a decision enters the log.
 
 use bytes::Bytes;
-use cluster::{Seq, UnixSeconds};
 use smallvec::{SmallVec, smallvec};
-use store::{Addr, Allocation, DataStore, ITEM_HEADER_BYTES, IndexHash, IndexOp, Item, ItemSpec, ItemState};
+use store::{Allocation, DataStore, ITEM_HEADER_BYTES, Item, ItemSpec, ItemState};
+use types::op::{FlushAt, OpKind, Outcome};
+use types::{Addr, IndexHash, IndexOp, Seq, UnixSeconds};
 use wire::message::{Record, Write};
-use wire::op::{FlushAt, OpKind, Outcome};
 
 use super::SendStream;
 use super::log::{Entry, Purpose};

@@ -5,9 +5,8 @@ mod pages;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cluster::{KeyHash, Time};
-use store::PageRange;
-use wire::op::Request;
+use types::op::Request;
+use types::{KeyHash, PageRange, Time};
 
 use crate::outbox::ReplyTo;
 pub(super) use pages::PageWaiters;

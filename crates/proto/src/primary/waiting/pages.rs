@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cluster::Time;
-use store::{PAGE_BYTES, PageRange, RUN_BYTES};
+use types::{PAGE_BYTES, PageRange, RUN_BYTES, Time};
 
 use super::Pending;
 
@@ -150,8 +149,8 @@ impl PageWaiters {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use cluster::KeyHash;
-    use wire::op::{Get, Key, Op, Request};
+    use types::KeyHash;
+    use types::op::{Get, Key, Op, Request};
 
     use super::*;
     use crate::host::Token;

@@ -10,8 +10,8 @@ mod script;
 mod seal;
 mod world;
 
-use cluster::{ClusterId, Profile};
 use proto::{Coordinator, CoordinatorConfig, Timing};
+use types::{ClusterId, Profile};
 use wire::record::{HEAD_KEY, Record, view_key};
 
 use mutate::Dice;
@@ -40,8 +40,7 @@ pub fn records(bytes: &[u8]) -> bool {
     while let Some((len, after)) = rest.split_first_chunk::<2>() {
         let (value, after) = after.split_at(usize::from(u16::from_le_bytes(*len)).min(after.len()));
         let number = u32::try_from(records.len()).unwrap_or(u32::MAX);
-        let key =
-            number.checked_sub(1).map_or(HEAD_KEY.to_owned(), |group| view_key(cluster::GroupId(group)));
+        let key = number.checked_sub(1).map_or(HEAD_KEY.to_owned(), |group| view_key(types::GroupId(group)));
         let Ok(record) = Record::decode(&key, &seal::record(value)) else { return false };
         records.push(record);
         rest = after;
@@ -71,7 +70,7 @@ fn go_on_from(records: Vec<Record>) -> bool {
         groups: 4,
         timing: Timing::default(),
         records: proto::RecordKeeping::Stored,
-        on_loss: cluster::LossPolicy::Error,
+        on_loss: types::LossPolicy::Error,
     };
     let mut now = world::FIRST;
     let Ok(mut successor) = Coordinator::resume(config, records, now) else { return false };

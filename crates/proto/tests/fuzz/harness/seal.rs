@@ -1,7 +1,7 @@
 //! Right magic numbers and checksums around any bytes: what is to be found lies behind them.
 
 use bytes::BytesMut;
-use cluster::{ClusterId, HostId};
+use types::{ClusterId, HostId};
 use wire::frame::{Decoder, FORMAT_VERSION, FrameError, HEADER_BYTES, MAGIC, Message};
 use wire::record;
 

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cluster::{
-    ClusterId, GroupId, HostId, Incarnation, MemberId, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, Time,
-    UnixSeconds,
-};
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
+use types::op::{Expiry, FlushAt, Get, Key, Op, Request, Store, StoreMode};
+use types::{
+    ClusterId, GroupId, HostId, Incarnation, MemberId, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, Time,
+    UnixSeconds,
+};
 use wire::frame::Message;
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
-use wire::op::{Expiry, FlushAt, Get, Key, Op, Request, Store, StoreMode};
 use wire::record::Record;
 
 use super::seal;
@@ -99,7 +99,7 @@ impl World {
             groups: u32::from(NODES),
             timing: Timing::default(),
             records: proto::RecordKeeping::Stored,
-            on_loss: cluster::LossPolicy::Error,
+            on_loss: types::LossPolicy::Error,
         };
         let mut world = Self {
             hosts: (0..NODES).map(|node| (NodeId(node), host(node))).collect(),

@@ -2,7 +2,7 @@
 
 use super::{Ground, MAX_BATCH, MAX_BATCH_BYTES, Victim};
 use crate::alloc::{Hold, SlotState};
-use crate::{Addr, RUN_BYTES};
+use types::{Addr, RUN_BYTES};
 
 /// After so many slots that were spared in one batch, an item is spared only if it was read once more than before.
 const MAX_SPARED: usize = 16 * 1024;

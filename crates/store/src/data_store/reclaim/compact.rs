@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use smallvec::SmallVec;
 
 use super::{Ground, Reclaim};
-use crate::RunClass;
 use crate::alloc::{Allocator, Hold, Run};
-use crate::class::{CLASS_COUNT, slot_bytes, slots_in_span};
 use crate::data_store::Eviction;
 use crate::data_store::slots::Slots;
+use types::RunClass;
+use types::class::{CLASS_COUNT, slot_bytes, slots_in_span};
 
 /// Runs that are emptied at a time.
 const MAX_COMPACTING: usize = 4;

@@ -1,9 +1,9 @@
 //! Items whose time is over. Each run knows a lower bound of its items' expiry, so most runs cost one comparison.
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
 use super::{CrawlCursor, Ground, MAX_BATCH, Victim};
-use crate::Addr;
+use types::Addr;
 
 /// Runs whose bound one `reclaim` looks at.
 pub(super) const MAX_RUNS: u32 = 256;

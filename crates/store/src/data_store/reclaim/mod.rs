@@ -19,15 +19,15 @@ mod window;
 
 use std::ops::Range;
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
 use super::Eviction;
 use super::contents::Contents;
 use super::slots::Slots;
 use crate::alloc::Allocator;
-use crate::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
-use crate::{Addr, IndexHash, RUN_BYTES, RunClass};
 use compact::Compaction;
+use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
+use types::{Addr, IndexHash, RUN_BYTES, RunClass};
 use window::Windows;
 
 /// Items in one batch.

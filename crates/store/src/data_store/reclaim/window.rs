@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 
 use super::{Ground, Reclaim};
 use crate::alloc::{Allocator, Hold, Run, SlotState};
-use crate::class::{SPAN_RUNS, is_slotted, slot_bytes, slots_in_span, span_of};
 use crate::data_store::Eviction;
 use crate::data_store::slots::Slots;
-use crate::{Addr, RUN_BYTES, RunClass};
+use types::class::{SPAN_RUNS, is_slotted, slot_bytes, slots_in_span, span_of};
+use types::{Addr, RUN_BYTES, RunClass};
 
 /// Windows that are compared.
 const MAX_WINDOWS: usize = 32;

@@ -1,11 +1,11 @@
 //! Five nodes with rs(3+2) in one thread, as `gestalt local` has them: workers without sockets, and the coordinator.
 //! What they send each other passes as bytes.
 
-use cluster::{
-    ClusterId, ClusterMap, GroupId, KeyHash, MemberId, NodeId, Profile, RoleIndex, Time, UnixSeconds,
-};
 use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Now, RecordKeeping, Timing};
 use server::{Bare, CoordinatorAddress, NodeConfig};
+use types::{
+    ClusterId, ClusterMap, GroupId, KeyHash, MemberId, NodeId, Profile, RoleIndex, Time, UnixSeconds,
+};
 use wire::message::ToCoordinator;
 
 use crate::data;
@@ -45,7 +45,7 @@ impl Cluster {
             groups: u32::from(NODES),
             timing,
             records: RecordKeeping::Stored,
-            on_loss: cluster::LossPolicy::Error,
+            on_loss: types::LossPolicy::Error,
         });
         let now = Now { time: Time(1_000_000_000), unix: UnixSeconds(1_000_000) };
         let nodes = (0..NODES).map(node).collect();

@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use cluster::ClusterId;
 use codec::Code;
 use store::{Allocation, Budget, DataStore, Eviction, Shortage, StoreConfig, encoded_len};
+use types::ClusterId;
 
 use crate::data;
 use crate::{Path, counted};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster::{ClusterMap, GroupView, NodeId};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use testing::local_cluster::{LocalCluster, Options, is_settled};
 use testing::servers::Server;
+use types::{ClusterMap, GroupView, NodeId};
 
 use crate::arguments::Arguments;
 use crate::document::{Document, Failure, Stretch};

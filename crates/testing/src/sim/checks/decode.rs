@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use cluster::{KeyHash, RoleStatus, Seq};
-use store::{Addr, IndexHash, IndexOp, Item, ItemError, MAX_ITEM_BYTES, PAGE_BYTES, PageRange};
+use store::{Item, ItemError};
+use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
 
 use super::super::inspect::add_kept;
 use super::super::oracle::{Copy, brief_bytes};

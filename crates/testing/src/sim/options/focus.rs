@@ -1,7 +1,7 @@
 //! What a seed that looks at one thing more closely is made of.
 
 use proto::{Limits, Timing};
-use store::EXTENT_BYTES;
+use types::EXTENT_BYTES;
 
 use super::super::rng::Rng;
 use super::{

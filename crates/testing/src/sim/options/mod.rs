@@ -4,8 +4,8 @@ mod focus;
 
 use std::fmt;
 
-use cluster::{LossPolicy, Profile};
 use proto::{Limits, Timing};
+use types::{LossPolicy, Profile};
 
 use super::clock::WallClocks;
 use super::rng::Rng;
@@ -644,7 +644,7 @@ fn draw_limits(rng: &mut Rng) -> Limits {
 }
 
 fn draw_memory(rng: &mut Rng, groups: usize, k: usize, m: usize, nodes: usize) -> Memory {
-    let extent = store::EXTENT_BYTES as u64;
+    let extent = types::EXTENT_BYTES as u64;
     let tight = rng.once_in(4);
     let area_extents = if tight { rng.range(1, 3) as u32 } else { 16 };
     // Every node may come to host a member of every group, and a stand-in beside a parity; a tight node has room for

@@ -1,6 +1,6 @@
 //! Coordinators that follow each other, by hand.
 
-use cluster::{GroupId, GroupView, Seq, ViewVersion};
+use types::{GroupId, GroupView, Seq, ViewVersion};
 use wire::message::FromCoordinator;
 
 use super::super::options::{Options, Succession};

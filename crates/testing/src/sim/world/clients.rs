@@ -1,8 +1,8 @@
 //! Clients: their calls, and what they are told.
 
-use cluster::{MemberId, Term};
 use proto::{Read, Token};
-use wire::op::{Failure, ItemView, Op, Outcome, Request};
+use types::op::{Failure, ItemView, Op, Outcome, Request};
+use types::{MemberId, Term};
 
 use super::super::calls::{Client, Running, Subject, key_space};
 use super::super::options::Options;
@@ -85,7 +85,7 @@ impl World {
         self.rng.clients.index(self.keys.len())
     }
 
-    fn map_of(&self, node: usize) -> Option<&cluster::ClusterMap> {
+    fn map_of(&self, node: usize) -> Option<&types::ClusterMap> {
         self.shards[node * self.options.shards].host.as_ref().and_then(proto::Host::map)
     }
 

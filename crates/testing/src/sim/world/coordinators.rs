@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use cluster::HostId;
 use proto::CoordinatorAction;
+use types::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 

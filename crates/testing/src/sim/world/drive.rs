@@ -1,7 +1,7 @@
 //! Inputs into state machines, and what they want done.
 
-use cluster::HostId;
 use proto::{Action, Now, Submitted, Verdict};
+use types::HostId;
 use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
 use super::super::brief::{Brief, number_of};
@@ -178,14 +178,14 @@ impl World {
             }
             _ => {}
         }
-        let member = cluster::MemberId { group: message.group, role: message.from };
+        let member = types::MemberId { group: message.group, role: message.from };
         let (k, m) = (self.options.k, self.options.m);
         let broken = match &message.body {
             GroupBody::Frame(frame) => {
                 let index = self.stream_index(member);
                 let view = self.store.map().and_then(|map| map.group(message.group));
                 // What a lost role's former primary still writes, with nobody or with former parities, ends with its life.
-                let is_lost = |view: &&cluster::GroupView| {
+                let is_lost = |view: &&types::GroupView| {
                     view.data_role(message.from).is_some_and(|data| data.status.is_lost())
                 };
                 let required = view
@@ -214,7 +214,7 @@ impl World {
 
     fn watch_lesson(&mut self, from: HostId, message: &wire::message::GroupMessage) -> Result<(), String> {
         let (k, m) = (self.options.k, self.options.m);
-        let member = |role| cluster::MemberId { group: message.group, role };
+        let member = |role| types::MemberId { group: message.group, role };
         match &message.body {
             GroupBody::Learn(learn) if learn.part != LearnPart::Gone => {
                 let index = self.stream_index(member(message.from));
@@ -242,10 +242,10 @@ impl World {
         &mut self,
         from: HostId,
         message: &wire::message::GroupMessage,
-        term: cluster::Term,
-        received: cluster::Seq,
+        term: types::Term,
+        received: types::Seq,
     ) -> Result<(), String> {
-        let index = self.stream_index(cluster::MemberId { group: message.group, role: message.to });
+        let index = self.stream_index(types::MemberId { group: message.group, role: message.to });
         let parity = taker(message.from, self.options.k, self.options.m);
         self.shadow.streams[index].confirmed(parity, from, term, received)
     }
@@ -300,6 +300,6 @@ impl World {
 }
 
 /// The number of whoever takes a stream, as role `role`: its row, or, of the role's mirror, `m`.
-fn taker(role: cluster::RoleIndex, k: usize, m: usize) -> usize {
+fn taker(role: types::RoleIndex, k: usize, m: usize) -> usize {
     usize::from(role.0).checked_sub(k).unwrap_or(m)
 }

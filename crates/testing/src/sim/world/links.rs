@@ -1,6 +1,6 @@
 //! Connections between nodes and to the coordinator: made, cut, noticed, made again.
 
-use cluster::HostId;
+use types::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use super::super::brief::Brief;
@@ -153,7 +153,7 @@ impl World {
                 self.shards[host].host.as_ref().and_then(proto::Host::map).map_or(0, |map| map.version)
             });
             let map = versions.min().unwrap_or(0);
-            let load = cluster::NodeLoad::default();
+            let load = types::NodeLoad::default();
             let state = &mut self.nodes[node];
             let message = if state.entrance.asks_again() {
                 ToCoordinator::Register(state.entrance.registration(state.info()))

@@ -6,8 +6,8 @@ mod drive;
 mod links;
 mod processes;
 
-use cluster::{ClusterMap, GroupId, HostId, MemberId, ViewVersion};
 use proto::Host;
+use types::{ClusterMap, GroupId, HostId, MemberId, ViewVersion};
 
 use super::brief::Digest;
 use super::calls::{Client, Key, Running};
@@ -71,7 +71,7 @@ pub struct World {
     pub(crate) flushes: Vec<Vec<(u16, u32)>>,
     pub(crate) clients_stop: bool,
     pub(crate) calls_begun: u32,
-    pub(crate) answers: Vec<Option<wire::op::Outcome>>,
+    pub(crate) answers: Vec<Option<types::op::Outcome>>,
     pub(crate) shadow: Shadow,
     pub(crate) nemesis: Nemesis,
     pub(crate) rng: Rngs,

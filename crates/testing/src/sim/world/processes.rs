@@ -1,7 +1,7 @@
 //! Processes start, end, stand still and go on.
 
-use cluster::{Expectations, HostId, Incarnation, Learner, MemberId, RoleStatus};
 use proto::Entrance;
+use types::{Expectations, HostId, Incarnation, Learner, MemberId, RoleStatus};
 
 use super::super::brief::Brief;
 use super::super::process::{CoordinatorInput, Life};

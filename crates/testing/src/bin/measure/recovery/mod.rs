@@ -232,12 +232,12 @@ fn restart(cluster: &LocalCluster, load: &Load, node: u16) -> Result<(), String>
     load.avoid(Some(node));
     // What is on its way through the node comes to its end.
     thread::sleep(Duration::from_millis(300));
-    let incarnation = |map: &cluster::ClusterMap| {
+    let incarnation = |map: &types::ClusterMap| {
         map.nodes.iter().find(|info| info.host.node.0 == node).map(|info| (info.host, info.alive))
     };
     let before = incarnation(&cluster.map()?);
     cluster.signal(node, Signal::SIGTERM);
-    let is_back = |map: &cluster::ClusterMap| {
+    let is_back = |map: &types::ClusterMap| {
         incarnation(map).is_some_and(|now| now.1 && Some(now.0) != before.map(|before| before.0))
     };
     wait_until(cluster, "started again", REPAIR_LIMIT, is_back)?;

@@ -5,9 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::ClusterMap;
 use serde_json::Value;
 use testing::local_cluster::{LocalCluster, page};
+use types::ClusterMap;
 
 /// How often the cluster is looked at.
 pub const LOOK: Duration = Duration::from_millis(20);

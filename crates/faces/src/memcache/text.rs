@@ -1,7 +1,7 @@
 //! The lines of the text protocol.
 
 use bytes::Bytes;
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
 use super::MAX_CREDENTIALS_BYTES;
 use super::command::{Command, Keys, ReplyStyle, Stats, WithCas};
@@ -10,7 +10,7 @@ use super::parser::{Parsed, Pending, PendingKind};
 use super::tokens::{
     Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
 };
-use crate::op::{
+use types::op::{
     Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode, is_too_large,
 };
 

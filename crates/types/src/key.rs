@@ -9,11 +9,13 @@ use thiserror::Error;
 /// Longest key.
 pub const MAX_KEY_BYTES: usize = 250;
 
-// What a store keeps has a byte for the length.
-const _: () = assert!(MAX_KEY_BYTES <= store::MAX_ITEM_KEY_BYTES);
+/// Longest key that an item's header in a store can name: it has a byte for the length.
+pub const MAX_ITEM_KEY_BYTES: usize = 255;
 
-/// A key: 1 to [`MAX_KEY_BYTES`] bytes. There is no way to one but [`Key::new`] and this
-/// crate's parser, so whoever has one need not ask.
+const _: () = assert!(MAX_KEY_BYTES <= MAX_ITEM_KEY_BYTES);
+
+/// A key: 1 to [`MAX_KEY_BYTES`] bytes. There is no way to one but [`Key::new`], so whoever
+/// has one need not ask.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Bytes);
 
@@ -29,12 +31,6 @@ impl Key {
     /// If there are none, or too many.
     pub fn new(bytes: Bytes) -> Result<Self, BadKey> {
         if (1..=MAX_KEY_BYTES).contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(BadKey(bytes.len())) }
-    }
-
-    /// The key with these bytes, which the parser has counted.
-    pub(crate) fn checked(bytes: Bytes) -> Self {
-        debug_assert!((1..=MAX_KEY_BYTES).contains(&bytes.len()));
-        Self(bytes)
     }
 
     /// Its bytes, as a cheap handle.

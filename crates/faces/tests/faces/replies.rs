@@ -1,8 +1,8 @@
 //! Outcomes as memcached prints them.
 
 use bytes::Bytes;
-use wire::memcache::{Access, Again, Command, Effect, FailureCode, ReplyStyle, Step, WithCas, reply};
-use wire::op::{Failure, ItemView, Outcome};
+use faces::memcache::{Access, Again, Command, Effect, FailureCode, ReplyStyle, Step, WithCas, reply};
+use types::op::{Failure, ItemView, Outcome};
 
 use crate::roundtrip::steps;
 use crate::samples::Gen;
@@ -177,7 +177,7 @@ fn a_value_that_is_too_large_removes_the_old_one_only_if_it_was_to_replace_it() 
     let first = |line: &str| steps(Access::Open, [line.as_bytes()]).into_iter().next();
     for line in ["set a 0 0 1048517\r\n", "ms a 1048517\r\n", "ms a 1048517 q\r\n", "ms a 1048517 C1\r\n"] {
         let Some(Step::Command(Command::One { request, reply })) = first(line) else { panic!("{line}") };
-        assert!(matches!(request.op, wire::op::Op::Delete(_)));
+        assert!(matches!(request.op, types::op::Op::Delete(_)));
         let mut out = Vec::new();
         reply::write(&reply, request.key_bytes(), &Outcome::NotFound, &mut out);
         assert_eq!(out, TOO_LARGE);

@@ -1,8 +1,8 @@
 //! Lines that are refused, and what is said about them, beyond the recorded cases of `bad_input`.
 
 use bytes::BytesMut;
-use wire::memcache::{Access, Command, Parser, Step};
-use wire::op::{Op, StoreMode};
+use faces::memcache::{Access, Command, Parser, Step};
+use types::op::{Op, StoreMode};
 
 use crate::roundtrip::steps;
 use crate::store::NOW;

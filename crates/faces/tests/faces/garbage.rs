@@ -1,8 +1,8 @@
 //! Bytes that no client should send: nothing panics, nothing grows, and where they are cut makes no difference.
 
 use bytes::BytesMut;
+use faces::memcache::{Access, Parser, Step};
 use proptest::prelude::*;
-use wire::memcache::{Access, Parser, Step};
 
 use crate::roundtrip::{cut, sample, steps};
 use crate::samples::Gen;

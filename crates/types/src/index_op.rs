@@ -1,6 +1,6 @@
 //! Index operations: what a record does to the index of its role, on the primary and on every replica alike.
 
-use cluster::UnixSeconds;
+use crate::UnixSeconds;
 
 use crate::Addr;
 
@@ -8,8 +8,8 @@ use crate::Addr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexHash(pub u64);
 
-impl From<cluster::KeyHash> for IndexHash {
-    fn from(hash: cluster::KeyHash) -> Self {
+impl From<crate::KeyHash> for IndexHash {
+    fn from(hash: crate::KeyHash) -> Self {
         Self(hash.index_bits())
     }
 }

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
 use super::command::{Command, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
 use super::lines::{self, Line};
@@ -11,7 +11,7 @@ use super::parser::{Parsed, Pending, PendingKind};
 use super::text::{check_key, swallow, too_large};
 use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
 use super::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
-use crate::op::{
+use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, Op, Request, Store, StoreMode, Want,
     is_too_large,
 };

@@ -5,7 +5,7 @@
 //! has a text of its own, and clients look for it, that text is the code.
 
 use super::lines::Line;
-use crate::op::Failure;
+use types::op::Failure;
 
 /// Why a command that was understood failed. `docs/format.md` has the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

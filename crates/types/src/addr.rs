@@ -10,6 +10,8 @@ pub const RUN_BYTES: usize = 64 * 1024;
 pub const EXTENT_BYTES: usize = 1024 * 1024;
 /// Unit of an [`Addr`].
 pub const ADDR_UNIT_BYTES: usize = 8;
+/// Longest area: what an [`Addr`] can reach.
+pub const MAX_AREA_BYTES: usize = (1 << 32) * ADDR_UNIT_BYTES;
 /// Largest item: header, key and value.
 pub const MAX_ITEM_BYTES: usize = 1024 * 1024;
 

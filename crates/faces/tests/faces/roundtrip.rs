@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
-use cluster::UnixSeconds;
-use proptest::prelude::*;
-use wire::memcache::{
+use faces::memcache::{
     Access, Command, MetaStyle, MetaVerb, Parser, ReplyStyle, ReturnFlags, Stats, Step, WithCas,
 };
-use wire::op::{
+use proptest::prelude::*;
+use types::UnixSeconds;
+use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, FlushAt, Get, Key, MAX_KEY_BYTES, Op, Request, Store,
     StoreMode, Want,
 };

@@ -1,10 +1,10 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
+use crate::UnixSeconds;
 use bytes::Bytes;
-use cluster::UnixSeconds;
 
-pub use crate::key::{BadKey, Key, MAX_KEY_BYTES};
+pub use crate::{BadKey, Key, MAX_KEY_BYTES};
 
 /// Longest value, under a key of one byte; see [`is_too_large`].
 pub const MAX_VALUE_BYTES: usize = MAX_PAYLOAD_BYTES - 1;
@@ -383,7 +383,8 @@ pub enum Failure {
 
 impl ItemView {
     /// Whether the length of the value is that of the value, where there is one.
-    pub(crate) fn is_possible(&self) -> bool {
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
         self.value.is_empty() || self.value.len() == self.value_len as usize
     }
 }

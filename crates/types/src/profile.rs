@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use codec::{Code, CodeError, Family, Scheme};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -83,17 +82,6 @@ impl Profile {
         self.rows == Rows::Copies
     }
 
-    /// The code of its groups.
-    ///
-    /// # Errors
-    /// None for any profile that there is; the codec's word for it.
-    pub fn code(self) -> Result<Code, CodeError> {
-        match self.rows {
-            Rows::ReedSolomon => Code::rs(self.k(), self.m()),
-            Rows::Copies => Code::rep(self.n()),
-        }
-    }
-
     /// Data roles.
     #[must_use]
     pub fn k(self) -> usize {
@@ -127,18 +115,60 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(text: &str) -> Result<Self, ProfileError> {
-        match text.parse::<Scheme>() {
-            Ok(Scheme::Rs { family: Family::CauchyXor, k, m }) => Self::rs(bounded(k), bounded(m)),
-            Ok(Scheme::Rep { n }) => Self::rep(bounded(n)),
-            Ok(_) => Err(ProfileError::Unavailable(text.to_owned())),
-            Err(_) => Err(ProfileError::Syntax(text.to_owned())),
+        let plain: String =
+            text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect();
+        match Spelling::read(&plain) {
+            Some(Spelling::Rs(k, m)) => Self::rs(k, m),
+            Some(Spelling::Rep(n)) => Self::rep(n),
+            Some(Spelling::Other) => Err(ProfileError::Unavailable(text.to_owned())),
+            None => Err(ProfileError::Syntax(text.to_owned())),
         }
     }
 }
 
-/// For [`Profile::rs`], which refuses all large numbers.
-fn bounded(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
+/// What a text asks for, within bounds or not.
+enum Spelling {
+    Rs(u32, u32),
+    Rep(u32),
+    /// A code that the codec may have, and groups have not.
+    Other,
+}
+
+impl Spelling {
+    /// Of a text in lower case without blanks.
+    fn read(text: &str) -> Option<Self> {
+        if text == "none" {
+            return Some(Self::Rep(1));
+        }
+        if let Some((name, rest)) = text.split_once('(') {
+            let arguments = rest.strip_suffix(')')?;
+            return match name {
+                "rs" => pair(arguments, ['+', ',']),
+                "rep" => Some(Self::Rep(number(arguments)?)),
+                _ => Some(Self::Other),
+            };
+        }
+        if let Some(rest) = text.strip_prefix("ec_") {
+            return pair(rest, ['p', 'p']);
+        }
+        if let Some(rest) = text.strip_prefix("k=") {
+            let (k, m) = rest.split_once(",m=")?;
+            return Some(Self::Rs(number(k)?, number(m)?));
+        }
+        pair(text, ['+', '+'])
+    }
+}
+
+/// `k` and `m` with one of two separators between them.
+fn pair(text: &str, separators: [char; 2]) -> Option<Spelling> {
+    let (k, m) = text.split_once(separators)?;
+    Some(Spelling::Rs(number(k)?, number(m)?))
+}
+
+/// A decimal number of at most nine digits, without a sign.
+fn number(text: &str) -> Option<u32> {
+    let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
 }
 
 impl Serialize for Profile {
@@ -171,19 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_copies() {
-        let code = Profile::rep(3).unwrap().code().unwrap();
-        assert_eq!((code.k(), code.m()), (1, 2));
-        assert!((0..2).all(|parity| code.coefficient(parity, 0) == 1));
-    }
-
-    #[test]
     fn bad_profiles_are_refused_with_the_reason() {
         assert_eq!("rs(0+2)".parse::<Profile>(), Err(ProfileError::Bounds { k: 0, m: 2 }));
         assert_eq!("99+2".parse::<Profile>(), Err(ProfileError::Bounds { k: 99, m: 2 }));
         assert_eq!("rep(10)".parse::<Profile>(), Err(ProfileError::Copies(10)));
         assert_eq!("rep(0)".parse::<Profile>(), Err(ProfileError::Copies(0)));
-        assert!(matches!("lrc(12,2,2)".parse::<Profile>(), Err(ProfileError::Unavailable(_))));
+        for text in ["lrc(12,2,2)", "xor(4+1)", "isal-cauchy(10+4)"] {
+            assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Unavailable(_))), "{text}");
+        }
         for text in ["", "rs", "rs(3)", "rs(3+-1)", "3+2+1", "k=3", "ec_3", "rs(99999999999+1)"] {
             assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Syntax(_))), "{text}");
         }

@@ -35,7 +35,7 @@ pub(crate) const MIN_LOCKED_LINE_BYTES: usize = 6;
 /// Longest command line, newline included, except for a line of many keys once the client may read.
 pub const MAX_LINE_BYTES: usize = 2049;
 /// Longest `get`, `gets`, `gat` or `gats` line, newline included. It bounds the keys of one command too: at most half
-/// as many as it has bytes, each at most [`crate::op::MAX_KEY_BYTES`] long. They are kept as the line itself.
+/// as many as it has bytes, each at most [`types::op::MAX_KEY_BYTES`] long. They are kept as the line itself.
 pub const MAX_KEYS_LINE_BYTES: usize = 1024 * 1024;
 /// Most spaces in front of a line of many keys that is longer than [`MAX_LINE_BYTES`].
 pub const MAX_LEADING_SPACES: usize = 100;

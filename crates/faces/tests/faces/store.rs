@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::golden::End;
 use bytes::{Bytes, BytesMut};
-use cluster::UnixSeconds;
-use wire::memcache::{Access, Command, Parser, Step, reply};
-use wire::op::{
+use faces::memcache::{Access, Command, Parser, Step, reply};
+use types::UnixSeconds;
+use types::op::{
     Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, Op, Outcome, Request, Store,
     StoreMode, Want, is_too_large,
 };
@@ -75,7 +75,7 @@ impl Fake {
             }
             Command::Version => reply::write_version("1.6.45", out),
             Command::Verbosity { reply } => reply::write(&reply, b"", &Outcome::Flushed, out),
-            Command::Stats(wire::memcache::Stats::Reset) => out.extend_from_slice(reply::RESET),
+            Command::Stats(faces::memcache::Stats::Reset) => out.extend_from_slice(reply::RESET),
             Command::Stats(_) => out.extend_from_slice(reply::END),
             Command::MetaNoop => out.extend_from_slice(reply::META_NOOP),
             Command::Authenticate(credentials) if &credentials[..] == b"u p" => {

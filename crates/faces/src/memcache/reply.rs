@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::command::{MetaStyle, MetaVerb, ReplyStyle, WithCas};
 use super::failure::FailureCode;
 use super::lines::{self, Line};
-use crate::op::{Failure, ItemView, Outcome};
+use types::op::{Failure, ItemView, Outcome};
 
 /// Ends the answer to get, gets, gat, gats and stats.
 pub const END: Line = b"END\r\n";
@@ -268,7 +268,7 @@ fn write_debug(style: &MetaStyle, key: &[u8], item: &ItemView, out: &mut Vec<u8>
     write_number(item.version, out);
     out.extend_from_slice(if item.fetched { b" fetch=yes" } else { b" fetch=no" });
     out.extend_from_slice(b" cls=");
-    write_number(u64::from(store::class_of(item.size_bytes as usize).0), out);
+    write_number(u64::from(types::class_of(item.size_bytes as usize).0), out);
     out.extend_from_slice(b" size=");
     write_number(u64::from(item.size_bytes), out);
     out.extend_from_slice(b"\r\n");

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::op::{Expiry, FlushAt, Key, Request};
+use types::op::{Expiry, FlushAt, Key, Request};
 
 /// One command of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,8 @@ impl Keys {
         // The last key is what is left, but for spaces behind it.
         let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
         self.count = self.count.saturating_sub(1);
-        Some(Key::checked(self.list.split_to(end)))
+        // Its tokens have been counted.
+        Key::new(self.list.split_to(end)).ok()
     }
 
     /// The keys as cheap handles, for requests that outlive the command.

@@ -1,8 +1,8 @@
 //! Cutting a line into tokens, and numbers and times out of tokens. Spaces separate, nothing else does.
 
-use cluster::UnixSeconds;
+use types::UnixSeconds;
 
-use crate::op::{Expiry, FlushAt};
+use types::op::{Expiry, FlushAt};
 
 /// Times up to 30 days are relative, later ones are seconds since 1970.
 pub(super) const MAX_RELATIVE_SECONDS: i32 = 60 * 60 * 24 * 30;

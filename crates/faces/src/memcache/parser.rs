@@ -5,8 +5,8 @@
 //! network cuts the stream makes no difference. Keys and values are slices of the buffer.
 
 use bytes::{Buf, Bytes, BytesMut};
-use cluster::UnixSeconds;
 use memchr::memchr;
+use types::UnixSeconds;
 
 use super::command::{Command, ReplyStyle};
 use super::lines::{self, Line};
@@ -14,7 +14,7 @@ use super::{
     MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, MIN_LINE_BYTES, MIN_LOCKED_LINE_BYTES, meta,
     text,
 };
-use crate::op::{Op, Request};
+use types::op::{Op, Request};
 
 /// What comes next on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wire::memcache::Access;
+use faces::memcache::Access;
 
 use crate::golden::{BAD_INPUT, CONVERSATIONS, Case, DEVIATIONS, cases};
 use crate::store::{Fake, converse};

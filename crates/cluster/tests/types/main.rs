@@ -1,0 +1,6 @@
+//! The types of a cluster, with what placement makes of them.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests count as tests.
+
+mod map;
+mod safety;

@@ -1,0 +1,5 @@
+//! What clients speak: a face turns the bytes of one connection into operations, and outcomes into bytes.
+//!
+//! No I/O and no clock. Nothing here panics on any input, and no memory is reserved by a length that a client declares.
+
+pub mod memcache;

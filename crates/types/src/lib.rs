@@ -1,0 +1,47 @@
+//! The words that every layer shares: identities, views, the cluster map, profiles, keys, operations and their outcomes,
+//! and where bytes lie in an area.
+//!
+//! Plain data and pure functions of it, without behaviour over time; it depends on nothing of ours. What a view *means* is in
+//! `proto`, who should be where is planned in `cluster`, and how the bytes of any of this travel is in `wire`.
+
+mod addr;
+mod admin;
+mod checksum;
+pub mod class;
+mod forming;
+mod ids;
+mod index_op;
+mod key;
+mod layout;
+mod loss;
+mod map;
+pub mod op;
+mod profile;
+mod safety;
+mod view;
+
+pub use addr::{
+    ADDR_UNIT_BYTES, Addr, EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES,
+};
+pub use admin::{
+    AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,
+    ScrubProgress, StopReport,
+};
+pub use checksum::{checksum, checksum_append, checksum_combine};
+pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
+pub use forming::Forming;
+pub use ids::{
+    ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term,
+    Time, UnixSeconds, ViewVersion,
+};
+pub use index_op::{IndexHash, IndexOp, RunClass};
+pub use key::{BadKey, Key, MAX_ITEM_KEY_BYTES, MAX_KEY_BYTES};
+pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
+pub use loss::{Former, LossPolicy};
+pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SLOT_COUNT, SlotRange};
+pub use profile::{Profile, ProfileError};
+pub use view::{DataRole, Exchange, GroupView, ImpossibleView, Learner, RoleStatus};
+
+/// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across
+/// versions, so iterate a `BTreeMap` or a `Vec` instead.
+pub type FastMap<K, V> = hashbrown::HashMap<K, V, rustc_hash::FxBuildHasher>;
