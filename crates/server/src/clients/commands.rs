@@ -1,0 +1,440 @@
+//! What a connection does with its commands: answer at once, submit, or wait for its turn.
+//!
+//! Rules: replies keep the order of commands; a command on a key with an unanswered command of the same connection
+//! waits if either of them writes; everything else goes on side by side up to the connection's window.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use faces::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
+use proto::{Now, Read};
+use types::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
+
+use crate::clients::connection::{Connection, Phase, Stall, State};
+use crate::clients::gate::Load;
+use crate::clients::key_uses::{Access, KeyUse, hash_of};
+use crate::clients::latency::Operation;
+use crate::clients::replies::{Asked, Expected, Print};
+use crate::clients::stats;
+use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
+use crate::workers::worker::{Waiter, Worker};
+
+/// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three
+/// plain numbers; ours is a statistic of its own.
+pub(crate) const VERSION: &str = "1.6.45";
+
+/// A command that has been read and not yet been carried out.
+pub(crate) enum Work {
+    /// An operation on one key.
+    One(Request, ReplyStyle),
+    /// get gets gat gats.
+    Get(Cursor),
+    /// flush_all.
+    Flush(FlushAt, ReplyStyle),
+}
+
+/// A get on its way through its keys.
+pub(crate) struct Cursor {
+    /// The keys that are left.
+    keys: Keys,
+    /// A key whose turn has to wait.
+    next: Option<Key>,
+    progress: Progress,
+    with_cas: WithCas,
+    touch: Option<Expiry>,
+}
+
+/// How far a get has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It has one key: no need to remember where it begins.
+    Single,
+    /// It has several, and none has been asked for.
+    Fresh,
+    /// Some have been asked for.
+    Begun,
+}
+
+impl Work {
+    fn kind(&self) -> OpKind {
+        match self {
+            Self::One(request, _) => request.op.kind(),
+            Self::Get(cursor) if cursor.touch.is_some() => OpKind::GetAndTouch,
+            Self::Get(_) => OpKind::Get,
+            Self::Flush(..) => OpKind::FlushAll,
+        }
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn weight(&self) -> usize {
+        REQUEST_OVERHEAD_BYTES
+            + match self {
+                Self::One(request, _) => value_len(request),
+                Self::Get(_) | Self::Flush(..) => 0,
+            }
+    }
+}
+
+/// What became of a command.
+enum Turn {
+    Done,
+    /// It has to wait, for this.
+    Wait(Work, Stall),
+}
+
+impl Connection {
+    /// Carries out every command that has arrived in full, as far as that is possible now.
+    pub(crate) fn execute(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) {
+        worker.pool.lend_output(&mut state.output);
+        state.stall = None;
+        while state.phase == Phase::Open || state.work.is_some() {
+            if let Some(stall) = self.must_wait(worker, state) {
+                return self.stall(worker, state, stall);
+            }
+            let waited = state.work.as_ref().map(Work::kind);
+            if waited.is_none() {
+                state.began = now.time;
+            }
+            let work = match state.work.take() {
+                Some(work) => work,
+                None => match state.parser.next(&mut state.input, now.unix) {
+                    Step::Incomplete => break,
+                    step => match self.take_step(worker, state, step) {
+                        Some(work) => work,
+                        None => continue,
+                    },
+                },
+            };
+            if let Turn::Wait(work, stall) = self.run(worker, state, now, work) {
+                state.work = Some(work);
+                return self.stall(worker, state, stall);
+            }
+            if let Some(kind) = waited {
+                worker.stopwatch.queued(kind, state.began, now.time);
+            }
+            state.times.half_sent = None;
+        }
+        self.note_half_sent(worker, state, now);
+    }
+
+    /// Why nothing more may be started now, if so.
+    fn must_wait(&self, worker: &Worker, state: &State) -> Option<Stall> {
+        let limits = &worker.shared.config.limits;
+        let replies = &state.replies;
+        if state.output_len() >= CLIENT_OUT_HIGH_BYTES {
+            return Some(Stall::Output);
+        }
+        let full = replies.waiting() >= limits.outstanding_requests
+            || replies.len() >= limits.outstanding_requests * 2
+            || replies.load().held + replies.load().expected >= limits.outstanding_bytes;
+        if full && !replies.is_empty() {
+            return Some(Stall::Answers);
+        }
+        let mid_command = !state.parser.is_idle(&state.input);
+        (!worker.gate.admits(self.id, mid_command)).then_some(Stall::Gate)
+    }
+
+    /// Remembers to go on when something has changed.
+    fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State, stall: Stall) {
+        worker.counters.client_stalls.inc();
+        state.stall = Some(stall);
+        if stall == Stall::Gate {
+            worker.gate.wait(Rc::clone(self));
+        }
+    }
+
+    fn note_half_sent(&self, worker: &Worker, state: &mut State, now: Now) {
+        if state.parser.is_idle(&state.input) {
+            state.times.half_sent = None;
+            worker.gate.finished(self.id);
+        } else {
+            state.times.half_sent.get_or_insert(now.time);
+        }
+    }
+
+    /// Deals with what the parser has found; the command, if it takes more than printing. A part of its caller, or else commands
+    /// are copied on their way.
+    #[inline(always)]
+    fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
+        match step {
+            Step::Command(_) if state.silent.is_some() && !state.keep_place() => (),
+            Step::Command(command) => return self.take_command(worker, state, command),
+            Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
+            Step::Close => state.phase = Phase::Closing,
+            Step::Incomplete => (),
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn take_command(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        command: Command,
+    ) -> Option<Work> {
+        match command {
+            Command::Get { keys, with_cas, touch } => {
+                return Some(Work::Get(Cursor::new(keys, with_cas, touch)));
+            }
+            Command::One { request, reply } => return Some(Work::One(request, reply)),
+            Command::FlushAll { at, reply } => return Some(Work::Flush(at, reply)),
+            Command::Version => state.print(|out| reply::write_version(VERSION, out)),
+            Command::Verbosity { reply: style } => {
+                state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out))
+            }
+            Command::MetaNoop => state.print(|out| out.extend_from_slice(reply::META_NOOP)),
+            Command::Stats(which) => self.tell_stats(worker, state, which),
+            Command::Quit => state.phase = Phase::Closing,
+            Command::Authenticate(_) => {
+                // No access control is configured, so nobody is asked for a password.
+                state.parser.unlock();
+                state.print(|out| out.extend_from_slice(reply::STORED));
+            }
+        }
+        None
+    }
+
+    /// Statistics need the other workers' figures, so a task of its own gathers them.
+    #[inline(never)]
+    fn tell_stats(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, which: Stats) {
+        let slot = state.replies.expect(Expected {
+            print: Print::Lines,
+            asked: None,
+            used: None,
+            load: Load::default(),
+        });
+        let (worker, connection) = (Rc::clone(worker), Rc::clone(self));
+        tokio::task::spawn_local(async move {
+            let lines = stats::lines(&worker.shared, which).await;
+            connection.state.borrow_mut().replies.answer_lines(slot, lines);
+            connection.deliver(&worker);
+        });
+    }
+
+    fn run(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, work: Work) -> Turn {
+        match work {
+            Work::One(request, style) => self.run_one(worker, state, now, request, style),
+            Work::Get(cursor) if cursor.progress == Progress::Single => {
+                self.run_single(worker, state, now, cursor)
+            }
+            Work::Get(cursor) => self.run_multi(worker, state, now, cursor),
+            Work::Flush(at, style) => self.run_flush(worker, state, now, at, style),
+        }
+    }
+
+    fn run_one(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        request: Request,
+        style: ReplyStyle,
+    ) -> Turn {
+        let used = KeyUse { hash: hash_of(request.key_bytes()), access: access_of(&request.op) };
+        if state.replies.uses().conflicts(used) {
+            return Turn::Wait(Work::One(request, style), Stall::Answers);
+        }
+        if matches!(style, ReplyStyle::Meta(_)) {
+            worker.counters.cmd_meta.inc();
+        }
+        let printed = request.key.as_ref().filter(|_| matches!(style, ReplyStyle::Meta(_)));
+        let key = printed.map(|key| key.bytes().clone()).unwrap_or_default();
+        self.submit(worker, state, now, Print::Styled(style, key), used, request);
+        Turn::Done
+    }
+
+    fn run_single(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        mut cursor: Cursor,
+    ) -> Turn {
+        let Some(key) = cursor.take_key() else { return Turn::Done };
+        let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
+        if state.replies.uses().conflicts(used) {
+            cursor.next = Some(key);
+            return Turn::Wait(Work::Get(cursor), Stall::Answers);
+        }
+        match cursor.read(worker, state, now, &key) {
+            Read::Hit | Read::Miss => state.print(|out| out.extend_from_slice(reply::END)),
+            Read::Submit => {
+                let used = KeyUse { hash: hash_of(&key), ..used };
+                let print = Print::Get(key.bytes().clone(), cursor.with_cas);
+                self.submit(worker, state, now, print, used, cursor.request(key));
+            }
+        }
+        Turn::Done
+    }
+
+    fn run_multi(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        mut cursor: Cursor,
+    ) -> Turn {
+        if cursor.progress == Progress::Fresh {
+            cursor.progress = Progress::Begun;
+            state.replies.begin_get(&state.output);
+        }
+        while let Some(key) = cursor.take_key() {
+            let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
+            let conflict = state.replies.uses().conflicts(used).then_some(Stall::Answers);
+            if let Some(stall) = conflict.or_else(|| self.must_wait(worker, state)) {
+                cursor.next = Some(key);
+                return Turn::Wait(Work::Get(cursor), stall);
+            }
+            if cursor.read(worker, state, now, &key) == Read::Submit {
+                let used = KeyUse { hash: hash_of(&key), ..used };
+                let print = Print::Value(key.bytes().clone(), cursor.with_cas);
+                self.submit(worker, state, now, print, used, cursor.request(key));
+            }
+        }
+        state.replies.end_get(&mut state.output);
+        Turn::Done
+    }
+
+    /// flush_all goes to every data role, and is answered when all have answered.
+    #[inline(never)]
+    fn run_flush(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        at: FlushAt,
+        style: ReplyStyle,
+    ) -> Turn {
+        let used = KeyUse { hash: 0, access: Access::WriteAll };
+        if state.replies.uses().conflicts(used) {
+            return Turn::Wait(Work::Flush(at, style), Stall::Answers);
+        }
+        worker.counters.count_command(OpKind::FlushAll);
+        if !worker.shared.config.limits.flush_all {
+            if style != ReplyStyle::Silent {
+                state.print(|out| out.extend_from_slice(reply::NO_FLUSH));
+            }
+            return Turn::Done;
+        }
+        let members = worker.data_roles();
+        if members.is_empty() {
+            let outcome = Outcome::Failed(Failure::Unavailable);
+            state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
+            return Turn::Done;
+        }
+        let print = Print::gathered(style, members.len());
+        let asked = state.asked(&print, OpKind::FlushAll);
+        let slot = state.replies.expect(Expected { print, asked, used: Some(used), load: Load::default() });
+        for member in members {
+            let request = Request::flush(at);
+            let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
+            if let Some(outcome) = worker.submit_to(now, waiter, member, request)
+                && let Some(asked) = state.replies.answer(slot, outcome, &worker.counters)
+            {
+                worker.stopwatch.served(asked.operation, asked.began, now.time);
+            }
+        }
+        Turn::Done
+    }
+
+    /// Submits a request whose reply comes next.
+    fn submit(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        print: Print,
+        used: KeyUse,
+        request: Request,
+    ) {
+        let kind = request.op.kind();
+        worker.counters.count_command(kind);
+        let guess = if matches!(request.op, Op::Get(_)) { worker.reply_guess.len_bytes() } else { 0 };
+        let load = Load { held: REQUEST_OVERHEAD_BYTES + value_len(&request), expected: guess };
+        let asked = state.asked(&print, kind);
+        let expected = Expected { print, asked, used: Some(used), load };
+        let slot = state.replies.expect(expected);
+        let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
+        if let Some(outcome) = worker.submit(now, waiter, request) {
+            let outcome = worker.spare_memory(outcome, state.load().held);
+            if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+                worker.stopwatch.served(asked.operation, asked.began, now.time);
+            }
+            state.replies.drain(&mut state.output);
+        }
+    }
+}
+
+impl State {
+    /// The command that is being carried out.
+    fn asked(&self, print: &Print, kind: OpKind) -> Option<Asked> {
+        print.operation(kind).map(|operation| Asked { operation, began: self.began })
+    }
+
+    /// The next reply, known already.
+    fn print(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.replies.say(&mut self.output, write);
+    }
+
+    /// The key's hash, or anything if no command is open that it could meet.
+    fn hash(&self, key: &[u8]) -> u64 {
+        if self.replies.uses().is_empty() { 0 } else { hash_of(key) }
+    }
+}
+
+impl Cursor {
+    fn new(keys: Keys, with_cas: WithCas, touch: Option<Expiry>) -> Self {
+        let progress = if keys.count() == 1 { Progress::Single } else { Progress::Fresh };
+        Self { keys, next: None, progress, with_cas, touch }
+    }
+
+    fn take_key(&mut self) -> Option<Key> {
+        self.next.take().or_else(|| self.keys.pop())
+    }
+
+    /// Tries to answer `key` here and now.
+    fn read(&self, worker: &Worker, state: &mut State, now: Now, key: &[u8]) -> Read {
+        if self.touch.is_some() {
+            return Read::Submit;
+        }
+        let State { replies, output, .. } = state;
+        let read = worker.host.borrow_mut().read(now, key, |item| {
+            let version = (self.with_cas == WithCas::Yes).then_some(item.version);
+            replies.say(output, |out| reply::write_value(key, item.client_flags, version, item.value, out));
+        });
+        worker.counters.count_read(read);
+        if read != Read::Submit {
+            let operation = Operation::of_get(OpKind::Get, self.with_cas);
+            worker.stopwatch.served(operation, state.began, now.time);
+        }
+        read
+    }
+
+    fn access(&self) -> Access {
+        if self.touch.is_some() { Access::Write } else { Access::Read }
+    }
+
+    fn request(&self, key: Key) -> Request {
+        Request::on(key, Op::Get(Get { touch: self.touch, ..Get::default() }))
+    }
+}
+
+fn access_of(op: &Op) -> Access {
+    match op {
+        Op::Get(get)
+            if get.touch.is_none() && get.vivify.is_none() && get.recache_below_seconds.is_none() =>
+        {
+            Access::Read
+        }
+        Op::Debug => Access::Read,
+        _ => Access::Write,
+    }
+}
+
+fn value_len(request: &Request) -> usize {
+    match &request.op {
+        Op::Store(store) => store.value.len(),
+        _ => 0,
+    }
+}

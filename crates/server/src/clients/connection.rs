@@ -1,0 +1,487 @@
+//! One memcached connection: a task that reads and executes, and replies that whoever has them writes.
+//!
+//! The task reads what is there, executes all complete commands (`commands`), and writes all replies that are due with
+//! one system call. Answers that come later are printed and written by the pump, straight to the socket; the task is
+//! woken only if it has more to do: input that had to wait, a socket that is full, the end.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use faces::memcache::Parser;
+use proto::Now;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+use types::Time;
+use types::op::Outcome;
+
+use crate::clients::commands::Work;
+use crate::clients::gate::Load;
+use crate::clients::replies::ReplyQueue;
+use crate::limits::{
+    CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES,
+};
+use crate::places::{Kept, Place};
+use crate::workers::buffers;
+use crate::workers::waker::WakerCell;
+use crate::workers::worker::Worker;
+
+/// See the module.
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    /// Whether the gate knows that this connection waits.
+    pub(crate) at_gate: Cell<bool>,
+    /// Whether the worker knows that this connection has answers to print.
+    pub(crate) answered: Cell<bool>,
+    waker: WakerCell,
+    pub(crate) state: RefCell<State>,
+}
+
+/// What a connection holds.
+pub(crate) struct State {
+    /// None once the connection has ended, and if it never had one.
+    socket: Option<OwnedWriteHalf>,
+    pub input: BytesMut,
+    pub parser: Parser,
+    pub output: Vec<u8>,
+    pub sent: usize,
+    pub replies: ReplyQueue,
+    /// A command that had to wait.
+    pub work: Option<Work>,
+    /// When the command that is being carried out was understood.
+    pub began: Time,
+    pub phase: Phase,
+    /// Its place among the clients, until the first command has come.
+    pub silent: Option<Rc<Place>>,
+    /// What must happen before more can be executed.
+    pub stall: Option<Stall>,
+    /// What the gate has been told that this connection weighs.
+    told: Load,
+    pub times: Times,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Commands are read.
+    Open,
+    /// What is due is answered, then the connection is closed.
+    Closing,
+    /// Nothing can be sent any more.
+    Broken,
+}
+
+/// What a connection waits for before it executes more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stall {
+    /// Answers to what it has submitted.
+    Answers,
+    /// The client, which must read its replies.
+    Output,
+    /// The worker's gate.
+    Gate,
+}
+
+/// What a turn goes on with.
+enum Next {
+    /// To read more.
+    Read,
+    /// To execute more.
+    Again,
+    /// Somebody wakes the task.
+    Wait,
+    /// The connection is over.
+    End,
+}
+
+/// When what happened, for the deadlines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Bytes came.
+    pub read: Time,
+    /// The command that has come in part began.
+    pub half_sent: Option<Time>,
+    /// The socket was full, and how much was sent since.
+    pub unread: Option<(Time, usize)>,
+}
+
+impl Connection {
+    /// Without a socket nothing is sent, and without a place nobody can take it.
+    pub(crate) fn new(id: u64, socket: Option<OwnedWriteHalf>, place: Option<Rc<Place>>, now: Time) -> Self {
+        let state = State {
+            socket,
+            input: BytesMut::new(),
+            parser: Parser::default(),
+            output: Vec::new(),
+            sent: 0,
+            replies: ReplyQueue::default(),
+            work: None,
+            began: now,
+            phase: Phase::Open,
+            silent: place,
+            stall: None,
+            told: Load::default(),
+            times: Times { read: now, half_sent: None, unread: None },
+        };
+        Self {
+            id,
+            at_gate: Cell::new(false),
+            answered: Cell::new(false),
+            waker: WakerCell::default(),
+            state: RefCell::new(state),
+        }
+    }
+
+    /// Lets the task look again.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// The answer to the request of slot `slot`. Printed by the `deliver` that must follow.
+    pub(crate) fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
+        let state = &mut *self.state.borrow_mut();
+        let outcome = worker.spare_memory(outcome, state.load().held);
+        if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+            worker.stopwatch.answered(asked.operation, asked.began, now);
+        }
+    }
+
+    /// Prints and sends what has been answered since the last time.
+    pub(crate) fn deliver(&self, worker: &Worker) {
+        let state = &mut *self.state.borrow_mut();
+        self.send(worker, state);
+        if state.stall.is_some() || state.unsent() > 0 || state.is_finished() {
+            self.wake();
+        }
+    }
+
+    /// Memory of its buffers and of what waits in it, and its own.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let state = self.state.borrow();
+        let work = state.work.as_ref().map_or(0, Work::weight);
+        size_of::<Self>()
+            + work
+            + state.input.capacity()
+            + state.output.capacity()
+            + state.replies.memory_bytes()
+    }
+
+    /// Closes at once.
+    pub(crate) fn abort(&self) {
+        self.state.borrow_mut().phase = Phase::Broken;
+        self.wake();
+    }
+
+    /// Everything that can be done now; ready at the end of the connection.
+    fn poll_turn(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        self.waker.register(cx);
+        let state = &mut *self.state.borrow_mut();
+        let mut has_read = false;
+        for _ in 0..CLIENT_READS_PER_TURN {
+            let just_read = std::mem::take(&mut has_read);
+            if just_read || !state.waits_for_input() {
+                // After the bytes were read: a process that stood still in between must see that its lease is over.
+                let now = worker.clock.now();
+                if just_read {
+                    state.times.read = now.time;
+                }
+                match self.carry_out(worker, state, now, cx) {
+                    Next::Read => {}
+                    Next::Again => continue,
+                    Next::Wait => return Poll::Pending,
+                    Next::End => return Poll::Ready(()),
+                }
+            }
+            match state.poll_read(worker, reader, cx) {
+                Poll::Ready(Ok(len)) => {
+                    has_read = true;
+                    state.note_read(worker, len);
+                }
+                Poll::Ready(Err(_)) => state.phase = Phase::Broken,
+                Poll::Pending => {
+                    worker.pool.return_input(&mut state.input);
+                    return Poll::Pending;
+                }
+            }
+        }
+        worker.counters.conn_yields.inc();
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Executes what has come and sends what is due.
+    fn carry_out(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        cx: &mut Context<'_>,
+    ) -> Next {
+        self.execute(worker, state, now);
+        self.send(worker, state);
+        worker.stopwatch.end_turn(now.time, || worker.clock.time());
+        if state.is_finished() {
+            return Next::End;
+        }
+        if state.unsent() > 0 && state.poll_write_ready(cx).is_ready() {
+            return Next::Again;
+        }
+        if state.stall == Some(Stall::Output) && state.output_len() < CLIENT_OUT_HIGH_BYTES {
+            return Next::Again;
+        }
+        if state.phase != Phase::Open || state.stall.is_some() {
+            worker.pool.return_input(&mut state.input);
+            return Next::Wait;
+        }
+        Next::Read
+    }
+
+    /// Prints what is due and gives it to the socket.
+    pub(crate) fn send(&self, worker: &Worker, state: &mut State) {
+        worker.pool.lend_output(&mut state.output);
+        state.replies.drain(&mut state.output);
+        let end = state.replies.sendable(&state.output);
+        if state.sent < end && state.phase != Phase::Broken {
+            state.write(worker, end);
+        }
+        state.tidy_output(worker);
+        state.weigh(worker);
+    }
+}
+
+impl State {
+    /// The first command has come: nobody takes this connection's place from now on. Whether nobody has before; else the command is
+    /// not answered, for who has been answered may count on its connection.
+    #[cold]
+    pub(crate) fn keep_place(&mut self) -> bool {
+        let kept = self.silent.take().is_none_or(|place| place.keep() == Kept::Yes);
+        if !kept {
+            self.phase = Phase::Closing;
+        }
+        kept
+    }
+
+    /// Bytes of replies that may be sent and have not been.
+    fn unsent(&mut self) -> usize {
+        self.replies.sendable(&self.output) - self.sent
+    }
+
+    /// Printed bytes that have not been sent.
+    pub(crate) fn output_len(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    fn is_finished(&mut self) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Closing => self.replies.is_empty() && self.work.is_none() && self.output_len() == 0,
+            Phase::Broken => true,
+        }
+    }
+
+    /// Gives the socket the output up to `end`, as far as it takes it.
+    fn write(&mut self, worker: &Worker, end: usize) {
+        let Some(socket) = &self.socket else { return };
+        let before = self.sent;
+        while self.sent < end {
+            worker.counters.client_writes.inc();
+            match socket.try_write(&self.output[self.sent..end]) {
+                Ok(len) => self.sent += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.phase = Phase::Broken;
+                    break;
+                }
+            }
+        }
+        let len = self.sent - before;
+        worker.counters.bytes_written.add(len);
+        self.times.unread = match self.times.unread {
+            _ if self.sent == end => None,
+            Some((since, sent)) => Some((since, sent + len)),
+            None => Some((worker.clock.time(), 0)),
+        };
+    }
+
+    fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.socket {
+            Some(socket) => socket.as_ref().poll_write_ready(cx),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_read(
+        &mut self,
+        worker: &Worker,
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        worker.pool.lend_input(&mut self.input);
+        let wanted = self.parser.wanted(&self.input);
+        buffers::make_room(&mut self.input, wanted, CLIENT_READ_BYTES);
+        pin!(reader.read_buf(&mut self.input)).poll(cx)
+    }
+
+    /// Whether nothing is to be done before something has been read.
+    fn waits_for_input(&mut self) -> bool {
+        let has_work = self.work.is_some() || self.stall.is_some() || !self.input.is_empty();
+        self.phase == Phase::Open && !has_work && self.unsent() == 0
+    }
+
+    fn note_read(&mut self, worker: &Worker, len: usize) {
+        if len == 0 {
+            self.phase = Phase::Closing;
+            return;
+        }
+        worker.counters.client_reads.inc();
+        worker.counters.bytes_read.add(len);
+    }
+
+    /// Gives back the output that has been sent.
+    pub(crate) fn tidy_output(&mut self, worker: &Worker) {
+        let unsent = self.output_len();
+        if unsent == 0 || self.sent > unsent {
+            self.replies.sent(self.sent);
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+        worker.pool.return_output(&mut self.output);
+    }
+
+    /// What this connection weighs.
+    pub(crate) fn load(&self) -> Load {
+        let work = self.work.as_ref().map_or(0, Work::weight);
+        let Load { held, expected } = self.replies.load();
+        Load { held: held + self.input.len() + self.output_len() + work, expected }
+    }
+
+    /// Tells the gate what this connection weighs.
+    fn weigh(&mut self, worker: &Worker) {
+        let load = self.load();
+        if load != self.told {
+            worker.gate.shift_load(self.told, load);
+            self.told = load;
+        }
+    }
+}
+
+/// Serves a client until either side has had enough, or until a newcomer gets the place of one that has sent no command.
+pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, place: Place) {
+    let (mut reader, writer) = stream.into_split();
+    let now = worker.clock.time();
+    let id = worker.next_connection_id();
+    let place = Rc::new(place);
+    let connection = Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
+    let entry = worker.connections.borrow_mut().insert(Rc::clone(&connection));
+    worker.counters.total_connections.inc();
+    worker.counters.curr_connections.inc();
+    if connection.first_command(&worker, &mut reader, &place).await == Kept::Yes {
+        poll_fn(|cx| connection.poll_turn(&worker, &mut reader, cx)).await;
+    }
+    worker.counters.curr_connections.dec();
+    worker.connections.borrow_mut().take(entry);
+    connection.end(&worker);
+    if connection.state.borrow().phase == Phase::Closing {
+        farewell(reader).await;
+    }
+}
+
+impl Connection {
+    /// Until the first command has come, or the connection has ended: whether it goes on.
+    async fn first_command(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        reader: &mut OwnedReadHalf,
+        place: &Place,
+    ) -> Kept {
+        let turns = poll_fn(|cx| {
+            let ended = self.poll_turn(worker, reader, cx).is_ready();
+            if ended || self.state.borrow().silent.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        });
+        tokio::select! {
+            biased;
+            () = place.lost() => Kept::No,
+            () = turns => Kept::Yes,
+        }
+    }
+
+    /// Lets go of everything; answers that still come find nobody.
+    fn end(&self, worker: &Worker) {
+        let mut state = self.state.borrow_mut();
+        // Who still waits for answers keeps this connection, but not its socket.
+        state.socket = None;
+        worker.gate.finished(self.id);
+        worker.gate.shift_load(state.told, Load::default());
+        state.told = Load::default();
+        state.replies = ReplyQueue::default();
+        state.work = None;
+        state.input = BytesMut::new();
+        state.output = Vec::new();
+    }
+}
+
+/// Reads and forgets what the client still sends, for a while: to close with unread input would destroy the last
+/// replies on their way.
+async fn farewell(mut reader: OwnedReadHalf) {
+    let mut scratch = [0; 1024];
+    let mut left = FAREWELL_BYTES;
+    let reading = async {
+        while let Ok(len @ 1..) = reader.read(&mut scratch).await {
+            left = left.saturating_sub(len);
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    let _: Result<(), _> = timeout(FAREWELL, reading).await;
+}
+
+/// Why a connection is closed by the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// Silent for too long.
+    Idle,
+    /// A command did not arrive in full.
+    HalfSent,
+    /// Replies were not read.
+    Unread,
+}
+
+impl Connection {
+    /// Whether a deadline has passed at `now`; gives back memory if not. `pressed` if memory is short: then nobody may dawdle.
+    pub(crate) fn overdue(&self, worker: &Worker, now: Now, pressed: bool) -> Option<Overdue> {
+        let limits = &worker.shared.config.limits;
+        let state = &mut *self.state.borrow_mut();
+        let passed =
+            |since: Time, deadline: Duration| u128::from(now.time.since(since)) >= deadline.as_micros();
+        let unread = if pressed { limits.unread / 10 } else { limits.unread };
+        if let Some((since, sent)) = state.times.unread
+            && passed(since, unread)
+        {
+            if sent < CLIENT_OUT_HIGH_BYTES {
+                return Some(Overdue::Unread);
+            }
+            state.times.unread = Some((now.time, 0));
+        }
+        if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, limits.half_sent))
+        {
+            return Some(Overdue::HalfSent);
+        }
+        state.replies.trim();
+        let quiet = state.replies.is_empty() && state.output_len() == 0;
+        let idle = limits.idle.is_some_and(|idle| quiet && passed(state.times.read, idle));
+        idle.then_some(Overdue::Idle)
+    }
+}

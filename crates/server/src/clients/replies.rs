@@ -1,0 +1,515 @@
+//! The replies of one connection, in the order of its commands.
+//!
+//! Answers come in any order; each waits in the slot of its command until all before it are printed. What is known at
+//! once is printed at once: straight into the output if nothing waits before it, else into a side buffer, which is a
+//! queue itself because such replies are made and printed in the same order.
+//!
+//! Nothing of a multi-key get is sent before its end is known, unless it grows large: if one of its keys cannot be
+//! read the values are taken back and only the reason is printed, for a missing line would look like a miss.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use faces::memcache::{FailureCode, ReplyStyle, WithCas, reply};
+use types::Time;
+use types::op::{Failure, OpKind, Outcome};
+
+use crate::clients::gate::Load;
+use crate::clients::key_uses::{KeyUse, KeyUses};
+use crate::clients::latency::Operation;
+use crate::limits::{CLIENT_OUT_HIGH_BYTES, CLIENT_PLACES_KEPT, REQUEST_OVERHEAD_BYTES};
+use crate::workers::counters::Counters;
+
+/// How the outcome of a request is printed.
+#[derive(Debug)]
+pub(crate) enum Print {
+    /// As the wire crate has it. The key is empty where it is not printed.
+    Styled(ReplyStyle, Bytes),
+    /// A get of one key, with its `END`.
+    Get(Bytes, WithCas),
+    /// One key of a get of many.
+    Value(Bytes, WithCas),
+    /// The outcomes of `left` requests as one.
+    Gathered {
+        /// How.
+        style: ReplyStyle,
+        /// So many have not come yet.
+        left: usize,
+        /// What went wrong with those that have: the first thing, unless one of them may have been done.
+        failure: Option<Failure>,
+        /// Whether one of them was done.
+        done: bool,
+    },
+    /// Lines that are made elsewhere.
+    Lines,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    /// How to print it.
+    pub print: Print,
+    /// What to count it as, and since when it has been here; none if it is not counted.
+    pub asked: Option<Asked>,
+    /// What it does to which key; none if it has none.
+    pub used: Option<KeyUse>,
+    /// What it weighs.
+    pub load: Load,
+}
+
+/// A command of a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub operation: Operation,
+    pub began: Time,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyQueue {
+    slots: VecDeque<Slot>,
+    /// Number of the first slot.
+    first: u64,
+    waiting: usize,
+    /// Of all slots.
+    load: Load,
+    held: Vec<u8>,
+    held_printed: usize,
+    uses: KeyUses,
+    get: Option<OpenGet>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Waiting(Expected),
+    Known(Print, Outcome),
+    /// So many bytes of the side buffer.
+    Held(usize),
+    Lines(Vec<u8>),
+    GetBegins,
+    GetEnds,
+}
+
+/// A multi-key get that is being printed.
+#[derive(Debug)]
+struct OpenGet {
+    /// Where its unsent part begins in the output.
+    start: usize,
+    failure: Option<Failure>,
+}
+
+impl ReplyQueue {
+    /// Whether no command waits for its reply to be printed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// How many commands are unanswered.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Replies that wait to be printed, known or not.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What requests and unprinted replies weigh.
+    pub(crate) fn load(&self) -> Load {
+        Load { held: self.load.held + self.held.len() - self.held_printed, ..self.load }
+    }
+
+    /// Memory of what waits, and of the places that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.load.held + self.held.capacity() + self.slots.capacity() * size_of::<Slot>()
+    }
+
+    /// Keys with unanswered commands.
+    pub(crate) fn uses(&self) -> &KeyUses {
+        &self.uses
+    }
+
+    /// The next reply is known: `write` prints it.
+    pub(crate) fn say(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.slots.is_empty() {
+            return write(out);
+        }
+        let before = self.held.len();
+        write(&mut self.held);
+        let len = self.held.len() - before;
+        match self.slots.back_mut() {
+            Some(Slot::Held(last)) => *last += len,
+            _ => self.slots.push_back(Slot::Held(len)),
+        }
+    }
+
+    /// The next reply is the outcome of a request that did not have to wait.
+    pub(crate) fn know(&mut self, print: Print, outcome: Outcome, out: &mut Vec<u8>) {
+        if self.slots.is_empty() {
+            return self.print(print, &outcome, out);
+        }
+        self.load.held += held_by(&outcome);
+        self.slots.push_back(Slot::Known(print, outcome));
+    }
+
+    /// The next reply will come under the number that is returned.
+    pub(crate) fn expect(&mut self, expected: Expected) -> u64 {
+        if let Some(used) = expected.used {
+            self.uses.open(used);
+        }
+        self.waiting += 1;
+        self.load.held += expected.load.held;
+        self.load.expected += expected.load.expected;
+        self.slots.push_back(Slot::Waiting(expected));
+        self.first + self.slots.len() as u64 - 1
+    }
+
+    /// A get of several keys begins; everything up to `end_get` belongs to it.
+    pub(crate) fn begin_get(&mut self, out: &[u8]) {
+        if self.slots.is_empty() {
+            self.get = Some(OpenGet { start: out.len(), failure: None });
+        } else {
+            self.slots.push_back(Slot::GetBegins);
+        }
+    }
+
+    /// The get has no further keys.
+    pub(crate) fn end_get(&mut self, out: &mut Vec<u8>) {
+        if self.slots.is_empty() {
+            self.close_get(out);
+        } else {
+            self.slots.push_back(Slot::GetEnds);
+        }
+    }
+
+    /// The answer to the request of slot `number`; what had been asked, if that is answered now.
+    pub(crate) fn answer(&mut self, number: u64, outcome: Outcome, counters: &Counters) -> Option<Asked> {
+        let slot = self.slot_mut(number)?;
+        let Slot::Waiting(expected) = slot else { return None };
+        let outcome = expected.print.gather(outcome)?;
+        if let Some(asked) = expected.asked {
+            counters.count_outcome(asked.operation.kind, &outcome);
+        }
+        let held = held_by(&outcome);
+        let Slot::Waiting(expected) = std::mem::replace(slot, Slot::GetEnds) else { return None };
+        self.settle(&expected, held);
+        if let Some(slot) = self.slot_mut(number) {
+            *slot = Slot::Known(expected.print, outcome);
+        }
+        expected.asked
+    }
+
+    /// The lines for slot `number`, which expects such.
+    pub(crate) fn answer_lines(&mut self, number: u64, lines: Vec<u8>) {
+        let Some(slot) = self.slot_mut(number) else { return };
+        let held = lines.len();
+        if let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Lines(lines)) {
+            self.settle(&expected, held);
+        }
+    }
+
+    /// Prints what has become printable.
+    pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
+        while self.slots.front().is_some_and(|slot| !matches!(slot, Slot::Waiting(_))) {
+            let Some(slot) = self.slots.pop_front() else { break };
+            self.first += 1;
+            self.print_slot(slot, out);
+        }
+        if self.held_printed > self.held.len() / 2 {
+            self.held.drain(..self.held_printed);
+            self.held_printed = 0;
+        }
+        if self.slots.is_empty() {
+            debug_assert!(self.load == Load::default() && self.waiting == 0 && self.uses.is_empty());
+        }
+    }
+
+    /// Gives back what a burst has needed, if nothing waits.
+    pub(crate) fn trim(&mut self) {
+        if self.slots.is_empty() && self.slots.capacity() > CLIENT_PLACES_KEPT {
+            self.slots = VecDeque::new();
+            self.held = Vec::new();
+            self.uses = KeyUses::default();
+        }
+    }
+
+    /// How much of the output may be sent now.
+    pub(crate) fn sendable(&mut self, out: &[u8]) -> usize {
+        let Some(get) = &mut self.get else { return out.len() };
+        if out.len() - get.start > CLIENT_OUT_HIGH_BYTES {
+            get.start = out.len();
+        }
+        get.start
+    }
+
+    /// The first `len` bytes of the output are gone.
+    pub(crate) fn sent(&mut self, len: usize) {
+        if let Some(get) = &mut self.get {
+            get.start -= len;
+        }
+    }
+
+    fn slot_mut(&mut self, number: u64) -> Option<&mut Slot> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.slots.get_mut(index)
+    }
+
+    /// A request has been answered; its slot now holds `held` bytes.
+    fn settle(&mut self, expected: &Expected, held: usize) {
+        self.waiting -= 1;
+        self.load.held = self.load.held + held - expected.load.held;
+        self.load.expected -= expected.load.expected;
+        if let Some(used) = expected.used {
+            self.uses.close(used);
+        }
+    }
+
+    fn print_slot(&mut self, slot: Slot, out: &mut Vec<u8>) {
+        match slot {
+            Slot::Known(print, outcome) => {
+                self.load.held -= held_by(&outcome);
+                self.print(print, &outcome, out);
+            }
+            Slot::Held(len) => {
+                let end = self.held_printed + len;
+                out.extend_from_slice(&self.held[self.held_printed..end]);
+                self.held_printed = end;
+            }
+            Slot::Lines(lines) => {
+                self.load.held -= lines.len();
+                out.extend_from_slice(&lines);
+            }
+            Slot::GetBegins => self.get = Some(OpenGet { start: out.len(), failure: None }),
+            Slot::GetEnds => self.close_get(out),
+            Slot::Waiting(_) => debug_assert!(false, "only what is known is printed"),
+        }
+    }
+
+    fn print(&mut self, print: Print, outcome: &Outcome, out: &mut Vec<u8>) {
+        match print {
+            Print::Styled(style, key) => reply::write(&style, &key, outcome, out),
+            Print::Gathered { style, done: true, failure: Some(_), .. } => {
+                reply::write_failure(&style, FailureCode::Partial, out);
+            }
+            Print::Gathered { style, .. } => reply::write(&style, &[], outcome, out),
+            Print::Get(key, with_cas) => reply::write_get([(&key[..], outcome)], with_cas, out),
+            Print::Value(key, with_cas) => self.print_value(&key, with_cas, outcome, out),
+            Print::Lines => (),
+        }
+    }
+
+    fn print_value(&mut self, key: &[u8], with_cas: WithCas, outcome: &Outcome, out: &mut Vec<u8>) {
+        match outcome {
+            Outcome::Hit(item) => {
+                let version = (with_cas == WithCas::Yes).then_some(item.version);
+                reply::write_value(key, item.flags, version, &item.value, out);
+            }
+            Outcome::Failed(failure) => {
+                if let Some(get) = &mut self.get {
+                    get.failure.get_or_insert(*failure);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn close_get(&mut self, out: &mut Vec<u8>) {
+        match self.get.take() {
+            Some(OpenGet { start, failure: Some(failure) }) => {
+                out.truncate(start);
+                out.extend_from_slice(reply::failure_line(failure));
+            }
+            _ => out.extend_from_slice(reply::END),
+        }
+    }
+}
+
+impl Print {
+    /// What was asked for, if it does this.
+    pub(crate) fn operation(&self, kind: OpKind) -> Option<Operation> {
+        match self {
+            Self::Styled(style, _) | Self::Gathered { style, .. } => Some(Operation::of(kind, style)),
+            Self::Get(_, with_cas) | Self::Value(_, with_cas) => Some(Operation::of_get(kind, *with_cas)),
+            Self::Lines => None,
+        }
+    }
+
+    /// The outcomes of `count` requests, as one.
+    pub(crate) fn gathered(style: ReplyStyle, count: usize) -> Self {
+        Self::Gathered { style, left: count, failure: None, done: false }
+    }
+
+    /// Takes one more outcome; what all of them amount to, once they are complete. Nobody knows the outcome of what was
+    /// done in part.
+    fn gather(&mut self, outcome: Outcome) -> Option<Outcome> {
+        let Self::Gathered { left, failure, done, .. } = self else { return Some(outcome) };
+        match outcome {
+            Outcome::Failed(Failure::Unknown) => *failure = Some(Failure::Unknown),
+            Outcome::Failed(reason) => *failure = failure.or(Some(reason)),
+            _ => *done = true,
+        }
+        *left -= 1;
+        match *failure {
+            _ if *left > 0 => None,
+            Some(_) if *done => Some(Outcome::Failed(Failure::Unknown)),
+            Some(reason) => Some(Outcome::Failed(reason)),
+            None => Some(outcome),
+        }
+    }
+}
+
+/// Bytes that an unprinted outcome holds.
+fn held_by(outcome: &Outcome) -> usize {
+    REQUEST_OVERHEAD_BYTES
+        + match outcome {
+            Outcome::Hit(item) | Outcome::Number(_, item) => item.value.len(),
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::op::ItemView;
+
+    use super::*;
+    use crate::clients::key_uses::{Access, hash_of};
+
+    fn hit(value: &'static str) -> Outcome {
+        Outcome::Hit(ItemView { value: Bytes::from_static(value.as_bytes()), ..ItemView::default() })
+    }
+
+    fn value_of(key: &'static str) -> Expected {
+        let used = Some(KeyUse { hash: hash_of(key.as_bytes()), access: Access::Read });
+        let print = Print::Value(Bytes::from_static(key.as_bytes()), WithCas::No);
+        Expected { print, asked: asked(OpKind::Get), used, load: Load::default() }
+    }
+
+    fn asked(kind: OpKind) -> Option<Asked> {
+        Some(Asked { operation: Operation::of(kind, &ReplyStyle::Text), began: Time(1) })
+    }
+
+    fn store() -> Expected {
+        let print = Print::Styled(ReplyStyle::Text, Bytes::new());
+        Expected { print, asked: asked(OpKind::Set), used: None, load: Load { held: 100, expected: 7 } }
+    }
+
+    fn text(out: &[u8]) -> &str {
+        std::str::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn replies_are_printed_in_the_order_of_the_commands() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.say(&mut out, |out| out.extend_from_slice(b"first "));
+        let second = queue.expect(store());
+        queue.say(&mut out, |out| out.extend_from_slice(b"third "));
+        queue.say(&mut out, |out| out.extend_from_slice(b"fourth "));
+        let fifth = queue.expect(store());
+        queue.answer(fifth, Outcome::NotStored, &counters);
+        queue.drain(&mut out);
+        assert_eq!(text(&out), "first ");
+        queue.answer(second, Outcome::Stored(ItemView::default()), &counters);
+        queue.drain(&mut out);
+        assert_eq!(text(&out), "first STORED\r\nthird fourth NOT_STORED\r\n");
+        assert_eq!((queue.load(), queue.waiting(), queue.is_empty()), (Load::default(), 0, true));
+    }
+
+    #[test]
+    fn a_late_or_repeated_answer_changes_nothing() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let number = queue.expect(store());
+        queue.answer(number, Outcome::NotStored, &counters);
+        queue.answer(number, Outcome::Exists, &counters);
+        queue.drain(&mut out);
+        queue.answer(number, Outcome::Exists, &counters);
+        queue.answer(number + 7, Outcome::Exists, &counters);
+        queue.drain(&mut out);
+        assert_eq!(text(&out), "NOT_STORED\r\n");
+    }
+
+    #[test]
+    fn a_multi_key_get_keeps_the_order_of_its_keys_and_is_sent_as_a_whole() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.begin_get(&out);
+        let a = queue.expect(value_of("a"));
+        let b = queue.expect(value_of("b"));
+        let c = queue.expect(value_of("c"));
+        queue.end_get(&mut out);
+        queue.answer(c, hit("3"), &counters);
+        queue.answer(a, hit("1"), &counters);
+        queue.drain(&mut out);
+        assert_eq!(queue.sendable(&out), 0);
+        queue.answer(b, Outcome::Miss, &counters);
+        queue.drain(&mut out);
+        assert_eq!(queue.sendable(&out), out.len());
+        assert_eq!(text(&out), "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_takes_the_values_back() {
+        let (mut queue, mut out, counters) =
+            (ReplyQueue::default(), b"before ".to_vec(), Counters::default());
+        queue.begin_get(&out);
+        queue.say(&mut out, |out| out.extend_from_slice(b"VALUE "));
+        let b = queue.expect(value_of("b"));
+        queue.end_get(&mut out);
+        queue.say(&mut out, |out| out.extend_from_slice(b"after"));
+        queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
+        queue.drain(&mut out);
+        assert!(text(&out).starts_with("before SERVER_ERROR lost"), "{}", text(&out));
+        assert!(text(&out).ends_with("\r\nafter"));
+    }
+
+    #[test]
+    fn a_large_get_is_sent_before_its_end_and_then_ends_with_the_error() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.begin_get(&out);
+        out.resize(CLIENT_OUT_HIGH_BYTES + 1, b'x');
+        let b = queue.expect(value_of("b"));
+        queue.end_get(&mut out);
+        assert_eq!(queue.sendable(&out), out.len());
+        queue.sent(out.len());
+        out.clear();
+        queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
+        queue.drain(&mut out);
+        assert!(text(&out).starts_with("SERVER_ERROR lost"));
+    }
+
+    /// What a flush of as many data roles says that end like this.
+    fn flushed(outcomes: &[Outcome]) -> String {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let print = Print::gathered(ReplyStyle::Text, outcomes.len());
+        let used = Some(KeyUse { hash: 0, access: Access::WriteAll });
+        let asked = asked(OpKind::FlushAll);
+        let slot = queue.expect(Expected { print, asked, used, load: Load::default() });
+        for (at, outcome) in outcomes.iter().enumerate() {
+            assert!(out.is_empty() && queue.waiting() == 1, "answered before outcome {at}");
+            queue.answer(slot, outcome.clone(), &counters);
+            queue.drain(&mut out);
+        }
+        text(&out).to_owned()
+    }
+
+    #[test]
+    fn gathered_outcomes_are_answered_once_and_the_first_failure_counts() {
+        let failed = |failure| Outcome::Failed(failure);
+        assert_eq!(flushed(&[Outcome::Flushed, Outcome::Flushed]), "OK\r\n");
+        let nothing = flushed(&[failed(Failure::Unavailable), failed(Failure::Lost)]);
+        assert!(nothing.starts_with("SERVER_ERROR unavailable: "), "{nothing}");
+    }
+
+    #[test]
+    fn a_flush_that_was_done_in_part_never_says_that_nothing_was_done() {
+        use Failure::{Busy, Lost, Unavailable, Unknown};
+        for failure in [Busy, Lost, Unavailable, Unknown] {
+            for order in
+                [[Outcome::Flushed, Outcome::Failed(failure)], [Outcome::Failed(failure), Outcome::Flushed]]
+            {
+                let said = flushed(&order);
+                assert!(said.starts_with("SERVER_ERROR partial: "), "{failure:?}: {said}");
+            }
+            let said = flushed(&[Outcome::Failed(failure), Outcome::Failed(Unknown)]);
+            assert!(said.starts_with("SERVER_ERROR unknown: "), "{failure:?}: {said}");
+        }
+    }
+}

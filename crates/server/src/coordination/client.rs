@@ -1,0 +1,298 @@
+//! A node's connection to its coordinator: registers, keeps the lease, hands everything received to every worker.
+//!
+//! A heartbeat says that *all* workers run: while one has been silent for a lease, none is sent, and the coordinator
+//! does what it does for a dead node.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use proto::{End, Entrance, Verdict};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use types::{ClusterMap, Forming};
+use wire::frame::{FrameError, Message};
+use wire::message::{FromCoordinator, ToCoordinator};
+
+use crate::NodeExit;
+use crate::coordination::frames::{FrameBuffer, FrameReader, StreamError};
+use crate::limits::{CONNECT_DEADLINE, COORDINATOR_SILENCE_LEASES, FORMING_PATIENCE, REDIAL_MAX, REDIAL_MIN};
+use crate::net;
+use crate::node::shared::Shared;
+
+/// Stays connected, for ever.
+pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
+    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations()));
+    let mut place = shared.coordinator_at.subscribe();
+    let mut complained = None;
+    loop {
+        let Ok(Some(authority)) = place.wait_for(Option::is_some).await.map(|at| at.clone()) else { return };
+        place.mark_unchanged();
+        match connect(&shared, &authority, &mut entrance).await {
+            Ok(mut session) => {
+                if complained.is_none() {
+                    tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
+                }
+                let error = tokio::select! {
+                    Err(error) = session.run(&mut outgoing) => error,
+                    _ = place.changed() => StreamError::Moved,
+                };
+                give_up_on_another_version(&shared, &error);
+                if !matches!(error, StreamError::Foreign(_)) {
+                    pause = REDIAL_MIN;
+                }
+                report(&shared, &error, &mut complained);
+            }
+            Err(error @ StreamError::StuckWorker) => report(&shared, &error, &mut complained),
+            Err(error) => tracing::debug!(%error, "coordinator not reached"),
+        }
+        shared.coordinator_connected.store(false, Ordering::Relaxed);
+        shared.coordinator_answers.store(false, Ordering::Relaxed);
+        // What was for the coordinator is asked for again by the protocol.
+        while outgoing.try_recv().is_ok() {}
+        // At once if there is another one.
+        let _ = timeout(pause, place.changed()).await;
+        pause = (pause * 2).min(REDIAL_MAX);
+    }
+}
+
+/// What somebody has to look at is an error, said once for each reason.
+fn report(shared: &Shared, error: &StreamError, said: &mut Option<String>) {
+    let node = shared.host.node;
+    let (StreamError::Foreign(_) | StreamError::StuckWorker) = error else {
+        *said = None;
+        return tracing::info!(%node, %error, "coordinator connection lost");
+    };
+    let reason = error.to_string();
+    if said.as_ref() != Some(&reason) {
+        tracing::error!(%node, reason, "going on without the coordinator at this address");
+        *said = Some(reason);
+    }
+}
+
+/// A node that has no cluster yet ends if the coordinator's version is another; one that serves goes on without it.
+fn give_up_on_another_version(shared: &Shared, error: &StreamError) {
+    if let StreamError::Frame(error @ FrameError::WrongVersion { .. }) = error
+        && shared.map().is_none()
+    {
+        let text =
+            format!("the coordinator's version is another one: {error}: run the same version everywhere");
+        shared.end(NodeExit::WrongCluster(text));
+    }
+}
+
+async fn connect<'a>(
+    shared: &Arc<Shared>,
+    authority: &str,
+    entrance: &'a mut Entrance,
+) -> Result<Session<'a>, StreamError> {
+    // A registration begins a lease, and a lease says that all workers run.
+    if shared.map().is_some() && shared.longest_silence_us() >= shared.config.timing.node_lease_us {
+        return Err(StreamError::StuckWorker);
+    }
+    let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(authority));
+    let stream = connecting.await.map_err(|_| StreamError::Silent)??;
+    net::tune_peer(&stream, net::silence(&shared.config.timing));
+    let (read, write) = stream.into_split();
+    let mut session = Session {
+        shared: Arc::clone(shared),
+        reader: FrameReader::new(read),
+        writer: write,
+        out: FrameBuffer::new(shared.host),
+        entrance,
+        forms_since: None,
+        forms_said: false,
+    };
+    let registration = session.entrance.knock(shared.info());
+    session.out.push(&ToCoordinator::Register(registration));
+    session.write().await?;
+    Ok(session)
+}
+
+struct Session<'a> {
+    shared: Arc<Shared>,
+    reader: FrameReader,
+    writer: OwnedWriteHalf,
+    out: FrameBuffer,
+    entrance: &'a mut Entrance,
+    /// Since when the coordinator waits for others, and whether the log says so.
+    forms_since: Option<Instant>,
+    forms_said: bool,
+}
+
+impl Session<'_> {
+    /// Until the connection is lost.
+    async fn run(
+        &mut self,
+        outgoing: &mut Receiver<ToCoordinator>,
+    ) -> Result<std::convert::Infallible, StreamError> {
+        let timing = self.shared.config.timing;
+        let silence = Duration::from_micros(timing.node_lease_us * COORDINATOR_SILENCE_LEASES);
+        let mut beats = interval(Duration::from_micros(timing.heartbeat_us.max(1000)));
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heard = Instant::now();
+        loop {
+            tokio::select! {
+                message = self.reader.next() => {
+                    heard = Instant::now();
+                    self.receive(message?).await?;
+                }
+                Some(message) = outgoing.recv() => {
+                    self.out.push(&message);
+                    while let Ok(message) = outgoing.try_recv() {
+                        self.out.push(&message);
+                    }
+                    self.write().await?;
+                }
+                _ = beats.tick() => {
+                    if heard.elapsed() > silence {
+                        return Err(StreamError::Silent);
+                    }
+                    self.beat().await?;
+                }
+            }
+        }
+    }
+
+    async fn beat(&mut self) -> Result<(), StreamError> {
+        let silence_us = self.shared.longest_silence_us();
+        if silence_us >= self.shared.config.timing.node_lease_us {
+            tracing::error!(silence_us, "a worker is stuck: no heartbeat");
+            return Ok(());
+        }
+        if self.entrance.asks_again() {
+            let registration = self.entrance.registration(self.shared.info());
+            self.out.push(&ToCoordinator::Register(registration));
+            return self.write().await;
+        }
+        let (host, map, load) = (self.shared.host, self.shared.map_version(), self.shared.load());
+        self.out.push(&ToCoordinator::Heartbeat { host, map, load });
+        self.write().await
+    }
+
+    async fn write(&mut self) -> Result<(), StreamError> {
+        let lease = Duration::from_micros(self.shared.config.timing.node_lease_us);
+        let written = timeout(lease.max(REDIAL_MAX), self.writer.write_all(&self.out.bytes)).await;
+        self.out.bytes.clear();
+        Ok(written.map_err(|_| StreamError::Stalled)??)
+    }
+
+    async fn receive(&mut self, message: Message) -> Result<(), StreamError> {
+        let Message::FromCoordinator(message) = message else { return Err(StreamError::Unexpected) };
+        let shared = Arc::clone(&self.shared);
+        let verdict = self.entrance.receive(shared.clock.time(), message);
+        shared.coordinator_connected.store(presides(&verdict), Ordering::Relaxed);
+        let is_at_work = presides(&verdict) || matches!(verdict, Verdict::Waits | Verdict::Answer(_));
+        shared.coordinator_answers.store(is_at_work, Ordering::Relaxed);
+        if is_at_work && shared.map().is_none() {
+            // It waits for others, and this process knows of no cluster that could be older than that.
+            self.enter(false);
+        }
+        match verdict {
+            Verdict::Deliver(message) => return self.deliver(message),
+            Verdict::Answer(answer) => {
+                self.out.push(&answer);
+                return self.write().await;
+            }
+            Verdict::Alive(waited) => self.enter(waited),
+            Verdict::Forms(waited, forming) => {
+                self.enter(waited);
+                self.note_forming(forming);
+            }
+            Verdict::WaitForPlace(most_us) => self.wait_for_place(most_us),
+            Verdict::Waits | Verdict::Nothing => (),
+            Verdict::Foreign(reason) => return Err(StreamError::Foreign(reason)),
+            Verdict::End(End::Refused(text)) => shared.end(NodeExit::Refused(text)),
+            Verdict::End(End::WrongCluster(text)) => shared.end(NodeExit::WrongCluster(text)),
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, message: FromCoordinator) -> Result<(), StreamError> {
+        match &message {
+            FromCoordinator::Map(map) => {
+                self.enter(self.shared.waits_for_place.load(Ordering::Relaxed));
+                adopt_map(&self.shared, map);
+            }
+            FromCoordinator::View(view) => adopt_view(&self.shared, view),
+            FromCoordinator::Admin { id, reply } => {
+                self.shared.desk.answer(*id, reply.clone());
+                return Ok(());
+            }
+            _ => (),
+        }
+        self.hand_over(&message)
+    }
+
+    fn enter(&mut self, waited: bool) {
+        self.shared.coordinator_heard.store(self.shared.clock.time().0, Ordering::Relaxed);
+        if waited {
+            self.shared.waits_for_place.store(false, Ordering::Relaxed);
+            tracing::info!(node = %self.shared.host.node, "its place is free: registered");
+        }
+    }
+
+    /// The cluster waits for others. Said once, when they should have come.
+    fn note_forming(&mut self, forming: Forming) {
+        let since = *self.forms_since.get_or_insert_with(Instant::now);
+        if !self.forms_said && since.elapsed() >= FORMING_PATIENCE {
+            self.forms_said = true;
+            tracing::info!(node = %self.shared.host.node, "the cluster has not formed yet: {forming}");
+        }
+        *self.shared.forming.lock().unwrap_or_else(PoisonError::into_inner) = Some(forming);
+    }
+
+    /// Another process has the id of this one.
+    fn wait_for_place(&mut self, most_us: u64) {
+        self.shared.waits_for_place.store(true, Ordering::Relaxed);
+        let most = Duration::from_micros(most_us);
+        let node = self.shared.host.node;
+        tracing::warn!(
+            "{node} is already here as another process: waiting until its lease has run out, {most:?} at most"
+        );
+    }
+
+    /// To every worker.
+    fn hand_over(&self, message: &FromCoordinator) -> Result<(), StreamError> {
+        for worker in &self.shared.workers {
+            worker.coordinator.try_send(message.clone()).map_err(|_| StreamError::StuckWorker)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a coordinator that says this is one of this node's cluster, at work.
+fn presides(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Deliver(_)
+            | Verdict::Alive(_)
+            | Verdict::Forms(..)
+            | Verdict::Answer(ToCoordinator::Kept { .. })
+    )
+}
+
+fn adopt_map(shared: &Shared, map: &ClusterMap) {
+    shared.map.send_if_modified(|known| {
+        let newer = known.as_ref().is_none_or(|known| known.version < map.version);
+        if newer {
+            tracing::info!(node = %shared.host.node, version = map.version, nodes = map.nodes.len(), "map");
+            let mut map = map.clone();
+            for view in known.iter().flat_map(|known| &known.groups) {
+                map.adopt(view.clone());
+            }
+            *known = Some(Arc::new(map));
+        }
+        newer
+    });
+}
+
+fn adopt_view(shared: &Shared, view: &types::GroupView) {
+    shared.map.send_if_modified(|known| {
+        let Some(known) = known else { return false };
+        Arc::make_mut(known).adopt(view.clone())
+    });
+}

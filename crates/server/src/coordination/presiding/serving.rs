@@ -1,0 +1,136 @@
+//! Connections of nodes, at whoever presides.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::Notify;
+use types::HostId;
+use wire::frame::{FrameError, Message};
+use wire::message::{FromCoordinator, ToCoordinator};
+
+use super::{COORDINATOR, NodeConnection, Presiding};
+use crate::coordination::frames::{FrameBuffer, FrameReader, StreamError};
+use crate::limits::{COORDINATOR_CONNECTIONS, HANDSHAKE_DEADLINE};
+use crate::net;
+
+impl Presiding {
+    /// Serves one connection of a node in a task of its own, if there is room for it. Who has registered keeps others out, who has not gives way.
+    pub(crate) fn take(self: &Rc<Self>, stream: TcpStream) {
+        if self.open.get() >= COORDINATOR_CONNECTIONS {
+            return;
+        }
+        let this = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            this.open.set(this.open.get() + 1);
+            let ended = tokio::select! {
+                ended = this.serve_node(stream) => ended,
+                _ = this.ended() => Ok(()),
+            };
+            if let Err(StreamError::Frame(_) | StreamError::Unexpected) = ended {
+                this.count(|status| status.malformed_frames += 1);
+            }
+            if let Err(error) = ended {
+                tracing::debug!(%error, "node connection ended");
+            }
+            this.open.set(this.open.get() - 1);
+        });
+    }
+
+    /// One connection of a node, until it ends.
+    async fn serve_node(&self, stream: TcpStream) -> Result<(), StreamError> {
+        net::tune_peer(&stream, net::silence(&self.timing));
+        let (read, mut writer) = stream.into_split();
+        let mut reader = FrameReader::new(read);
+        let first = self.first_message(&mut reader).await?;
+        if let Err(StreamError::Frame(FrameError::WrongVersion { .. })) = first {
+            say_version(&mut writer).await?;
+        }
+        let Message::ToCoordinator(ToCoordinator::Register(registration)) = first? else {
+            return Err(StreamError::Unexpected);
+        };
+        let host = registration.info.host;
+        let out = RefCell::new(FrameBuffer::new(COORDINATOR));
+        let connection = Rc::new(NodeConnection { out, wake: Notify::new() });
+        let before = self.connections.borrow_mut().insert(host, Rc::clone(&connection));
+        if let Some(before) = before {
+            before.wake.notify_one();
+        }
+        self.drive(|coordinator, now| coordinator.handle(now, host, ToCoordinator::Register(registration)));
+        let ended = tokio::select! {
+            ended = self.listen(host, &connection, &mut reader) => ended,
+            ended = self.talk(host, &connection, writer) => ended,
+        };
+        if self.is_current(host, &connection) {
+            self.connections.borrow_mut().remove(&host);
+        }
+        ended
+    }
+
+    /// What a node says first. It has not long, and less while others wait.
+    async fn first_message(
+        &self,
+        reader: &mut FrameReader,
+    ) -> Result<Result<Message, StreamError>, StreamError> {
+        let Some(place) = self.handshakes.take() else { return Err(StreamError::Closed) };
+        tokio::select! {
+            first = tokio::time::timeout(HANDSHAKE_DEADLINE, reader.next()) => first.map_err(|_| StreamError::Silent),
+            () = place.lost() => Err(StreamError::Silent),
+        }
+    }
+
+    /// Whether `connection` is the node's newest.
+    fn is_current(&self, host: HostId, connection: &Rc<NodeConnection>) -> bool {
+        self.connections.borrow().get(&host).is_some_and(|known| Rc::ptr_eq(known, connection))
+    }
+
+    async fn listen(
+        &self,
+        host: HostId,
+        connection: &Rc<NodeConnection>,
+        reader: &mut FrameReader,
+    ) -> Result<(), StreamError> {
+        loop {
+            let Message::ToCoordinator(message) = reader.next().await? else {
+                return Err(StreamError::Unexpected);
+            };
+            let is_of_another = match &message {
+                ToCoordinator::Register(registration) => registration.info.host != host,
+                ToCoordinator::Heartbeat { host: from, .. } => *from != host,
+                _ => false,
+            };
+            if is_of_another || !self.is_current(host, connection) {
+                return Err(StreamError::Unexpected);
+            }
+            self.drive(|coordinator, now| coordinator.handle(now, host, message));
+        }
+    }
+
+    async fn talk(
+        &self,
+        host: HostId,
+        connection: &Rc<NodeConnection>,
+        mut writer: OwnedWriteHalf,
+    ) -> Result<(), StreamError> {
+        let lease = Duration::from_micros(self.timing.node_lease_us);
+        loop {
+            connection.wake.notified().await;
+            if !self.is_current(host, connection) {
+                return Err(StreamError::Closed);
+            }
+            let bytes = std::mem::take(&mut connection.out.borrow_mut().bytes);
+            let writing = tokio::time::timeout(lease * 2, writer.write_all(&bytes));
+            writing.await.map_err(|_| StreamError::Stalled)??;
+        }
+    }
+}
+
+/// A node of another format cannot read an answer, but any frame says which format this is.
+async fn say_version(writer: &mut OwnedWriteHalf) -> Result<(), StreamError> {
+    let mut out = FrameBuffer::new(COORDINATOR);
+    out.push(&FromCoordinator::Waiting);
+    Ok(writer.write_all(&out.bytes).await?)
+}

@@ -1,0 +1,146 @@
+//! What waits for records, and what does not.
+
+use std::time::Duration;
+
+use proto::{CoordinatorConfig, RecordKeeping};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use types::{ClusterId, Entry, Expectations, NodeInfo, Profile};
+use wire::message::{Registration, ToCoordinator};
+
+use super::*;
+use crate::clock::tests::suspend;
+use crate::limits::HANDSHAKES_AT_ONCE;
+
+const MINUTE_US: u64 = 60_000_000;
+const HOST: HostId = HostId { node: NodeId(0), incarnation: Incarnation(1) };
+
+fn presiding(records: impl FnOnce(&Clock) -> Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
+    let timing = Timing::default();
+    let config = CoordinatorConfig {
+        cluster: ClusterId(1),
+        profile: Profile::rs(1, 0).unwrap(),
+        nodes: 1,
+        shards: 1,
+        groups: 1,
+        timing,
+        records: RecordKeeping::Stored,
+        on_loss: types::LossPolicy::Error,
+    };
+    let coordinator = Coordinator::new(config);
+    let clock = Clock::suspendable();
+    let records = records(&clock);
+    let presiding = Presiding::new(coordinator, timing, clock, records, watch::Sender::default());
+    let connection =
+        Rc::new(NodeConnection { out: RefCell::new(FrameBuffer::new(COORDINATOR)), wake: Notify::new() });
+    presiding.connections.borrow_mut().insert(HOST, Rc::clone(&connection));
+    (presiding, connection)
+}
+
+fn registration_of(host: HostId) -> ToCoordinator {
+    let nowhere = "127.0.0.1:1".parse().unwrap();
+    let (peer, memcached, http) = (nowhere, nowhere, nowhere);
+    let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
+    let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) })
+}
+
+fn register(presiding: &Presiding) -> Option<()> {
+    presiding.drive(|coordinator, now| coordinator.handle(now, HOST, registration_of(HOST)))
+}
+
+fn written(valid_for_us: u64) -> impl FnOnce(&Clock) -> Records {
+    move |clock| Records::Written { due: Notify::new(), valid_until: Cell::new(clock.time() + valid_for_us) }
+}
+
+fn due(presiding: &Presiding) -> Vec<String> {
+    let mut keys = Vec::new();
+    presiding.look_at_records(|record| {
+        keys.push(record.key());
+        true
+    });
+    keys
+}
+
+#[test]
+fn nobody_is_told_before_the_records_are_written() {
+    let (presiding, connection) = presiding(written(MINUTE_US));
+    register(&presiding).unwrap();
+    let unsent = || connection.out.borrow().bytes.is_empty();
+    assert_eq!(due(&presiding), ["view/00000000", "map"]);
+    assert!(unsent());
+    presiding.written(1);
+    assert!(unsent() && due(&presiding) == ["map"]);
+    presiding.written(1);
+    assert!(!unsent() && due(&presiding).is_empty());
+}
+
+#[test]
+fn a_coordinator_without_successors_tells_at_once() {
+    let (presiding, connection) = presiding(|_| Records::Kept);
+    register(&presiding).unwrap();
+    assert!(!connection.out.borrow().bytes.is_empty());
+}
+
+#[test]
+fn who_sends_what_cannot_be_loses_its_connection_and_is_counted() {
+    let (presiding, _connection) = presiding(|_| Records::Kept);
+    register(&presiding).unwrap();
+    let epoch = presiding.coordinator.borrow().epoch();
+    let impossible = ToCoordinator::Kept { epoch, position: 99 };
+    presiding.drive(|coordinator, now| coordinator.handle(now, HOST, impossible));
+    assert!(presiding.connections.borrow().is_empty());
+    assert_eq!(presiding.status.borrow().impossible_messages, 1);
+}
+
+#[test]
+fn who_may_have_been_succeeded_decides_nothing() {
+    let (presiding, connection) = presiding(written(0));
+    assert_eq!(register(&presiding), None);
+    assert!(presiding.is_over() && due(&presiding).is_empty() && connection.out.borrow().bytes.is_empty());
+    presiding.extend(presiding.clock.time() + MINUTE_US);
+    assert_eq!(register(&presiding), None, "what is over stays over");
+}
+
+#[test]
+fn a_crowd_that_does_not_register_keeps_no_node_out() {
+    crowd(presiding(|_| Records::Kept).0);
+    crowd(presiding(written(10 * MINUTE_US)).0);
+}
+
+/// A crowd comes to `presiding` and says nothing; then a node comes.
+fn crowd(presiding: Rc<Presiding>) {
+    const OTHER: HostId = HostId { node: NodeId(1), incarnation: Incarnation(1) };
+    crate::workers::worker::runtime().unwrap().block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let accepting = Rc::clone(&presiding);
+        tokio::task::spawn_local(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                accepting.take(stream);
+            }
+        });
+        let mut crowd = Vec::new();
+        for _ in 0..2 * HANDSHAKES_AT_ONCE {
+            crowd.push(TcpStream::connect(addr).await.unwrap());
+        }
+        let mut node = TcpStream::connect(addr).await.unwrap();
+        let mut hello = FrameBuffer::new(OTHER);
+        hello.push(&registration_of(OTHER));
+        node.write_all(&hello.bytes).await.unwrap();
+        let registered = async {
+            while !presiding.connections.borrow().contains_key(&OTHER) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), registered).await.expect("registered");
+    });
+}
+
+#[test]
+fn who_was_suspended_for_longer_than_its_lease_decides_nothing() {
+    let (presiding, connection) = presiding(written(MINUTE_US));
+    suspend(Duration::from_secs(61));
+    assert_eq!(register(&presiding), None);
+    assert!(presiding.is_over() && due(&presiding).is_empty() && connection.out.borrow().bytes.is_empty());
+}

@@ -1,0 +1,6 @@
+//! Links to other nodes: who dials whom, how they introduce themselves, frames out and frames in.
+
+pub(crate) mod guess;
+pub(crate) mod handshake;
+pub(crate) mod link;
+pub(crate) mod links;

@@ -1,0 +1,12 @@
+//! Workers: one thread, one runtime and one `proto::Host` each, and what they share and hand to each other.
+
+#[cfg(feature = "bare")]
+pub(crate) mod bare;
+pub(crate) mod buffers;
+pub(crate) mod counters;
+pub(crate) mod crossings;
+pub(crate) mod pump;
+pub(crate) mod schedule;
+pub(crate) mod slab;
+pub(crate) mod waker;
+pub(crate) mod worker;
