@@ -124,7 +124,7 @@ impl OpKind {
 
     /// memcached's name.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::GetAndTouch => "gat",

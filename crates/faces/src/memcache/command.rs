@@ -1,8 +1,9 @@
 //! What a client asks for, and how it wants to be answered.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
+use types::op::{Expiry, FlushAt, Request};
 
-use types::op::{Expiry, FlushAt, Key, Request};
+use crate::face::{Keys, Stats};
 
 /// One command of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,27 +49,6 @@ pub enum Command {
     Authenticate(Bytes),
 }
 
-/// Which statistics are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stats {
-    /// Without argument.
-    General,
-    /// The configuration.
-    Settings,
-    /// Per class of items.
-    Items,
-    /// Per class of slots.
-    Slabs,
-    /// Histogram of sizes.
-    Sizes,
-    /// Per connection.
-    Conns,
-    /// The counters of all nodes together; not memcached's.
-    Cluster,
-    /// Set the counters to zero; answered with `RESET`.
-    Reset,
-}
-
 /// Whether versions (cas uniques) are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithCas {
@@ -76,53 +56,6 @@ pub enum WithCas {
     Yes,
     /// get, gat.
     No,
-}
-
-/// The keys of a multi-key command, as they came: one buffer, no list. Each is 1..=250 bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Keys {
-    list: Bytes,
-    count: usize,
-}
-
-impl Keys {
-    /// Of a list whose tokens have been checked and counted.
-    pub(super) fn new(list: Bytes, count: usize) -> Self {
-        Self { list, count }
-    }
-
-    /// How many keys.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The keys, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        super::tokens::split(&self.list)
-    }
-
-    /// Takes the first key off, for work that goes on where it stopped.
-    pub fn pop(&mut self) -> Option<Key> {
-        let start = self.list.iter().position(|&byte| byte != b' ')?;
-        self.list.advance(start);
-        // The last key is what is left, but for spaces behind it.
-        let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
-        self.count = self.count.saturating_sub(1);
-        // Its tokens have been counted.
-        Key::new(self.list.split_to(end)).ok()
-    }
-
-    /// The keys as cheap handles, for requests that outlive the command.
-    pub fn handles(&self) -> impl Iterator<Item = Bytes> {
-        self.iter().map(|key| self.list.slice_ref(key))
-    }
-}
-
-impl std::fmt::Debug for Keys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter().map(|key| key.escape_ascii().to_string())).finish()
-    }
 }
 
 /// How the outcome of a request is printed.

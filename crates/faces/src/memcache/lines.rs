@@ -2,8 +2,7 @@
 
 use super::failure::FailureCode;
 
-/// A whole line to send, newline included.
-pub type Line = &'static [u8];
+pub use crate::face::Line;
 
 pub(super) const ERROR: Line = b"ERROR\r\n";
 pub(super) const BAD_FORMAT: Line = b"CLIENT_ERROR bad command line format\r\n";

@@ -15,6 +15,7 @@
 //! `tests/golden` has memcached's answers and every deviation from them.
 
 mod command;
+mod face;
 mod failure;
 mod lines;
 mod meta;
@@ -23,10 +24,13 @@ pub mod reply;
 mod text;
 mod tokens;
 
-pub use command::{Command, Keys, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, Stats, WithCas};
+pub use crate::face::{Keys, Stats};
+pub use command::{Command, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, WithCas};
+pub use face::VERSION;
 pub use failure::{Again, Effect, FailureCode};
 pub use lines::Line;
 pub use parser::{Access, Parser, Step};
+pub(crate) use tokens::split;
 
 /// Shortest command line, newline included.
 pub(crate) const MIN_LINE_BYTES: usize = 4;

@@ -4,12 +4,13 @@ use bytes::Bytes;
 use types::UnixSeconds;
 
 use super::MAX_CREDENTIALS_BYTES;
-use super::command::{Command, Keys, ReplyStyle, Stats, WithCas};
+use super::command::{Command, ReplyStyle, WithCas};
 use super::lines::{self, Line};
 use super::parser::{Parsed, Pending, PendingKind};
 use super::tokens::{
     Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
 };
+use crate::face::{Keys, Stats};
 use types::op::{
     Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode, is_too_large,
 };

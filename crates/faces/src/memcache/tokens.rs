@@ -46,7 +46,7 @@ impl<'a, const N: usize> Tokens<'a, N> {
 }
 
 /// The tokens of a line.
-pub(super) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = line;
     std::iter::from_fn(move || {
         let start = rest.iter().position(|&byte| byte != b' ')?;

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use faces::memcache::{Command, Keys, ReplyStyle, Stats, Step, WithCas, reply};
+use faces::{Ask, Face, Found, Keys, Stats, Step};
 use proto::{Now, Read};
 use types::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
@@ -15,22 +15,18 @@ use crate::clients::gate::Load;
 use crate::clients::key_uses::{Access, KeyUse, hash_of};
 use crate::clients::latency::Operation;
 use crate::clients::replies::{Asked, Expected, Print};
-use crate::clients::stats;
+use crate::clients::{Protocol, Style, Values, stats};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
 use crate::workers::worker::{Waiter, Worker};
-
-/// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three
-/// plain numbers; ours is a statistic of its own.
-pub(crate) const VERSION: &str = "1.6.45";
 
 /// A command that has been read and not yet been carried out.
 pub(crate) enum Work {
     /// An operation on one key.
-    One(Request, ReplyStyle),
+    One(Request, Style),
     /// get gets gat gats.
     Get(Cursor),
     /// flush_all.
-    Flush(FlushAt, ReplyStyle),
+    Flush(FlushAt, Style),
 }
 
 /// A get on its way through its keys.
@@ -40,7 +36,7 @@ pub(crate) struct Cursor {
     /// A key whose turn has to wait.
     next: Option<Key>,
     progress: Progress,
-    with_cas: WithCas,
+    style: Values,
     touch: Option<Expiry>,
 }
 
@@ -97,7 +93,7 @@ impl Connection {
             }
             let work = match state.work.take() {
                 Some(work) => work,
-                None => match state.parser.next(&mut state.input, now.unix) {
+                None => match Face::next(&mut state.parser, &mut state.input, now.unix) {
                     Step::Incomplete => break,
                     step => match self.take_step(worker, state, step) {
                         Some(work) => work,
@@ -155,41 +151,38 @@ impl Connection {
     /// Deals with what the parser has found; the command, if it takes more than printing. A part of its caller, or else commands
     /// are copied on their way.
     #[inline(always)]
-    fn take_step(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, step: Step) -> Option<Work> {
+    fn take_step(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        step: Step<Style, Values>,
+    ) -> Option<Work> {
         match step {
-            Step::Command(_) if state.silent.is_some() && !state.keep_place() => (),
-            Step::Command(command) => return self.take_command(worker, state, command),
-            Step::Reply(line) => state.print(|out| out.extend_from_slice(line)),
-            Step::Close => state.phase = Phase::Closing,
+            Step::Ask(_) | Step::Say(_) | Step::Quit if state.silent.is_some() && !state.keep_place() => (),
+            Step::Ask(ask) => return self.take_ask(worker, state, ask),
+            Step::Say(line) | Step::Refuse(line) => state.print(|out| out.extend_from_slice(line)),
+            Step::Quit | Step::Close => state.phase = Phase::Closing,
             Step::Incomplete => (),
         }
         None
     }
 
     #[inline(always)]
-    fn take_command(
+    fn take_ask(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
         state: &mut State,
-        command: Command,
+        ask: Ask<Style, Values>,
     ) -> Option<Work> {
-        match command {
-            Command::Get { keys, with_cas, touch } => {
-                return Some(Work::Get(Cursor::new(keys, with_cas, touch)));
-            }
-            Command::One { request, reply } => return Some(Work::One(request, reply)),
-            Command::FlushAll { at, reply } => return Some(Work::Flush(at, reply)),
-            Command::Version => state.print(|out| reply::write_version(VERSION, out)),
-            Command::Verbosity { reply: style } => {
-                state.print(|out| reply::write(&style, &[], &Outcome::Flushed, out))
-            }
-            Command::MetaNoop => state.print(|out| out.extend_from_slice(reply::META_NOOP)),
-            Command::Stats(which) => self.tell_stats(worker, state, which),
-            Command::Quit => state.phase = Phase::Closing,
-            Command::Authenticate(_) => {
+        match ask {
+            Ask::Read { keys, touch, style } => return Some(Work::Get(Cursor::new(keys, style, touch))),
+            Ask::One { request, style } => return Some(Work::One(request, style)),
+            Ask::Flush { at, style } => return Some(Work::Flush(at, style)),
+            Ask::Stats(which) => self.tell_stats(worker, state, which),
+            Ask::Authenticate(_) => {
                 // No access control is configured, so nobody is asked for a password.
-                state.parser.unlock();
-                state.print(|out| out.extend_from_slice(reply::STORED));
+                let line = Face::unlock(&mut state.parser);
+                state.print(|out| out.extend_from_slice(line));
             }
         }
         None
@@ -229,16 +222,17 @@ impl Connection {
         state: &mut State,
         now: Now,
         request: Request,
-        style: ReplyStyle,
+        style: Style,
     ) -> Turn {
         let used = KeyUse { hash: hash_of(request.key_bytes()), access: access_of(&request.op) };
         if state.replies.uses().conflicts(used) {
             return Turn::Wait(Work::One(request, style), Stall::Answers);
         }
-        if matches!(style, ReplyStyle::Meta(_)) {
+        let prints_key = Protocol::prints_key(&style);
+        if prints_key {
             worker.counters.cmd_meta.inc();
         }
-        let printed = request.key.as_ref().filter(|_| matches!(style, ReplyStyle::Meta(_)));
+        let printed = request.key.as_ref().filter(|_| prints_key);
         let key = printed.map(|key| key.bytes().clone()).unwrap_or_default();
         self.submit(worker, state, now, Print::Styled(style, key), used, request);
         Turn::Done
@@ -258,10 +252,10 @@ impl Connection {
             return Turn::Wait(Work::Get(cursor), Stall::Answers);
         }
         match cursor.read(worker, state, now, &key) {
-            Read::Hit | Read::Miss => state.print(|out| out.extend_from_slice(reply::END)),
+            Read::Hit | Read::Miss => state.print(|out| Protocol::print_end(cursor.style, None, out)),
             Read::Submit => {
                 let used = KeyUse { hash: hash_of(&key), ..used };
-                let print = Print::Get(key.bytes().clone(), cursor.with_cas);
+                let print = Print::Get(key.bytes().clone(), cursor.style);
                 self.submit(worker, state, now, print, used, cursor.request(key));
             }
         }
@@ -288,11 +282,11 @@ impl Connection {
             }
             if cursor.read(worker, state, now, &key) == Read::Submit {
                 let used = KeyUse { hash: hash_of(&key), ..used };
-                let print = Print::Value(key.bytes().clone(), cursor.with_cas);
+                let print = Print::Value(key.bytes().clone(), cursor.style);
                 self.submit(worker, state, now, print, used, cursor.request(key));
             }
         }
-        state.replies.end_get(&mut state.output);
+        state.replies.end_get(cursor.style, &mut state.output);
         Turn::Done
     }
 
@@ -304,7 +298,7 @@ impl Connection {
         state: &mut State,
         now: Now,
         at: FlushAt,
-        style: ReplyStyle,
+        style: Style,
     ) -> Turn {
         let used = KeyUse { hash: 0, access: Access::WriteAll };
         if state.replies.uses().conflicts(used) {
@@ -312,9 +306,7 @@ impl Connection {
         }
         worker.counters.count_command(OpKind::FlushAll);
         if !worker.shared.config.limits.flush_all {
-            if style != ReplyStyle::Silent {
-                state.print(|out| out.extend_from_slice(reply::NO_FLUSH));
-            }
+            state.print(|out| Protocol::print_no_flush(&style, out));
             return Turn::Done;
         }
         let members = worker.data_roles();
@@ -384,9 +376,9 @@ impl State {
 }
 
 impl Cursor {
-    fn new(keys: Keys, with_cas: WithCas, touch: Option<Expiry>) -> Self {
+    fn new(keys: Keys, style: Values, touch: Option<Expiry>) -> Self {
         let progress = if keys.count() == 1 { Progress::Single } else { Progress::Fresh };
-        Self { keys, next: None, progress, with_cas, touch }
+        Self { keys, next: None, progress, style, touch }
     }
 
     fn take_key(&mut self) -> Option<Key> {
@@ -400,12 +392,12 @@ impl Cursor {
         }
         let State { replies, output, .. } = state;
         let read = worker.host.borrow_mut().read(now, key, |item| {
-            let version = (self.with_cas == WithCas::Yes).then_some(item.version);
-            replies.say(output, |out| reply::write_value(key, item.client_flags, version, item.value, out));
+            let found = Found { flags: item.client_flags, version: item.version, value: item.value };
+            replies.say(output, |out| Protocol::print_value(self.style, key, &found, out));
         });
         worker.counters.count_read(read);
         if read != Read::Submit {
-            let operation = Operation::of_get(OpKind::Get, self.with_cas);
+            let operation = Operation::of_read(OpKind::Get, self.style);
             worker.stopwatch.served(operation, state.began, now.time);
         }
         read

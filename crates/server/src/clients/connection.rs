@@ -13,7 +13,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use faces::memcache::Parser;
 use proto::Now;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -22,6 +21,7 @@ use tokio::time::timeout;
 use types::Time;
 use types::op::Outcome;
 
+use crate::clients::Protocol;
 use crate::clients::commands::Work;
 use crate::clients::gate::Load;
 use crate::clients::replies::ReplyQueue;
@@ -49,7 +49,7 @@ pub(crate) struct State {
     /// None once the connection has ended, and if it never had one.
     socket: Option<OwnedWriteHalf>,
     pub input: BytesMut,
-    pub parser: Parser,
+    pub parser: Protocol,
     pub output: Vec<u8>,
     pub sent: usize,
     pub replies: ReplyQueue,
@@ -118,7 +118,7 @@ impl Connection {
         let state = State {
             socket,
             input: BytesMut::new(),
-            parser: Parser::default(),
+            parser: Protocol::default(),
             output: Vec::new(),
             sent: 0,
             replies: ReplyQueue::default(),

@@ -6,62 +6,38 @@
 
 use std::cell::{Cell, RefCell};
 
-use faces::memcache::{ReplyStyle, WithCas};
+use faces::Face;
 use proto::{ByKind, Histogram};
 use types::Time;
 use types::op::OpKind;
 
-/// A command: what it does, and how it was asked for.
+use crate::clients::{Protocol, Style, Values};
+
+/// A command: what it does, and what clients call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub kind: OpKind,
-    dialect: Dialect,
+    name: u8,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dialect {
-    Text,
-    /// Reads with versions.
-    TextWithCas,
-    Meta,
-}
-
-/// Commands that are not called as what they do is.
-const OTHERS: [&str; 6] = ["gets", "gats", "mg", "ms", "md", "ma"];
-const KINDS: usize = OpKind::ALL.len();
-const OPERATIONS: usize = KINDS + OTHERS.len();
+const NAMES: &[&str] = <Protocol as Face>::NAMES;
+const OPERATIONS: usize = NAMES.len();
 const _: () = assert!(OPERATIONS <= u32::BITS as usize, "one bit for each");
 
 impl Operation {
-    /// A get of one or several keys.
-    pub(crate) fn of_get(kind: OpKind, with_cas: WithCas) -> Self {
-        let dialect = if with_cas == WithCas::Yes { Dialect::TextWithCas } else { Dialect::Text };
-        Self { kind, dialect }
+    /// A read of one or several keys.
+    pub(crate) fn of_read(kind: OpKind, style: Values) -> Self {
+        Self { kind, name: Protocol::name_of_read(kind, style) as u8 }
     }
 
     /// Any other command.
-    pub(crate) fn of(kind: OpKind, style: &ReplyStyle) -> Self {
-        let dialect = if matches!(style, ReplyStyle::Meta(_)) { Dialect::Meta } else { Dialect::Text };
-        Self { kind, dialect }
+    pub(crate) fn of(kind: OpKind, style: &Style) -> Self {
+        Self { kind, name: Protocol::name_of(kind, style) as u8 }
     }
 
-    /// Its place among [`Self::names`].
+    /// Its place among the names.
     fn index(self) -> usize {
-        use OpKind::{Add, Append, Cas, Decr, Delete, Get, GetAndTouch, Incr, Prepend, Replace, Set};
-        match (self.dialect, self.kind) {
-            (Dialect::TextWithCas, Get) => KINDS,
-            (Dialect::TextWithCas, GetAndTouch) => KINDS + 1,
-            (Dialect::Meta, Get | GetAndTouch) => KINDS + 2,
-            (Dialect::Meta, Set | Add | Replace | Append | Prepend | Cas) => KINDS + 3,
-            (Dialect::Meta, Delete) => KINDS + 4,
-            (Dialect::Meta, Incr | Decr) => KINDS + 5,
-            (_, kind) => kind as usize,
-        }
-    }
-
-    /// As clients call them.
-    fn names() -> impl Iterator<Item = &'static str> {
-        OpKind::ALL.into_iter().map(OpKind::name).chain(OTHERS)
+        usize::from(self.name)
     }
 }
 
@@ -82,7 +58,7 @@ impl RequestLatencies {
 
     /// By the name of the command.
     pub(crate) fn by_operation(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
-        Operation::names().zip(&self.requests)
+        NAMES.iter().copied().zip(&self.requests)
     }
 }
 
@@ -138,7 +114,7 @@ impl Stopwatch {
 
 #[cfg(test)]
 mod tests {
-    use faces::memcache::{MetaStyle, MetaVerb, ReturnFlags};
+    use faces::memcache::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, WithCas};
 
     use super::*;
 
@@ -156,7 +132,7 @@ mod tests {
     }
 
     fn name(operation: Operation) -> &'static str {
-        Operation::names().nth(operation.index()).unwrap()
+        NAMES[operation.index()]
     }
 
     #[test]
@@ -166,7 +142,7 @@ mod tests {
         }
         let metas = [OpKind::GetAndTouch, OpKind::Append, OpKind::Delete, OpKind::Decr, OpKind::Debug];
         assert_eq!(metas.map(|kind| name(Operation::of(kind, &meta()))), ["mg", "ms", "md", "ma", "me"]);
-        let gets = [OpKind::Get, OpKind::GetAndTouch].map(|kind| Operation::of_get(kind, WithCas::Yes));
+        let gets = [OpKind::Get, OpKind::GetAndTouch].map(|kind| Operation::of_read(kind, WithCas::Yes));
         assert_eq!(gets.map(name), ["gets", "gats"]);
     }
 
@@ -174,7 +150,7 @@ mod tests {
     fn what_is_answered_in_one_turn_takes_as_long_as_the_turn() {
         let watch = Stopwatch::default();
         watch.end_turn(Time(5), || panic!("nothing was answered"));
-        let get = Operation::of_get(OpKind::Get, WithCas::No);
+        let get = Operation::of_read(OpKind::Get, WithCas::No);
         (0..3).for_each(|_| watch.served(get, Time(5), Time(5)));
         watch.served(Operation::of(OpKind::Get, &meta()), Time(5), Time(5));
         watch.end_turn(Time(5), || Time(25));

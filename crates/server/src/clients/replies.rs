@@ -10,29 +10,30 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use faces::memcache::{FailureCode, ReplyStyle, WithCas, reply};
+use faces::{Face, Found};
 use types::Time;
 use types::op::{Failure, OpKind, Outcome};
 
 use crate::clients::gate::Load;
 use crate::clients::key_uses::{KeyUse, KeyUses};
 use crate::clients::latency::Operation;
+use crate::clients::{Protocol, Style, Values};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, CLIENT_PLACES_KEPT, REQUEST_OVERHEAD_BYTES};
 use crate::workers::counters::Counters;
 
 /// How the outcome of a request is printed.
 #[derive(Debug)]
 pub(crate) enum Print {
-    /// As the wire crate has it. The key is empty where it is not printed.
-    Styled(ReplyStyle, Bytes),
-    /// A get of one key, with its `END`.
-    Get(Bytes, WithCas),
-    /// One key of a get of many.
-    Value(Bytes, WithCas),
+    /// By itself. The key is empty where it is not printed.
+    Styled(Style, Bytes),
+    /// A read of one key, with its end.
+    Get(Bytes, Values),
+    /// One key of a read of many.
+    Value(Bytes, Values),
     /// The outcomes of `left` requests as one.
     Gathered {
         /// How.
-        style: ReplyStyle,
+        style: Style,
         /// So many have not come yet.
         left: usize,
         /// What went wrong with those that have: the first thing, unless one of them may have been done.
@@ -87,7 +88,9 @@ enum Slot {
     Held(usize),
     Lines(Vec<u8>),
     GetBegins,
-    GetEnds,
+    GetEnds(Values),
+    /// Its answer is just being put into its place.
+    Taken,
 }
 
 /// A multi-key get that is being printed.
@@ -174,11 +177,11 @@ impl ReplyQueue {
     }
 
     /// The get has no further keys.
-    pub(crate) fn end_get(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn end_get(&mut self, style: Values, out: &mut Vec<u8>) {
         if self.slots.is_empty() {
-            self.close_get(out);
+            self.close_get(style, out);
         } else {
-            self.slots.push_back(Slot::GetEnds);
+            self.slots.push_back(Slot::GetEnds(style));
         }
     }
 
@@ -191,7 +194,7 @@ impl ReplyQueue {
             counters.count_outcome(asked.operation.kind, &outcome);
         }
         let held = held_by(&outcome);
-        let Slot::Waiting(expected) = std::mem::replace(slot, Slot::GetEnds) else { return None };
+        let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Taken) else { return None };
         self.settle(&expected, held);
         if let Some(slot) = self.slot_mut(number) {
             *slot = Slot::Known(expected.print, outcome);
@@ -280,47 +283,55 @@ impl ReplyQueue {
                 out.extend_from_slice(&lines);
             }
             Slot::GetBegins => self.get = Some(OpenGet { start: out.len(), failure: None }),
-            Slot::GetEnds => self.close_get(out),
-            Slot::Waiting(_) => debug_assert!(false, "only what is known is printed"),
+            Slot::GetEnds(style) => self.close_get(style, out),
+            Slot::Waiting(_) | Slot::Taken => debug_assert!(false, "only what is known is printed"),
         }
     }
 
     fn print(&mut self, print: Print, outcome: &Outcome, out: &mut Vec<u8>) {
         match print {
-            Print::Styled(style, key) => reply::write(&style, &key, outcome, out),
+            Print::Styled(style, key) => Protocol::print(&style, &key, outcome, out),
             Print::Gathered { style, done: true, failure: Some(_), .. } => {
-                reply::write_failure(&style, FailureCode::Partial, out);
+                Protocol::print_partial(&style, out);
             }
-            Print::Gathered { style, .. } => reply::write(&style, &[], outcome, out),
-            Print::Get(key, with_cas) => reply::write_get([(&key[..], outcome)], with_cas, out),
-            Print::Value(key, with_cas) => self.print_value(&key, with_cas, outcome, out),
+            Print::Gathered { style, .. } => Protocol::print(&style, &[], outcome, out),
+            Print::Get(key, style) => {
+                let failure = print_value(&key, style, outcome, out);
+                Protocol::print_end(style, failure, out);
+            }
+            Print::Value(key, style) => {
+                if let Some(failure) = print_value(&key, style, outcome, out)
+                    && let Some(get) = &mut self.get
+                {
+                    get.failure.get_or_insert(failure);
+                }
+            }
             Print::Lines => (),
         }
     }
 
-    fn print_value(&mut self, key: &[u8], with_cas: WithCas, outcome: &Outcome, out: &mut Vec<u8>) {
-        match outcome {
-            Outcome::Hit(item) => {
-                let version = (with_cas == WithCas::Yes).then_some(item.version);
-                reply::write_value(key, item.flags, version, &item.value, out);
-            }
-            Outcome::Failed(failure) => {
-                if let Some(get) = &mut self.get {
-                    get.failure.get_or_insert(*failure);
-                }
-            }
-            _ => (),
-        }
-    }
-
-    fn close_get(&mut self, out: &mut Vec<u8>) {
-        match self.get.take() {
+    fn close_get(&mut self, style: Values, out: &mut Vec<u8>) {
+        let failure = match self.get.take() {
             Some(OpenGet { start, failure: Some(failure) }) => {
                 out.truncate(start);
-                out.extend_from_slice(reply::failure_line(failure));
+                Some(failure)
             }
-            _ => out.extend_from_slice(reply::END),
+            _ => None,
+        };
+        Protocol::print_end(style, failure, out);
+    }
+}
+
+/// Prints the value that a read has found, if so; why it could not be read, if that is so.
+fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) -> Option<Failure> {
+    match outcome {
+        Outcome::Hit(item) => {
+            let found = Found { flags: item.flags, version: item.version, value: &item.value };
+            Protocol::print_value(style, key, &found, out);
+            None
         }
+        Outcome::Failed(failure) => Some(*failure),
+        _ => None,
     }
 }
 
@@ -329,13 +340,13 @@ impl Print {
     pub(crate) fn operation(&self, kind: OpKind) -> Option<Operation> {
         match self {
             Self::Styled(style, _) | Self::Gathered { style, .. } => Some(Operation::of(kind, style)),
-            Self::Get(_, with_cas) | Self::Value(_, with_cas) => Some(Operation::of_get(kind, *with_cas)),
+            Self::Get(_, style) | Self::Value(_, style) => Some(Operation::of_read(kind, *style)),
             Self::Lines => None,
         }
     }
 
     /// The outcomes of `count` requests, as one.
-    pub(crate) fn gathered(style: ReplyStyle, count: usize) -> Self {
+    pub(crate) fn gathered(style: Style, count: usize) -> Self {
         Self::Gathered { style, left: count, failure: None, done: false }
     }
 
@@ -369,6 +380,7 @@ fn held_by(outcome: &Outcome) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use faces::memcache::{ReplyStyle, WithCas};
     use types::op::ItemView;
 
     use super::*;
@@ -434,7 +446,7 @@ mod tests {
         let a = queue.expect(value_of("a"));
         let b = queue.expect(value_of("b"));
         let c = queue.expect(value_of("c"));
-        queue.end_get(&mut out);
+        queue.end_get(WithCas::No, &mut out);
         queue.answer(c, hit("3"), &counters);
         queue.answer(a, hit("1"), &counters);
         queue.drain(&mut out);
@@ -452,7 +464,7 @@ mod tests {
         queue.begin_get(&out);
         queue.say(&mut out, |out| out.extend_from_slice(b"VALUE "));
         let b = queue.expect(value_of("b"));
-        queue.end_get(&mut out);
+        queue.end_get(WithCas::No, &mut out);
         queue.say(&mut out, |out| out.extend_from_slice(b"after"));
         queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
         queue.drain(&mut out);
@@ -466,7 +478,7 @@ mod tests {
         queue.begin_get(&out);
         out.resize(CLIENT_OUT_HIGH_BYTES + 1, b'x');
         let b = queue.expect(value_of("b"));
-        queue.end_get(&mut out);
+        queue.end_get(WithCas::No, &mut out);
         assert_eq!(queue.sendable(&out), out.len());
         queue.sent(out.len());
         out.clear();

@@ -9,11 +9,12 @@ mod whole;
 use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
-use faces::memcache::{Stats, reply};
+use faces::memcache::VERSION;
+use faces::{Face, Stats};
 use proto::HostStats;
 use store::{Category, Eviction};
 
-use crate::clients::commands::VERSION;
+use crate::clients::Protocol;
 use crate::clock::unix_seconds;
 use crate::limits::ACCEPT_PAUSE;
 use crate::node::process;
@@ -37,19 +38,25 @@ pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
         Stats::Sizes => page.add("sizes_status", "disabled"),
         Stats::Reset => {
             shared.reset_counters(members(&shared.snapshots().await));
-            return reply::RESET.to_vec();
+            return printed(None);
         }
     }
-    page.0.extend_from_slice(reply::END);
-    page.0
+    printed(Some(&page.0))
 }
 
+fn printed(stats: Option<&[(String, String)]>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    Protocol::print_stats(stats, &mut lines);
+    lines
+}
+
+/// Names and values.
 #[derive(Default)]
-struct Page(Vec<u8>);
+struct Page(Vec<(String, String)>);
 
 impl Page {
     fn add(&mut self, name: &str, value: impl Display) {
-        reply::write_stat(name, &value.to_string(), &mut self.0);
+        self.0.push((name.to_owned(), value.to_string()));
     }
 }
 

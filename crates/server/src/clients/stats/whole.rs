@@ -47,13 +47,13 @@ pub(super) async fn tell(page: &mut Page, shared: &Shared) {
     let mut own = Page::default();
     general(&mut own, shared, &shared.snapshots().await);
     let (mut sums, mut missing) = (Sums::new(), Vec::new());
-    add(&mut sums, &own.0);
+    own.0.iter().for_each(|(name, value)| add(&mut sums, name, value));
     let mut answers = ask_all(others(shared));
     let mut answered = 1u64;
     while let Some(joined) = answers.join_next().await {
         match joined {
             Ok((_, Some(text))) => {
-                add(&mut sums, &text);
+                add_text(&mut sums, &text);
                 answered += 1;
             }
             Ok((node, None)) => missing.push(node),
@@ -111,16 +111,17 @@ async fn ask(address: SocketAddr) -> Option<Vec<u8>> {
 }
 
 /// Adds the numbers of one node.
-fn add(sums: &mut Sums, text: &[u8]) {
+fn add_text(sums: &mut Sums, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
-    for line in text.lines() {
-        let Some((name, value)) = line.strip_prefix("STAT ").and_then(|stat| stat.split_once(' ')) else {
-            continue;
-        };
-        if let (Ok(value), false) = (value.parse::<u64>(), NOT_SUMMED.contains(&name)) {
-            let sum = sums.entry(name.to_owned()).or_default();
-            *sum = sum.saturating_add(value);
-        }
+    let stats = text.lines().filter_map(|line| line.strip_prefix("STAT ")?.split_once(' '));
+    stats.for_each(|(name, value)| add(sums, name, value));
+}
+
+/// Adds `value` if it is a number that can be summed up.
+fn add(sums: &mut Sums, name: &str, value: &str) {
+    if let (Ok(value), false) = (value.parse::<u64>(), NOT_SUMMED.contains(&name)) {
+        let sum = sums.entry(name.to_owned()).or_default();
+        *sum = sum.saturating_add(value);
     }
 }
 
@@ -131,11 +132,11 @@ mod tests {
     #[test]
     fn numbers_are_added_and_what_is_no_sum_is_left_out() {
         let mut sums = Sums::new();
-        add(
+        add_text(
             &mut sums,
             b"STAT pid 5\r\nSTAT version 1.6.45\r\nSTAT cmd_get 3\r\nSTAT bytes 18446744073709551615\r\n",
         );
-        add(&mut sums, b"STAT cmd_get 4\r\nSTAT bytes 1\r\nSTAT rusage_user 0.5\r\nEND\r\n");
+        add_text(&mut sums, b"STAT cmd_get 4\r\nSTAT bytes 1\r\nSTAT rusage_user 0.5\r\nEND\r\n");
         let expected = [("bytes".to_owned(), u64::MAX), ("cmd_get".to_owned(), 7)];
         assert_eq!(sums.into_iter().collect::<Vec<_>>(), expected);
     }

@@ -1,0 +1,192 @@
+//! The seam between clients' protocols and the node: bytes into what is asked, outcomes into bytes.
+
+use std::fmt::Debug;
+
+use bytes::{Buf, Bytes, BytesMut};
+use types::UnixSeconds;
+use types::op::{Expiry, Failure, FlushAt, Key, OpKind, Outcome, Request};
+
+/// A fixed answer.
+pub type Line = &'static [u8];
+
+/// One protocol, and what it remembers of one connection between two commands. Another protocol is another implementor.
+///
+/// Everything that prints appends to a buffer of the connection, and allocates nothing else.
+pub trait Face: Default + 'static {
+    /// How the outcome of one request is to be printed: of what the client asked, as much as that takes.
+    type Style: Clone + Debug + PartialEq;
+    /// How the values of a read of one or several keys are to be printed.
+    type Values: Copy + Debug + PartialEq;
+
+    /// What clients call the operations, for whoever counts them.
+    const NAMES: &'static [&'static str];
+
+    /// How many bytes more make the next step possible, at least 1: a hint for the size of the next read. It follows a length
+    /// that the client declared, so bound what you reserve by it.
+    fn wanted(&self, buffer: &BytesMut) -> usize;
+
+    /// Whether the connection is between two commands: nothing was half received.
+    fn is_idle(&self, buffer: &BytesMut) -> bool;
+
+    /// Takes the next command off the front of `buffer`. `now` turns relative times into absolute ones.
+    fn next(&mut self, buffer: &mut BytesMut, now: UnixSeconds) -> Step<Self::Style, Self::Values>;
+
+    /// The client has authenticated itself: the answer.
+    fn unlock(&mut self) -> Line;
+
+    /// Prints the outcome of a request on `key`.
+    fn print(style: &Self::Style, key: &[u8], outcome: &Outcome, out: &mut Vec<u8>);
+
+    /// Whether `key` is looked at when the outcome is printed; such commands are counted for themselves (`cmd_meta`).
+    fn prints_key(style: &Self::Style) -> bool;
+
+    /// Prints one value that was found.
+    fn print_value(style: Self::Values, key: &[u8], found: &Found<'_>, out: &mut Vec<u8>);
+
+    /// Ends the values of a read: all that there are have been printed, or `failure` is the reason why one of them could not be
+    /// read.
+    fn print_end(style: Self::Values, failure: Option<Failure>, out: &mut Vec<u8>);
+
+    /// Prints that an operation on all data was carried out for a part of it.
+    fn print_partial(style: &Self::Style, out: &mut Vec<u8>);
+
+    /// Prints that operations on all data are switched off.
+    fn print_no_flush(style: &Self::Style, out: &mut Vec<u8>);
+
+    /// Prints statistics, as names and values; none if they were set to zero.
+    fn print_stats(stats: Option<&[(String, String)]>, out: &mut Vec<u8>);
+
+    /// Which of [`Self::NAMES`] a request of this kind has, by how it was asked for.
+    fn name_of(kind: OpKind, style: &Self::Style) -> usize;
+
+    /// The same of a read of one or several keys.
+    fn name_of_read(kind: OpKind, style: Self::Values) -> usize;
+}
+
+/// What comes next on a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step<S, V> {
+    /// More bytes are needed; see [`Face::wanted`].
+    Incomplete,
+    /// A command that takes more than printing.
+    Ask(Ask<S, V>),
+    /// A command whose answer is known: this.
+    Say(Line),
+    /// What is due is answered, then the connection is closed.
+    Quit,
+    /// No command: what to send in the place of an answer.
+    Refuse(Line),
+    /// Close without an answer.
+    Close,
+}
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask<S, V> {
+    /// The values of one or several keys.
+    Read {
+        /// The keys, in order, duplicates included.
+        keys: Keys,
+        /// Set this expiry on every hit.
+        touch: Option<Expiry>,
+        /// How they are printed.
+        style: V,
+    },
+    /// Any other operation on one key.
+    One {
+        /// The operation.
+        request: Request,
+        /// How its outcome is printed.
+        style: S,
+    },
+    /// A flush of all data roles.
+    Flush {
+        /// When.
+        at: FlushAt,
+        /// How its outcome is printed.
+        style: S,
+    },
+    /// Statistics.
+    Stats(Stats),
+    /// The user name and password of a connection that must authenticate, as sent.
+    Authenticate(Bytes),
+}
+
+/// Which statistics are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stats {
+    /// Without argument.
+    General,
+    /// The configuration.
+    Settings,
+    /// Per class of items.
+    Items,
+    /// Per class of slots.
+    Slabs,
+    /// Histogram of sizes.
+    Sizes,
+    /// Per connection.
+    Conns,
+    /// The counters of all nodes together; not memcached's.
+    Cluster,
+    /// Set the counters to zero.
+    Reset,
+}
+
+/// A value that was found, where its bytes lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Opaque client flags.
+    pub flags: u32,
+    /// The cas unique.
+    pub version: u64,
+    /// The bytes.
+    pub value: &'a [u8],
+}
+
+/// The keys of a multi-key command, as they came: one buffer, no list. Each is 1..=250 bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Keys {
+    list: Bytes,
+    count: usize,
+}
+
+impl Keys {
+    /// Of a list whose tokens have been checked and counted.
+    pub(crate) fn new(list: Bytes, count: usize) -> Self {
+        Self { list, count }
+    }
+
+    /// How many keys.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The keys, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        crate::memcache::split(&self.list)
+    }
+
+    /// Takes the first key off, for work that goes on where it stopped.
+    pub fn pop(&mut self) -> Option<Key> {
+        let start = self.list.iter().position(|&byte| byte != b' ')?;
+        self.list.advance(start);
+        // The last key is what is left, but for spaces behind it.
+        let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
+        self.count = self.count.saturating_sub(1);
+        // Its tokens have been counted.
+        Key::new(self.list.split_to(end)).ok()
+    }
+
+    /// The keys as cheap handles, for requests that outlive the command.
+    pub fn handles(&self) -> impl Iterator<Item = Bytes> {
+        self.iter().map(|key| self.list.slice_ref(key))
+    }
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter().map(|key| key.escape_ascii().to_string())).finish()
+    }
+}

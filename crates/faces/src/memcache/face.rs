@@ -1,0 +1,145 @@
+//! memcached's protocols as a [`Face`].
+
+use bytes::BytesMut;
+use types::UnixSeconds;
+use types::op::{Failure, OpKind, Outcome};
+
+use super::command::{Command, ReplyStyle, WithCas};
+use super::failure::FailureCode;
+use super::lines::{self, Line};
+use super::parser::{Parser, Step as Parsed};
+use super::reply;
+use crate::face::{Ask, Face, Found, Step};
+
+/// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three plain
+/// numbers.
+pub const VERSION: &str = "1.6.45";
+const VERSION_LINE: Line = b"VERSION 1.6.45\r\n";
+
+const KINDS: usize = OpKind::ALL.len();
+/// Commands that are not called as what they do is.
+const OTHERS: [&str; 6] = ["gets", "gats", "mg", "ms", "md", "ma"];
+static NAMES: [&str; KINDS + OTHERS.len()] = names();
+
+const fn names() -> [&'static str; KINDS + OTHERS.len()] {
+    let mut names = [""; KINDS + OTHERS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = if at < KINDS { OpKind::ALL[at].name() } else { OTHERS[at - KINDS] };
+        at += 1;
+    }
+    names
+}
+
+impl Face for Parser {
+    type Style = ReplyStyle;
+    type Values = WithCas;
+
+    const NAMES: &'static [&'static str] = &NAMES;
+
+    fn wanted(&self, buffer: &BytesMut) -> usize {
+        self.wanted(buffer)
+    }
+
+    fn is_idle(&self, buffer: &BytesMut) -> bool {
+        self.is_idle(buffer)
+    }
+
+    // A part of its caller, or else commands are copied on their way.
+    #[inline(always)]
+    fn next(&mut self, buffer: &mut BytesMut, now: UnixSeconds) -> Step<ReplyStyle, WithCas> {
+        match self.next(buffer, now) {
+            Parsed::Incomplete => Step::Incomplete,
+            Parsed::Reply(line) => Step::Refuse(line),
+            Parsed::Close => Step::Close,
+            Parsed::Command(command) => step_of(command),
+        }
+    }
+
+    fn unlock(&mut self) -> Line {
+        self.unlock();
+        reply::STORED
+    }
+
+    fn print(style: &ReplyStyle, key: &[u8], outcome: &Outcome, out: &mut Vec<u8>) {
+        reply::write(style, key, outcome, out);
+    }
+
+    fn prints_key(style: &ReplyStyle) -> bool {
+        matches!(style, ReplyStyle::Meta(_))
+    }
+
+    fn print_value(with_cas: WithCas, key: &[u8], found: &Found<'_>, out: &mut Vec<u8>) {
+        let version = (with_cas == WithCas::Yes).then_some(found.version);
+        reply::write_value(key, found.flags, version, found.value, out);
+    }
+
+    fn print_end(_: WithCas, failure: Option<Failure>, out: &mut Vec<u8>) {
+        out.extend_from_slice(failure.map_or(reply::END, reply::failure_line));
+    }
+
+    fn print_partial(style: &ReplyStyle, out: &mut Vec<u8>) {
+        reply::write_failure(style, FailureCode::Partial, out);
+    }
+
+    fn print_no_flush(style: &ReplyStyle, out: &mut Vec<u8>) {
+        if *style != ReplyStyle::Silent {
+            out.extend_from_slice(lines::NO_FLUSH);
+        }
+    }
+
+    fn print_stats(stats: Option<&[(String, String)]>, out: &mut Vec<u8>) {
+        let Some(stats) = stats else { return out.extend_from_slice(reply::RESET) };
+        stats.iter().for_each(|(name, value)| reply::write_stat(name, value, out));
+        out.extend_from_slice(reply::END);
+    }
+
+    fn name_of(kind: OpKind, style: &ReplyStyle) -> usize {
+        use OpKind::{Add, Append, Cas, Decr, Delete, Get, GetAndTouch, Incr, Prepend, Replace, Set};
+        match (style, kind) {
+            (ReplyStyle::Meta(_), Get | GetAndTouch) => KINDS + 2,
+            (ReplyStyle::Meta(_), Set | Add | Replace | Append | Prepend | Cas) => KINDS + 3,
+            (ReplyStyle::Meta(_), Delete) => KINDS + 4,
+            (ReplyStyle::Meta(_), Incr | Decr) => KINDS + 5,
+            (_, kind) => kind as usize,
+        }
+    }
+
+    fn name_of_read(kind: OpKind, with_cas: WithCas) -> usize {
+        match (with_cas, kind) {
+            (WithCas::Yes, OpKind::Get) => KINDS,
+            (WithCas::Yes, OpKind::GetAndTouch) => KINDS + 1,
+            (_, kind) => kind as usize,
+        }
+    }
+}
+
+#[inline(always)]
+fn step_of(command: Command) -> Step<ReplyStyle, WithCas> {
+    match command {
+        Command::Get { keys, with_cas, touch } => Step::Ask(Ask::Read { keys, touch, style: with_cas }),
+        Command::One { request, reply } => Step::Ask(Ask::One { request, style: reply }),
+        Command::FlushAll { at, reply } => Step::Ask(Ask::Flush { at, style: reply }),
+        Command::Version => Step::Say(VERSION_LINE),
+        Command::Verbosity { reply: ReplyStyle::Silent } => Step::Say(b""),
+        Command::Verbosity { .. } => Step::Say(reply::OK),
+        Command::MetaNoop => Step::Say(reply::META_NOOP),
+        Command::Stats(which) => Step::Ask(Ask::Stats(which)),
+        Command::Quit => Step::Quit,
+        Command::Authenticate(credentials) => Step::Ask(Ask::Authenticate(credentials)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_called_as_clients_call_them() {
+        let name = |kind, style: &ReplyStyle| NAMES[Parser::name_of(kind, style)];
+        assert_eq!(name(OpKind::Cas, &ReplyStyle::Text), "cas");
+        assert_eq!(NAMES[Parser::name_of_read(OpKind::GetAndTouch, WithCas::Yes)], "gats");
+        assert_eq!(NAMES[Parser::name_of_read(OpKind::Get, WithCas::No)], "get");
+        assert_eq!(VERSION_LINE, format!("VERSION {VERSION}\r\n").as_bytes());
+    }
+}
