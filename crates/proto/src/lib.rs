@@ -27,7 +27,7 @@ pub use coordinator::{
 };
 pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::RoleBytes;
-pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Read, Submitted, Token};
+pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use parity::ScrubFinding;

@@ -4,17 +4,17 @@ use bytes::BytesMut;
 use types::UnixSeconds;
 use types::op::{Failure, OpKind, Outcome};
 
-use super::command::{Command, ReplyStyle, WithCas};
 use super::failure::FailureCode;
 use super::lines::{self, Line};
-use super::parser::{Parser, Step as Parsed};
-use super::reply;
-use crate::face::{Ask, Face, Found, Step};
+use super::parser::Parser;
+use super::style::{ReplyStyle, WithCas};
+use super::{Step, reply};
+use crate::face::{Face, Found};
 
 /// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three plain
 /// numbers.
 pub const VERSION: &str = "1.6.45";
-const VERSION_LINE: Line = b"VERSION 1.6.45\r\n";
+pub(super) const VERSION_LINE: Line = b"VERSION 1.6.45\r\n";
 
 const KINDS: usize = OpKind::ALL.len();
 /// Commands that are not called as what they do is.
@@ -45,15 +45,8 @@ impl Face for Parser {
         self.is_idle(buffer)
     }
 
-    // A part of its caller, or else commands are copied on their way.
-    #[inline(always)]
-    fn next(&mut self, buffer: &mut BytesMut, now: UnixSeconds) -> Step<ReplyStyle, WithCas> {
-        match self.next(buffer, now) {
-            Parsed::Incomplete => Step::Incomplete,
-            Parsed::Reply(line) => Step::Refuse(line),
-            Parsed::Close => Step::Close,
-            Parsed::Command(command) => step_of(command),
-        }
+    fn next(&mut self, buffer: &mut BytesMut, now: UnixSeconds) -> Step {
+        self.next(buffer, now)
     }
 
     fn unlock(&mut self) -> Line {
@@ -111,22 +104,6 @@ impl Face for Parser {
             (WithCas::Yes, OpKind::GetAndTouch) => KINDS + 1,
             (_, kind) => kind as usize,
         }
-    }
-}
-
-#[inline(always)]
-fn step_of(command: Command) -> Step<ReplyStyle, WithCas> {
-    match command {
-        Command::Get { keys, with_cas, touch } => Step::Ask(Ask::Read { keys, touch, style: with_cas }),
-        Command::One { request, reply } => Step::Ask(Ask::One { request, style: reply }),
-        Command::FlushAll { at, reply } => Step::Ask(Ask::Flush { at, style: reply }),
-        Command::Version => Step::Say(VERSION_LINE),
-        Command::Verbosity { reply: ReplyStyle::Silent } => Step::Say(b""),
-        Command::Verbosity { .. } => Step::Say(reply::OK),
-        Command::MetaNoop => Step::Say(reply::META_NOOP),
-        Command::Stats(which) => Step::Ask(Ask::Stats(which)),
-        Command::Quit => Step::Quit,
-        Command::Authenticate(credentials) => Step::Ask(Ask::Authenticate(credentials)),
     }
 }
 

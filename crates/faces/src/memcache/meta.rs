@@ -5,11 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use types::UnixSeconds;
 
-use super::command::{Command, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
 use super::lines::{self, Line};
 use super::parser::{Parsed, Pending, PendingKind};
+use super::style::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
 use super::text::{check_key, swallow, too_large};
 use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
+use super::{Ask, reply};
 use super::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, Op, Request, Store, StoreMode, Want,
@@ -27,11 +28,11 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
         b"md" => delete(line, &tokens, now),
         b"ma" => arith(line, &tokens, now),
         b"me" => debug(line, &tokens),
-        b"mn" => return Parsed::Done(Command::MetaNoop),
+        b"mn" => return Parsed::Answer(reply::META_NOOP),
         _ => return Parsed::Say(lines::ERROR),
     };
     match parsed {
-        Ok((request, style)) => Parsed::Done(Command::One { request, reply: ReplyStyle::Meta(style) }),
+        Ok((request, style)) => Parsed::Done(Ask::One { request, style: ReplyStyle::Meta(style) }),
         Err(error) => Parsed::Say(error),
     }
 }

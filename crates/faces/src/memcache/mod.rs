@@ -1,6 +1,6 @@
 //! The memcached text and meta protocols, to the letter of memcached 1.6.45 except where that is unsafe.
 //!
-//! [`Parser`] turns the bytes of one connection into [`Command`]s; `reply` turns outcomes into bytes. Neither
+//! [`Parser`] turns the bytes of one connection into [`Ask`]s; `reply` turns outcomes into bytes. Neither
 //! knows a socket, a clock or a store.
 //!
 //! Where this face is deliberately safer than memcached:
@@ -14,22 +14,26 @@
 //!
 //! `tests/golden` has memcached's answers and every deviation from them.
 
-mod command;
 mod face;
 mod failure;
 mod lines;
 mod meta;
 mod parser;
 pub mod reply;
+mod style;
 mod text;
 mod tokens;
 
-pub use crate::face::{Keys, Stats};
-pub use command::{Command, MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, WithCas};
 pub use face::VERSION;
 pub use failure::{Again, Effect, FailureCode};
 pub use lines::Line;
-pub use parser::{Access, Parser, Step};
+pub use parser::{Access, Parser};
+pub use style::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, WithCas};
+
+/// What a client asks for.
+pub type Ask = crate::Ask<ReplyStyle, WithCas>;
+/// What comes next on a connection.
+pub type Step = crate::Step<ReplyStyle, WithCas>;
 pub(crate) use tokens::split;
 
 /// Shortest command line, newline included.

@@ -8,26 +8,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 use types::UnixSeconds;
 
-use super::command::{Command, ReplyStyle};
 use super::lines::{self, Line};
+use super::style::ReplyStyle;
 use super::{
-    MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, MIN_LINE_BYTES, MIN_LOCKED_LINE_BYTES, meta,
-    text,
+    Ask, MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, MIN_LINE_BYTES, MIN_LOCKED_LINE_BYTES,
+    Step, meta, text,
 };
 use types::op::{Op, Request};
-
-/// What comes next on a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// More bytes are needed; see [`Parser::wanted`].
-    Incomplete,
-    /// A command.
-    Command(Command),
-    /// A line to send in the place of an answer.
-    Reply(Line),
-    /// Close without an answer.
-    Close,
-}
 
 /// Who may use the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +70,10 @@ pub(super) enum PendingKind {
 /// What one line amounts to.
 #[derive(Debug)]
 pub(super) enum Parsed {
-    Done(Command),
+    Done(Ask),
+    /// The answer is this.
+    Answer(Line),
+    Quit,
     Say(Line),
     /// An error that the client asked not to hear of.
     Hush,
@@ -132,7 +122,7 @@ impl Parser {
                 State::Line { scanned } => match take_line(buffer, scanned, self.access) {
                     Cut::Incomplete => return Step::Incomplete,
                     Cut::Refused => self.close(Step::Close),
-                    Cut::Short => Some(Step::Reply(lines::BAD_FORMAT)),
+                    Cut::Short => Some(Step::Refuse(lines::BAD_FORMAT)),
                     Cut::Line(line) => {
                         let parsed = self.parse(&line, now);
                         self.act(parsed, buffer)
@@ -171,8 +161,10 @@ impl Parser {
     #[inline]
     fn act(&mut self, parsed: Parsed, buffer: &mut BytesMut) -> Option<Step> {
         match parsed {
-            Parsed::Done(command) => Some(Step::Command(command)),
-            Parsed::Say(line) => Some(Step::Reply(line)),
+            Parsed::Done(ask) => Some(Step::Ask(ask)),
+            Parsed::Answer(line) => Some(Step::Say(line)),
+            Parsed::Quit => Some(Step::Quit),
+            Parsed::Say(line) => Some(Step::Refuse(line)),
             Parsed::Hush => None,
             Parsed::Await(pending) => self.wait(pending, buffer),
             Parsed::Swallow { then, bytes } => {
@@ -221,15 +213,15 @@ fn complete(pending: Pending, data: Result<Bytes, BadChunk>) -> Option<Step> {
             if let Op::Store(store) = &mut request.op {
                 store.value = value;
             }
-            Some(Step::Command(Command::One { request, reply }))
+            Some(Step::Ask(Ask::One { request, style: reply }))
         }
         (PendingKind::Store(_, ReplyStyle::Silent), Err(BadChunk)) => None,
-        (PendingKind::Credentials, Err(BadChunk)) => Some(Step::Reply(lines::AUTH_BAD_END)),
+        (PendingKind::Credentials, Err(BadChunk)) => Some(Step::Refuse(lines::AUTH_BAD_END)),
         (PendingKind::Credentials, Ok(data)) if !data.contains(&b' ') => {
-            Some(Step::Reply(lines::AUTH_BAD_FORMAT))
+            Some(Step::Refuse(lines::AUTH_BAD_FORMAT))
         }
-        (PendingKind::Credentials, Ok(data)) => Some(Step::Command(Command::Authenticate(data))),
-        (_, Err(BadChunk)) => Some(Step::Reply(lines::BAD_CHUNK)),
+        (PendingKind::Credentials, Ok(data)) => Some(Step::Ask(Ask::Authenticate(data))),
+        (_, Err(BadChunk)) => Some(Step::Refuse(lines::BAD_CHUNK)),
     }
 }
 

@@ -3,9 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::command::{MetaStyle, MetaVerb, ReplyStyle, WithCas};
 use super::failure::FailureCode;
 use super::lines::{self, Line};
+use super::style::{MetaStyle, MetaVerb, ReplyStyle, WithCas};
 use types::op::{Failure, ItemView, Outcome};
 
 /// Ends the answer to get, gets, gat, gats and stats.

@@ -4,12 +4,14 @@ use bytes::Bytes;
 use types::UnixSeconds;
 
 use super::MAX_CREDENTIALS_BYTES;
-use super::command::{Command, ReplyStyle, WithCas};
+use super::face::VERSION_LINE;
 use super::lines::{self, Line};
 use super::parser::{Parsed, Pending, PendingKind};
+use super::style::{ReplyStyle, WithCas};
 use super::tokens::{
     Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
 };
+use super::{Ask, reply};
 use crate::face::{Keys, Stats};
 use types::op::{
     Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode, is_too_large,
@@ -37,8 +39,8 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
         b"incr" => arith(line, Direction::Increment),
         b"decr" => arith(line, Direction::Decrement),
         b"touch" => touch(line, now),
-        b"quit" => Parsed::Done(Command::Quit),
-        b"version" => Parsed::Done(Command::Version),
+        b"quit" => Parsed::Quit,
+        b"version" => Parsed::Answer(VERSION_LINE),
         b"stats" => stats(line),
         b"watch" => Parsed::Say(lines::NO_WATCH),
         _ => rare(line, now),
@@ -102,7 +104,7 @@ fn keys(line: &Bytes, from: usize, with_cas: WithCas) -> Parsed {
     match checked_keys(line.slice(from..)) {
         Err(error) => Parsed::Say(error),
         Ok(keys) if keys.count() == 0 => Parsed::Say(lines::BAD_FORMAT),
-        Ok(keys) => Parsed::Done(Command::Get { keys, with_cas, touch: None }),
+        Ok(keys) => Parsed::Done(Ask::Read { keys, touch: None, style: with_cas }),
     }
 }
 
@@ -116,7 +118,7 @@ fn touch_keys(line: &Bytes, from: usize, with_cas: WithCas, now: UnixSeconds) ->
         (_, None) => Parsed::Say(lines::BAD_EXPTIME),
         (Err(error), _) => Parsed::Say(error),
         (Ok(keys), Some(seconds)) => {
-            Parsed::Done(Command::Get { keys, with_cas, touch: Some(expiry(seconds, now)) })
+            Parsed::Done(Ask::Read { keys, touch: Some(expiry(seconds, now)), style: with_cas })
         }
     }
 }
@@ -210,7 +212,7 @@ pub(super) fn too_large(key: Key, removes: bool, len: usize, reply: ReplyStyle) 
     let refusal = match (removes, &reply) {
         (true, _) => {
             let request = Request::on(key, Op::Delete(Delete::default()));
-            Parsed::Done(Command::One { request, reply })
+            Parsed::Done(Ask::One { request, style: reply })
         }
         (false, ReplyStyle::TooLarge) => Parsed::Say(lines::TOO_LARGE),
         (false, _) => Parsed::Hush,
@@ -260,7 +262,7 @@ fn with_argument(line: &Bytes, op: impl FnOnce(&[u8]) -> Result<Op, Line>) -> Pa
 fn one(line: &Bytes, key: &[u8], op: Op, reply: ReplyStyle) -> Parsed {
     match take_key(line, key) {
         Err(error) => say(error, &reply),
-        Ok(key) => Parsed::Done(Command::One { request: Request::on(key, op), reply }),
+        Ok(key) => Parsed::Done(Ask::One { request: Request::on(key, op), style: reply }),
     }
 }
 
@@ -268,11 +270,11 @@ fn one(line: &Bytes, key: &[u8], op: Op, reply: ReplyStyle) -> Parsed {
 fn flush_all(tokens: &TextTokens<'_>, reply: ReplyStyle, now: UnixSeconds) -> Parsed {
     let has_time = tokens.count > if reply == ReplyStyle::Silent { 2 } else { 1 };
     if !has_time {
-        return Parsed::Done(Command::FlushAll { at: FlushAt::Now, reply });
+        return Parsed::Done(Ask::Flush { at: FlushAt::Now, style: reply });
     }
     match seconds(tokens.get(1)) {
         None => say(lines::BAD_EXPTIME, &reply),
-        Some(seconds) => Parsed::Done(Command::FlushAll { at: flush_at(seconds, now), reply }),
+        Some(seconds) => Parsed::Done(Ask::Flush { at: flush_at(seconds, now), style: reply }),
     }
 }
 
@@ -280,7 +282,8 @@ fn flush_all(tokens: &TextTokens<'_>, reply: ReplyStyle, now: UnixSeconds) -> Pa
 fn verbosity(tokens: &TextTokens<'_>, reply: ReplyStyle) -> Parsed {
     match number32(tokens.get(1)) {
         None => say(lines::BAD_FORMAT, &reply),
-        Some(_) => Parsed::Done(Command::Verbosity { reply }),
+        Some(_) if reply == ReplyStyle::Silent => Parsed::Answer(b""),
+        Some(_) => Parsed::Answer(reply::OK),
     }
 }
 
@@ -300,7 +303,7 @@ fn cache_memlimit(limit: &[u8]) -> Line {
 /// stats [what].
 fn stats(line: &[u8]) -> Parsed {
     let tokens = TextTokens::of(line);
-    Parsed::Done(Command::Stats(match tokens.get(1) {
+    Parsed::Done(Ask::Stats(match tokens.get(1) {
         b"" => Stats::General,
         b"settings" => Stats::Settings,
         b"items" => Stats::Items,

@@ -141,7 +141,7 @@ fn a_declared_length_reserves_nothing() {
 #[test]
 fn what_is_swallowed_is_not_kept() {
     let (mut parser, mut buffer) = (Parser::default(), BytesMut::from("add a 0 0 2147483645\r\n"));
-    assert_eq!(parser.next(&mut buffer, NOW), Step::Reply(b"SERVER_ERROR object too large for cache\r\n"));
+    assert_eq!(parser.next(&mut buffer, NOW), Step::Refuse(b"SERVER_ERROR object too large for cache\r\n"));
     for _ in 0..100 {
         buffer.extend_from_slice(&[b'x'; 65536]);
         assert_eq!(parser.next(&mut buffer, NOW), Step::Incomplete);

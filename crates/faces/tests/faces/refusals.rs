@@ -1,7 +1,7 @@
 //! Lines that are refused, and what is said about them, beyond the recorded cases of `bad_input`.
 
 use bytes::BytesMut;
-use faces::memcache::{Access, Command, Parser, Step};
+use faces::memcache::{Access, Ask, Parser, Step};
 use types::op::{Op, StoreMode};
 
 use crate::roundtrip::steps;
@@ -12,8 +12,8 @@ fn answer(line: &str) -> String {
     let show = |line: &[u8]| String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
     match steps(Access::Open, [format!("{line}\r\n").as_bytes()]).first() {
         None => String::new(),
-        Some(Step::Command(_)) => "-".into(),
-        Some(Step::Reply(line)) => show(line),
+        Some(Step::Ask(_) | Step::Say(_) | Step::Quit) => "-".into(),
+        Some(Step::Refuse(line)) => show(line),
         Some(Step::Close) => "(closed)".into(),
         Some(Step::Incomplete) => unreachable!("not a step"),
     }
@@ -141,7 +141,7 @@ fn meta_commands_have_at_most_twenty_tokens() {
 fn a_version_to_compare_makes_set_and_replace_cas_and_means_nothing_to_add() {
     let stored =
         |flags: &str| match steps(Access::Open, [format!("ms a 1 {flags}\r\nx\r\n").as_bytes()]).remove(0) {
-            Step::Command(Command::One { request, .. }) => match request.op {
+            Step::Ask(Ask::One { request, .. }) => match request.op {
                 Op::Store(store) => (store.mode, store.compare, store.invalidate),
                 op => panic!("{op:?}"),
             },
@@ -159,9 +159,9 @@ fn keys_and_values_are_slices_of_what_was_received() {
     let mut buffer = BytesMut::from(&b"get one two\r\nset key 0 0 5\r\nvalue\r\n"[..]);
     let range = buffer.as_ptr_range();
     let mut parser = Parser::default();
-    let Step::Command(Command::Get { keys, .. }) = parser.next(&mut buffer, NOW) else { panic!("no keys") };
+    let Step::Ask(Ask::Read { keys, .. }) = parser.next(&mut buffer, NOW) else { panic!("no keys") };
     assert!(keys.handles().all(|key| range.contains(&key.as_ptr())));
-    let Step::Command(Command::One { request, .. }) = parser.next(&mut buffer, NOW) else { panic!("no set") };
+    let Step::Ask(Ask::One { request, .. }) = parser.next(&mut buffer, NOW) else { panic!("no set") };
     assert!(range.contains(&request.key_bytes().as_ptr()));
     let Op::Store(store) = request.op else { panic!("no store") };
     assert!(range.contains(&store.value.as_ptr()));
@@ -170,7 +170,7 @@ fn keys_and_values_are_slices_of_what_was_received() {
 #[test]
 fn keys_can_be_taken_off_one_by_one() {
     let mut steps = steps(Access::Open, [&b"get  one   two three  \r\n"[..]]);
-    let Step::Command(Command::Get { mut keys, .. }) = steps.remove(0) else { panic!("no keys") };
+    let Step::Ask(Ask::Read { mut keys, .. }) = steps.remove(0) else { panic!("no keys") };
     let mut popped = Vec::new();
     for left in (0..3).rev() {
         popped.push(keys.pop().expect("three keys"));

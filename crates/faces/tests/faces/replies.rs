@@ -1,7 +1,7 @@
 //! Outcomes as memcached prints them.
 
 use bytes::Bytes;
-use faces::memcache::{Access, Again, Command, Effect, FailureCode, ReplyStyle, Step, WithCas, reply};
+use faces::memcache::{Access, Again, Ask, Effect, FailureCode, ReplyStyle, Step, WithCas, reply};
 use types::op::{Failure, ItemView, Outcome};
 
 use crate::roundtrip::steps;
@@ -14,9 +14,7 @@ fn style(line: &str) -> (ReplyStyle, Bytes) {
         stream.extend_from_slice(b"12345\r\n");
     }
     match steps(Access::Open, [&stream[..]]).remove(0) {
-        Step::Command(Command::One { request, reply }) => {
-            (reply, Bytes::copy_from_slice(request.key_bytes()))
-        }
+        Step::Ask(Ask::One { request, style: reply }) => (reply, Bytes::copy_from_slice(request.key_bytes())),
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -176,14 +174,14 @@ fn a_value_that_is_too_large_removes_the_old_one_only_if_it_was_to_replace_it() 
     const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
     let first = |line: &str| steps(Access::Open, [line.as_bytes()]).into_iter().next();
     for line in ["set a 0 0 1048517\r\n", "ms a 1048517\r\n", "ms a 1048517 q\r\n", "ms a 1048517 C1\r\n"] {
-        let Some(Step::Command(Command::One { request, reply })) = first(line) else { panic!("{line}") };
+        let Some(Step::Ask(Ask::One { request, style: reply })) = first(line) else { panic!("{line}") };
         assert!(matches!(request.op, types::op::Op::Delete(_)));
         let mut out = Vec::new();
         reply::write(&reply, request.key_bytes(), &Outcome::NotFound, &mut out);
         assert_eq!(out, TOO_LARGE);
     }
     for line in ["add a 0 0 1048517\r\n", "append a 0 0 1048517\r\n", "cas a 0 0 1048517 1\r\n"] {
-        assert_eq!(first(line), Some(Step::Reply(TOO_LARGE)), "{line}");
+        assert_eq!(first(line), Some(Step::Refuse(TOO_LARGE)), "{line}");
     }
     assert_eq!(first("append a 0 0 1048517 noreply\r\n"), None);
 }

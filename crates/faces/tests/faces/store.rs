@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::golden::End;
 use bytes::{Bytes, BytesMut};
-use faces::memcache::{Access, Command, Parser, Step, reply};
+use faces::memcache::{Access, Ask, Parser, Step, reply};
 use types::UnixSeconds;
 use types::op::{
     Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, Op, Outcome, Request, Store,
@@ -39,9 +39,9 @@ pub fn converse(store: &mut Fake, access: Access, input: &[u8], piece: usize) ->
         loop {
             match parser.next(&mut buffer, NOW) {
                 Step::Incomplete => break,
-                Step::Reply(line) => out.extend_from_slice(line),
-                Step::Close | Step::Command(Command::Quit) => return (out, End::Closed),
-                Step::Command(command) => store.serve(command, &mut parser, &mut out),
+                Step::Say(line) | Step::Refuse(line) => out.extend_from_slice(line),
+                Step::Close | Step::Quit => return (out, End::Closed),
+                Step::Ask(ask) => store.serve(ask, &mut parser, &mut out),
             }
         }
     }
@@ -53,37 +53,33 @@ fn on(key: Bytes, op: Op) -> Request {
 }
 
 impl Fake {
-    fn serve(&mut self, command: Command, parser: &mut Parser, out: &mut Vec<u8>) {
-        match command {
-            Command::Get { keys, with_cas, touch } => {
+    fn serve(&mut self, ask: Ask, parser: &mut Parser, out: &mut Vec<u8>) {
+        match ask {
+            Ask::Read { keys, touch, style: with_cas } => {
                 let get = Get { touch, ..Get::default() };
                 let outcomes: Vec<_> =
                     keys.handles().map(|key| (key.clone(), self.execute(on(key, Op::Get(get))))).collect();
                 assert_eq!(outcomes.len(), keys.count());
                 reply::write_get(outcomes.iter().map(|(key, outcome)| (&key[..], outcome)), with_cas, out);
             }
-            Command::One { request, reply } => {
+            Ask::One { request, style: reply } => {
                 let key = request.key_bytes().to_vec();
                 let outcome = self.execute(request);
                 reply::write(&reply, &key, &outcome, out);
             }
-            Command::FlushAll { at, reply } => {
+            Ask::Flush { at, style: reply } => {
                 if at == FlushAt::Now {
                     self.items.clear();
                 }
                 reply::write(&reply, b"", &Outcome::Flushed, out);
             }
-            Command::Version => reply::write_version("1.6.45", out),
-            Command::Verbosity { reply } => reply::write(&reply, b"", &Outcome::Flushed, out),
-            Command::Stats(faces::memcache::Stats::Reset) => out.extend_from_slice(reply::RESET),
-            Command::Stats(_) => out.extend_from_slice(reply::END),
-            Command::MetaNoop => out.extend_from_slice(reply::META_NOOP),
-            Command::Authenticate(credentials) if &credentials[..] == b"u p" => {
+            Ask::Stats(faces::Stats::Reset) => out.extend_from_slice(reply::RESET),
+            Ask::Stats(_) => out.extend_from_slice(reply::END),
+            Ask::Authenticate(credentials) if &credentials[..] == b"u p" => {
                 parser.unlock();
                 out.extend_from_slice(reply::STORED);
             }
-            Command::Authenticate(_) => out.extend_from_slice(reply::AUTH_FAILED),
-            Command::Quit => unreachable!("the conversation is over"),
+            Ask::Authenticate(_) => out.extend_from_slice(reply::AUTH_FAILED),
         }
     }
 

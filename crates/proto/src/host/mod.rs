@@ -29,7 +29,7 @@ mod views;
 use std::collections::VecDeque;
 
 use store::{Budget, Item, StoreConfig};
-use types::op::{Outcome, Request};
+use types::op::Outcome;
 use types::{
     ClusterMap, Epoch, GroupId, GroupView, HostId, KeyHash, MemberId, NodeId, ScrubProgress, Time,
     ViewVersion,
@@ -53,6 +53,23 @@ use views::Views;
 /// The driver's name for a request; comes back with the answer. Unique per host while the request is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
+
+/// Where a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The key's.
+    pub hash: KeyHash,
+    /// The data role that has the key; none as long as there is no map.
+    pub member: Option<MemberId>,
+}
+
+impl Place {
+    /// Of a request for a whole data role.
+    #[must_use]
+    pub fn of(member: MemberId) -> Self {
+        Self { hash: KeyHash(0), member: Some(member) }
+    }
+}
 
 /// What the driver has to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -336,27 +353,21 @@ impl Host {
         }
     }
 
-    /// Reads `key` if this host is its primary, holds a lease and has the item at hand: no allocation, no message.
-    pub fn read(&mut self, now: Now, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
-        let Some((hash, member)) = self.views.locate(key) else { return Read::Submit };
-        let Some(primary) = self.members.primary(member) else { return Read::Submit };
-        let read = primary.read(now, &self.around.config().timing, hash, key, found);
+    /// Where `key` is. To be asked once for each request: it is what hashing the key takes.
+    #[must_use]
+    pub fn locate(&self, key: &[u8]) -> Place {
+        self.views.locate(key)
+    }
+
+    /// Reads `key`, which is at `place`, if this host is its primary, holds a lease and has the item at hand: no allocation, no
+    /// message.
+    pub fn read(&mut self, now: Now, place: Place, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
+        let Some(primary) = place.member.and_then(|member| self.members.primary(member)) else {
+            return Read::Submit;
+        };
+        let read = primary.read(now, &self.around.config().timing, place.hash, key, found);
         self.stats.count_read(read);
         read
-    }
-
-    /// A client's request on a key of this shard's groups; forwarded if the primary is elsewhere.
-    pub fn submit(&mut self, now: Now, token: Token, request: Request) -> Submitted {
-        let place = match self.views.locate(request.key_bytes()) {
-            Some((hash, member)) => (hash, Some(member)),
-            None => (KeyHash(0), None),
-        };
-        self.submit_routed(now, token, place, request)
-    }
-
-    /// A request for one data role rather than a key (`flush_all`).
-    pub fn submit_to(&mut self, now: Now, token: Token, member: MemberId, request: Request) -> Submitted {
-        self.submit_routed(now, token, (KeyHash(0), Some(member)), request)
     }
 
     /// Timers. To be called at `next_deadline`, or more often.

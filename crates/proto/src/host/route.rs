@@ -4,29 +4,24 @@
 //! which is then lost is sent again only if doing it twice is harmless; else its outcome is unknown, and that is said.
 
 use types::op::{Failure, Outcome, Request};
-use types::{GroupView, HostId, KeyHash, MemberId, RoleStatus};
+use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward, PeerMessage};
 
 use super::routes::Forwarded;
-use super::{Action, Host, Submitted, Token};
+use super::{Action, Host, Place, Submitted, Token};
 use crate::Now;
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};
 
 impl Host {
-    pub(super) fn submit_routed(
-        &mut self,
-        now: Now,
-        token: Token,
-        place: (KeyHash, Option<MemberId>),
-        request: Request,
-    ) -> Submitted {
+    /// A client's request for what is at `place`, by a key of this shard's groups or for a whole data role (`flush_all`); forwarded
+    /// if the primary is elsewhere.
+    pub fn submit(&mut self, now: Now, token: Token, place: Place, request: Request) -> Submitted {
         self.stats.count_request(&request.op);
-        let (hash, member) = place;
         let config = self.around.config();
         let deadline = now.time + config.timing.request_deadline_us;
-        let pending = Pending { reply: ReplyTo::Local(token), hash, request, deadline };
-        let done = match member {
+        let pending = Pending { reply: ReplyTo::Local(token), hash: place.hash, request, deadline };
+        let done = match place.member {
             Some(member) => self.route_once(now, member, pending),
             None => self.routes.wait(&config.limits, None, pending),
         };
@@ -75,14 +70,14 @@ impl Host {
     pub(super) fn handle_forward(&mut self, now: Now, from: HostId, forward: Forward) {
         let member = MemberId { group: forward.group, role: forward.role };
         let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
-        let located = self.views.locate(forward.request.key_bytes());
-        let Some((hash, _)) = located.filter(|(_, place)| is_flush || *place == member) else {
+        let place = if is_flush { Place::of(member) } else { self.views.locate(forward.request.key_bytes()) };
+        if self.views.map().is_none() || place.member != Some(member) {
             return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
-        };
+        }
         self.stats.received_forwards += 1;
         let reply = ReplyTo::Remote { host: from, id: forward.id };
         let deadline = now.time + self.around.config().timing.request_deadline_us;
-        self.route(now, member, Pending { reply, hash, request: forward.request, deadline });
+        self.route(now, member, Pending { reply, hash: place.hash, request: forward.request, deadline });
     }
 
     fn answer_remote(&mut self, host: HostId, id: u64, outcome: Outcome) {
@@ -170,13 +165,13 @@ impl Host {
             return;
         }
         for (member, mut pending) in self.routes.take_unrouted() {
-            let located = || self.views.locate(pending.request.key_bytes());
             let place = match member {
-                Some(member) => Some((pending.hash, member)),
-                None => located(),
+                Some(member) => Place { hash: pending.hash, member: Some(member) },
+                // It came before the map did.
+                None => self.views.locate(pending.request.key_bytes()),
             };
-            if let Some((hash, member)) = place {
-                pending.hash = hash;
+            if let Some(member) = place.member {
+                pending.hash = place.hash;
                 self.route(now, member, pending);
             }
         }

@@ -1,7 +1,8 @@
 //! What a host knows of the cluster: the map with its views, and which coordinator commands.
 
-use types::{ClusterMap, Epoch, FastMap, GroupId, GroupView, KeyHash, MemberId, RoleIndex, Time};
+use types::{ClusterId, ClusterMap, Epoch, FastMap, GroupId, GroupView, KeyHash, RoleIndex, Time};
 
+use super::Place;
 use crate::Timing;
 
 /// See the module.
@@ -23,11 +24,11 @@ impl Views {
         self.map.as_ref()?.group(group)
     }
 
-    /// Where a key is, once there is a map.
-    pub(super) fn locate(&self, key: &[u8]) -> Option<(KeyHash, MemberId)> {
-        let map = self.map.as_ref()?;
-        let hash = KeyHash::of(map.cluster, key);
-        Some((hash, map.member_of(hash)))
+    /// Where a key is.
+    pub(super) fn locate(&self, key: &[u8]) -> Place {
+        let cluster = self.map.as_ref().map_or(ClusterId(0), |map| map.cluster);
+        let hash = KeyHash::of(cluster, key);
+        Place { hash, member: self.map.as_ref().map(|map| map.member_of(hash)) }
     }
 
     pub(super) fn is_primary_role(&self, role: RoleIndex) -> bool {

@@ -227,7 +227,8 @@ impl Cluster {
         self.next_token += 1;
         let now = self.clocks(NodeId(node));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
-        if let Submitted::Done(outcome) = host.submit(now, token, request) {
+        let place = host.locate(request.key_bytes());
+        if let Submitted::Done(outcome) = host.submit(now, token, place, request) {
             self.answers.insert(token, outcome);
         }
         self.settle();

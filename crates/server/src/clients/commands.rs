@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use faces::{Ask, Face, Found, Keys, Stats, Step};
-use proto::{Now, Read};
+use proto::{Now, Place, Read};
 use types::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
 use crate::clients::connection::{Connection, Phase, Stall, State};
 use crate::clients::gate::Load;
-use crate::clients::key_uses::{Access, KeyUse, hash_of};
+use crate::clients::key_uses::{Access, KeyUse};
 use crate::clients::latency::Operation;
 use crate::clients::replies::{Asked, Expected, Print};
 use crate::clients::{Protocol, Style, Values, stats};
@@ -69,6 +69,15 @@ impl Work {
                 Self::Get(_) | Self::Flush(..) => 0,
             }
     }
+}
+
+/// A request on its way to the host.
+struct Asking {
+    /// How its outcome is printed.
+    print: Print,
+    used: KeyUse,
+    place: Place,
+    request: Request,
 }
 
 /// What became of a command.
@@ -224,7 +233,8 @@ impl Connection {
         request: Request,
         style: Style,
     ) -> Turn {
-        let used = KeyUse { hash: hash_of(request.key_bytes()), access: access_of(&request.op) };
+        let place = worker.host.borrow().locate(request.key_bytes());
+        let used = KeyUse::of(place, access_of(&request.op));
         if state.replies.uses().conflicts(used) {
             return Turn::Wait(Work::One(request, style), Stall::Answers);
         }
@@ -234,7 +244,7 @@ impl Connection {
         }
         let printed = request.key.as_ref().filter(|_| prints_key);
         let key = printed.map(|key| key.bytes().clone()).unwrap_or_default();
-        self.submit(worker, state, now, Print::Styled(style, key), used, request);
+        self.submit(worker, state, now, Asking { print: Print::Styled(style, key), used, place, request });
         Turn::Done
     }
 
@@ -246,17 +256,18 @@ impl Connection {
         mut cursor: Cursor,
     ) -> Turn {
         let Some(key) = cursor.take_key() else { return Turn::Done };
-        let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
+        let place = worker.host.borrow().locate(&key);
+        let used = KeyUse::of(place, cursor.access());
         if state.replies.uses().conflicts(used) {
             cursor.next = Some(key);
             return Turn::Wait(Work::Get(cursor), Stall::Answers);
         }
-        match cursor.read(worker, state, now, &key) {
+        match cursor.read(worker, state, now, place, &key) {
             Read::Hit | Read::Miss => state.print(|out| Protocol::print_end(cursor.style, None, out)),
             Read::Submit => {
-                let used = KeyUse { hash: hash_of(&key), ..used };
                 let print = Print::Get(key.bytes().clone(), cursor.style);
-                self.submit(worker, state, now, print, used, cursor.request(key));
+                let request = cursor.request(key);
+                self.submit(worker, state, now, Asking { print, used, place, request });
             }
         }
         Turn::Done
@@ -274,16 +285,17 @@ impl Connection {
             state.replies.begin_get(&state.output);
         }
         while let Some(key) = cursor.take_key() {
-            let used = KeyUse { hash: state.hash(&key), access: cursor.access() };
+            let place = worker.host.borrow().locate(&key);
+            let used = KeyUse::of(place, cursor.access());
             let conflict = state.replies.uses().conflicts(used).then_some(Stall::Answers);
             if let Some(stall) = conflict.or_else(|| self.must_wait(worker, state)) {
                 cursor.next = Some(key);
                 return Turn::Wait(Work::Get(cursor), stall);
             }
-            if cursor.read(worker, state, now, &key) == Read::Submit {
-                let used = KeyUse { hash: hash_of(&key), ..used };
+            if cursor.read(worker, state, now, place, &key) == Read::Submit {
                 let print = Print::Value(key.bytes().clone(), cursor.style);
-                self.submit(worker, state, now, print, used, cursor.request(key));
+                let request = cursor.request(key);
+                self.submit(worker, state, now, Asking { print, used, place, request });
             }
         }
         state.replies.end_get(cursor.style, &mut state.output);
@@ -300,7 +312,7 @@ impl Connection {
         at: FlushAt,
         style: Style,
     ) -> Turn {
-        let used = KeyUse { hash: 0, access: Access::WriteAll };
+        let used = KeyUse::ALL;
         if state.replies.uses().conflicts(used) {
             return Turn::Wait(Work::Flush(at, style), Stall::Answers);
         }
@@ -321,7 +333,7 @@ impl Connection {
         for member in members {
             let request = Request::flush(at);
             let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
-            if let Some(outcome) = worker.submit_to(now, waiter, member, request)
+            if let Some(outcome) = worker.submit(now, waiter, Place::of(member), request)
                 && let Some(asked) = state.replies.answer(slot, outcome, &worker.counters)
             {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
@@ -330,16 +342,10 @@ impl Connection {
         Turn::Done
     }
 
-    /// Submits a request whose reply comes next.
-    fn submit(
-        self: &Rc<Self>,
-        worker: &Rc<Worker>,
-        state: &mut State,
-        now: Now,
-        print: Print,
-        used: KeyUse,
-        request: Request,
-    ) {
+    /// Submits a request whose reply comes next. A part of its callers, or else requests are copied on their way.
+    #[inline(always)]
+    fn submit(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, asking: Asking) {
+        let Asking { print, used, place, request } = asking;
         let kind = request.op.kind();
         worker.counters.count_command(kind);
         let guess = if matches!(request.op, Op::Get(_)) { worker.reply_guess.len_bytes() } else { 0 };
@@ -348,7 +354,7 @@ impl Connection {
         let expected = Expected { print, asked, used: Some(used), load };
         let slot = state.replies.expect(expected);
         let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
-        if let Some(outcome) = worker.submit(now, waiter, request) {
+        if let Some(outcome) = worker.submit(now, waiter, place, request) {
             let outcome = worker.spare_memory(outcome, state.load().held);
             if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
@@ -368,11 +374,6 @@ impl State {
     fn print(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.replies.say(&mut self.output, write);
     }
-
-    /// The key's hash, or anything if no command is open that it could meet.
-    fn hash(&self, key: &[u8]) -> u64 {
-        if self.replies.uses().is_empty() { 0 } else { hash_of(key) }
-    }
 }
 
 impl Cursor {
@@ -386,12 +387,12 @@ impl Cursor {
     }
 
     /// Tries to answer `key` here and now.
-    fn read(&self, worker: &Worker, state: &mut State, now: Now, key: &[u8]) -> Read {
+    fn read(&self, worker: &Worker, state: &mut State, now: Now, place: Place, key: &[u8]) -> Read {
         if self.touch.is_some() {
             return Read::Submit;
         }
         let State { replies, output, .. } = state;
-        let read = worker.host.borrow_mut().read(now, key, |item| {
+        let read = worker.host.borrow_mut().read(now, place, key, |item| {
             let found = Found { flags: item.client_flags, version: item.version, value: item.value };
             replies.say(output, |out| Protocol::print_value(self.style, key, &found, out));
         });

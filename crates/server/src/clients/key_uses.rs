@@ -3,7 +3,8 @@
 //! A command must not be submitted while an earlier one on the same key is unanswered and either of them writes.
 //! Commands on different keys go on side by side.
 
-use types::{ClusterId, FastMap, KeyHash};
+use proto::Place;
+use types::{FastMap, KeyHash};
 
 /// What a command does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +20,16 @@ pub(crate) enum Access {
 /// A command's use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyUse {
-    /// See [`hash_of`].
-    pub hash: u64,
+    /// Two keys with one hash only wait for each other without need.
+    hash: KeyHash,
     /// What is done to it.
-    pub access: Access,
+    access: Access,
 }
 
 /// The uses of all unanswered commands of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct KeyUses {
-    keys: FastMap<u64, Count>,
+    keys: FastMap<KeyHash, Count>,
     open: usize,
     barriers: usize,
 }
@@ -39,10 +40,16 @@ struct Count {
     writes: u32,
 }
 
-/// A key as this table knows it. Two keys with one hash only wait for each other without need.
-pub(crate) fn hash_of(key: &[u8]) -> u64 {
-    const ANY_CLUSTER: ClusterId = ClusterId(0);
-    KeyHash::of(ANY_CLUSTER, key).0
+impl KeyUse {
+    /// Of what is at `place`.
+    pub(crate) fn of(place: Place, access: Access) -> Self {
+        // As long as there is no map keys have other hashes than later: then everything waits for everything.
+        let access = if place.member.is_none() { Access::WriteAll } else { access };
+        Self { hash: place.hash, access }
+    }
+
+    /// Of all keys.
+    pub(crate) const ALL: Self = Self { hash: KeyHash(0), access: Access::WriteAll };
 }
 
 impl KeyUses {
@@ -101,10 +108,13 @@ impl KeyUses {
 
 #[cfg(test)]
 mod tests {
+    use types::{ClusterId, GroupId, MemberId, RoleIndex};
+
     use super::*;
 
     fn using(key: &str, access: Access) -> KeyUse {
-        KeyUse { hash: hash_of(key.as_bytes()), access }
+        let member = Some(MemberId { group: GroupId(0), role: RoleIndex(0) });
+        KeyUse::of(Place { hash: KeyHash::of(ClusterId(1), key.as_bytes()), member }, access)
     }
 
     #[test]
@@ -124,7 +134,7 @@ mod tests {
     #[test]
     fn a_flush_waits_for_everything_and_everything_for_it() {
         let mut uses = KeyUses::default();
-        let flush = KeyUse { hash: 0, access: Access::WriteAll };
+        let flush = KeyUse::ALL;
         assert!(!uses.conflicts(flush));
         uses.open(using("a", Access::Read));
         assert!(uses.conflicts(flush));

@@ -384,16 +384,14 @@ mod tests {
     use types::op::ItemView;
 
     use super::*;
-    use crate::clients::key_uses::{Access, hash_of};
 
     fn hit(value: &'static str) -> Outcome {
         Outcome::Hit(ItemView { value: Bytes::from_static(value.as_bytes()), ..ItemView::default() })
     }
 
     fn value_of(key: &'static str) -> Expected {
-        let used = Some(KeyUse { hash: hash_of(key.as_bytes()), access: Access::Read });
         let print = Print::Value(Bytes::from_static(key.as_bytes()), WithCas::No);
-        Expected { print, asked: asked(OpKind::Get), used, load: Load::default() }
+        Expected { print, asked: asked(OpKind::Get), used: None, load: Load::default() }
     }
 
     fn asked(kind: OpKind) -> Option<Asked> {
@@ -491,7 +489,7 @@ mod tests {
     fn flushed(outcomes: &[Outcome]) -> String {
         let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
         let print = Print::gathered(ReplyStyle::Text, outcomes.len());
-        let used = Some(KeyUse { hash: 0, access: Access::WriteAll });
+        let used = Some(KeyUse::ALL);
         let asked = asked(OpKind::FlushAll);
         let slot = queue.expect(Expected { print, asked, used, load: Load::default() });
         for (at, outcome) in outcomes.iter().enumerate() {

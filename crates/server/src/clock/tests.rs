@@ -162,12 +162,15 @@ impl Pair {
 
     fn submit(&mut self, op: Op) -> Submitted {
         let (now, primary) = (self.clock.now(), self.primary());
-        self.hosts[primary].submit(now, Token(1), Request { key: types::op::Key::new("key".into()).ok(), op })
+        let host = &mut self.hosts[primary];
+        let request = Request { key: types::op::Key::new("key".into()).ok(), op };
+        host.submit(now, Token(1), host.locate(b"key"), request)
     }
 
     fn read(&mut self) -> Read {
         let (now, primary) = (self.clock.now(), self.primary());
-        self.hosts[primary].read(now, b"key", |_| ())
+        let host = &mut self.hosts[primary];
+        host.read(now, host.locate(b"key"), b"key", |_| ())
     }
 }
 

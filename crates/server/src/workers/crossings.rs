@@ -6,10 +6,11 @@
 
 use std::cell::{Cell, RefCell};
 
+use proto::Place;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use types::Time;
 use types::op::{Outcome, Request};
-use types::{MemberId, Time};
 
 use crate::limits::CROSSINGS_OPEN;
 
@@ -32,8 +33,8 @@ pub(crate) enum Crossing {
 pub(crate) struct Asking {
     /// The asking worker's name for it.
     pub ticket: u64,
-    /// The data role that is meant; none = the one of the key.
-    pub member: Option<MemberId>,
+    /// Where it goes.
+    pub place: Place,
     /// When it was asked.
     pub asked: Time,
     /// The operation.
@@ -111,16 +112,19 @@ impl Crossings {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use types::KeyHash;
     use types::op::{Get, Op};
 
     use super::*;
+
+    const PLACE: Place = Place { hash: KeyHash(0), member: None };
 
     fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {
         let mut tickets = 0;
         while from.may_ask(worker) {
             let key = types::op::Key::new(Bytes::from_static(b"k")).ok();
             let request = Request { key, op: Op::Get(Get::default()) };
-            from.ask(worker, Asking { ticket: tickets, member: None, asked: Time(1), request });
+            from.ask(worker, Asking { ticket: tickets, place: PLACE, asked: Time(1), request });
             // The worst for the queue: a batch for each.
             from.flush();
             tickets += 1;
@@ -171,7 +175,7 @@ mod tests {
         assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
         assert!(!first.may_ask(1) && first.may_ask(2));
         let request = Request { key: None, op: Op::Debug };
-        first.ask(2, Asking { ticket: 7, member: None, asked: Time(1), request });
+        first.ask(2, Asking { ticket: 7, place: PLACE, asked: Time(1), request });
         first.flush();
         assert!(matches!(to_third.try_recv(), Ok((0, batch)) if batch.len() == 1));
     }

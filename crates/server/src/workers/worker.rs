@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use proto::{Host, HostConfig, Now, Submitted, Token};
+use proto::{Host, HostConfig, Now, Place, Submitted, Token};
 use store::StoreConfig;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
@@ -153,68 +153,30 @@ impl Worker {
         self.last_connection.get()
     }
 
-    /// A request on a key; its answer, if it is known at once.
-    pub(crate) fn submit(&self, now: Now, waiter: Waiter, request: Request) -> Option<Outcome> {
-        if self.shared.config.workers == 1 {
-            return self.submit_here(now, waiter, None, request);
-        }
-        let member = self.host.borrow().map().map(|map| {
-            let hash = types::KeyHash::of(map.cluster, request.key_bytes());
-            map.member_of(hash)
-        });
-        match member {
-            Some(member) => self.route(now, waiter, member, None, request),
-            None => Some(Outcome::Failed(Failure::Unavailable)),
-        }
-    }
-
-    /// A request for one data role; its answer, if it is known at once.
-    pub(crate) fn submit_to(
-        &self,
-        now: Now,
-        waiter: Waiter,
-        member: MemberId,
-        request: Request,
-    ) -> Option<Outcome> {
-        self.route(now, waiter, member, Some(member), request)
-    }
-
-    /// To the worker that has the group of `owner`.
-    fn route(
-        &self,
-        now: Now,
-        waiter: Waiter,
-        owner: MemberId,
-        member: Option<MemberId>,
-        request: Request,
-    ) -> Option<Outcome> {
-        let shard = (owner.group.0 % u32::from(self.shared.config.workers)) as u16;
+    /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
+    pub(crate) fn submit(&self, now: Now, waiter: Waiter, place: Place, request: Request) -> Option<Outcome> {
+        let workers = u32::from(self.shared.config.workers);
+        let shard = match place.member {
+            _ if workers == 1 => self.shard,
+            Some(member) => (member.group.0 % workers) as u16,
+            None => return Some(Outcome::Failed(Failure::Unavailable)),
+        };
         if shard == self.shard {
-            return self.submit_here(now, waiter, member, request);
+            return self.submit_here(now, waiter, place, request);
         }
         if !self.crossings.may_ask(shard) {
             return Some(Outcome::Failed(Failure::Busy));
         }
         let ticket = self.waiters.borrow_mut().insert(waiter);
-        self.crossings.ask(shard, Asking { ticket, member, asked: now.time, request });
+        self.crossings.ask(shard, Asking { ticket, place, asked: now.time, request });
         self.counters.crossings.inc();
         self.pump.request();
         None
     }
 
-    fn submit_here(
-        &self,
-        now: Now,
-        waiter: Waiter,
-        member: Option<MemberId>,
-        request: Request,
-    ) -> Option<Outcome> {
+    fn submit_here(&self, now: Now, waiter: Waiter, place: Place, request: Request) -> Option<Outcome> {
         let token = self.waiters.borrow_mut().insert(waiter);
-        let mut host = self.host.borrow_mut();
-        let submitted = match member {
-            None => host.submit(now, Token(token), request),
-            Some(member) => host.submit_to(now, Token(token), member, request),
-        };
+        let submitted = self.host.borrow_mut().submit(now, Token(token), place, request);
         self.pump.request();
         match submitted {
             Submitted::Pending => None,
@@ -368,10 +330,10 @@ async fn take_batches(worker: Rc<Worker>, mut batches: Receiver<Batch>) {
                     worker.crossings.answered(shard);
                     worker.reply(now, Token(ticket), outcome);
                 }
-                Crossing::Ask(Asking { ticket, member, asked, request }) => {
+                Crossing::Ask(Asking { ticket, place, asked, request }) => {
                     worker.stopwatch.queued(request.op.kind(), asked, now.time);
                     let waiter = Waiter::Crossing { shard, ticket };
-                    if let Some(outcome) = worker.submit_here(now, waiter, member, request) {
+                    if let Some(outcome) = worker.submit_here(now, waiter, place, request) {
                         worker.crossings.answer(shard, ticket, outcome);
                     }
                 }

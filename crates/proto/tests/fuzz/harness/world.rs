@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Timing, Token,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Place, Timing,
+    Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, FlushAt, Get, Key, Op, Request, Store, StoreMode};
@@ -304,7 +305,10 @@ impl World {
         let token = Token(self.next_token);
         self.next_token += 1;
         let node = NodeId(u16::from(node) % NODES);
-        self.on(node, |host, now| drop(host.submit(now, token, request)));
+        self.on(node, |host, now| {
+            let place = host.locate(request.key_bytes());
+            drop(host.submit(now, token, place, request));
+        });
     }
 
     /// A client writes.
@@ -334,7 +338,7 @@ impl World {
         let token = Token(self.next_token);
         self.next_token += 1;
         self.on(NodeId(0), |host, now| {
-            drop(host.submit_to(now, token, member, Request::flush(FlushAt::Now)));
+            drop(host.submit(now, token, Place::of(member), Request::flush(FlushAt::Now)));
         });
     }
 

@@ -122,7 +122,8 @@ impl World {
         let now = self.now_of(host);
         let key = self.keys[key].bytes.clone();
         let mut view = None;
-        let read = self.shards[host].host.as_mut()?.read(now, &key, |item| {
+        let machine = self.shards[host].host.as_mut()?;
+        let read = machine.read(now, machine.locate(&key), &key, |item| {
             view = Some(ItemView {
                 value: bytes::Bytes::copy_from_slice(item.value),
                 flags: item.client_flags,

@@ -1,6 +1,6 @@
 //! Inputs into state machines, and what they want done.
 
-use proto::{Action, Now, Submitted, Verdict};
+use proto::{Action, Now, Place, Submitted, Verdict};
 use types::HostId;
 use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
@@ -50,10 +50,8 @@ impl World {
                 let host = first + usize::from(shard);
                 let now = self.now_of(host);
                 let Some(machine) = &mut self.shards[host].host else { return };
-                let submitted = match member {
-                    Some(member) => machine.submit_to(now, token, member, request),
-                    None => machine.submit(now, token, request),
-                };
+                let place = member.map_or_else(|| machine.locate(request.key_bytes()), Place::of);
+                let submitted = machine.submit(now, token, place, request);
                 if let Submitted::Done(outcome) = submitted {
                     self.reply(host, token, outcome);
                 }

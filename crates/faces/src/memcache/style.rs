@@ -1,53 +1,6 @@
-//! What a client asks for, and how it wants to be answered.
+//! How a client wants to be answered.
 
 use bytes::Bytes;
-use types::op::{Expiry, FlushAt, Request};
-
-use crate::face::{Keys, Stats};
-
-/// One command of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// get gets gat gats: one or more keys, answered with the values found and `END`.
-    Get {
-        /// The keys, in order, duplicates included.
-        keys: Keys,
-        /// Whether the versions are printed too.
-        with_cas: WithCas,
-        /// gat, gats: set this expiry on every hit.
-        touch: Option<Expiry>,
-    },
-    /// Any other operation on one key, with the way to print its outcome (`reply::write`).
-    One {
-        /// The operation.
-        request: Request,
-        /// How the outcome is printed.
-        reply: ReplyStyle,
-    },
-    /// flush_all on all data roles.
-    FlushAll {
-        /// When.
-        at: FlushAt,
-        /// How the outcome is printed.
-        reply: ReplyStyle,
-    },
-    /// version.
-    Version,
-    /// verbosity: accepted and ignored.
-    Verbosity {
-        /// How `OK` is printed.
-        reply: ReplyStyle,
-    },
-    /// stats.
-    Stats(Stats),
-    /// mn: print `MN`, and everything before it.
-    MetaNoop,
-    /// quit: print what is due, then close.
-    Quit,
-    /// The user name and password of a connection that must authenticate, as sent (`user password`). The answer is
-    /// `STORED` and [`super::Parser::unlock`], or an error.
-    Authenticate(Bytes),
-}
 
 /// Whether versions (cas uniques) are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
