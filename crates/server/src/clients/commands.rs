@@ -97,19 +97,16 @@ impl Connection {
                 return self.stall(worker, state, stall);
             }
             let waited = state.work.as_ref().map(Work::kind);
-            if waited.is_none() {
+            let work = if waited.is_some() {
+                state.work.take()
+            } else {
                 state.began = now.time;
-            }
-            let work = match state.work.take() {
-                Some(work) => work,
-                None => match Face::next(&mut state.parser, &mut state.input, now.unix) {
+                match Face::next(&mut state.parser, &mut state.input, now.unix) {
                     Step::Incomplete => break,
-                    step => match self.take_step(worker, state, step) {
-                        Some(work) => work,
-                        None => continue,
-                    },
-                },
+                    step => self.take_step(worker, state, step),
+                }
             };
+            let Some(work) = work else { continue };
             if let Turn::Wait(work, stall) = self.run(worker, state, now, work) {
                 state.work = Some(work);
                 return self.stall(worker, state, stall);
@@ -342,8 +339,7 @@ impl Connection {
         Turn::Done
     }
 
-    /// Submits a request whose reply comes next. A part of its callers, or else requests are copied on their way.
-    #[inline(always)]
+    /// Submits a request whose reply comes next.
     fn submit(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, asking: Asking) {
         let Asking { print, used, place, request } = asking;
         let kind = request.op.kind();
