@@ -5,7 +5,6 @@ use std::time::Duration;
 use codec::{Code, Family, Kernel, Plan, Scheme};
 
 use crate::memory::{Memory, Set};
-use crate::run::with_family;
 use crate::side::{Side, timed};
 use crate::{BenchError, Job, Op};
 
@@ -150,6 +149,14 @@ pub fn check_first(memory: &mut Memory, job: &Job, side: &str) -> Result<(), Ben
         pairs.all(|(lost, found)| lost == found)
     });
     if right { Ok(()) } else { Err(BenchError::Wrong { side: side.to_owned(), job: job.to_string() }) }
+}
+
+/// The scheme with another matrix, where it is a Reed-Solomon code.
+pub(crate) fn with_family(scheme: Scheme, family: Option<Family>) -> Scheme {
+    match (scheme, family) {
+        (Scheme::Rs { k, m, .. }, Some(family)) => Scheme::Rs { family, k, m },
+        _ => scheme,
+    }
 }
 
 #[cfg(test)]

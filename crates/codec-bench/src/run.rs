@@ -1,12 +1,13 @@
 //! One job on all sides.
 
-use codec::{Family, Kernel, Scheme};
+use codec::{Family, Kernel};
 use codec_cuda::Residence;
 
 use crate::card::{self, OnCard};
 use crate::harness::{self, Effort, Spread};
 use crate::limits::{self, Bound};
 use crate::memory::Memory;
+use crate::ours::with_family;
 use crate::peers::{self, Peer};
 use crate::prepared::OursPrepared;
 use crate::report::{Case, Limit, Ratio, SideFigures, Skipped};
@@ -106,14 +107,6 @@ fn join<S: Side + 'static>(
         Err(error) => return Err(error),
     }
     Ok(())
-}
-
-/// The scheme with another matrix, where it is a Reed-Solomon code.
-pub(crate) fn with_family(scheme: Scheme, family: Option<Family>) -> Scheme {
-    match (scheme, family) {
-        (Scheme::Rs { k, m, .. }, Some(family)) => Scheme::Rs { family, k, m },
-        _ => scheme,
-    }
 }
 
 /// What the card's own copies are capable of: each byte counted once.

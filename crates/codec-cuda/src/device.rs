@@ -9,7 +9,7 @@ use cudarc::nvrtc::Ptx;
 use crate::combination::Combination;
 use crate::driver::{Context, Kernel, Memory, Pinned};
 use crate::kernels::{self, Scheme};
-use crate::{CudaError, Matrix, calibrate};
+use crate::{CudaError, Matrix, timing};
 
 /// Kernels of matrices that are kept. Beyond, the one that was not asked for longest goes.
 const MAX_KERNELS: usize = 64;
@@ -118,7 +118,7 @@ impl Device {
     fn fastest(self: &Arc<Self>, matrix: &Matrix) -> Result<Scheme, CudaError> {
         let mut best = None;
         for scheme in Scheme::ALL {
-            match calibrate::seconds_on_device(&self.compile_as(matrix, scheme)?) {
+            match timing::seconds_on_device(&self.compile_as(matrix, scheme)?) {
                 Ok(seconds) if best.is_none_or(|(least, _)| seconds < least) => {
                     best = Some((seconds, scheme))
                 }

@@ -26,21 +26,26 @@
 mod calibrate;
 mod choice;
 mod combination;
+mod depth;
 mod device;
 mod driver;
 mod error;
 mod kernels;
 mod matrix;
 mod pipeline;
+mod place;
 mod rates;
 mod schedule;
+mod timing;
 
-pub use choice::{Choice, Codec, Place, Residence};
+pub use choice::Codec;
 pub use combination::{Combination, Stripe};
+pub use depth::Depth;
 pub use device::{Device, DeviceBuffer, PinnedBuffer};
 pub use driver::compile_to_ptx;
 pub use error::CudaError;
 pub use kernels::{GENERIC_ARCHITECTURE, GENERIC_PTX, Scheme, generic_source, specialised_source};
 pub use matrix::Matrix;
-pub use pipeline::{Depth, HostStripe, Pipeline, Split};
+pub use pipeline::{HostStripe, Pipeline, Split};
+pub use place::{Choice, Place, Residence};
 pub use rates::CopyRates;

@@ -15,7 +15,7 @@ use codec::CodeError;
 
 use crate::combination::{Combination, Lists, Stripe, check_count};
 use crate::driver::{Mark, Memory, Pinned, Stream};
-use crate::{CudaError, Device, Matrix, calibrate};
+use crate::{CudaError, Depth, Device, Matrix, calibrate};
 
 /// Chunks in a slot begin at multiples of this.
 const ALIGN: usize = 256;
@@ -23,32 +23,6 @@ const ALIGN: usize = 256;
 const MIN_RANGE: usize = 4096;
 /// Most parts of a piece whose chunks are copied one by one: of many short ones, one copy of all takes less time.
 const MAX_DIRECT_PARTS: usize = 4;
-
-/// How much is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depth {
-    /// Pieces at a time.
-    pub slots: usize,
-    /// Bytes of sources and outputs of a piece.
-    pub slot_bytes: usize,
-}
-
-impl Depth {
-    /// What [`Pipeline::tuned`] chooses from.
-    pub(crate) const CANDIDATES: [Self; 5] = [
-        Self { slots: 2, slot_bytes: 4 << 20 },
-        Self { slots: 3, slot_bytes: 4 << 20 },
-        Self { slots: 3, slot_bytes: 16 << 20 },
-        Self { slots: 4, slot_bytes: 16 << 20 },
-        Self { slots: 3, slot_bytes: 64 << 20 },
-    ];
-}
-
-impl Default for Depth {
-    fn default() -> Self {
-        Self { slots: 3, slot_bytes: 16 << 20 }
-    }
-}
 
 /// Chunks of one length in the host's memory, in a matrix' order.
 #[derive(Debug)]

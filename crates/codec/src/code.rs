@@ -2,9 +2,10 @@
 
 use std::num::NonZeroUsize;
 
+use crate::checks::{check_count, check_lengths, check_role};
 use crate::chunks::Chunks;
 use crate::kernel::Matrix;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 use crate::{CodeError, Kernel, Prepared, threads};
 
 /// A systematic linear code of `k` data roles `0..k` and `m` parity roles `k..k+m`, with the kernel that runs it.
@@ -143,8 +144,8 @@ impl Code {
         delta: &[u8],
         parities: &mut [&mut [u8]],
     ) -> Result<(), CodeError> {
-        plan::check_role(data_role, self.k())?;
-        plan::check_count("parity chunks", self.m(), parities.len())?;
+        check_role(data_role, self.k())?;
+        check_count("parity chunks", self.m(), parities.len())?;
         self.matrix.add_column(data_role, Chunks::new(&[delta], parities)?);
         Ok(())
     }
@@ -156,8 +157,8 @@ impl Code {
         data: &'a [&'s [u8]],
         parity: &'a mut [&'o mut [u8]],
     ) -> Result<Chunks<'a, 's, 'o>, CodeError> {
-        plan::check_count("data chunks", self.k(), data.len())?;
-        plan::check_count("parity chunks", self.m(), parity.len())?;
+        check_count("data chunks", self.k(), data.len())?;
+        check_count("parity chunks", self.m(), parity.len())?;
         Chunks::new(data, parity)
     }
 
@@ -215,8 +216,8 @@ impl Code {
         residuals: &[&[u8]],
         out: &mut [u8],
     ) -> Result<(), CodeError> {
-        plan::check_count("residuals", parities.len(), residuals.len())?;
-        plan::check_lengths(residuals, &mut [&mut *out])?;
+        check_count("residuals", parities.len(), residuals.len())?;
+        check_lengths(residuals, &mut [&mut *out])?;
         let plan = self.recovery_plan(parities, lost, wanted)?;
         let needed = plan.sources().iter().map(|role| residuals[position(parities, role - self.k())]);
         plan.run(&needed.collect::<Vec<_>>(), &mut [out])

@@ -1,6 +1,6 @@
 //! The codes: from a few numbers to the rows of a matrix. `docs/coding.md` derives them.
 
-use crate::plan::check_count;
+use crate::checks::check_count;
 use crate::solve::solve;
 use crate::{Code, CodeError, Family, lrc};
 

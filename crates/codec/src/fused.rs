@@ -1,7 +1,7 @@
 //! Encoding together with what else has to be done with the bytes, so that they come from memory once.
 
+use crate::checks::{check_count, check_lengths};
 use crate::chunks::Chunks;
-use crate::plan::{check_count, check_lengths};
 use crate::{Code, CodeError};
 
 /// What is read at a time of all data chunks together: it stays in the first cache level until all is done with it.

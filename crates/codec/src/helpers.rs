@@ -1,6 +1,7 @@
 //! Which losses a code repairs, and from how few chunks.
 
-use crate::plan::{Plan, check_roles};
+use crate::checks::check_roles;
+use crate::plan::Plan;
 use crate::solve::rank;
 use crate::{Code, CodeError};
 

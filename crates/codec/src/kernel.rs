@@ -8,6 +8,7 @@
 mod backend;
 mod cache;
 mod calibrate;
+mod instruction_set;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod loops;
 mod matrix;
@@ -16,62 +17,30 @@ mod neon;
 mod prepared;
 mod scalar;
 mod selftest;
+mod stopwatch;
 mod tile;
 mod transform;
+mod trial;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use std::fmt;
 use std::sync::OnceLock;
 
 use thiserror::Error;
 
 pub use calibrate::{Calibration, calibrations};
+pub use instruction_set::Kernel;
 pub(crate) use matrix::Matrix;
 pub use prepared::Prepared;
-pub(crate) use transform::point;
 
 use crate::CodeError;
+use crate::checks::check_count;
 use crate::chunks::Chunks;
-use crate::plan::check_count;
-use tile::{Factors, Tiles};
-
-/// One instruction set.
-struct Backend {
-    /// As users write it.
-    name: &'static str,
-    /// How the loops want each coefficient in memory.
-    factors: &'static [u64; 256],
-    tiles: Tiles,
-    /// For transforms of 2, 4, 8 and 16 points: those that store through the caches, and past them. The scalar back end has none: a
-    /// matrix is the simpler truth.
-    transforms: Option<[[Loop; 4]; 2]>,
-    /// Where results had better be stored, if it can store them past the caches.
-    trials: Option<cache::Trials>,
-}
-
-/// Computes the first `len` bytes of all outputs from those of all sources. `factors` is what it multiplies by, for a tile one
-/// source after the other, a factor for each output. What a loop is for, so many outputs or points, its back end says.
-///
-/// # Safety
-/// There are as many outputs as the loop is for (a transform: at most), and as many more as sources if it copies them; at least one
-/// source, and one only if it is for one; a factor wherever the loop wants one. All sources and outputs are at least `len` bytes
-/// long. Whoever has a [`Backend`] has a processor for it.
-type Loop = unsafe fn(factors: *const u64, sources: &[&[u8]], outputs: &mut [&mut [u8]], len: usize);
-
-/// One way to compute in GF(2^8) on this machine.
-#[derive(Clone, Copy)]
-pub struct Kernel(&'static Backend);
+use tile::Factors;
 
 impl Kernel {
-    /// As users write it: `scalar`, `ssse3`, `avx2`, `avx2-gfni`, `avx512`, `avx512-gfni`, `neon`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
-    }
-
     /// `dst ^= src`.
     ///
     /// # Errors
@@ -140,18 +109,6 @@ fn checked<'a, 's, 'o>(
 ) -> Result<Chunks<'a, 's, 'o>, CodeError> {
     check_count("coefficients", sources.len() * outputs.len(), coefficients.len())?;
     Chunks::maybe_empty(sources, outputs)
-}
-
-impl fmt::Debug for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl PartialEq for Kernel {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
 }
 
 /// Why a kernel was not selected.

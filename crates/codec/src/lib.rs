@@ -74,6 +74,7 @@
 //! call starts a thread, but for [`Code::encode_with_threads`] and [`Plan::run_with_threads`].
 
 mod cache;
+mod checks;
 mod chunks;
 mod code;
 pub mod conformance;
@@ -81,6 +82,7 @@ mod constructions;
 mod error;
 mod family;
 mod fused;
+mod generators;
 pub mod gf;
 mod helpers;
 mod kernel;
@@ -88,6 +90,7 @@ mod lrc;
 #[cfg(test)]
 mod minors;
 mod plan;
+mod points;
 mod scheme;
 mod solve;
 mod threads;
@@ -135,7 +138,7 @@ pub fn mul(dst: &mut [u8], coefficient: u8, src: &[u8]) -> Result<(), CodeError>
 /// `Count` unless there is one coefficient for each source, `Length` unless all byte strings are of one length,
 /// `Empty` if that is 0.
 pub fn combine_add(dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) -> Result<(), CodeError> {
-    plan::check_count("coefficients", sources.len(), coefficients.len())?;
-    plan::check_lengths(sources, &mut [&mut *dst])?;
+    checks::check_count("coefficients", sources.len(), coefficients.len())?;
+    checks::check_lengths(sources, &mut [&mut *dst])?;
     kernel().combine_add(coefficients, sources, &mut [dst])
 }

@@ -1,6 +1,6 @@
 //! Whether parity chunks are those of the data chunks.
 
-use crate::plan::check_lengths;
+use crate::checks::check_lengths;
 use crate::{Code, CodeError};
 
 /// Bytes of a parity that are computed before they are compared.
@@ -32,8 +32,8 @@ impl Code {
     /// # Errors
     /// As [`Code::encode`].
     pub fn verify(&self, data: &[&[u8]], parity: &[&[u8]]) -> Result<Vec<Mismatch>, CodeError> {
-        crate::plan::check_count("data chunks", self.k(), data.len())?;
-        crate::plan::check_count("parity chunks", self.m(), parity.len())?;
+        crate::checks::check_count("data chunks", self.k(), data.len())?;
+        crate::checks::check_count("parity chunks", self.m(), parity.len())?;
         check_lengths(data, &mut [])?;
         check_lengths(&[&data[..1], parity].concat(), &mut [])?;
         let mut first = vec![None; self.m()];

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{LossPolicy, NodeId};
+use crate::NodeId;
 
 /// Number of a layout; grows by one with each change that an operator makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -163,6 +163,17 @@ impl Layout {
         }
         self
     }
+}
+
+/// What becomes of a data role whose data is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossPolicy {
+    /// Its keys are answered with an error until an operator accepts the loss.
+    #[default]
+    Error,
+    /// It begins anew, empty, as soon as nobody can serve what it was: for caches.
+    Empty,
 }
 
 #[cfg(test)]

@@ -36,11 +36,13 @@ pub use ids::{
 };
 pub use index_op::{IndexHash, IndexOp, RunClass};
 pub use key::{BadKey, Key, MAX_ITEM_KEY_BYTES, MAX_KEY_BYTES};
-pub use layout::{Layout, LayoutVersion, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings};
-pub use loss::{Former, LossPolicy};
+pub use layout::{
+    Layout, LayoutVersion, LossPolicy, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings,
+};
+
 pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SLOT_COUNT, SlotRange};
 pub use profile::{Profile, ProfileError};
-pub use view::{DataRole, Exchange, GroupView, ImpossibleView, Learner, RoleStatus};
+pub use view::{DataRole, Exchange, Former, GroupView, ImpossibleView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across
 /// versions, so iterate a `BTreeMap` or a `Vec` instead.

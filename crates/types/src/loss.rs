@@ -1,33 +1,6 @@
 //! Data that is lost for good: which slots, what to do about it, and when such a role may begin anew.
 
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    ClusterMap, DataRole, HostId, MemberId, RoleIndex, RoleStatus, SLOT_COUNT, Seq, Slot, SlotRange,
-};
-
-/// What becomes of a data role whose data is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LossPolicy {
-    /// Its keys are answered with an error until an operator accepts the loss.
-    #[default]
-    Error,
-    /// It begins anew, empty, as soon as nobody can serve what it was: for caches.
-    Empty,
-}
-
-/// Who served a data role that nobody serves now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Former {
-    /// The role.
-    pub role: RoleIndex,
-    /// The process that was its primary last.
-    pub primary: HostId,
-    /// The parities whose acknowledgements that one needed, for its writes and for its read lease: all of them. Where it
-    /// had none it needed nobody.
-    pub witnesses: Vec<HostId>,
-}
+use crate::{ClusterMap, DataRole, MemberId, RoleStatus, SLOT_COUNT, Seq, Slot, SlotRange};
 
 /// Records between the numbers of one life of a role and the next: half a year of a million a second.
 const LIFE_RECORDS: u64 = 1 << 44;

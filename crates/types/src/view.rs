@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use thiserror::Error;
 
-use crate::{Former, GroupId, HostId, NodeId, Profile, RoleIndex, Seq, Term, ViewVersion};
+use crate::{GroupId, HostId, NodeId, Profile, RoleIndex, Seq, Term, ViewVersion};
 
 /// Who serves the roles of one group; changed only by compare-and-swap on `version`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -328,4 +328,16 @@ impl GroupView {
     pub fn margin(&self) -> usize {
         self.in_sync().count().saturating_sub(self.roles_in_play())
     }
+}
+
+/// Who served a data role that nobody serves now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Former {
+    /// The role.
+    pub role: RoleIndex,
+    /// The process that was its primary last.
+    pub primary: HostId,
+    /// The parities whose acknowledgements that one needed, for its writes and for its read lease: all of them. Where it
+    /// had none it needed nobody.
+    pub witnesses: Vec<HostId>,
 }

@@ -15,8 +15,9 @@
 use std::cmp::Reverse;
 
 use super::layout::{IsData, Layout, RoleCounts, Step};
+use super::question::{PlanLimits, Reason};
 use super::usage::Usage;
-use super::{PlanLimits, Reason, wants};
+use super::wants;
 
 /// Which groups may take part: all roles are served, nothing is under way, nothing else is wanted.
 pub(super) fn open_groups(layout: &Layout) -> Vec<bool> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Move, PlanNode, Reason};
+use super::question::{Move, PlanNode, Reason};
 use types::{GroupId, GroupView, HostId, NodeId, RoleIndex, RoleStatus};
 
 /// How many roles of each kind a node has.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{PlanNode, RoleCounts};
+use super::layout::RoleCounts;
+use super::question::PlanNode;
 use types::{GroupView, HostId, NodeId};
 
 /// How many roles of each kind each node has, over all groups. Learners count.

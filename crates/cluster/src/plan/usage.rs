@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::PlanLimits;
 use super::layout::{Layout, Step};
+use super::question::PlanLimits;
 
 /// Builds under way.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::layout::{Group, Layout, Step};
+use super::question::{PlanLimits, Reason};
 use super::usage::Usage;
-use super::{PlanLimits, Reason};
 
 /// The groups that want something, most important first.
 pub(super) fn in_order(layout: &Layout) -> Vec<usize> {

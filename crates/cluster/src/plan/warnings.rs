@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::PlanNode;
 use super::layout::Layout;
+use super::question::PlanNode;
 use types::{ClusterMap, NodeId};
 
 /// Something that no move can put right.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
-use super::Peer;
+use super::peer::Peer;
 use crate::memory::Memory;
 use crate::side::{Side, timed};
 use crate::{BenchError, Job, Op};

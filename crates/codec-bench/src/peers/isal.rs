@@ -5,7 +5,7 @@ use std::time::Duration;
 use codec::{Code, Family, Plan, Scheme};
 use codec_peers::isal::{Combination, NAME, Prepared};
 
-use super::Peer;
+use super::peer::Peer;
 use crate::memory::{Memory, Set};
 use crate::ours::{check_first, encode_first, plan};
 use crate::side::{Side, timed};

@@ -6,7 +6,7 @@ use codec::{Code, Family, Scheme};
 use codec_peers::Peer as _;
 use codec_peers::jerasure::NAME;
 
-use super::Peer;
+use super::peer::Peer;
 use crate::memory::Memory;
 use crate::ours::encode_first;
 use crate::side::{Side, timed};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::Peer;
+use super::peer::Peer;
 use crate::memory::Memory;
 use crate::side::Side;
 use crate::{BenchError, Job, Op};

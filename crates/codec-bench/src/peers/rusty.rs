@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusty_erasure::{Coder, DecodePlan, Matrix};
 
-use super::Peer;
+use super::peer::Peer;
 use crate::memory::{Memory, Set};
 use crate::side::{Side, timed};
 use crate::{BenchError, Job, Op};

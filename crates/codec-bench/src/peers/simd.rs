@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
-use super::Peer;
+use super::peer::Peer;
 use crate::memory::{Memory, Set};
 use crate::side::{Side, timed};
 use crate::{BenchError, Job, Op};

@@ -14,9 +14,10 @@ macro_rules! backend {
         $(#[$doc])*
         pub(in crate::kernel) mod $module {
             use super::*;
-            use crate::kernel::cache::Trials;
+                        use crate::kernel::instruction_set::{Backend, Loop};
             use crate::kernel::tile::{ADD, COPY, COPY_STREAM, SET, STREAM, UPDATE};
-            use crate::kernel::{Backend, Loop, loops, transform};
+            use crate::kernel::trial::Trials;
+            use crate::kernel::{loops, transform};
 
             pub(in crate::kernel) fn detect() -> Option<&'static Backend> {
                 ($(std::arch::$detected!($feature))&&+).then_some(&BACKEND)

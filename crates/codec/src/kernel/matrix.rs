@@ -1,9 +1,11 @@
 //! Matrices: coefficients that are used many times, made ready for one kernel.
 #![allow(unsafe_code)]
 
-use super::cache::{self, Way};
+use super::cache;
+use super::instruction_set::{Kernel, Loop};
+use super::stopwatch::{SMALL, Way, best_times};
 use super::tile::{self, Factors, StoredFactors};
-use super::{Kernel, Loop, calibrate, transform};
+use super::transform::{self, Whole};
 use crate::chunks::Chunks;
 
 /// `rows` of `columns` coefficients.
@@ -30,17 +32,11 @@ enum Method {
     Transform,
 }
 
+/// Bytes of the chunks of which the matrix and the transform are tried: an object in the first-level cache, as most are.
+const TRIED_LEN: usize = 4096;
+
 /// Bytes of each source that are copied and combined before the next ones, where that is not one loop: they stay in the caches.
 const PIECE_LEN: usize = 4096;
-
-/// One loop for all sources and outputs.
-#[derive(Clone, Debug)]
-pub(super) struct Whole {
-    /// What the loops multiply by.
-    pub(super) factors: Vec<u64>,
-    /// The loops that store through the caches and past them.
-    pub(super) loops: [Loop; 2],
-}
 
 impl Matrix {
     pub(crate) fn new(kernel: Kernel, columns: usize, coefficients: Vec<u8>) -> Self {
@@ -64,7 +60,7 @@ impl Matrix {
     pub(crate) fn with_transform(self) -> Self {
         let without = Self { is_lch: true, ..self.without_transform() };
         let with = without.clone().with_transform_if_any();
-        if with.method != without.method && calibrate::is_faster(&with, &without) { with } else { without }
+        if with.method != without.method && is_faster(&with, &without) { with } else { without }
     }
 
     /// The same with the transform, if there is one for these numbers.
@@ -199,6 +195,13 @@ impl Matrix {
     pub(crate) fn add_column(&self, column: usize, chunks: Chunks<'_, '_, '_>) {
         self.factors.add_column(column, chunks);
     }
+}
+
+/// Whether `a` takes less time than `b`, a matrix of the same shape, for chunks that stay in cache.
+fn is_faster(a: &Matrix, b: &Matrix) -> bool {
+    let shape = (a.columns(), a.rows(), TRIED_LEN);
+    let [of_a, of_b] = best_times(shape, SMALL, [&|chunks| a.combine(chunks), &|chunks| b.combine(chunks)]);
+    of_a < of_b
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 
 use std::slice;
 
-use super::{Loop, Matrix};
+use super::instruction_set::Loop;
+use super::matrix::Matrix;
 use crate::CodeError;
+use crate::checks::check_count;
 use crate::chunks::Chunks;
-use crate::plan::check_count;
 
 /// A code or a plan with the chunks that it is to be run on, again and again: a stripe's buffers that are filled anew each time. What a
 /// call has to look at in its chunks is looked at once, which of short ones takes as long as to combine them.

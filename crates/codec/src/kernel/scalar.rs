@@ -1,8 +1,8 @@
 //! The scalar back end: runs everywhere, and is the truth that the others are compared with.
 #![allow(unsafe_code)]
 
-use super::tile::{ADD, COPY, MAX_OUTPUTS, SET};
-use super::{Backend, Loop};
+use super::instruction_set::{Backend, Loop, MAX_OUTPUTS};
+use super::tile::{ADD, COPY, SET};
 use crate::gf::{self, COEFFICIENTS};
 
 pub(super) static SCALAR: Backend = Backend {

@@ -1,7 +1,8 @@
 //! The test that every kernel passes before it is used: the same answers as the scalar one.
 
+use super::instruction_set::Kernel;
+use super::matrix::Matrix;
 use super::scalar::SCALAR;
-use super::{Kernel, Matrix};
 use crate::Family;
 use crate::chunks::Chunks;
 
@@ -77,7 +78,7 @@ fn borrow(buffers: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Backend;
+    use crate::kernel::instruction_set::Backend;
 
     /// Right but for one product.
     static BROKEN: Backend = {

@@ -5,11 +5,9 @@ use std::slice;
 
 use arrayvec::ArrayVec;
 
-use super::{Backend, Loop};
+use super::instruction_set::{Backend, Loop, MAX_OUTPUTS, Modes};
 use crate::chunks::Chunks;
 
-/// Most outputs of a tile: that many accumulators stay in registers.
-pub(super) const MAX_OUTPUTS: usize = 4;
 /// Most sources of a tile: that many coefficients per output stay in the first cache level.
 pub(super) const MAX_SOURCES: usize = 32;
 /// Bytes of all sources together that stay in the first cache level while all outputs pass over them.
@@ -29,13 +27,6 @@ pub(super) const COPY: u8 = 3;
 pub(super) const COPY_STREAM: u8 = 4;
 /// as [`ADD`], of a single source.
 pub(super) const UPDATE: u8 = 5;
-
-/// The loops for tiles of one shape, by what becomes of the sums.
-pub(super) type Modes = [Loop; 6];
-
-/// The loops for tiles: by what becomes of the sums, by whether the first output is the sum of all sources (so that its factors
-/// need not be looked at), by the number of outputs less one. Copies are not counted.
-pub(super) type Tiles = [[[Loop; MAX_OUTPUTS]; 2]; 6];
 
 /// Coefficients as a back end wants them, with the loops for them.
 #[derive(Clone, Debug)]
@@ -130,13 +121,6 @@ impl StoredFactors {
             // SAFETY: the loop is for so many outputs, each has its factor, and all are of one length.
             unsafe { self.update[last](factors.as_ptr(), sources, &mut outputs, len) }
         }
-    }
-}
-
-impl Backend {
-    /// The loops for tiles of so many outputs, by what becomes of the sums.
-    fn loops(&self, outputs: usize, ones: bool) -> Modes {
-        std::array::from_fn(|mode| self.tiles[mode][usize::from(ones)][outputs - 1])
     }
 }
 

@@ -7,38 +7,14 @@
 //! and the sum is evaluated at the first `P` points, which gives the parities. `docs/coding.md` derives it.
 #![allow(unsafe_code)]
 
-use super::Backend;
-use super::matrix::Whole;
+use super::instruction_set::{Backend, Loop};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::vector::{Access, Ahead, NEAR_LEN, Part, Past, Through, Vector, Wide, head};
 use crate::gf;
+use crate::points::point;
 
 /// Most points to a group: as many sums stay in registers.
 pub(super) const MAX_POINTS: usize = 16;
-
-/// A Cantor basis: `BASIS[0] = 1` and `BASIS[i + 1]^2 + BASIS[i + 1] = BASIS[i]`. Over it, the subspace polynomials that the
-/// butterflies need are powers of `x^2 + x`.
-const BASIS: [u8; 8] = cantor_basis();
-
-const fn cantor_basis() -> [u8; 8] {
-    let mut basis = [1; 8];
-    let mut i = 1;
-    while i < 8 {
-        let mut x = 2;
-        // Each equation has two solutions, one 1 more than the other; either will do, up to the last one.
-        while gf::product(x, x) ^ x != basis[i - 1] {
-            x += 1;
-        }
-        basis[i] = x;
-        i += 1;
-    }
-    basis
-}
-
-/// The `index`th point: a sum of basis elements.
-pub(crate) fn point(index: usize) -> u8 {
-    (0..8).filter(|bit| index >> bit & 1 == 1).fold(0, |sum, bit| sum ^ BASIS[bit])
-}
 
 /// The factor of a butterfly of level `level` on points from `index` on: the level's subspace polynomial there.
 fn twist(level: u32, index: usize) -> u8 {
@@ -228,6 +204,15 @@ unsafe fn evaluate<V: Vector, const P: usize>(values: &mut [V; P], factors: *con
     }
 }
 
+/// One loop for all sources and outputs.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    /// What the loops multiply by.
+    pub(super) factors: Vec<u64>,
+    /// The loops that store through the caches and past them.
+    pub(super) loops: [Loop; 2],
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_basis_is_cantors() {
-        for pair in BASIS.windows(2) {
+        for pair in crate::points::BASIS.windows(2) {
             assert_eq!(gf::mul(pair[1], pair[1]) ^ pair[1], pair[0]);
         }
         let points: std::collections::BTreeSet<u8> = (0..256).map(point).collect();

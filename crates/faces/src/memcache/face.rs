@@ -6,16 +6,15 @@ use types::op::{Failure, OpKind, Outcome};
 
 use super::failure::FailureCode;
 use super::lines::{self, Line};
+use super::parsed::Step;
 use super::parser::Parser;
+use super::reply;
 use super::style::{ReplyStyle, WithCas};
-use super::{Step, reply};
 use crate::face::{Face, Found};
 
 /// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three plain
 /// numbers.
 pub const VERSION: &str = "1.6.45";
-pub(super) const VERSION_LINE: Line = b"VERSION 1.6.45\r\n";
-
 const KINDS: usize = OpKind::ALL.len();
 /// Commands that are not called as what they do is.
 const OTHERS: [&str; 6] = ["gets", "gats", "mg", "ms", "md", "ma"];
@@ -117,6 +116,6 @@ mod tests {
         assert_eq!(name(OpKind::Cas, &ReplyStyle::Text), "cas");
         assert_eq!(NAMES[Parser::name_of_read(OpKind::GetAndTouch, WithCas::Yes)], "gats");
         assert_eq!(NAMES[Parser::name_of_read(OpKind::Get, WithCas::No)], "get");
-        assert_eq!(VERSION_LINE, format!("VERSION {VERSION}\r\n").as_bytes());
+        assert_eq!(lines::VERSION_LINE, format!("VERSION {VERSION}\r\n").as_bytes());
     }
 }

@@ -42,3 +42,5 @@ pub(super) const NO_MEMLIMIT: Line = b"MEMLIMIT_ADJUST_FAILED out of bounds or u
 
 /// What is refused before it is stored.
 pub(super) const TOO_LARGE: Line = FailureCode::TooLarge.line();
+
+pub(super) const VERSION_LINE: Line = b"VERSION 1.6.45\r\n";

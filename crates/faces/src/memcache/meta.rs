@@ -5,13 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use types::UnixSeconds;
 
+use super::limits::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use super::lines::{self, Line};
-use super::parser::{Parsed, Pending, PendingKind};
+use super::parsed::{Ask, Parsed, Pending, PendingKind};
+use super::reply;
 use super::style::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
 use super::text::{check_key, swallow, too_large};
 use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
-use super::{Ask, reply};
-use super::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, Op, Request, Store, StoreMode, Want,
     is_too_large,

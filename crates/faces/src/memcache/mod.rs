@@ -16,8 +16,10 @@
 
 mod face;
 mod failure;
+pub mod limits;
 mod lines;
 mod meta;
+mod parsed;
 mod parser;
 pub mod reply;
 mod style;
@@ -27,29 +29,8 @@ mod tokens;
 pub use face::VERSION;
 pub use failure::{Again, Effect, FailureCode};
 pub use lines::Line;
+pub use parsed::{Ask, Step};
 pub use parser::{Access, Parser};
 pub use style::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags, WithCas};
 
-/// What a client asks for.
-pub type Ask = crate::Ask<ReplyStyle, WithCas>;
-/// What comes next on a connection.
-pub type Step = crate::Step<ReplyStyle, WithCas>;
 pub(crate) use tokens::split;
-
-/// Shortest command line, newline included.
-pub(crate) const MIN_LINE_BYTES: usize = 4;
-/// Shortest line that may ask for access, newline not included.
-pub(crate) const MIN_LOCKED_LINE_BYTES: usize = 6;
-/// Longest command line, newline included, except for a line of many keys once the client may read.
-pub const MAX_LINE_BYTES: usize = 2049;
-/// Longest `get`, `gets`, `gat` or `gats` line, newline included. It bounds the keys of one command too: at most half
-/// as many as it has bytes, each at most [`types::op::MAX_KEY_BYTES`] long. They are kept as the line itself.
-pub const MAX_KEYS_LINE_BYTES: usize = 1024 * 1024;
-/// Most spaces in front of a line of many keys that is longer than [`MAX_LINE_BYTES`].
-pub const MAX_LEADING_SPACES: usize = 100;
-/// Longest opaque token of a meta command, without its `O`.
-pub const MAX_OPAQUE_BYTES: usize = 31;
-/// Most tokens of a meta command: its name, key, length and flags.
-pub const MAX_META_TOKENS: usize = 20;
-/// Longest data block of the `set` that carries a user name and a password.
-pub const MAX_CREDENTIALS_BYTES: usize = 16384;

@@ -8,13 +8,14 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 use types::UnixSeconds;
 
-use super::lines::{self, Line};
-use super::style::ReplyStyle;
-use super::{
-    Ask, MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, MIN_LINE_BYTES, MIN_LOCKED_LINE_BYTES,
-    Step, meta, text,
+use types::op::Op;
+
+use super::limits::{
+    MAX_KEYS_LINE_BYTES, MAX_LEADING_SPACES, MAX_LINE_BYTES, MIN_LINE_BYTES, MIN_LOCKED_LINE_BYTES,
 };
-use types::op::{Op, Request};
+use super::parsed::{Ask, Parsed, Pending, PendingKind, Step};
+use super::style::ReplyStyle;
+use super::{lines, meta, text};
 
 /// Who may use the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,41 +50,6 @@ impl Default for State {
     fn default() -> Self {
         Self::Line { scanned: 0 }
     }
-}
-
-/// A storage command that waits for its data block.
-#[derive(Debug)]
-pub(super) struct Pending {
-    pub what: PendingKind,
-    /// Length of the block without its end of line.
-    pub len: usize,
-}
-
-#[derive(Debug)]
-pub(super) enum PendingKind {
-    /// A storage command, its value still empty.
-    Store(Request, ReplyStyle),
-    /// Credentials.
-    Credentials,
-}
-
-/// What one line amounts to.
-#[derive(Debug)]
-pub(super) enum Parsed {
-    Done(Ask),
-    /// The answer is this.
-    Answer(Line),
-    Quit,
-    Say(Line),
-    /// An error that the client asked not to hear of.
-    Hush,
-    Await(Pending),
-    /// Refused or done, and so many bytes of a data block follow.
-    Swallow {
-        then: Box<Parsed>,
-        bytes: usize,
-    },
-    Close,
 }
 
 impl Parser {

@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use types::UnixSeconds;
 
-use super::MAX_CREDENTIALS_BYTES;
-use super::face::VERSION_LINE;
+use super::limits::MAX_CREDENTIALS_BYTES;
+
 use super::lines::{self, Line};
-use super::parser::{Parsed, Pending, PendingKind};
+use super::parsed::{Ask, Parsed, Pending, PendingKind};
+use super::reply;
 use super::style::{ReplyStyle, WithCas};
 use super::tokens::{
     Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
 };
-use super::{Ask, reply};
 use crate::face::{Keys, Stats};
 use types::op::{
     Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode, is_too_large,
@@ -40,7 +40,7 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
         b"decr" => arith(line, Direction::Decrement),
         b"touch" => touch(line, now),
         b"quit" => Parsed::Quit,
-        b"version" => Parsed::Answer(VERSION_LINE),
+        b"version" => Parsed::Answer(lines::VERSION_LINE),
         b"stats" => stats(line),
         b"watch" => Parsed::Say(lines::NO_WATCH),
         _ => rare(line, now),

@@ -12,6 +12,7 @@
 //! the record is committed: `apply_write`, then `apply_op` for each operation in order.
 
 mod access;
+mod config;
 mod contents;
 mod growth;
 mod read;
@@ -24,14 +25,14 @@ mod surrender;
 mod vacate;
 
 pub use access::Access;
+pub use config::{Allocation, Eviction, Shortage, StoreConfig};
 pub use read::Found;
 pub use reclaim::{CrawlCursor, Reclaim, Victim};
 pub use stats::{ClassUse, Memory, Stats};
 pub use vacate::Wipe;
 
 use bytes::Bytes;
-use smallvec::SmallVec;
-use types::{ClusterId, KeyHash, UnixSeconds};
+use types::{KeyHash, UnixSeconds};
 
 use crate::alloc::{Allocator, SlotAt};
 use crate::{Area, AreaError, Budget, Category, Charge, Item, OutOfMemory, PageSet, Replica};
@@ -43,26 +44,6 @@ use slots::Slots;
 use surrender::{Hand, runs_of};
 use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
 use types::{Addr, EXTENT_BYTES, IndexOp, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
-
-/// How a data role is set up.
-#[derive(Clone, Debug)]
-pub struct StoreConfig {
-    /// The cluster: seed of the key hash, with which victims are named.
-    pub cluster: ClusterId,
-    /// Length of the area: at most this much is ever used. Rounded up to whole extents.
-    pub area_limit_bytes: usize,
-    /// What happens when the area or the budget is full.
-    pub eviction: Eviction,
-}
-
-/// What gives way to new items when there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// Items that were not read lately (a cache).
-    Clock,
-    /// Nothing but expired items (a store).
-    None,
-}
 
 /// Why a replica could not be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -76,30 +57,6 @@ pub enum AdoptError {
     /// Index and run table contradict each other: two items in one slot, or an item where no slot is.
     #[error("the replica's index contradicts its run table")]
     Contradiction,
-}
-
-/// A slot for a new item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allocation {
-    /// Where.
-    pub addr: Addr,
-    /// To be logged in the same record, before the index operation. Repeated until one of them has been applied.
-    pub assign: SmallVec<[IndexOp; 1]>,
-}
-
-/// Why there is no slot right now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shortage {
-    /// This extent is needed: have it reserved at the parities, then [`DataStore::commit_extent`], then try again.
-    Extent(u32),
-    /// Something must give way: call [`DataStore::reclaim`].
-    Reclaim,
-    /// Free slots lie on absent pages only: repair these, then try again.
-    Absent(PageRange),
-    /// There is no room, and nothing that could give way.
-    Full,
-    /// No slot will ever be long enough.
-    TooLarge,
 }
 
 /// The memory of a data role at its primary.

@@ -1,6 +1,6 @@
 //! Where there is room, and which pages must be repaired so that there is.
 
-use super::Eviction;
+use super::config::Eviction;
 use super::contents::{Contents, PAGES_PER_EXTENT, pages_of_run};
 use super::slots::Slots;
 use crate::alloc::RUNS_PER_EXTENT;

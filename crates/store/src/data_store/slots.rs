@@ -3,8 +3,8 @@
 use types::{FastMap, UnixSeconds};
 
 use super::access::Access;
+use super::config::{Allocation, Shortage};
 use super::contents::Contents;
-use super::{Allocation, Shortage};
 use crate::Replica;
 use crate::alloc::{Allocator, SlotAt, SlotState};
 use types::{Addr, IndexOp, RunClass};

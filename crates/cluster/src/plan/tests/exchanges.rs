@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::{World, host, learn};
+use types::RoleIndex;
 
 /// By how much the nodes differ in data roles, at most.
 fn data_spread(world: &World) -> usize {

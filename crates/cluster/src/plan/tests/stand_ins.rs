@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::*;
 use super::world::{World, host};
-use types::NodeId;
+use types::{NodeId, RoleIndex};
 
 /// `rs(3+2)` over nodes 0 to 4; role 0 has lost its primary, whose node is gone.
 fn world(zones: &[&str]) -> World {

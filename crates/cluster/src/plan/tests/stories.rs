@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::world::{World, host, learn};
-use types::{NodeId, RoleStatus};
+use types::{GroupId, NodeId, RoleIndex, RoleStatus};
 
 fn texts(moves: &[Move]) -> Vec<String> {
     moves.iter().map(Move::to_string).collect()

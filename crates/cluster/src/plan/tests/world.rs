@@ -2,7 +2,10 @@
 
 use super::super::*;
 use crate::place;
-use types::{ClusterId, Exchange, GroupView, Incarnation, Learner, NodeId, Profile, RoleStatus, Term};
+use types::{
+    ClusterId, Exchange, GroupId, GroupView, Incarnation, Learner, NodeId, Profile, RoleIndex, RoleStatus,
+    Term,
+};
 
 pub fn host(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }

@@ -1,6 +1,6 @@
 //! Eviction by CLOCK: one hand over all slots in the order of their addresses, two bits of frequency each.
 
-use super::{Ground, MAX_BATCH, MAX_BATCH_BYTES, Victim};
+use super::ground::{Ground, MAX_BATCH, MAX_BATCH_BYTES, Victim};
 use crate::alloc::{Hold, SlotState};
 use types::{Addr, RUN_BYTES};
 

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::{Ground, Reclaim};
+use super::ground::{Ground, Reclaim};
 use crate::alloc::{Allocator, Hold, Run};
-use crate::data_store::Eviction;
+use crate::data_store::config::Eviction;
 use crate::data_store::slots::Slots;
 use types::RunClass;
 use types::class::{CLASS_COUNT, slot_bytes, slots_in_span};

@@ -2,7 +2,7 @@
 
 use types::UnixSeconds;
 
-use super::{CrawlCursor, Ground, MAX_BATCH, Victim};
+use super::ground::{CrawlCursor, Ground, MAX_BATCH, Victim};
 use types::Addr;
 
 /// Runs whose bound one `reclaim` looks at.

@@ -15,55 +15,28 @@
 mod clock;
 mod compact;
 mod expire;
+mod ground;
 mod window;
+
+pub use ground::{CrawlCursor, Reclaim, Victim};
 
 use std::ops::Range;
 
 use types::UnixSeconds;
 
-use super::Eviction;
-use super::contents::Contents;
+use super::config::Eviction;
 use super::slots::Slots;
-use crate::alloc::Allocator;
 use compact::Compaction;
+use ground::{MAX_BATCH, MAX_BATCH_BYTES};
+use types::RunClass;
 use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
-use types::{Addr, IndexHash, RUN_BYTES, RunClass};
 use window::Windows;
 
-/// Items in one batch.
-const MAX_BATCH: usize = 64;
-/// Bytes of slots in one batch of evictions, but for the last item.
-const MAX_BATCH_BYTES: usize = SPAN_RUNS as usize * RUN_BYTES;
 /// Items that are proposed and not yet applied, and bytes of their slots, beyond which nothing more is.
 const MAX_CLAIMED: usize = 4 * MAX_BATCH;
 const MAX_CLAIMED_BYTES: usize = 2 * MAX_BATCH_BYTES;
 
 const _: () = assert!(MAX_BATCH <= MAX_CLAIMED);
-
-/// An item that is to be removed or moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Victim {
-    /// Bits of its key's hash.
-    pub hash: IndexHash,
-    /// Its slot.
-    pub addr: Addr,
-}
-
-/// What to do to make room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reclaim {
-    /// Remove these items (at most 64).
-    Remove(Vec<Victim>),
-    /// Write these items (at most 64) anew, unchanged, into slots from `allocate`, and replace the old by the new. An
-    /// item for which there is no slot after all: [`super::DataStore::unreclaim`].
-    Move(Vec<Victim>),
-    /// There is nothing (more) to give way now; what was proposed before may still make room.
-    Nothing,
-}
-
-/// Where a [`super::DataStore::crawl`] goes on; the default is the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CrawlCursor(u32);
 
 /// Where the search for room stands.
 #[derive(Debug, Default)]
@@ -73,36 +46,6 @@ pub(super) struct Reclaimer {
     expiry_run: u32,
     compaction: Compaction,
     windows: Windows,
-}
-
-/// What reclaiming looks at, and the slots that it claims.
-pub(super) struct Ground<'a> {
-    pub slots: &'a mut Slots,
-    pub contents: &'a Contents,
-    pub eviction: Eviction,
-}
-
-impl Ground<'_> {
-    fn allocator(&self) -> &Allocator {
-        self.slots.allocator()
-    }
-
-    /// Claims the item at `addr`; none if it must stay for now.
-    fn claim(&mut self, addr: Addr) -> Option<Victim> {
-        if !self.slots.is_claimable(addr) {
-            return None;
-        }
-        let victim = Victim { hash: self.contents.hash_of(self.allocator(), addr)?, addr };
-        self.slots.allocator_mut().claim(addr);
-        Some(victim)
-    }
-
-    /// Claims up to a batch of `items`.
-    fn claim_batch(&mut self, items: Vec<Addr>) -> Option<Vec<Victim>> {
-        let victims: Vec<Victim> =
-            items.into_iter().filter_map(|addr| self.claim(addr)).take(MAX_BATCH).collect();
-        (!victims.is_empty()).then_some(victims)
-    }
 }
 
 impl Reclaimer {
@@ -165,6 +108,7 @@ impl Reclaimer {
 }
 
 pub(super) use expire::crawl;
+pub(super) use ground::Ground;
 
 /// Whether a span must be emptied for items of `class`. Once they fill most of the memory it is they that give way to each
 /// other.

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Ground, Reclaim};
+use super::ground::{Ground, Reclaim};
 use crate::alloc::{Allocator, Hold, Run, SlotState};
-use crate::data_store::Eviction;
+use crate::data_store::config::Eviction;
 use crate::data_store::slots::Slots;
 use types::class::{SPAN_RUNS, is_slotted, slot_bytes, slots_in_span, span_of};
 use types::{Addr, RUN_BYTES, RunClass};

@@ -1,0 +1,70 @@
+//! What reclaiming looks at, what it proposes, and the bounds of one proposal.
+
+use types::class::SPAN_RUNS;
+use types::{Addr, IndexHash, RUN_BYTES};
+
+use crate::alloc::Allocator;
+use crate::data_store::config::Eviction;
+use crate::data_store::contents::Contents;
+use crate::data_store::slots::Slots;
+
+/// Items in one batch.
+pub(super) const MAX_BATCH: usize = 64;
+
+/// Bytes of slots in one batch of evictions, but for the last item.
+pub(super) const MAX_BATCH_BYTES: usize = SPAN_RUNS as usize * RUN_BYTES;
+
+/// An item that is to be removed or moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Bits of its key's hash.
+    pub hash: IndexHash,
+    /// Its slot.
+    pub addr: Addr,
+}
+
+/// What to do to make room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Remove these items (at most 64).
+    Remove(Vec<Victim>),
+    /// Write these items (at most 64) anew, unchanged, into slots from `allocate`, and replace the old by the new. An
+    /// item for which there is no slot after all: [`crate::DataStore::unreclaim`].
+    Move(Vec<Victim>),
+    /// There is nothing (more) to give way now; what was proposed before may still make room.
+    Nothing,
+}
+
+/// Where a [`crate::DataStore::crawl`] goes on; the default is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CrawlCursor(pub(super) u32);
+
+/// What reclaiming looks at, and the slots that it claims.
+pub(in crate::data_store) struct Ground<'a> {
+    pub slots: &'a mut Slots,
+    pub contents: &'a Contents,
+    pub eviction: Eviction,
+}
+
+impl Ground<'_> {
+    pub(super) fn allocator(&self) -> &Allocator {
+        self.slots.allocator()
+    }
+
+    /// Claims the item at `addr`; none if it must stay for now.
+    pub(super) fn claim(&mut self, addr: Addr) -> Option<Victim> {
+        if !self.slots.is_claimable(addr) {
+            return None;
+        }
+        let victim = Victim { hash: self.contents.hash_of(self.allocator(), addr)?, addr };
+        self.slots.allocator_mut().claim(addr);
+        Some(victim)
+    }
+
+    /// Claims up to a batch of `items`.
+    pub(super) fn claim_batch(&mut self, items: Vec<Addr>) -> Option<Vec<Victim>> {
+        let victims: Vec<Victim> =
+            items.into_iter().filter_map(|addr| self.claim(addr)).take(MAX_BATCH).collect();
+        (!victims.is_empty()).then_some(victims)
+    }
+}

@@ -1,0 +1,62 @@
+//! The limits, in one table.
+
+/// Most lines of a function, with its signature.
+pub const FUNCTION_LINES: usize = 70;
+
+/// Most lines of a file, with its comments and tests.
+pub const FILE_LINES: usize = 800;
+
+/// Most methods of a type, those of traits left out, those of all its files together.
+pub const METHODS: usize = 60;
+
+/// Types that have more methods, each with how many it may have: none may grow, and none may join.
+pub const MORE_METHODS: &[(&str, &str, usize)] = &[];
+
+/// Most files of one crate that import each other in a circle.
+pub const CIRCLE_FILES: usize = 3;
+
+/// What each crate may depend on of ours, by layers: a crate sees what it names here and nothing else. `cargo` allows more.
+pub const LAYERS: &[(&str, &[&str])] = &[
+    ("types", &[]),
+    ("codec", &[]),
+    ("etcd", &[]),
+    ("wire", &["types"]),
+    ("faces", &["types"]),
+    ("cluster", &["types"]),
+    ("store", &["types"]),
+    ("codec-cuda", &["codec"]),
+    ("codec-peers", &["codec"]),
+    ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
+    ("proto", &["cluster", "codec", "store", "types", "wire"]),
+    ("client", &["faces", "types"]),
+    ("server", &["cluster", "codec", "etcd", "faces", "proto", "store", "types", "wire"]),
+    (
+        "cli",
+        &[
+            "client",
+            "cluster",
+            "codec",
+            "codec-bench",
+            "codec-cuda",
+            "etcd",
+            "faces",
+            "server",
+            "store",
+            "types",
+        ],
+    ),
+];
+
+/// Words that are not used, each with the one that is, or why.
+pub const BANNED: &[(&str, &str)] = &[
+    ("master", "primary, coordinator"),
+    ("slave", "parity, stand-in"),
+    ("whitelist", "allowed"),
+    ("blacklist", "refused"),
+    ("TODO", "do it, or say in the issue what is left"),
+    ("FIXME", "do it, or say in the issue what is left"),
+    ("XXX", "say it in a sentence"),
+    ("/work/", "a path of one machine"),
+    ("/home/", "a path of one machine"),
+    ("blazing", "a figure instead"),
+];
