@@ -65,6 +65,11 @@ pub const STEPS: &[Step] = &[
 pub const QUICK: &[Step] = &[
     Step { name: "format", about: "the code is formatted", run: format },
     Step { name: "clippy", about: "no warnings anywhere", run: clippy },
+    Step {
+        name: "tidy",
+        about: "lengths, methods, import circles, layers, words, names of files in documents",
+        run: tidy,
+    },
     Step { name: "libraries", about: "the unit tests within the libraries", run: libraries },
     Step { name: "slice", about: "a slice of the simulator, with seeds from the commit", run: slice },
 ];
@@ -99,6 +104,10 @@ fn unit() -> Result<(), String> {
     let what = ["test", "--workspace", "--features", UNIT, "--quiet"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
+}
+
+fn tidy() -> Result<(), String> {
+    Run::cargo(&["test", "--workspace", "--features", UNIT, "--quiet", "--test", "tidy"]).show()
 }
 
 fn libraries() -> Result<(), String> {

@@ -7,7 +7,7 @@ use types::op::Outcome;
 use types::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 
-use crate::host::Token;
+use crate::host::driver::Token;
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
 use crate::pace::Pace;

@@ -29,10 +29,11 @@ mod places;
 mod workers;
 
 pub use coordination::elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};
-pub use coordination::embedded::{CoordinatorHandle, CoordinatorServer, CoordinatorStatus};
+pub use coordination::embedded::{CoordinatorHandle, CoordinatorServer};
 pub use coordination::processes::{
     ProcessAction, ProcessDone, ProcessError, ProcessOrder, ProcessReply, ProcessRequest,
 };
+pub use coordination::report::CoordinatorStatus;
 pub use http::status::{
     ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport, GroupStatus, HeardNode,
     LinkStatus, MemoryStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,

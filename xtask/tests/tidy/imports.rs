@@ -77,7 +77,7 @@ impl<'a> Modules<'a> {
         let mut at = self.start(module, path)?;
         let skipped = path.iter().take_while(|part| is_keyword(part)).count();
         for (index, part) in path.iter().enumerate().skip(skipped) {
-            let child = [&at[..], &[part.clone()]].concat();
+            let child = [&at[..], std::slice::from_ref(part)].concat();
             if self.files.contains_key(&child[..]) {
                 at = child;
                 continue;
@@ -155,6 +155,9 @@ fn flatten(tree: &UseTree, before: &mut Vec<String>, leaves: &mut Vec<(String, V
 struct Paths(Vec<Vec<String>>);
 
 impl<'ast> Visit<'ast> for Paths {
+    /// Who may see something is no import.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast Path) {
         if path.segments.len() > 1 {
             self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());

@@ -21,7 +21,7 @@ pub fn paths_upward(sources: &Sources) -> Vec<String> {
 
 /// Uses of words that are not used.
 pub fn banned() -> Vec<String> {
-    written_files().iter().flat_map(|file| banned_in(file)).collect()
+    written_files().iter().flat_map(banned_in).collect()
 }
 
 fn banned_in(file: &PathBuf) -> Vec<String> {

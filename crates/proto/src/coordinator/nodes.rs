@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use types::{Entry, HostId, Layout, NodeId, NodeInfo, NodeLoad, Time};
 use wire::record::KnownNode;
 
-use super::store_view::Seen;
-
 /// A process as the coordinator knows it.
 pub(super) struct NodeState {
     info: NodeInfo,
@@ -278,6 +276,15 @@ impl Nodes {
         state.liveness = Liveness::Fenced;
         Some(state.host())
     }
+}
+
+/// What this coordinator knows of a process's life by itself.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    /// When it was heard last; before that, by when it should have found this coordinator.
+    pub last: Time,
+    /// Whether this coordinator has heard it.
+    pub heard: bool,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use wire::record::Record;
 
 use super::keeping::{Keeping, Processes};
 use super::records::waits;
-use super::succession::hosts_of;
+
 use super::{CoordinatorAction, RecordKeeping};
 
 /// See the module.
@@ -64,8 +64,8 @@ impl Outbox {
     /// Whom a view removes, it may remove for being slow.
     pub(super) fn spare_removed(&mut self, before: &GroupView, view: &GroupView) {
         if self.records == RecordKeeping::Kept {
-            let stays = |host: &HostId| hosts_of(view).any(|other| other == *host);
-            let removed = hosts_of(before).filter(|host| !stays(host)).collect();
+            let stays = |host: &HostId| view.hosts().any(|other| other == *host);
+            let removed = before.hosts().filter(|host| !stays(host)).collect();
             self.spared.insert((view.group, view.version), removed);
         }
     }

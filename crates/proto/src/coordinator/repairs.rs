@@ -7,7 +7,6 @@ use super::loss::{Judgement, Losses};
 use super::nodes::NodeState;
 use super::recovery::{Former, Recoveries};
 use super::state::ClusterState;
-use super::succession::hosts_of;
 use crate::Now;
 
 /// See the module.
@@ -39,7 +38,7 @@ impl Repairs {
     /// F0 for everything that `host` was.
     pub(super) fn lose(&mut self, now: Now, state: &mut ClusterState, host: HostId) {
         let dead = state.nodes().get(host).is_some_and(NodeState::is_dead);
-        let has_it = |view: &&GroupView| hosts_of(view).any(|other| other == host);
+        let has_it = |view: &&GroupView| view.hosts().any(|other| other == host);
         let affected: Vec<GroupId> = state.views().filter(has_it).map(|view| view.group).collect();
         for group in affected {
             if is_worth_waiting_for(state, host, group) {
@@ -124,7 +123,7 @@ impl Repairs {
         // was about to take them out.
         let owns = |host: &HostId| state.nodes().get(*host).is_some_and(|node| !node.is_fenced());
         let gone: std::collections::BTreeSet<HostId> =
-            state.views().flat_map(hosts_of).filter(|host| !owns(host)).collect();
+            state.views().flat_map(GroupView::hosts).filter(|host| !owns(host)).collect();
         for host in gone {
             self.lose(now, state, host);
         }

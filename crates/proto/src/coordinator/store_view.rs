@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use types::{HostId, Time};
 
-use super::nodes::NodeState;
+use super::nodes::{NodeState, Seen};
 use super::state::ClusterState;
 use crate::Now;
 
@@ -13,15 +13,6 @@ use crate::Now;
 #[derive(Default)]
 pub(super) struct StoreView {
     alive: BTreeMap<HostId, Seen>,
-}
-
-/// What this coordinator knows of a process's life by itself.
-#[derive(Clone, Copy)]
-pub(super) struct Seen {
-    /// When it was heard last; before that, by when it should have found this coordinator.
-    pub last: Time,
-    /// Whether this coordinator has heard it.
-    pub heard: bool,
 }
 
 impl StoreView {

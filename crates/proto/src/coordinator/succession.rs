@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
-use types::{ClusterMap, GroupId, GroupView, HostId, NodeId, ViewVersion};
+use types::{ClusterMap, GroupId, GroupView, NodeId, ViewVersion};
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::RecordKeeping;
@@ -160,16 +160,8 @@ fn check_view(head: &MapHead, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Res
         return Err("it is of another profile".to_owned());
     }
     view.check().map_err(|why| why.to_string())?;
-    if hosts_of(view).any(|host| !nodes.contains(&host.node)) {
+    if view.hosts().any(|host| !nodes.contains(&host.node)) {
         return Err("it names a node that the cluster does not have".to_owned());
     }
     Ok(())
-}
-
-/// Every process that a view names.
-pub(super) fn hosts_of(view: &GroupView) -> impl Iterator<Item = HostId> + '_ {
-    let primaries = view.data.iter().filter_map(|role| role.primary);
-    let parities = view.parity.iter().copied().flatten();
-    let learners = view.learners.iter().map(|learner| learner.host);
-    primaries.chain(parities).chain(learners)
 }

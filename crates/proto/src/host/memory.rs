@@ -6,7 +6,8 @@
 use store::{DataStore, Replica};
 use wire::message::PeerMessage;
 
-use super::{Action, Host};
+use super::Host;
+use super::driver::Action;
 use crate::parity::Parity;
 use crate::primary::Primary;
 

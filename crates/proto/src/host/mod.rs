@@ -15,6 +15,7 @@
 
 mod dispatch;
 mod dormant;
+pub(crate) mod driver;
 mod early;
 pub mod inspect;
 mod links;
@@ -28,19 +29,18 @@ mod views;
 
 use std::collections::VecDeque;
 
-use store::{Budget, Item, StoreConfig};
+use store::Item;
 use types::op::Outcome;
-use types::{
-    ClusterMap, Epoch, GroupId, GroupView, HostId, KeyHash, MemberId, NodeId, ScrubProgress, Time,
-    ViewVersion,
-};
+use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, Time, ViewVersion};
 use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::latency::HostLatencies;
 use crate::outbox::Context;
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
-use crate::{Impossible, Limits, Now, Timing};
+use crate::{Impossible, Now};
+pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
+
 use dispatch::{check_term, is_of_session};
 use links::Links;
 use members::Members;
@@ -49,92 +49,6 @@ use routes::Routes;
 pub use stats::HostStats;
 use surroundings::Surroundings;
 use views::Views;
-
-/// The driver's name for a request; comes back with the answer. Unique per host while the request is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u64);
-
-/// Where a request goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The key's.
-    pub hash: KeyHash,
-    /// The data role that has the key; none as long as there is no map.
-    pub member: Option<MemberId>,
-}
-
-impl Place {
-    /// Of a request for a whole data role.
-    #[must_use]
-    pub fn of(member: MemberId) -> Self {
-        Self { hash: KeyHash(0), member: Some(member) }
-    }
-}
-
-/// What the driver has to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Send to the same shard of another node, in order, if the link is up; else drop it.
-    Send {
-        /// Never the host's own node.
-        to: NodeId,
-        /// The message.
-        message: PeerMessage,
-    },
-    /// Send to the coordinator; drop it if there is no connection.
-    Coordinator(ToCoordinator),
-    /// Close the link to this peer: it has sent what cannot be. Nothing more of it is believed until there is another link.
-    Close {
-        /// The process.
-        peer: HostId,
-        /// What it has sent.
-        why: Impossible,
-    },
-    /// Answer a request that `submit` left pending.
-    Reply {
-        /// As given to `submit`.
-        token: Token,
-        /// The answer.
-        outcome: Outcome,
-    },
-}
-
-/// What became of a request at once.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Submitted {
-    /// The answer is known.
-    Done(Outcome),
-    /// An `Action::Reply` with the token will follow.
-    Pending,
-}
-
-/// The quick path of a plain read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
-    /// The closure ran.
-    Hit,
-    /// The key is not there.
-    Miss,
-    /// Not answerable here and now: use `submit`.
-    Submit,
-}
-
-/// What a host is made of.
-#[derive(Clone, Debug)]
-pub struct HostConfig {
-    /// The process.
-    pub host: HostId,
-    /// Which worker of it.
-    pub shard: u16,
-    /// Time-outs.
-    pub timing: Timing,
-    /// Bounds.
-    pub limits: Limits,
-    /// Size and eviction of a data member's store.
-    pub store: StoreConfig,
-    /// The node's memory, shared by its workers.
-    pub budget: Budget,
-}
 
 /// One worker's share of a node.
 pub struct Host {

@@ -7,8 +7,9 @@ use types::op::{Failure, Outcome, Request};
 use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward, PeerMessage};
 
+use super::Host;
+use super::driver::{Action, Place, Submitted, Token};
 use super::routes::Forwarded;
-use super::{Action, Host, Place, Submitted, Token};
 use crate::Now;
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};

@@ -3,7 +3,7 @@
 use codec::Code;
 use types::{ClusterMap, HostId};
 
-use super::HostConfig;
+use super::driver::HostConfig;
 use crate::Now;
 use crate::outbox::{Context, Outbox};
 use crate::pace::Pace;

@@ -2,7 +2,7 @@
 
 use types::{ClusterId, ClusterMap, Epoch, FastMap, GroupId, GroupView, KeyHash, RoleIndex, Time};
 
-use super::Place;
+use super::driver::Place;
 use crate::Timing;
 
 /// See the module.

@@ -11,7 +11,7 @@ use proto::{Now, Place, Read};
 use types::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
 use crate::clients::connection::{Connection, Phase, Stall, State};
-use crate::clients::gate::Load;
+use crate::clients::gate::{AtGate, Load};
 use crate::clients::key_uses::{Access, KeyUse};
 use crate::clients::latency::Operation;
 use crate::clients::replies::{Asked, Expected, Print};
@@ -140,8 +140,8 @@ impl Connection {
     fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State, stall: Stall) {
         worker.counters.client_stalls.inc();
         state.stall = Some(stall);
-        if stall == Stall::Gate {
-            worker.gate.wait(Rc::clone(self));
+        if stall == Stall::Gate && !self.at_gate.replace(true) {
+            worker.gate.wait(Rc::clone(self) as Rc<dyn AtGate>);
         }
     }
 

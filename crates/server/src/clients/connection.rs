@@ -23,7 +23,7 @@ use types::op::Outcome;
 
 use crate::clients::Protocol;
 use crate::clients::commands::Work;
-use crate::clients::gate::Load;
+use crate::clients::gate::{AtGate, Load};
 use crate::clients::replies::ReplyQueue;
 use crate::limits::{
     CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES,
@@ -110,6 +110,13 @@ pub(crate) struct Times {
     pub half_sent: Option<Time>,
     /// The socket was full, and how much was sent since.
     pub unread: Option<(Time, usize)>,
+}
+
+impl AtGate for Connection {
+    fn admit(&self) {
+        self.at_gate.set(false);
+        self.wake();
+    }
 }
 
 impl Connection {

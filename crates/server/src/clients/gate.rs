@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use store::{Budget, Category, Charge};
 
-use crate::clients::connection::Connection;
 use crate::limits::{BUFFER_FLOOR_BYTES, BUFFER_STEP_BYTES};
 
 /// See the module.
@@ -22,7 +21,13 @@ pub(crate) struct Gate {
     charge: RefCell<Charge>,
     /// The connection that may finish its command though the gate is closed.
     privileged: Cell<Option<u64>>,
-    waiting: RefCell<Vec<Rc<Connection>>>,
+    waiting: RefCell<Vec<Rc<dyn AtGate>>>,
+}
+
+/// Who can wait at a gate.
+pub(crate) trait AtGate {
+    /// The gate has opened: it waits no more.
+    fn admit(&self);
 }
 
 /// What a connection weighs.
@@ -88,11 +93,9 @@ impl Gate {
         }
     }
 
-    /// Wakes `connection` when the gate opens.
-    pub(crate) fn wait(&self, connection: Rc<Connection>) {
-        if !connection.at_gate.replace(true) {
-            self.waiting.borrow_mut().push(connection);
-        }
+    /// Wakes `connection`, which does not wait here yet, when the gate opens.
+    pub(crate) fn wait(&self, connection: Rc<dyn AtGate>) {
+        self.waiting.borrow_mut().push(connection);
     }
 
     /// Whether so much has gathered that even answers have to be dropped.
@@ -125,8 +128,7 @@ impl Gate {
 
     fn wake_all(&self) {
         for connection in self.waiting.take() {
-            connection.at_gate.set(false);
-            connection.wake();
+            connection.admit();
         }
     }
 

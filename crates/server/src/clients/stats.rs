@@ -18,7 +18,8 @@ use crate::clients::Protocol;
 use crate::clock::unix_seconds;
 use crate::limits::ACCEPT_PAUSE;
 use crate::node::process;
-use crate::node::shared::{Shared, WorkerSnapshot};
+use crate::node::shared::Shared;
+use crate::node::snapshot::WorkerSnapshot;
 use crate::workers::counters::CounterValues;
 
 /// What `-I` is for memcached: its default, by whose rule a value is too large (`types::op::is_too_large`).

@@ -1,15 +1,14 @@
 //! The embedded coordinator as a service: a thread that presides for as long as its owner wants.
 
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use proto::{Coordinator, CoordinatorConfig, Gathered};
+use proto::{Coordinator, CoordinatorConfig};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use types::{AdminReply, AdminRequest, ClusterMap, Forming, HostId, NodeId, NodeLoad, Time};
+use types::{AdminReply, AdminRequest, NodeId};
 
 use crate::CoordinatorAddress;
 use crate::CoordinatorServerConfig;
@@ -17,39 +16,11 @@ use crate::CoordinatorStart;
 use crate::StartError;
 use crate::clock::Clock;
 use crate::coordination::presiding::{Presiding, Records};
+use crate::coordination::report::{Command, CoordinatorStatus};
 use crate::http;
 use crate::limits::{ACCEPT_PAUSE, COORDINATOR_COMMANDS};
 use crate::net;
-use crate::workers::worker;
-
-/// What a coordinator says of itself and of its cluster.
-#[derive(Clone, Debug, Default)]
-pub struct CoordinatorStatus {
-    /// The map, once the cluster has formed.
-    pub map: Option<Arc<ClusterMap>>,
-    /// Nodes that have registered.
-    pub registered: Vec<NodeId>,
-    /// Nodes that are connected.
-    pub connected: Vec<HostId>,
-    /// Nodes that the cluster waits for before it forms.
-    pub expected: u16,
-    /// Who is here of them; none once it has formed.
-    pub forming: Option<Forming>,
-    /// What the nodes said of themselves last.
-    pub loads: BTreeMap<NodeId, NodeLoad>,
-    /// What it waits for, if it started with nothing and does not know yet where to go on.
-    pub gathered: Option<Gathered>,
-    /// When each of them was last heard, by the coordinator's clock.
-    pub heard: BTreeMap<NodeId, Time>,
-    /// When it was last able to decide anything, by the same clock.
-    pub presided: Time,
-    /// After how long a silent node counts as lost, in microseconds.
-    pub lease_us: u64,
-    /// Connections that were closed for bytes that are no message of a node.
-    pub malformed_frames: u64,
-    /// Connections that were closed for a message that cannot be.
-    pub impossible_messages: u64,
-}
+use crate::workers::run::runtime;
 
 /// The embedded coordinator.
 pub struct CoordinatorServer;
@@ -92,13 +63,6 @@ pub struct CoordinatorHandle {
     stop: Arc<Notify>,
     status: watch::Receiver<CoordinatorStatus>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What the owner says, and what operators ask.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Exited(NodeId),
-    Admin(AdminRequest, oneshot::Sender<AdminReply>),
 }
 
 impl CoordinatorHandle {
@@ -167,7 +131,7 @@ fn serve(
     status: watch::Sender<CoordinatorStatus>,
     stop: &Notify,
 ) {
-    let runtime = match worker::runtime() {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "the coordinator has no runtime"),
     };

@@ -6,3 +6,4 @@ pub(crate) mod embedded;
 mod frames;
 mod presiding;
 pub(crate) mod processes;
+pub(crate) mod report;

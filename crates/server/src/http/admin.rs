@@ -1,9 +1,7 @@
 //! Operators' requests over http: `POST /admin`, from this machine only. A node passes them on to its coordinator.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -22,59 +20,10 @@ use crate::ProcessOrder;
 use crate::ProcessReply;
 use crate::ProcessRequest;
 use crate::coordination::elected::Election;
-use crate::coordination::embedded::Command;
-use crate::http::Peer;
-use crate::limits::{ADMIN_DEADLINE, ADMIN_REQUESTS};
+use crate::coordination::report::Command;
+use crate::http::connection::Peer;
+use crate::limits::ADMIN_DEADLINE;
 use crate::node::shared::Shared;
-
-/// Requests that wait for the coordinator's answer.
-#[derive(Debug, Default)]
-pub(crate) struct Desk(Mutex<Open>);
-
-#[derive(Debug, Default)]
-struct Open {
-    last: u64,
-    waiting: BTreeMap<u64, oneshot::Sender<AdminReply>>,
-}
-
-impl Desk {
-    /// A place for one more request; none if too many wait.
-    fn open(&self) -> Option<(Ticket<'_>, oneshot::Receiver<AdminReply>)> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.waiting.len() >= ADMIN_REQUESTS {
-            return None;
-        }
-        let (sender, receiver) = oneshot::channel();
-        open.last += 1;
-        let id = open.last;
-        open.waiting.insert(id, sender);
-        Some((Ticket { desk: self, id }, receiver))
-    }
-
-    /// The coordinator has answered.
-    pub(crate) fn answer(&self, id: u64, reply: AdminReply) {
-        if let Some(waiting) = self.close(id) {
-            let _ = waiting.send(reply);
-        }
-    }
-
-    fn close(&self, id: u64) -> Option<oneshot::Sender<AdminReply>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&id)
-    }
-}
-
-/// The place of a request, given back also where its client does not wait for the answer.
-#[derive(Debug)]
-struct Ticket<'a> {
-    desk: &'a Desk,
-    id: u64,
-}
-
-impl Drop for Ticket<'_> {
-    fn drop(&mut self) {
-        drop(self.desk.close(self.id));
-    }
-}
 
 /// Why a request did not get to the coordinator and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -279,21 +228,5 @@ mod tests {
         assert!(!allowed("10.0.0.5:5", "10.0.0.4:9181", "10.0.0.4:9181"));
         assert!(!allowed("127.0.0.1:5", "127.0.0.1:9181", "evil.example:9181"), "a rebound name");
         assert!(!allowed("127.0.0.1:5", "127.0.0.1:9181", "localhost.evil.example"));
-    }
-
-    #[test]
-    fn requests_beyond_the_bound_are_refused_and_answers_find_theirs() {
-        let desk = Desk::default();
-        let mut open: Vec<_> = (0..ADMIN_REQUESTS).map(|_| desk.open().unwrap()).collect();
-        assert!(desk.open().is_none());
-        let (ticket, mut receiver) = open.pop().unwrap();
-        desk.answer(ticket.id, Err(AdminError::NotFormed));
-        desk.answer(ticket.id, Err(AdminError::NotFormed));
-        assert_eq!(receiver.try_recv().unwrap(), Err(AdminError::NotFormed));
-        open.push(desk.open().expect("one place is free"));
-        assert!(desk.open().is_none());
-        // Their clients have gone away without waiting.
-        open.clear();
-        assert!((0..ADMIN_REQUESTS).map(|_| desk.open()).collect::<Vec<_>>().iter().all(Option::is_some));
     }
 }

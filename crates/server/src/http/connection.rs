@@ -2,6 +2,7 @@
 //! answer and the next request. Who is between requests gives way to newcomers (`places`).
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use axum::Router;
@@ -18,7 +19,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::http::Peer;
 use crate::limits::{HTTP_HEADERS, HTTP_IDLE, HTTP_REQUEST};
 use crate::places::Place;
 
@@ -96,6 +96,13 @@ impl Drop for Busy {
         self.0.place.lend();
         self.0.changed.notify_one();
     }
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub remote: SocketAddr,
+    pub local: Option<SocketAddr>,
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use crate::http::exposition::{Exposition, Kind};
 use crate::node::knowledge;
 use crate::node::memory::MemoryUse;
 use crate::node::process::{self, Figures};
-use crate::node::shared::{Shared, WorkerSnapshot};
+use crate::node::shared::Shared;
+use crate::node::snapshot::WorkerSnapshot;
 use crate::workers::counters::CounterValues;
 
 /// The page of a node.

@@ -7,7 +7,7 @@ mod exposition;
 mod metrics;
 pub(crate) mod status;
 
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::TcpListener as StdListener;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use crate::CoordinatorStatus;
 use crate::ProcessOrder;
 use crate::clock::Clock;
-use crate::coordination::embedded::Command;
+use crate::coordination::report::Command;
 use crate::http::status::{CoordinatorReport, NodeStatus};
 use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
 use crate::node::accept::accept;
@@ -74,17 +74,10 @@ async fn serve(listener: StdListener, pages: Router) {
     loop {
         let Some(stream) = accept(&listener).await else { continue };
         let Ok(remote) = stream.peer_addr() else { continue };
-        let peer = Peer { remote, local: stream.local_addr().ok() };
+        let peer = connection::Peer { remote, local: stream.local_addr().ok() };
         let place = places.take_soon().await;
         tokio::task::spawn_local(connection::serve(stream, peer, pages.clone(), place));
     }
-}
-
-/// The two ends of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer {
-    pub remote: SocketAddr,
-    pub local: Option<SocketAddr>,
 }
 
 async fn alive() -> &'static str {

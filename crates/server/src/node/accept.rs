@@ -148,7 +148,7 @@ mod tests {
     use crate::node::worker_ends;
     use crate::peers::handshake::Identity;
     use crate::workers::crossings::Crossings;
-    use crate::workers::worker::Inbox;
+    use crate::workers::run::Inbox;
 
     const PATIENCE: Duration = Duration::from_secs(60);
 

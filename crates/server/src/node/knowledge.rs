@@ -8,7 +8,8 @@ use types::{ClusterMap, HostId, MemberId, NodeId, Time};
 
 use crate::CoordinatorStatus;
 use crate::limits::FULLNESS_REMEMBERED;
-use crate::node::shared::{Shared, WorkerFace, WorkerSnapshot};
+use crate::node::shared::{Shared, WorkerFace};
+use crate::node::snapshot::WorkerSnapshot;
 
 /// How long ago this node has heard its coordinator.
 pub(crate) fn age(shared: &Shared) -> Age {

@@ -2,24 +2,11 @@
 
 use std::ops::Add;
 
-use proto::HostMemory;
 use serde::{Deserialize, Serialize};
 use store::ITEM_HEADER_BYTES;
 
 use crate::node::process;
-use crate::node::shared::WorkerSnapshot;
-
-/// What one worker can name.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WorkerMemory {
-    pub host: HostMemory,
-    /// Buffers of clients' connections, used or not.
-    pub client_bytes: usize,
-    /// Buffers of links to other nodes.
-    pub link_bytes: usize,
-    /// The table of requests without an answer.
-    pub waiter_bytes: usize,
-}
+use crate::node::snapshot::{WorkerMemory, WorkerSnapshot};
 
 /// Resident memory by use, in bytes. The sum of all kinds is what is resident.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +151,8 @@ impl Add for MemoryUse {
 
 #[cfg(test)]
 mod tests {
+    use proto::HostMemory;
+
     use super::*;
 
     fn of(host: HostMemory) -> MemoryUse {

@@ -3,12 +3,14 @@
 pub(crate) mod accept;
 pub(crate) mod advertise;
 pub(crate) mod config;
+pub(crate) mod desk;
 pub(crate) mod error;
 pub(crate) mod knowledge;
 pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod repair_meter;
 pub(crate) mod shared;
+pub(crate) mod snapshot;
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
@@ -32,8 +34,7 @@ use crate::net;
 use crate::node::advertise::Listening;
 use crate::node::shared::{Addresses, Shared, WorkerFace};
 use crate::workers::crossings::Crossings;
-use crate::workers::worker;
-use crate::workers::worker::{Inbox, ThreadGuard};
+use crate::workers::run::{self, Inbox, ThreadGuard};
 
 /// A node: one thread a worker, and one for everything that is not on the data path.
 pub struct Node;
@@ -180,8 +181,8 @@ impl NodeHandle {
     }
 
     fn start_worker(&mut self, shard: u16, inbox: Inbox) -> Result<(), StartError> {
-        self.start_thread(format!("worker-{shard}"), "a worker", move |shared| match worker::runtime() {
-            Ok(runtime) => worker::run(&runtime, shard, shared, inbox),
+        self.start_thread(format!("worker-{shard}"), "a worker", move |shared| match run::runtime() {
+            Ok(runtime) => run::run(&runtime, shard, shared, inbox),
             Err(error) => tracing::error!(%error, shard, "no runtime"),
         })
     }
@@ -191,7 +192,7 @@ impl NodeHandle {
         listeners: Listeners,
         outgoing: mpsc::Receiver<ToCoordinator>,
     ) -> Result<(), StartError> {
-        self.start_thread("control".to_owned(), "the control thread", move |shared| match worker::runtime() {
+        self.start_thread("control".to_owned(), "the control thread", move |shared| match run::runtime() {
             Ok(runtime) => runtime.block_on(control(shared, listeners, outgoing)),
             Err(error) => tracing::error!(%error, "no runtime"),
         })
@@ -200,12 +201,14 @@ impl NodeHandle {
     fn start_candidate(&mut self, listening: (StdListener, SocketAddr)) -> Result<(), StartError> {
         let Coordination::Elected(elected) = &self.shared.config.coordinator else { return Ok(()) };
         let config = ElectedConfig::clone(elected);
-        self.start_thread("candidate".to_owned(), "the candidate's thread", move |shared| {
-            match worker::runtime() {
+        self.start_thread(
+            "candidate".to_owned(),
+            "the candidate's thread",
+            move |shared| match run::runtime() {
                 Ok(runtime) => elected::run(&runtime, &shared, config, listening),
                 Err(error) => tracing::error!(%error, "no runtime"),
-            }
-        })
+            },
+        )
     }
 
     fn start_thread(

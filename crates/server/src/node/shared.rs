@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proto::{HostLatencies, HostStats, RoleBytes, ScrubFinding};
+use proto::HostStats;
 use store::{Budget, Category, ClassUse};
 use tokio::sync::{mpsc, oneshot, watch};
 use types::{
@@ -17,13 +17,12 @@ use wire::message::{FromCoordinator, ToCoordinator};
 use crate::Coordination;
 use crate::NodeConfig;
 use crate::NodeExit;
-use crate::clients::latency::RequestLatencies;
 use crate::clock::Clock;
 use crate::coordination::elected::Election;
-use crate::http::admin::Desk;
 use crate::limits::SNAPSHOT_DEADLINE;
-use crate::node::memory::WorkerMemory;
+use crate::node::desk::Desk;
 use crate::node::repair_meter::{Reading, RepairMeter, Sample};
+use crate::node::snapshot::WorkerSnapshot;
 use crate::places::{Place, Places};
 use crate::workers::counters::{CounterValues, Counters};
 
@@ -150,28 +149,6 @@ pub(crate) struct AcceptedLink {
     pub encoder: Encoder,
     pub decoder: Decoder,
     pub input: bytes::BytesMut,
-}
-
-/// What one worker knows at one moment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WorkerSnapshot {
-    pub shard: u16,
-    pub host: HostStats,
-    pub roles: Vec<RoleBytes>,
-    pub scrub_findings: Vec<ScrubFinding>,
-    pub open_requests: usize,
-    pub buffer_bytes: usize,
-    pub memory: WorkerMemory,
-    pub links: Vec<LinkSnapshot>,
-    pub requests: Box<RequestLatencies>,
-    pub waits: Box<HostLatencies>,
-}
-
-/// One link at one moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkSnapshot {
-    pub peer: HostId,
-    pub unsent_bytes: usize,
 }
 
 impl Shared {

@@ -1,19 +1,18 @@
-//! The links of one worker to the same worker of every other node: who is up, and whom to dial.
+//! The links of one worker to the same worker of every other node: who is up, and who is being dialled.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use types::op::{Failure, Outcome};
-use types::{ClusterMap, HostId, NodeId, NodeInfo};
+use types::{ClusterMap, HostId, NodeId};
 use wire::message::{Answer, PeerMessage};
 
-use crate::limits::{LINK_VALUES_BYTES, REDIAL_MAX, REDIAL_MIN};
-use crate::net;
-use crate::node::shared::LinkSnapshot;
-use crate::peers::handshake::{self, Identity};
-use crate::peers::link::{self, Link, LinkEnd, Pushed};
-use crate::workers::worker::Worker;
+use crate::clients::gate::Gate;
+use crate::limits::LINK_VALUES_BYTES;
+use crate::node::snapshot::LinkSnapshot;
+use crate::peers::link::{Link, LinkEnd, Pushed};
+use crate::workers::counters::Counters;
 
 /// See the module.
 #[derive(Default)]
@@ -27,7 +26,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Puts `message` into the next write to `to`; drops it if there is no link.
-    pub(crate) fn push(&self, worker: &Worker, to: NodeId, mut message: PeerMessage) {
+    pub(crate) fn push(&self, gate: &Gate, counters: &Counters, to: NodeId, mut message: PeerMessage) {
         let up = self.up.borrow();
         let pushed = up.get(&to).map_or(Pushed::Dropped, |link| {
             if let PeerMessage::Answer(answer) = &message {
@@ -36,22 +35,22 @@ impl Links {
             if link.unsent() > LINK_VALUES_BYTES {
                 take_value_out(&mut message);
             }
-            let pushed = link.push(worker, &message);
+            let pushed = link.push(gate, &message);
             if pushed == Pushed::First {
                 self.unwritten.borrow_mut().push(Rc::clone(link));
             }
             pushed
         });
         match pushed {
-            Pushed::Dropped => worker.counters.peer_messages_dropped.inc(),
-            Pushed::First | Pushed::More => worker.counters.peer_messages_written.inc(),
+            Pushed::Dropped => counters.peer_messages_dropped.inc(),
+            Pushed::First | Pushed::More => counters.peer_messages_written.inc(),
         }
     }
 
     /// Writes what has been pushed.
-    pub(crate) fn write(&self, worker: &Worker) {
+    pub(crate) fn write(&self, gate: &Gate, counters: &Counters) {
         for link in self.unwritten.borrow_mut().drain(..) {
-            link.write(worker);
+            link.write(gate, counters);
         }
     }
 
@@ -79,8 +78,33 @@ impl Links {
         self.unwritten.take();
     }
 
+    /// `link` is up; the one in whose place it is.
+    pub(super) fn insert(&self, link: &Rc<Link>) -> Option<Rc<Link>> {
+        self.up.borrow_mut().insert(link.peer.node, Rc::clone(link))
+    }
+
+    /// `link` has ended; whether it was the one to its node.
+    pub(super) fn remove(&self, link: &Rc<Link>) -> bool {
+        let mut up = self.up.borrow_mut();
+        let is_known = up.get(&link.peer.node).is_some_and(|known| Rc::ptr_eq(known, link));
+        if is_known {
+            up.remove(&link.peer.node);
+        }
+        is_known
+    }
+
+    /// Notes that a task dials `node` from now on; whether none did.
+    pub(super) fn begin_to_dial(&self, node: NodeId) -> bool {
+        self.dialled.borrow_mut().insert(node)
+    }
+
+    /// Nobody dials `node` any more.
+    pub(super) fn end_dialling(&self, node: NodeId) {
+        self.dialled.borrow_mut().remove(&node);
+    }
+
     /// Closes links to former lives of nodes.
-    fn close_stale(&self, map: &ClusterMap) {
+    pub(super) fn close_stale(&self, map: &ClusterMap) {
         for link in self.up.borrow().values() {
             if map.node(link.peer.node).is_none_or(|info| info.host != link.peer) {
                 link.close(LinkEnd::Replaced);
@@ -96,82 +120,4 @@ fn take_value_out(message: &mut PeerMessage) {
     {
         *outcome = Outcome::Failed(Failure::OutOfMemory);
     }
-}
-
-impl Worker {
-    /// A link is open in both directions.
-    pub(crate) fn link_up(&self, link: &Rc<Link>) {
-        let now = self.clock.now();
-        let before = self.links.up.borrow_mut().insert(link.peer.node, Rc::clone(link));
-        let mut host = self.host.borrow_mut();
-        if let Some(before) = before {
-            before.close(LinkEnd::Replaced);
-            host.link_down(now, before.peer);
-            self.counters.links_up.dec();
-        }
-        host.link_up(now, link.peer);
-        self.counters.links_up.inc();
-        self.counters.link_ups.inc();
-        tracing::info!(node = %self.shared.host.node, shard = self.shard, peer = %link.peer, "link up");
-        self.pump.request();
-    }
-
-    /// A link has ended.
-    pub(crate) fn link_down(&self, link: &Rc<Link>, end: LinkEnd) {
-        self.counters.link_downs.inc();
-        if end == LinkEnd::Overflow {
-            self.counters.link_overflows.inc();
-        }
-        tracing::info!(node = %self.shared.host.node, shard = self.shard, peer = %link.peer, ?end, "link down");
-        let mut up = self.links.up.borrow_mut();
-        if up.get(&link.peer.node).is_some_and(|known| Rc::ptr_eq(known, link)) {
-            up.remove(&link.peer.node);
-            self.counters.links_up.dec();
-            self.host.borrow_mut().link_down(self.clock.now(), link.peer);
-            self.pump.request();
-        }
-    }
-
-    /// The nodes of the map have changed: closes what is stale, dials what is new.
-    pub(crate) fn reconcile_links(self: &Rc<Self>) {
-        let host = self.host.borrow();
-        let Some(map) = host.map() else { return };
-        self.links.close_stale(map);
-        let mut dialled = self.links.dialled.borrow_mut();
-        for info in map.nodes.iter().filter(|info| self.dials(info)) {
-            if dialled.insert(info.host.node) {
-                tokio::task::spawn_local(keep_linked(Rc::clone(self), info.host.node));
-            }
-        }
-    }
-
-    /// Whether this side opens the link, and should now.
-    fn dials(&self, info: &NodeInfo) -> bool {
-        info.alive && info.host.node > self.shared.host.node
-    }
-
-    fn dial_target(&self, node: NodeId) -> Option<(Identity, NodeInfo)> {
-        let host = self.host.borrow();
-        let map = host.map()?;
-        let info = map.node(node).filter(|info| self.dials(info))?;
-        Some((Identity { cluster: map.cluster, host: self.shared.host }, info.clone()))
-    }
-}
-
-/// Keeps a link to `node` open for as long as the map has it alive.
-async fn keep_linked(worker: Rc<Worker>, node: NodeId) {
-    let silence = net::silence(&worker.shared.config.timing);
-    let mut pause = REDIAL_MIN;
-    while let Some((me, info)) = worker.dial_target(node) {
-        match handshake::dial(me, &info, worker.shard, silence).await {
-            Ok(opened) => {
-                pause = REDIAL_MIN;
-                link::run(&worker, opened).await;
-            }
-            Err(error) => tracing::debug!(peer = %info.host, %error, "link not opened"),
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(REDIAL_MAX);
-    }
-    worker.links.dialled.borrow_mut().remove(&node);
 }

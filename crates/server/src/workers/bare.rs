@@ -1,7 +1,7 @@
 //! A worker that is driven by hand, for counting the instructions of its hot paths: one client connection, links to
 //! peers, no sockets, no runtime, and whatever time it is told.
 //!
-//! What it does to a request is the worker's own code: `commands` executes, `pump` asks the host, `replies` prints. What
+//! What it does to a request is the worker's own code: `commands` executes, `cycle` asks the host, `replies` prints. What
 //! it leaves out is what a system call has on its other side, and the bounds of a link (`link`).
 
 use std::cell::RefCell;
@@ -23,8 +23,9 @@ use crate::node::shared::{Addresses, Errand, Shared};
 use crate::node::worker_ends;
 use crate::workers::buffers;
 use crate::workers::crossings::{Batch, Crossings};
-use crate::workers::pump;
-use crate::workers::worker::{Inbox, Worker};
+use crate::workers::cycle;
+use crate::workers::run::Inbox;
+use crate::workers::worker::Worker;
 
 /// Messages to the coordinator that wait to be taken.
 const TO_COORDINATOR: usize = 1024;
@@ -162,7 +163,7 @@ impl Bare {
 
     fn cycle(&self, now: Now, due: bool) {
         let mut links = self.links.borrow_mut();
-        pump::ask(&self.worker, now, due, |to, message| {
+        cycle::ask(&self.worker, now, due, |to, message| {
             if let Some(link) = links.get_mut(&to) {
                 // What does not fit into a frame is dropped, as by a link.
                 let _ = link.encoder.encode(&message, &mut link.out);

@@ -1,27 +1,11 @@
-//! The one place where a worker's state machine is asked what to do, and where it is done.
-//!
-//! Inputs only mark the pump as wanted. It runs after every task that was ready at the same time, so whatever came in
-//! together goes out together: one Frame a parity, one write a link, one write a connection.
+//! Whether a worker's cycle is wanted. Inputs only mark it as such.
 
 use std::cell::Cell;
-use std::future::{Future as _, poll_fn};
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
-
-use proto::{Action, Now};
-use tokio::time::Sleep;
-use types::{NodeId, Time};
-use wire::message::PeerMessage;
+use std::task::Context;
 
 use crate::workers::waker::WakerCell;
-use crate::workers::worker::Worker;
 
-/// Finest distance of two timers, in microseconds: the runtime's own.
-const TIMER_GRAIN_US: u64 = 1_000;
-
-/// Whether there is something to pump.
+/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Pump {
     wanted: Cell<bool>,
@@ -40,79 +24,9 @@ impl Pump {
     pub(crate) fn take(&self) -> bool {
         self.wanted.take()
     }
-}
 
-/// Pumps whenever something has changed or a timer is due, for ever.
-pub(crate) async fn run(worker: Rc<Worker>) {
-    let mut timer = pin!(tokio::time::sleep(std::time::Duration::ZERO));
-    let mut armed = Time(0);
-    // The host's next deadline as of the last cycle. What has come in since may have brought it forward; this cycle finds out.
-    let mut deadline = Time(0);
-    poll_fn(|cx| {
-        worker.pump.waker.register(cx);
-        let now = worker.clock.now();
-        worker.face().pulse.store(now.time.0, Ordering::Relaxed);
-        let due = timer.is_elapsed() || armed <= now.time;
-        if worker.pump.take() | due {
-            cycle(&worker, now, due || deadline <= now.time);
-            if due {
-                armed = Time(0);
-            }
-            deadline = worker.host.borrow().next_deadline();
-            arm(&worker, now.time, deadline, &mut armed, timer.as_mut(), cx);
-        }
-        Poll::<()>::Pending
-    })
-    .await;
-}
-
-/// Asks the host for everything that is to be done, and does it.
-fn cycle(worker: &Worker, now: Now, due: bool) {
-    worker.counters.pumps.inc();
-    ask(worker, now, due, |to, message| worker.links.push(worker, to, message));
-    worker.links.write(worker);
-    worker.crossings.flush();
-    worker.deliver();
-}
-
-/// Asks the host for everything that is to be done, and does it but for writing; messages to peers go to `send`.
-pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(NodeId, PeerMessage)) {
-    let mut host = worker.host.borrow_mut();
-    if due {
-        host.tick(now);
-    }
-    host.flush(now);
-    while let Some(action) = host.poll_action() {
-        match action {
-            Action::Send { to, message } => send(to, message),
-            Action::Close { peer, .. } => worker.links.close(peer),
-            Action::Reply { token, outcome } => worker.reply(now, token, outcome),
-            // A full queue is like a lost connection: the protocol asks again.
-            Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),
-        }
-    }
-}
-
-/// Sets the timer to `deadline`, the host's next one, and to the worker's next sign of life.
-fn arm(
-    worker: &Worker,
-    now: Time,
-    deadline: Time,
-    armed: &mut Time,
-    mut timer: Pin<&mut Sleep>,
-    cx: &mut Context<'_>,
-) {
-    let pulse = now + worker.shared.config.timing.heartbeat_us / 2;
-    let next = deadline.min(pulse).max(now + TIMER_GRAIN_US);
-    if *armed > now && *armed <= next {
-        // An early tick does no harm, and is cheaper than to move the timer every time.
-        return;
-    }
-    *armed = next;
-    if let Some(instant) = worker.clock.instant(next) {
-        timer.as_mut().reset(instant);
-        if timer.poll(cx).is_ready() {
-            cx.waker().wake_by_ref();
-        }
+    /// The task that is woken when something changes.
+    pub(super) fn register(&self, cx: &mut Context<'_>) {
+        self.waker.register(cx);
     }
 }

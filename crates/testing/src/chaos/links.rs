@@ -98,8 +98,8 @@ fn links(node: u16, options: &Options) -> Vec<Link> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::coordinator_address;
     use super::*;
+    use crate::chaos::network::coordinator_address;
 
     fn three(coordinator: Coordinator, etcd_members: u16) -> Options {
         Options { nodes: 3, coordinator, etcd_members, ..Options::default() }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::*;
 use super::world::{World, host, learn};
+use crate::plan::*;
 use types::RoleIndex;
 
 /// By how much the nodes differ in data roles, at most.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::super::*;
 use super::world::{World, host};
+use crate::plan::*;
 use types::{GroupId, RoleStatus};
 
 /// A cluster in any state: roles anywhere, parities missing, data lost or on its way back, nodes in all conditions.

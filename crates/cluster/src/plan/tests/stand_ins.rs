@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::*;
 use super::world::{World, host};
+use crate::plan::*;
 use types::{NodeId, RoleIndex};
 
 /// `rs(3+2)` over nodes 0 to 4; role 0 has lost its primary, whose node is gone.

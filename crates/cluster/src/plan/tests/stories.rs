@@ -1,7 +1,7 @@
 //! One state, and exactly what is begun in it.
 
-use super::super::*;
 use super::world::{World, host, learn};
+use crate::plan::*;
 use types::{GroupId, NodeId, RoleIndex, RoleStatus};
 
 fn texts(moves: &[Move]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! What cannot be had is said, with what to do.
 
-use super::super::*;
 use super::world::{World, host};
+use crate::plan::*;
 use types::{NodeId, RoleStatus};
 
 fn texts(world: &World) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! A map and its nodes, and what it takes to move roles about in them.
 
-use super::super::*;
 use crate::place;
+use crate::plan::*;
 use types::{
     ClusterId, Exchange, GroupId, GroupView, Incarnation, Learner, NodeId, Profile, RoleIndex, RoleStatus,
     Term,

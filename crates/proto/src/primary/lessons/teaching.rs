@@ -5,10 +5,10 @@ use store::{DataStore, INDEX_SEGMENTS, PageSet};
 use types::{PAGE_BYTES, PageRange, RUN_BYTES, Seq, Term, Time, UnixSeconds};
 use wire::message::{Learn, LearnPart, Lesson};
 
-use super::super::core::Core;
-use super::super::parities::ParityPeer;
-use super::super::stream::SendStream;
 use crate::outbox::Context;
+use crate::primary::core::Core;
+use crate::primary::parities::ParityPeer;
+use crate::primary::stream::SendStream;
 use crate::{Impossible, Timing};
 
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;

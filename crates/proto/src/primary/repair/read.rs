@@ -6,9 +6,9 @@ use store::DataStore;
 use types::Addr;
 use wire::message::{GroupBody, MAX_WRONG_ITEMS, Page, Read};
 
-use super::super::core::Core;
-use super::super::stream::SendStream;
 use crate::outbox::Context;
+use crate::primary::core::Core;
+use crate::primary::stream::SendStream;
 
 /// One snapshot of committed bytes, into the FIFO to each parity of the session.
 pub(in crate::primary) fn answer_read(

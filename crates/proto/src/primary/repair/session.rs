@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use types::{HostId, PageRange, RoleIndex, Time};
 use wire::message::Residual;
 
-use super::super::core::Core;
+use crate::primary::core::Core;
 
 /// A session under way.
 pub(super) struct Session {

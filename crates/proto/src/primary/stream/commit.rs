@@ -2,10 +2,9 @@
 
 use store::DataStore;
 use types::Seq;
-use wire::message::Record;
 
 use super::SendStream;
-use super::log::{Entry, Purpose};
+use super::log::{Entry, Purpose, apply_record};
 use crate::outbox::Context;
 
 /// What was committed.
@@ -63,15 +62,5 @@ impl SendStream {
                 self.keys.remove(key);
             }
         }
-    }
-}
-
-/// The bytes first, then the index: nobody finds an item before it is there.
-pub(super) fn apply_record(store: &mut DataStore, record: &Record) {
-    for write in &record.writes {
-        store.apply_write(write.addr, &write.delta);
-    }
-    for op in &record.ops {
-        store.apply_op(op);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
-use store::{Budget, Category};
+use store::{Budget, Category, DataStore};
 use types::op::{OpKind, Outcome};
 use types::{Addr, Seq, Time};
 use wire::message::Record;
@@ -151,5 +151,15 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         self.budget.release(Category::Log, self.bytes);
+    }
+}
+
+/// The bytes first, then the index: nobody finds an item before it is there.
+pub(super) fn apply_record(store: &mut DataStore, record: &Record) {
+    for write in &record.writes {
+        store.apply_write(write.addr, &write.delta);
+    }
+    for op in &record.ops {
+        store.apply_op(op);
     }
 }

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use store::{Access, DataStore, Found, Item};
 use types::{Addr, KeyHash, PageRange, Seq};
 
-use super::super::execute::Current;
 use super::SendStream;
+use crate::primary::execute::Current;
 
 /// The newest, uncommitted state of a key.
 pub(super) struct PendingKey {

@@ -8,7 +8,7 @@ use types::{Addr, IndexHash, IndexOp, Seq, UnixSeconds};
 use wire::message::{Record, Write};
 
 use super::SendStream;
-use super::log::{Entry, Purpose};
+use super::log::{Entry, Purpose, apply_record};
 use super::newest::{Newest, PendingKey, PendingSlot};
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::waiting::Pending;
@@ -92,7 +92,7 @@ impl SendStream {
         }
         let record = Record { seq, writes: draft.writes, ops: draft.ops };
         if crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
-            super::commit::apply_record(store, &record);
+            apply_record(store, &record);
         }
         let mut answers: SmallVec<[_; 1]> = draft.answer.into_iter().collect();
         if crate::planted(crate::Bug::AckBeforeParity) {

@@ -111,7 +111,7 @@ fn a_crowd_that_does_not_register_keeps_no_node_out() {
 /// A crowd comes to `presiding` and says nothing; then a node comes.
 fn crowd(presiding: Rc<Presiding>) {
     const OTHER: HostId = HostId { node: NodeId(1), incarnation: Incarnation(1) };
-    crate::workers::worker::runtime().unwrap().block_on(async {
+    crate::workers::run::runtime().unwrap().block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let accepting = Rc::clone(&presiding);

@@ -19,7 +19,8 @@ use crate::coordination::elected::Election;
 use crate::node::knowledge;
 use crate::node::memory::MemoryUse;
 use crate::node::repair_meter::Reading;
-use crate::node::shared::{Shared, WorkerSnapshot};
+use crate::node::shared::Shared;
+use crate::node::snapshot::{LinkSnapshot, WorkerSnapshot};
 
 pub use coordinator::{CoordinatorReport, GatheredReport, HeardNode};
 
@@ -314,7 +315,7 @@ impl RepairStatus {
 
 fn links_of(snapshot: &WorkerSnapshot) -> impl Iterator<Item = LinkStatus> {
     let shard = snapshot.shard;
-    let line = move |link: &crate::node::shared::LinkSnapshot| LinkStatus {
+    let line = move |link: &LinkSnapshot| LinkStatus {
         peer: link.peer,
         shard,
         unsent_bytes: link.unsent_bytes as u64,

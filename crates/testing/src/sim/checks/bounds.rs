@@ -2,7 +2,7 @@
 
 use store::Category;
 
-use super::super::world::World;
+use crate::sim::world::World;
 
 /// By how much an index may overdraw a budget: committed records must never fail to apply.
 const OVERDRAFT_BYTES: u64 = 1 << 20;

@@ -6,11 +6,11 @@ use std::collections::btree_map::Entry;
 use store::{Item, ItemError};
 use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
 
-use super::super::inspect::add_kept;
-use super::super::oracle::{Copy, brief_bytes};
-use super::super::process::unix_bounds;
-use super::super::stream::Page;
 use super::{Broken, Extent, KEYS_PER_CHECK, Look, first_difference};
+use crate::sim::inspect::add_kept;
+use crate::sim::oracle::{Copy, brief_bytes};
+use crate::sim::process::unix_bounds;
+use crate::sim::stream::Page;
 
 /// A loss that has not happened.
 struct Loss {

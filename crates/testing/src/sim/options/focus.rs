@@ -3,10 +3,10 @@
 use proto::{Limits, Timing};
 use types::EXTENT_BYTES;
 
-use super::super::rng::Rng;
 use super::{
     Batching, FaultKind, Faults, Focus, Memory, Network, Options, Succession, Verb, draw_network, draw_timing,
 };
+use crate::sim::rng::Rng;
 
 impl Options {
     /// Second faults into the recovery from the first, again and again: several parities, spare nodes, slow sweeps, and

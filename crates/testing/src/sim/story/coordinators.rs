@@ -3,10 +3,10 @@
 use types::{GroupId, GroupView, Seq, ViewVersion};
 use wire::message::FromCoordinator;
 
-use super::super::options::{Options, Succession};
-use super::super::process::Input;
-use super::super::trace::note;
 use super::Story;
+use crate::sim::options::{Options, Succession};
+use crate::sim::process::Input;
+use crate::sim::trace::note;
 
 /// What becomes of the records that a coordinator is writing when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

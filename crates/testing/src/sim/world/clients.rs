@@ -4,13 +4,13 @@ use proto::{Read, Token};
 use types::op::{Failure, ItemView, Op, Outcome, Request};
 use types::{MemberId, Term};
 
-use super::super::calls::{Client, Running, Subject, key_space};
-use super::super::options::Options;
-use super::super::oracle::{Contradiction, Fate, Oracle, Vanishing, brief_op, brief_outcome};
-use super::super::process::{CLUSTER, Input, Life, request, unix_at, unix_bounds};
-use super::super::queue::Event;
-use super::super::trace::note;
 use super::{Suspect, World};
+use crate::sim::calls::{Client, Running, Subject, key_space};
+use crate::sim::options::Options;
+use crate::sim::oracle::{Contradiction, Fate, Oracle, Vanishing, brief_op, brief_outcome};
+use crate::sim::process::{CLUSTER, Input, Life, request, unix_at, unix_bounds};
+use crate::sim::queue::Event;
+use crate::sim::trace::note;
 
 /// Longest pause of a client within a burst.
 const SHORT_THINK_US: u64 = 100;

@@ -10,14 +10,14 @@ use types::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
-use super::super::brief::Brief;
-use super::super::clock::Clock;
-use super::super::faults::Target;
-use super::super::options::Succession;
-use super::super::process::{CoordinatorInput, CoordinatorProcess, Input, Life, now_at};
-use super::super::queue::Event;
-use super::super::trace::note;
 use super::World;
+use crate::sim::brief::Brief;
+use crate::sim::clock::Clock;
+use crate::sim::faults::Target;
+use crate::sim::options::Succession;
+use crate::sim::process::{CoordinatorInput, CoordinatorProcess, Input, Life, now_at};
+use crate::sim::queue::Event;
+use crate::sim::trace::note;
 
 /// Most records that are written at once.
 const MAX_WRITE: u64 = 8;

@@ -4,14 +4,14 @@ use proto::{Action, Now, Place, Submitted, Verdict};
 use types::HostId;
 use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
-use super::super::brief::{Brief, number_of};
-use super::super::faults::Target;
-use super::super::network::Parcel;
-use super::super::options::Batching;
-use super::super::process::{Input, Life, now_at};
-use super::super::queue::Event;
-use super::super::trace::note;
 use super::{MAX_IDLE_TICKS, Suspect, World};
+use crate::sim::brief::{Brief, number_of};
+use crate::sim::faults::Target;
+use crate::sim::network::Parcel;
+use crate::sim::options::Batching;
+use crate::sim::process::{Input, Life, now_at};
+use crate::sim::queue::Event;
+use crate::sim::trace::note;
 
 impl World {
     /// Gives `input` to `node`: at once, or when it goes on after a pause.

@@ -3,13 +3,13 @@
 use types::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 
-use super::super::brief::Brief;
-use super::super::faults::Target;
-use super::super::network::Parcel;
-use super::super::process::{CoordinatorInput, Input, Life};
-use super::super::queue::Event;
-use super::super::trace::note;
 use super::World;
+use crate::sim::brief::Brief;
+use crate::sim::faults::Target;
+use crate::sim::network::Parcel;
+use crate::sim::process::{CoordinatorInput, Input, Life};
+use crate::sim::queue::Event;
+use crate::sim::trace::note;
 
 /// By how much the delay of a message to or from the coordinator varies.
 const LINE_JITTER_US: u64 = 100;

@@ -3,12 +3,12 @@
 use proto::Entrance;
 use types::{Expectations, HostId, Incarnation, Learner, MemberId, RoleStatus};
 
-use super::super::brief::Brief;
-use super::super::process::{CoordinatorInput, Life};
-use super::super::queue::Event;
-use super::super::rng::scatter;
-use super::super::trace::note;
 use super::{Suspect, World};
+use crate::sim::brief::Brief;
+use crate::sim::process::{CoordinatorInput, Life};
+use crate::sim::queue::Event;
+use crate::sim::rng::scatter;
+use crate::sim::trace::note;
 
 impl World {
     /// The process of `node` begins.

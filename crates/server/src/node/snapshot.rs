@@ -1,0 +1,40 @@
+//! What one worker knows at one moment, for the other threads.
+
+use proto::{HostLatencies, HostMemory, HostStats, RoleBytes, ScrubFinding};
+use types::HostId;
+
+use crate::clients::latency::RequestLatencies;
+
+/// What one worker knows at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkerSnapshot {
+    pub shard: u16,
+    pub host: HostStats,
+    pub roles: Vec<RoleBytes>,
+    pub scrub_findings: Vec<ScrubFinding>,
+    pub open_requests: usize,
+    pub buffer_bytes: usize,
+    pub memory: WorkerMemory,
+    pub links: Vec<LinkSnapshot>,
+    pub requests: Box<RequestLatencies>,
+    pub waits: Box<HostLatencies>,
+}
+
+/// One link at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkSnapshot {
+    pub peer: HostId,
+    pub unsent_bytes: usize,
+}
+
+/// What one worker can name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerMemory {
+    pub host: HostMemory,
+    /// Buffers of clients' connections, used or not.
+    pub client_bytes: usize,
+    /// Buffers of links to other nodes.
+    pub link_bytes: usize,
+    /// The table of requests without an answer.
+    pub waiter_bytes: usize,
+}
