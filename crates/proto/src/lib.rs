@@ -19,6 +19,7 @@ mod planted;
 mod primary;
 mod roles;
 mod size;
+mod timers;
 
 pub use code::code_of;
 pub use config::{Limits, Now, Timing};

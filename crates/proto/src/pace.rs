@@ -48,6 +48,16 @@ impl Bucket {
         self.left_bytes > 0
     }
 
+    /// From when on it allows something, if nothing is spent before.
+    fn resumes_at(&self, now: Time) -> Time {
+        if self.bytes_per_second == 0 || self.left_bytes > 0 {
+            return now;
+        }
+        let lacking = u128::from(self.left_bytes.unsigned_abs()) + 1;
+        let us = (lacking * 1_000_000).div_ceil(u128::from(self.bytes_per_second));
+        self.filled_at + u64::try_from(us).unwrap_or(u64::MAX)
+    }
+
     fn spend(&mut self, bytes: usize) {
         if self.bytes_per_second > 0 {
             self.left_bytes = self.left_bytes.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
@@ -74,6 +84,16 @@ impl Pace {
     /// Whether a piece of background work may begin.
     pub(crate) fn allows(&mut self, now: Time) -> bool {
         !self.paused && self.all.allows(now)
+    }
+
+    /// From when on a piece of background work may begin, if none does before.
+    pub(crate) fn resumes_at(&self, now: Time) -> Time {
+        if self.paused { Time::NEVER } else { self.all.resumes_at(now) }
+    }
+
+    /// The same of a piece of a scrub.
+    pub(crate) fn scrub_resumes_at(&self, now: Time) -> Time {
+        self.resumes_at(now).max(self.scrubs.resumes_at(now))
     }
 
     /// A piece of `bytes` has begun.
@@ -147,7 +167,9 @@ mod tests {
         assert!(pace.allows(Time(1_000_000)));
         pace.spend(PIECE);
         assert!(!pace.allows(Time(1_500_000)));
-        assert!(pace.allows(Time(2_000_000)));
+        let resumes_at = pace.resumes_at(Time(1_500_000));
+        assert!(resumes_at > Time(1_500_000) && resumes_at <= Time(2_000_000), "{resumes_at:?}");
+        assert!(pace.allows(resumes_at) && pace.allows(Time(2_000_000)));
     }
 
     #[test]

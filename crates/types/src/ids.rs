@@ -121,6 +121,19 @@ impl Time {
     }
 }
 
+impl GroupId {
+    /// The worker, of so many of each node, that has the group.
+    #[must_use]
+    pub fn shard(self, shards: u16) -> u16 {
+        (self.0 % u32::from(shards.max(1))) as u16
+    }
+}
+
+impl Time {
+    /// Later than everything.
+    pub const NEVER: Self = Self(u64::MAX);
+}
+
 impl Add<u64> for Time {
     type Output = Self;
 

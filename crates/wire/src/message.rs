@@ -756,4 +756,25 @@ impl FromCoordinator {
             _ => None,
         }
     }
+
+    /// The group whose workers alone are to hear it; none if all workers of a node are, or none.
+    #[must_use]
+    pub fn group(&self) -> Option<GroupId> {
+        match *self {
+            Self::Fence { group, .. }
+            | Self::Settle { group, .. }
+            | Self::HandOver { group, .. }
+            | Self::Confirm { group, .. } => Some(group),
+            // Every worker routes by all views.
+            Self::Map(_) | Self::View(_) => None,
+            Self::Alive
+            | Self::Waiting
+            | Self::Forming(_)
+            | Self::Refused(_)
+            | Self::Occupied { .. }
+            | Self::Keep { .. }
+            | Self::Recall { .. }
+            | Self::Admin { .. } => None,
+        }
+    }
 }

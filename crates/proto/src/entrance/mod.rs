@@ -118,10 +118,19 @@ impl Entrance {
                 if !self.is_admitted {
                     return Verdict::Nothing;
                 }
-                self.newest = self.newest.max(message.epoch().unwrap_or_default());
-                Verdict::Deliver(message)
+                match message.epoch().is_none_or(|epoch| self.obey(epoch)) {
+                    true => Verdict::Deliver(message),
+                    false => Verdict::Nothing,
+                }
             }
         }
+    }
+
+    /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.
+    fn obey(&mut self, epoch: Epoch) -> bool {
+        let is_newest = epoch >= self.newest || crate::planted(crate::Bug::OldCoordinatorObeyed);
+        self.newest = self.newest.max(epoch);
+        is_newest
     }
 
     /// A coordinator without a cluster is nobody to whom has one.

@@ -56,6 +56,11 @@ impl Dormants {
         }
     }
 
+    /// When the first one has waited for too long.
+    pub(super) fn due(&self) -> Time {
+        self.parities.values().map(|dormant| dormant.until).min().unwrap_or(Time::NEVER)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Parity> {
         self.parities.values().map(|dormant| &dormant.parity)
     }

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, ViewVersion};
+use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, Time, ViewVersion};
 use wire::message::GroupMessage;
 
 use super::dormant::Dormants;
 use super::surroundings::Surroundings;
-use crate::Now;
 use crate::outbox::Context;
 use crate::parity::{Parity, Rejoined};
 use crate::primary::{Pending, Primary};
+use crate::{Now, Timing};
 
 /// The members of this host, dense by (group, role).
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(super) struct Members {
     history: History,
     /// The newest scrub that has ended here.
     scrubbed: u64,
+    /// When it was last looked whether a scrub can go on.
+    scrub_tried: Time,
 }
 
 /// What has become of members so far.
@@ -137,21 +139,51 @@ impl Members {
         self.parities.values_mut().for_each(|parity| parity.link_broken(peer));
     }
 
-    /// Timers of the primaries, then of the parities and their scrub.
-    pub(super) fn tick(&mut self, around: &mut Surroundings, now: Now) {
+    pub(super) fn tick_primaries(&mut self, around: &mut Surroundings, now: Now) {
         self.for_each_primary(around, now, Primary::tick);
+    }
+
+    pub(super) fn tick_parities(&mut self, around: &mut Surroundings, now: Now) {
         let Some(mut context) = around.context(now) else { return };
-        let mut scrubbing = 0;
-        for parity in self.parities.values_mut() {
-            parity.tick(&mut context);
-            scrubbing += usize::from(parity.is_scrubbing());
-        }
+        self.parities.values_mut().for_each(|parity| parity.tick(&mut context));
+    }
+
+    /// When a parity has something to do.
+    pub(super) fn parities_due(&self, timing: &Timing) -> Time {
+        self.parities.values().map(|parity| parity.due(timing)).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Goes on with the scrub that the operators have asked for, as far as it may.
+    pub(super) fn go_on_scrubbing(&mut self, around: &mut Surroundings, now: Now) {
+        self.scrub_tried = now.time;
+        let Some(mut context) = around.context(now) else { return };
+        let mut scrubbing = self.parities.values().filter(|parity| parity.is_scrubbing()).count();
         for parity in self.parities.values_mut() {
             if scrubbing < context.limits.scrub_sessions {
                 scrubbing += usize::from(parity.go_on_scrubbing(&mut context));
             }
         }
         self.note_end_of_scrub(around);
+    }
+
+    /// When the scrub is to be looked at, until it has ended here: when its pace allows more, and after a heartbeat where
+    /// something else is in its way.
+    pub(super) fn scrub_due(&self, around: &Surroundings, now: Now) -> Time {
+        let settings = around.pace().scrub();
+        if !settings.running || self.scrubbed == settings.generation {
+            return Time::NEVER;
+        }
+        let resumes_at = around.pace().scrub_resumes_at(now.time);
+        if resumes_at > now.time {
+            resumes_at
+        } else {
+            self.scrub_tried + around.config().timing.heartbeat_us
+        }
+    }
+
+    /// When a parity that may come back is not waited for any more.
+    pub(super) fn dormant_due(&self) -> Time {
+        self.dormant.due()
     }
 
     /// Dormant parities go that have waited for too long, and all of them if the node is short of memory.
@@ -307,12 +339,6 @@ impl Members {
         parities
             .filter_map(|parity| parity.scrub_progress(settings))
             .fold(nothing, |sum, progress| sum.plus(progress))
-    }
-
-    /// Whether a scrub is to go on.
-    pub(super) fn have_to_scrub(&self, around: &Surroundings) -> bool {
-        let settings = around.pace().scrub();
-        settings.running && self.scrubbed != settings.generation && self.scrub_progress(around).left_pages > 0
     }
 
     /// Says once that everything here has been compared.

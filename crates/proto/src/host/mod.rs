@@ -6,12 +6,12 @@
 //! | part | what it keeps |
 //! | --- | --- |
 //! | `surroundings` | what members act in: configuration, code, pace, outbox |
-//! | `views` | the map; which coordinator commands |
+//! | `views` | the map |
 //! | `links` | who is linked, and what of theirs waits (`early`) |
 //! | `members` | primaries and parities, also those that may come back (`dormant`) |
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
 //!
-//! `dispatch` says what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
+//! `timers` says what is done when time has passed, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
 
 mod dispatch;
 mod dormant;
@@ -25,19 +25,20 @@ mod route;
 mod routes;
 mod stats;
 mod surroundings;
+mod timers;
 mod views;
 
 use std::collections::VecDeque;
 
 use store::Item;
-use types::op::Outcome;
-use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, Time, ViewVersion};
+use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, ViewVersion};
 use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::latency::HostLatencies;
 use crate::outbox::Context;
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
+use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
 
@@ -48,6 +49,7 @@ pub use memory::{HostMemory, IndexMemory};
 use routes::Routes;
 pub use stats::HostStats;
 use surroundings::Surroundings;
+use timers::TIMERS;
 use views::Views;
 
 /// One worker's share of a node.
@@ -60,7 +62,7 @@ pub struct Host {
     /// Messages of this host to itself, in order.
     loopback: VecDeque<PeerMessage>,
     actions: VecDeque<Action>,
-    last_tick: Time,
+    timers: TimerTable<TIMERS>,
     stats: HostStats,
 }
 
@@ -76,7 +78,7 @@ impl Host {
             routes: Routes::default(),
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
-            last_tick: Time(0),
+            timers: TimerTable::default(),
             stats: HostStats::default(),
         }
     }
@@ -87,12 +89,10 @@ impl Host {
         self.views.map()
     }
 
-    /// A message from the coordinator (every shard gets every one of them).
+    /// A message of a coordinator that commands here, as [`crate::Entrance`] finds. One of a group is for the shard that has it,
+    /// all others are for every shard.
     pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) {
         self.members.trim_dormant(&self.around, now);
-        if message.epoch().is_some_and(|epoch| !self.views.obey(epoch)) {
-            return;
-        }
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, map),
             FromCoordinator::View(view) => self.adopt_view(now, &view),
@@ -284,35 +284,13 @@ impl Host {
         read
     }
 
-    /// Timers. To be called at `next_deadline`, or more often.
-    pub fn tick(&mut self, now: Now) {
-        self.last_tick = now.time;
-        self.members.trim_dormant(&self.around, now);
-        self.members.tick(&mut self.around, now);
-        for (reply, failure) in self.routes.take_late(now.time) {
-            self.answer(reply, Outcome::Failed(failure));
-        }
-        self.reroute(now);
-        self.settle(now);
-    }
-
-    /// When `tick` has something to do, at the latest.
-    #[must_use]
-    pub fn next_deadline(&self) -> Time {
-        let timing = &self.around.config().timing;
-        let members = self.members.primaries().values().map(|primary| primary.next_deadline(timing)).min();
-        let idle = self.last_tick + timing.heartbeat_us;
-        let routes = if self.routes.is_idle() { idle } else { self.last_tick + timing.heartbeat_us / 4 };
-        let scrub = if self.members.have_to_scrub(&self.around) {
-            self.last_tick + timing.retry_us / 8
-        } else {
-            idle
-        };
-        members.map_or(routes, |members| members.min(routes)).min(scrub)
-    }
-
-    /// Builds the Frames that the inputs since the last call made due. To be called once per batch of inputs.
+    /// Builds the Frames that the inputs since the last call made due, and sets the timers. To be called once per batch of inputs.
     pub fn flush(&mut self, now: Now) {
+        self.flush_primaries(now);
+        self.arm(now);
+    }
+
+    fn flush_primaries(&mut self, now: Now) {
         // A parity on this very node answers within the call, and its answer may make the next Frame due.
         for _ in 0..MAX_FLUSH_ROUNDS {
             self.members.for_each_primary(&mut self.around, now, Primary::flush);

@@ -165,7 +165,7 @@ impl Host {
         if self.views.map().is_none() {
             return;
         }
-        for (member, mut pending) in self.routes.take_unrouted() {
+        for (member, mut pending) in self.routes.take_unrouted(now.time) {
             let place = match member {
                 Some(member) => Place { hash: pending.hash, member: Some(member) },
                 // It came before the map did.

@@ -8,16 +8,19 @@ use wire::message::{Answer, Forward, PeerMessage};
 
 use crate::outbox::ReplyTo;
 use crate::primary::{Pending, is_repeatable};
-use crate::{Impossible, Limits};
+use crate::{Impossible, Limits, Timing};
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Routes {
     /// Forwarded, by number; numbers grow with time.
     forwarded: BTreeMap<u64, Forwarded>,
     next_id: u64,
     /// Waiting for a map, a primary or a link.
     unrouted: VecDeque<(Option<MemberId>, Pending)>,
+    /// Nobody's time is up before.
+    next_deadline: Time,
+    /// When those that wait were last tried.
+    tried: Time,
 }
 
 /// A request at another host.
@@ -28,9 +31,27 @@ pub(super) struct Forwarded {
     pub sent: Time,
 }
 
+impl Default for Routes {
+    fn default() -> Self {
+        Self {
+            forwarded: BTreeMap::new(),
+            next_id: 0,
+            unrouted: VecDeque::new(),
+            next_deadline: Time::NEVER,
+            tried: Time(0),
+        }
+    }
+}
+
 impl Routes {
-    pub(super) fn is_idle(&self) -> bool {
-        self.forwarded.is_empty() && self.unrouted.is_empty()
+    /// When somebody's time is up, at the earliest.
+    pub(super) fn requests_due(&self) -> Time {
+        self.next_deadline
+    }
+
+    /// When those that wait are to be tried again, if nothing comes before.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        if self.unrouted.is_empty() { Time::NEVER } else { self.tried + timing.heartbeat_us / 4 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,6 +77,7 @@ impl Routes {
         self.next_id += 1;
         let MemberId { group, role } = forwarded.member;
         let request = forwarded.pending.request.clone();
+        self.next_deadline = self.next_deadline.min(forwarded.pending.deadline);
         self.forwarded.insert(id, forwarded);
         Ok(PeerMessage::Forward(Forward { id, group, role, request }))
     }
@@ -70,6 +92,7 @@ impl Routes {
         if self.unrouted.len() >= limits.parked_requests {
             return Some(Outcome::Failed(Failure::Busy));
         }
+        self.next_deadline = self.next_deadline.min(pending.deadline);
         self.unrouted.push_back((member, pending));
         None
     }
@@ -100,8 +123,9 @@ impl Routes {
             .collect()
     }
 
-    /// Takes all that wait.
-    pub(super) fn take_unrouted(&mut self) -> VecDeque<(Option<MemberId>, Pending)> {
+    /// Takes all that wait, to try them.
+    pub(super) fn take_unrouted(&mut self, now: Time) -> VecDeque<(Option<MemberId>, Pending)> {
+        self.tried = now;
         std::mem::take(&mut self.unrouted)
     }
 
@@ -120,6 +144,9 @@ impl Routes {
             }
             in_time
         });
+        let forwarded = self.forwarded.values().map(|forwarded| forwarded.pending.deadline);
+        let unrouted = self.unrouted.iter().map(|(_, pending)| pending.deadline);
+        self.next_deadline = forwarded.chain(unrouted).min().unwrap_or(Time::NEVER);
         late
     }
 }

@@ -1,6 +1,6 @@
-//! What a host knows of the cluster: the map with its views, and which coordinator commands.
+//! What a host knows of the cluster: the map with its views.
 
-use types::{ClusterId, ClusterMap, Epoch, FastMap, GroupId, GroupView, KeyHash, RoleIndex, Time};
+use types::{ClusterId, ClusterMap, FastMap, GroupId, GroupView, KeyHash, RoleIndex, Time};
 
 use super::driver::Place;
 use crate::Timing;
@@ -9,8 +9,6 @@ use crate::Timing;
 #[derive(Default)]
 pub(super) struct Views {
     map: Option<ClusterMap>,
-    /// The newest coordinator that has commanded anything here.
-    epoch: Epoch,
     /// When a group's view was last asked for.
     asked: FastMap<GroupId, Time>,
 }
@@ -37,8 +35,7 @@ impl Views {
 
     /// Whether `shard` of each node serves the group.
     pub(super) fn is_of_shard(&self, group: GroupId, shard: u16) -> bool {
-        let shards = self.map.as_ref().map_or(1, |map| map.shards.max(1));
-        group.0 % u32::from(shards) == u32::from(shard)
+        self.map.as_ref().is_some_and(|map| group.shard(map.shards) == shard)
     }
 
     /// The first map.
@@ -72,13 +69,6 @@ impl Views {
             self.asked.remove(&view.group);
         }
         newer
-    }
-
-    /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.
-    pub(super) fn obey(&mut self, epoch: Epoch) -> bool {
-        let newest = epoch >= self.epoch || crate::planted(crate::Bug::OldCoordinatorObeyed);
-        self.epoch = self.epoch.max(epoch);
-        newest
     }
 
     /// Whether to ask for the view of `group` now: once per heartbeat.

@@ -19,6 +19,7 @@ use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Lesson, ToCoordinat
 use super::core::Core;
 use super::stream::Stream;
 use super::sum::{Sum, Weighted};
+use crate::Timing;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
@@ -162,6 +163,14 @@ impl Learner {
                     GroupBody::LearnHello(LearnHello { lesson, applied }),
                 );
             }
+        }
+    }
+
+    /// When it has to ask, for the first time or again.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        match self.phase {
+            Phase::Learns { asked_at, .. } => asked_at.map_or(Time(0), |at| at + timing.retry_us),
+            Phase::GaveUp => Time::NEVER,
         }
     }
 

@@ -35,6 +35,7 @@ use wire::message::ToCoordinator;
 
 use self::core::Core;
 use crate::Impossible;
+use crate::Timing;
 use crate::outbox::Context;
 use learner::Learner;
 pub(crate) use learner::Rejoined;
@@ -243,6 +244,12 @@ impl Parity {
         }
         self.scrub.tick(context, &mut self.sessions);
         self.sessions.remove_stale(context.now.time, context.timing);
+    }
+
+    /// When `tick` has something to do.
+    pub(crate) fn due(&self, timing: &Timing) -> Time {
+        let learner = self.learner.as_ref().map_or(Time::NEVER, |learner| learner.due(timing));
+        learner.min(self.scrub.due(timing, &self.sessions)).min(self.sessions.due(timing))
     }
 
     /// Whether a session of its scrub is open.

@@ -17,6 +17,7 @@ use wire::message::{GroupBody, Read, SessionId};
 use super::core::Core;
 use super::session::{MAX_PAGES, Session, Sessions};
 use super::sum::Sum;
+use crate::Timing;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
@@ -121,12 +122,18 @@ impl Scrub {
 
     /// Gives up a session that takes too long. It is tried again.
     pub(super) fn tick(&mut self, context: &Context<'_>, sessions: &mut Sessions) {
-        let Some(id) = self.open else { return };
-        let patience = context.timing.retry_us << self.failures.min(MAX_DOUBLINGS);
-        let opened_at = sessions.get(id).map_or(Time(0), Session::opened_at);
-        if context.now.time.since(opened_at) >= patience {
+        if let Some(id) = self.open
+            && context.now.time >= self.due(context.timing, sessions)
+        {
             self.give_up(sessions, id);
         }
+    }
+
+    /// When the open session has taken too long.
+    pub(super) fn due(&self, timing: &Timing, sessions: &Sessions) -> Time {
+        let patience = timing.retry_us << self.failures.min(MAX_DOUBLINGS);
+        let opened_at = |id| sessions.get(id).map_or(Time(0), Session::opened_at);
+        self.open.map_or(Time::NEVER, |id| opened_at(id) + patience)
     }
 
     /// Session `id` comes to nothing, if it is one of this scrub.

@@ -197,11 +197,17 @@ impl Sessions {
         }
     }
 
+    /// When a stand-in has been silent for too long.
+    pub(super) fn due(&self, timing: &crate::Timing) -> Time {
+        let oldest = self.open.values().map(Session::opened_at).min();
+        oldest.map_or(Time::NEVER, |at| at + stale_us(timing))
+    }
+
     /// Gives up sessions whose stand-in went silent.
     pub(super) fn remove_stale(&mut self, now: Time, timing: &crate::Timing) {
-        let oldest = now - MAX_SESSION_RETRIES * timing.retry_us;
+        let is_stale = |session: &Session| session.opened_at() + stale_us(timing) <= now;
         let open = self.open.iter();
-        let stale: Vec<_> = open.filter(|(_, s)| s.opened_at() < oldest).map(|(id, _)| *id).collect();
+        let stale: Vec<_> = open.filter(|(_, session)| is_stale(session)).map(|(id, _)| *id).collect();
         for id in stale {
             self.remove(id);
         }
@@ -212,6 +218,11 @@ impl Sessions {
             self.remove(id);
         }
     }
+}
+
+/// After how long a session is given up.
+fn stale_us(timing: &crate::Timing) -> u64 {
+    MAX_SESSION_RETRIES * timing.retry_us
 }
 
 impl Drop for Sessions {

@@ -49,6 +49,12 @@ impl Absentees {
         self.rows.retain(|absentee| now.since(absentee.since) < patience);
     }
 
+    /// When the first one has been waited for for too long.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        let since = self.rows.iter().map(|absentee| absentee.since).min();
+        since.map_or(Time::NEVER, |since| since + timing.rejoin_us())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

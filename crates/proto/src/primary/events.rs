@@ -228,6 +228,7 @@ impl Primary {
         if let Some(peer) = ended {
             self.parities.add(peer);
             self.space.ask(context, &self.core, &self.parities);
+            self.go_on_repairing(context);
         }
         if self.lessons.has_ended(from) {
             self.report_ended_lessons(context);

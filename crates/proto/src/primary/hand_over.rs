@@ -45,8 +45,8 @@ impl HandOver {
     }
 
     /// When the primary goes on if nothing happens; never if nothing was asked.
-    pub(super) fn until(&self) -> Time {
-        self.asked.as_ref().map_or(Time(u64::MAX), |asked| asked.until)
+    pub(super) fn due(&self) -> Time {
+        self.asked.as_ref().map_or(Time::NEVER, |asked| asked.until)
     }
 
     /// Says that nothing is under way any more, once per question.

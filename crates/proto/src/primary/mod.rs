@@ -20,7 +20,7 @@
 //! | `waiting` | requests that wait |
 //! | `wall` | when an item has expired |
 //!
-//! `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
+//! `timers` says what is done when time has passed, `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
 
 mod absentees;
 mod commit;
@@ -38,6 +38,7 @@ mod request;
 mod space;
 mod stream;
 mod takeover;
+mod timers;
 mod waiting;
 mod wall;
 
@@ -56,6 +57,7 @@ pub(crate) use waiting::Pending;
 use self::core::Core;
 use crate::outbox::Context;
 use crate::parity::Parity;
+use crate::timers::TimerTable;
 use absentees::Absentees;
 use hand_over::HandOver;
 use lessons::Lessons;
@@ -66,6 +68,7 @@ use repair::{Repair, Site};
 use space::Space;
 use stream::SendStream;
 use takeover::Taking;
+use timers::TIMERS;
 use waiting::Waiting;
 use wall::Wall;
 
@@ -85,7 +88,9 @@ pub(crate) struct Primary {
     wall: Wall,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
-    last_tick: Time,
+    /// When what is done now and then was done last.
+    kept_up: Time,
+    timers: TimerTable<TIMERS>,
     expired_reads: u64,
     /// Times that there was no room for a write.
     refused_writes: u64,
@@ -153,7 +158,8 @@ impl Primary {
             waiting: Waiting::default(),
             wall: Wall::default(),
             serve_from,
-            last_tick: now,
+            kept_up: now,
+            timers: TimerTable::default(),
             expired_reads: 0,
             refused_writes: 0,
             core,
@@ -234,11 +240,15 @@ impl Primary {
         self.waiting.take_all()
     }
 
-    /// Sends what is due. Called once per batch of events.
+    /// Sends what is due, and says when to be asked again. Called once per batch of events.
     pub(crate) fn flush(&mut self, context: &mut Context<'_>) {
-        if !self.stream.take_stirred() {
-            return;
+        if self.stream.take_stirred() {
+            self.send(context);
         }
+        self.arm(context);
+    }
+
+    fn send(&mut self, context: &mut Context<'_>) {
         self.go_on_releasing(context);
         let wall = self.wall.send(context.now.unix);
         self.lessons.teach(context, &self.core, &self.stream, self.phase.store(), wall);
@@ -250,48 +260,6 @@ impl Primary {
         let applied = self.parities.applied_by_all().into_iter();
         let wanted = applied.chain(self.absentees.applied_by_all()).min();
         self.stream.trim_history(context.limits, wanted);
-    }
-
-    /// Timers.
-    pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
-        let now = context.now.time;
-        self.last_tick = now;
-        self.stream.stir();
-        self.parities.tick(context, &self.core, self.stream.committed());
-        self.absentees.tick(now, context.timing);
-        self.report_ended_lessons(context);
-        self.lessons.complain(context, &self.core);
-        self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
-        self.reconsider_hand_over(now);
-        self.tick_space(context);
-        self.tick_release(context);
-        self.phase.retry_takeover(context, &self.core, &self.parities);
-        self.repair.tick(context, &self.core);
-        if self.core.is_rebuilding() {
-            self.demand_waiting(context);
-            self.sweep(context);
-        }
-        if self.may_serve(now, context.timing) {
-            self.stream.append_due_flush(context, self.phase.serving_mut());
-        }
-        for pending in self.waiting.take_expired(now) {
-            context.reply(pending.reply, types::op::Outcome::Failed(types::op::Failure::Unavailable));
-        }
-        self.stream.expire_answers(context);
-        self.retry_waiting(context);
-    }
-
-    /// When `tick` has something to do, at the latest.
-    pub(crate) fn next_deadline(&self, timing: &crate::Timing) -> Time {
-        let mut next = self.parities.deadline(self.stream.committed(), timing).min(self.hand_over.until());
-        if self.serve_from > self.last_tick {
-            next = next.min(self.serve_from);
-        }
-        let is_busy = !self.waiting.is_empty() || self.repair.is_active() || !self.lessons.is_empty();
-        if is_busy || self.core.is_rebuilding() {
-            next = next.min(self.last_tick + timing.retry_us / 8);
-        }
-        next
     }
 
     fn reconsider_hand_over(&mut self, now: Time) {
@@ -306,17 +274,7 @@ impl Primary {
         self.lessons.report_ended(context, &self.core, &self.parities, known);
     }
 
-    /// Memory that was refused may be there by now; some items have expired.
-    fn tick_space(&mut self, context: &mut Context<'_>) {
-        let Some(store) = self.phase.store_mut() else { return };
-        self.space.tick(context.now.time, store);
-        if self.may_serve(context.now.time, context.timing) {
-            let now = self.wall.at(context.now.unix);
-            self.space.crawl(context, self.phase.serving_mut(), &mut self.stream, now);
-        }
-    }
-
-    fn tick_release(&mut self, context: &mut Context<'_>) {
+    fn release_if_due(&mut self, context: &mut Context<'_>) {
         if self.store().is_some_and(|store| self.release.is_due(context, &self.core, store)) {
             self.begin_release(context);
         }
@@ -344,7 +302,7 @@ impl Primary {
         let now = context.now.time;
         if undisturbed && self.release.give_up(now, &self.core, store, &self.stream, &mut self.parities) {
             self.retry_waiting(context);
-            self.tick_release(context);
+            self.release_if_due(context);
         }
     }
 
@@ -353,6 +311,14 @@ impl Primary {
         let store = self.phase.store()?;
         let site = Site::if_ready(&self.core, &self.stream, store, !self.parities.is_empty())?;
         Some((&mut self.repair, site))
+    }
+
+    /// Opens sessions for whoever waits for pages, and for the sweep.
+    fn go_on_repairing(&mut self, context: &mut Context<'_>) {
+        if self.core.is_rebuilding() {
+            self.demand_waiting(context);
+            self.sweep(context);
+        }
     }
 
     /// Opens sessions for the pages that requests wait for.

@@ -1,10 +1,12 @@
 //! What a primary has: its store, or an index on its way to being one.
 
 use store::DataStore;
+use types::Time;
 
 use super::core::Core;
 use super::parities::Parities;
 use super::takeover::Taking;
+use crate::Timing;
 use crate::outbox::Context;
 
 /// See the module.
@@ -35,6 +37,14 @@ impl Phase {
     pub(super) fn retry_takeover(&mut self, context: &mut Context<'_>, core: &Core, parities: &Parities) {
         if let Self::Taking(taking) = self {
             taking.retry(context, core, parities);
+        }
+    }
+
+    /// When the index is to be asked for again.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        match self {
+            Self::Taking(taking) => taking.due(timing),
+            Self::Serving(_) => Time::NEVER,
         }
     }
 

@@ -6,8 +6,8 @@ use wire::message::{FetchIndex, GroupBody, IndexPart};
 
 use super::core::Core;
 use super::parities::Parities;
-use crate::Impossible;
 use crate::outbox::Context;
+use crate::{Impossible, Timing};
 
 /// An index on its way.
 pub(super) struct Taking {
@@ -42,6 +42,11 @@ impl Taking {
             *self = Self::new(core.budget());
         }
         self.ask(context, core, parity);
+    }
+
+    /// When a parity that was asked has been silent for too long. Who is to be asked first, a view or a connection says.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        self.asked.map_or(Time::NEVER, |asked| asked.at + timing.retry_us)
     }
 
     fn ask(&mut self, context: &mut Context<'_>, core: &Core, parity: (RoleIndex, HostId)) {

@@ -161,8 +161,13 @@ impl Stage {
         self.act(|primary, context| primary.flush(context)).1
     }
 
+    /// Time has passed since the last batch of events.
     fn tick(&mut self) -> Vec<Done> {
-        self.act(|primary, context| primary.tick(context)).1
+        let tick = |primary: &mut Primary, context: &mut Context<'_>| {
+            primary.arm(context);
+            primary.tick(context);
+        };
+        self.act(tick).1
     }
 
     fn may_serve(&self) -> bool {

@@ -32,6 +32,7 @@ impl Pair {
         let mut pair = Self { learner: Host::new(config), now };
         pair.learner.handle_coordinator(now, FromCoordinator::Map(map()));
         pair.learner.link_up(now, host_id(0));
+        pair.learner.flush(now);
         pair
     }
 
@@ -46,6 +47,7 @@ impl Pair {
     }
 
     fn actions(&mut self) -> Vec<Action> {
+        self.learner.flush(self.now);
         std::iter::from_fn(|| self.learner.poll_action()).collect()
     }
 

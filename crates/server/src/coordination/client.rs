@@ -255,9 +255,12 @@ impl Session<'_> {
         );
     }
 
-    /// To every worker.
+    /// To the worker whose group it is about, or to all.
     fn hand_over(&self, message: &FromCoordinator) -> Result<(), StreamError> {
-        for worker in &self.shared.workers {
+        let workers = &self.shared.workers;
+        let only = message.group().map(|group| usize::from(group.shard(workers.len() as u16)));
+        let meant = |shard: usize| only.is_none_or(|only| only == shard);
+        for (_, worker) in workers.iter().enumerate().filter(|(shard, _)| meant(*shard)) {
             worker.coordinator.try_send(message.clone()).map_err(|_| StreamError::StuckWorker)?;
         }
         Ok(())

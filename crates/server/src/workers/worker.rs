@@ -116,10 +116,10 @@ impl Worker {
 
     /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
     pub(crate) fn submit(&self, now: Now, waiter: Waiter, place: Place, request: Request) -> Option<Outcome> {
-        let workers = u32::from(self.shared.config.workers);
+        let workers = self.shared.config.workers;
         let shard = match place.member {
             _ if workers == 1 => self.shard,
-            Some(member) => (member.group.0 % workers) as u16,
+            Some(member) => member.group.shard(workers),
             None => return Some(Outcome::Failed(Failure::Unavailable)),
         };
         if shard == self.shard {

@@ -14,8 +14,8 @@ use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, To
 use super::core::Core;
 use super::parities::{Parities, ParityPeer};
 use super::stream::SendStream;
-use crate::Impossible;
 use crate::outbox::Context;
+use crate::{Impossible, Timing};
 use teaching::Teaching;
 
 /// The learners that the view names, and their lessons.
@@ -33,6 +33,8 @@ struct LearnerPeer {
     lesson: Option<Teaching>,
     /// When it last made progress.
     moved: Time,
+    /// Whether its next part waits for the pace of background work.
+    is_held: bool,
 }
 
 /// How a lesson has begun.
@@ -56,7 +58,7 @@ impl Lessons {
             let same =
                 |learner: &LearnerPeer| (learner.role, learner.host, learner.since) == (role, host, since);
             let known = before.iter().position(same).map(|at| before.swap_remove(at));
-            known.unwrap_or(LearnerPeer { role, host, since, lesson: None, moved: now })
+            known.unwrap_or(LearnerPeer { role, host, since, lesson: None, moved: now, is_held: false })
         });
         self.learners = named.collect();
     }
@@ -184,8 +186,7 @@ impl Lessons {
         let (group, role, term) = (core.member().group, core.member().role, core.term());
         let early = crate::planted(crate::Bug::CaughtUpTooEarly);
         for learner in &mut self.learners {
-            let has_all = |peer: &ParityPeer| peer.acked() >= committed && peer.wall() >= told;
-            if !early && !parities.find(learner.id()).is_some_and(has_all) {
+            if !early && !learner.has_all(parities, (committed, told)) {
                 continue;
             }
             let Some(teaching) = &mut learner.lesson else { continue };
@@ -200,7 +201,7 @@ impl Lessons {
     /// coordinator gives it up; the next one begins afresh.
     pub(super) fn complain(&mut self, context: &mut Context<'_>, core: &Core) {
         let now = context.now.time;
-        let patience = 2 * context.timing.node_lease_us;
+        let patience = patience_us(context.timing);
         let (group, role, term) = (core.member().group, core.member().role, core.term());
         for learner in self.learners.iter_mut().filter(|learner| !learner.has_ended()) {
             if now.since(learner.moved) >= patience {
@@ -209,6 +210,13 @@ impl Lessons {
                 context.coordinator(ToCoordinator::Stalled { group, role, term, view, silent });
             }
         }
+    }
+
+    /// When a learner has to be taught, reported or complained of, if nothing is heard before. `known` is as in
+    /// [`Self::report_ended`].
+    pub(super) fn due(&self, context: &Context<'_>, parities: &Parities, known: (Seq, UnixSeconds)) -> Time {
+        let of_one = |learner: &LearnerPeer| learner.due(context, parities, known);
+        self.learners.iter().map(of_one).min().unwrap_or(Time::NEVER)
     }
 
     /// Records are progress, too.
@@ -256,6 +264,24 @@ impl LearnerPeer {
         (self.role, self.host)
     }
 
+    /// Whether it has what is committed, and knows the second that was told.
+    fn has_all(&self, parities: &Parities, (committed, told): (Seq, UnixSeconds)) -> bool {
+        let has_all = |peer: &ParityPeer| peer.acked() >= committed && peer.wall() >= told;
+        parities.find(self.id()).is_some_and(has_all)
+    }
+
+    /// See [`Lessons::due`].
+    fn due(&self, context: &Context<'_>, parities: &Parities, known: (Seq, UnixSeconds)) -> Time {
+        let (now, timing) = (context.now.time, context.timing);
+        match &self.lesson {
+            // What it lacks comes with an Ack, which says so.
+            Some(ended) if ended.has_ended() && !self.has_all(parities, known) => Time::NEVER,
+            Some(ended) if ended.has_ended() => ended.report_due(timing),
+            Some(_) if self.is_held => context.pace.resumes_at(now),
+            _ => self.moved + patience_us(timing),
+        }
+    }
+
     fn has_ended(&self) -> bool {
         self.lesson.as_ref().is_some_and(Teaching::has_ended)
     }
@@ -269,7 +295,8 @@ impl LearnerPeer {
     /// The next part, if the learner may get one more now.
     fn next_part(&mut self, context: &mut Context<'_>, store: &DataStore) -> Option<LearnPart> {
         let teaching = self.lesson.as_mut().filter(|teaching| !teaching.has_ended())?;
-        if !teaching.awaits_answer() && !context.pace.allows(context.now.time) {
+        self.is_held = !teaching.awaits_answer() && !context.pace.allows(context.now.time);
+        if self.is_held {
             // It is this side that is slow.
             self.moved = context.now.time;
             return None;
@@ -295,7 +322,8 @@ impl LearnerPeer {
             refuse_to_resume(context, core, stream, (self.role, self.host), lesson);
             return 0;
         }
-        if !context.pace.allows(context.now.time) {
+        self.is_held = !context.pace.allows(context.now.time);
+        if self.is_held {
             // It is this side that is slow.
             self.moved = context.now.time;
             return 0;
@@ -304,6 +332,11 @@ impl LearnerPeer {
         context.pace.spend(bytes);
         bytes
     }
+}
+
+/// For how long a learner may stand still.
+fn patience_us(timing: &Timing) -> u64 {
+    2 * timing.node_lease_us
 }
 
 /// The log does not reach back to what the learner has, or not any more: it has to start from nothing.

@@ -195,6 +195,11 @@ impl Teaching {
         Some(self.lesson)
     }
 
+    /// When it has to be said again that the lesson has ended; the first time it is said when the learner has everything.
+    pub(super) fn report_due(&self, timing: &Timing) -> Time {
+        self.reported.map_or(Time::NEVER, |at| at + timing.retry_us)
+    }
+
     /// Bytes that are still to be taught, of so many that are `touched` and so many in the `history`.
     pub(super) fn untaught_bytes(&self, touched: u64, history: u64) -> u64 {
         match self.next {

@@ -88,7 +88,7 @@ impl Parities {
 
     /// Until when their acks allow reads; for ever if there is no parity that could serve another primary.
     pub(super) fn leased_until(&self, timing: &Timing) -> Time {
-        self.peers.iter().map(|peer| peer.leased_until(timing)).min().unwrap_or(Time(u64::MAX))
+        self.peers.iter().map(|peer| peer.leased_until(timing)).min().unwrap_or(Time::NEVER)
     }
 
     /// Nothing that was acknowledged so far allows a read any more: only what is sent from now on does.
@@ -176,8 +176,8 @@ impl Parities {
     }
 
     /// When `tick` or `send_frames` has something to do, at the latest.
-    pub(super) fn deadline(&self, committed: Seq, timing: &Timing) -> Time {
-        self.peers.iter().map(|peer| peer.deadline(committed, timing)).min().unwrap_or(Time(u64::MAX))
+    pub(super) fn due(&self, committed: Seq, timing: &Timing) -> Time {
+        self.peers.iter().map(|peer| peer.deadline(committed, timing)).min().unwrap_or(Time::NEVER)
     }
 
     /// Asks the coordinator to remove parities that have been silent for too long; never removes one itself.

@@ -154,13 +154,13 @@ impl ParityPeer {
     /// When something is due to be sent to it, or said of it, if nothing is heard before.
     pub(super) fn deadline(&self, committed: Seq, timing: &Timing) -> Time {
         // Silence that was broken and began anew counts from its begin, whatever was complained of before.
-        let complaint = self.silent_since.map_or(Time(u64::MAX), |since| {
+        let complaint = self.silent_since.map_or(Time::NEVER, |since| {
             let again = self.complained.map_or(Time(0), |at| at + timing.retry_us);
             again.max(since + timing.stall_us)
         });
         let message = match (self.welcomed, self.outstanding) {
             (false, _) => self.last_sent + timing.heartbeat_us,
-            (true, Some(_)) => Time(u64::MAX),
+            (true, Some(_)) => Time::NEVER,
             (true, None) => self.idle_frame_due(committed, timing),
         };
         complaint.min(message)

@@ -37,11 +37,15 @@ const MAX_DOUBLINGS: u32 = 5;
 pub(super) struct Repair {
     sessions: BTreeMap<u64, Session>,
     count: u64,
-    /// When the coordinator was last told that all pages are here.
+    /// When the coordinator was told that all pages are here; none if it is to be told again.
     reported: Option<Time>,
-    /// When this node last had no memory for swept pages; the sweep pauses for a retry time-out after it.
+    /// When this node had no memory for swept pages, as long as the sweep pauses for that: a retry time-out.
     starved: Option<Time>,
     surrenders: Surrenders,
+    /// When to try again what came to nothing; none if nothing did.
+    again_at: Option<Time>,
+    /// Whether the sweep waits for the pace of background work.
+    is_held: bool,
     /// Sessions in a row that came to nothing: each doubles the next ones' time.
     failures: u32,
     /// Bytes that sessions have brought.
@@ -97,10 +101,6 @@ impl Repair {
         brought + self.sessions.len() * size_of::<Session>()
     }
 
-    pub(super) fn is_active(&self) -> bool {
-        !self.sessions.is_empty()
-    }
-
     /// A new view ends all sessions (I7); the pages that are here stay.
     pub(super) fn forget_sessions(&mut self) {
         self.sessions.clear();
@@ -136,36 +136,32 @@ impl Repair {
 
     /// The background sweep: keeps a few sessions open until no page is absent.
     pub(super) fn sweep(&mut self, context: &mut Context<'_>, site: Site<'_>) {
-        let now = context.now.time;
-        if self.is_starved(context) {
+        self.is_held = false;
+        if self.starved.is_some() {
             return;
         }
         let mut from = 0;
         while self.has_place(Cause::Sweep, context.limits.sweep_sessions)
-            && context.pace.allows(now)
             && let Some(pages) = site.store.next_absent(from)
         {
             from = pages.first + pages.count;
-            if let Some(absent) = self.absent_part(site.store, pages) {
-                context.pace.spend(absent.len_bytes());
-                self.open(context, site, absent, Cause::Sweep);
+            let Some(absent) = self.absent_part(site.store, pages) else { continue };
+            self.is_held = !context.pace.allows(context.now.time);
+            if self.is_held {
+                return;
             }
+            context.pace.spend(absent.len_bytes());
+            self.open(context, site, absent, Cause::Sweep);
         }
     }
 
     /// Tells the coordinator that no page is absent.
     pub(super) fn report_if_whole(&mut self, context: &mut Context<'_>, core: &Core, store: &DataStore) {
-        let now = context.now.time;
-        let due = self.reported.is_none_or(|at| now.since(at) >= context.timing.retry_us);
-        if due && store.absent_count() == 0 && !self.is_starved(context) {
-            self.reported = Some(now);
+        if self.reported.is_none() && self.starved.is_none() && store.absent_count() == 0 {
+            self.reported = Some(context.now.time);
             let (group, role) = (core.member().group, core.member().role);
             context.coordinator(ToCoordinator::Repaired { group, role, term: core.term() });
         }
-    }
-
-    fn is_starved(&self, context: &Context<'_>) -> bool {
-        self.starved.is_some_and(|at| context.now.time.since(at) < context.timing.retry_us)
     }
 
     fn has_place(&self, cause: Cause, most: usize) -> bool {
@@ -250,7 +246,7 @@ impl Repair {
     /// A run may be partly present elsewhere: single pages have fewer unknowns.
     pub(super) fn retry_smaller(&mut self, context: &mut Context<'_>, site: Site<'_>, unsolved: &Unsolved) {
         if unsolved.pages.count == 1 {
-            return;
+            return self.try_again(context);
         }
         for page in unsolved.pages.iter() {
             if let Some(absent) = self.absent_part(site.store, PageRange { first: page, count: 1 }) {
@@ -273,10 +269,11 @@ impl Repair {
         let wanted = repaired.cause == Cause::Demand || is_waited_for;
         if let Err(refused) = self.fill_or_surrender(context, core, store, repaired, wanted) {
             tracing::debug!(member = %core.member(), %refused, wanted, "no memory for repaired pages");
-            if !wanted {
+            if wanted {
+                self.try_again(context);
+            } else {
                 self.starved = Some(context.now.time);
             }
-            // The timer opens sessions anew for those who wait.
             return false;
         }
         self.repaired_bytes += repaired.bytes.len() as u64;
@@ -312,12 +309,35 @@ impl Repair {
     pub(super) fn abort(&mut self, context: &mut Context<'_>, core: &Core, id: SessionId) {
         if self.session(core, id).is_some() {
             self.give_up(context, core, id.number);
+            self.try_again(context);
         }
     }
 
-    /// Ends sessions that take too long.
+    /// What came to nothing is tried again after a pause, but not put off any more.
+    fn try_again(&mut self, context: &Context<'_>) {
+        self.again_at.get_or_insert(context.now.time + context.timing.retry_us / 8);
+    }
+
+    /// When `tick` has something to do.
+    pub(super) fn due(&self, context: &Context<'_>, is_rebuilding: bool) -> Time {
+        let started = self.sessions.values().map(Session::started).min();
+        let late = started.map_or(Time::NEVER, |at| at + self.patience_us(context.timing));
+        if !is_rebuilding {
+            return late;
+        }
+        let pause = |since: Option<Time>| since.map_or(Time::NEVER, |at| at + context.timing.retry_us);
+        let sweep = if self.is_held { context.pace.resumes_at(context.now.time) } else { Time::NEVER };
+        let again = self.again_at.unwrap_or(Time::NEVER);
+        late.min(sweep).min(again).min(pause(self.starved)).min(pause(self.reported))
+    }
+
+    /// Ends sessions that take too long, and pauses that were long enough.
     pub(super) fn tick(&mut self, context: &mut Context<'_>, core: &Core) {
         let now = context.now.time;
+        let retry_us = context.timing.retry_us;
+        self.again_at.take_if(|at| *at <= now);
+        self.starved.take_if(|at| *at + retry_us <= now);
+        self.reported.take_if(|at| *at + retry_us <= now);
         let patience = self.patience_us(context.timing);
         let sessions = self.sessions.iter();
         let late: SmallVec<[u64; 8]> =

@@ -133,10 +133,14 @@ impl Log {
         self.entries.get_mut(at)
     }
 
-    pub(super) fn record(&self, seq: Seq) -> Option<&Record> {
+    pub(super) fn entry(&self, seq: Seq) -> Option<&Entry> {
         let first = self.entries.front()?.record.seq;
         let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
-        self.entries.get(at).map(|entry| &entry.record)
+        self.entries.get(at)
+    }
+
+    pub(super) fn record(&self, seq: Seq) -> Option<&Record> {
+        self.entry(seq).map(|entry| &entry.record)
     }
 
     /// Records after `after`, in order, committed or not.

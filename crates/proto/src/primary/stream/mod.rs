@@ -14,7 +14,7 @@ mod write;
 use bytes::Bytes;
 use store::{Budget, DataStore};
 use types::op::{Failure, Outcome};
-use types::{FastMap, Seq, UnixSeconds};
+use types::{FastMap, Seq, Time, UnixSeconds};
 use wire::message::Record;
 
 pub(super) use log::Purpose;
@@ -37,6 +37,8 @@ pub(super) struct SendStream {
     cleared: Option<Seq>,
     /// Newest uncommitted `FlushAt` of a client.
     scheduled: Option<Seq>,
+    /// Those who wait for records up to this one have been told that its outcome is unknown.
+    answered_upto: Seq,
     /// Whether something may have to be sent since the last look.
     stirred: bool,
     budget: Budget,
@@ -51,6 +53,7 @@ impl SendStream {
             keys: FastMap::default(),
             cleared: None,
             scheduled: None,
+            answered_upto: start,
             stirred: false,
             budget,
         }
@@ -151,6 +154,7 @@ impl SendStream {
     pub(super) fn answer_with(&mut self, seq: Seq, reply: ReplyTo, outcome: Outcome) -> Result<(), Outcome> {
         let Some(entry) = self.log.entry_mut(seq) else { return Err(outcome) };
         entry.answers.push((reply, outcome));
+        self.answered_upto = self.answered_upto.min(Seq(seq.0 - 1));
         Ok(())
     }
 
@@ -159,10 +163,17 @@ impl SendStream {
         let patience = context.timing.request_deadline_us;
         let now = context.now.time;
         for entry in self.log.entries_mut().take_while(|entry| now.since(entry.logged_at) >= patience) {
+            self.answered_upto = entry.record.seq;
             for (reply, _) in entry.answers.drain(..) {
                 context.reply(reply, Outcome::Failed(Failure::Unknown));
             }
         }
+    }
+
+    /// When somebody has waited for a record for too long.
+    pub(super) fn answers_due(&self, timing: &crate::Timing) -> Time {
+        let first = self.committed.max(self.answered_upto).next();
+        self.log.entry(first).map_or(Time::NEVER, |entry| entry.logged_at + timing.request_deadline_us)
     }
 
     /// The primary is deposed: what its records will have been, nobody knows.

@@ -48,14 +48,28 @@ pub(super) enum Queue {
 }
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Waiting {
     lease: VecDeque<Pending>,
     log: VecDeque<Pending>,
     space: VecDeque<Pending>,
     pages: PageWaiters,
+    /// Nobody's time in one of the queues is up before.
+    next_deadline: Time,
     /// Whether the queues are being gone through.
     retrying: bool,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            lease: VecDeque::new(),
+            log: VecDeque::new(),
+            space: VecDeque::new(),
+            pages: PageWaiters::default(),
+            next_deadline: Time::NEVER,
+            retrying: false,
+        }
+    }
 }
 
 impl Waiting {
@@ -78,7 +92,15 @@ impl Waiting {
         &mut self.pages
     }
 
+    /// When somebody's time is up, at the earliest.
+    pub(super) fn due(&self) -> Time {
+        self.next_deadline.min(self.pages.next_deadline())
+    }
+
     pub(super) fn push(&mut self, wait: Wait, pending: Pending) {
+        if !matches!(wait, Wait::Pages(_)) {
+            self.next_deadline = self.next_deadline.min(pending.deadline);
+        }
         match wait {
             Wait::Lease => self.lease.push_back(pending),
             Wait::Log => self.log.push_back(pending),
@@ -115,6 +137,7 @@ impl Waiting {
 
     /// It has to wait again, before all others.
     pub(super) fn push_front(&mut self, queue: Queue, pending: Pending) {
+        self.next_deadline = self.next_deadline.min(pending.deadline);
         self.queue(queue).push_front(pending);
     }
 
@@ -135,10 +158,16 @@ impl Waiting {
     /// Takes those whose time is up before anything was done for them.
     pub(super) fn take_expired(&mut self, now: Time) -> Vec<Pending> {
         let mut expired = Vec::new();
-        for queue in [&mut self.lease, &mut self.log, &mut self.space] {
-            let (late, rest): (Vec<_>, Vec<_>) = queue.drain(..).partition(|pending| pending.deadline <= now);
-            expired.extend(late);
-            queue.extend(rest);
+        if self.next_deadline <= now {
+            self.next_deadline = Time::NEVER;
+            for queue in [&mut self.lease, &mut self.log, &mut self.space] {
+                let (late, rest): (Vec<_>, Vec<_>) =
+                    queue.drain(..).partition(|pending| pending.deadline <= now);
+                expired.extend(late);
+                queue.extend(rest);
+                let first = queue.iter().map(|pending| pending.deadline).min();
+                self.next_deadline = first.map_or(self.next_deadline, |first| first.min(self.next_deadline));
+            }
         }
         expired.extend(self.pages.take_expired(now));
         expired

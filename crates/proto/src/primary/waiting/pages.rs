@@ -32,7 +32,7 @@ impl Default for PageWaiters {
             count: 0,
             ready: VecDeque::new(),
             demanded: None,
-            next_deadline: Time(u64::MAX),
+            next_deadline: Time::NEVER,
             #[cfg(test)]
             looked_at: Default::default(),
         }
@@ -47,6 +47,11 @@ pub(in crate::primary) struct Round {
 impl PageWaiters {
     pub(in crate::primary) fn len(&self) -> usize {
         self.count + self.ready.len()
+    }
+
+    /// Nobody's time is up before.
+    pub(in crate::primary) fn next_deadline(&self) -> Time {
+        self.next_deadline
     }
 
     pub(in crate::primary) fn memory_bytes(&self) -> usize {
@@ -104,7 +109,7 @@ impl PageWaiters {
         if now < self.next_deadline {
             return Vec::new();
         }
-        let mut next_deadline = Time(u64::MAX);
+        let mut next_deadline = Time::NEVER;
         let mut is_late = |pending: &Pending| {
             let late = pending.deadline <= now;
             next_deadline = if late { next_deadline } else { next_deadline.min(pending.deadline) };

@@ -41,7 +41,7 @@ impl World {
                 }
             }
             Input::Coordinator(message) => self.hear_coordinator(node, message),
-            Input::Late(message) => self.tell_hosts(node, &message),
+            Input::Late(message) => self.hear_coordinator(node, message),
             Input::LinkUp { shard, wire, peer } => {
                 self.feed_link_up(first + usize::from(shard), wire as usize, peer)
             }
@@ -84,8 +84,9 @@ impl World {
     }
 
     fn tell_hosts(&mut self, node: usize, message: &FromCoordinator) {
-        let first = node * self.options.shards;
-        for host in first..first + self.options.shards {
+        let (first, shards) = (node * self.options.shards, self.options.shards);
+        let only = message.group().map(|group| first + usize::from(group.shard(shards as u16)));
+        for host in (first..first + shards).filter(|host| only.is_none_or(|only| only == *host)) {
             let now = self.now_of(host);
             if let Some(machine) = &mut self.shards[host].host {
                 machine.handle_coordinator(now, message.clone());

@@ -1,0 +1,79 @@
+//! What a host does when time has passed, beside its primaries, and when it wants to be asked.
+
+use types::Time;
+use types::op::Outcome;
+
+use super::Host;
+use crate::Now;
+use crate::timers::Kind;
+
+/// What a host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// A learner whose questions have no answer, a session whose stand-in went silent.
+    Parities,
+    /// A scrub that waits for its pace, or was held up.
+    Scrub,
+    /// A request whose time is up, here or at another host.
+    Requests,
+    /// A request for which there was no primary.
+    Routes,
+    /// A parity that may come back, and does not.
+    Dormants,
+}
+
+/// How many there are.
+pub(super) const TIMERS: usize = Timer::ALL.len();
+
+impl Kind for Timer {
+    const ALL: &'static [Self] = &[Self::Parities, Self::Scrub, Self::Requests, Self::Routes, Self::Dormants];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Host {
+    /// Timers. To be called at `next_deadline`, or more often; `flush` must follow.
+    pub fn tick(&mut self, now: Now) {
+        self.members.tick_primaries(&mut self.around, now);
+        for timer in self.timers.due(now.time) {
+            self.run(now, timer);
+        }
+        self.settle(now);
+    }
+
+    fn run(&mut self, now: Now, timer: Timer) {
+        match timer {
+            Timer::Parities => self.members.tick_parities(&mut self.around, now),
+            Timer::Scrub => self.members.go_on_scrubbing(&mut self.around, now),
+            Timer::Requests => {
+                for (reply, failure) in self.routes.take_late(now.time) {
+                    self.answer(reply, Outcome::Failed(failure));
+                }
+            }
+            Timer::Routes => self.reroute(now),
+            Timer::Dormants => self.members.trim_dormant(&self.around, now),
+        }
+    }
+
+    /// Sets every timer by what its part waits for.
+    pub(super) fn arm(&mut self, now: Now) {
+        let timing = self.around.config().timing;
+        let timers = &mut self.timers;
+        timers.set(Timer::Parities, self.members.parities_due(&timing));
+        timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now));
+        timers.set(Timer::Requests, self.routes.requests_due());
+        let routes = if self.views.map().is_some() { self.routes.due(&timing) } else { Time::NEVER };
+        timers.set(Timer::Routes, routes);
+        timers.set(Timer::Dormants, self.members.dormant_due());
+    }
+
+    /// When `tick` has something to do, as of the last `flush`.
+    #[must_use]
+    pub fn next_deadline(&self) -> Time {
+        let primaries = self.members.primaries().values();
+        let first = primaries.map(crate::primary::Primary::next_deadline).min();
+        first.map_or(self.timers.next(), |first| first.min(self.timers.next()))
+    }
+}

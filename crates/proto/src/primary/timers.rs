@@ -1,0 +1,134 @@
+//! What a primary does when time has passed, and when it wants to be asked.
+
+use types::Time;
+use types::op::{Failure, Outcome};
+
+use super::Primary;
+use crate::outbox::Context;
+use crate::timers::Kind;
+
+/// What a primary waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// A Frame without records, a Hello that has no answer, a parity that is silent for too long.
+    Parities,
+    /// An absent parity that does not come back.
+    Absentees,
+    /// A learner that does not move, a report that nobody heeded, the pace at which lessons go on.
+    Lessons,
+    /// A hand-over that no view follows.
+    HandOver,
+    /// Expired items, vacant extents, memory that was refused, a flush that was ordered for a time.
+    Upkeep,
+    /// A part of the index that does not come.
+    Takeover,
+    /// A session that does not end or is to be tried again, the pace of the sweep, a report that nobody heeded.
+    Repair,
+    /// The end of the former primary's lease.
+    Serving,
+    /// A request whose time is up.
+    Requests,
+}
+
+/// How many there are.
+pub(super) const TIMERS: usize = Timer::ALL.len();
+
+impl Kind for Timer {
+    const ALL: &'static [Self] = &[
+        Self::Parities,
+        Self::Absentees,
+        Self::Lessons,
+        Self::HandOver,
+        Self::Upkeep,
+        Self::Takeover,
+        Self::Repair,
+        Self::Serving,
+        Self::Requests,
+    ];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Primary {
+    /// Runs the timers that are due.
+    pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
+        let mut any = false;
+        for timer in self.timers.due(context.now.time) {
+            self.run(context, timer);
+            any = true;
+        }
+        if any {
+            self.retry_waiting(context);
+        }
+    }
+
+    fn run(&mut self, context: &mut Context<'_>, timer: Timer) {
+        let now = context.now.time;
+        match timer {
+            Timer::Parities => {
+                self.stream.stir();
+                self.parities.tick(context, &self.core, self.stream.committed());
+            }
+            Timer::Absentees => self.absentees.tick(now, context.timing),
+            Timer::Lessons => {
+                self.stream.stir();
+                self.report_ended_lessons(context);
+                self.lessons.complain(context, &self.core);
+            }
+            Timer::HandOver => self.reconsider_hand_over(now),
+            Timer::Upkeep => self.keep_up(context),
+            Timer::Takeover => self.phase.retry_takeover(context, &self.core, &self.parities),
+            Timer::Repair => {
+                self.repair.tick(context, &self.core);
+                self.go_on_repairing(context);
+            }
+            // Those who wait for it are tried again after all timers.
+            Timer::Serving => {}
+            Timer::Requests => {
+                for pending in self.waiting.take_expired(now) {
+                    context.reply(pending.reply, Outcome::Failed(Failure::Unavailable));
+                }
+                self.stream.expire_answers(context);
+            }
+        }
+    }
+
+    /// Sets every timer by what its part waits for.
+    pub(super) fn arm(&mut self, context: &Context<'_>) {
+        let (now, timing) = (context.now.time, context.timing);
+        let committed = self.stream.committed();
+        let known = (committed, self.wall.told());
+        let is_rebuilding = self.core.is_rebuilding();
+        let timers = &mut self.timers;
+        timers.set(Timer::Parities, self.parities.due(committed, timing));
+        timers.set(Timer::Absentees, self.absentees.due(timing));
+        timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, known));
+        timers.set(Timer::HandOver, self.hand_over.due());
+        let upkeep = self.kept_up + timing.heartbeat_us;
+        timers.set(Timer::Upkeep, if self.phase.store().is_some() { upkeep } else { Time::NEVER });
+        timers.set(Timer::Takeover, self.phase.due(timing));
+        timers.set(Timer::Repair, self.repair.due(context, is_rebuilding));
+        timers.set(Timer::Serving, if self.serve_from > now { self.serve_from } else { Time::NEVER });
+        timers.set(Timer::Requests, self.waiting.due().min(self.stream.answers_due(timing)));
+    }
+
+    /// When `tick` has something to do, as of the last `flush`.
+    pub(crate) fn next_deadline(&self) -> Time {
+        self.timers.next()
+    }
+
+    /// Memory that was refused may be there by now; some items have expired, and some extents are empty.
+    fn keep_up(&mut self, context: &mut Context<'_>) {
+        self.kept_up = context.now.time;
+        let Some(store) = self.phase.store_mut() else { return };
+        self.space.tick(context.now.time, store);
+        if self.may_serve(context.now.time, context.timing) {
+            let store = self.phase.serving_mut();
+            self.stream.append_due_flush(context, store);
+            self.space.crawl(context, store, &mut self.stream, self.wall.at(context.now.unix));
+        }
+        self.release_if_due(context);
+    }
+}
