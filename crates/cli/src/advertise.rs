@@ -2,59 +2,32 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use clap::Args;
 use server::Advertise;
 
-use crate::config::NodeFile;
+use crate::config::NodeSettings;
 use crate::exit::Exit;
-use crate::units::{address, host};
 
-/// Flags for a node that others do not reach where it listens.
-#[derive(Args, Clone, Debug, Default)]
-#[command(
-    next_help_heading = "Where others reach this node, if not where it listens (0.0.0.0, NAT, containers)"
-)]
-pub struct AdvertiseArgs {
-    /// The host that others are told for all listeners that are not on the loopback; their ports stay
-    #[arg(long, env = "GESTALT_ADVERTISE", value_name = "HOST", value_parser = host)]
-    advertise: Option<IpAddr>,
-    /// For --memcached alone, with its port
-    #[arg(long, env = "GESTALT_ADVERTISE_MEMCACHED", value_name = "HOST:PORT", value_parser = address)]
-    advertise_memcached: Option<SocketAddr>,
-    /// For --peer alone, with its port
-    #[arg(long, env = "GESTALT_ADVERTISE_PEER", value_name = "HOST:PORT", value_parser = address)]
-    advertise_peer: Option<SocketAddr>,
-    /// For --http alone, with its port
-    #[arg(long, env = "GESTALT_ADVERTISE_HTTP", value_name = "HOST:PORT", value_parser = address)]
-    advertise_http: Option<SocketAddr>,
-    /// For --listen alone, with its port
-    #[arg(long, env = "GESTALT_ADVERTISE_LISTEN", value_name = "HOST:PORT", value_parser = address)]
-    advertise_listen: Option<SocketAddr>,
+/// What others are told.
+pub fn advertised(settings: &NodeSettings) -> Advertise {
+    Advertise {
+        host: settings.advertise,
+        memcached: settings.advertise_memcached,
+        peer: settings.advertise_peer,
+        http: settings.advertise_http,
+        listen: settings.advertise_listen,
+    }
 }
 
-impl AdvertiseArgs {
-    /// Flag (or environment), then file.
-    pub fn settle(&self, file: &NodeFile) -> Advertise {
-        Advertise {
-            host: self.advertise.or(file.advertise),
-            memcached: self.advertise_memcached.or(file.advertise_memcached),
-            peer: self.advertise_peer.or(file.advertise_peer),
-            http: self.advertise_http.or(file.advertise_http),
-            listen: self.advertise_listen.or(file.advertise_listen),
-        }
-    }
-
-    /// Without etcd no node ever has the coordinator.
-    ///
-    /// # Errors
-    /// `Usage` if its address is given.
-    pub fn refuse_listen(&self, file: &NodeFile) -> Result<(), Exit> {
-        match self.settle(file).listen {
-            Some(_) => Err(Exit::usage(
-                "--advertise-listen needs --coordinator etcd://...: with embedded://... no node has the coordinator",
-            )),
-            None => Ok(()),
-        }
+/// Without etcd no node ever has the coordinator.
+///
+/// # Errors
+/// `Usage` if its address is given.
+pub fn refuse_listen(settings: &NodeSettings) -> Result<(), Exit> {
+    match settings.advertise_listen {
+        Some(_) => Err(Exit::usage(
+            "--advertise-listen needs --coordinator etcd://...: with embedded://... no node has the coordinator",
+        )),
+        None => Ok(()),
     }
 }
 

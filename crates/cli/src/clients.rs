@@ -5,13 +5,13 @@ use clap::builder::FalseyValueParser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use server::ConnectionLimits;
 
-use crate::config::NodeFile;
+use crate::config::NodeSettings;
 use crate::exit::Exit;
 
 /// Files that a node has open besides its clients' connections: links, listeners, http, those of the runtime.
 const OTHER_FILES: u64 = 512;
 
-/// These flags.
+/// The flags of `local`; those of `serve` are among [`NodeSettings`].
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientArgs {
     /// Most connections of memcached clients at a node; one more takes the place of one that has sent no command, or is
@@ -23,15 +23,13 @@ pub struct ClientArgs {
     pub disable_flush_all: bool,
 }
 
-impl ClientArgs {
-    /// With what the file says where there is no flag.
-    pub fn or(self, file: &NodeFile) -> Self {
-        Self {
-            max_connections: self.max_connections.or(file.max_connections),
-            disable_flush_all: self.disable_flush_all || file.disable_flush_all.unwrap_or(false),
-        }
+impl From<&NodeSettings> for ClientArgs {
+    fn from(settings: &NodeSettings) -> Self {
+        Self { max_connections: settings.max_connections, disable_flush_all: settings.disable_flush_all }
     }
+}
 
+impl ClientArgs {
     /// The limits of a node.
     pub fn limits(self) -> ConnectionLimits {
         let defaults = ConnectionLimits::default();

@@ -4,23 +4,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use proto::Timing;
-use server::{CoordinatorAddress, Node, NodeConfig, NodeExit};
-use types::{ClusterId, Entry, NodeId, Profile};
+use server::{Coordination, CoordinatorAddress, Node, NodeConfig, NodeExit};
+use types::{ClusterId, Entry, NodeId};
 
-use crate::advertise::{AdvertiseArgs, pages_beside};
+use crate::advertise::{advertised, pages_beside, refuse_listen};
 use crate::clients::{ClientArgs, allow_connections};
-use crate::config::NodeFile;
+use crate::config::NodeSettings;
 use crate::endpoint::NODE_HTTP_PORT;
-use crate::etcd::EtcdArgs;
+use crate::etcd;
 use crate::exit::Exit;
 use crate::kernel;
 use crate::log;
 use crate::machine;
 use crate::process::{die_with, told_to_stop};
 use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, Scheduling, check_lease};
-use crate::units::{Size, address, duration};
+use crate::units::Size;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -56,56 +56,11 @@ pub struct ServeArgs {
     /// TOML file with any of the settings below
     #[arg(long, env = "GESTALT_CONFIG")]
     config: Option<PathBuf>,
-    /// Id of the node, 0 to the number of nodes less one
-    #[arg(long, env = "GESTALT_NODE")]
-    node: Option<u16>,
     /// Become a new, empty node of a cluster that has formed already
     #[arg(long)]
     join: bool,
-    /// The cluster that the node is meant for; another one is refused. With embedded://... its id (`gestalt status -o json`
-    /// names it), with etcd://... the name under which it lives in etcd [default: gestalt]
-    #[arg(long, env = "GESTALT_CLUSTER")]
-    cluster: Option<String>,
-    /// The protection that the node is meant for, for example rs(3+2); a cluster with another one is refused
-    #[arg(long, env = "GESTALT_PROFILE")]
-    profile: Option<Profile>,
-    /// Where the coordinator is: embedded://HOST:PORT, or the etcd over which it is elected: etcd://HOST:PORT[,HOST:PORT...]
-    #[arg(long, env = "GESTALT_COORDINATOR")]
-    coordinator: Option<String>,
-    /// Where memcached clients connect [default: 127.0.0.1:11211]
-    #[arg(long, env = "GESTALT_MEMCACHED", value_parser = address)]
-    memcached: Option<SocketAddr>,
-    /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
-    #[arg(long, env = "GESTALT_PEER", value_parser = address)]
-    peer: Option<SocketAddr>,
-    /// Where status and metrics are [default: port 9181 of all addresses, and of the loopback alone if --peer is]
-    #[arg(long, env = "GESTALT_HTTP", value_parser = address)]
-    http: Option<SocketAddr>,
     #[command(flatten)]
-    advertise: AdvertiseArgs,
-    /// Hard cap on everything the node holds [default: 1GiB]
-    #[arg(long, env = "GESTALT_MEMORY")]
-    memory: Option<Size>,
-    /// Worker threads, the same number on every node [default: the cores of this machine]
-    #[arg(long, env = "GESTALT_WORKERS", value_parser = clap::value_parser!(u16).range(1..=256))]
-    workers: Option<u16>,
-    /// What to do when memory is full [default: clock]
-    #[arg(long, env = "GESTALT_EVICT", value_enum)]
-    evict: Option<Eviction>,
-    /// How the system schedules the workers [default: batch]
-    #[arg(long, env = "GESTALT_SCHEDULING", value_enum)]
-    scheduling: Option<Scheduling>,
-    /// Failure domain, for example a rack
-    #[arg(long, env = "GESTALT_ZONE")]
-    zone: Option<String>,
-    /// Silence after which a node counts as lost, the same on every node [default: 1s]. Leases at etcd last as long, but 2s
-    /// at least
-    #[arg(long, env = "GESTALT_LEASE", value_parser = duration)]
-    lease: Option<Duration>,
-    #[command(flatten)]
-    clients: ClientArgs,
-    #[command(flatten)]
-    etcd: EtcdArgs,
+    settings: NodeSettings,
     /// Ends with the process that has this id
     #[arg(long, hide = true)]
     parent_pid: Option<i32>,
@@ -137,50 +92,54 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
 
 /// Flag (or environment), then file, then default.
 fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
-    let file = args.config.as_deref().map(NodeFile::read).transpose()?.unwrap_or_default();
-    let missing =
-        |name: &str| Exit::Usage(format!("no {name}: give --{name}, or {name} = … in the --config file"));
-    let node = args.node.or(file.node).ok_or_else(|| missing("node"))?;
-    let peer = args.peer.or(file.peer).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let coordinator =
-        args.coordinator.clone().or(file.coordinator.clone()).ok_or_else(|| missing("coordinator"))?;
-    let cluster = args.cluster.clone().or(file.cluster.clone());
-    let (coordinator, cluster) = if coordinator.starts_with("etcd://") {
-        let endpoints = coordinator.parse().map_err(Exit::usage)?;
-        (args.etcd.settle(&file, endpoints, cluster.as_deref(), peer)?, None)
-    } else {
-        let address: CoordinatorAddress = coordinator.parse().map_err(Exit::usage)?;
-        args.etcd.refuse(&file)?;
-        args.advertise.refuse_listen(&file)?;
-        (address.into(), cluster.as_deref().map(cluster_id).transpose()?)
-    };
-    let lease = args.lease.or(file.lease).unwrap_or(DEFAULT_LEASE);
+    let file = args.config.as_deref().map(NodeSettings::read).transpose()?.unwrap_or_default();
+    let settings = args.settings.clone().or(file);
+    let node = settings.node.ok_or_else(|| missing("node"))?;
+    let peer = settings.peer.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let (coordinator, cluster) = coordination(&settings, peer)?;
+    let lease = settings.lease.unwrap_or(DEFAULT_LEASE);
     check_lease(lease).map_err(Exit::Usage)?;
-    let memory = args.memory.or(file.memory).unwrap_or(DEFAULT_MEMORY);
+    let memory = settings.memory.unwrap_or(DEFAULT_MEMORY);
     check_memory(memory)?;
-    let memcached = args
-        .memcached
-        .or(file.memcached)
-        .unwrap_or(SocketAddr::from(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT)));
-    let clients = args.clients.or(&file);
+    let clients = ClientArgs::from(&settings);
     allow_connections(clients)?;
     Ok(NodeConfig {
         cluster,
-        profile: args.profile.or(file.profile),
+        profile: settings.profile,
         entry: if args.join { Entry::Joiner } else { Entry::Founder },
-        workers: args.workers.or(file.workers).unwrap_or_else(machine::cores),
-        memcached,
+        workers: settings.workers.unwrap_or_else(machine::cores),
+        memcached: settings.memcached.unwrap_or(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT).into()),
         peer,
-        http: args.http.or(file.http).unwrap_or(pages_beside(peer, NODE_HTTP_PORT)),
-        advertise: args.advertise.settle(&file),
+        http: settings.http.unwrap_or(pages_beside(peer, NODE_HTTP_PORT)),
+        advertise: advertised(&settings),
         memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
-        eviction: choice(args.evict, "evict", file.evict.as_deref())?.into(),
-        scheduling: choice(args.scheduling, "scheduling", file.scheduling.as_deref())?.into(),
-        zone: args.zone.clone().or(file.zone).unwrap_or_default(),
+        eviction: settings.evict.unwrap_or_default().into(),
+        scheduling: settings.scheduling.unwrap_or_default().into(),
+        zone: settings.zone.unwrap_or_default(),
         timing: timing(lease),
         limits: clients.limits(),
         ..NodeConfig::with(NodeId(node), coordinator)
     })
+}
+
+fn missing(name: &str) -> Exit {
+    Exit::Usage(format!("no {name}: give --{name}, or {name} = … in the --config file"))
+}
+
+/// The way to the coordinator, and the id of the cluster that is meant, if it says nothing of that itself.
+fn coordination(
+    settings: &NodeSettings,
+    peer: SocketAddr,
+) -> Result<(Coordination, Option<ClusterId>), Exit> {
+    let coordinator = settings.coordinator.as_deref().ok_or_else(|| missing("coordinator"))?;
+    if coordinator.starts_with("etcd://") {
+        let endpoints = coordinator.parse().map_err(Exit::usage)?;
+        return Ok((etcd::coordination(settings, endpoints, peer)?, None));
+    }
+    let address: CoordinatorAddress = coordinator.parse().map_err(Exit::usage)?;
+    etcd::refuse(settings)?;
+    refuse_listen(settings)?;
+    Ok((address.into(), settings.cluster.as_deref().map(cluster_id).transpose()?))
 }
 
 fn cluster_id(text: &str) -> Result<ClusterId, Exit> {
@@ -202,16 +161,6 @@ fn check_memory(memory: Size) -> Result<(), Exit> {
         }
         _ => Ok(()),
     }
-}
-
-/// The flag, or what the file has under `key`, or the default.
-fn choice<T: ValueEnum + Default>(flag: Option<T>, key: &str, file: Option<&str>) -> Result<T, Exit> {
-    let Some(text) = file.filter(|_| flag.is_none()) else { return Ok(flag.unwrap_or_default()) };
-    T::from_str(text, false).map_err(|_| {
-        let known = T::value_variants().iter().filter_map(T::to_possible_value);
-        let known = known.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ");
-        Exit::Usage(format!("key '{key}': '{text}' is not one of {known}"))
-    })
 }
 
 impl From<Scheduling> for server::Scheduling {
@@ -244,13 +193,17 @@ mod tests {
         file
     }
 
+    fn with(settings: NodeSettings) -> ServeArgs {
+        ServeArgs { settings, ..ServeArgs::default() }
+    }
+
     #[test]
     fn flags_beat_the_file_which_beats_the_default() {
         let file =
             file("node = 3\ncoordinator = \"embedded://127.0.0.1:9\"\nworkers = 7\nmemory = \"64MiB\"");
         let args = ServeArgs {
             config: Some(file.path().into()),
-            memory: Some(Size(96 << 20)),
+            settings: NodeSettings { memory: Some(Size(96 << 20)), ..NodeSettings::default() },
             ..ServeArgs::default()
         };
         let config = settle(&args).unwrap();
@@ -264,13 +217,13 @@ mod tests {
 
     #[test]
     fn the_pages_of_a_node_are_where_its_peers_can_reach_them() {
-        let args = ServeArgs {
+        let config = settle(&with(NodeSettings {
             node: Some(0),
             coordinator: Some("embedded://127.0.0.1:9".into()),
             peer: Some("10.0.0.4:9178".parse().unwrap()),
-            ..ServeArgs::default()
-        };
-        let config = settle(&args).unwrap();
+            ..NodeSettings::default()
+        }));
+        let config = config.unwrap();
         assert_eq!(
             (config.http.to_string().as_str(), config.advertise),
             ("0.0.0.0:9181", Default::default())
@@ -286,8 +239,8 @@ mod tests {
         let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };
         let limits = settle(&args).unwrap().limits;
         assert_eq!((limits.max_connections, limits.flush_all), (70, false));
-        let clients = ClientArgs { max_connections: Some(80), ..ClientArgs::default() };
-        assert_eq!(settle(&ServeArgs { clients, ..args }).unwrap().limits.max_connections, 80);
+        let settings = NodeSettings { max_connections: Some(80), ..NodeSettings::default() };
+        assert_eq!(settle(&ServeArgs { settings, ..args }).unwrap().limits.max_connections, 80);
     }
 
     #[test]
@@ -297,13 +250,11 @@ mod tests {
         let file = file("nod = 3");
         let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };
         assert!(error(&args).ends_with("unknown key 'nod': did you mean 'node'?"));
-        let with = |coordinator: &str, memory| ServeArgs {
-            node: Some(1),
-            coordinator: Some(coordinator.into()),
-            memory: Some(memory),
-            ..ServeArgs::default()
+        let at = |coordinator: &str, memory| {
+            let coordinator = Some(coordinator.to_owned());
+            with(NodeSettings { node: Some(1), coordinator, memory: Some(memory), ..NodeSettings::default() })
         };
-        assert!(error(&with("127.0.0.1:1", Size(1 << 30))).contains("embedded://host:port"));
-        assert!(error(&with("embedded://h:1", Size(1 << 60))).contains("more than this machine has"));
+        assert!(error(&at("127.0.0.1:1", Size(1 << 30))).contains("embedded://host:port"));
+        assert!(error(&at("embedded://h:1", Size(1 << 60))).contains("more than this machine has"));
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use clap::ValueEnum;
 use types::LossPolicy;
 
-use crate::units::Size;
+use crate::units::{Size, choice, written};
+
+written!(Eviction = choice, Scheduling = choice, OnLoss = choice);
 
 /// What a node does when its memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,10 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::ValueEnum;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
@@ -96,6 +100,49 @@ pub fn host(text: &str) -> Result<IpAddr, String> {
     let found: Vec<SocketAddr> = (text, 0).to_socket_addrs().map_err(|_| bad())?.collect();
     let preferred = found.iter().find(|address| address.is_ipv4()).or(found.first());
     preferred.map(SocketAddr::ip).ok_or_else(bad)
+}
+
+/// What people write in a file as they do on the command line.
+pub trait Written: Sized {
+    /// From such a text.
+    ///
+    /// # Errors
+    /// One line that says how to write one.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+/// `Type = how it is read`.
+macro_rules! written {
+    ($($type:ty = $read:expr),*) => {
+        $(impl $crate::units::Written for $type {
+            fn read(text: &str) -> Result<Self, String> {
+                $read(text)
+            }
+        })*
+    };
+}
+pub(crate) use written;
+
+written!(Size = str::parse, Duration = duration, SocketAddr = address, IpAddr = host);
+
+/// One of a few words.
+///
+/// # Errors
+/// One line with all of them.
+pub fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, true).map_err(|_| {
+        let known = T::value_variants().iter().filter_map(T::to_possible_value);
+        let known: Vec<_> = known.map(|value| value.get_name().to_owned()).collect();
+        format!("'{text}' is not one of {}", known.join(", "))
+    })
+}
+
+/// For serde: a key of a file whose value is written as on the command line.
+///
+/// # Errors
+/// If it is no text, or not such a one.
+pub fn from_text<'de, D: Deserializer<'de>, T: Written>(value: D) -> Result<Option<T>, D::Error> {
+    T::read(&String::deserialize(value)?).map(Some).map_err(D::Error::custom)
 }
 
 #[cfg(test)]

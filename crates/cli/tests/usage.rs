@@ -87,7 +87,7 @@ fn an_unknown_config_key_names_the_nearest() {
     std::fs::write(&file, "node = 1\nmemroy = \"1GiB\"\n").unwrap();
     refuses(
         &["serve", "--config", file.to_str().unwrap()],
-        &["node.toml", "unknown key 'memroy'", "'memory'"],
+        &["node.toml: line 2: ", "unknown key 'memroy'", "'memory'"],
     );
     refuses(&["serve", "--config", "/nowhere/node.toml"], &["/nowhere/node.toml"]);
 }

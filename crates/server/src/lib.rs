@@ -20,6 +20,7 @@
 mod clients;
 mod clock;
 mod coordination;
+mod exposition;
 mod http;
 mod limits;
 mod net;

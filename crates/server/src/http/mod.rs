@@ -3,7 +3,6 @@
 
 pub(crate) mod admin;
 mod connection;
-mod exposition;
 mod metrics;
 pub(crate) mod status;
 

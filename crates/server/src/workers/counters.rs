@@ -1,8 +1,12 @@
 //! Counters of one worker: written by its thread alone, read by anyone at any time.
+//!
+//! A counter is a line of one table: the field that is counted, and the metric that `/metrics` makes of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use types::op::{Failure, OpKind, Outcome};
+
+use crate::exposition::{Metric, Sample};
 
 /// A number with one writer, so that adding costs no locked instruction.
 #[derive(Debug, Default)]
@@ -30,145 +34,146 @@ impl Counter {
     }
 }
 
+/// The counters, by the metrics that tell them: `kind name "Help." { counter, counter { label = "value" }, ... }`, and those that only
+/// the `stats` command tells.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    (
+        metrics {$(
+            $kind:ident $metric:ident $help:literal {
+                $($name:ident $({ $($label:ident = $text:literal),* })?),*
+            }
+        )*}
+        stats { $($(#[$doc:meta])* $other:ident,)* }
+    ) => {
         /// What one worker counts.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
-            $($(#[$doc])* pub $name: Counter,)*
+            $($(#[doc = $help] pub $name: Counter,)*)*
+            $($(#[$doc])* pub $other: Counter,)*
         }
 
         /// The counters of one worker, or the sum of several, at one moment.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub(crate) struct CounterValues {
-            $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $help] pub $name: u64,)*)*
+            $($(#[$doc])* pub $other: u64,)*
         }
 
         impl Counters {
             /// All of them.
             pub(crate) fn values(&self) -> CounterValues {
-                CounterValues { $($name: self.$name.get(),)* }
+                CounterValues { $($($name: self.$name.get(),)*)* $($other: self.$other.get(),)* }
             }
         }
 
         impl CounterValues {
             /// These and those.
             pub(crate) fn plus(&self, other: &Self) -> Self {
-                Self { $($name: self.$name.wrapping_add(other.$name),)* }
+                Self {
+                    $($($name: self.$name.wrapping_add(other.$name),)*)*
+                    $($other: self.$other.wrapping_add(other.$other),)*
+                }
             }
 
             /// What has been counted since `base`; what goes up and down is left as it is.
             pub(crate) fn since(&self, base: &Self) -> Self {
-                let mut values = Self { $($name: self.$name.saturating_sub(base.$name),)* };
-                values.curr_connections = self.curr_connections;
-                values.links_up = self.links_up;
-                values
+                Self {
+                    $($($name: since::$kind(self.$name, base.$name),)*)*
+                    $($other: since::counter(self.$other, base.$other),)*
+                }
             }
         }
+
+        /// What `/metrics` tells of them.
+        pub(crate) const COUNTERS: &[Metric<CounterValues>] = &[$(
+            Metric::$kind(stringify!($metric), $help, |values| vec![$(
+                Sample { labels: vec![$($((stringify!($label), $text)),*)?], value: values.$name.into() }
+            ),*]),
+        )*];
     };
 }
 
+/// What has been counted since a number was `base`, by the kind of metric.
+mod since {
+    pub(super) fn counter(now: u64, base: u64) -> u64 {
+        now.saturating_sub(base)
+    }
+
+    pub(super) fn gauge(now: u64, _base: u64) -> u64 {
+        now
+    }
+}
+
 counters! {
-    /// Open client connections.
-    curr_connections,
-    /// Client connections ever.
-    total_connections,
-    /// Keys asked for.
-    cmd_get,
-    /// Storage commands.
-    cmd_set,
-    /// flush_all.
-    cmd_flush,
-    /// touch, gat.
-    cmd_touch,
-    /// Commands of the meta protocol.
-    cmd_meta,
-    /// Keys found.
-    get_hits,
-    /// Keys not found.
-    get_misses,
-    /// delete of a key that was there.
-    delete_hits,
-    /// delete of a key that was not there.
-    delete_misses,
-    /// incr of a key that was there.
-    incr_hits,
-    /// incr of a key that was not there.
-    incr_misses,
-    /// decr of a key that was there.
-    decr_hits,
-    /// decr of a key that was not there.
-    decr_misses,
-    /// cas that stored.
-    cas_hits,
-    /// cas on a key that was not there.
-    cas_misses,
-    /// cas with another version.
-    cas_badval,
-    /// touch of a key that was there.
-    touch_hits,
-    /// touch of a key that was not there.
-    touch_misses,
-    /// Values longer than an item may be.
-    store_too_large,
-    /// Values for which there was no memory.
-    store_no_memory,
-    /// Bytes from clients.
-    bytes_read,
-    /// Bytes to clients.
-    bytes_written,
-    /// Reads of clients' sockets.
-    client_reads,
-    /// Writes to clients' sockets.
-    client_writes,
-    /// Times that a connection was not read because its window or the node's buffers were full.
-    client_stalls,
-    /// Times that a connection had more to read and others got their turn.
-    conn_yields,
-    /// Connections closed because they were silent.
-    idle_kicks,
-    /// Connections closed because a command did not arrive in full.
-    half_sent_kicks,
-    /// Connections closed because replies were not read.
-    unread_kicks,
-    /// Requests refused because a queue was full or their time was up.
-    failed_busy,
-    /// Requests refused because no primary could be reached.
-    failed_unavailable,
-    /// Requests whose outcome is not known.
-    failed_unknown,
-    /// Requests for what is lost.
-    failed_lost,
-    /// Requests that met a wrong checksum.
-    failed_corrupt,
-    /// Requests handed to another worker.
-    crossings,
-    /// Peer links that are up.
-    links_up,
-    /// Times that a peer link came up.
-    link_ups,
-    /// Times that a peer link went down.
-    link_downs,
-    /// Peer links dropped because too much was unsent.
-    link_overflows,
-    /// Peer links closed because of a malformed frame.
-    peer_malformed,
-    /// Messages from peers.
-    peer_messages_read,
-    /// Messages to peers.
-    peer_messages_written,
-    /// Messages dropped because the link was down.
-    peer_messages_dropped,
-    /// Bytes from peers.
-    peer_bytes_read,
-    /// Bytes to peers.
-    peer_bytes_written,
-    /// Reads of peers' sockets.
-    peer_reads,
-    /// Writes to peers' sockets.
-    peer_writes,
-    /// Pump cycles.
-    pumps,
+    metrics {
+        gauge gestalt_connections "Open client connections." { curr_connections }
+        counter gestalt_connections_total "Client connections." { total_connections }
+        counter gestalt_connections_overdue_total "Client connections closed at a deadline." {
+            idle_kicks { deadline = "idle" },
+            half_sent_kicks { deadline = "half_sent" },
+            unread_kicks { deadline = "unread" }
+        }
+        counter gestalt_client_received_bytes_total "Bytes from clients." { bytes_read }
+        counter gestalt_client_sent_bytes_total "Bytes to clients." { bytes_written }
+        counter gestalt_client_reads_total "Reads of clients' sockets." { client_reads }
+        counter gestalt_client_writes_total "Writes to clients' sockets." { client_writes }
+        counter gestalt_client_stalls_total "Times that a client was not read." { client_stalls }
+        counter gestalt_requests_total "Requests of this node's clients." {
+            get_hits { op = "get", outcome = "hit" },
+            get_misses { op = "get", outcome = "miss" },
+            cmd_set { op = "set", outcome = "any" },
+            delete_hits { op = "delete", outcome = "hit" },
+            delete_misses { op = "delete", outcome = "miss" },
+            incr_hits { op = "incr", outcome = "hit" },
+            incr_misses { op = "incr", outcome = "miss" },
+            decr_hits { op = "decr", outcome = "hit" },
+            decr_misses { op = "decr", outcome = "miss" },
+            touch_hits { op = "touch", outcome = "hit" },
+            touch_misses { op = "touch", outcome = "miss" },
+            cmd_flush { op = "flush_all", outcome = "any" }
+        }
+        counter gestalt_request_failures_total "Requests answered with an error." {
+            failed_busy { reason = "busy" },
+            failed_unavailable { reason = "unavailable" },
+            failed_unknown { reason = "unknown" },
+            failed_lost { reason = "lost" },
+            failed_corrupt { reason = "corrupt" },
+            store_no_memory { reason = "out_of_memory" },
+            store_too_large { reason = "too_large" }
+        }
+        counter gestalt_crossings_total "Requests handed to another worker." { crossings }
+        gauge gestalt_links "Links to other nodes." { links_up }
+        counter gestalt_link_ups_total "Times that a link came up." { link_ups }
+        counter gestalt_link_downs_total "Times that a link went down." { link_downs }
+        counter gestalt_link_overflows_total "Links dropped with too much unsent." { link_overflows }
+        counter gestalt_link_malformed_total "Links closed for a malformed frame." { peer_malformed }
+        counter gestalt_peer_messages_total "Messages between nodes." {
+            peer_messages_read { direction = "received" },
+            peer_messages_written { direction = "sent" },
+            peer_messages_dropped { direction = "dropped" }
+        }
+        counter gestalt_peer_received_bytes_total "Bytes from other nodes." { peer_bytes_read }
+        counter gestalt_peer_sent_bytes_total "Bytes to other nodes." { peer_bytes_written }
+        counter gestalt_peer_reads_total "Reads of peers' sockets." { peer_reads }
+        counter gestalt_peer_writes_total "Writes to peers' sockets." { peer_writes }
+        counter gestalt_pumps_total "Pump cycles of all workers." { pumps }
+    }
+    stats {
+        /// Keys asked for.
+        cmd_get,
+        /// touch, gat.
+        cmd_touch,
+        /// Commands of the meta protocol.
+        cmd_meta,
+        /// cas that stored.
+        cas_hits,
+        /// cas on a key that was not there.
+        cas_misses,
+        /// cas with another version.
+        cas_badval,
+        /// Times that a connection had more to read and others got their turn.
+        conn_yields,
+    }
 }
 
 impl Counters {
