@@ -20,6 +20,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "format", about: "the code is formatted", run: format },
     Step { name: "clippy", about: "no warnings anywhere", run: clippy },
     Step { name: "docs", about: "the documentation builds without warnings", run: docs },
+    Step { name: "deny", about: "licenses and sources of what is linked (installs cargo-deny)", run: deny },
     Step { name: "unit", about: "unit, property and scenario tests of all crates", run: unit },
     Step {
         name: "peers",
@@ -94,6 +95,14 @@ fn lint(features: &str) -> Result<(), String> {
 
 fn docs() -> Result<(), String> {
     Run::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings").builds()
+}
+
+fn deny() -> Result<(), String> {
+    if Run::cargo(&["deny", "--version"]).read().is_err() {
+        // It runs for a second: it need not be fast.
+        Run::cargo(&["install", "--quiet", "--locked", "--debug", "cargo-deny"]).show()?;
+    }
+    Run::cargo(&["deny", "check", "bans", "licenses", "sources"]).show()
 }
 
 /// What `unit` builds with. Other steps name the whole workspace and these features, too: cargo unites the features of what is

@@ -37,7 +37,11 @@ impl Taking {
             return;
         }
         let before = self.asked.map(|asked| asked.parity);
-        let Some(parity) = next_source(parities, before, core.host()) else { return };
+        let Some(parity) = next_source(parities, before, core.host()) else {
+            // The next view has one, or says that the role is lost.
+            self.asked = None;
+            return;
+        };
         if before != Some(parity) {
             *self = Self::new(core.budget());
         }

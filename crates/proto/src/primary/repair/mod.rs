@@ -335,6 +335,7 @@ impl Repair {
     pub(super) fn tick(&mut self, context: &mut Context<'_>, core: &Core) {
         let now = context.now.time;
         let retry_us = context.timing.retry_us;
+        self.is_held = false;
         self.again_at.take_if(|at| *at <= now);
         self.starved.take_if(|at| *at + retry_us <= now);
         self.reported.take_if(|at| *at + retry_us <= now);
