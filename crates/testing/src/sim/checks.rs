@@ -14,11 +14,12 @@ mod decode;
 use codec::Code;
 use types::{GroupId, GroupView, PAGE_BYTES, Seq};
 
+use super::book::Suspect;
 use super::inspect::{Members, Parity};
 use super::report::Stats;
 use super::rng::Rng;
 use super::stream::Page;
-use super::world::{Suspect, World};
+use super::world::World;
 
 /// Pages that one check compares at each member.
 const PAGES_PER_CHECK: usize = 4;
@@ -54,14 +55,14 @@ impl World {
         if self.map().is_none() || self.keys.is_empty() && self.running.is_empty() {
             return;
         }
-        let group = GroupId(self.rng.checks.index(self.options.groups) as u32);
+        let group = GroupId(self.stage.rng.checks.index(self.stage.options.groups) as u32);
         self.check_group(group, Extent::Sample);
         self.check_bounds();
     }
 
     /// Looks at all groups, at all that they hold.
     pub(crate) fn check_everything(&mut self) {
-        for group in 0..self.options.groups {
+        for group in 0..self.stage.options.groups {
             self.check_group(GroupId(group as u32), Extent::Whole);
         }
         self.check_bounds();
@@ -69,32 +70,32 @@ impl World {
 
     fn check_group(&mut self, group: GroupId, extent: Extent) {
         self.relearn(group);
-        let seed = self.rng.checks.next();
+        let seed = self.stage.rng.checks.next();
         let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
         let mut look = Look {
             world: self,
             view: &view,
             members: self.members(&view),
-            code: proto::code_of(self.options.profile()).expect("options name a valid code"),
+            code: proto::code_of(self.stage.options.profile()).expect("options name a valid code"),
             extent,
             rng: Rng::new(seed, 0),
             stats: Stats::default(),
         };
         let verdict = look.all();
         let (stats, applied) = (look.stats, look.applied_everywhere());
-        self.stats.add(&stats);
+        self.stage.book.stats.add(&stats);
         for (role, seq) in applied.into_iter().enumerate() {
-            let index = group.0 as usize * self.options.k + role;
+            let index = group.0 as usize * self.stage.options.k + role;
             self.shadow.streams[index].forget_before(seq);
         }
         if let Err((rule, what)) = verdict {
-            self.fail(rule, Some(Suspect::Group(group)), format!("{group}: {what}"));
+            self.stage.book.fail(rule, Some(Suspect::Group(group)), format!("{group}: {what}"));
         }
     }
 
     /// Where the shadow of a role has a gap, the primary's own area becomes the shadow, when nothing is under way.
     fn relearn(&mut self, group: GroupId) {
-        let k = self.options.k;
+        let k = self.stage.options.k;
         let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
         let reached = self.members(&view).reached();
         for (role, seq) in reached.into_iter().enumerate() {

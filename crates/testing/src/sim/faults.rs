@@ -11,7 +11,6 @@ use super::halves::Halves;
 use super::options::{FaultKind, Succession};
 use super::process::Life;
 use super::queue::Event;
-use super::trace::note;
 use super::world::World;
 
 /// A fault that goes on, or whose consequences may.
@@ -71,10 +70,10 @@ impl World {
     }
 
     fn fault_later(&mut self) {
-        let every = self.options.faults.every_us;
+        let every = self.stage.options.faults.every_us;
         if every > 0 && !self.nemesis.over {
-            let after = 1 + self.rng.faults.below(2 * every);
-            self.queue.push(self.now + after, Event::Fault);
+            let after = 1 + self.stage.rng.faults.below(2 * every);
+            self.stage.after(after, Event::Fault);
         }
     }
 
@@ -83,12 +82,12 @@ impl World {
         if self.nemesis.over {
             return;
         }
-        if self.has_lost_roles() && self.rng.faults.percent(30) {
+        if self.has_lost_roles() && self.stage.rng.faults.percent(30) {
             self.accept_losses();
         }
         self.nemesis.aimed += 1;
         let fault = self.nemesis.aimed;
-        if self.rng.faults.percent(self.options.faults.aimed_percent) {
+        if self.stage.rng.faults.percent(self.stage.options.faults.aimed_percent) {
             let mut targets = [
                 Target::Records,
                 Target::Records,
@@ -97,12 +96,12 @@ impl World {
                 Target::Repair,
                 Target::Recovery,
             ];
-            if self.options.succession.is_some() || self.options.faults.forgets {
+            if self.stage.options.succession.is_some() || self.stage.options.faults.forgets {
                 targets[..3].copy_from_slice(&[Target::Decision, Target::Decision, Target::Recovery]);
             }
-            let target = self.rng.faults.pick(&targets);
-            self.nemesis.waits_for = Some((target, self.rng.faults.range(1, 6) as u32));
-            self.queue.push(self.now + 3 * self.options.timing.node_lease_us, Event::Aimed { fault });
+            let target = self.stage.rng.faults.pick(&targets);
+            self.nemesis.waits_for = Some((target, self.stage.rng.faults.range(1, 6) as u32));
+            self.stage.after(3 * self.stage.options.timing.node_lease_us, Event::Aimed { fault });
         } else {
             self.aimed_fault(fault);
         }
@@ -115,8 +114,8 @@ impl World {
             *to_go -= 1;
             if *to_go == 0 {
                 self.nemesis.waits_for = None;
-                let after = self.rng.faults.below(4 * self.options.network.most_us);
-                self.queue.push(self.now + after, Event::Aimed { fault: self.nemesis.aimed });
+                let after = self.stage.rng.faults.below(4 * self.stage.options.network.most_us);
+                self.stage.after(after, Event::Aimed { fault: self.nemesis.aimed });
             }
         }
     }
@@ -127,17 +126,17 @@ impl World {
         }
         self.nemesis.aimed += 1;
         self.nemesis.waits_for = None;
-        let kind = FaultKind::ALL[self.rng.faults.weighted(&self.options.faults.mix)];
+        let kind = FaultKind::ALL[self.stage.rng.faults.weighted(&self.stage.options.faults.mix)];
         self.cause(kind);
         self.fault_later();
     }
 
     fn any_node(&mut self) -> usize {
-        self.rng.faults.index(self.options.nodes)
+        self.stage.rng.faults.index(self.stage.options.nodes)
     }
 
     fn duration(&mut self) -> u64 {
-        1 + self.rng.faults.tailed(self.options.faults.lasting_us)
+        1 + self.stage.rng.faults.tailed(self.stage.options.faults.lasting_us)
     }
 
     fn cause(&mut self, kind: FaultKind) {
@@ -145,14 +144,14 @@ impl World {
             FaultKind::Crash => {
                 let mut node = self.any_node();
                 if self.hosts_parity(node)
-                    && self.rng.faults.percent(self.options.faults.spare_parities_percent)
+                    && self.stage.rng.faults.percent(self.stage.options.faults.spare_parities_percent)
                 {
                     node = self.any_node();
                 }
                 self.crash_if_bearable(&[node]);
             }
             FaultKind::CrashSeveral => {
-                let count = 2 + self.rng.faults.index(self.options.m.max(1));
+                let count = 2 + self.stage.rng.faults.index(self.stage.options.m.max(1));
                 let mut nodes: Vec<usize> = Vec::new();
                 for _ in 0..count {
                     let node = self.any_node();
@@ -176,8 +175,8 @@ impl World {
             FaultKind::Flap => {
                 let (a, b) = (self.any_node(), self.any_node());
                 if a != b {
-                    note!(self, "fault: flap node-{a} node-{b}");
-                    self.stats.faults += 1;
+                    note!(self.stage.book, "fault: flap node-{a} node-{b}");
+                    self.stage.book.stats.faults += 1;
                     for pair in self.wires.pairs_between(a, b) {
                         self.cut(pair);
                     }
@@ -195,28 +194,29 @@ impl World {
     }
 
     fn crash_if_bearable(&mut self, nodes: &[usize]) {
-        let spare = self.rng.faults.percent(self.options.faults.spare_parities_percent);
+        let spare = self.stage.rng.faults.percent(self.stage.options.faults.spare_parities_percent);
         let suits =
             |node: &usize| self.nodes[*node].state != Life::Down && !(spare && self.hosts_parity(*node));
         let live: Vec<usize> = nodes.iter().copied().filter(suits).collect();
         if live.is_empty() || !self.can_bear(&live, &[]) {
             return;
         }
-        self.stats.faults += 1;
+        self.stage.book.stats.faults += 1;
         // At one moment, or one after the other: into the recovery from the first.
-        let spread = self.rng.faults.pick(&[0, 300, 1_000, 4_000, self.options.timing.node_lease_us * 2]);
+        let spread =
+            self.stage.rng.faults.pick(&[0, 300, 1_000, 4_000, self.stage.options.timing.node_lease_us * 2]);
         let mut last = 0;
         for node in &live {
             let life = self.nodes[*node].life;
-            let after = if *node == live[0] { 0 } else { self.rng.faults.below(spread + 1) };
+            let after = if *node == live[0] { 0 } else { self.stage.rng.faults.below(spread + 1) };
             last = last.max(after);
-            self.queue.push(self.now + after, Event::Crash { node: *node as u16, life });
-            if self.rng.faults.percent(self.options.faults.restart_percent) {
-                let back = self.now + after + self.duration();
-                self.queue.push(back, Event::Restart { node: *node as u16, life });
+            self.stage.after(after, Event::Crash { node: *node as u16, life });
+            if self.stage.rng.faults.percent(self.stage.options.faults.restart_percent) {
+                let back = self.stage.now() + after + self.duration();
+                self.stage.queue.push(back, Event::Restart { node: *node as u16, life });
             }
         }
-        self.begin_fault(live, Vec::new(), Vec::new(), self.now + last + 1);
+        self.begin_fault(live, Vec::new(), Vec::new(), self.stage.now() + last + 1);
     }
 
     fn hosts_parity(&self, node: usize) -> bool {
@@ -236,11 +236,11 @@ impl World {
         if self.nodes[node].state != Life::Up || !self.can_bear(&[node], &[]) {
             return;
         }
-        self.stats.faults += 1;
+        self.stage.book.stats.faults += 1;
         self.pause(node);
-        let until = self.now + self.duration();
+        let until = self.stage.now() + self.duration();
         let life = self.nodes[node].life;
-        self.queue.push(until, Event::Resume { node: node as u16, life });
+        self.stage.queue.push(until, Event::Resume { node: node as u16, life });
         self.begin_fault(vec![node], Vec::new(), Vec::new(), until);
     }
 
@@ -249,12 +249,12 @@ impl World {
         if !self.can_bear(nodes, &[]) {
             return;
         }
-        note!(self, "fault: nodes {nodes:?} are cut off from everyone");
-        self.stats.faults += 1;
-        let until = self.now + self.duration();
+        note!(self.stage.book, "fault: nodes {nodes:?} are cut off from everyone");
+        self.stage.book.stats.faults += 1;
+        let until = self.stage.now() + self.duration();
         let mut undo = Vec::new();
         for inside in nodes.iter().copied() {
-            for outside in (0..self.options.nodes).filter(|node| !nodes.contains(node)) {
+            for outside in (0..self.stage.options.nodes).filter(|node| !nodes.contains(node)) {
                 self.block(inside, outside);
                 undo.push(Undo::Unblock(inside, outside));
             }
@@ -265,24 +265,25 @@ impl World {
         self.begin_fault(nodes.to_vec(), Vec::new(), undo, until);
         // The coordinator hears them again once they have had time to meet their peers: a primary that has not would
         // complain of every parity at once.
-        let later = until + self.options.network.reconnect_us * 5 + self.options.network.most_us * 20;
+        let later =
+            until + self.stage.options.network.reconnect_us * 5 + self.stage.options.network.most_us * 20;
         let lines = nodes.iter().map(|node| Undo::UnblockLine(*node)).collect();
         self.begin_fault(nodes.to_vec(), Vec::new(), lines, later);
     }
 
     fn isolate_from_peers(&mut self) {
         let node = self.any_node();
-        let others: Vec<usize> = (0..self.options.nodes).filter(|other| *other != node).collect();
+        let others: Vec<usize> = (0..self.stage.options.nodes).filter(|other| *other != node).collect();
         let pairs: Vec<(usize, usize)> = others.iter().map(|other| (node, *other)).collect();
         if !self.can_bear(&[node], &pairs) {
             return;
         }
-        note!(self, "fault: node-{node} is cut off from its peers");
-        self.stats.faults += 1;
+        note!(self.stage.book, "fault: node-{node} is cut off from its peers");
+        self.stage.book.stats.faults += 1;
         for other in &others {
             self.block(node, *other);
         }
-        let until = self.now + self.duration();
+        let until = self.stage.now() + self.duration();
         let undo = others.iter().map(|other| Undo::Unblock(node, *other)).collect();
         self.begin_fault(vec![node], pairs, undo, until);
     }
@@ -292,10 +293,10 @@ impl World {
         if !self.can_bear(&[node], &[]) {
             return;
         }
-        note!(self, "fault: node-{node} is cut off from the coordinator");
-        self.stats.faults += 1;
+        note!(self.stage.book, "fault: node-{node} is cut off from the coordinator");
+        self.stage.book.stats.faults += 1;
         self.block_line(node);
-        let until = self.now + self.duration();
+        let until = self.stage.now() + self.duration();
         self.begin_fault(vec![node], Vec::new(), vec![Undo::UnblockLine(node)], until);
     }
 
@@ -303,17 +304,17 @@ impl World {
         if a == b || !self.can_bear(&[], &[(a, b)]) {
             return;
         }
-        note!(self, "fault: node-{a} and node-{b} cannot reach each other");
-        self.stats.faults += 1;
+        note!(self.stage.book, "fault: node-{a} and node-{b} cannot reach each other");
+        self.stage.book.stats.faults += 1;
         self.block(a, b);
-        let until = self.now + self.duration();
+        let until = self.stage.now() + self.duration();
         self.begin_fault(Vec::new(), vec![(a, b)], vec![Undo::Unblock(a, b)], until);
     }
 
     fn split(&mut self) {
         let mut inside: Vec<usize> =
-            (0..self.options.nodes).filter(|_| self.rng.faults.percent(30)).collect();
-        inside.truncate(self.options.m);
+            (0..self.stage.options.nodes).filter(|_| self.stage.rng.faults.percent(30)).collect();
+        inside.truncate(self.stage.options.m);
         if !inside.is_empty() {
             self.isolate(&inside);
         }
@@ -321,27 +322,27 @@ impl World {
 
     fn slow(&mut self) {
         let (a, b) = (self.any_node(), self.any_node());
-        let extra = 1 + self.rng.faults.below(self.options.timing.stall_us * 2);
-        let harmless = extra < self.options.timing.stall_us / 4;
+        let extra = 1 + self.stage.rng.faults.below(self.stage.options.timing.stall_us * 2);
+        let harmless = extra < self.stage.options.timing.stall_us / 4;
         let pairs = if harmless { Vec::new() } else { vec![(a, b)] };
         if a == b || !self.can_bear(&[], &pairs) {
             return;
         }
-        note!(self, "fault: node-{a} to node-{b} takes {extra} us longer");
-        self.stats.faults += 1;
+        note!(self.stage.book, "fault: node-{a} to node-{b} takes {extra} us longer");
+        self.stage.book.stats.faults += 1;
         let mut undo = Vec::new();
-        for shard in 0..self.options.shards {
-            let wire = self.wires.between(a * self.options.shards + shard, b);
+        for shard in 0..self.stage.options.shards {
+            let wire = self.wires.between(a * self.stage.options.shards + shard, b);
             self.wires.get_mut(wire).extra_us = extra;
             undo.push(Undo::Quicken(wire));
         }
         // A connection that is made anew over a slow wire greets more than once.
-        if self.rng.faults.percent(50) {
+        if self.stage.rng.faults.percent(50) {
             for pair in self.wires.pairs_between(a, b) {
                 self.cut(pair);
             }
         }
-        let until = self.now + self.duration();
+        let until = self.stage.now() + self.duration();
         self.begin_fault(Vec::new(), pairs, undo, until);
     }
 
@@ -350,16 +351,16 @@ impl World {
         else {
             return;
         };
-        self.stats.faults += 1;
+        self.stage.book.stats.faults += 1;
         self.pause_coordinator(number);
         self.nobody_decides();
-        let until = self.now + self.duration();
-        self.queue.push(until, Event::CoordinatorResume { number });
+        let until = self.stage.now() + self.duration();
+        self.stage.queue.push(until, Event::CoordinatorResume { number });
     }
 
     /// From now on nobody sees what happens to nodes; the consequences come later.
     pub(crate) fn nobody_decides(&mut self) {
-        self.nemesis.blind_since.get_or_insert(self.now);
+        self.nemesis.blind_since.get_or_insert(self.stage.now());
     }
 
     /// The coordinator ends: now, or after a few more actions.
@@ -368,8 +369,8 @@ impl World {
         if !self.can_be_followed() {
             return;
         }
-        self.stats.faults += 1;
-        let some = self.rng.succession.below(12) as u32;
+        self.stage.book.stats.faults += 1;
+        let some = self.stage.rng.succession.below(12) as u32;
         match self.process_mut(number) {
             Some(process) if some > 0 => process.ends_after = Some(some - 1),
             _ => self.end_coordinator(number),
@@ -379,12 +380,12 @@ impl World {
     /// Another coordinator is elected; this one goes on, or stands still and wakes up later.
     fn depose_the_leader(&mut self) {
         let Some(number) = self.leader else { return };
-        self.stats.faults += 1;
-        let asleep = self.rng.succession.percent(50);
+        self.stage.book.stats.faults += 1;
+        let asleep = self.stage.rng.succession.percent(50);
         if asleep {
             self.pause_coordinator(number);
-            let until = self.now + self.duration();
-            self.queue.push(until, Event::CoordinatorResume { number });
+            let until = self.stage.now() + self.duration();
+            self.stage.queue.push(until, Event::CoordinatorResume { number });
         }
         self.depose(number);
         self.notices_later(number);
@@ -392,24 +393,24 @@ impl World {
 
     fn isolate_the_leader(&mut self) {
         let Some(number) = self.leader else { return };
-        self.stats.faults += 1;
-        note!(self, "fault: no node reaches coordinator {number}");
+        self.stage.book.stats.faults += 1;
+        note!(self.stage.book, "fault: no node reaches coordinator {number}");
         self.nobody_decides();
         self.isolate_coordinator(number);
     }
 
     /// Any role, to any node: the coordinator refuses what cannot be.
     fn move_a_role(&mut self) {
-        let group = types::GroupId(self.rng.faults.index(self.options.groups) as u32);
-        let role = types::RoleIndex(self.rng.faults.index(self.options.n()) as u8);
+        let group = types::GroupId(self.stage.rng.faults.index(self.stage.options.groups) as u32);
+        let role = types::RoleIndex(self.stage.rng.faults.index(self.stage.options.n()) as u8);
         let node = self.any_node();
         let host = self.nodes[node].id;
         let Some(leader) = self.leader.and_then(|number| self.process_mut(number)) else { return };
         let number = leader.number;
         let member = types::MemberId { group, role };
         if !leader.paused && leader.coordinator.appoint_learner(member, host) {
-            note!(self, "{role} of {group} is to move to {host}");
-            self.stats.moves += 1;
+            note!(self.stage.book, "{role} of {group} is to move to {host}");
+            self.stage.book.stats.moves += 1;
             self.after_coordinator(number);
         }
     }
@@ -417,22 +418,22 @@ impl World {
     fn begin_fault(&mut self, nodes: Vec<usize>, pairs: Vec<(usize, usize)>, undo: Vec<Undo>, until: u64) {
         self.nemesis.active.push(Active { nodes, pairs, undo, counts_until: None });
         let fault = (self.nemesis.active.len() - 1) as u32;
-        self.queue.push(until, Event::Mend { fault });
+        self.stage.queue.push(until, Event::Mend { fault });
     }
 
     /// How long the consequences of a fault may show after its end.
     fn grace_us(&self) -> u64 {
-        let once = 3 * self.options.timing.node_lease_us + 2 * self.options.timing.stall_us;
-        match self.options.succession {
+        let once = 3 * self.stage.options.timing.node_lease_us + 2 * self.stage.options.timing.stall_us;
+        match self.stage.options.succession {
             Some(Succession { write_us, gap_us, late_us, .. }) => 2 * once + 10 * write_us + gap_us + late_us,
-            None if self.options.faults.forgets => 2 * once,
+            None if self.stage.options.faults.forgets => 2 * once,
             None => once,
         }
     }
 
     /// The coordinator reads what has waited: the consequences of all that happened meanwhile begin now.
     pub(crate) fn coordinator_sees_again(&mut self) {
-        let until = self.now + self.grace_us();
+        let until = self.stage.now() + self.grace_us();
         if let Some(since) = self.nemesis.blind_since.take() {
             for active in &mut self.nemesis.active {
                 active.counts_until =
@@ -448,7 +449,7 @@ impl World {
         if active.counts_until.is_some() {
             return;
         }
-        active.counts_until = Some(self.now + grace);
+        active.counts_until = Some(self.stage.now() + grace);
         for undo in std::mem::take(&mut active.undo) {
             match undo {
                 Undo::Unblock(a, b) => self.unblock(a, b),
@@ -460,21 +461,21 @@ impl World {
 
     /// Ends all faults: everybody runs, everybody reaches everybody.
     pub(crate) fn heal(&mut self) {
-        note!(self, "all faults end");
+        note!(self.stage.book, "all faults end");
         self.nemesis.over = true;
         for fault in 0..self.nemesis.active.len() {
             self.mend(fault);
         }
         self.end_halves();
         self.heal_coordinators();
-        for node in 0..self.options.nodes {
+        for node in 0..self.stage.options.nodes {
             self.resume(node);
-            if self.nodes[node].state == Life::Down && self.options.faults.restart_percent > 0 {
+            if self.nodes[node].state == Life::Down && self.stage.options.faults.restart_percent > 0 {
                 self.restart(node);
             } else if self.nodes[node].state == Life::Down {
                 // An operator says so: where most nodes are silent, the coordinator gives nobody up.
                 let life = self.nodes[node].life;
-                self.queue.push(self.now, Event::Exited { node: node as u16, life });
+                self.stage.queue.push(self.stage.now(), Event::Exited { node: node as u16, life });
             }
         }
     }
@@ -506,19 +507,19 @@ impl World {
         // What the coordinator has decided may be recorded or not when something happens next.
         let decided = self.leader.and_then(|number| self.process(number)?.coordinator.map());
         let (Some(recorded), Some(decided)) = (self.map(), decided.or(self.map())) else { return false };
-        let since = self.nemesis.blind_since.unwrap_or(self.now);
+        let since = self.nemesis.blind_since.unwrap_or(self.stage.now());
         let counted: Vec<&Active> =
             self.nemesis.active.iter().filter(|a| a.counts_until.is_none_or(|until| until > since)).collect();
         let mut nodes: Vec<usize> = counted.iter().flat_map(|a| &a.nodes).copied().collect();
         nodes.extend_from_slice(more_nodes);
         let mut pairs: Vec<(usize, usize)> = counted.iter().flat_map(|a| &a.pairs).copied().collect();
         pairs.extend_from_slice(more_pairs);
-        if self.options.faults.forgets
+        if self.stage.options.faults.forgets
             && ![recorded, decided].iter().all(|map| self.most_are_left(map, &nodes))
         {
             return false;
         }
-        let beyond = self.options.faults.beyond as i64;
+        let beyond = self.stage.options.faults.beyond as i64;
         let views = if std::ptr::eq(recorded, decided) { &[][..] } else { &decided.groups[..] };
         let views = recorded
             .groups
@@ -531,7 +532,7 @@ impl World {
     pub(super) fn can_be_followed(&self) -> bool {
         let decided = self.leader.and_then(|number| self.process(number)?.coordinator.map());
         let mut maps = self.map().into_iter().chain(decided);
-        !self.options.faults.forgets || maps.all(|map| self.most_are_left(map, &[]))
+        !self.stage.options.faults.forgets || maps.all(|map| self.most_are_left(map, &[]))
     }
 
     /// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits
@@ -579,8 +580,9 @@ impl World {
         });
         // Where a role is lost, any node may be the next to serve.
         let may_serve = |node: usize| serves(node) || lost.clone().count() > 0;
-        let removable =
-            |parity: usize| (0..self.options.nodes).any(|other| apart(parity, other) && may_serve(other));
+        let removable = |parity: usize| {
+            (0..self.stage.options.nodes).any(|other| apart(parity, other) && may_serve(other))
+        };
         let left = parities.iter().filter(|parity| !removable(**parity)).count();
         // But the last one may have been at risk itself when the others were removed.
         let last_stays = !parities.is_empty() && parities.len() == view.in_sync().count();

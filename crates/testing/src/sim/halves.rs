@@ -5,7 +5,6 @@
 
 use super::faults::Active;
 use super::queue::Event;
-use super::trace::note;
 use super::world::World;
 
 /// Such a fault, under way.
@@ -27,10 +26,10 @@ impl World {
             return;
         }
         note!(
-            self,
+            self.stage.book,
             "fault: coordinators hear one after another nodes {few:?}, the others, and {few:?} again"
         );
-        self.stats.faults += 1;
+        self.stage.book.stats.faults += 1;
         let active = Active { nodes: few.clone(), pairs: Vec::new(), undo: Vec::new(), counts_until: None };
         self.nemesis.active.push(active);
         let fault = self.nemesis.active.len() - 1;
@@ -42,9 +41,9 @@ impl World {
     fn draw_few(&mut self) -> Vec<usize> {
         let alive = self.map().into_iter().flat_map(|map| &map.nodes).filter(|info| info.alive);
         let mut few: Vec<usize> = alive.map(|info| usize::from(info.host.node.0)).collect();
-        let most = (few.len().saturating_sub(1) / 2).min(few.len().saturating_sub(self.options.m + 1));
+        let most = (few.len().saturating_sub(1) / 2).min(few.len().saturating_sub(self.stage.options.m + 1));
         while few.len() > most {
-            let at = self.rng.faults.index(few.len());
+            let at = self.stage.rng.faults.index(few.len());
             few.swap_remove(at);
         }
         few
@@ -65,14 +64,14 @@ impl World {
             _ => return self.mend(halves.fault),
         };
         halves.cut_off =
-            (0..self.options.nodes).filter(|node| halves.few.contains(node) != hears_few).collect();
+            (0..self.stage.options.nodes).filter(|node| halves.few.contains(node) != hears_few).collect();
         halves.cut_off.iter().for_each(|node| self.block_line(*node));
         self.nemesis.halves = Some(halves);
         // An election takes up to two leases, and a coordinator waits for two more.
         let least = if step == 0 { 1 } else { 4 };
-        let lease_us = self.options.timing.node_lease_us;
-        let after = least * lease_us + self.rng.faults.below(3 * lease_us);
-        self.queue.push(self.now + after, Event::NextHalf { step: step + 1 });
+        let lease_us = self.stage.options.timing.node_lease_us;
+        let after = least * lease_us + self.stage.rng.faults.below(3 * lease_us);
+        self.stage.after(after, Event::NextHalf { step: step + 1 });
     }
 
     /// All nodes reach the coordinator.

@@ -6,7 +6,6 @@ use types::{AdminCommand, AdminRequest, MemberId, RoleStatus, SlotRange};
 use super::oracle::Fate;
 use super::process::{now_at, unix_bounds};
 use super::story::Story;
-use super::trace::note;
 use super::world::World;
 
 impl World {
@@ -26,8 +25,8 @@ impl World {
     /// Tells the coordinator, if there is one that listens.
     pub(crate) fn command(&mut self, command: AdminCommand) {
         let Some(number) = self.leader else { return };
-        note!(self, "an operator: {command:?}");
-        let (options, now) = (self.options.clone(), self.now);
+        note!(self.stage.book, "an operator: {command:?}");
+        let (options, now) = (self.stage.options.clone(), self.stage.now());
         let Some(process) = self.process_mut(number).filter(|process| !process.paused) else { return };
         let now = now_at(&options, &process.clock, now);
         let _ = process.coordinator.administer(now, &AdminRequest { expect: None, command });
@@ -36,9 +35,9 @@ impl World {
 
     /// A role that was lost begins anew: at this moment, and at no other, all its keys vanish.
     pub(crate) fn role_begins_anew(&mut self, member: MemberId) {
-        note!(self, "{member} begins anew");
-        self.stats.begun_anew += 1;
-        let (earliest, latest) = unix_bounds(&self.options, self.now);
+        note!(self.stage.book, "{member} begins anew");
+        self.stage.book.stats.begun_anew += 1;
+        let (earliest, latest) = unix_bounds(&self.stage.options, self.stage.now());
         for key in (0..self.keys.len()).filter(|key| self.keys[*key].member == member).collect::<Vec<_>>() {
             let call = self.oracles[key].invoke(Op::Flush(FlushAt::Now), earliest);
             let settled = self.oracles[key].settle(call, Fate::Answered(Outcome::Flushed), latest);

@@ -11,6 +11,8 @@
 //! - [`run()`]: a phase with faults, then healing, then the demand that everything ends and agrees.
 //! - [`Story`]: the same world, moved by hand, for scenarios in plain words.
 
+#[macro_use]
+mod book;
 mod brief;
 mod calls;
 mod checks;
@@ -28,6 +30,7 @@ mod report;
 mod rng;
 mod run;
 mod scrub;
+mod stage;
 mod store;
 pub mod story;
 mod stream;

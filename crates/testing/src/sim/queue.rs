@@ -1,4 +1,4 @@
-//! The one priority queue of the simulator: what happens next, and when.
+//! Virtual time, and the one priority queue of the simulator: what happens next, and when.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -85,9 +85,10 @@ impl PartialOrd for Entry {
     }
 }
 
-/// Events by time; those of one moment in the order in which they were added.
+/// Virtual time, and events by time; those of one moment in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
+    now: u64,
     heap: BinaryHeap<Entry>,
     sequence: u64,
 }
@@ -99,14 +100,27 @@ impl Queue {
         self.heap.push(Entry { at, sequence: self.sequence, event });
     }
 
+    /// Virtual time: that of the newest event.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Nothing happens until `until`.
+    pub(crate) fn wait(&mut self, until: u64) {
+        self.now = self.now.max(until);
+    }
+
     /// When the next event happens.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// The next event and its time.
-    pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
-        self.heap.pop().map(|entry| (entry.at, entry.event))
+    /// Goes on to the next event.
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        let Entry { at, event, .. } = self.heap.pop()?;
+        debug_assert!(at >= self.now, "time does not run backwards");
+        self.now = at;
+        Some(event)
     }
 }
 
@@ -121,9 +135,9 @@ mod tests {
             queue.push(5, Event::Heartbeat { node, life: 0 });
         }
         queue.push(4, Event::Fault);
-        assert_eq!(queue.pop(), Some((4, Event::Fault)));
+        assert_eq!((queue.pop(), queue.now()), (Some(Event::Fault), 4));
         for node in 0..100 {
-            assert_eq!(queue.pop(), Some((5, Event::Heartbeat { node, life: 0 })));
+            assert_eq!(queue.pop(), Some(Event::Heartbeat { node, life: 0 }));
         }
     }
 }

@@ -3,13 +3,14 @@
 use types::op::{Get, Op};
 use types::{GroupView, NodeId, NodeInfo, RoleStatus};
 
+use super::book::Suspect;
 use super::brief::Brief;
 use super::options::Options;
 use super::process::Life;
 use super::report::Report;
 use super::trace::Trace;
+use super::world::World;
 use super::world::clients::NOBODY;
-use super::world::{Suspect, World};
 
 /// Lines of trace in a report.
 const TRACE_LINES: usize = 400;
@@ -36,24 +37,24 @@ pub fn run(options: &Options) -> Report {
 pub fn run_traced(options: &Options, trace: Trace) -> Report {
     let mut world = World::new(options.clone(), trace);
     let passed = form(&mut world) && suffer(&mut world) && recover(&mut world) && agree(&mut world);
-    debug_assert_eq!(passed, world.failure.is_none());
+    debug_assert_eq!(passed, !world.stage.book.has_failed());
     world.into_report()
 }
 
 /// The cluster forms and every node serves.
 pub(crate) fn form(world: &mut World) -> bool {
-    let lease = world.options.timing.node_lease_us;
-    let deadline = world.now + 10 * lease + 1_000_000;
+    let lease = world.stage.options.timing.node_lease_us;
+    let deadline = world.stage.now() + 10 * lease + 1_000_000;
     let formed = wait(world, deadline, |world| {
         let maps =
             world.shards.iter().all(|shard| shard.host.as_ref().is_some_and(|host| host.map().is_some()));
         maps && world.wires.pairs.iter().all(|pair| pair.connected)
     });
-    if !formed && world.failure.is_none() {
-        world.fail("liveness", None, "the cluster does not form".to_owned());
+    if !formed && !world.stage.book.has_failed() {
+        world.stage.book.fail("liveness", None, "the cluster does not form".to_owned());
     }
     // Greetings cross, leases begin.
-    let settled = world.now + lease;
+    let settled = world.stage.now() + lease;
     world.run_until(settled) && formed
 }
 
@@ -61,59 +62,64 @@ pub(crate) fn form(world: &mut World) -> bool {
 fn suffer(world: &mut World) -> bool {
     world.admit_clients();
     world.unleash();
-    let end = world.now.saturating_add(world.options.phase_us);
-    while world.now < end && world.calls_begun < world.options.calls {
+    let end = world.stage.now().saturating_add(world.stage.options.phase_us);
+    while world.stage.now() < end && world.calls_begun < world.stage.options.calls {
         if !world.step() {
             break;
         }
     }
-    world.failure.is_none()
+    !world.stage.book.has_failed()
 }
 
 /// No more faults: all calls end, all roles are whole or lost for a reason.
 fn recover(world: &mut World) -> bool {
     world.heal();
-    let timing = world.options.timing;
+    let timing = world.stage.options.timing;
     let lease = timing.node_lease_us;
     // Clients go on for a while, so that repairs meet traffic.
-    let more = world.now + 3 * lease;
+    let more = world.stage.now() + 3 * lease;
     if !world.run_until(more) {
         return false;
     }
     world.clients_stop = true;
-    let deadline = world.now + 60 * lease + 4 * timing.request_deadline_us + 20 * timing.stall_us;
+    let deadline = world.stage.now() + 60 * lease + 4 * timing.request_deadline_us + 20 * timing.stall_us;
     let step = (lease / 16).max(50);
     while world.has_lost_roles() || !world.is_whole() {
         world.accept_losses();
-        let next = (world.now + step).min(deadline);
-        if !world.run_until(next) || world.now >= deadline {
+        let next = (world.stage.now() + step).min(deadline);
+        if !world.run_until(next) || world.stage.now() >= deadline {
             break;
         }
     }
-    if world.failure.is_none() && !world.has_lost_roles() && world.is_whole() {
+    if !world.stage.book.has_failed() && !world.has_lost_roles() && world.is_whole() {
         return true;
     }
-    if world.failure.is_none() {
+    if !world.stage.book.has_failed() {
         let what = world.what_is_missing();
         let suspect = world.missing_suspect();
-        world.fail("liveness", suspect, what);
+        world.stage.book.fail("liveness", suspect, what);
     }
     false
 }
 
 /// Everybody holds the same: members among themselves, and what clients may read.
 fn agree(world: &mut World) -> bool {
-    let idle = world.now + 2 * world.options.timing.heartbeat_us + 4 * world.options.timing.commit_delay_us;
+    let idle = world.stage.now()
+        + 2 * world.stage.options.timing.heartbeat_us
+        + 4 * world.stage.options.timing.commit_delay_us;
     if !world.run_until(idle) {
         return false;
     }
     world.check_everything();
     // What has expired meanwhile is being removed, perhaps.
-    let deadline = idle + world.options.timing.node_lease_us;
-    if world.failure.is_none() && !wait(world, deadline, World::is_settled) && world.failure.is_none() {
-        world.fail("liveness", world.missing_suspect(), world.what_is_missing());
+    let deadline = idle + world.stage.options.timing.node_lease_us;
+    if !world.stage.book.has_failed()
+        && !wait(world, deadline, World::is_settled)
+        && !world.stage.book.has_failed()
+    {
+        world.stage.book.fail("liveness", world.missing_suspect(), world.what_is_missing());
     }
-    if world.failure.is_some() {
+    if world.stage.book.has_failed() {
         return false;
     }
     world.check_agreement();
@@ -124,36 +130,36 @@ fn agree(world: &mut World) -> bool {
 pub(crate) fn final_reads(world: &mut World) -> bool {
     for key in 0..world.keys.len() {
         let live: Vec<usize> =
-            (0..world.options.nodes).filter(|node| world.nodes[*node].state == Life::Up).collect();
+            (0..world.stage.options.nodes).filter(|node| world.nodes[*node].state == Life::Up).collect();
         if live.is_empty() {
             return true;
         }
-        let node = world.rng.clients.pick(&live);
+        let node = world.stage.rng.clients.pick(&live);
         let call = world.call(NOBODY, node, key, Op::Get(Get::default()));
-        let deadline = world.now + 4 * world.options.timing.request_deadline_us;
+        let deadline = world.stage.now() + 4 * world.stage.options.timing.request_deadline_us;
         let answered = wait(world, deadline, |world| world.running[call as usize].ended);
-        if !answered && world.failure.is_none() {
-            world.fail(
+        if !answered && !world.stage.book.has_failed() {
+            world.stage.book.fail(
                 "liveness",
                 Some(Suspect::Key(key)),
                 format!("the last read of key {key} does not end"),
             );
         }
-        if world.failure.is_some() {
+        if world.stage.book.has_failed() {
             return false;
         }
         world.check_last_read(key, call);
     }
-    world.failure.is_none()
+    !world.stage.book.has_failed()
 }
 
 /// Goes on until `done`, looked at often enough, or `deadline`.
 pub(crate) fn wait(world: &mut World, deadline: u64, done: impl Fn(&World) -> bool) -> bool {
-    let step = (world.options.timing.node_lease_us / 16).max(50);
+    let step = (world.stage.options.timing.node_lease_us / 16).max(50);
     while !done(world) {
-        let next = (world.now + step).min(deadline);
-        if !world.run_until(next) || world.now >= deadline {
-            return world.failure.is_none() && done(world);
+        let next = (world.stage.now() + step).min(deadline);
+        if !world.run_until(next) || world.stage.now() >= deadline {
+            return !world.stage.book.has_failed() && done(world);
         }
     }
     true
@@ -176,7 +182,7 @@ impl World {
     /// without a role in the group has the memory, another member can be built there.
     fn is_protected(&self, view: &GroupView) -> bool {
         let Some(map) = self.map() else { return false };
-        let needed = (self.options.memory.area_extents + 1) as usize * types::EXTENT_BYTES;
+        let needed = (self.stage.options.memory.area_extents + 1) as usize * types::EXTENT_BYTES;
         let has_room = |node: NodeId| self.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
         let missing = view.parity.contains(&None);
         let shares = |host: types::HostId| view.roles_on(host.node) > 1;
@@ -258,26 +264,27 @@ impl World {
         let Some(map) = self.map().cloned() else { return };
         for view in &map.groups {
             let lost = view.data.iter().filter(|role| role.status.is_lost()).count() as u64;
-            self.stats.lost_roles += lost;
-            if lost > 0 && self.options.faults.beyond == 0 {
+            self.stage.book.stats.lost_roles += lost;
+            if lost > 0 && self.stage.options.faults.beyond == 0 {
                 let what =
                     format!("{lost} roles of {} are lost, though never more than m members were", view.group);
-                self.fail("margin", Some(Suspect::Group(view.group)), what);
+                self.stage.book.fail("margin", Some(Suspect::Group(view.group)), what);
             }
             let absent = view.parity.iter().filter(|host| host.is_none()).count();
-            self.stats.evictions += absent as u64;
+            self.stage.book.stats.evictions += absent as u64;
             if let Err(what) = self.encoded(view) {
-                self.fail("algebra", Some(Suspect::Group(view.group)), what);
+                self.stage.book.fail("algebra", Some(Suspect::Group(view.group)), what);
             }
         }
-        self.stats.keys_given_up = self.oracles.iter().filter(|oracle| !oracle.is_complete()).count() as u64;
+        self.stage.book.stats.keys_given_up =
+            self.oracles.iter().filter(|oracle| !oracle.is_complete()).count() as u64;
     }
 
     fn encoded(&self, view: &GroupView) -> Result<(), String> {
         if !view.is_steady() {
             return Ok(());
         }
-        let code = proto::code_of(self.options.profile()).expect("options name a valid code");
+        let code = proto::code_of(self.stage.options.profile()).expect("options name a valid code");
         let members = self.members(view);
         let mut pages: Vec<u32> =
             members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();
@@ -322,32 +329,32 @@ impl World {
                 "the last read of key {key} of {member} ({status:?}) ends with {:?}",
                 self.answers[call as usize]
             );
-            self.fail("liveness", Some(Suspect::Key(key)), what);
+            self.stage.book.fail("liveness", Some(Suspect::Key(key)), what);
         }
     }
 
     pub(crate) fn into_report(mut self) -> Report {
-        let context = if self.failure.is_some() { self.context() } else { Vec::new() };
-        for node in 0..self.options.nodes {
-            if self.failure.is_none() {
+        let context = if self.stage.book.has_failed() { self.context() } else { Vec::new() };
+        for node in 0..self.stage.options.nodes {
+            if !self.stage.book.has_failed() {
                 self.crash(node);
             }
         }
         Report {
-            seed: self.options.seed,
-            focus: self.options.focus,
-            digest: self.digest,
-            stats: self.stats,
-            ended_at: self.now,
-            failure: self.failure,
+            seed: self.stage.options.seed,
+            focus: self.stage.options.focus,
+            digest: self.stage.book.digest(),
+            stats: self.stage.book.stats,
+            ended_at: self.stage.now(),
+            failure: self.stage.book.failure().cloned(),
             context,
         }
     }
 
     /// What a reader of the failure needs: options, views, the key's history, the last lines of the trace.
     fn context(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.options.to_string().lines().map(str::to_owned).collect();
-        if let Some(Suspect::Key(key)) = self.suspect {
+        let mut lines: Vec<String> = self.stage.options.to_string().lines().map(str::to_owned).collect();
+        if let Some(Suspect::Key(key)) = self.stage.book.suspect() {
             lines.push(format!("history of {:?} of {}:", self.keys[key].bytes, self.keys[key].member));
             let history: Vec<String> = self.oracles[key].describe().collect();
             lines.extend(history.iter().rev().take(HISTORY_LINES).rev().map(|line| format!("  {line}")));
@@ -355,7 +362,7 @@ impl World {
         if let Some(map) = self.map() {
             lines.extend(map.groups.iter().map(|view| Brief(view).to_string()));
         }
-        let group = match self.suspect {
+        let group = match self.stage.book.suspect() {
             Some(Suspect::Key(key)) => Some(self.keys[key].member.group),
             Some(Suspect::Group(group)) => Some(group),
             None => None,
@@ -364,7 +371,7 @@ impl World {
             group.is_none_or(|group| !line.contains("group-") || line.contains(&group.to_string()))
         };
         let trace: Vec<&str> =
-            self.trace.lines().filter(|line| !line.contains("Heartbeat") && concerns(line)).collect();
+            self.stage.book.lines().filter(|line| !line.contains("Heartbeat") && concerns(line)).collect();
         if !trace.is_empty() {
             lines.push("last events:".to_owned());
             lines.extend(trace.iter().map(|line| (*line).to_owned()));

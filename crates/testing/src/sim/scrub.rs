@@ -3,16 +3,17 @@
 use proto::ScrubFinding;
 use types::{AdminCommand, AdminRequest, OnFinding, ScrubProgress};
 
+use super::book::Suspect;
 use super::process::{Life, now_at};
 use super::queue::Event;
 use super::run::wait;
 use super::story::Story;
-use super::world::{Suspect, World};
+use super::world::World;
 
 impl World {
     pub(crate) fn scrub_later(&mut self) {
-        if self.options.scrub_every_us > 0 && !self.clients_stop {
-            self.queue.push(self.now + self.options.scrub_every_us, Event::Scrub);
+        if self.stage.options.scrub_every_us > 0 && !self.clients_stop {
+            self.stage.after(self.stage.options.scrub_every_us, Event::Scrub);
         }
     }
 
@@ -25,13 +26,13 @@ impl World {
     pub(crate) fn start_scrub(&mut self, finding: OnFinding) {
         let command = AdminCommand::StartScrub { finding, bytes_per_second: 0 };
         let request = AdminRequest { expect: None, command };
-        let at = self.now;
+        let at = self.stage.now();
         let Some(number) = self.leader else { return };
         let Some(process) = self.coordinators.iter_mut().find(|process| process.number == number) else {
             return;
         };
         if !process.paused {
-            let now = now_at(&self.options, &process.clock, at);
+            let now = now_at(&self.stage.options, &process.clock, at);
             // Before the cluster has formed it is refused.
             let _ = process.coordinator.administer(now, &request);
             self.after_coordinator(number);
@@ -46,33 +47,36 @@ impl World {
         let machine = self.shards[host].host.as_ref();
         let found = machine.and_then(|machine| machine.scrub_findings().next()).cloned();
         if let Some(found) = found {
-            let what =
-                format!("{}: a scrub finds damage: {found:?}", self.nodes[host / self.options.shards].id);
-            self.fail("scrub", Some(Suspect::Group(found.parity.group)), what);
+            let what = format!(
+                "{}: a scrub finds damage: {found:?}",
+                self.nodes[host / self.stage.options.shards].id
+            );
+            self.stage.book.fail("scrub", Some(Suspect::Group(found.parity.group)), what);
         }
     }
 
     /// At rest: one more scrub, which must come to its end where nothing is lost.
     pub(crate) fn last_scrub(&mut self) -> bool {
-        if self.options.scrub_every_us == 0 {
+        if self.stage.options.scrub_every_us == 0 {
             return true;
         }
         self.start_scrub(OnFinding::Report);
         let pages = self.pages_to_scrub();
-        let deadline =
-            self.now + 20 * self.options.timing.node_lease_us + pages * self.options.timing.retry_us;
+        let deadline = self.stage.now()
+            + 20 * self.stage.options.timing.node_lease_us
+            + pages * self.stage.options.timing.retry_us;
         let can_end = self.may_end_scrub();
         let ended = !can_end || wait(self, deadline, World::is_scrubbed);
-        if !ended && self.failure.is_none() {
-            self.fail("liveness", None, "the last scrub does not end".to_owned());
+        if !ended && !self.stage.book.has_failed() {
+            self.stage.book.fail("liveness", None, "the last scrub does not end".to_owned());
         }
         for host in 0..self.shards.len() {
             self.check_scrub(host);
             let stats = self.shards[host].host.as_ref().map(proto::Host::stats);
-            self.stats.released_extents += stats.map_or(0, |stats| stats.released_extents);
-            self.stats.scrubbed_pages += stats.map_or(0, |stats| stats.scrubbed_pages);
+            self.stage.book.stats.released_extents += stats.map_or(0, |stats| stats.released_extents);
+            self.stage.book.stats.scrubbed_pages += stats.map_or(0, |stats| stats.scrubbed_pages);
         }
-        self.failure.is_none()
+        !self.stage.book.has_failed()
     }
 
     /// Whether all groups are as they should be, and all nodes have memory for a session.
@@ -92,7 +96,7 @@ impl World {
     /// Whether every living process has ended the newest scrub.
     pub(crate) fn is_scrubbed(&self) -> bool {
         let Some(newest) = self.map().map(|map| map.layout.scrub.generation) else { return false };
-        let up = |host: &usize| self.nodes[host / self.options.shards].state == Life::Up;
+        let up = |host: &usize| self.nodes[host / self.stage.options.shards].state == Life::Up;
         let hosts = (0..self.shards.len()).filter(up).filter_map(|host| self.shards[host].host.as_ref());
         hosts
             .map(proto::Host::scrub_progress)
@@ -146,7 +150,7 @@ mod damage {
         pub fn damage(&mut self, node: usize, role: usize, byte: usize, mask: u8) {
             self.world.damaged = true;
             let member = MemberId { group: GroupId(0), role: RoleIndex(role as u8) };
-            if let Some(host) = &mut self.world.shards[node * self.world.options.shards].host {
+            if let Some(host) = &mut self.world.shards[node * self.world.stage.options.shards].host {
                 host.damage(member, byte, mask);
             }
         }

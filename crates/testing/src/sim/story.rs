@@ -15,7 +15,7 @@ use super::process::Life;
 use super::queue::Event;
 use super::report::Stats;
 use super::run::{final_reads, form, wait};
-use super::trace::{Trace, note};
+use super::trace::Trace;
 use super::world::World;
 use super::world::clients::NOBODY;
 
@@ -102,7 +102,7 @@ impl Story {
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.world.stats
+        self.world.stage.book.stats
     }
 
     /// What the hosts that run have counted of parities that came back: how many, and the bytes that came to them instead
@@ -249,16 +249,17 @@ impl Story {
     }
 
     fn any_node(&mut self) -> usize {
-        let up: Vec<usize> =
-            (0..self.world.options.nodes).filter(|node| self.world.nodes[*node].state == Life::Up).collect();
-        self.world.rng.clients.pick(&up)
+        let up: Vec<usize> = (0..self.world.stage.options.nodes)
+            .filter(|node| self.world.nodes[*node].state == Life::Up)
+            .collect();
+        self.world.stage.rng.clients.pick(&up)
     }
 
     // --- time ---
 
     /// Lets `us` microseconds pass.
     pub fn run(&mut self, us: u64) {
-        let until = self.world.now + us;
+        let until = self.world.stage.now() + us;
         self.world.run_until(until);
         self.look();
     }
@@ -276,12 +277,12 @@ impl Story {
     /// # Panics
     /// If that does not happen within 5 seconds of virtual time.
     pub fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
-        let deadline = self.world.now + PATIENCE_US;
+        let deadline = self.world.stage.now() + PATIENCE_US;
         while !done(self) {
             let moved = self.world.step();
             self.look();
             assert!(
-                moved && self.world.now < deadline,
+                moved && self.world.stage.now() < deadline,
                 "the story waits in vain until {what}{}",
                 self.told()
             );
@@ -305,40 +306,40 @@ impl Story {
 
     /// Lets everything that is under way arrive.
     pub fn calm_down(&mut self) {
-        let time = self.world.options.timing.commit_delay_us + 2_000;
+        let time = self.world.stage.options.timing.commit_delay_us + 2_000;
         self.run(time);
     }
 
     /// The time after which a silent node counts as lost.
     #[must_use]
     pub fn lease_us(&self) -> u64 {
-        self.world.options.timing.node_lease_us
+        self.world.stage.options.timing.node_lease_us
     }
 
     // --- links ---
 
     /// What `from` sends to `to` waits on the wire.
     pub fn hold(&mut self, from: usize, to: usize) {
-        note!(self.world, "story: hold node-{from} -> node-{to}");
-        let wire = self.world.wires.between(from * self.world.options.shards, to);
+        note!(self.world.stage.book, "story: hold node-{from} -> node-{to}");
+        let wire = self.world.wires.between(from * self.world.stage.options.shards, to);
         self.world.wires.get_mut(wire).held = true;
     }
 
     /// What waits on the wire arrives, and what comes after it.
     pub fn release(&mut self, from: usize, to: usize) {
-        note!(self.world, "story: release node-{from} -> node-{to}");
-        let wire = self.world.wires.between(from * self.world.options.shards, to);
+        note!(self.world.stage.book, "story: release node-{from} -> node-{to}");
+        let wire = self.world.wires.between(from * self.world.stage.options.shards, to);
         let state = self.world.wires.get_mut(wire);
         state.held = false;
         let (overdue, epoch) = (std::mem::take(&mut state.overdue), state.epoch);
         for _ in 0..overdue {
-            self.world.queue.push(self.world.now, Event::Deliver { wire: wire as u32, epoch });
+            self.world.stage.queue.push(self.world.stage.now(), Event::Deliver { wire: wire as u32, epoch });
         }
     }
 
     /// Delivers the first message that waits on a held wire; false if none does.
     pub fn deliver_one(&mut self, from: usize, to: usize) -> bool {
-        let wire = self.world.wires.between(from * self.world.options.shards, to);
+        let wire = self.world.wires.between(from * self.world.stage.options.shards, to);
         let state = self.world.wires.get_mut(wire);
         if state.overdue == 0 {
             return false;
@@ -352,7 +353,7 @@ impl Story {
 
     /// Breaks the connection between two nodes; they connect again.
     pub fn break_link(&mut self, a: usize, b: usize) {
-        note!(self.world, "story: break node-{a} - node-{b}");
+        note!(self.world.stage.book, "story: break node-{a} - node-{b}");
         for pair in self.world.wires.pairs_between(a, b) {
             self.world.cut(pair);
         }
@@ -360,25 +361,25 @@ impl Story {
 
     /// The two nodes cannot reach each other any more.
     pub fn sever(&mut self, a: usize, b: usize) {
-        note!(self.world, "story: sever node-{a} - node-{b}");
+        note!(self.world.stage.book, "story: sever node-{a} - node-{b}");
         self.world.block(a, b);
     }
 
     /// The two nodes can reach each other again.
     pub fn mend(&mut self, a: usize, b: usize) {
-        note!(self.world, "story: mend node-{a} - node-{b}");
+        note!(self.world.stage.book, "story: mend node-{a} - node-{b}");
         self.world.unblock(a, b);
     }
 
     /// `node` and the coordinator cannot reach each other any more.
     pub fn sever_coordinator(&mut self, node: usize) {
-        note!(self.world, "story: sever node-{node} - coordinator");
+        note!(self.world.stage.book, "story: sever node-{node} - coordinator");
         self.world.block_line(node);
     }
 
     /// `node` and the coordinator can reach each other again.
     pub fn mend_coordinator(&mut self, node: usize) {
-        note!(self.world, "story: mend node-{node} - coordinator");
+        note!(self.world.stage.book, "story: mend node-{node} - coordinator");
         self.world.unblock_line(node);
     }
 
@@ -406,7 +407,7 @@ impl Story {
     pub fn kill_watched(&mut self, node: usize) {
         let life = self.world.nodes[node].life;
         self.world.crash(node);
-        self.world.queue.push(self.world.now, Event::Exited { node: node as u16, life });
+        self.world.stage.queue.push(self.world.stage.now(), Event::Exited { node: node as u16, life });
         self.look();
     }
 
@@ -443,7 +444,7 @@ impl Story {
 
     /// More members are to be lost than the code can bear.
     pub fn expect_loss(&mut self) {
-        self.world.options.faults.beyond = self.world.options.m + 1;
+        self.world.stage.options.faults.beyond = self.world.stage.options.m + 1;
     }
 
     /// Everything is mended; everything must end, be whole and agree.
@@ -451,7 +452,7 @@ impl Story {
     /// # Panics
     /// If it does not.
     pub fn end(mut self) -> Stats {
-        let wires = self.world.options.nodes;
+        let wires = self.world.stage.options.nodes;
         for (a, b) in (0..wires).flat_map(|a| (0..wires).map(move |b| (a, b))).filter(|(a, b)| a != b) {
             self.release(a, b);
             for pair in self.world.wires.pairs_between(a, b) {
@@ -462,18 +463,18 @@ impl Story {
             node.line.blocked = 0;
         }
         self.world.heal();
-        let deadline = self.world.now + PATIENCE_US;
+        let deadline = self.world.stage.now() + PATIENCE_US;
         let whole = wait(&mut self.world, deadline, World::is_whole);
         self.look();
         assert!(whole, "the story does not come to rest: {}{}", self.world.what_is_missing(), self.told());
         self.calm_down();
-        self.run(2 * self.world.options.timing.heartbeat_us);
+        self.run(2 * self.world.stage.options.timing.heartbeat_us);
         self.world.check_everything();
         self.world.check_agreement();
         self.look();
         final_reads(&mut self.world);
         self.look();
-        self.world.stats
+        self.world.stage.book.stats
     }
 
     /// A broken rule ends the story.
@@ -485,7 +486,8 @@ impl Story {
 
     /// The last events, for a panic.
     fn told(&self) -> String {
-        let lines: Vec<&str> = self.world.trace.lines().filter(|line| !line.contains("Heartbeat")).collect();
+        let lines: Vec<&str> =
+            self.world.stage.book.lines().filter(|line| !line.contains("Heartbeat")).collect();
         format!("\n{}", lines.join("\n"))
     }
 }

@@ -66,15 +66,3 @@ impl Trace {
 fn is_idle_talk(text: &str) -> bool {
     ["Heartbeat", "Alive", " empty", " Ack t"].iter().any(|talk| text.contains(talk))
 }
-
-/// Writes a line to the trace of `$world`, if it has one.
-macro_rules! note {
-    ($world:expr, $($arg:tt)*) => {
-        if $world.trace.is_on() {
-            let line = format!($($arg)*);
-            let now = $world.now;
-            $world.trace.line(now, &line);
-        }
-    };
-}
-pub(crate) use note;

@@ -11,28 +11,28 @@ const OWN_RECORDS: usize = 1024;
 
 impl World {
     pub(super) fn check_bounds(&mut self) {
-        for node in 0..self.options.nodes {
+        for node in 0..self.stage.options.nodes {
             self.check_budget(node);
         }
         let mut broken = None;
         for shard in &self.shards {
             let Some(host) = &shard.host else { continue };
-            let limits = &self.options.limits;
+            let limits = &self.stage.options.limits;
             if host.routed_requests() > limits.forwarded_requests + limits.parked_requests {
                 broken = Some(format!("{} requests are on their way", host.routed_requests()));
             }
             for primary in host.primaries() {
                 let records = primary.uncommitted.len();
-                if records > self.options.limits.log_records + OWN_RECORDS {
+                if records > self.stage.options.limits.log_records + OWN_RECORDS {
                     broken = Some(format!("{} has {records} uncommitted records", primary.member));
                 }
-                if primary.waiting > self.options.limits.parked_requests {
+                if primary.waiting > self.stage.options.limits.parked_requests {
                     broken = Some(format!("{} has {} waiting requests", primary.member, primary.waiting));
                 }
             }
         }
         if let Some(what) = broken {
-            self.fail("bounds", None, what);
+            self.stage.book.fail("bounds", None, what);
         }
     }
 
@@ -44,7 +44,7 @@ impl World {
             let by_category: Vec<String> =
                 Category::ALL.iter().map(|c| format!("{} {}", c.name(), budget.used(*c))).collect();
             let what = format!("node-{node} uses {used} of {limit} bytes: {}", by_category.join(", "));
-            self.fail("budget", None, what);
+            self.stage.book.fail("budget", None, what);
         }
     }
 }

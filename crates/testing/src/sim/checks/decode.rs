@@ -186,7 +186,7 @@ impl Look<'_> {
     fn decode_key(&mut self, loss: &Loss, key: usize) -> Result<(), Broken> {
         let entry = &self.world.keys[key];
         let (name, hash, role) = (entry.bytes.clone(), entry.hash, usize::from(entry.member.role.0));
-        let (_, unix) = unix_bounds(&self.world.options, self.world.now());
+        let (_, unix) = unix_bounds(&self.world.stage.options, self.world.now());
         let mut pages: BTreeMap<u32, Box<Page>> = BTreeMap::new();
         let mut found: Option<(Vec<u8>, Addr)> = None;
         for addr in self.settled_index(loss, role, hash) {

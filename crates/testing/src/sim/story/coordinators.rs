@@ -5,7 +5,6 @@ use wire::message::FromCoordinator;
 
 use super::super::options::{Options, Succession};
 use super::super::process::Input;
-use super::super::trace::note;
 use super::Story;
 
 /// What becomes of the records that a coordinator is writing when it ends.
@@ -111,13 +110,13 @@ impl Story {
 
     /// Takes what is under way from the coordinator to `node` from its line.
     pub fn hold_back(&mut self, node: usize) -> Held {
-        note!(self.world, "story: what is under way to node-{node} is held back");
+        note!(self.world.stage.book, "story: what is under way to node-{node} is held back");
         Held(self.world.nodes[node].line.down.drain(..).collect())
     }
 
     /// What was held back arrives, late.
     pub fn deliver_late(&mut self, node: usize, held: Held) {
-        note!(self.world, "story: node-{node} gets what was held back");
+        note!(self.world.stage.book, "story: node-{node} gets what was held back");
         for message in held.0 {
             self.world.give(node, Input::Coordinator(message));
         }

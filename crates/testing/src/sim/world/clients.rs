@@ -4,13 +4,13 @@ use proto::{Read, Token};
 use types::op::{Failure, ItemView, Op, Outcome, Request};
 use types::{MemberId, Term};
 
+use super::super::book::Suspect;
 use super::super::calls::{Client, Running, Subject, key_space};
 use super::super::options::Options;
 use super::super::oracle::{Contradiction, Fate, Oracle, Vanishing, brief_op, brief_outcome};
 use super::super::process::{CLUSTER, Input, Life, request, unix_at, unix_bounds};
 use super::super::queue::Event;
-use super::super::trace::note;
-use super::{Suspect, World};
+use super::World;
 
 /// Longest pause of a client within a burst.
 const SHORT_THINK_US: u64 = 100;
@@ -22,26 +22,26 @@ impl World {
     /// Draws the key space and lets the clients begin. The cluster must have formed.
     pub(crate) fn admit_clients(&mut self) {
         let Some(map) = self.store.map() else { return };
-        self.keys = key_space(&self.options, map, CLUSTER, &mut self.rng.clients);
-        let vanishing = if self.options.memory.evict { Vanishing::Anytime } else { Vanishing::Never };
+        self.keys = key_space(&self.stage.options, map, CLUSTER, &mut self.stage.rng.clients);
+        let vanishing = if self.stage.options.memory.evict { Vanishing::Anytime } else { Vanishing::Never };
         self.oracles = self.keys.iter().map(|_| Oracle::new(vanishing)).collect();
-        for client in 0..self.options.clients {
-            let node = self.rng.clients.index(self.options.nodes);
+        for client in 0..self.stage.options.clients {
+            let node = self.stage.rng.clients.index(self.stage.options.nodes);
             self.clients.push(Client::new(node, self.keys.len()));
             self.client_later(client);
         }
     }
 
     fn client_later(&mut self, client: usize) {
-        let Options { think_us, bursts_percent, .. } = self.options;
-        let long = self.rng.clients.percent(bursts_percent);
+        let Options { think_us, bursts_percent, .. } = self.stage.options;
+        let long = self.stage.rng.clients.percent(bursts_percent);
         let most = match (bursts_percent, long) {
             (0, _) => think_us,
             (percent, true) => think_us * 100 / percent,
             (_, false) => think_us.min(SHORT_THINK_US),
         };
-        let after = 1 + self.rng.clients.below(most + 1);
-        self.queue.push(self.now + after, Event::Client { client: client as u16 });
+        let after = 1 + self.stage.rng.clients.below(most + 1);
+        self.stage.after(after, Event::Client { client: client as u16 });
     }
 
     pub(super) fn client_turn(&mut self, client: usize) {
@@ -50,13 +50,20 @@ impl World {
         }
         let node = self.clients[client].node;
         if self.nodes[node].state == Life::Down || self.map_of(node).is_none() {
-            self.clients[client].node = self.rng.clients.index(self.options.nodes);
+            self.clients[client].node = self.stage.rng.clients.index(self.stage.options.nodes);
             return self.client_later(client);
         }
         let key = self.pick_key(client);
-        let now = unix_at(&self.options, self.now);
+        let now = unix_at(&self.stage.options, self.stage.now());
         let number = self.keys[key].number;
-        let op = self.clients[client].draw(client, key, number, &self.options, now, &mut self.rng.clients);
+        let op = self.clients[client].draw(
+            client,
+            key,
+            number,
+            &self.stage.options,
+            now,
+            &mut self.stage.rng.clients,
+        );
         self.clients[client].begun += 1;
         self.calls_begun += 1;
         let call = match op {
@@ -67,51 +74,51 @@ impl World {
             return;
         }
         self.clients[client].running = Some(call);
-        if self.options.patience_us != u64::MAX {
-            let at = self.now + self.options.patience_us;
-            self.queue.push(at, Event::Patience { client: client as u16, call });
+        if self.stage.options.patience_us != u64::MAX {
+            let at = self.stage.now() + self.stage.options.patience_us;
+            self.stage.queue.push(at, Event::Patience { client: client as u16, call });
         }
     }
 
     fn pick_key(&mut self, client: usize) -> usize {
-        if self.options.faithful {
-            let roles = self.options.groups * self.options.k;
+        if self.stage.options.faithful {
+            let roles = self.stage.options.groups * self.stage.options.k;
             let member = |key: &usize| self.stream_index(self.keys[*key].member) == client % roles;
             let mine: Vec<usize> = (0..self.keys.len()).filter(member).collect();
             if !mine.is_empty() {
-                return self.rng.clients.pick(&mine);
+                return self.stage.rng.clients.pick(&mine);
             }
         }
-        self.rng.clients.index(self.keys.len())
+        self.stage.rng.clients.index(self.keys.len())
     }
 
     fn map_of(&self, node: usize) -> Option<&types::ClusterMap> {
-        self.shards[node * self.options.shards].host.as_ref().and_then(proto::Host::map)
+        self.shards[node * self.stage.options.shards].host.as_ref().and_then(proto::Host::map)
     }
 
     /// Begins a call on a key at `node`. It may have ended when this returns.
     pub(crate) fn call(&mut self, client: u16, node: usize, key: usize, op: Op) -> u32 {
-        let (unix, _) = unix_bounds(&self.options, self.now);
+        let (unix, _) = unix_bounds(&self.stage.options, self.stage.now());
         let at_oracle = self.oracles[key].invoke(op.clone(), unix);
         let token = self.begin(client, node, Subject::Key { key: key as u16, call: at_oracle });
         let group = self.keys[key].member.group;
         note!(
-            self,
+            self.stage.book,
             "call {token} of client {client} at node-{node} on \"{}\" ({}): {}",
             self.keys[key].bytes.escape_ascii(),
             self.keys[key].member,
             brief_op(&op)
         );
-        self.digest.mix(u64::from(token) << 20 ^ key as u64 ^ (node as u64) << 60);
+        self.stage.book.mix(u64::from(token) << 20 ^ key as u64 ^ (node as u64) << 60);
         let plain = matches!(&op, Op::Get(get) if get.touch.is_none());
-        if plain && self.nodes[node].state == Life::Up && self.rng.clients.percent(50) {
-            let host = node * self.options.shards + group.0 as usize % self.options.shards;
+        if plain && self.nodes[node].state == Life::Up && self.stage.rng.clients.percent(50) {
+            let host = node * self.stage.options.shards + group.0 as usize % self.stage.options.shards;
             if let Some(outcome) = self.quick_read(host, key) {
                 self.end(token, outcome);
                 return token;
             }
         }
-        let shard = (group.0 as usize % self.options.shards) as u16;
+        let shard = (group.0 as usize % self.stage.options.shards) as u16;
         let request = request(&self.keys[key].bytes, op);
         self.give(node, Input::Submit { shard, token: Token(u64::from(token)), member: None, request });
         token
@@ -140,7 +147,7 @@ impl World {
 
     /// Removes all keys of a data role.
     pub(crate) fn flush_call(&mut self, client: u16, node: usize, member: MemberId, op: Op) -> u32 {
-        let (unix, _) = unix_bounds(&self.options, self.now);
+        let (unix, _) = unix_bounds(&self.stage.options, self.stage.now());
         let concerned: Vec<usize> =
             (0..self.keys.len()).filter(|key| self.keys[*key].member == member).collect();
         let list =
@@ -148,8 +155,8 @@ impl World {
         self.flushes.push(list);
         let list = (self.flushes.len() - 1) as u32;
         let token = self.begin(client, node, Subject::Member { member, list });
-        note!(self, "call {token} of client {client} at node-{node}: flush of {member}");
-        let shard = (member.group.0 as usize % self.options.shards) as u16;
+        note!(self.stage.book, "call {token} of client {client} at node-{node}: flush of {member}");
+        let shard = (member.group.0 as usize % self.stage.options.shards) as u16;
         let request = Request { key: None, op };
         self.give(
             node,
@@ -169,14 +176,22 @@ impl World {
 
     /// A host answers.
     pub(super) fn reply(&mut self, host: usize, token: Token, outcome: Outcome) {
-        let node = host / self.options.shards;
+        let node = host / self.stage.options.shards;
         let Some(call) = self.running.get_mut(token.0 as usize) else {
-            return self.fail("reply", None, format!("{} answers call {}, which nobody made", node, token.0));
+            return self.stage.book.fail(
+                "reply",
+                None,
+                format!("{} answers call {}, which nobody made", node, token.0),
+            );
         };
         let mine = usize::from(call.node) == node && call.life == self.nodes[node].life;
         if !mine || std::mem::replace(&mut call.told, true) {
             let id = self.nodes[node].id;
-            return self.fail("reply", None, format!("{id} answers call {} again, or for another", token.0));
+            return self.stage.book.fail(
+                "reply",
+                None,
+                format!("{id} answers call {} again, or for another", token.0),
+            );
         }
         if !call.ended {
             self.end(token.0 as u32, outcome);
@@ -186,11 +201,11 @@ impl World {
     /// A call ends with an answer.
     fn end(&mut self, token: u32, outcome: Outcome) {
         let client = self.running[token as usize].client;
-        note!(self, "call {token} of client {client} ends: {}", brief_outcome(&outcome));
+        note!(self.stage.book, "call {token} of client {client} ends: {}", brief_outcome(&outcome));
         if client == NOBODY && (token as usize) < self.answers.len() {
             self.answers[token as usize] = Some(outcome.clone());
         }
-        self.digest.mix(u64::from(token) << 8 ^ outcome_number(&outcome));
+        self.stage.book.mix(u64::from(token) << 8 ^ outcome_number(&outcome));
         self.check_failure_is_allowed(token, &outcome);
         let fate = match outcome {
             Outcome::Failed(Failure::Unknown) => Fate::Unknown,
@@ -199,9 +214,9 @@ impl World {
             outcome => Fate::Answered(outcome),
         };
         match &fate {
-            Fate::Answered(_) => self.stats.answered += 1,
-            Fate::Unknown => self.stats.unknown += 1,
-            _ => self.stats.refused += 1,
+            Fate::Answered(_) => self.stage.book.stats.answered += 1,
+            Fate::Unknown => self.stage.book.stats.unknown += 1,
+            _ => self.stage.book.stats.refused += 1,
         }
         self.remember(token, &fate);
         self.settle(token, &fate);
@@ -227,7 +242,7 @@ impl World {
         };
         if !allowed {
             let what = format!("call {token} ends with {failure:?} while {member} is {status:?}");
-            self.fail("answer", Some(Suspect::Group(member.group)), what);
+            self.stage.book.fail("answer", Some(Suspect::Group(member.group)), what);
         }
     }
 
@@ -246,7 +261,7 @@ impl World {
     }
 
     fn settle(&mut self, token: u32, fate: &Fate) {
-        let (_, unix) = unix_bounds(&self.options, self.now);
+        let (_, unix) = unix_bounds(&self.stage.options, self.stage.now());
         let call = &mut self.running[token as usize];
         call.ended = true;
         match call.subject {
@@ -273,7 +288,7 @@ impl World {
                 contradiction.call,
                 contradiction.states.join(" | ")
             );
-            self.fail("linearizability", Some(Suspect::Key(key)), what);
+            self.stage.book.fail("linearizability", Some(Suspect::Key(key)), what);
         }
     }
 
@@ -282,12 +297,12 @@ impl World {
         if self.running[call as usize].ended {
             return;
         }
-        note!(self, "client {client} gives call {call} up");
-        self.stats.unknown += 1;
+        note!(self.stage.book, "client {client} gives call {call} up");
+        self.stage.book.stats.unknown += 1;
         self.settle(call, &Fate::Unknown);
         if client != usize::from(NOBODY) {
             self.clients[client].running = None;
-            self.clients[client].node = self.rng.clients.index(self.options.nodes);
+            self.clients[client].node = self.stage.rng.clients.index(self.stage.options.nodes);
             self.client_later(client);
         }
     }
@@ -301,8 +316,8 @@ impl World {
             .map(|(token, call)| (token, call.client))
             .collect();
         for (call, client) in lost {
-            let after = self.rng.clients.below(self.options.network.notice_us + 1);
-            self.queue.push(self.now + after, Event::Dropped { client, call });
+            let after = self.stage.rng.clients.below(self.stage.options.network.notice_us + 1);
+            self.stage.after(after, Event::Dropped { client, call });
         }
     }
 

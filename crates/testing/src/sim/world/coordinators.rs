@@ -16,7 +16,6 @@ use super::super::faults::Target;
 use super::super::options::Succession;
 use super::super::process::{CoordinatorInput, CoordinatorProcess, Input, Life, now_at};
 use super::super::queue::Event;
-use super::super::trace::note;
 use super::World;
 
 /// Most records that are written at once.
@@ -59,7 +58,7 @@ impl World {
 
     fn feed_coordinator(&mut self, number: u32, input: CoordinatorInput) {
         if let CoordinatorInput::Message(from, message) = &input {
-            note!(self, "coordinator {number} <- {from}: {}", Brief(&**message));
+            note!(self.stage.book, "coordinator {number} <- {from}: {}", Brief(&**message));
             if let ToCoordinator::Register(_) = **message {
                 self.nodes[usize::from(from.node.0)].line.registered = Some(*from);
             }
@@ -67,7 +66,7 @@ impl World {
         let Some(process) = self.coordinators.iter_mut().find(|process| process.number == number) else {
             return;
         };
-        let now = now_at(&self.options, &process.clock, self.now);
+        let now = now_at(&self.stage.options, &process.clock, self.stage.now());
         match input {
             CoordinatorInput::Message(from, message) => process.coordinator.handle(now, from, *message),
             CoordinatorInput::Exited(node) => process.coordinator.exited(now, node),
@@ -78,7 +77,7 @@ impl World {
     }
 
     pub(super) fn coordinator_tick(&mut self, number: u32) {
-        let at = self.now;
+        let at = self.stage.now();
         let Some(process) = self.process_mut(number).filter(|process| process.tick_at == at) else { return };
         process.tick_at = u64::MAX;
         if !process.paused {
@@ -87,11 +86,11 @@ impl World {
     }
 
     fn tick_coordinator(&mut self, number: u32) {
-        let alive = self.options.succession.map(|succession| self.store_shows(succession.lease_us));
+        let alive = self.stage.options.succession.map(|succession| self.store_shows(succession.lease_us));
         let Some(process) = self.coordinators.iter_mut().find(|process| process.number == number) else {
             return;
         };
-        let now = now_at(&self.options, &process.clock, self.now);
+        let now = now_at(&self.stage.options, &process.clock, self.stage.now());
         if let Some(alive) = alive {
             process.coordinator.store_sees(now, &alive);
         }
@@ -101,18 +100,19 @@ impl World {
 
     /// The processes whose leases at the store have not run out.
     fn store_shows(&self, lease_us: u64) -> BTreeSet<HostId> {
-        let lives = |node: &&super::Node| node.state != Life::Down || self.now < node.ended_at + lease_us;
+        let lives =
+            |node: &&super::Node| node.state != Life::Down || self.stage.now() < node.ended_at + lease_us;
         self.nodes.iter().filter(lives).map(|node| node.id).collect()
     }
 
     pub(crate) fn arm_coordinator(&mut self, number: u32) {
-        let now = self.now;
+        let now = self.stage.now();
         let Some(process) = self.process_mut(number) else { return };
         let deadline = process.coordinator.next_deadline();
         let Some(at) = process.clock.when(deadline, now + 1) else { return };
         if at < process.tick_at {
             process.tick_at = at;
-            self.queue.push(at, Event::CoordinatorTick { number });
+            self.stage.queue.push(at, Event::CoordinatorTick { number });
         }
     }
 
@@ -124,12 +124,12 @@ impl World {
             match action {
                 CoordinatorAction::Send { to, message } => self.send_down(number, to, message),
                 CoordinatorAction::Close { peer, why } => {
-                    self.fail("impossible", None, format!("{peer}: {why}"))
+                    self.stage.book.fail("impossible", None, format!("{peer}: {why}"))
                 }
                 CoordinatorAction::Record(record) => self.record(number, record),
                 CoordinatorAction::Resign => {
-                    note!(self, "coordinator {number} resigns");
-                    self.stats.resignations += 1;
+                    note!(self.stage.book, "coordinator {number} resigns");
+                    self.stage.book.stats.resignations += 1;
                     return self.end_coordinator(number);
                 }
             }
@@ -146,7 +146,7 @@ impl World {
     fn note_going_on(&mut self, number: u32) {
         let knows = self.process(number).is_some_and(|process| process.coordinator.gathered().is_none());
         if self.leader == Some(number) && knows && std::mem::take(&mut self.gathering) {
-            note!(self, "coordinator {number} goes on");
+            note!(self.stage.book, "coordinator {number} goes on");
             self.coordinator_sees_again();
         }
     }
@@ -170,10 +170,12 @@ impl World {
     }
 
     fn record(&mut self, number: u32, record: Record) {
-        let Some(Succession { write_us, .. }) = self.options.succession else { return self.write(&record) };
+        let Some(Succession { write_us, .. }) = self.stage.options.succession else {
+            return self.write(&record);
+        };
         self.aim(Target::Decision);
-        let most = self.rng.succession.range(1, MAX_WRITE) as usize;
-        let after = 1 + self.rng.succession.below(write_us);
+        let most = self.stage.rng.succession.range(1, MAX_WRITE) as usize;
+        let after = 1 + self.stage.rng.succession.below(write_us);
         let Some(process) = self.process_mut(number) else { return };
         process.awaits_store = true;
         process.writing.push(record);
@@ -184,7 +186,7 @@ impl World {
                 process.writing.push(next);
             }
         }
-        self.queue.push(self.now + after, Event::Write { number });
+        self.stage.after(after, Event::Write { number });
     }
 
     pub(super) fn write_arrives(&mut self, number: u32) {
@@ -199,9 +201,9 @@ impl World {
     }
 
     pub(crate) fn write(&mut self, record: &Record) {
-        note!(self, "recorded: {} in version {} of the map", record.key(), record.map_version());
+        note!(self.stage.book, "recorded: {} in version {} of the map", record.key(), record.map_version());
         if let Err(what) = self.store.write(record) {
-            self.fail("records", None, what);
+            self.stage.book.fail("records", None, what);
         }
     }
 
@@ -210,9 +212,9 @@ impl World {
     /// The process of a coordinator ends. What it was writing is written, or not; what it has sent may still arrive.
     pub(crate) fn end_coordinator(&mut self, number: u32) {
         let Some(at) = self.coordinators.iter().position(|process| process.number == number) else { return };
-        note!(self, "coordinator {number} ends");
+        note!(self.stage.book, "coordinator {number} ends");
         let process = self.coordinators.remove(at);
-        let written = self.rng.succession.percent(50);
+        let written = self.stage.rng.succession.percent(50);
         if self.leader == Some(number) {
             process.writing.iter().filter(|_| written).for_each(|record| self.write(record));
             self.watch_views();
@@ -225,7 +227,7 @@ impl World {
 
     /// Another coordinator is to be elected; this one has not noticed.
     pub(crate) fn depose(&mut self, number: u32) {
-        note!(self, "coordinator {number} is deposed");
+        note!(self.stage.book, "coordinator {number} is deposed");
         self.leader = None;
         self.nobody_decides();
         self.election_later();
@@ -233,20 +235,20 @@ impl World {
 
     /// A coordinator that was deposed notices sooner or later, whatever it does.
     pub(crate) fn notices_later(&mut self, number: u32) {
-        let late_us = self.options.succession.map_or(0, |succession| succession.late_us);
-        let after = self.rng.succession.below(2 * late_us + 1);
-        self.queue.push(self.now + after, Event::Deposed { number });
+        let late_us = self.stage.options.succession.map_or(0, |succession| succession.late_us);
+        let after = self.stage.rng.succession.below(2 * late_us + 1);
+        self.stage.after(after, Event::Deposed { number });
     }
 
     fn election_later(&mut self) {
-        let gap_us = match self.options.succession {
+        let gap_us = match self.stage.options.succession {
             Some(Succession { by_hand: true, .. }) => return,
             Some(Succession { gap_us, .. }) => gap_us,
-            None if self.options.faults.forgets => 2 * self.options.timing.node_lease_us,
+            None if self.stage.options.faults.forgets => 2 * self.stage.options.timing.node_lease_us,
             None => return,
         };
-        let after = self.rng.succession.below(gap_us + 1);
-        self.queue.push(self.now + after, Event::Election);
+        let after = self.stage.rng.succession.below(gap_us + 1);
+        self.stage.after(after, Event::Election);
     }
 
     /// The next coordinator goes on from what is recorded, or starts with nothing. Its clock is another one.
@@ -255,18 +257,18 @@ impl World {
             return;
         }
         self.elected += 1;
-        self.stats.successions += 1;
+        self.stage.book.stats.successions += 1;
         let number = self.elected;
-        note!(self, "coordinator {number} is elected");
-        let ppm = self.options.drift_ppm;
-        let drift = self.rng.succession.below(2 * ppm as u64 + 1) as i64 - ppm;
-        let clock = Clock::new(self.rng.succession.below(1 << 40), drift);
+        note!(self.stage.book, "coordinator {number} is elected");
+        let ppm = self.stage.options.drift_ppm;
+        let drift = self.stage.rng.succession.below(2 * ppm as u64 + 1) as i64 - ppm;
+        let clock = Clock::new(self.stage.rng.succession.below(1 << 40), drift);
         match self.next_coordinator(number, clock) {
             Ok(process) => self.coordinators.push(process),
-            Err(what) => return self.fail("records", None, what),
+            Err(what) => return self.stage.book.fail("records", None, what),
         }
         self.leader = Some(number);
-        self.gathering = self.options.succession.is_none();
+        self.gathering = self.stage.options.succession.is_none();
         if !self.gathering {
             self.coordinator_sees_again();
         }
@@ -275,20 +277,21 @@ impl World {
     }
 
     fn next_coordinator(&self, number: u32, clock: Clock) -> Result<CoordinatorProcess, String> {
-        if self.options.succession.is_none() {
-            return Ok(CoordinatorProcess::gather(&self.options, number, clock, self.now));
+        if self.stage.options.succession.is_none() {
+            return Ok(CoordinatorProcess::gather(&self.stage.options, number, clock, self.stage.now()));
         }
         let records = self.store.records()?;
-        let resumed = CoordinatorProcess::resume(&self.options, number, clock, (records, self.now));
+        let resumed =
+            CoordinatorProcess::resume(&self.stage.options, number, clock, (records, self.stage.now()));
         resumed.map_err(|error| error.to_string())
     }
 
     fn let_nodes_follow(&mut self) {
-        let late_us = self.options.succession.map_or(0, |succession| succession.late_us);
-        for node in 0..self.options.nodes {
+        let late_us = self.stage.options.succession.map_or(0, |succession| succession.late_us);
+        for node in 0..self.stage.options.nodes {
             let life = self.nodes[node].life;
-            let after = self.rng.succession.below(late_us + 1);
-            self.queue.push(self.now + after, Event::Follow { node: node as u16, life });
+            let after = self.stage.rng.succession.below(late_us + 1);
+            self.stage.after(after, Event::Follow { node: node as u16, life });
         }
     }
 
@@ -314,7 +317,7 @@ impl World {
     }
 
     fn part_from(&mut self, number: u32) {
-        for node in 0..self.options.nodes {
+        for node in 0..self.stage.options.nodes {
             if self.nodes[node].line.connected && self.nodes[node].line.to == number {
                 self.cut_line(node);
             }
@@ -323,15 +326,15 @@ impl World {
 
     /// A line is cut. Where coordinators follow each other, what was under way to the node may have been read before.
     pub(super) fn let_stray(&mut self, node: usize, number: u32, under_way: VecDeque<FromCoordinator>) {
-        let Some(Succession { late_us, .. }) = self.options.succession else { return };
-        if self.leader == Some(number) || !self.rng.succession.percent(70) {
+        let Some(Succession { late_us, .. }) = self.stage.options.succession else { return };
+        if self.leader == Some(number) || !self.stage.rng.succession.percent(70) {
             return;
         }
-        let mut at = self.now;
+        let mut at = self.stage.now();
         for message in under_way {
-            at += self.rng.succession.below(late_us + 1);
+            at += self.stage.rng.succession.below(late_us + 1);
             let life = self.nodes[node].life;
-            self.queue.push(at, Event::Stray { message: self.strays.len() as u32 });
+            self.stage.queue.push(at, Event::Stray { message: self.strays.len() as u32 });
             self.strays.push(Some(Stray { node, life, message }));
         }
     }
@@ -339,7 +342,7 @@ impl World {
     pub(super) fn stray_arrives(&mut self, message: usize) {
         let Some(Stray { node, life, message }) = self.strays[message].take() else { return };
         if self.nodes[node].life == life {
-            note!(self, "late, of a former coordinator:");
+            note!(self.stage.book, "late, of a former coordinator:");
             self.give(node, Input::Late(message));
         }
     }
@@ -348,7 +351,7 @@ impl World {
 
     /// A coordinator stands still.
     pub(crate) fn pause_coordinator(&mut self, number: u32) {
-        note!(self, "coordinator {number} stands still");
+        note!(self.stage.book, "coordinator {number} stands still");
         if let Some(process) = self.process_mut(number) {
             process.paused = true;
         }
@@ -360,11 +363,11 @@ impl World {
         if !std::mem::take(&mut process.paused) {
             return;
         }
-        note!(self, "coordinator {number} goes on");
+        note!(self.stage.book, "coordinator {number} goes on");
         if self.leader == Some(number) {
             self.coordinator_sees_again();
         }
-        let timers_first = self.rng.processes.percent(50);
+        let timers_first = self.stage.rng.processes.percent(50);
         if timers_first {
             self.tick_coordinator(number);
         }

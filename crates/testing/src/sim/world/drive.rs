@@ -4,14 +4,14 @@ use proto::{Action, Now, Place, Submitted, Verdict};
 use types::HostId;
 use wire::message::{FromCoordinator, GroupBody, LearnPart, PeerMessage};
 
+use super::super::book::Suspect;
 use super::super::brief::{Brief, number_of};
 use super::super::faults::Target;
 use super::super::network::Parcel;
 use super::super::options::Batching;
 use super::super::process::{Input, Life, now_at};
 use super::super::queue::Event;
-use super::super::trace::note;
-use super::{MAX_IDLE_TICKS, Suspect, World};
+use super::{MAX_IDLE_TICKS, World};
 
 impl World {
     /// Gives `input` to `node`: at once, or when it goes on after a pause.
@@ -25,15 +25,15 @@ impl World {
 
     /// What `host` reads on its clocks.
     pub(crate) fn now_of(&self, host: usize) -> Now {
-        now_at(&self.options, &self.nodes[host / self.options.shards].clock, self.now)
+        now_at(&self.stage.options, &self.nodes[host / self.stage.options.shards].clock, self.stage.now())
     }
 
     pub(crate) fn feed(&mut self, node: usize, input: Input) {
-        let first = node * self.options.shards;
+        let first = node * self.stage.options.shards;
         match input {
             Input::Peer { shard, from, message } => {
                 let host = first + usize::from(shard);
-                note!(self, "{} <- {from}: {}", self.nodes[node].id, Brief(&message));
+                note!(self.stage.book, "{} <- {from}: {}", self.nodes[node].id, Brief(&message));
                 let now = self.now_of(host);
                 if let Some(machine) = &mut self.shards[host].host {
                     machine.handle_peer(now, from, message);
@@ -62,8 +62,8 @@ impl World {
 
     fn hear_coordinator(&mut self, node: usize, message: FromCoordinator) {
         let id = self.nodes[node].id;
-        note!(self, "{id} <- coordinator: {}", Brief(&message));
-        let now = self.now_of(node * self.options.shards).time;
+        note!(self.stage.book, "{id} <- coordinator: {}", Brief(&message));
+        let now = self.now_of(node * self.stage.options.shards).time;
         match self.nodes[node].entrance.receive(now, message) {
             Verdict::Deliver(message) => self.tell_hosts(node, &message),
             Verdict::Answer(message) => self.send_up(node, message),
@@ -73,19 +73,25 @@ impl World {
             | Verdict::WaitForPlace(_)
             | Verdict::Nothing => {}
             Verdict::End(end) if self.nodes[node].entrance.serves() => {
-                note!(self, "{id} ends: {end:?}");
+                note!(self.stage.book, "{id} ends: {end:?}");
                 self.crash(node);
             }
-            Verdict::End(end) => self.fail("entrance", None, format!("{id} is not let in: {end:?}")),
+            Verdict::End(end) => {
+                self.stage.book.fail("entrance", None, format!("{id} is not let in: {end:?}"))
+            }
             Verdict::Foreign(why) => {
-                self.fail("entrance", None, format!("{id} takes its own coordinator for another: {why}"));
+                self.stage.book.fail(
+                    "entrance",
+                    None,
+                    format!("{id} takes its own coordinator for another: {why}"),
+                );
             }
         }
     }
 
     fn tell_hosts(&mut self, node: usize, message: &FromCoordinator) {
-        let first = node * self.options.shards;
-        for host in first..first + self.options.shards {
+        let first = node * self.stage.options.shards;
+        for host in first..first + self.stage.options.shards {
             let now = self.now_of(host);
             if let Some(machine) = &mut self.shards[host].host {
                 machine.handle_coordinator(now, message.clone());
@@ -97,7 +103,7 @@ impl World {
     /// After an input: batch or flush, do what the host wants, set its timer.
     pub(crate) fn after(&mut self, host: usize) {
         self.shards[host].idle_ticks = 0;
-        match self.options.batching {
+        match self.stage.options.batching {
             Batching::Never => {
                 let now = self.now_of(host);
                 if let Some(machine) = &mut self.shards[host].host {
@@ -107,8 +113,8 @@ impl World {
             Batching::Upto(most_us) => {
                 if !self.shards[host].flush_pending {
                     self.shards[host].flush_pending = true;
-                    let at = self.now + self.rng.processes.below(most_us + 1);
-                    self.queue.push(at, Event::Flush { host: host as u16 });
+                    let at = self.stage.now() + self.stage.rng.processes.below(most_us + 1);
+                    self.stage.queue.push(at, Event::Flush { host: host as u16 });
                 }
             }
         }
@@ -118,7 +124,7 @@ impl World {
 
     pub(super) fn flush(&mut self, host: usize) {
         self.shards[host].flush_pending = false;
-        if self.nodes[host / self.options.shards].state != Life::Up {
+        if self.nodes[host / self.stage.options.shards].state != Life::Up {
             return;
         }
         let now = self.now_of(host);
@@ -133,10 +139,14 @@ impl World {
         while let Some(action) = self.shards[host].host.as_mut().and_then(proto::Host::poll_action) {
             match action {
                 Action::Send { to, message } => self.send(host, usize::from(to.0), message),
-                Action::Coordinator(message) => self.send_up(host / self.options.shards, message),
+                Action::Coordinator(message) => self.send_up(host / self.stage.options.shards, message),
                 Action::Close { peer, why } => {
-                    let id = self.nodes[host / self.options.shards].id;
-                    self.fail("impossible", None, format!("{peer} has sent {id} what cannot be: {why}"));
+                    let id = self.nodes[host / self.stage.options.shards].id;
+                    self.stage.book.fail(
+                        "impossible",
+                        None,
+                        format!("{peer} has sent {id} what cannot be: {why}"),
+                    );
                 }
                 Action::Reply { token, outcome } => self.reply(host, token, outcome),
             }
@@ -144,16 +154,21 @@ impl World {
     }
 
     fn send(&mut self, host: usize, to: usize, message: PeerMessage) {
-        let from = self.nodes[host / self.options.shards].id;
-        self.digest.mix(self.now ^ (host as u64) << 48 ^ (to as u64) << 56);
-        self.digest.mix(number_of(&message));
+        let from = self.nodes[host / self.stage.options.shards].id;
+        self.stage.book.mix(self.stage.now() ^ (host as u64) << 48 ^ (to as u64) << 56);
+        self.stage.book.mix(number_of(&message));
         if usize::from(from.node.0) == to {
-            self.fail("driver", None, format!("{from} sends to itself: {}", Brief(&message)));
+            self.stage.book.fail("driver", None, format!("{from} sends to itself: {}", Brief(&message)));
             return;
         }
         let wire = self.wires.between(host, to);
         let open = self.wires.get(wire).open;
-        note!(self, "{from} -> node-{to}: {}{}", Brief(&message), if open { "" } else { " (no link)" });
+        note!(
+            self.stage.book,
+            "{from} -> node-{to}: {}{}",
+            Brief(&message),
+            if open { "" } else { " (no link)" }
+        );
         self.watch(from, &message);
         if open {
             self.post(wire, Parcel::Message(message));
@@ -177,7 +192,7 @@ impl World {
             _ => {}
         }
         let member = types::MemberId { group: message.group, role: message.from };
-        let (k, m) = (self.options.k, self.options.m);
+        let (k, m) = (self.stage.options.k, self.stage.options.m);
         let broken = match &message.body {
             GroupBody::Frame(frame) => {
                 let index = self.stream_index(member);
@@ -196,7 +211,7 @@ impl World {
             GroupBody::Ack(ack) => self.confirm(from, message, ack.term, ack.received),
             GroupBody::Welcome(welcome) => self.confirm(from, message, welcome.term, welcome.received),
             GroupBody::Residual(_) => {
-                self.stats.residuals += 1;
+                self.stage.book.stats.residuals += 1;
                 Ok(())
             }
             GroupBody::LearnHello(_) | GroupBody::Learn(_) | GroupBody::Learned(_) => {
@@ -206,12 +221,12 @@ impl World {
         };
         if let Err(what) = broken {
             let what = format!("{}/{}: {what}", message.group, message.from);
-            self.fail("stream", Some(Suspect::Group(message.group)), what);
+            self.stage.book.fail("stream", Some(Suspect::Group(message.group)), what);
         }
     }
 
     fn watch_lesson(&mut self, from: HostId, message: &wire::message::GroupMessage) -> Result<(), String> {
-        let (k, m) = (self.options.k, self.options.m);
+        let (k, m) = (self.stage.options.k, self.stage.options.m);
         let member = |role| types::MemberId { group: message.group, role };
         match &message.body {
             GroupBody::Learn(learn) if learn.part != LearnPart::Gone => {
@@ -244,7 +259,7 @@ impl World {
         received: types::Seq,
     ) -> Result<(), String> {
         let index = self.stream_index(types::MemberId { group: message.group, role: message.to });
-        let parity = taker(message.from, self.options.k, self.options.m);
+        let parity = taker(message.from, self.stage.options.k, self.stage.options.m);
         self.shadow.streams[index].confirmed(parity, from, term, received)
     }
 
@@ -252,20 +267,20 @@ impl World {
     pub(crate) fn arm(&mut self, host: usize) {
         let shard = &mut self.shards[host];
         let Some(machine) = &shard.host else { return };
-        let clock = &self.nodes[host / self.options.shards].clock;
-        let Some(at) = clock.when(machine.next_deadline(), self.now) else { return };
+        let clock = &self.nodes[host / self.stage.options.shards].clock;
+        let Some(at) = clock.when(machine.next_deadline(), self.stage.now()) else { return };
         if at < shard.tick_at {
             shard.tick_at = at;
-            self.queue.push(at, Event::Tick { host: host as u16 });
+            self.stage.queue.push(at, Event::Tick { host: host as u16 });
         }
     }
 
     pub(super) fn tick(&mut self, host: usize) {
-        if self.shards[host].tick_at != self.now {
+        if self.shards[host].tick_at != self.stage.now() {
             return;
         }
         self.shards[host].tick_at = u64::MAX;
-        if self.nodes[host / self.options.shards].state != Life::Up {
+        if self.nodes[host / self.stage.options.shards].state != Life::Up {
             return;
         }
         self.tick_now(host);
@@ -283,13 +298,17 @@ impl World {
             self.drain(host);
             self.shards[host].idle_ticks += 1;
             if stuck && self.shards[host].idle_ticks > MAX_IDLE_TICKS {
-                let id = self.nodes[host / self.options.shards].id;
-                self.fail("timer", None, format!("{id} wants to be woken again and again at one moment"));
+                let id = self.nodes[host / self.stage.options.shards].id;
+                self.stage.book.fail(
+                    "timer",
+                    None,
+                    format!("{id} wants to be woken again and again at one moment"),
+                );
             }
             if stuck {
                 // Time must pass, or nothing else would ever happen.
-                self.shards[host].tick_at = self.now + 1;
-                self.queue.push(self.now + 1, Event::Tick { host: host as u16 });
+                self.shards[host].tick_at = self.stage.now() + 1;
+                self.stage.after(1, Event::Tick { host: host as u16 });
                 return;
             }
         }

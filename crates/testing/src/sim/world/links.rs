@@ -8,7 +8,6 @@ use super::super::faults::Target;
 use super::super::network::Parcel;
 use super::super::process::{CoordinatorInput, Input, Life};
 use super::super::queue::Event;
-use super::super::trace::note;
 use super::World;
 
 /// By how much the delay of a message to or from the coordinator varies.
@@ -16,9 +15,9 @@ const LINE_JITTER_US: u64 = 100;
 
 impl World {
     pub(crate) fn post(&mut self, wire: usize, parcel: Parcel) {
-        let due = self.wires.post(wire, self.now, parcel, &mut self.rng.network);
+        let due = self.wires.post(wire, self.stage.now(), parcel, &mut self.stage.rng.network);
         let epoch = self.wires.get(wire).epoch;
-        self.queue.push(due, Event::Deliver { wire: wire as u32, epoch });
+        self.stage.queue.push(due, Event::Deliver { wire: wire as u32, epoch });
     }
 
     pub(super) fn deliver(&mut self, wire: usize, epoch: u32) {
@@ -37,13 +36,13 @@ impl World {
     /// The receiver's end of `wire` reads `parcel`.
     pub(crate) fn hand_over(&mut self, wire: usize, parcel: Parcel) {
         let (from, to) = self.wires.ends(wire);
-        let (node, shard) = (to / self.options.shards, (to % self.options.shards) as u16);
-        self.digest.mix(self.now ^ (wire as u64) << 40);
+        let (node, shard) = (to / self.stage.options.shards, (to % self.stage.options.shards) as u16);
+        self.stage.book.mix(self.stage.now() ^ (wire as u64) << 40);
         match parcel {
             Parcel::Up(peer) => self.give(node, Input::LinkUp { shard, wire: wire as u32, peer }),
             Parcel::Message(message) => {
-                self.stats.messages += 1;
-                let from = self.nodes[from / self.options.shards].id;
+                self.stage.book.stats.messages += 1;
+                let from = self.nodes[from / self.stage.options.shards].id;
                 self.give(node, Input::Peer { shard, from, message });
             }
         }
@@ -55,8 +54,8 @@ impl World {
             return;
         }
         self.wires.pairs[pair].trying = true;
-        let after = 1 + self.rng.network.below(2 * self.options.network.reconnect_us);
-        self.queue.push(self.now + after, Event::Connect { pair: pair as u32 });
+        let after = 1 + self.stage.rng.network.below(2 * self.stage.options.network.reconnect_us);
+        self.stage.after(after, Event::Connect { pair: pair as u32 });
     }
 
     pub(super) fn connect(&mut self, pair: usize) {
@@ -73,26 +72,26 @@ impl World {
         for wire in self.wires.of_pair(pair) {
             self.wires.cut(wire);
             let (from, _) = self.wires.ends(wire);
-            let id = self.nodes[from / self.options.shards].id;
+            let id = self.nodes[from / self.stage.options.shards].id;
             self.post(wire, Parcel::Up(id));
         }
     }
 
     fn is_up(&self, host: usize) -> bool {
-        self.nodes[host / self.options.shards].state == Life::Up
+        self.nodes[host / self.stage.options.shards].state == Life::Up
     }
 
     /// Whether `a` has a map in which the present process of `b` is named.
     fn knows(&self, a: usize, b: usize) -> bool {
-        let id = self.nodes[b / self.options.shards].id;
+        let id = self.nodes[b / self.stage.options.shards].id;
         let map = self.shards[a].host.as_ref().and_then(proto::Host::map);
         map.and_then(|map| map.node(id.node)).is_some_and(|info| info.host == id)
     }
 
     pub(super) fn feed_link_up(&mut self, host: usize, wire: usize, peer: HostId) {
         self.feed_link_down(host, wire);
-        let me = self.nodes[host / self.options.shards].id;
-        note!(self, "{me} link up to {peer}");
+        let me = self.nodes[host / self.stage.options.shards].id;
+        note!(self.stage.book, "{me} link up to {peer}");
         self.wires.get_mut(wire).sender = Some(peer);
         let back = self.wires.back(wire);
         let pair = self.wires.pair_of(wire);
@@ -109,8 +108,8 @@ impl World {
 
     pub(super) fn feed_link_down(&mut self, host: usize, wire: usize) {
         let Some(peer) = self.wires.get_mut(wire).sender.take() else { return };
-        let me = self.nodes[host / self.options.shards].id;
-        note!(self, "{me} link down to {peer}");
+        let me = self.nodes[host / self.stage.options.shards].id;
+        note!(self.stage.book, "{me} link down to {peer}");
         let now = self.now_of(host);
         if let Some(machine) = &mut self.shards[host].host {
             machine.link_down(now, peer);
@@ -126,8 +125,8 @@ impl World {
         for wire in self.wires.of_pair(pair) {
             self.wires.cut(wire);
             let epoch = self.wires.get(wire).epoch;
-            let after = self.rng.network.below(self.options.network.notice_us + 1);
-            self.queue.push(self.now + after, Event::Notice { wire: wire as u32, epoch });
+            let after = self.stage.rng.network.below(self.stage.options.network.notice_us + 1);
+            self.stage.after(after, Event::Notice { wire: wire as u32, epoch });
         }
         self.try_to_connect(pair);
     }
@@ -137,19 +136,19 @@ impl World {
             return;
         }
         let (_, to) = self.wires.ends(wire);
-        let shard = (to % self.options.shards) as u16;
-        self.give(to / self.options.shards, Input::LinkDown { shard, wire: wire as u32 });
+        let shard = (to % self.stage.options.shards) as u16;
+        self.give(to / self.stage.options.shards, Input::LinkDown { shard, wire: wire as u32 });
     }
 
     pub(super) fn heartbeat(&mut self, node: usize, life: u32) {
         if self.nodes[node].life != life || self.nodes[node].state == Life::Down {
             return;
         }
-        let next = self.now + self.options.timing.heartbeat_us;
-        self.queue.push(next, Event::Heartbeat { node: node as u16, life });
+        let next = self.stage.now() + self.stage.options.timing.heartbeat_us;
+        self.stage.queue.push(next, Event::Heartbeat { node: node as u16, life });
         if self.nodes[node].state == Life::Up {
-            let first = node * self.options.shards;
-            let versions = (first..first + self.options.shards).map(|host| {
+            let first = node * self.stage.options.shards;
+            let versions = (first..first + self.stage.options.shards).map(|host| {
                 self.shards[host].host.as_ref().and_then(proto::Host::map).map_or(0, |map| map.version)
             });
             let map = versions.min().unwrap_or(0);
@@ -173,8 +172,8 @@ impl World {
             self.leader.filter(|number| self.process(*number).is_some_and(|leader| !leader.isolated));
         let state = &mut self.nodes[node];
         let Some(leader) = leader.filter(|_| state.line.blocked == 0 && state.state != Life::Paused) else {
-            let after = 1 + self.rng.network.below(2 * self.options.network.reconnect_us);
-            self.queue.push(self.now + after, Event::Join { node: node as u16, life });
+            let after = 1 + self.stage.rng.network.below(2 * self.stage.options.network.reconnect_us);
+            self.stage.after(after, Event::Join { node: node as u16, life });
             return;
         };
         state.line.connected = true;
@@ -187,16 +186,16 @@ impl World {
     }
 
     pub(crate) fn send_up(&mut self, node: usize, message: ToCoordinator) {
-        let jitter = self.rng.network.below(LINE_JITTER_US);
+        let jitter = self.stage.rng.network.below(LINE_JITTER_US);
         let line = &mut self.nodes[node].line;
         if !line.connected {
             return;
         }
-        let due = (self.now + line.delay_us.0 + jitter).max(line.up_due);
+        let due = (self.stage.now() + line.delay_us.0 + jitter).max(line.up_due);
         line.up_due = due;
         line.up.push_back(message);
         let epoch = line.epoch;
-        self.queue.push(due, Event::Uplink { node: node as u16, epoch });
+        self.stage.queue.push(due, Event::Uplink { node: node as u16, epoch });
     }
 
     pub(super) fn uplink(&mut self, node: usize, epoch: u32) {
@@ -206,8 +205,8 @@ impl World {
         }
         let from = state.id;
         if let Some(message) = state.line.up.pop_front() {
-            self.digest.mix(self.now ^ (node as u64) << 50);
-            self.stats.messages += 1;
+            self.stage.book.mix(self.stage.now() ^ (node as u64) << 50);
+            self.stage.book.stats.messages += 1;
             let to = self.nodes[node].line.to;
             self.give_coordinator(to, CoordinatorInput::Message(from, Box::new(message)));
         }
@@ -220,21 +219,21 @@ impl World {
             FromCoordinator::Keep { .. } => self.aim(Target::Decision),
             _ => {}
         }
-        let jitter = self.rng.network.below(LINE_JITTER_US);
+        let jitter = self.stage.rng.network.below(LINE_JITTER_US);
         let state = &mut self.nodes[node];
         let line = &state.line;
         let connected = line.connected && line.to == number && line.registered == Some(to) && state.id == to;
         let unsent = if connected { "" } else { " (no line)" };
-        note!(self, "coordinator {number} -> {to}: {}{unsent}", Brief(&message));
+        note!(self.stage.book, "coordinator {number} -> {to}: {}{unsent}", Brief(&message));
         let line = &mut self.nodes[node].line;
         if !connected {
             return;
         }
-        let due = (self.now + line.delay_us.1 + jitter).max(line.down_due);
+        let due = (self.stage.now() + line.delay_us.1 + jitter).max(line.down_due);
         line.down_due = due;
         line.down.push_back(message);
         let epoch = line.epoch;
-        self.queue.push(due, Event::Downlink { node: node as u16, epoch });
+        self.stage.queue.push(due, Event::Downlink { node: node as u16, epoch });
     }
 
     pub(super) fn downlink(&mut self, node: usize, epoch: u32) {
@@ -243,8 +242,8 @@ impl World {
             return;
         }
         if let Some(message) = line.down.pop_front() {
-            self.stats.messages += 1;
-            self.digest.mix(self.now ^ (node as u64) << 52);
+            self.stage.book.stats.messages += 1;
+            self.stage.book.mix(self.stage.now() ^ (node as u64) << 52);
             self.give(node, Input::Coordinator(message));
         }
     }
@@ -266,10 +265,10 @@ impl World {
             line.lost = Some(id);
         }
         let epoch = line.epoch;
-        let after = self.rng.network.below(self.options.network.notice_us + 1);
-        self.queue.push(self.now + after, Event::Parted { node: node as u16, epoch });
-        let again = 1 + self.rng.network.below(2 * self.options.network.reconnect_us);
-        self.queue.push(self.now + again, Event::Join { node: node as u16, life });
+        let after = self.stage.rng.network.below(self.stage.options.network.notice_us + 1);
+        self.stage.after(after, Event::Parted { node: node as u16, epoch });
+        let again = 1 + self.stage.rng.network.below(2 * self.stage.options.network.reconnect_us);
+        self.stage.after(again, Event::Join { node: node as u16, life });
         self.let_stray(node, number, under_way);
     }
 

@@ -9,34 +9,24 @@ mod processes;
 use proto::Host;
 use types::{ClusterMap, GroupId, HostId, MemberId, ViewVersion};
 
-use super::brief::Digest;
 use super::calls::{Client, Key, Running};
 use super::clock::Clock;
 use super::faults::Nemesis;
 use super::network::Wires;
-use super::options::{Options, purpose};
+use super::options::Options;
 use super::oracle::Oracle;
 use super::process::{CoordinatorProcess, Life, Node, Shard};
-use super::queue::{Event, Queue};
-use super::report::{Failure, Stats};
+use super::queue::Event;
+use super::report::Failure;
 use super::rng::Rng;
+use super::stage::Stage;
 use super::store::RecordStore;
 use super::stream::Stream;
-use super::trace::{Trace, note};
+use super::trace::Trace;
 use coordinators::Stray;
 
 /// Ticks of one host without progress that count as a timer that never comes to rest.
 const MAX_IDLE_TICKS: u32 = 2_000;
-
-/// Random streams that belong to the world.
-pub(crate) struct Rngs {
-    pub network: Rng,
-    pub clients: Rng,
-    pub faults: Rng,
-    pub checks: Rng,
-    pub processes: Rng,
-    pub succession: Rng,
-}
 
 /// What the simulator remembers of the records of every data role.
 pub(crate) struct Shadow {
@@ -48,9 +38,7 @@ pub(crate) struct Shadow {
 
 /// A whole cluster in virtual time.
 pub struct World {
-    pub(crate) options: Options,
-    pub(crate) now: u64,
-    pub(crate) queue: Queue,
+    pub(crate) stage: Stage,
     pub(crate) wires: Wires,
     pub(crate) nodes: Vec<Node>,
     pub(crate) shards: Vec<Shard>,
@@ -74,57 +62,36 @@ pub struct World {
     pub(crate) answers: Vec<Option<types::op::Outcome>>,
     pub(crate) shadow: Shadow,
     pub(crate) nemesis: Nemesis,
-    pub(crate) rng: Rngs,
-    pub(crate) digest: Digest,
-    pub(crate) trace: Trace,
-    pub(crate) failure: Option<Failure>,
-    /// The key or group that the failure is about.
-    pub(crate) suspect: Option<Suspect>,
-    pub(crate) stats: Stats,
     pub(crate) next_check: u64,
     /// A story has damaged memory: what a scrub finds is no broken rule, and the expensive checks would say the same.
     pub(crate) damaged: bool,
-}
-
-/// What a failure is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suspect {
-    Key(usize),
-    Group(GroupId),
 }
 
 impl World {
     /// A cluster about to start: nothing has happened yet.
     #[must_use]
     pub fn new(options: Options, trace: Trace) -> Self {
-        let seed = options.seed;
-        let mut rng = Rngs {
-            network: Rng::new(seed, purpose::NETWORK),
-            clients: Rng::new(seed, purpose::CLIENTS),
-            faults: Rng::new(seed, purpose::FAULTS),
-            checks: Rng::new(seed, purpose::CHECKS),
-            processes: Rng::new(seed, purpose::PROCESSES),
-            succession: Rng::new(seed, purpose::SUCCESSION),
-        };
+        let mut stage = Stage::new(options, trace);
+        let (options, rng) = (&stage.options, &mut stage.rng);
         let wires = Wires::new(options.nodes, options.shards, &options.network, &mut rng.network);
         let clock = |rng: &mut Rng| {
             let drift = rng.below(2 * options.drift_ppm as u64 + 1) as i64 - options.drift_ppm;
             Clock::new(rng.below(1 << 40), drift)
         };
         let mut nodes: Vec<Node> =
-            (0..options.nodes).map(|n| Node::new(n, clock(&mut rng.processes), &options)).collect();
+            (0..options.nodes).map(|n| Node::new(n, clock(&mut rng.processes), options)).collect();
         for node in &mut nodes {
             let line =
                 |rng: &mut Rng| if rng.percent(70) { 100 } else { rng.range(100, options.network.line_us) };
             node.line.delay_us = (line(&mut rng.network), line(&mut rng.network));
         }
         let shards = (0..options.nodes * options.shards).map(|_| Shard::empty()).collect();
-        let coordinator = CoordinatorProcess::new(&options, clock(&mut rng.processes));
+        let coordinator = CoordinatorProcess::new(options, clock(&mut rng.processes));
         let streams = (0..options.groups * options.k).map(|_| Stream::new(options.m)).collect();
+        let versions = vec![ViewVersion(0); options.groups];
         let next_check = if options.check_every == 0 { u64::MAX } else { options.check_every };
         let mut world = Self {
-            now: 0,
-            queue: Queue::default(),
+            stage,
             wires,
             nodes,
             shards,
@@ -142,19 +109,12 @@ impl World {
             clients_stop: false,
             calls_begun: 0,
             answers: Vec::new(),
-            shadow: Shadow { streams, versions: vec![ViewVersion(0); options.groups] },
+            shadow: Shadow { streams, versions },
             nemesis: Nemesis::default(),
-            rng,
-            digest: Digest::default(),
-            trace,
-            failure: None,
-            suspect: None,
-            stats: Stats::default(),
             next_check,
             damaged: false,
-            options,
         };
-        for node in 0..world.options.nodes {
+        for node in 0..world.stage.options.nodes {
             world.start(node);
         }
         world.arm_coordinator(0);
@@ -164,13 +124,13 @@ impl World {
     /// Virtual time, in microseconds.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.now
+        self.stage.now()
     }
 
     /// The first rule that was broken.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
-        self.failure.as_ref()
+        self.stage.book.failure()
     }
 
     /// The map as it is recorded, once the cluster has formed.
@@ -181,8 +141,8 @@ impl World {
 
     /// The host that is shard `group % shards` of `node`; none while the node is down.
     pub(crate) fn host_of(&self, node: usize, group: GroupId) -> Option<&Host> {
-        let shard = group.0 as usize % self.options.shards;
-        self.shards[node * self.options.shards + shard].host.as_ref()
+        let shard = group.0 as usize % self.stage.options.shards;
+        self.shards[node * self.stage.options.shards + shard].host.as_ref()
     }
 
     /// The running host that is process `id`, for `group`; none if that life of the node has ended.
@@ -199,37 +159,36 @@ impl World {
 
     /// Where the shadow of a data role is.
     pub(crate) fn stream_index(&self, member: MemberId) -> usize {
-        member.group.0 as usize * self.options.k + usize::from(member.role.0)
+        member.group.0 as usize * self.stage.options.k + usize::from(member.role.0)
     }
 
     /// Does the next thing; false if there is none, or a rule is broken.
     pub fn step(&mut self) -> bool {
-        if self.failure.is_some() {
+        if self.stage.book.has_failed() {
             return false;
         }
-        let Some((at, event)) = self.queue.pop() else { return false };
-        debug_assert!(at >= self.now, "time does not run backwards");
-        self.now = at;
-        self.stats.events += 1;
+        let Some(event) = self.stage.next_event() else { return false };
         self.handle(event);
-        if self.stats.events >= self.next_check && !self.damaged {
-            self.next_check = self.stats.events + 1 + self.rng.checks.below(2 * self.options.check_every);
+        if self.stage.book.stats.events >= self.next_check && !self.damaged {
+            self.next_check = self.stage.book.stats.events
+                + 1
+                + self.stage.rng.checks.below(2 * self.stage.options.check_every);
             self.check_something();
         }
-        self.failure.is_none()
+        !self.stage.book.has_failed()
     }
 
     /// Goes on until virtual time `until`, or a broken rule; whether none was broken.
     pub fn run_until(&mut self, until: u64) -> bool {
-        while self.queue.next_at().is_some_and(|at| at <= until) {
+        while self.stage.queue.next_at().is_some_and(|at| at <= until) {
             if !self.step() {
                 break;
             }
         }
-        if self.failure.is_none() {
-            self.now = self.now.max(until);
+        if !self.stage.book.has_failed() {
+            self.stage.wait(until);
         }
-        self.failure.is_none()
+        !self.stage.book.has_failed()
     }
 
     fn handle(&mut self, event: Event) {
@@ -263,15 +222,6 @@ impl World {
             Event::Resume { node, life } => self.resume_due(usize::from(node), life),
             Event::CoordinatorResume { number } => self.resume_coordinator(number),
             Event::Scrub => self.scrub_due(),
-        }
-    }
-
-    /// A rule is broken. The first one counts.
-    pub(crate) fn fail(&mut self, rule: &'static str, suspect: Option<Suspect>, what: String) {
-        note!(self, "BROKEN {rule}: {what}");
-        if self.failure.is_none() {
-            self.failure = Some(Failure { at: self.now, event: self.stats.events, rule, what });
-            self.suspect = suspect;
         }
     }
 }

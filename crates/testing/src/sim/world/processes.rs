@@ -3,31 +3,32 @@
 use proto::Entrance;
 use types::{Expectations, HostId, Incarnation, Learner, MemberId, RoleStatus};
 
+use super::super::book::Suspect;
 use super::super::brief::Brief;
 use super::super::process::{CoordinatorInput, Life};
 use super::super::queue::Event;
 use super::super::rng::scatter;
-use super::super::trace::note;
-use super::{Suspect, World};
+use super::World;
 
 impl World {
     /// The process of `node` begins.
     pub(crate) fn start(&mut self, node: usize) {
         let life = self.nodes[node].life;
-        for shard in 0..self.options.shards {
-            let host = self.nodes[node].host(shard, &self.options);
-            let cell = &mut self.shards[node * self.options.shards + shard];
+        for shard in 0..self.stage.options.shards {
+            let host = self.nodes[node].host(shard, &self.stage.options);
+            let cell = &mut self.shards[node * self.stage.options.shards + shard];
             cell.host = Some(host);
             cell.tick_at = u64::MAX;
             cell.flush_pending = false;
         }
-        for shard in 0..self.options.shards {
-            self.arm(node * self.options.shards + shard);
+        for shard in 0..self.stage.options.shards {
+            self.arm(node * self.stage.options.shards + shard);
         }
-        let after = 1 + self.rng.network.below(self.options.network.reconnect_us + 1);
-        self.queue.push(self.now + after, Event::Join { node: node as u16, life });
-        let beat = self.now + self.rng.network.below(self.options.timing.heartbeat_us + 1);
-        self.queue.push(beat, Event::Heartbeat { node: node as u16, life });
+        let after = 1 + self.stage.rng.network.below(self.stage.options.network.reconnect_us + 1);
+        self.stage.after(after, Event::Join { node: node as u16, life });
+        let beat =
+            self.stage.now() + self.stage.rng.network.below(self.stage.options.timing.heartbeat_us + 1);
+        self.stage.queue.push(beat, Event::Heartbeat { node: node as u16, life });
         for pair in self.wires.pairs_of(node) {
             self.try_to_connect(pair);
         }
@@ -38,30 +39,30 @@ impl World {
         if self.nodes[node].state == Life::Down {
             return;
         }
-        note!(self, "{} crashes", self.nodes[node].id);
-        self.stats.crashes += 1;
+        note!(self.stage.book, "{} crashes", self.nodes[node].id);
+        self.stage.book.stats.crashes += 1;
         let life = self.nodes[node].life;
         self.nodes[node].state = Life::Down;
-        self.nodes[node].ended_at = self.now;
+        self.nodes[node].ended_at = self.stage.now();
         self.nodes[node].backlog.clear();
-        for shard in 0..self.options.shards {
-            let ended = self.shards[node * self.options.shards + shard].host.take();
-            self.stats.resumed += ended.map_or(0, |host| host.stats().resumed_parities);
+        for shard in 0..self.stage.options.shards {
+            let ended = self.shards[node * self.stage.options.shards + shard].host.take();
+            self.stage.book.stats.resumed += ended.map_or(0, |host| host.stats().resumed_parities);
         }
         self.check_budget_is_returned(node);
         for pair in self.wires.pairs_of(node) {
             self.cut(pair);
             for wire in self.wires.of_pair(pair) {
                 let (_, to) = self.wires.ends(wire);
-                if to / self.options.shards == node {
+                if to / self.stage.options.shards == node {
                     self.wires.get_mut(wire).sender = None;
                 }
             }
         }
         self.cut_line(node);
         self.drop_calls_at(node);
-        if let Some(after) = self.options.faults.supervised_us {
-            self.queue.push(self.now + after, Event::Exited { node: node as u16, life });
+        if let Some(after) = self.stage.options.faults.supervised_us {
+            self.stage.after(after, Event::Exited { node: node as u16, life });
         }
     }
 
@@ -69,7 +70,7 @@ impl World {
         let left = self.nodes[node].budget.total_used();
         if left != 0 {
             let id = self.nodes[node].id;
-            self.fail("budget", None, format!("{id} has ended and still holds {left} bytes"));
+            self.stage.book.fail("budget", None, format!("{id} has ended and still holds {left} bytes"));
         }
     }
 
@@ -93,14 +94,14 @@ impl World {
         state.id = HostId { node: state.id.node, incarnation: Incarnation(number) };
         state.state = Life::Up;
         state.entrance = Entrance::new(Expectations::default());
-        note!(self, "{} starts", self.nodes[node].id);
+        note!(self.stage.book, "{} starts", self.nodes[node].id);
         self.start(node);
     }
 
     /// The process of `node` stands still.
     pub(crate) fn pause(&mut self, node: usize) {
         if self.nodes[node].state == Life::Up {
-            note!(self, "{} stands still", self.nodes[node].id);
+            note!(self.stage.book, "{} stands still", self.nodes[node].id);
             self.nodes[node].state = Life::Paused;
         }
     }
@@ -116,10 +117,10 @@ impl World {
         if self.nodes[node].state != Life::Paused {
             return;
         }
-        note!(self, "{} goes on", self.nodes[node].id);
+        note!(self.stage.book, "{} goes on", self.nodes[node].id);
         self.nodes[node].state = Life::Up;
-        let first = node * self.options.shards;
-        let timers_first = self.rng.processes.percent(50);
+        let first = node * self.stage.options.shards;
+        let timers_first = self.stage.rng.processes.percent(50);
         if timers_first {
             self.tick_all(first);
         }
@@ -133,7 +134,7 @@ impl World {
     }
 
     fn tick_all(&mut self, first: usize) {
-        for host in first..first + self.options.shards {
+        for host in first..first + self.stage.options.shards {
             self.tick_now(host);
             if !self.shards[host].flush_pending {
                 self.after(host);
@@ -144,7 +145,7 @@ impl World {
     /// Takes note of new views: ends streams where they say so.
     pub(crate) fn watch_views(&mut self) {
         let Some(map) = self.store.map() else { return };
-        let k = self.options.k;
+        let k = self.stage.options.k;
         let (mut broken, mut begun) = (None, Vec::new());
         for view in &map.groups {
             let group = view.group.0 as usize;
@@ -155,20 +156,17 @@ impl World {
             if known > view.version {
                 broken = Some((view.group, format!("the view goes back from {known} to {}", view.version)));
             }
-            self.stats.views += 1;
+            self.stage.book.stats.views += 1;
             let is_exchange = |learner: &Learner| {
                 let is_second_step =
                     view.data_role(learner.role).is_none() && view.roles_on(learner.host.node) > 1;
                 is_second_step && learner.since == view.version
             };
-            self.stats.exchanges +=
+            self.stage.book.stats.exchanges +=
                 view.learners.iter().filter(|learner| is_exchange(learner)).count() as u64;
-            if self.trace.is_on() {
-                let line = format!("coordinator decides {}", Brief(view));
-                self.trace.line(self.now, &line);
-            }
-            self.digest.mix(view.version.0 ^ (group as u64) << 32 ^ self.now << 8);
-            if self.options.faults.beyond == 0 && view.data.iter().any(|role| role.status.is_lost()) {
+            note!(self.stage.book, "coordinator decides {}", Brief(view));
+            self.stage.book.mix(view.version.0 ^ (group as u64) << 32 ^ self.stage.now() << 8);
+            if self.stage.options.faults.beyond == 0 && view.data.iter().any(|role| role.status.is_lost()) {
                 broken =
                     Some((view.group, "roles are lost, though never more than m members were".to_owned()));
             }
@@ -185,7 +183,7 @@ impl World {
                     }
                 };
                 if stream.term().0 < data.term {
-                    self.stats.takeovers += 1;
+                    self.stage.book.stats.takeovers += 1;
                 }
                 if let Err(what) = stream.begin_term(data.term, start) {
                     broken = Some((view.group, format!("{}/{role}: {what}", view.group)));
@@ -196,7 +194,7 @@ impl World {
             self.role_begins_anew(member);
         }
         if let Some((group, what)) = broken {
-            self.fail("takeover", Some(Suspect::Group(group)), what);
+            self.stage.book.fail("takeover", Some(Suspect::Group(group)), what);
         }
     }
 }
