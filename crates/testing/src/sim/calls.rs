@@ -30,9 +30,29 @@ pub(crate) struct Client {
     pub begun: u64,
 }
 
+/// Client number of calls that no client made: those of stories and of final reads.
+pub(crate) const NOBODY: u16 = u16::MAX;
+
+/// What is asked of a node.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub client: u16,
+    pub node: usize,
+    /// Of a flush: any key of the data role.
+    pub key: usize,
+    pub op: Op,
+}
+
+impl Ask {
+    /// Whether it changes nothing, not even the expiry.
+    pub(crate) fn is_plain_read(&self) -> bool {
+        matches!(&self.op, Op::Get(get) if get.touch.is_none())
+    }
+}
+
 /// A call, for as long as anybody may ask for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Running {
+pub(crate) struct Call {
     pub client: u16,
     /// Where it was sent, and in which life of that node.
     pub node: u16,

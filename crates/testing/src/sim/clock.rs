@@ -46,6 +46,12 @@ impl Clock {
         Self { offset, drift_ppm }
     }
 
+    /// A clock of a new process.
+    pub(crate) fn draw(rng: &mut Rng, drift_ppm: i64) -> Self {
+        let drift = rng.below(2 * drift_ppm as u64 + 1) as i64 - drift_ppm;
+        Self::new(rng.below(1 << 40), drift)
+    }
+
     /// What the clock shows at virtual time `at`.
     pub(crate) fn read(&self, at: u64) -> Time {
         Time(self.offset + at.wrapping_add_signed(at as i64 * self.drift_ppm / PPM))

@@ -4,8 +4,8 @@ use proto::host::inspect::{ParityInfo, PrimaryInfo, StreamInfo};
 use store::DataStore;
 use types::{GroupView, HostId, PAGE_BYTES, PageRange, Seq};
 
+use super::nodes::Nodes;
 use super::stream::{Page, xor_page};
-use super::world::World;
 
 /// A serving primary: named by the view, of its term, and with its index.
 pub(crate) struct Primary<'a> {
@@ -30,24 +30,24 @@ pub(crate) struct Members<'a> {
     pub parities: Vec<Parity<'a>>,
 }
 
-impl World {
+impl<'a> Members<'a> {
     /// Looks into the members of `view`.
-    pub(crate) fn members<'a>(&'a self, view: &GroupView) -> Members<'a> {
+    pub(crate) fn of(nodes: &'a Nodes, view: &GroupView) -> Self {
         let k = view.k();
         let data = view.data_roles().map(|(role, data)| {
             let host = data.primary?;
-            let machine = self.host_by_id(host, view.group)?;
+            let machine = nodes.host_by_id(host, view.group)?;
             let info = machine.primaries().find(|p| p.member.group == view.group && p.member.role == role)?;
             let store = info.store?;
             (info.term == data.term && !data.status.is_lost()).then_some(Primary { host, info, store })
         });
         let data = data.collect();
         let parities = view.in_sync().filter_map(|(role, host)| {
-            let machine = self.host_by_id(host, view.group)?;
+            let machine = nodes.host_by_id(host, view.group)?;
             let info = machine.parities().find(|p| p.member.group == view.group && p.member.role == role)?;
             Some(Parity { row: usize::from(role.0) - k, host, info })
         });
-        Members { data, parities: parities.collect() }
+        Self { data, parities: parities.collect() }
     }
 }
 

@@ -17,6 +17,7 @@ use wire::record::Record;
 
 use super::clock::Clock;
 use super::options::Options;
+use super::rng::scatter;
 
 /// The cluster of every simulation; also the seed of its key hash.
 pub(crate) const CLUSTER: ClusterId = ClusterId(0x6765_7374);
@@ -38,17 +39,25 @@ pub enum Life {
 #[derive(Debug)]
 pub(crate) enum Input {
     /// A connection stands.
-    LinkUp { shard: u16, wire: u32, peer: HostId },
+    LinkUp { host: usize, wire: usize, peer: HostId },
     /// A connection broke.
-    LinkDown { shard: u16, wire: u32 },
+    LinkDown { host: usize, wire: usize },
     /// A peer's message.
-    Peer { shard: u16, from: HostId, message: PeerMessage },
+    Peer { host: usize, from: HostId, message: PeerMessage },
     /// The coordinator's message.
     Coordinator(FromCoordinator),
     /// One of a former coordinator's, which has waited in the queues of the workers.
     Late(FromCoordinator),
     /// A client's request.
-    Submit { shard: u16, token: Token, member: Option<MemberId>, request: Request },
+    Submit { host: usize, submission: Submission },
+}
+
+/// A client's request: of one key, or of all keys of a data role.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub token: Token,
+    pub member: Option<MemberId>,
+    pub request: Request,
 }
 
 /// What the coordinator can be given.
@@ -72,29 +81,7 @@ pub(crate) struct Node {
     /// What came while it was paused.
     pub backlog: VecDeque<Input>,
     pub budget: Budget,
-    pub line: Line,
     pub entrance: Entrance,
-}
-
-/// A node's connection to the coordinator.
-#[derive(Debug, Default)]
-pub(crate) struct Line {
-    pub connected: bool,
-    /// The number of the coordinator that it is connected to.
-    pub to: u32,
-    pub epoch: u32,
-    /// How many faults forbid a connection.
-    pub blocked: u32,
-    pub up: VecDeque<ToCoordinator>,
-    pub down: VecDeque<FromCoordinator>,
-    pub up_due: u64,
-    pub down_due: u64,
-    /// Least delay, up and down.
-    pub delay_us: (u64, u64),
-    /// Who is connected, as the coordinator sees it.
-    pub registered: Option<HostId>,
-    /// Whose cut connection the coordinator has not noticed yet.
-    pub lost: Option<HostId>,
 }
 
 /// One shard of a node.
@@ -158,7 +145,6 @@ impl Node {
             clock,
             backlog: VecDeque::new(),
             budget: Budget::new(options.memory.node_bytes),
-            line: Line::default(),
             entrance: Entrance::new(Expectations::default()),
         }
     }
@@ -174,6 +160,15 @@ impl Node {
             zone: String::new(),
             alive: true,
         }
+    }
+
+    /// Another process, with empty memory.
+    pub(crate) fn begin_life(&mut self) {
+        self.life += 1;
+        let number = scatter(u64::from(self.life) << 16 ^ u64::from(self.id.node.0));
+        self.id = HostId { node: self.id.node, incarnation: Incarnation(number) };
+        self.state = Life::Up;
+        self.entrance = Entrance::new(Expectations::default());
     }
 
     /// A fresh host for one of its shards.

@@ -66,6 +66,29 @@ pub(crate) enum Event {
     Scrub,
 }
 
+/// A life of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LifeOf {
+    pub node: usize,
+    pub life: u32,
+}
+
+impl Event {
+    /// The life of a node that it belongs to: it does not happen if another one has begun.
+    pub(crate) fn life(&self) -> Option<LifeOf> {
+        match *self {
+            Self::Heartbeat { node, life }
+            | Self::Join { node, life }
+            | Self::Follow { node, life }
+            | Self::Exited { node, life }
+            | Self::Crash { node, life }
+            | Self::Restart { node, life }
+            | Self::Resume { node, life } => Some(LifeOf { node: usize::from(node), life }),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     at: u64,

@@ -3,9 +3,10 @@
 use types::{GroupId, GroupView, Seq, ViewVersion};
 use wire::message::FromCoordinator;
 
-use super::super::options::{Options, Succession};
-use super::super::process::Input;
 use super::Story;
+use crate::sim::inspect::Members;
+use crate::sim::options::{Options, Succession};
+use crate::sim::process::Input;
 
 /// What becomes of the records that a coordinator is writing when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +29,8 @@ impl Story {
         Self::with(Options { succession: Some(succession), ..Options::quiet(k, m, nodes) })
     }
 
-    fn leader(&self) -> u32 {
-        self.world.leader.expect("there is a coordinator")
+    pub(super) fn leader(&self) -> u32 {
+        self.world.cluster.coordinators.leader().expect("there is a coordinator")
     }
 
     /// The group's view as the coordinator has decided; it may not be recorded yet.
@@ -38,20 +39,20 @@ impl Story {
     /// If there is no coordinator.
     #[must_use]
     pub fn decided(&self) -> &GroupView {
-        let leader = self.world.process(self.leader()).and_then(|process| process.coordinator.map());
-        leader.and_then(|map| map.group(GroupId(0))).expect("the cluster has formed")
+        let map = self.world.cluster.decided();
+        map.and_then(|map| map.group(GroupId(0))).expect("the cluster has formed")
     }
 
     /// Whether the coordinator waits for a record to be written.
     #[must_use]
     pub fn is_recording(&self) -> bool {
-        self.world.process(self.leader()).is_some_and(|process| !process.writing.is_empty())
+        self.world.cluster.coordinators.leading().is_some_and(|process| !process.writing.is_empty())
     }
 
     /// The newest view that `node` knows; none while it is down.
     #[must_use]
     pub fn known_to(&self, node: usize) -> Option<ViewVersion> {
-        let map = self.world.host_of(node, GroupId(0))?.map()?;
+        let map = self.world.cluster.nodes.host_of(node, GroupId(0))?.map()?;
         map.group(GroupId(0)).map(|view| view.version)
     }
 
@@ -61,7 +62,7 @@ impl Story {
     /// If there is no such parity.
     #[must_use]
     pub fn received(&self, row: usize, role: usize) -> Seq {
-        let members = self.world.members(self.view());
+        let members = Members::of(&self.world.cluster.nodes, self.view());
         let parity = members.parities.iter().find(|parity| parity.row == row).expect("the parity is in sync");
         parity.stream(role).received
     }
@@ -69,49 +70,49 @@ impl Story {
     /// The coordinator ends, and nobody follows yet.
     pub fn kill_coordinator(&mut self, writing: Writing) {
         let number = self.leader();
-        let process = self.world.process_mut(number).expect("the leader lives");
-        let records = std::mem::take(&mut process.writing);
+        let records = self.world.cluster.coordinators.take_writing(number).expect("the leader lives");
+        let mut reign = self.world.reign();
         if writing == Writing::Done {
-            records.iter().for_each(|record| self.world.write(record));
+            records.iter().for_each(|record| reign.write(record));
         }
-        self.world.end_coordinator(number);
+        reign.end(number);
         self.look();
     }
 
     /// The coordinator may write nothing any more, and has not noticed.
     pub fn depose_coordinator(&mut self) {
         let number = self.leader();
-        self.world.depose(number);
+        self.world.reign().depose(number);
     }
 
     /// Another coordinator goes on from what is recorded.
     pub fn elect_coordinator(&mut self) {
-        self.world.elect();
+        self.world.reign().elect();
         self.look();
     }
 
     /// How many coordinators live, deposed ones included.
     #[must_use]
     pub fn coordinators(&self) -> usize {
-        self.world.coordinators.len()
+        self.world.cluster.coordinators.numbers().len()
     }
 
     /// Messages between `node` and the coordinator take `us` microseconds, each way.
     pub fn slow_coordinator_line(&mut self, node: usize, us: u64) {
-        self.world.nodes[node].line.delay_us = (us, us);
+        self.world.lines.slow(node, us);
     }
 
     /// Whether the coordinator has told `node` to settle a stream, and that has not arrived.
     #[must_use]
     pub fn settle_is_under_way_to(&self, node: usize) -> bool {
-        let mut down = self.world.nodes[node].line.down.iter();
+        let mut down = self.world.lines.under_way_to(node);
         down.any(|message| matches!(message, FromCoordinator::Settle { .. }))
     }
 
     /// Takes what is under way from the coordinator to `node` from its line.
     pub fn hold_back(&mut self, node: usize) -> Held {
         note!(self.world.stage.book, "story: what is under way to node-{node} is held back");
-        Held(self.world.nodes[node].line.down.drain(..).collect())
+        Held(self.world.lines.hold_back(node))
     }
 
     /// What was held back arrives, late.

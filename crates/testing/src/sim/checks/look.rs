@@ -1,33 +1,18 @@
-//! What members must hold in memory: the expensive invariants, at random moments.
-//!
-//! - order: a parity's log is contiguous; what is committed has been received by every parity in sync.
-//! - algebra: a parity's page is the weighted sum of the shadows of all data roles, each as of what the parity has
-//!   applied of it; a primary's page is its shadow as of what it has committed. Garbage included.
-//! - index: replicas that have applied the same records are equal, the primary's among them.
-//! - durability: after the loss of any choice of members that the code can bear, the pages and the items of the lost
-//!   roles are decoded from the actual memory of the survivors, and held against the shadow and the clients' history.
-//! - bounds: budgets and queues.
-
-mod bounds;
-mod decode;
+//! One group, looked at: order, index and algebra.
 
 use codec::Code;
-use types::{GroupId, GroupView, PAGE_BYTES, Seq};
+use types::{GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq, UnixSeconds};
 
-use super::book::Suspect;
-use super::inspect::{Members, Parity};
-use super::report::Stats;
-use super::rng::Rng;
-use super::stream::Page;
-use super::world::World;
+use crate::sim::book::Broken;
+use crate::sim::clients::Clients;
+use crate::sim::inspect::{Members, Parity};
+use crate::sim::report::Stats;
+use crate::sim::rng::Rng;
+use crate::sim::shadow::Shadow;
+use crate::sim::stream::{Page, Stream};
 
 /// Pages that one check compares at each member.
 const PAGES_PER_CHECK: usize = 4;
-/// Keys that one check decodes.
-const KEYS_PER_CHECK: usize = 2;
-
-/// A broken rule: its name, and what was seen.
-pub(crate) type Broken = (&'static str, String);
 
 /// How much of a group is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +25,10 @@ pub(crate) enum Extent {
 
 /// What the checks of one group share.
 pub(crate) struct Look<'a> {
-    pub world: &'a World,
+    pub clients: &'a Clients,
+    pub shadow: &'a Shadow,
+    /// The most that any clock of the wall has ever shown.
+    pub unix: UnixSeconds,
     pub view: &'a GroupView,
     pub members: Members<'a>,
     pub code: Code,
@@ -49,88 +37,9 @@ pub(crate) struct Look<'a> {
     pub stats: Stats,
 }
 
-impl World {
-    /// Looks at one group, sampled.
-    pub(crate) fn check_something(&mut self) {
-        if self.map().is_none() || self.keys.is_empty() && self.running.is_empty() {
-            return;
-        }
-        let group = GroupId(self.stage.rng.checks.index(self.stage.options.groups) as u32);
-        self.check_group(group, Extent::Sample);
-        self.check_bounds();
-    }
-
-    /// Looks at all groups, at all that they hold.
-    pub(crate) fn check_everything(&mut self) {
-        for group in 0..self.stage.options.groups {
-            self.check_group(GroupId(group as u32), Extent::Whole);
-        }
-        self.check_bounds();
-    }
-
-    fn check_group(&mut self, group: GroupId, extent: Extent) {
-        self.relearn(group);
-        let seed = self.stage.rng.checks.next();
-        let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
-        let mut look = Look {
-            world: self,
-            view: &view,
-            members: self.members(&view),
-            code: proto::code_of(self.stage.options.profile()).expect("options name a valid code"),
-            extent,
-            rng: Rng::new(seed, 0),
-            stats: Stats::default(),
-        };
-        let verdict = look.all();
-        let (stats, applied) = (look.stats, look.applied_everywhere());
-        self.stage.book.stats.add(&stats);
-        for (role, seq) in applied.into_iter().enumerate() {
-            let index = group.0 as usize * self.stage.options.k + role;
-            self.shadow.streams[index].forget_before(seq);
-        }
-        if let Err((rule, what)) = verdict {
-            self.stage.book.fail(rule, Some(Suspect::Group(group)), format!("{group}: {what}"));
-        }
-    }
-
-    /// Where the shadow of a role has a gap, the primary's own area becomes the shadow, when nothing is under way.
-    fn relearn(&mut self, group: GroupId) {
-        let k = self.stage.options.k;
-        let Some(view) = self.map().and_then(|map| map.group(group)).cloned() else { return };
-        let reached = self.members(&view).reached();
-        for (role, seq) in reached.into_iter().enumerate() {
-            self.shadow.streams[group.0 as usize * k + role].has_reached(seq);
-        }
-        let dark = |role: &usize| self.shadow.streams[group.0 as usize * k + role].is_dark();
-        let roles: Vec<usize> = (0..k).filter(dark).collect();
-        for role in roles {
-            let members = self.members(&view);
-            let Some(primary) = &members.data[role] else { continue };
-            let settled = members.parities.iter().all(|p| p.stream(role).applied == primary.info.committed);
-            // A page that is absent, or was surrendered, can teach nothing.
-            let whole = primary.store.absent_count() == 0;
-            if primary.info.committed != primary.info.last || !settled || !whole {
-                continue;
-            }
-            let pages: Vec<(u32, Box<Page>)> = primary
-                .store
-                .replica()
-                .touched()
-                .iter()
-                .filter_map(|page| {
-                    let mut bytes = Box::new([0; PAGE_BYTES]);
-                    primary.page(page, &mut bytes).map(|()| (page, bytes))
-                })
-                .collect();
-            let committed = primary.info.committed;
-            drop(members);
-            self.shadow.streams[group.0 as usize * k + role].relearn(committed, pages.into_iter());
-        }
-    }
-}
-
 impl Look<'_> {
-    fn all(&mut self) -> Result<(), Broken> {
+    /// All that can be said of the group.
+    pub(super) fn all(&mut self) -> Result<(), Broken> {
         self.stats.checks += 1;
         self.order()?;
         self.replicas()?;
@@ -140,7 +49,7 @@ impl Look<'_> {
     }
 
     /// Data roles that have something: all but those that are lost.
-    fn living_roles(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn living_roles(&self) -> impl Iterator<Item = usize> + use<> {
         let lost: Vec<bool> = self.view.data.iter().map(|role| role.status.is_lost()).collect();
         (0..lost.len()).filter(move |role| !lost[*role])
     }
@@ -153,16 +62,16 @@ impl Look<'_> {
     }
 
     /// As [`Self::applied`], what it has received.
-    fn received(&self, parity: &Parity<'_>, role: usize) -> Seq {
+    pub(super) fn received(&self, parity: &Parity<'_>, role: usize) -> Seq {
         parity.stream(role).received.max(self.applied(parity, role))
     }
 
-    fn shadow(&self, role: usize) -> &super::stream::Stream {
-        &self.world.shadow.streams[self.view.group.0 as usize * self.view.k() + role]
+    pub(super) fn shadow(&self, role: usize) -> &Stream {
+        self.shadow.stream(MemberId { group: self.view.group, role: RoleIndex(role as u8) })
     }
 
     /// Up to where every in-sync parity has applied each role's stream, and the primary has committed it.
-    fn applied_everywhere(&self) -> Vec<Seq> {
+    pub(super) fn applied_everywhere(&self) -> Vec<Seq> {
         let applied =
             |role: usize| self.members.parities.iter().map(move |parity| self.applied(parity, role)).min();
         let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
@@ -247,7 +156,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn pages(&mut self, touched: Vec<u32>) -> Vec<u32> {
+    pub(super) fn pages(&mut self, touched: Vec<u32>) -> Vec<u32> {
         if self.extent == Extent::Whole || touched.len() <= PAGES_PER_CHECK {
             return touched;
         }

@@ -5,19 +5,23 @@
 //! A broken rule ends the story with a panic that tells the last events.
 
 mod coordinators;
+#[cfg(feature = "planted-bugs")]
+mod damage;
+mod losses;
+mod scrub;
 
 use bytes::Bytes;
 use types::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
 use types::{GroupId, GroupView, MemberId, RoleIndex, RoleStatus};
 
+use super::calls::{Ask, NOBODY};
 use super::options::Options;
-use super::process::Life;
 use super::queue::Event;
 use super::report::Stats;
-use super::run::{final_reads, form, wait};
+use super::run::{check_at_rest, final_reads, form, wait};
 use super::trace::Trace;
+use super::wires::Arrived;
 use super::world::World;
-use super::world::clients::NOBODY;
 
 pub use coordinators::{Held, Writing};
 
@@ -34,7 +38,7 @@ pub struct Asked(u32);
 
 /// A cluster of one group, for a scenario.
 pub struct Story {
-    pub(super) world: World,
+    world: World,
 }
 
 impl Story {
@@ -109,7 +113,7 @@ impl Story {
     /// of how many.
     #[must_use]
     pub fn resumed(&self) -> (u64, u64, u64) {
-        let stats = self.world.shards.iter().filter_map(|shard| Some(shard.host.as_ref()?.stats()));
+        let stats = self.world.cluster.nodes.hosts().map(proto::Host::stats);
         stats.fold((0, 0, 0), |(count, bytes, instead_of), stats| {
             let all = stats.resumed_bytes + stats.spared_bytes;
             (count + stats.resumed_parities, bytes + stats.resumed_bytes, instead_of + all)
@@ -119,8 +123,7 @@ impl Story {
     /// Bytes that the running primaries have sent in lessons.
     #[must_use]
     pub fn taught_bytes(&self) -> u64 {
-        let hosts = self.world.shards.iter().filter_map(|shard| shard.host.as_ref());
-        hosts.map(|host| host.stats().rebuilt_bytes).sum()
+        self.world.cluster.nodes.hosts().map(|host| host.stats().rebuilt_bytes).sum()
     }
 
     // --- requests ---
@@ -131,14 +134,14 @@ impl Story {
     /// If there are not so many.
     #[must_use]
     pub fn key(&self, role: usize, n: usize) -> usize {
-        let mine =
-            (0..self.world.keys.len()).filter(|key| usize::from(self.world.keys[*key].member.role.0) == role);
-        mine.clone().nth(n).expect("a story has many keys")
+        let keys = self.world.clients.keys();
+        let mut mine = (0..keys.len()).filter(|key| usize::from(keys[*key].member.role.0) == role);
+        mine.nth(n).expect("a story has many keys")
     }
 
     /// Sends an operation on a key to `node`.
     pub fn ask(&mut self, node: usize, key: usize, op: Op) -> Asked {
-        let asked = Asked(self.world.call(NOBODY, node, key, op));
+        let asked = Asked(self.world.call(Ask { client: NOBODY, node, key, op }));
         self.look();
         asked
     }
@@ -146,7 +149,7 @@ impl Story {
     /// Sends a set to the primary of the key.
     pub fn begin_set(&mut self, key: usize, value: &str) -> Asked {
         // While nobody serves the role, any node takes the request.
-        let role = usize::from(self.world.keys[key].member.role.0);
+        let role = usize::from(self.world.clients.keys()[key].member.role.0);
         let node = self.view().data[role]
             .primary
             .map_or_else(|| self.primary((role + 1) % self.view().k()), |host| usize::from(host.node.0));
@@ -156,7 +159,7 @@ impl Story {
     /// What became of a request; none while it runs.
     #[must_use]
     pub fn answer(&self, asked: Asked) -> Option<&Outcome> {
-        self.world.answers.get(asked.0 as usize)?.as_ref()
+        self.world.clients.answer(asked.0)
     }
 
     /// Whether a request was answered with success.
@@ -249,9 +252,7 @@ impl Story {
     }
 
     fn any_node(&mut self) -> usize {
-        let up: Vec<usize> = (0..self.world.stage.options.nodes)
-            .filter(|node| self.world.nodes[*node].state == Life::Up)
-            .collect();
+        let up = self.world.cluster.nodes.up();
         self.world.stage.rng.clients.pick(&up)
     }
 
@@ -292,7 +293,7 @@ impl Story {
     /// Waits until the coordinator has appointed a living process for role `role`.
     pub fn until_appointed(&mut self, role: usize) {
         self.run_until("somebody is appointed", |story| {
-            story.view().data[role].primary.is_some_and(|host| story.world.is_alive(host))
+            story.view().data[role].primary.is_some_and(|host| story.world.cluster.nodes.is_alive(host))
         });
     }
 
@@ -300,7 +301,8 @@ impl Story {
     pub fn until_full(&mut self, role: usize) {
         self.run_until("the role is full", |story| {
             let data = &story.view().data[role];
-            data.status == RoleStatus::Full && data.primary.is_some_and(|host| story.world.is_alive(host))
+            data.status == RoleStatus::Full
+                && data.primary.is_some_and(|host| story.world.cluster.nodes.is_alive(host))
         });
     }
 
@@ -321,31 +323,18 @@ impl Story {
     /// What `from` sends to `to` waits on the wire.
     pub fn hold(&mut self, from: usize, to: usize) {
         note!(self.world.stage.book, "story: hold node-{from} -> node-{to}");
-        let wire = self.world.wires.between(from * self.world.stage.options.shards, to);
-        self.world.wires.get_mut(wire).held = true;
+        self.world.wires.hold(from, to);
     }
 
     /// What waits on the wire arrives, and what comes after it.
     pub fn release(&mut self, from: usize, to: usize) {
         note!(self.world.stage.book, "story: release node-{from} -> node-{to}");
-        let wire = self.world.wires.between(from * self.world.stage.options.shards, to);
-        let state = self.world.wires.get_mut(wire);
-        state.held = false;
-        let (overdue, epoch) = (std::mem::take(&mut state.overdue), state.epoch);
-        for _ in 0..overdue {
-            self.world.stage.queue.push(self.world.stage.now(), Event::Deliver { wire: wire as u32, epoch });
-        }
+        self.world.wires.release(&mut self.world.stage, from, to);
     }
 
     /// Delivers the first message that waits on a held wire; false if none does.
     pub fn deliver_one(&mut self, from: usize, to: usize) -> bool {
-        let wire = self.world.wires.between(from * self.world.stage.options.shards, to);
-        let state = self.world.wires.get_mut(wire);
-        if state.overdue == 0 {
-            return false;
-        }
-        state.overdue -= 1;
-        let Some(parcel) = state.parcels.pop_front() else { return false };
+        let Some(Arrived { wire, parcel }) = self.world.wires.take_held(from, to) else { return false };
         self.world.hand_over(wire, parcel);
         self.look();
         true
@@ -354,33 +343,31 @@ impl Story {
     /// Breaks the connection between two nodes; they connect again.
     pub fn break_link(&mut self, a: usize, b: usize) {
         note!(self.world.stage.book, "story: break node-{a} - node-{b}");
-        for pair in self.world.wires.pairs_between(a, b) {
-            self.world.cut(pair);
-        }
+        self.world.wires.cut_between(&mut self.world.stage, a, b);
     }
 
     /// The two nodes cannot reach each other any more.
     pub fn sever(&mut self, a: usize, b: usize) {
         note!(self.world.stage.book, "story: sever node-{a} - node-{b}");
-        self.world.block(a, b);
+        self.world.wires.block(&mut self.world.stage, a, b);
     }
 
     /// The two nodes can reach each other again.
     pub fn mend(&mut self, a: usize, b: usize) {
         note!(self.world.stage.book, "story: mend node-{a} - node-{b}");
-        self.world.unblock(a, b);
+        self.world.wires.unblock(a, b);
     }
 
     /// `node` and the coordinator cannot reach each other any more.
     pub fn sever_coordinator(&mut self, node: usize) {
         note!(self.world.stage.book, "story: sever node-{node} - coordinator");
-        self.world.block_line(node);
+        self.world.lines.block(&mut self.world.stage, &self.world.cluster, node);
     }
 
     /// `node` and the coordinator can reach each other again.
     pub fn mend_coordinator(&mut self, node: usize) {
         note!(self.world.stage.book, "story: mend node-{node} - coordinator");
-        self.world.unblock_line(node);
+        self.world.lines.unblock(node);
     }
 
     // --- processes ---
@@ -394,18 +381,15 @@ impl Story {
     /// Has `role` built on `node`, to move there.
     pub fn move_to(&mut self, role: usize, node: usize) {
         let member = MemberId { group: GroupId(0), role: RoleIndex(role as u8) };
-        let host = self.world.nodes[node].id;
-        let leader = self.world.leader.and_then(|number| self.world.process_mut(number));
-        let appointed =
-            leader.map(|leader| (leader.number, leader.coordinator.appoint_learner(member, host)));
-        let Some((number, true)) = appointed else { panic!("nothing can move there now") };
-        self.world.after_coordinator(number);
+        let host = self.world.cluster.nodes[node].id;
+        let appointed = self.world.reign().appoint(member, host);
+        self.world.reign().after(appointed.expect("nothing can move there now"));
         self.look();
     }
 
     /// The process of `node` ends, and the coordinator's parent sees it at once.
     pub fn kill_watched(&mut self, node: usize) {
-        let life = self.world.nodes[node].life;
+        let life = self.world.cluster.nodes[node].life;
         self.world.crash(node);
         self.world.stage.queue.push(self.world.stage.now(), Event::Exited { node: node as u16, life });
         self.look();
@@ -418,7 +402,7 @@ impl Story {
 
     /// The process of `node` stands still (SIGSTOP).
     pub fn stop(&mut self, node: usize) {
-        self.world.pause(node);
+        self.world.cluster.nodes.pause(&mut self.world.stage, node);
     }
 
     /// The process of `node` goes on (SIGCONT).
@@ -429,14 +413,14 @@ impl Story {
 
     /// The coordinator stands still.
     pub fn stop_coordinator(&mut self) {
-        let number = self.world.leader.expect("there is a coordinator");
-        self.world.pause_coordinator(number);
+        let number = self.leader();
+        self.world.cluster.coordinators.pause(&mut self.world.stage, number);
     }
 
     /// The coordinator goes on.
     pub fn start_coordinator(&mut self) {
-        let number = self.world.leader.expect("there is a coordinator");
-        self.world.resume_coordinator(number);
+        let number = self.leader();
+        self.world.reign().resume(number);
         self.look();
     }
 
@@ -455,22 +439,19 @@ impl Story {
         let wires = self.world.stage.options.nodes;
         for (a, b) in (0..wires).flat_map(|a| (0..wires).map(move |b| (a, b))).filter(|(a, b)| a != b) {
             self.release(a, b);
-            for pair in self.world.wires.pairs_between(a, b) {
-                self.world.wires.pairs[pair].blocked = 0;
-            }
         }
-        for node in &mut self.world.nodes {
-            node.line.blocked = 0;
-        }
+        self.world.wires.unblock_all();
+        self.world.lines.unblock_all();
         self.world.heal();
         let deadline = self.world.stage.now() + PATIENCE_US;
-        let whole = wait(&mut self.world, deadline, World::is_whole);
+        let whole = wait(&mut self.world, deadline, |world| world.at_rest().is_whole());
         self.look();
-        assert!(whole, "the story does not come to rest: {}{}", self.world.what_is_missing(), self.told());
+        let missing = || self.world.at_rest().what_is_missing();
+        assert!(whole, "the story does not come to rest: {}{}", missing(), self.told());
         self.calm_down();
         self.run(2 * self.world.stage.options.timing.heartbeat_us);
-        self.world.check_everything();
-        self.world.check_agreement();
+        self.world.onlooker().look_everywhere();
+        check_at_rest(&mut self.world, |rest, book| rest.check_agreement(book));
         self.look();
         final_reads(&mut self.world);
         self.look();
@@ -478,7 +459,7 @@ impl Story {
     }
 
     /// A broken rule ends the story.
-    pub(super) fn look(&self) {
+    fn look(&self) {
         if let Some(failure) = self.world.failure() {
             panic!("{failure}{}", self.told());
         }
