@@ -6,7 +6,6 @@ use wire::message::FromCoordinator;
 use super::Story;
 use crate::sim::inspect::Members;
 use crate::sim::options::{Options, Succession};
-use crate::sim::process::Input;
 
 /// What becomes of the records that a coordinator is writing when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +16,11 @@ pub enum Writing {
     Lost,
 }
 
-/// Messages of a coordinator to one node, held back.
+/// The elected coordinator of a story, or whoever follows it.
 #[derive(Debug)]
-pub struct Held(Vec<FromCoordinator>);
+pub struct Elected<'a> {
+    story: &'a mut Story,
+}
 
 impl Story {
     /// A healthy cluster whose coordinator writes records, each in up to 300 us, and has successors when told so.
@@ -29,7 +30,7 @@ impl Story {
         Self::with(Options { succession: Some(succession), ..Options::quiet(k, m, nodes) })
     }
 
-    pub(super) fn leader(&self) -> u32 {
+    fn leader(&self) -> u32 {
         self.world.cluster.coordinators.leader().expect("there is a coordinator")
     }
 
@@ -67,28 +68,9 @@ impl Story {
         parity.stream(role).received
     }
 
-    /// The coordinator ends, and nobody follows yet.
-    pub fn kill_coordinator(&mut self, writing: Writing) {
-        let number = self.leader();
-        let records = self.world.cluster.coordinators.take_writing(number).expect("the leader lives");
-        let mut reign = self.world.reign();
-        if writing == Writing::Done {
-            records.iter().for_each(|record| reign.write(record));
-        }
-        reign.end(number);
-        self.look();
-    }
-
-    /// The coordinator may write nothing any more, and has not noticed.
-    pub fn depose_coordinator(&mut self) {
-        let number = self.leader();
-        self.world.reign().depose(number);
-    }
-
-    /// Another coordinator goes on from what is recorded.
-    pub fn elect_coordinator(&mut self) {
-        self.world.reign().elect();
-        self.look();
+    /// The elected coordinator, or whoever follows it.
+    pub fn coordinator(&mut self) -> Elected<'_> {
+        Elected { story: self }
     }
 
     /// How many coordinators live, deposed ones included.
@@ -97,30 +79,49 @@ impl Story {
         self.world.cluster.coordinators.numbers().len()
     }
 
-    /// Messages between `node` and the coordinator take `us` microseconds, each way.
-    pub fn slow_coordinator_line(&mut self, node: usize, us: u64) {
-        self.world.lines.slow(node, us);
-    }
-
     /// Whether the coordinator has told `node` to settle a stream, and that has not arrived.
     #[must_use]
     pub fn settle_is_under_way_to(&self, node: usize) -> bool {
         let mut down = self.world.lines.under_way_to(node);
         down.any(|message| matches!(message, FromCoordinator::Settle { .. }))
     }
+}
 
-    /// Takes what is under way from the coordinator to `node` from its line.
-    pub fn hold_back(&mut self, node: usize) -> Held {
-        note!(self.world.stage.book, "story: what is under way to node-{node} is held back");
-        Held(self.world.lines.hold_back(node))
+impl Elected<'_> {
+    /// It stands still.
+    pub fn stop(self) {
+        let (number, world) = (self.story.leader(), &mut self.story.world);
+        world.cluster.coordinators.pause(&mut world.stage, number);
     }
 
-    /// What was held back arrives, late.
-    pub fn deliver_late(&mut self, node: usize, held: Held) {
-        note!(self.world.stage.book, "story: node-{node} gets what was held back");
-        for message in held.0 {
-            self.world.give(node, Input::Coordinator(message));
+    /// It goes on.
+    pub fn go_on(self) {
+        let number = self.story.leader();
+        self.story.world.reign().resume(number);
+        self.story.look();
+    }
+
+    /// It ends, and nobody follows yet.
+    pub fn kill(self, writing: Writing) {
+        let (number, world) = (self.story.leader(), &mut self.story.world);
+        let records = world.cluster.coordinators.take_writing(number).expect("the leader lives");
+        let mut reign = world.reign();
+        if writing == Writing::Done {
+            records.iter().for_each(|record| reign.write(record));
         }
-        self.look();
+        reign.end(number);
+        self.story.look();
+    }
+
+    /// It may write nothing any more, and has not noticed.
+    pub fn depose(self) {
+        let number = self.story.leader();
+        self.story.world.reign().depose(number);
+    }
+
+    /// Another one goes on from what is recorded.
+    pub fn elect(self) {
+        self.story.world.reign().elect();
+        self.story.look();
     }
 }

@@ -5,14 +5,16 @@
 //! A broken rule ends the story with a panic that tells the last events.
 
 mod coordinators;
+mod counts;
 #[cfg(feature = "planted-bugs")]
 mod damage;
-mod losses;
+mod links;
+mod operator;
 mod scrub;
 
 use bytes::Bytes;
 use types::op::{Arith, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Store, StoreMode};
-use types::{GroupId, GroupView, MemberId, RoleIndex, RoleStatus};
+use types::{GroupId, GroupView, RoleStatus};
 
 use super::calls::{Ask, NOBODY};
 use super::options::Options;
@@ -20,10 +22,13 @@ use super::queue::Event;
 use super::report::Stats;
 use super::run::{check_at_rest, final_reads, form, wait};
 use super::trace::Trace;
-use super::wires::Arrived;
 use super::world::World;
 
-pub use coordinators::{Held, Writing};
+pub use coordinators::{Elected, Writing};
+pub use counts::Resumed;
+pub use links::{Held, Line, Link, Wire};
+pub use operator::Operator;
+pub use scrub::Scrub;
 
 /// Lines of trace that a failing story shows.
 const TRACE_LINES: usize = 300;
@@ -107,23 +112,6 @@ impl Story {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.world.stage.book.stats
-    }
-
-    /// What the hosts that run have counted of parities that came back: how many, and the bytes that came to them instead
-    /// of how many.
-    #[must_use]
-    pub fn resumed(&self) -> (u64, u64, u64) {
-        let stats = self.world.cluster.nodes.hosts().map(proto::Host::stats);
-        stats.fold((0, 0, 0), |(count, bytes, instead_of), stats| {
-            let all = stats.resumed_bytes + stats.spared_bytes;
-            (count + stats.resumed_parities, bytes + stats.resumed_bytes, instead_of + all)
-        })
-    }
-
-    /// Bytes that the running primaries have sent in lessons.
-    #[must_use]
-    pub fn taught_bytes(&self) -> u64 {
-        self.world.cluster.nodes.hosts().map(|host| host.stats().rebuilt_bytes).sum()
     }
 
     // --- requests ---
@@ -306,6 +294,11 @@ impl Story {
         });
     }
 
+    /// Waits until `count` parities are in sync.
+    pub fn until_protected(&mut self, count: usize) {
+        self.run_until("the parities are in sync", |story| story.in_sync().len() == count);
+    }
+
     /// Lets everything that is under way arrive.
     pub fn calm_down(&mut self) {
         let time = self.world.stage.options.timing.commit_delay_us + 2_000;
@@ -318,72 +311,11 @@ impl Story {
         self.world.stage.options.timing.node_lease_us
     }
 
-    // --- links ---
-
-    /// What `from` sends to `to` waits on the wire.
-    pub fn hold(&mut self, from: usize, to: usize) {
-        note!(self.world.stage.book, "story: hold node-{from} -> node-{to}");
-        self.world.wires.hold(from, to);
-    }
-
-    /// What waits on the wire arrives, and what comes after it.
-    pub fn release(&mut self, from: usize, to: usize) {
-        note!(self.world.stage.book, "story: release node-{from} -> node-{to}");
-        self.world.wires.release(&mut self.world.stage, from, to);
-    }
-
-    /// Delivers the first message that waits on a held wire; false if none does.
-    pub fn deliver_one(&mut self, from: usize, to: usize) -> bool {
-        let Some(Arrived { wire, parcel }) = self.world.wires.take_held(from, to) else { return false };
-        self.world.hand_over(wire, parcel);
-        self.look();
-        true
-    }
-
-    /// Breaks the connection between two nodes; they connect again.
-    pub fn break_link(&mut self, a: usize, b: usize) {
-        note!(self.world.stage.book, "story: break node-{a} - node-{b}");
-        self.world.wires.cut_between(&mut self.world.stage, a, b);
-    }
-
-    /// The two nodes cannot reach each other any more.
-    pub fn sever(&mut self, a: usize, b: usize) {
-        note!(self.world.stage.book, "story: sever node-{a} - node-{b}");
-        self.world.wires.block(&mut self.world.stage, a, b);
-    }
-
-    /// The two nodes can reach each other again.
-    pub fn mend(&mut self, a: usize, b: usize) {
-        note!(self.world.stage.book, "story: mend node-{a} - node-{b}");
-        self.world.wires.unblock(a, b);
-    }
-
-    /// `node` and the coordinator cannot reach each other any more.
-    pub fn sever_coordinator(&mut self, node: usize) {
-        note!(self.world.stage.book, "story: sever node-{node} - coordinator");
-        self.world.lines.block(&mut self.world.stage, &self.world.cluster, node);
-    }
-
-    /// `node` and the coordinator can reach each other again.
-    pub fn mend_coordinator(&mut self, node: usize) {
-        note!(self.world.stage.book, "story: mend node-{node} - coordinator");
-        self.world.lines.unblock(node);
-    }
-
     // --- processes ---
 
     /// The process of `node` ends (SIGKILL); nobody tells the coordinator.
     pub fn kill(&mut self, node: usize) {
         self.world.crash(node);
-        self.look();
-    }
-
-    /// Has `role` built on `node`, to move there.
-    pub fn move_to(&mut self, role: usize, node: usize) {
-        let member = MemberId { group: GroupId(0), role: RoleIndex(role as u8) };
-        let host = self.world.cluster.nodes[node].id;
-        let appointed = self.world.reign().appoint(member, host);
-        self.world.reign().after(appointed.expect("nothing can move there now"));
         self.look();
     }
 
@@ -411,19 +343,6 @@ impl Story {
         self.look();
     }
 
-    /// The coordinator stands still.
-    pub fn stop_coordinator(&mut self) {
-        let number = self.leader();
-        self.world.cluster.coordinators.pause(&mut self.world.stage, number);
-    }
-
-    /// The coordinator goes on.
-    pub fn start_coordinator(&mut self) {
-        let number = self.leader();
-        self.world.reign().resume(number);
-        self.look();
-    }
-
     // --- the end ---
 
     /// More members are to be lost than the code can bear.
@@ -438,7 +357,7 @@ impl Story {
     pub fn end(mut self) -> Stats {
         let wires = self.world.stage.options.nodes;
         for (a, b) in (0..wires).flat_map(|a| (0..wires).map(move |b| (a, b))).filter(|(a, b)| a != b) {
-            self.release(a, b);
+            self.wire(a, b).release();
         }
         self.world.wires.unblock_all();
         self.world.lines.unblock_all();

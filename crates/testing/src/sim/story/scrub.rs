@@ -1,40 +1,48 @@
-//! Scrubs, by hand.
+//! How far a scrub has come, and what it has found.
 
 use proto::ScrubFinding;
-use types::{OnFinding, ScrubProgress};
+use types::ScrubProgress;
 
 use super::Story;
-use crate::sim::scrub::{is_scrubbed, start_scrub};
+use crate::sim::scrub::is_scrubbed;
+
+/// The newest scrub of a story.
+#[derive(Debug)]
+pub struct Scrub<'a> {
+    story: &'a Story,
+}
 
 impl Story {
-    /// Everything is to be compared with its parities.
-    pub fn start_scrub(&mut self, finding: OnFinding) {
-        self.world.reign().command(start_scrub(finding));
-        self.look();
-    }
-
-    /// Whether that has been done.
+    /// The newest scrub.
     #[must_use]
-    pub fn is_scrubbed(&self) -> bool {
-        is_scrubbed(&self.world.cluster)
+    pub fn scrub(&self) -> Scrub<'_> {
+        Scrub { story: self }
     }
 
-    /// Waits until that has been done.
+    /// Waits until everything has been compared with its parities.
     pub fn until_scrubbed(&mut self) {
-        self.run_until("everything is compared", Self::is_scrubbed);
+        self.run_until("everything is compared", |story| story.scrub().is_done());
+    }
+}
+
+impl Scrub<'_> {
+    /// Whether everything has been compared.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        is_scrubbed(&self.story.world.cluster)
     }
 
     /// How far all nodes together have come.
     #[must_use]
-    pub fn scrub_progress(&self) -> ScrubProgress {
-        let hosts = self.world.cluster.nodes.hosts();
+    pub fn progress(&self) -> ScrubProgress {
+        let hosts = self.story.world.cluster.nodes.hosts();
         hosts.map(proto::Host::scrub_progress).reduce(ScrubProgress::plus).unwrap_or_default()
     }
 
     /// What was found.
     #[must_use]
-    pub fn scrub_findings(&self) -> Vec<ScrubFinding> {
-        let hosts = self.world.cluster.nodes.hosts();
+    pub fn findings(&self) -> Vec<ScrubFinding> {
+        let hosts = self.story.world.cluster.nodes.hosts();
         hosts.flat_map(proto::Host::scrub_findings).cloned().collect()
     }
 }
