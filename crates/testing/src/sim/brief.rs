@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use types::op::{Op, Outcome};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, LearnPart, PeerMessage, ToCoordinator};
 
-use super::oracle::{brief_op, brief_outcome};
 use super::rng::scatter;
 
 /// A running digest of everything that happens.
@@ -218,5 +218,49 @@ impl fmt::Display for Brief<'_, types::GroupView> {
             write!(f, " <{} for {} since {}{whole}>", learner.host, learner.role, learner.since)?;
         }
         Ok(())
+    }
+}
+
+/// The first bytes of a value, and its length.
+pub(crate) fn brief_bytes(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(24)];
+    let dots = if bytes.len() > shown.len() { "..." } else { "" };
+    format!("\"{}{dots}\" ({} B)", shown.escape_ascii(), bytes.len())
+}
+
+/// An operation in a few words.
+pub(crate) fn brief_op(op: &Op) -> String {
+    match op {
+        Op::Get(get) if get.touch.is_some() => format!("gat {:?}", get.touch.unwrap_or_default()),
+        Op::Get(_) => "get".to_owned(),
+        Op::Store(store) => {
+            let compare = store.compare.map(|unique| format!(" if {unique}")).unwrap_or_default();
+            format!(
+                "{:?} {} flags {} {:?}{compare}",
+                store.mode,
+                brief_bytes(&store.value),
+                store.flags,
+                store.expiry
+            )
+            .to_lowercase()
+        }
+        Op::Arith(arith) => format!("{:?} {}", arith.direction, arith.delta).to_lowercase(),
+        Op::Delete(_) => "delete".to_owned(),
+        Op::Touch(expiry) => format!("touch {expiry:?}"),
+        Op::Flush(_) => "flush".to_owned(),
+        Op::Debug => "debug".to_owned(),
+    }
+}
+
+/// An outcome in a few words.
+pub(crate) fn brief_outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Hit(view) => {
+            format!("hit {} flags {} version {}", brief_bytes(&view.value), view.flags, view.version)
+        }
+        Outcome::Stored(view) => format!("stored, version {}", view.version),
+        Outcome::Touched(view) => format!("touched, version {}", view.version),
+        Outcome::Number(number, view) => format!("{number}, version {}", view.version),
+        other => format!("{other:?}").to_lowercase(),
     }
 }

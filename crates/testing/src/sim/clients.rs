@@ -5,11 +5,12 @@ use types::op::{Failure, FlushAt, Op, Outcome, Request};
 use types::{ClusterMap, MemberId, Term};
 
 use super::book::Suspect;
+use super::brief::{brief_op, brief_outcome};
 use super::calls::{Ask, Call, Client, Key, NOBODY, Subject, key_space};
 use super::cluster::Cluster;
 use super::nodes::Nodes;
 use super::options::Options;
-use super::oracle::{Contradiction, Fate, Oracle, Vanishing, brief_op, brief_outcome};
+use super::oracle::{Contradiction, Fate, Oracle, Vanishing};
 use super::process::{CLUSTER, Input, Life, Submission, request};
 use super::queue::Event;
 use super::stage::Stage;

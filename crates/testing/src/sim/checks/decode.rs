@@ -8,8 +8,9 @@ use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageR
 
 use super::look::{Extent, Look, first_difference};
 use crate::sim::book::Broken;
+use crate::sim::brief::brief_bytes;
 use crate::sim::inspect::add_kept;
-use crate::sim::oracle::{Copy, brief_bytes};
+use crate::sim::oracle::Copy;
 use crate::sim::stream::Page;
 
 /// Keys that one check decodes.
