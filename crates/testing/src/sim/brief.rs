@@ -72,6 +72,23 @@ fn body_number(body: &GroupBody) -> (u64, u64) {
     }
 }
 
+/// What identifies an outcome.
+pub(crate) fn outcome_number(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Hit(view) => 1 ^ view.version << 4,
+        Outcome::Miss => 2,
+        Outcome::Stored(view) => 3 ^ view.version << 4,
+        Outcome::NotStored => 4,
+        Outcome::Exists => 5,
+        Outcome::NotFound => 6,
+        Outcome::Deleted => 7,
+        Outcome::Touched(view) => 8 ^ view.version << 4,
+        Outcome::Number(number, _) => 9 ^ number << 4,
+        Outcome::Flushed => 10,
+        Outcome::Failed(failure) => 11 ^ (*failure as u64) << 4,
+    }
+}
+
 /// A message as one line of a trace.
 pub(crate) struct Brief<'a, M>(pub &'a M);
 

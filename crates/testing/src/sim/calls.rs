@@ -1,10 +1,11 @@
 //! Virtual clients: what they ask, and what they were told.
 
 use bytes::Bytes;
-use types::op::{Arith, Delete, Direction, Expiry, FlushAt, Get, Op, Store, StoreMode};
+use types::op::{Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, Op, Outcome, Store, StoreMode};
 use types::{ClusterId, ClusterMap, KeyHash, MemberId, UnixSeconds};
 
 use super::options::{Options, Verb};
+use super::oracle::Fate;
 use super::rng::Rng;
 
 /// A key of the small key space.
@@ -71,6 +72,16 @@ pub(crate) enum Subject {
     Key { key: u16, call: u32 },
     /// All keys of a data role; the call's numbers are in a list of their own.
     Member { member: MemberId, list: u32 },
+}
+
+/// What an answer says of the call.
+pub(crate) fn fate_of(outcome: Outcome) -> Fate {
+    match outcome {
+        Outcome::Failed(Failure::Unknown) => Fate::Unknown,
+        Outcome::Failed(Failure::NotANumber) => Fate::Answered(outcome),
+        Outcome::Failed(_) => Fate::Void,
+        outcome => Fate::Answered(outcome),
+    }
 }
 
 /// The key space: some keys of every length class, spread by their hash.

@@ -5,8 +5,8 @@ use types::op::{Failure, FlushAt, Op, Outcome, Request};
 use types::{ClusterMap, MemberId, Term};
 
 use super::book::Suspect;
-use super::brief::{brief_op, brief_outcome};
-use super::calls::{Ask, Call, Client, Key, NOBODY, Subject, key_space};
+use super::brief::{brief_op, brief_outcome, outcome_number};
+use super::calls::{Ask, Call, Client, Key, NOBODY, Subject, fate_of, key_space};
 use super::cluster::Cluster;
 use super::nodes::Nodes;
 use super::options::Options;
@@ -399,29 +399,4 @@ fn client_later(stage: &mut Stage, client: u16) {
     };
     let after = 1 + stage.rng.clients.below(most + 1);
     stage.after(after, Event::Client { client });
-}
-
-fn fate_of(outcome: Outcome) -> Fate {
-    match outcome {
-        Outcome::Failed(Failure::Unknown) => Fate::Unknown,
-        Outcome::Failed(Failure::NotANumber) => Fate::Answered(outcome),
-        Outcome::Failed(_) => Fate::Void,
-        outcome => Fate::Answered(outcome),
-    }
-}
-
-fn outcome_number(outcome: &Outcome) -> u64 {
-    match outcome {
-        Outcome::Hit(view) => 1 ^ view.version << 4,
-        Outcome::Miss => 2,
-        Outcome::Stored(view) => 3 ^ view.version << 4,
-        Outcome::NotStored => 4,
-        Outcome::Exists => 5,
-        Outcome::NotFound => 6,
-        Outcome::Deleted => 7,
-        Outcome::Touched(view) => 8 ^ view.version << 4,
-        Outcome::Number(number, _) => 9 ^ number << 4,
-        Outcome::Flushed => 10,
-        Outcome::Failed(failure) => 11 ^ (*failure as u64) << 4,
-    }
 }

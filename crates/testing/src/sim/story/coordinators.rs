@@ -3,7 +3,7 @@
 use types::{GroupId, GroupView, Seq, ViewVersion};
 use wire::message::FromCoordinator;
 
-use super::Story;
+use super::told::Story;
 use crate::sim::inspect::Members;
 use crate::sim::options::{Options, Succession};
 

@@ -1,6 +1,7 @@
-//! What the hosts of a story have counted.
+//! What was counted in a story.
 
-use super::Story;
+use super::told::Story;
+use crate::sim::report::Stats;
 
 /// Of parities that came back with what they had applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,12 @@ pub struct Resumed {
 }
 
 impl Story {
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.world.stage.book.stats
+    }
+
     /// What the hosts that run have counted of parities that came back.
     #[must_use]
     pub fn resumed(&self) -> Resumed {

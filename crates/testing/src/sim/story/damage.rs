@@ -3,7 +3,7 @@
 use store::Found;
 use types::{Addr, GroupId, MemberId, RoleIndex};
 
-use super::Story;
+use super::told::Story;
 use crate::sim::inspect::Members;
 
 impl Story {

@@ -4,7 +4,7 @@
 
 use wire::message::FromCoordinator;
 
-use super::Story;
+use super::told::Story;
 use crate::sim::process::Input;
 use crate::sim::wires::Arrived;
 

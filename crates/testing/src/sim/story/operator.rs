@@ -2,7 +2,7 @@
 
 use types::{AdminCommand, GroupId, MemberId, OnFinding, RoleIndex};
 
-use super::Story;
+use super::told::Story;
 use crate::sim::scrub::start_scrub;
 
 /// Whoever operates the cluster of a story.

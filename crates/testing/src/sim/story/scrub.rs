@@ -3,7 +3,7 @@
 use proto::ScrubFinding;
 use types::ScrubProgress;
 
-use super::Story;
+use super::told::Story;
 use crate::sim::scrub::is_scrubbed;
 
 /// The newest scrub of a story.
