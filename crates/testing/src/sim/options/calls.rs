@@ -1,6 +1,6 @@
 //! What clients ask for.
 
-/// What clients ask for; positions in [`Options::mix`].
+/// What clients ask for; positions in [`Options::mix`](super::Options::mix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Verb {
@@ -33,7 +33,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// All of them, in the order of [`Options::mix`].
+    /// All of them, in the order of [`Options::mix`](super::Options::mix).
     pub const ALL: [Self; 13] = [
         Self::Get,
         Self::GetAndTouch,
