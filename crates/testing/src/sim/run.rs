@@ -3,15 +3,15 @@
 use types::OnFinding;
 use types::op::{Get, Op};
 
-use super::book::{Book, Suspect};
-use super::brief::Brief;
-use super::calls::{Ask, NOBODY};
-use super::checks::AtRest;
-use super::options::Options;
-use super::report::Report;
-use super::scrub::{can_end, is_scrubbed, runs_left, start_scrub};
-use super::trace::Trace;
-use super::world::World;
+use crate::sim::checks::AtRest;
+use crate::sim::clients::calls::{Ask, NOBODY};
+use crate::sim::cluster::scrub::{can_end, is_scrubbed, runs_left, start_scrub};
+use crate::sim::options::Options;
+use crate::sim::stage::book::{Book, Suspect};
+use crate::sim::stage::brief::Brief;
+use crate::sim::stage::report::Report;
+use crate::sim::stage::trace::Trace;
+use crate::sim::world::World;
 
 /// Lines of trace in a report.
 const TRACE_LINES: usize = 400;

@@ -3,9 +3,9 @@
 use proto::{Host, Limits};
 use store::Category;
 
-use crate::sim::book::Book;
-use crate::sim::nodes::Nodes;
-use crate::sim::process::Node;
+use crate::sim::cluster::nodes::Nodes;
+use crate::sim::cluster::process::Node;
+use crate::sim::stage::book::Book;
 
 /// By how much an index may overdraw a budget: committed records must never fail to apply.
 const OVERDRAFT_BYTES: u64 = 1 << 20;

@@ -7,11 +7,11 @@ use store::{Item, ItemError};
 use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
 
 use super::look::{Extent, Look, first_difference};
-use crate::sim::book::Broken;
-use crate::sim::brief::brief_bytes;
-use crate::sim::inspect::add_kept;
+use crate::sim::cluster::inspect::add_kept;
 use crate::sim::oracle::Copy;
-use crate::sim::stream::Page;
+use crate::sim::shadow::stream::Page;
+use crate::sim::stage::book::Broken;
+use crate::sim::stage::brief::brief_bytes;
 
 /// Keys that one check decodes.
 const KEYS_PER_CHECK: usize = 2;

@@ -3,13 +3,13 @@
 use codec::Code;
 use types::{GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq, UnixSeconds};
 
-use crate::sim::book::Broken;
 use crate::sim::clients::Clients;
-use crate::sim::inspect::{Members, Parity};
-use crate::sim::report::Stats;
-use crate::sim::rng::Rng;
+use crate::sim::cluster::inspect::{Members, Parity};
 use crate::sim::shadow::Shadow;
-use crate::sim::stream::{Page, Stream};
+use crate::sim::shadow::stream::{Page, Stream};
+use crate::sim::stage::book::Broken;
+use crate::sim::stage::report::Stats;
+use crate::sim::stage::rng::Rng;
 
 /// Pages that one check compares at each member.
 const PAGES_PER_CHECK: usize = 4;

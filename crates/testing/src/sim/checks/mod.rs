@@ -18,17 +18,17 @@ mod rest;
 
 use types::{GroupId, GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq};
 
-use super::book::{Book, Suspect};
-use super::clients::Clients;
-use super::cluster::Cluster;
-use super::inspect::{Members, Primary};
-use super::nodes::Nodes;
-use super::options::Options;
-use super::report::Stats;
-use super::rng::Rng;
-use super::shadow::Shadow;
-use super::stage::Stage;
-use super::stream::Page;
+use crate::sim::clients::Clients;
+use crate::sim::cluster::Cluster;
+use crate::sim::cluster::inspect::{Members, Primary};
+use crate::sim::cluster::nodes::Nodes;
+use crate::sim::options::Options;
+use crate::sim::shadow::Shadow;
+use crate::sim::shadow::stream::Page;
+use crate::sim::stage::Stage;
+use crate::sim::stage::book::{Book, Suspect};
+use crate::sim::stage::report::Stats;
+use crate::sim::stage::rng::Rng;
 use look::{Extent, Look};
 
 pub(crate) use rest::AtRest;

@@ -4,13 +4,13 @@ use types::op::Outcome;
 use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleStatus};
 
 use super::look::first_difference;
-use crate::sim::book::{Book, Suspect};
-use crate::sim::brief::Brief;
 use crate::sim::clients::Clients;
 use crate::sim::cluster::Cluster;
-use crate::sim::inspect::Members;
+use crate::sim::cluster::inspect::Members;
+use crate::sim::cluster::process::Life;
 use crate::sim::options::Options;
-use crate::sim::process::Life;
+use crate::sim::stage::book::{Book, Suspect};
+use crate::sim::stage::brief::Brief;
 
 /// A cluster that should be at rest.
 pub(crate) struct AtRest<'a> {

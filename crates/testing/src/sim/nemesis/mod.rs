@@ -13,9 +13,9 @@ mod margin;
 mod plan;
 mod target;
 
-use super::options::{FaultKind, Succession};
-use super::queue::Event;
-use super::stage::Stage;
+use crate::sim::options::{FaultKind, Succession};
+use crate::sim::stage::Stage;
+use crate::sim::stage::queue::Event;
 use halves::Halves;
 
 pub(crate) use halves::HalvesTurn;

@@ -4,10 +4,10 @@ use types::{GroupId, GroupView, HostId, MemberId, RoleIndex};
 
 use super::{Lasting, Nemesis, Risk, Undo, can_be_followed, can_bear};
 use crate::sim::cluster::Cluster;
+use crate::sim::cluster::process::Life;
 use crate::sim::options::FaultKind;
-use crate::sim::process::Life;
-use crate::sim::queue::Event;
 use crate::sim::stage::Stage;
+use crate::sim::stage::queue::Event;
 
 /// Something that is done to the cluster.
 #[derive(Clone, Debug)]

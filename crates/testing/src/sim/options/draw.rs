@@ -4,8 +4,8 @@ use proto::{Limits, Timing};
 use types::{EXTENT_BYTES, LossPolicy};
 
 use super::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Verb, purpose};
-use crate::sim::clock::WallClocks;
-use crate::sim::rng::Rng;
+use crate::sim::stage::clock::WallClocks;
+use crate::sim::stage::rng::Rng;
 
 /// Codes, the usual one more often.
 const CODES: [(usize, usize); 12] =

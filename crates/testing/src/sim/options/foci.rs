@@ -5,7 +5,7 @@ use types::EXTENT_BYTES;
 
 use super::draw::{draw_network, draw_timing};
 use super::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Succession, Verb};
-use crate::sim::rng::Rng;
+use crate::sim::stage::rng::Rng;
 
 impl Options {
     /// Second faults into the recovery from the first, again and again: several parities, spare nodes, slow sweeps, and

@@ -17,7 +17,7 @@ mod show;
 use proto::{Limits, Timing};
 use types::{LossPolicy, Profile};
 
-use super::clock::WallClocks;
+use crate::sim::stage::clock::WallClocks;
 
 pub use calls::{Sizes, Verb};
 pub use faults::{FaultKind, Faults, Succession};

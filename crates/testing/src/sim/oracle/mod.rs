@@ -22,7 +22,7 @@ use bytes::Bytes;
 use types::op::{Get, ItemView, Op, Outcome};
 use types::{FastMap, UnixSeconds};
 
-use super::brief::{brief_bytes, brief_op, brief_outcome};
+use crate::sim::stage::brief::{brief_bytes, brief_op, brief_outcome};
 use call::{Call, is_plain_read};
 use state::{Contents, Item, NOBODY, State, UNSEEN};
 

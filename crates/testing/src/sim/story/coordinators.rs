@@ -4,7 +4,7 @@ use types::{GroupId, GroupView, Seq, ViewVersion};
 use wire::message::FromCoordinator;
 
 use super::told::Story;
-use crate::sim::inspect::Members;
+use crate::sim::cluster::inspect::Members;
 use crate::sim::options::{Options, Succession};
 
 /// What becomes of the records that a coordinator is writing when it ends.

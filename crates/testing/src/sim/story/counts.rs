@@ -1,7 +1,7 @@
 //! What was counted in a story.
 
 use super::told::Story;
-use crate::sim::report::Stats;
+use crate::sim::stage::report::Stats;
 
 /// Of parities that came back with what they had applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use store::Found;
 use types::{Addr, GroupId, MemberId, RoleIndex};
 
 use super::told::Story;
-use crate::sim::inspect::Members;
+use crate::sim::cluster::inspect::Members;
 
 impl Story {
     /// Flips the bits of `mask` in a byte of what `node` holds for `role`.

@@ -5,8 +5,8 @@
 use wire::message::FromCoordinator;
 
 use super::told::Story;
-use crate::sim::process::Input;
-use crate::sim::wires::Arrived;
+use crate::sim::cluster::process::Input;
+use crate::sim::network::wires::Arrived;
 
 /// One direction between two nodes.
 #[derive(Debug)]

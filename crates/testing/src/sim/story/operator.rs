@@ -3,7 +3,7 @@
 use types::{AdminCommand, GroupId, MemberId, OnFinding, RoleIndex};
 
 use super::told::Story;
-use crate::sim::scrub::start_scrub;
+use crate::sim::cluster::scrub::start_scrub;
 
 /// Whoever operates the cluster of a story.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Processes end, start, stand still and go on.
 
 use super::told::Story;
-use crate::sim::queue::Event;
+use crate::sim::stage::queue::Event;
 
 impl Story {
     /// The process of `node` ends (SIGKILL); nobody tells the coordinator.

@@ -4,7 +4,7 @@ use types::op::{Delete, Failure, Get, ItemView, Op, Outcome};
 
 use super::operations::set;
 use super::told::Story;
-use crate::sim::calls::{Ask, NOBODY};
+use crate::sim::clients::calls::{Ask, NOBODY};
 
 /// How often a story tries to set a key.
 const MAX_TRIES: usize = 20;

@@ -4,7 +4,7 @@ use proto::ScrubFinding;
 use types::ScrubProgress;
 
 use super::told::Story;
-use crate::sim::scrub::is_scrubbed;
+use crate::sim::cluster::scrub::is_scrubbed;
 
 /// The newest scrub of a story.
 #[derive(Debug)]

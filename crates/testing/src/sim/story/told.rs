@@ -3,9 +3,9 @@
 use types::RoleStatus;
 
 use crate::sim::options::Options;
-use crate::sim::report::Stats;
 use crate::sim::run::{check_at_rest, final_reads, form, wait};
-use crate::sim::trace::Trace;
+use crate::sim::stage::report::Stats;
+use crate::sim::stage::trace::Trace;
 use crate::sim::world::World;
 
 /// Lines of trace that a failing story shows.

@@ -2,11 +2,11 @@
 
 use types::OnFinding;
 
+use super::World;
+use crate::sim::cluster::process::Life;
+use crate::sim::cluster::scrub::start_scrub;
 use crate::sim::nemesis::{Deed, Strike, Undo, plan};
-use crate::sim::process::Life;
-use crate::sim::queue::Event;
-use crate::sim::scrub::start_scrub;
-use crate::sim::world::World;
+use crate::sim::stage::queue::Event;
 
 impl World {
     /// Lets faults begin.

@@ -4,12 +4,12 @@ use proto::{Action, Host, Now, Place, Submitted, Verdict};
 use types::HostId;
 use wire::message::{FromCoordinator, PeerMessage};
 
-use crate::sim::brief::{Brief, number_of};
+use super::World;
+use crate::sim::cluster::nodes::Ticked;
+use crate::sim::cluster::process::{Input, Submission};
 use crate::sim::nemesis::Target;
-use crate::sim::nodes::Ticked;
-use crate::sim::process::{Input, Submission};
-use crate::sim::wires::Parcel;
-use crate::sim::world::World;
+use crate::sim::network::wires::Parcel;
+use crate::sim::stage::brief::{Brief, number_of};
 
 impl World {
     // --- inputs ---

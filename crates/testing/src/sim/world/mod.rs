@@ -15,22 +15,23 @@
 mod faults;
 mod hosts;
 mod processes;
+pub(crate) mod reign;
 
 use types::ClusterMap;
 
-use super::checks::{AtRest, Checks, Onlooker};
-use super::clients::Clients;
-use super::cluster::Cluster;
-use super::lines::Lines;
-use super::nemesis::Nemesis;
-use super::options::Options;
-use super::queue::Event;
-use super::reign::Reign;
-use super::report::Failure;
-use super::shadow::Shadow;
-use super::stage::Stage;
-use super::trace::Trace;
-use super::wires::Wires;
+use crate::sim::checks::{AtRest, Checks, Onlooker};
+use crate::sim::clients::Clients;
+use crate::sim::cluster::Cluster;
+use crate::sim::nemesis::Nemesis;
+use crate::sim::network::lines::Lines;
+use crate::sim::network::wires::Wires;
+use crate::sim::options::Options;
+use crate::sim::shadow::Shadow;
+use crate::sim::stage::Stage;
+use crate::sim::stage::queue::Event;
+use crate::sim::stage::report::Failure;
+use crate::sim::stage::trace::Trace;
+use reign::Reign;
 
 /// A whole cluster in virtual time.
 pub struct World {

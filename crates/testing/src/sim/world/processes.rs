@@ -1,9 +1,9 @@
 //! Processes start, end, stand still and go on; clients call them, and they call on the coordinator.
 
-use crate::sim::calls::Ask;
-use crate::sim::process::{CoordinatorInput, Life};
-use crate::sim::queue::Event;
-use crate::sim::world::World;
+use super::World;
+use crate::sim::clients::calls::Ask;
+use crate::sim::cluster::process::{CoordinatorInput, Life};
+use crate::sim::stage::queue::Event;
 
 impl World {
     /// The process of `node` begins.

@@ -11,11 +11,11 @@ use types::op::{ItemView, Outcome};
 use types::{ClusterMap, GroupId, HostId, NodeLoad};
 use wire::message::ToCoordinator;
 
-use super::clock::Clock;
-use super::options::Batching;
 use super::process::{Input, Life, Node, Shard};
-use super::queue::Event;
-use super::stage::Stage;
+use crate::sim::options::Batching;
+use crate::sim::stage::Stage;
+use crate::sim::stage::clock::Clock;
+use crate::sim::stage::queue::Event;
 
 /// Ticks of one host without progress that count as a timer that never comes to rest.
 const MAX_IDLE_TICKS: u32 = 2_000;

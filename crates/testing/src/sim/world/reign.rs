@@ -10,16 +10,16 @@ use types::{AdminCommand, AdminRequest, HostId, MemberId, SlotRange};
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
-use super::brief::Brief;
-use super::clients::Clients;
-use super::cluster::Cluster;
-use super::lines::Lines;
-use super::nemesis::{Nemesis, Target, can_be_followed};
-use super::options::Succession;
-use super::process::{CoordinatorInput, Life, Node};
-use super::queue::Event;
-use super::shadow::Shadow;
-use super::stage::Stage;
+use crate::sim::clients::Clients;
+use crate::sim::cluster::Cluster;
+use crate::sim::cluster::process::{CoordinatorInput, Life, Node};
+use crate::sim::nemesis::{Nemesis, Target, can_be_followed};
+use crate::sim::network::lines::Lines;
+use crate::sim::options::Succession;
+use crate::sim::shadow::Shadow;
+use crate::sim::stage::Stage;
+use crate::sim::stage::brief::Brief;
+use crate::sim::stage::queue::Event;
 
 /// The coordinators with all that they reach, and those who look on.
 pub(crate) struct Reign<'a> {

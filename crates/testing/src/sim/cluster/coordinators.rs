@@ -6,12 +6,12 @@
 use proto::CoordinatorAction;
 use wire::record::Record;
 
-use super::clock::Clock;
-use super::options::Succession;
 use super::process::{CoordinatorInput, CoordinatorProcess};
-use super::queue::Event;
-use super::stage::Stage;
 use super::store::RecordStore;
+use crate::sim::options::Succession;
+use crate::sim::stage::Stage;
+use crate::sim::stage::clock::Clock;
+use crate::sim::stage::queue::Event;
 
 /// Most records that are written at once.
 const MAX_WRITE: u64 = 8;

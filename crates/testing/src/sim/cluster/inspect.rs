@@ -5,7 +5,7 @@ use store::DataStore;
 use types::{GroupView, HostId, PAGE_BYTES, PageRange, Seq};
 
 use super::nodes::Nodes;
-use super::stream::{Page, xor_page};
+use crate::sim::shadow::stream::{Page, xor_page};
 
 /// A serving primary: named by the view, of its term, and with its index.
 pub(crate) struct Primary<'a> {

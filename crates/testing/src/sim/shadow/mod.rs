@@ -2,17 +2,19 @@
 //!
 //! Whatever members send is held against it, and so is every new view; the checks hold against it what members have in memory.
 
+pub(crate) mod stream;
+
 use types::{
     ClusterMap, DataRole, GroupId, GroupView, HostId, Learner, MemberId, RoleIndex, RoleStatus, Seq, Term,
     ViewVersion,
 };
 use wire::message::{GroupBody, GroupMessage, LearnPart, PeerMessage};
 
-use super::book::{Book, Suspect};
-use super::brief::Brief;
-use super::options::Options;
-use super::stage::Stage;
-use super::stream::{Broken, Stream};
+use crate::sim::options::Options;
+use crate::sim::stage::Stage;
+use crate::sim::stage::book::{Book, Suspect};
+use crate::sim::stage::brief::Brief;
+use stream::{Broken, Stream};
 
 /// The shadows of all data roles.
 pub(crate) struct Shadow {

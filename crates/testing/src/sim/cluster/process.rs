@@ -4,25 +4,21 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use proto::{
-    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, Now, RecordKeeping,
+    Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, RecordKeeping,
     ResumeError, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::Request;
-use types::{
-    ClusterId, EXTENT_BYTES, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo, UnixSeconds,
-};
+use types::{ClusterId, EXTENT_BYTES, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
 use wire::record::Record;
 
-use super::clock::Clock;
-use super::options::Options;
-use super::rng::scatter;
+use crate::sim::options::Options;
+use crate::sim::stage::clock::{Clock, now_at};
+use crate::sim::stage::rng::scatter;
 
 /// The cluster of every simulation; also the seed of its key hash.
 pub(crate) const CLUSTER: ClusterId = ClusterId(0x6765_7374);
-/// Wall time at the start.
-const FIRST_SECOND: u32 = 1_000_000;
 
 /// Whether a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,23 +111,6 @@ pub(crate) struct CoordinatorProcess {
     pub ends_after: Option<u32>,
     /// No node reaches it.
     pub isolated: bool,
-}
-
-/// The true wall time at virtual time `at`.
-pub(crate) fn unix_at(options: &Options, at: u64) -> UnixSeconds {
-    UnixSeconds(FIRST_SECOND + (at / options.second_us) as u32)
-}
-
-/// The least and the most that any clock of the wall has ever shown, or shows, at virtual time `at`.
-pub(crate) fn unix_bounds(options: &Options, at: u64) -> (UnixSeconds, UnixSeconds) {
-    let UnixSeconds(second) = unix_at(options, at);
-    (UnixSeconds(second - options.wall.spread), UnixSeconds(second + options.wall.spread))
-}
-
-/// Both clocks, as a process reads them at virtual time `at`.
-pub(crate) fn now_at(options: &Options, clock: &Clock, at: u64) -> Now {
-    let unix = unix_at(options, at).0.saturating_add_signed(clock.wall_is_off(at, options.wall));
-    Now { time: clock.read(at), unix: UnixSeconds(unix) }
 }
 
 impl Node {

@@ -2,12 +2,19 @@
 //!
 //! Checks and faults look at it; what happens in it is routed by the world.
 
+pub(crate) mod coordinators;
+pub(crate) mod inspect;
+pub(crate) mod nodes;
+pub(crate) mod process;
+pub(crate) mod scrub;
+pub(crate) mod store;
+
 use types::{ClusterMap, RoleStatus};
 
-use super::coordinators::Coordinators;
-use super::nodes::Nodes;
-use super::stage::Stage;
-use super::store::RecordStore;
+use crate::sim::stage::Stage;
+use coordinators::Coordinators;
+use nodes::Nodes;
+use store::RecordStore;
 
 /// The processes, and the store of the coordinators' records.
 pub(crate) struct Cluster {

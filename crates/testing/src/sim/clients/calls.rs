@@ -4,9 +4,9 @@ use bytes::Bytes;
 use types::op::{Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, Op, Outcome, Store, StoreMode};
 use types::{ClusterId, ClusterMap, KeyHash, MemberId, UnixSeconds};
 
-use super::options::{Options, Verb};
-use super::oracle::Fate;
-use super::rng::Rng;
+use crate::sim::options::{Options, Verb};
+use crate::sim::oracle::Fate;
+use crate::sim::stage::rng::Rng;
 
 /// A key of the small key space.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use types::HostId;
 use wire::message::PeerMessage;
 
-use super::nodes::Nodes;
-use super::options::Network;
-use super::queue::Event;
-use super::rng::Rng;
-use super::stage::Stage;
+use crate::sim::cluster::nodes::Nodes;
+use crate::sim::options::Network;
+use crate::sim::stage::Stage;
+use crate::sim::stage::queue::Event;
+use crate::sim::stage::rng::Rng;
 
 /// What travels on a wire.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use types::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 
-use super::brief::Brief;
-use super::cluster::Cluster;
-use super::options::Succession;
-use super::process::{Life, Node};
-use super::queue::Event;
-use super::stage::Stage;
+use crate::sim::cluster::Cluster;
+use crate::sim::cluster::process::{Life, Node};
+use crate::sim::options::Succession;
+use crate::sim::stage::Stage;
+use crate::sim::stage::brief::Brief;
+use crate::sim::stage::queue::Event;
 
 /// By how much the delay of a message to or from the coordinator varies.
 const LINE_JITTER_US: u64 = 100;

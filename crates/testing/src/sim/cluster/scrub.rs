@@ -2,7 +2,7 @@
 
 use types::{AdminCommand, EXTENT_BYTES, OnFinding};
 
-use super::cluster::Cluster;
+use super::Cluster;
 use super::process::Node;
 
 /// What an operator says to have everything compared with its parities.

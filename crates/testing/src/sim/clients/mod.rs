@@ -1,19 +1,21 @@
 //! Clients: their keys, their calls, what they are told, and whether a single memcached could have said it.
 
+pub(crate) mod calls;
+
 use proto::Token;
 use types::op::{Failure, FlushAt, Op, Outcome, Request};
 use types::{ClusterMap, MemberId, Term};
 
-use super::book::Suspect;
-use super::brief::{brief_op, brief_outcome, outcome_number};
-use super::calls::{Ask, Call, Client, Key, NOBODY, Subject, fate_of, key_space};
-use super::cluster::Cluster;
-use super::nodes::Nodes;
-use super::options::Options;
-use super::oracle::{Contradiction, Fate, Oracle, Vanishing};
-use super::process::{CLUSTER, Input, Life, Submission, request};
-use super::queue::Event;
-use super::stage::Stage;
+use crate::sim::cluster::Cluster;
+use crate::sim::cluster::nodes::Nodes;
+use crate::sim::cluster::process::{CLUSTER, Input, Life, Submission, request};
+use crate::sim::options::Options;
+use crate::sim::oracle::{Contradiction, Fate, Oracle, Vanishing};
+use crate::sim::stage::Stage;
+use crate::sim::stage::book::Suspect;
+use crate::sim::stage::brief::{brief_op, brief_outcome, outcome_number};
+use crate::sim::stage::queue::Event;
+use calls::{Ask, Call, Client, Key, NOBODY, Subject, fate_of, key_space};
 
 /// Longest pause of a client within a burst.
 const SHORT_THINK_US: u64 = 100;

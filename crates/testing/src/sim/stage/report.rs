@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::brief::Digest;
+use crate::sim::options::Focus;
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub struct Report {
     /// The seed.
     pub seed: u64,
     /// What it looked at.
-    pub focus: super::options::Focus,
+    pub focus: Focus,
     /// Digest of everything that happened.
     pub digest: Digest,
     /// Counts.

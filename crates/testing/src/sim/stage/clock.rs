@@ -1,11 +1,14 @@
 //! A node's own clocks: the monotonic one starts anywhere and runs a little fast or slow; that of the wall is ahead or
 //! behind, and steps.
 
-use types::Time;
+use proto::Now;
+use types::{Time, UnixSeconds};
 
-use super::options::purpose;
 use super::rng::Rng;
+use crate::sim::options::{Options, purpose};
 
+/// Wall time at the start.
+const FIRST_SECOND: u32 = 1_000_000;
 /// Parts in which a drift is given.
 const PPM: i64 = 1_000_000;
 
@@ -72,6 +75,23 @@ impl Clock {
         }
         Some(at.max(now))
     }
+}
+
+/// The true wall time at virtual time `at`.
+pub(crate) fn unix_at(options: &Options, at: u64) -> UnixSeconds {
+    UnixSeconds(FIRST_SECOND + (at / options.second_us) as u32)
+}
+
+/// The least and the most that any clock of the wall has ever shown, or shows, at virtual time `at`.
+pub(crate) fn unix_bounds(options: &Options, at: u64) -> (UnixSeconds, UnixSeconds) {
+    let UnixSeconds(second) = unix_at(options, at);
+    (UnixSeconds(second - options.wall.spread), UnixSeconds(second + options.wall.spread))
+}
+
+/// Both clocks, as a process reads them at virtual time `at`.
+pub(crate) fn now_at(options: &Options, clock: &Clock, at: u64) -> Now {
+    let unix = unix_at(options, at).0.saturating_add_signed(clock.wall_is_off(at, options.wall));
+    Now { time: clock.read(at), unix: UnixSeconds(unix) }
 }
 
 #[cfg(test)]

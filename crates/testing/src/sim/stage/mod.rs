@@ -1,15 +1,23 @@
 //! What all parts of the simulator share: what the seed is made of, virtual time, random numbers, and the book.
 
+#[macro_use]
+pub(crate) mod book;
+pub(crate) mod brief;
+pub(crate) mod clock;
+pub(crate) mod queue;
+pub(crate) mod report;
+pub(crate) mod rng;
+pub(crate) mod trace;
+
 use proto::Now;
 use types::UnixSeconds;
 
-use super::book::Book;
-use super::clock::Clock;
-use super::options::{Options, purpose};
-use super::process::{now_at, unix_at, unix_bounds};
-use super::queue::{Event, Queue};
-use super::rng::Rng;
-use super::trace::Trace;
+use crate::sim::options::{Options, purpose};
+use book::Book;
+use clock::{Clock, now_at, unix_at, unix_bounds};
+use queue::{Event, Queue};
+use rng::Rng;
+use trace::Trace;
 
 /// Random streams, one for each part, so that one more draw here changes nothing there.
 pub(crate) struct Rngs {
