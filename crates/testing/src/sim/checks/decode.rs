@@ -255,7 +255,7 @@ impl Look<'_> {
     ) -> Result<Option<Vec<u8>>, Broken> {
         let mut len = store::ITEM_HEADER_BYTES;
         loop {
-            let Some(bytes) = self.decode_range(loss, role, (addr.byte(), len), pages) else {
+            let Some(bytes) = self.decode_range(loss, role, addr.byte(), len, pages) else {
                 return Ok(None);
             };
             match Item::parse(&bytes) {
@@ -277,7 +277,8 @@ impl Look<'_> {
         &mut self,
         loss: &Loss,
         role: usize,
-        (start, len): (usize, usize),
+        start: usize,
+        len: usize,
         pages: &mut BTreeMap<u32, Box<Page>>,
     ) -> Option<Vec<u8>> {
         let range = PageRange::covering(start, len);

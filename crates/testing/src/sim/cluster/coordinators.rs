@@ -238,6 +238,6 @@ fn succeed(
         return Ok(CoordinatorProcess::gather(&stage.options, number, clock, stage.now()));
     }
     let records = store.records()?;
-    let resumed = CoordinatorProcess::resume(&stage.options, number, clock, (records, stage.now()));
+    let resumed = CoordinatorProcess::resume(&stage.options, number, clock, records, stage.now());
     resumed.map_err(|error| error.to_string())
 }

@@ -180,7 +180,8 @@ impl CoordinatorProcess {
         options: &Options,
         number: u32,
         clock: Clock,
-        (records, at): (Vec<Record>, u64),
+        records: Vec<Record>,
+        at: u64,
     ) -> Result<Self, ResumeError> {
         let now = now_at(options, &clock, at);
         Ok(Self::of(number, Coordinator::resume(Self::config(options), records, now)?, clock))

@@ -19,7 +19,7 @@ pub(crate) fn can_end(cluster: &Cluster) -> bool {
     full && cluster.nodes.iter().all(has_room)
 }
 
-/// How many times sixteen pages are to be compared still, of each host.
+/// How many runs of sixteen pages are to be compared still.
 pub(crate) fn runs_left(cluster: &Cluster) -> u64 {
     cluster.nodes.hosts().map(|host| host.scrub_progress().left_pages / 16).sum()
 }

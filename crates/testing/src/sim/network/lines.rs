@@ -9,6 +9,7 @@ use types::HostId;
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use crate::sim::cluster::Cluster;
+use crate::sim::cluster::nodes::Nodes;
 use crate::sim::cluster::process::{Life, Node};
 use crate::sim::options::Succession;
 use crate::sim::stage::Stage;
@@ -112,22 +113,35 @@ impl Lines {
     // --- made and cut ---
 
     /// `node` tries to connect to the coordinator that is elected, if any node reaches it.
-    pub(crate) fn join(&mut self, stage: &mut Stage, node: &mut Node, leader: Option<u32>) {
-        let number = usize::from(node.id.node.0);
-        let line = &mut self.lines[number];
-        if line.connected {
+    pub(crate) fn join(&mut self, stage: &mut Stage, cluster: &mut Cluster, node: usize) {
+        let (state, line) = (&mut cluster.nodes[node], &mut self.lines[node]);
+        if state.state == Life::Down || line.connected {
             return;
         }
-        let Some(leader) = leader.filter(|_| line.blocked == 0 && node.state != Life::Paused) else {
-            return join_later(stage, node);
+        let is_free = line.blocked == 0 && state.state != Life::Paused;
+        let Some(leader) = cluster.coordinators.reachable().filter(|_| is_free) else {
+            return join_later(stage, state);
         };
         line.connected = true;
         line.to = leader;
         line.epoch += 1;
-        let info = node.info();
-        let register = ToCoordinator::Register(node.entrance.knock(info));
+        let info = state.info();
+        let register = ToCoordinator::Register(state.entrance.knock(info));
         line.notice_loss();
-        self.send_up(stage, number, register);
+        self.send_up(stage, node, register);
+    }
+
+    /// `node` sends its heartbeat, unless it stands still; and again later, unless it has ended.
+    pub(crate) fn beat(&mut self, stage: &mut Stage, nodes: &mut Nodes, node: usize) {
+        let state = &nodes[node];
+        if state.state == Life::Down {
+            return;
+        }
+        let heartbeat = Event::Heartbeat { node: node as u16, life: state.life };
+        stage.after(stage.options.timing.heartbeat_us, heartbeat);
+        if let Some(message) = nodes.heartbeat(node) {
+            self.send_up(stage, node, message);
+        }
     }
 
     /// Cuts the line of `node`, which tries to connect again.

@@ -51,7 +51,7 @@ impl Call {
             },
             Op::Flush(_) => Some(None),
             Op::Debug => Some(state),
-            Op::Store(store) => after_store(contents, (call, store), state, outcome),
+            Op::Store(store) => after_store(contents, call, store, state, outcome),
             Op::Arith(arith) => after_count(contents, *arith, state, outcome),
         }
     }
@@ -88,7 +88,8 @@ fn after_read(
 
 fn after_store(
     contents: &mut Contents,
-    (call, store): (u32, &Store),
+    call: u32,
+    store: &Store,
     state: State,
     outcome: Option<&Outcome>,
 ) -> Option<State> {

@@ -14,7 +14,7 @@ use crate::sim::options::Options;
 use crate::sim::stage::Stage;
 use crate::sim::stage::book::{Book, Suspect};
 use crate::sim::stage::brief::Brief;
-use stream::{Broken, Stream};
+use stream::{Broken, Part, Stream};
 
 /// The shadows of all data roles.
 pub(crate) struct Shadow {
@@ -134,7 +134,8 @@ impl Shadow {
             GroupBody::Learn(learn) if learn.part != LearnPart::Gone => {
                 let parity = self.taker(message.to);
                 let stream = self.stream_mut(member(message.from));
-                stream.taught(parity, (learn.lesson, learn.number), learn.tag);
+                let part = Part { lesson: learn.lesson, number: learn.number };
+                stream.taught(parity, part, learn.tag);
             }
             GroupBody::LearnHello(_) => {
                 let parity = self.taker(message.from);
@@ -143,7 +144,8 @@ impl Shadow {
             GroupBody::Learned(learned) => {
                 let parity = self.taker(message.from);
                 let stream = self.stream_mut(member(message.to));
-                if let Some(tag) = stream.understood(parity, (learned.lesson, learned.number)) {
+                let part = Part { lesson: learned.lesson, number: learned.number };
+                if let Some(tag) = stream.understood(parity, part) {
                     return self.confirmed(from, message, learned.term, tag);
                 }
             }

@@ -23,6 +23,13 @@ struct Confirmed {
     received: Seq,
 }
 
+/// A part of a lesson.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Part {
+    pub lesson: Lesson,
+    pub number: u32,
+}
+
 /// The shadow of one data role.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -33,7 +40,7 @@ pub(crate) struct Stream {
     /// By parity, `0..m`, or `m` for the role's mirror, and process: one that was removed may not know yet.
     confirmed: Vec<BTreeMap<HostId, Confirmed>>,
     /// By parity: parts of lessons on their way to a learner, with their tags.
-    lessons: Vec<BTreeMap<(Lesson, u32), Seq>>,
+    lessons: Vec<BTreeMap<Part, Seq>>,
     /// Newest commit index that a primary of the newest term has named.
     pub committed: Seq,
     base: Seq,
@@ -194,13 +201,13 @@ impl Stream {
     }
 
     /// A part of a lesson is sent: the learner that understands it has everything up to `tag`.
-    pub(crate) fn taught(&mut self, parity: usize, part: (Lesson, u32), tag: Seq) {
+    pub(crate) fn taught(&mut self, parity: usize, part: Part, tag: Seq) {
         self.has_reached(tag);
         self.lessons[parity].insert(part, tag);
     }
 
     /// A learner has understood a part: what it has by that.
-    pub(crate) fn understood(&mut self, parity: usize, part: (Lesson, u32)) -> Option<Seq> {
+    pub(crate) fn understood(&mut self, parity: usize, part: Part) -> Option<Seq> {
         self.lessons[parity].remove(&part)
     }
 

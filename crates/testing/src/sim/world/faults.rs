@@ -1,10 +1,7 @@
 //! What the nemesis has planned is done, and undone.
 
-use types::OnFinding;
-
 use super::World;
 use crate::sim::cluster::process::Life;
-use crate::sim::cluster::scrub::start_scrub;
 use crate::sim::nemesis::{Deed, Strike, Undo, plan};
 use crate::sim::stage::queue::Event;
 
@@ -12,7 +9,7 @@ impl World {
     /// Lets faults begin.
     pub(crate) fn unleash(&mut self) {
         self.nemesis.later(&mut self.stage);
-        self.scrub_later();
+        self.reign().scrub_later();
     }
 
     /// A fault is due: now, or when certain messages are under way.
@@ -126,20 +123,5 @@ impl World {
         // An operator says so: where most nodes are silent, the coordinator gives nobody up.
         let life = self.cluster.nodes[node].life;
         self.stage.after(0, Event::Exited { node: node as u16, life });
-    }
-
-    // --- scrubs ---
-
-    fn scrub_later(&mut self) {
-        let every_us = self.stage.options.scrub_every_us;
-        if every_us > 0 && !self.clients.have_stopped() {
-            self.stage.after(every_us, Event::Scrub);
-        }
-    }
-
-    /// Everything is to be compared with its parities, now and then.
-    pub(super) fn scrub(&mut self) {
-        self.reign().command(start_scrub(OnFinding::Report));
-        self.scrub_later();
     }
 }

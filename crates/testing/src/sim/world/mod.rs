@@ -145,8 +145,12 @@ impl World {
                 self.wires.connect(&mut self.stage, &self.cluster.nodes, pair as usize);
             }
             Event::Notice { wire, epoch } => self.notice_cut(wire as usize, epoch),
-            Event::Join { node, .. } => self.join(usize::from(node)),
-            Event::Heartbeat { node, life } => self.heartbeat(usize::from(node), life),
+            Event::Join { node, .. } => {
+                self.lines.join(&mut self.stage, &mut self.cluster, usize::from(node));
+            }
+            Event::Heartbeat { node, .. } => {
+                self.lines.beat(&mut self.stage, &mut self.cluster.nodes, usize::from(node));
+            }
             Event::Uplink { node, epoch } => self.reign().uplink(usize::from(node), epoch),
             Event::Downlink { node, epoch } => self.downlink(usize::from(node), epoch),
             Event::Stray { message } => self.stray(message as usize),
@@ -170,10 +174,10 @@ impl World {
             Event::NextHalf { step } => self.turn_halves(step),
             Event::Mend { fault } => self.mend(fault as usize),
             Event::Crash { node, .. } => self.crash_due(usize::from(node)),
-            Event::Exited { node, .. } => self.exited(usize::from(node)),
+            Event::Exited { node, .. } => self.reign().exited(usize::from(node)),
             Event::Restart { node, .. } => self.restart(usize::from(node)),
             Event::Resume { node, .. } => self.resume(usize::from(node)),
-            Event::Scrub => self.scrub(),
+            Event::Scrub => self.reign().scrub(),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Processes start, end, stand still and go on; clients call them, and they call on the coordinator.
+//! Processes start, end, stand still and go on, and clients call them.
 
 use super::World;
 use crate::sim::clients::calls::Ask;
-use crate::sim::cluster::process::{CoordinatorInput, Life};
+use crate::sim::cluster::process::Life;
 use crate::sim::stage::queue::Event;
 
 impl World {
@@ -58,36 +58,6 @@ impl World {
             }
         }
         self.tick_all(node);
-    }
-
-    // --- coordinator ---
-
-    /// A node tries to connect to the coordinator, unless it has ended.
-    pub(super) fn join(&mut self, node: usize) {
-        let state = &mut self.cluster.nodes[node];
-        if state.state != Life::Down {
-            self.lines.join(&mut self.stage, state, self.cluster.coordinators.reachable());
-        }
-    }
-
-    pub(super) fn heartbeat(&mut self, node: usize, life: u32) {
-        if self.cluster.nodes[node].state == Life::Down {
-            return;
-        }
-        let heartbeat_us = self.stage.options.timing.heartbeat_us;
-        self.stage.after(heartbeat_us, Event::Heartbeat { node: node as u16, life });
-        if let Some(message) = self.cluster.nodes.heartbeat(node) {
-            self.lines.send_up(&mut self.stage, node, message);
-        }
-    }
-
-    /// The coordinator's parent saw a node end, unless another process runs there.
-    pub(super) fn exited(&mut self, node: usize) {
-        let state = &self.cluster.nodes[node];
-        if state.state == Life::Down {
-            let exited = CoordinatorInput::Exited(state.id.node);
-            self.reign().tell_leader(exited);
-        }
     }
 
     // --- clients ---

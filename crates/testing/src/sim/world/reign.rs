@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use proto::CoordinatorAction;
-use types::{AdminCommand, AdminRequest, HostId, MemberId, SlotRange};
+use types::{AdminCommand, AdminRequest, HostId, MemberId, OnFinding, SlotRange};
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
 use crate::sim::clients::Clients;
 use crate::sim::cluster::Cluster;
 use crate::sim::cluster::process::{CoordinatorInput, Life, Node};
+use crate::sim::cluster::scrub::start_scrub;
 use crate::sim::nemesis::{Nemesis, Target, can_be_followed};
 use crate::sim::network::lines::Lines;
 use crate::sim::options::Succession;
@@ -43,10 +44,11 @@ impl Reign<'_> {
         self.give(self.lines.end_of(node), CoordinatorInput::Message(from, Box::new(message)));
     }
 
-    /// Gives `input` to the elected coordinator, if there is one.
-    pub(crate) fn tell_leader(&mut self, input: CoordinatorInput) {
-        if let Some(number) = self.cluster.coordinators.leader() {
-            self.give(number, input);
+    /// The coordinator's parent saw the process of `node` end, unless another one runs there.
+    pub(crate) fn exited(&mut self, node: usize) {
+        let state = &self.cluster.nodes[node];
+        if let (Life::Down, Some(leader)) = (state.state, self.cluster.coordinators.leader()) {
+            self.give(leader, CoordinatorInput::Exited(state.id.node));
         }
     }
 
@@ -110,6 +112,20 @@ impl Reign<'_> {
         let (number, now) = (process.number, self.stage.read(&process.clock));
         let _ = process.coordinator.administer(now, &AdminRequest { expect: None, command });
         self.after(number);
+    }
+
+    /// Everything is to be compared with its parities, now and then.
+    pub(crate) fn scrub(&mut self) {
+        self.command(start_scrub(OnFinding::Report));
+        self.scrub_later();
+    }
+
+    /// The next scrub, for as long as clients go on.
+    pub(crate) fn scrub_later(&mut self) {
+        let every_us = self.stage.options.scrub_every_us;
+        if every_us > 0 && !self.clients.have_stopped() {
+            self.stage.after(every_us, Event::Scrub);
+        }
     }
 
     /// An operator accepts whatever is lost.
