@@ -13,9 +13,9 @@ fn filled() -> Story {
 }
 
 fn scrubbed(story: &mut Story, finding: OnFinding) -> Vec<ScrubFinding> {
-    story.start_scrub(finding);
+    story.operator().start_scrub(finding);
     story.until_scrubbed();
-    story.scrub_findings()
+    story.scrub().findings()
 }
 
 #[test]
@@ -76,16 +76,16 @@ fn a_wrong_parity_is_corrected_on_request_and_all_agree_again() {
         let byte = story.slot_of(story.key(1, 2)).byte() + 30;
         story.damage(story.parity(0), 3, byte, 0x40);
         story.damage(story.parity(0), 3, byte + 5000, 0x01);
-        story.start_scrub(OnFinding::Correct);
+        story.operator().start_scrub(OnFinding::Correct);
         story.steps(moment);
         let key = story.key(1, 2);
         let asked = story.begin_set(key, "meanwhile");
         story.until_scrubbed();
         story.wait_for(asked);
-        let found = story.scrub_findings();
+        let found = story.scrub().findings();
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].corrected && found[0].pages.count >= 2);
-        assert_eq!(story.scrub_progress().corrected, 1);
+        assert_eq!(story.scrub().progress().corrected, 1);
         assert_eq!(scrubbed(&mut story, OnFinding::Report), []);
         story.is_sound_again();
         // What is decoded from that parity alone is right.

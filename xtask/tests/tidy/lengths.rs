@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use syn::visit::{self, Visit};
 use syn::{Block, ImplItem, ImplItemFn, Item, ItemFn, Signature, Type};
 
-use super::limits::{FILE_LINES, FUNCTION_LINES, METHODS, MORE_METHODS};
+use super::limits::{FILE_LINES, FUNCTION_LINES, METHODS};
 use super::sources::{Source, Sources};
 
 /// Files and functions beyond their limits.
@@ -58,13 +58,8 @@ pub fn too_many_methods(sources: &Sources) -> Vec<String> {
             *methods.entry((&source.krate, name)).or_default() += count;
         }
     }
-    let too_many = methods.into_iter().filter(|((krate, name), count)| *count > most_methods(krate, name));
+    let too_many = methods.into_iter().filter(|(_, count)| *count > METHODS);
     too_many.map(|((krate, name), count)| format!("{krate}::{name} has {count} methods")).collect()
-}
-
-fn most_methods(krate: &str, name: &str) -> usize {
-    let exception = MORE_METHODS.iter().find(|(of, who, _)| (*of, *who) == (krate, name));
-    exception.map_or(METHODS, |(_, _, most)| *most)
 }
 
 /// The type of an inherent `impl`, and how many functions it has.

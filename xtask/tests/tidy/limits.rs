@@ -1,19 +1,16 @@
 //! The limits, in one table.
 
 /// Most lines of a function, with its signature.
-pub const FUNCTION_LINES: usize = 93;
+pub const FUNCTION_LINES: usize = 70;
 
 /// Most lines of a file, with its comments and tests.
-pub const FILE_LINES: usize = 810;
+pub const FILE_LINES: usize = 800;
 
 /// Most methods of a type, those of traits left out, those of all its files together.
 pub const METHODS: usize = 60;
 
-/// Types that have more methods, each with how many it may have: none may grow, and none may join.
-pub const MORE_METHODS: &[(&str, &str, usize)] = &[("testing", "Story", 73), ("testing", "World", 180)];
-
 /// Most files of one crate that import each other in a circle.
-pub const CIRCLE_FILES: usize = 4;
+pub const CIRCLE_FILES: usize = 3;
 
 /// What each crate may depend on of ours, by layers: a crate sees what it names here and nothing else. `cargo` allows more.
 pub const LAYERS: &[(&str, &[&str])] = &[

@@ -5,42 +5,37 @@
 //! a few keys. One seed is one run, to the last event, on every machine and in every build profile.
 //!
 //! - [`Options`]: what a seed is made of (swarm testing).
-//! - [`World`]: the cluster and the queue of events; it knows nothing of what is right.
-//! - [`oracle`]: what clients may be told. `stream`: what members may send. `checks`: what members must hold in
-//!   memory, by decoding it.
+//! - `stage`: what all share: virtual time with the queue of events, random numbers, and the book with trace and digest.
+//! - `cluster`: nodes with their hosts, coordinators, and what these have recorded. `network`: what is under way between them.
+//! - `nemesis`: what goes wrong and how much of it can be borne, as data.
+//! - `clients`, [`oracle`]: who calls, and what clients may be told. `shadow`: what members may send. `checks`: what members must
+//!   hold in memory, by decoding it.
+//! - [`World`]: who hears of which event; it knows nothing of what is right.
 //! - [`run()`]: a phase with faults, then healing, then the demand that everything ends and agrees.
 //! - [`Story`]: the same world, moved by hand, for scenarios in plain words.
 
-mod brief;
-mod calls;
+#[macro_use]
+mod stage;
+
 mod checks;
-mod clock;
-mod faults;
-mod halves;
-mod inspect;
-mod losses;
+mod clients;
+mod cluster;
+mod nemesis;
 mod network;
 mod options;
 pub mod oracle;
-mod process;
-mod queue;
-mod report;
-mod rng;
 mod run;
-mod scrub;
-mod store;
+mod shadow;
 pub mod story;
-mod stream;
-mod trace;
 mod world;
 
-pub use brief::Digest;
-pub use clock::WallClocks;
+pub use cluster::process::Life;
 pub use options::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Succession, Verb};
-pub use process::Life;
-pub use report::{Failure, Report, Stats};
-pub use rng::Rng;
 pub use run::{run, run_traced};
+pub use stage::brief::Digest;
+pub use stage::clock::WallClocks;
+pub use stage::report::{Failure, Report, Stats};
+pub use stage::rng::Rng;
+pub use stage::trace::Trace;
 pub use story::Story;
-pub use trace::Trace;
 pub use world::World;

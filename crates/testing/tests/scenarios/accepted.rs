@@ -28,9 +28,9 @@ fn what_is_left_beside_lost_data_survives_m_losses_again() {
     assert_eq!(story.status(0), RoleStatus::Lost);
     story.until_protected(2);
     assert_eq!((story.view().margin(), story.view().losses_survived()), (2, 2));
-    story.start_scrub(OnFinding::Report);
+    story.operator().start_scrub(OnFinding::Report);
     story.until_scrubbed();
-    assert_eq!(story.scrub_findings(), []);
+    assert_eq!(story.scrub().findings(), []);
     story.kill_watched(story.primary(1));
     story.kill_watched(story.parity(0));
     story.until_full(1);
@@ -49,7 +49,7 @@ fn what_is_left_beside_lost_data_survives_m_losses_again() {
 fn an_accepted_role_is_empty_and_what_it_is_given_survives_m_losses() {
     let mut story = with_a_lost_role(Options::quiet(3, 2, 9));
     story.until_protected(2);
-    story.accept_losses();
+    story.operator().accept_losses();
     assert_eq!(story.status(0), RoleStatus::Accepted);
     story.until_full(0);
     let keys: Vec<usize> = (0..6).map(|n| story.key(0, n)).collect();
@@ -70,7 +70,7 @@ fn an_accepted_role_is_empty_and_what_it_is_given_survives_m_losses() {
 #[test]
 fn an_old_unique_is_worth_nothing_in_the_new_life() {
     let mut story = with_a_lost_role(Options::quiet(3, 2, 9));
-    story.accept_losses();
+    story.operator().accept_losses();
     story.until_full(0);
     let key = story.key(0, 0);
     story.set(key, "new");
@@ -97,10 +97,10 @@ fn a_primary_that_needs_nobody_is_waited_for_until_it_knows() {
     story.kill_watched(story.parity(0));
     story.run(story.lease_us());
     let zombie = story.primary(0);
-    story.sever_coordinator(zombie);
+    story.line(zombie).sever();
     story.run(8 * story.lease_us());
     assert_eq!(story.status(0), RoleStatus::Lost);
-    story.accept_losses();
+    story.operator().accept_losses();
     story.run(20 * story.lease_us());
     assert_eq!(story.status(0), RoleStatus::Accepted, "it may still serve");
     let key = story.key(0, 0);
@@ -108,7 +108,7 @@ fn a_primary_that_needs_nobody_is_waited_for_until_it_knows() {
     assert!(matches!(story.wait_for(asked), Outcome::Stored(_)), "and it does");
     let asked = story.ask(zombie, key, get());
     assert!(matches!(story.wait_for(asked), Outcome::Hit(_)));
-    story.mend_coordinator(zombie);
+    story.line(zombie).mend();
     story.until_full(0);
     assert_eq!(story.get(key), None);
     story.end();
@@ -121,11 +121,11 @@ fn a_living_parity_vouches_for_the_end_of_a_silent_primary() {
     story.fill(2);
     // Both primaries fall silent at once, which one parity cannot make up for.
     let (first, second) = (story.primary(0), story.primary(1));
-    story.sever_coordinator(first);
+    story.line(first).sever();
     story.kill_watched(second);
     story.run(8 * story.lease_us());
     assert_eq!((story.status(0), story.status(1)), (RoleStatus::Lost, RoleStatus::Lost));
-    story.accept_losses();
+    story.operator().accept_losses();
     story.until_full(0);
     story.until_full(1);
     let key = story.key(0, 0);
@@ -148,7 +148,7 @@ fn after_all_nodes_have_started_again_the_cluster_serves_once_that_is_accepted()
     (0..5).for_each(|node| story.start(node));
     story.run(4 * story.lease_us());
     assert!((0..3).all(|role| story.status(role) == RoleStatus::Lost), "{:?}", story.view());
-    story.accept_losses();
+    story.operator().accept_losses();
     (0..3).for_each(|role| story.until_full(role));
     story.fill(2);
     story.until_protected(2);
@@ -160,7 +160,7 @@ fn after_all_nodes_have_started_again_the_cluster_serves_once_that_is_accepted()
 fn a_reset_begins_anew_what_lived_and_what_was_lost() {
     let mut story = with_a_lost_role(Options::quiet(3, 2, 9));
     story.run(story.lease_us());
-    story.reset_cluster();
+    story.operator().reset_cluster();
     (0..3).for_each(|role| story.until_full(role));
     for role in 0..3 {
         let key = story.key(role, 0);
@@ -180,12 +180,12 @@ fn what_was_accepted_is_carried_out_by_the_next_coordinator() {
     let dead = [story.primary(0), story.primary(1), story.parity(0)];
     dead.into_iter().for_each(|node| story.kill_watched(node));
     story.run_until("it is lost", |story| story.status(0) == RoleStatus::Lost);
-    story.accept_losses();
+    story.operator().accept_losses();
     story
         .run_until("that is recorded", |story| (0..2).all(|role| story.status(role) == RoleStatus::Accepted));
-    story.kill_coordinator(Writing::Lost);
+    story.coordinator().kill(Writing::Lost);
     story.run(story.lease_us());
-    story.elect_coordinator();
+    story.coordinator().elect();
     // It does not know that the former primaries have ended. A parity lives, and knows.
     (0..2).for_each(|role| story.until_full(role));
     story.end();
@@ -195,7 +195,7 @@ fn what_was_accepted_is_carried_out_by_the_next_coordinator() {
 fn a_role_that_begins_anew_may_be_lost_at_once_and_recovered() {
     let mut story = with_a_lost_role(Options::quiet(3, 2, 9));
     story.until_protected(2);
-    story.accept_losses();
+    story.operator().accept_losses();
     story.run_until("it has begun", |story| story.status(0) == RoleStatus::Full);
     // Before its parities have heard of it.
     story.kill_watched(story.primary(0));

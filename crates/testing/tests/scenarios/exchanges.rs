@@ -8,7 +8,7 @@ fn filled() -> (Story, usize, usize) {
     let mut story = Story::new(3, 2, 5);
     story.fill(4);
     let (from, to) = (story.primary(0), story.parity(0));
-    story.move_to(0, to);
+    story.operator().move_to(0, to);
     (story, from, to)
 }
 

@@ -16,29 +16,29 @@ pub fn tell() {
     let (primary, behind) = (story.primary(0), story.parity(0));
     let (one, other) = (story.parity(1), story.parity(2));
     // Two parities have a record that the third one lacks: the stream would end before it.
-    story.hold(primary, behind);
+    story.wire(primary, behind).hold();
     let key = story.key(0, 1);
     story.ask(primary, key, set(b"at two of three"));
     let has_it = |story: &Story, row| story.received(row, 0) > story.received(0, 0);
     story.run_until("two parities have it", |story| has_it(story, 1) && has_it(story, 2));
     let newest = story.received(1, 0);
-    story.slow_coordinator_line(one, 2_000);
-    story.slow_coordinator_line(other, 2_000);
+    story.line(one).slow(2_000);
+    story.line(other).slow(2_000);
     story.kill_watched(primary);
     story.run_until("the stream is to end", |story| {
         story.settle_is_under_way_to(one) && story.settle_is_under_way_to(other)
     });
-    let _ = story.hold_back(one);
-    let held = story.hold_back(other);
-    story.kill_coordinator(Writing::Lost);
+    let _ = story.line(one).hold_back();
+    let held = story.line(other).hold_back();
+    story.coordinator().kill(Writing::Lost);
     // Without the third one it ends after the record, and the parities are told so.
     story.kill(behind);
-    story.elect_coordinator();
+    story.coordinator().elect();
     story.run_until("both are to settle again", |story| {
         story.settle_is_under_way_to(one) && story.settle_is_under_way_to(other)
     });
     assert_eq!(story.received(2, 0), newest);
-    story.deliver_late(other, held);
+    story.line(other).deliver_late(held);
     story.until_full(0);
     assert_eq!((story.received(1, 0), story.received(2, 0)), (newest, newest));
     assert_ne!(newest, Seq(0));

@@ -65,7 +65,7 @@ fn a_link_that_breaks_during_a_lesson_makes_the_learner_start_again() {
         let mut story = learning(3, 5);
         story.steps(moment);
         let learner = usize::from(story.view().learners[0].host.node.0);
-        story.break_link(story.primary(1), learner);
+        story.link(story.primary(1), learner).cut();
         story.run_until("it is in sync all the same", |story| in_sync(story, 1));
         story.kill(story.primary(1));
         story.until_full(1);

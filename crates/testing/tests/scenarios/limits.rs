@@ -10,12 +10,12 @@ fn a_full_ring_makes_requests_wait_and_drops_none() {
     options.limits.frame_records = 2;
     let mut story = Story::with(options);
     let (primary, parity) = (story.primary(0), story.parity(0));
-    story.hold(parity, primary);
+    story.wire(parity, primary).hold();
     let keys: Vec<usize> = (0..20).map(|n| story.key(0, n)).collect();
     let asked: Vec<_> = keys.iter().map(|key| story.begin_set(*key, "x")).collect();
     story.run(2_000);
     assert!(asked.iter().all(|asked| story.answer(*asked).is_none()));
-    story.release(parity, primary);
+    story.wire(parity, primary).release();
     story.run_until("all are committed", |story| asked.iter().all(|asked| story.stored(*asked)));
     story.end();
 }
@@ -27,7 +27,7 @@ fn a_full_queue_of_waiting_requests_refuses_as_busy_and_does_nothing() {
     options.limits.parked_requests = 3;
     let mut story = Story::with(options);
     let (primary, parity) = (story.primary(0), story.parity(0));
-    story.hold(parity, primary);
+    story.wire(parity, primary).hold();
     let asked: Vec<_> = (0..10)
         .map(|n| {
             let key = story.key(0, n);
@@ -38,7 +38,7 @@ fn a_full_queue_of_waiting_requests_refuses_as_busy_and_does_nothing() {
     let busy =
         asked.iter().filter(|asked| story.answer(**asked) == Some(&Outcome::Failed(Failure::Busy))).count();
     assert!(busy > 0, "somebody was refused");
-    story.release(parity, primary);
+    story.wire(parity, primary).release();
     story.run_until("all end", |story| asked.iter().all(|asked| story.answer(*asked).is_some()));
     story.end();
 }

@@ -123,11 +123,11 @@ fn a_stand_in_that_was_whole_when_the_last_parity_died_serves_on() {
     // It cannot say that it is whole until the parity is gone.
     let stand_in = story.primary(0);
     story.run(200);
-    story.sever_coordinator(stand_in);
+    story.line(stand_in).sever();
     story.run(story.lease_us() / 4);
     story.kill_watched(story.parity(0));
     story.run(1_000);
-    story.mend_coordinator(stand_in);
+    story.line(stand_in).mend();
     story.until_full(0);
     story.is_filled(3);
     story.end();

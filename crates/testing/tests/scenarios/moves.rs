@@ -20,7 +20,7 @@ fn filled() -> Story {
 fn a_data_role_moves_with_everything_it_has() {
     let mut story = filled();
     let before = story.primary(1);
-    story.move_to(1, 5);
+    story.operator().move_to(1, 5);
     story.run_until("the role has moved", |story| is_at(story, 1, 5));
     assert!(story.view().learners.is_empty());
     story.is_filled(4);
@@ -36,7 +36,7 @@ fn a_data_role_moves_with_everything_it_has() {
 fn writes_before_during_and_after_a_move_are_there_afterwards() {
     for moment in (0..80).chain((80..700).step_by(23)) {
         let mut story = filled();
-        story.move_to(0, 5);
+        story.operator().move_to(0, 5);
         story.steps(moment);
         let key = story.key(0, 1);
         let asked = story.begin_set(key, "during the move");
@@ -51,7 +51,7 @@ fn writes_before_during_and_after_a_move_are_there_afterwards() {
 fn a_parity_moves_and_the_one_before_is_relieved() {
     let mut story = filled();
     let before = story.parity(0);
-    story.move_to(3, 5);
+    story.operator().move_to(3, 5);
     story.run_until("it has moved", |story| story.parity(0) == 5);
     assert_eq!(story.in_sync().len(), 2);
     story.kill(before);
@@ -68,7 +68,7 @@ fn whoever_dies_during_a_move_nothing_is_lost() {
         for victim in 0..3 {
             let mut story = filled();
             let (source, parity) = (story.primary(0), story.parity(1));
-            story.move_to(0, 5);
+            story.operator().move_to(0, 5);
             story.steps(moment);
             story.kill([source, 5, parity][victim]);
             story.until_full(0);
@@ -81,14 +81,14 @@ fn whoever_dies_during_a_move_nothing_is_lost() {
 #[test]
 fn a_primary_that_makes_way_in_vain_goes_on_after_a_lease() {
     let mut story = filled();
-    story.move_to(0, 5);
+    story.operator().move_to(0, 5);
     story.run_until("its mirror is whole", |story| story.view().learners.iter().any(|l| l.whole));
-    story.stop_coordinator();
+    story.coordinator().stop();
     let key = story.key(0, 1);
     let asked = story.begin_set(key, "nobody decides");
     story.wait_for(asked);
     assert_eq!(story.view().data[0].status, RoleStatus::Full);
-    story.start_coordinator();
+    story.coordinator().go_on();
     story.run_until("the role has moved", |story| is_at(story, 0, 5));
     assert_eq!(story.get(key).as_deref(), Some("nobody decides"));
     story.end();

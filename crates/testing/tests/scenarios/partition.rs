@@ -7,7 +7,7 @@ use types::op::{Get, Op, Outcome};
 fn cut_from_parities(story: &mut Story, primary: usize) {
     for row in 0..story.in_sync().len() {
         let parity = story.parity(row);
-        story.sever(primary, parity);
+        story.link(primary, parity).sever();
     }
 }
 
@@ -17,14 +17,14 @@ fn a_primary_cut_off_from_the_coordinator_only_is_replaced_and_stops() {
     let key = story.key(0, 0);
     story.set(key, "before");
     let old = story.primary(0);
-    story.sever_coordinator(old);
+    story.line(old).sever();
     story
         .run_until("another takes over", |story| story.view().data[0].primary.is_some_and(|h| h.node.0 == 5));
     let asked = story.ask(old, key, set(b"by the old one"));
     let node = story.primary(0);
     let through = story.ask(node, key, set(b"by the new one"));
     assert!(matches!(story.wait_for(through), Outcome::Stored(_)));
-    story.mend_coordinator(old);
+    story.line(old).mend();
     story.wait_for(asked);
     story.end();
 }
@@ -48,9 +48,9 @@ fn a_primary_cut_off_from_both_is_replaced() {
     let key = story.key(0, 0);
     story.set(key, "before");
     let old = story.primary(0);
-    story.sever_coordinator(old);
+    story.line(old).sever();
     for other in (0..6).filter(|other| *other != old) {
-        story.sever(old, other);
+        story.link(old, other).sever();
     }
     let stale = story.ask(old, key, set(b"nobody hears this"));
     story
@@ -60,9 +60,9 @@ fn a_primary_cut_off_from_both_is_replaced() {
     let read = story.ask(old, key, Op::Get(Get::default()));
     assert!(!matches!(story.answer(read), Some(Outcome::Hit(_))), "its lease has run out");
     for other in (0..6).filter(|other| *other != old) {
-        story.mend(old, other);
+        story.link(old, other).mend();
     }
-    story.mend_coordinator(old);
+    story.line(old).mend();
     story.wait_for(stale);
     story.end();
 }
@@ -74,8 +74,8 @@ fn the_lease_of_a_cut_off_primary_ends_before_its_stand_in_serves() {
     let key = story.key(0, 0);
     story.set(key, "before");
     let (old, parity) = (story.primary(0), story.parity(0));
-    story.sever_coordinator(old);
-    story.sever(old, parity);
+    story.line(old).sever();
+    story.link(old, parity).sever();
     let mut writes = Vec::new();
     for n in 0..60 {
         let lease = story.lease_us();
@@ -88,8 +88,8 @@ fn the_lease_of_a_cut_off_primary_ends_before_its_stand_in_serves() {
         };
         writes.push(story.ask(others, key, set(format!("write {n}").as_bytes())));
     }
-    story.mend(old, parity);
-    story.mend_coordinator(old);
+    story.link(old, parity).mend();
+    story.line(old).mend();
     for asked in writes {
         story.wait_for(asked);
     }
@@ -100,13 +100,13 @@ fn the_lease_of_a_cut_off_primary_ends_before_its_stand_in_serves() {
 fn with_the_coordinator_down_reads_and_writes_go_on() {
     let mut story = Story::new(3, 2, 5);
     let key = story.key(0, 0);
-    story.stop_coordinator();
+    story.coordinator().stop();
     for round in 0..30 {
         story.set(key, &format!("round {round}"));
         story.run(story.lease_us());
         assert_eq!(story.get(key), Some(format!("round {round}")));
     }
-    story.start_coordinator();
+    story.coordinator().go_on();
     story.run(3 * story.lease_us());
     assert_eq!(story.view().margin(), 2, "its absence cost nothing");
     story.end();
@@ -116,10 +116,10 @@ fn with_the_coordinator_down_reads_and_writes_go_on() {
 fn a_node_that_dies_while_the_coordinator_is_down_is_replaced_when_it_is_back() {
     let mut story = Story::new(3, 2, 6);
     story.fill(3);
-    story.stop_coordinator();
+    story.coordinator().stop();
     story.kill(story.primary(0));
     story.run(10 * story.lease_us());
-    story.start_coordinator();
+    story.coordinator().go_on();
     story.is_filled(3);
     assert_eq!(story.view().margin(), 1 + usize::from(story.status(0) == types::RoleStatus::Full));
     story.end();
@@ -130,11 +130,11 @@ fn the_coordinator_loses_all_its_connections_and_gets_them_back() {
     let mut story = Story::new(3, 2, 5);
     story.fill(3);
     for node in 0..5 {
-        story.sever_coordinator(node);
+        story.line(node).sever();
     }
     story.run(story.lease_us() / 2);
     for node in 0..5 {
-        story.mend_coordinator(node);
+        story.line(node).mend();
     }
     story.is_filled(3);
     story.run(2 * story.lease_us());
@@ -147,9 +147,9 @@ fn the_minority_side_of_a_split_is_replaced_and_comes_back_as_spares() {
     let mut story = Story::new(3, 2, 7);
     story.fill(3);
     for inside in [0, 3] {
-        story.sever_coordinator(inside);
+        story.line(inside).sever();
         for outside in [1, 2, 4, 5, 6] {
-            story.sever(inside, outside);
+            story.link(inside, outside).sever();
         }
     }
     let key = story.key(1, 0);
@@ -160,9 +160,9 @@ fn the_minority_side_of_a_split_is_replaced_and_comes_back_as_spares() {
     story.until_full(0);
     for inside in [0, 3] {
         for outside in [1, 2, 4, 5, 6] {
-            story.mend(inside, outside);
+            story.link(inside, outside).mend();
         }
-        story.mend_coordinator(inside);
+        story.line(inside).mend();
     }
     assert_eq!(story.get(key).as_deref(), Some("on the majority side"));
     story.end();
@@ -172,9 +172,9 @@ fn the_minority_side_of_a_split_is_replaced_and_comes_back_as_spares() {
 fn a_coordinator_cut_off_from_everyone_for_long_gives_nobody_up() {
     let mut story = Story::new(3, 2, 5);
     story.fill(3);
-    (0..5).for_each(|node| story.sever_coordinator(node));
+    (0..5).for_each(|node| story.line(node).sever());
     story.run(12 * story.lease_us());
-    (0..5).for_each(|node| story.mend_coordinator(node));
+    (0..5).for_each(|node| story.line(node).mend());
     (0..3).for_each(|role| story.until_full(role));
     story.is_filled(3);
     assert_eq!(story.end().lost_roles, 0);
@@ -187,7 +187,7 @@ fn stand_in_kept_from(story: &mut Story, silent: usize) -> usize {
     story.until_appointed(0);
     let stand_in = story.primary(0);
     for other in [silent, story.primary(1)] {
-        story.sever(stand_in, other);
+        story.link(stand_in, other).sever();
     }
     stand_in
 }
@@ -214,12 +214,12 @@ fn a_parity_that_two_stand_ins_in_turn_cannot_reach_is_removed() {
     let parity = story.parity(1);
     let first = stand_in_kept_from(&mut story, parity);
     let next = (5..7).find(|spare| *spare != first).expect("there are two spare nodes");
-    story.sever(next, parity);
-    story.sever(next, story.primary(1));
+    story.link(next, parity).sever();
+    story.link(next, story.primary(1)).sever();
     story.run_until("the parity is removed", |story| !story.in_sync().contains(&1));
     assert_eq!(story.primary(0), next);
-    story.mend(next, story.primary(1));
-    story.mend(next, parity);
+    story.link(next, story.primary(1)).mend();
+    story.link(next, parity).mend();
     story.until_full(0);
     story.is_filled(6);
     story.end();

@@ -7,11 +7,11 @@ fn unacked_and_uncommitted_records_are_sent_again_after_a_reconnect() {
     let mut story = Story::new(3, 2, 5);
     let (primary, parity) = (story.primary(0), story.parity(0));
     let keys: Vec<usize> = (0..5).map(|n| story.key(0, n)).collect();
-    story.hold(parity, primary);
+    story.wire(parity, primary).hold();
     let asked: Vec<_> = keys.iter().map(|key| story.begin_set(*key, "pending")).collect();
     story.run(1_000);
-    story.break_link(primary, parity);
-    story.release(parity, primary);
+    story.link(primary, parity).cut();
+    story.wire(parity, primary).release();
     story.run_until("all are committed", |story| asked.iter().all(|asked| story.stored(*asked)));
     story.end();
 }
@@ -24,7 +24,7 @@ fn a_connection_that_breaks_at_any_moment_of_a_burst_loses_and_repeats_nothing()
         let asked: Vec<_> = (0..6).map(|n| story.begin_set(key, &format!("value {n}"))).collect();
         story.steps(moment);
         let (primary, parity) = (story.primary(0), story.parity(moment % 2));
-        story.break_link(primary, parity);
+        story.link(primary, parity).cut();
         story.run_until("all are committed", |story| asked.iter().all(|asked| story.stored(*asked)));
         assert_eq!(story.get(key).as_deref(), Some("value 5"));
         assert_eq!(story.in_sync(), [0, 1]);
@@ -39,7 +39,7 @@ fn a_link_that_breaks_again_and_again_delays_and_costs_nothing() {
     for n in 0..40 {
         let asked = story.begin_set(key, &format!("value {n}"));
         story.run(60);
-        story.break_link(story.primary(0), story.parity(0));
+        story.link(story.primary(0), story.parity(0)).cut();
         story.wait_for(asked);
     }
     assert_eq!(story.get(key).as_deref(), Some("value 39"));
@@ -55,7 +55,7 @@ fn a_forwarded_write_whose_link_breaks_is_not_done_twice() {
         let (primary, elsewhere) = (story.primary(0), story.primary(1));
         story.ask(elsewhere, key, testing::sim::story::increment(1));
         story.steps(moment);
-        story.break_link(primary, elsewhere);
+        story.link(primary, elsewhere).cut();
         story.run(4 * story.lease_us());
         let left = story.get(key).expect("the number is there");
         assert!(left == "1" || left == "2", "counted to {left} by one increment");

@@ -1,6 +1,7 @@
 //! A parity that was evicted while its process lived on comes back: it goes on from what it has applied, if everybody's log
 //! still reaches that far, and is built from nothing if not.
 
+use testing::sim::story::Resumed;
 use testing::sim::{Options, Story};
 
 /// Keys of each data role.
@@ -57,8 +58,8 @@ fn a_parity_that_stood_still_goes_on_from_what_it_had() {
     story.go_on(sleeper);
     until_both_are_in_sync(&mut story);
     assert_eq!(story.parity(0), sleeper);
-    let (count, bytes, instead_of) = story.resumed();
-    assert_eq!(count, 1);
+    let Resumed { parities, bytes, instead_of_bytes: instead_of } = story.resumed();
+    assert_eq!(parities, 1);
     assert!(instead_of > 150_000 && bytes < instead_of / 50, "{bytes} instead of {instead_of}");
     let taught = story.taught_bytes() - taught;
     // Beside the records only lists of extents.
@@ -81,7 +82,7 @@ fn writes_at_any_moment_of_the_return_are_in_the_parity() {
         let asked = story.begin_set(key, "during the return");
         until_both_are_in_sync(&mut story);
         story.wait_for(asked);
-        assert_eq!(story.resumed().0, 1, "after {moment} events");
+        assert_eq!(story.resumed().parities, 1, "after {moment} events");
         story.kill(story.parity(1));
         story.kill(story.primary(0));
         story.until_full(0);
@@ -104,7 +105,7 @@ fn a_parity_that_comes_back_after_the_logs_were_cut_is_built_anew() {
     }
     story.go_on(sleeper);
     until_both_are_in_sync(&mut story);
-    assert_eq!(story.resumed().0, 0);
+    assert_eq!(story.resumed().parities, 0);
     is_worth_a_parity(story);
 }
 
@@ -151,7 +152,7 @@ fn after_a_takeover_a_parity_goes_on_only_if_it_had_all_that_came_before() {
         story.set(key, "of the second term");
         story.go_on(sleeper);
         until_both_are_in_sync(&mut story);
-        assert_eq!(story.resumed().0, u64::from(!written));
+        assert_eq!(story.resumed().parities, u64::from(!written));
         assert_eq!(story.get(key).as_deref(), Some("of the second term"));
         story.end();
     }
@@ -162,7 +163,7 @@ fn what_was_received_and_never_committed_is_nothing_to_go_on_from() {
     let mut story = filled(quiet());
     let (primary, sleeper, other) = (story.primary(0), story.parity(0), story.parity(1));
     story.calm_down();
-    story.hold(primary, other);
+    story.wire(primary, other).hold();
     let key = story.key(0, 0);
     story.ask(primary, key, testing::sim::story::set(b"never acknowledged"));
     story.run(200);
@@ -172,7 +173,7 @@ fn what_was_received_and_never_committed_is_nothing_to_go_on_from() {
     story.set(key, "of the second term");
     story.go_on(sleeper);
     until_both_are_in_sync(&mut story);
-    assert_eq!(story.resumed().0, 1);
+    assert_eq!(story.resumed().parities, 1);
     assert_eq!(story.get(key).as_deref(), Some("of the second term"));
     story.end();
 }
@@ -186,7 +187,7 @@ fn a_parity_that_is_evicted_again_and_again_goes_on_each_time() {
         story.fill(KEYS);
         story.go_on(sleeper);
         until_both_are_in_sync(&mut story);
-        assert_eq!(story.resumed().0, round);
+        assert_eq!(story.resumed().parities, round);
     }
     is_worth_a_parity(story);
 }
@@ -205,7 +206,7 @@ fn a_return_that_is_interrupted_by_another_standstill_goes_on_later() {
         story.fill(KEYS);
         story.go_on(sleeper);
         until_both_are_in_sync(&mut story);
-        assert!(story.resumed().0 >= 1, "after {moment} events");
+        assert!(story.resumed().parities >= 1, "after {moment} events");
         is_worth_a_parity(story);
     }
 }
@@ -218,7 +219,7 @@ fn a_restarted_node_has_nothing_to_go_on_from() {
     story.kill(sleeper);
     story.start(sleeper);
     until_both_are_in_sync(&mut story);
-    assert_eq!(story.resumed().0, 0);
+    assert_eq!(story.resumed().parities, 0);
     is_worth_a_parity(story);
 }
 
@@ -231,9 +232,9 @@ fn a_link_that_breaks_during_the_return_does_not_cost_what_is_there() {
         story.fill(KEYS);
         story.go_on(sleeper);
         story.steps(moment);
-        story.break_link(story.primary(1), sleeper);
+        story.link(story.primary(1), sleeper).cut();
         until_both_are_in_sync(&mut story);
-        assert_eq!(story.resumed().0, 1, "after {moment} events");
+        assert_eq!(story.resumed().parities, 1, "after {moment} events");
         is_worth_a_parity(story);
     }
 }
@@ -262,12 +263,12 @@ fn a_primary_that_dies_during_the_return_costs_no_data() {
 fn a_parity_that_lost_one_primary_for_a_while_goes_on() {
     let mut story = filled(quiet());
     let (primary, parity) = (story.primary(2), story.parity(0));
-    story.sever(primary, parity);
+    story.link(primary, parity).sever();
     let key = story.key(2, 2 * KEYS);
     let asked = story.begin_set(key, "over the other one");
     story.run_until("the parity is evicted", |story| story.in_sync() == [1]);
     story.wait_for(asked);
-    story.mend(primary, parity);
+    story.link(primary, parity).mend();
     until_both_are_in_sync(&mut story);
     assert_eq!(story.get(key).as_deref(), Some("over the other one"));
     is_worth_a_parity(story);

@@ -106,7 +106,7 @@ fn the_pages_of_a_held_back_primary_arrive_late_and_its_later_records_are_not_co
     story.fill(4);
     let live = story.primary(1);
     for row in 0..2 {
-        story.hold(live, story.parity(row));
+        story.wire(live, story.parity(row)).hold();
     }
     story.kill_watched(story.primary(0));
     let key = story.key(1, 0);
@@ -115,10 +115,10 @@ fn the_pages_of_a_held_back_primary_arrive_late_and_its_later_records_are_not_co
     story.run(3_000);
     for row in 0..2 {
         let parity = story.parity(row);
-        while story.deliver_one(live, parity) {
+        while story.wire(live, parity).deliver_one() {
             story.run(100);
         }
-        story.release(live, parity);
+        story.wire(live, parity).release();
     }
     story.wait_for(asked);
     story.until_full(0);
@@ -133,9 +133,9 @@ fn a_link_of_the_session_breaks_at_any_moment() {
         story.steps(moment);
         let (stand_in, live, parity) = (story.primary(0), story.primary(1), story.parity(moment % 2));
         match moment % 3 {
-            0 if stand_in != parity => story.break_link(stand_in, parity),
-            1 => story.break_link(live, parity),
-            _ => story.break_link(stand_in, live),
+            0 if stand_in != parity => story.link(stand_in, parity).cut(),
+            1 => story.link(live, parity).cut(),
+            _ => story.link(stand_in, live).cut(),
         }
         story.is_filled(4);
         story.until_full(0);

@@ -12,17 +12,17 @@ fn filled() -> Story {
 
 /// Every page that has memory was compared by both parities, and nothing was found.
 fn found_nothing(story: &Story) {
-    let progress = story.scrub_progress();
+    let progress = story.scrub().progress();
     assert!(progress.checked_pages >= 2 * 256, "two parities, an extent each: {progress:?}");
     assert_eq!((progress.left_pages, progress.mismatches), (0, 0));
-    assert_eq!(story.scrub_findings(), []);
+    assert_eq!(story.scrub().findings(), []);
 }
 
 #[test]
 fn a_healthy_cluster_ends_in_zero() {
     let mut story = filled();
-    story.start_scrub(OnFinding::Report);
-    assert!(!story.is_scrubbed());
+    story.operator().start_scrub(OnFinding::Report);
+    assert!(!story.scrub().is_done());
     story.until_scrubbed();
     found_nothing(&story);
     story.end();
@@ -32,7 +32,7 @@ fn a_healthy_cluster_ends_in_zero() {
 fn writes_before_during_and_after_a_session_change_nothing_of_it() {
     for moment in (0..60).chain((60..240).step_by(7)) {
         let mut story = filled();
-        story.start_scrub(OnFinding::Report);
+        story.operator().start_scrub(OnFinding::Report);
         story.steps(moment);
         let keys = (0..6).map(|n| story.key(n % 3, 5 * (n / 3)));
         let keys: Vec<_> = keys.collect();
@@ -52,12 +52,12 @@ fn writes_before_during_and_after_a_session_change_nothing_of_it() {
 fn records_that_wait_on_a_slow_link_are_in_the_sum_before_the_page_that_has_them() {
     let mut story = filled();
     let (primary, parity) = (story.primary(1), story.parity(0));
-    story.start_scrub(OnFinding::Report);
-    story.hold(primary, parity);
+    story.operator().start_scrub(OnFinding::Report);
+    story.wire(primary, parity).hold();
     let key = story.key(1, 0);
     let asked = story.begin_set(key, "held");
     story.run(20_000);
-    story.release(primary, parity);
+    story.wire(primary, parity).release();
     story.wait_for(asked);
     story.until_scrubbed();
     found_nothing(&story);
@@ -68,12 +68,12 @@ fn records_that_wait_on_a_slow_link_are_in_the_sum_before_the_page_that_has_them
 fn a_primary_that_is_lost_meanwhile_delays_it() {
     for moment in (0..80).step_by(3) {
         let mut story = filled();
-        story.start_scrub(OnFinding::Report);
+        story.operator().start_scrub(OnFinding::Report);
         story.steps(moment);
         story.kill(story.primary(0));
         story.until_full(0);
         story.until_scrubbed();
-        assert_eq!(story.scrub_findings(), []);
+        assert_eq!(story.scrub().findings(), []);
         story.is_filled(4);
         story.end();
     }
@@ -84,13 +84,13 @@ fn nothing_is_compared_while_a_role_is_lost_or_rebuilding() {
     let mut story = filled();
     story.kill(story.primary(0));
     story.run_until("the role is given away", |story| story.status(0) != RoleStatus::Full);
-    story.start_scrub(OnFinding::Report);
+    story.operator().start_scrub(OnFinding::Report);
     while story.status(0) != RoleStatus::Full {
-        assert_eq!(story.scrub_progress().checked_pages, 0);
+        assert_eq!(story.scrub().progress().checked_pages, 0);
         story.steps(1);
     }
     story.until_scrubbed();
-    assert_eq!(story.scrub_findings(), []);
+    assert_eq!(story.scrub().findings(), []);
     story.end();
 }
 
@@ -99,9 +99,9 @@ fn a_role_that_moves_meanwhile_is_compared_where_it_was_and_where_it_is() {
     for moment in (0..80).step_by(5) {
         for role in [0, 3] {
             let mut story = filled();
-            story.start_scrub(OnFinding::Report);
+            story.operator().start_scrub(OnFinding::Report);
             story.steps(moment);
-            story.move_to(role, 5);
+            story.operator().move_to(role, 5);
             let key = story.key(0, 1);
             let asked = story.begin_set(key, "during the move");
             story.run_until("it has moved", |story| {
@@ -111,7 +111,7 @@ fn a_role_that_moves_meanwhile_is_compared_where_it_was_and_where_it_is() {
             });
             story.wait_for(asked);
             story.until_scrubbed();
-            assert_eq!(story.scrub_findings(), []);
+            assert_eq!(story.scrub().findings(), []);
             story.end();
         }
     }
@@ -121,9 +121,9 @@ fn a_role_that_moves_meanwhile_is_compared_where_it_was_and_where_it_is() {
 fn a_broken_link_costs_a_session_and_no_more() {
     for moment in (0..60).step_by(3) {
         let mut story = filled();
-        story.start_scrub(OnFinding::Report);
+        story.operator().start_scrub(OnFinding::Report);
         story.steps(moment);
-        story.break_link(story.primary(1), story.parity(1));
+        story.link(story.primary(1), story.parity(1)).cut();
         story.until_scrubbed();
         found_nothing(&story);
         story.end();
@@ -133,13 +133,13 @@ fn a_broken_link_costs_a_session_and_no_more() {
 #[test]
 fn a_second_scrub_begins_from_the_beginning() {
     let mut story = filled();
-    story.start_scrub(OnFinding::Report);
+    story.operator().start_scrub(OnFinding::Report);
     story.until_scrubbed();
-    let first = story.scrub_progress();
-    story.start_scrub(OnFinding::Report);
-    assert!(!story.is_scrubbed());
+    let first = story.scrub().progress();
+    story.operator().start_scrub(OnFinding::Report);
+    assert!(!story.scrub().is_done());
     story.until_scrubbed();
-    let second = story.scrub_progress();
+    let second = story.scrub().progress();
     assert_eq!((first.generation, second.generation), (1, 2));
     assert_eq!(first.checked_pages, second.checked_pages);
     story.end();

@@ -19,10 +19,10 @@ fn a_coordinator_that_dies_after_a_fence_is_recorded_is_succeeded() {
     let mut story = filled();
     story.kill_watched(story.primary(0));
     story.run_until("the fence is recorded", is_fenced);
-    story.kill_coordinator(Writing::Lost);
+    story.coordinator().kill(Writing::Lost);
     story.run(3 * story.lease_us());
     assert!(is_fenced(&story), "nobody decides anything");
-    story.elect_coordinator();
+    story.coordinator().elect();
     story.until_full(0);
     story.is_filled(4);
     story.end();
@@ -33,19 +33,19 @@ fn a_coordinator_that_dies_when_some_have_settled_is_succeeded() {
     let mut story = filled();
     let (primary, late) = (story.primary(0), story.parity(1));
     // One parity has a record that the other one lacks, and is told long before the other one how the stream ends.
-    story.hold(primary, late);
+    story.wire(primary, late).hold();
     let key = story.key(0, 1);
     story.ask(primary, key, set(b"never acknowledged"));
     story.run_until("one parity has it", |story| story.received(0, 0) > story.received(1, 0));
-    story.slow_coordinator_line(late, 5_000);
+    story.line(late).slow(5_000);
     story.kill_watched(primary);
     story.run_until("one has settled", |story| {
         is_fenced(story) && story.received(0, 0) == story.received(1, 0)
     });
     assert!(story.settle_is_under_way_to(late));
-    story.kill_coordinator(Writing::Lost);
+    story.coordinator().kill(Writing::Lost);
     story.run(story.lease_us() / 2);
-    story.elect_coordinator();
+    story.coordinator().elect();
     story.until_full(0);
     story.is_filled(4);
     story.end();
@@ -59,13 +59,13 @@ fn a_coordinator_that_dies_between_recording_a_stand_in_and_telling_it_is_succee
     story.run_until("a stand-in is being recorded", |story| {
         story.is_recording() && is_fenced(story) && story.decided().data[0].primary.is_some()
     });
-    story.stop_coordinator();
+    story.coordinator().stop();
     story.run_until("it is recorded", |story| story.view().data[0].primary.is_some());
     let (stand_in, recorded) = (story.primary(0), story.view().version);
-    story.kill_coordinator(Writing::Lost);
+    story.coordinator().kill(Writing::Lost);
     story.run(story.lease_us());
     assert!(story.known_to(stand_in) < Some(recorded), "nobody has told it");
-    story.elect_coordinator();
+    story.coordinator().elect();
     story.until_full(0);
     assert_eq!(story.primary(0), stand_in);
     story.is_filled(4);
@@ -80,11 +80,11 @@ fn a_decision_that_was_never_recorded_was_never_made() {
         story.is_recording() && story.decided().data[0].status == RoleStatus::Fenced
     });
     let before = story.view().clone();
-    story.kill_coordinator(Writing::Lost);
+    story.coordinator().kill(Writing::Lost);
     story.run(story.lease_us());
     assert_eq!(*story.view(), before);
     assert!((0..7).filter_map(|node| story.known_to(node)).all(|known| known == before.version));
-    story.elect_coordinator();
+    story.coordinator().elect();
     story.until_full(0);
     story.is_filled(4);
     story.end();
@@ -97,9 +97,9 @@ fn a_coordinator_may_die_at_any_moment_of_a_takeover() {
             let mut story = filled();
             story.kill_watched(story.primary(0));
             story.steps(moment);
-            story.kill_coordinator(writing);
+            story.coordinator().kill(writing);
             story.run(story.lease_us() / 4);
-            story.elect_coordinator();
+            story.coordinator().elect();
             story.run_until("the role is served again", |story| {
                 let view = story.view();
                 view.data[0].term.0 >= 2 && view.data[0].status == RoleStatus::Full
@@ -114,13 +114,13 @@ fn a_coordinator_may_die_at_any_moment_of_a_takeover() {
 fn a_coordinator_may_die_at_any_moment_of_a_move() {
     for moment in (0..900).step_by(23) {
         let mut story = filled();
-        story.move_to(0, 5);
+        story.operator().move_to(0, 5);
         story.steps(moment);
-        story.kill_coordinator(if moment % 2 == 0 { Writing::Done } else { Writing::Lost });
+        story.coordinator().kill(if moment % 2 == 0 { Writing::Done } else { Writing::Lost });
         let key = story.key(0, 1);
         let asked = story.begin_set(key, "meanwhile");
         story.run(story.lease_us() / 4);
-        story.elect_coordinator();
+        story.coordinator().elect();
         story.wait_for(asked);
         story.run_until("nothing moves any more", |story| {
             let view = story.view();
@@ -135,14 +135,14 @@ fn a_coordinator_may_die_at_any_moment_of_a_move() {
 fn a_coordinator_that_may_not_write_any_more_deposes_nobody() {
     let mut story = filled();
     let (unheard, before) = (story.primary(0), story.view().clone());
-    story.sever_coordinator(unheard);
+    story.line(unheard).sever();
     story.run(story.lease_us() / 2);
-    story.depose_coordinator();
+    story.coordinator().depose();
     story.run_until("its decision could not be recorded", |story| story.coordinators() == 0);
     assert_eq!(*story.view(), before);
     assert!((0..7).all(|node| story.known_to(node) == Some(before.version)));
-    story.mend_coordinator(unheard);
-    story.elect_coordinator();
+    story.line(unheard).mend();
+    story.coordinator().elect();
     story.run(3 * story.lease_us());
     assert_eq!(*story.view(), before, "nobody was lost");
     story.is_filled(4);
@@ -153,8 +153,8 @@ fn a_coordinator_that_may_not_write_any_more_deposes_nobody() {
 fn a_coordinator_whose_nodes_follow_another_one_deposes_nobody() {
     let mut story = filled();
     let before = story.view().clone();
-    story.depose_coordinator();
-    story.elect_coordinator();
+    story.coordinator().depose();
+    story.coordinator().elect();
     assert_eq!(story.coordinators(), 2);
     story.run(5 * story.lease_us());
     assert_eq!(story.coordinators(), 1, "the former one has heard nobody, and has resigned");

@@ -107,9 +107,9 @@ fn the_coordinator_stands_still_between_any_two_steps_of_a_recovery() {
         story.kill(story.primary(0));
         story.run_until("the loss is noticed", |story| story.status(0) != RoleStatus::Full);
         story.steps(moment);
-        story.stop_coordinator();
+        story.coordinator().stop();
         story.run(5 * story.lease_us());
-        story.start_coordinator();
+        story.coordinator().go_on();
         story.is_filled(KEYS);
         story.until_full(0);
         story.end();
@@ -124,9 +124,9 @@ fn the_messages_of_a_recovery_are_lost_and_sent_again() {
         story.run_until("the loss is noticed", |story| story.status(0) != RoleStatus::Full);
         story.steps(moment);
         let parity = story.parity(moment / 2 % 2);
-        story.sever_coordinator(parity);
+        story.line(parity).sever();
         story.run(story.lease_us() / 4);
-        story.mend_coordinator(parity);
+        story.line(parity).mend();
         story.is_filled(KEYS);
         story.until_full(0);
         story.end();

@@ -18,18 +18,18 @@ pub fn tell() {
     story.fill(4);
     let (primary, mirror) = (story.primary(0), 5);
     let key = story.key(0, 1);
-    story.move_to(0, mirror);
+    story.operator().move_to(0, mirror);
     story.run_until("the mirror is whole", |story| {
         story.view().learner(RoleIndex(0)).is_some_and(|learner| learner.whole)
     });
     let witnesses = [story.parity(0), story.parity(1), mirror];
-    witnesses.iter().for_each(|node| story.sever_coordinator(*node));
+    witnesses.iter().for_each(|node| story.line(*node).sever());
     story.run_until("the primary has made way", |story| story.status(0) == RoleStatus::Fenced);
-    story.sever_coordinator(primary);
+    story.line(primary).sever();
     story.run(story.lease_us() * 4 / 10);
     // Nor will any of them tell it that the role is fenced.
-    witnesses.iter().for_each(|node| story.sever(primary, *node));
-    witnesses.iter().for_each(|node| story.mend_coordinator(*node));
+    witnesses.iter().for_each(|node| story.link(primary, *node).sever());
+    witnesses.iter().for_each(|node| story.line(*node).mend());
     story.until_appointed(0);
     assert_eq!(story.primary(0), mirror);
     let written = story.ask(mirror, key, set(b"after the move"));
@@ -38,8 +38,8 @@ pub fn tell() {
     reads_nothing_old(&mut story, primary, key);
     story.run(story.lease_us() * 4 / 10);
     reads_nothing_old(&mut story, primary, key);
-    story.mend_coordinator(primary);
-    witnesses.iter().for_each(|node| story.mend(primary, *node));
+    story.line(primary).mend();
+    witnesses.iter().for_each(|node| story.link(primary, *node).mend());
     assert_eq!(story.get(key).as_deref(), Some("after the move"));
     story.end();
 }

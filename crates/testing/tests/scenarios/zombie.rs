@@ -51,7 +51,7 @@ fn a_write_in_flight_at_a_deposed_primary_ends_as_unknown() {
     story.set(key, "before");
     let sleeper = story.primary(0);
     for row in 0..2 {
-        story.hold(sleeper, story.parity(row));
+        story.wire(sleeper, story.parity(row)).hold();
     }
     let asked = story.ask(sleeper, key, set(b"in flight"));
     story.stop(sleeper);
@@ -99,12 +99,12 @@ fn a_short_sleep_costs_nobody_anything() {
 fn the_whole_cluster_sleeps_and_wakes() {
     let mut story = Story::new(3, 2, 5);
     story.fill(3);
-    story.stop_coordinator();
+    story.coordinator().stop();
     for node in 0..5 {
         story.stop(node);
     }
     story.run(20 * story.lease_us());
-    story.start_coordinator();
+    story.coordinator().go_on();
     for node in 0..5 {
         story.go_on(node);
     }

@@ -6,11 +6,15 @@ use std::collections::btree_map::Entry;
 use store::{Item, ItemError};
 use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
 
-use super::{Broken, Extent, KEYS_PER_CHECK, Look, first_difference};
-use crate::sim::inspect::add_kept;
-use crate::sim::oracle::{Copy, brief_bytes};
-use crate::sim::process::unix_bounds;
-use crate::sim::stream::Page;
+use super::look::{Extent, Look, first_difference};
+use crate::sim::cluster::inspect::add_kept;
+use crate::sim::oracle::Copy;
+use crate::sim::shadow::stream::Page;
+use crate::sim::stage::book::Broken;
+use crate::sim::stage::brief::brief_bytes;
+
+/// Keys that one check decodes.
+const KEYS_PER_CHECK: usize = 2;
 
 /// A loss that has not happened.
 struct Loss {
@@ -162,9 +166,9 @@ impl Look<'_> {
     }
 
     fn decode_keys(&mut self, loss: &Loss) -> Result<(), Broken> {
-        let concerned: Vec<usize> = (0..self.world.keys.len())
+        let concerned: Vec<usize> = (0..self.clients.keys().len())
             .filter(|key| {
-                let member = self.world.keys[*key].member;
+                let member = self.clients.keys()[*key].member;
                 member.group == self.view.group
                     && loss.data.iter().any(|(role, _)| *role == usize::from(member.role.0))
             })
@@ -184,9 +188,8 @@ impl Look<'_> {
 
     /// What a stand-in would answer for a key, against what clients may be told.
     fn decode_key(&mut self, loss: &Loss, key: usize) -> Result<(), Broken> {
-        let entry = &self.world.keys[key];
+        let entry = &self.clients.keys()[key];
         let (name, hash, role) = (entry.bytes.clone(), entry.hash, usize::from(entry.member.role.0));
-        let (_, unix) = unix_bounds(&self.world.options, self.world.now());
         let mut pages: BTreeMap<u32, Box<Page>> = BTreeMap::new();
         let mut found: Option<(Vec<u8>, Addr)> = None;
         for addr in self.settled_index(loss, role, hash) {
@@ -203,11 +206,13 @@ impl Look<'_> {
             }
         }
         self.stats.decoded_items += 1;
-        let item =
-            found.as_ref().and_then(|(bytes, _)| Item::parse(bytes).ok()).filter(|i| !i.is_expired(unix));
+        let item = found
+            .as_ref()
+            .and_then(|(bytes, _)| Item::parse(bytes).ok())
+            .filter(|i| !i.is_expired(self.unix));
         let copy =
             item.map(|item| Copy { value: item.value, flags: item.client_flags, version: item.version });
-        if self.world.oracles[key].admits(copy, unix) {
+        if self.clients.oracle(key).admits(copy, self.unix) {
             return Ok(());
         }
         let what = match copy {
@@ -250,7 +255,7 @@ impl Look<'_> {
     ) -> Result<Option<Vec<u8>>, Broken> {
         let mut len = store::ITEM_HEADER_BYTES;
         loop {
-            let Some(bytes) = self.decode_range(loss, role, (addr.byte(), len), pages) else {
+            let Some(bytes) = self.decode_range(loss, role, addr.byte(), len, pages) else {
                 return Ok(None);
             };
             match Item::parse(&bytes) {
@@ -272,7 +277,8 @@ impl Look<'_> {
         &mut self,
         loss: &Loss,
         role: usize,
-        (start, len): (usize, usize),
+        start: usize,
+        len: usize,
         pages: &mut BTreeMap<u32, Box<Page>>,
     ) -> Option<Vec<u8>> {
         let range = PageRange::covering(start, len);

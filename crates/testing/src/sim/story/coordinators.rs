@@ -3,10 +3,9 @@
 use types::{GroupId, GroupView, Seq, ViewVersion};
 use wire::message::FromCoordinator;
 
-use super::Story;
+use super::told::Story;
+use crate::sim::cluster::inspect::Members;
 use crate::sim::options::{Options, Succession};
-use crate::sim::process::Input;
-use crate::sim::trace::note;
 
 /// What becomes of the records that a coordinator is writing when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +16,11 @@ pub enum Writing {
     Lost,
 }
 
-/// Messages of a coordinator to one node, held back.
+/// The elected coordinator of a story, or whoever follows it.
 #[derive(Debug)]
-pub struct Held(Vec<FromCoordinator>);
+pub struct Elected<'a> {
+    story: &'a mut Story,
+}
 
 impl Story {
     /// A healthy cluster whose coordinator writes records, each in up to 300 us, and has successors when told so.
@@ -30,7 +31,7 @@ impl Story {
     }
 
     fn leader(&self) -> u32 {
-        self.world.leader.expect("there is a coordinator")
+        self.world.cluster.coordinators.leader().expect("there is a coordinator")
     }
 
     /// The group's view as the coordinator has decided; it may not be recorded yet.
@@ -39,20 +40,20 @@ impl Story {
     /// If there is no coordinator.
     #[must_use]
     pub fn decided(&self) -> &GroupView {
-        let leader = self.world.process(self.leader()).and_then(|process| process.coordinator.map());
-        leader.and_then(|map| map.group(GroupId(0))).expect("the cluster has formed")
+        let map = self.world.cluster.decided();
+        map.and_then(|map| map.group(GroupId(0))).expect("the cluster has formed")
     }
 
     /// Whether the coordinator waits for a record to be written.
     #[must_use]
     pub fn is_recording(&self) -> bool {
-        self.world.process(self.leader()).is_some_and(|process| !process.writing.is_empty())
+        self.world.cluster.coordinators.leading().is_some_and(|process| !process.writing.is_empty())
     }
 
     /// The newest view that `node` knows; none while it is down.
     #[must_use]
     pub fn known_to(&self, node: usize) -> Option<ViewVersion> {
-        let map = self.world.host_of(node, GroupId(0))?.map()?;
+        let map = self.world.cluster.nodes.host_of(node, GroupId(0))?.map()?;
         map.group(GroupId(0)).map(|view| view.version)
     }
 
@@ -62,65 +63,65 @@ impl Story {
     /// If there is no such parity.
     #[must_use]
     pub fn received(&self, row: usize, role: usize) -> Seq {
-        let members = self.world.members(self.view());
+        let members = Members::of(&self.world.cluster.nodes, self.view());
         let parity = members.parities.iter().find(|parity| parity.row == row).expect("the parity is in sync");
         parity.stream(role).received
     }
 
-    /// The coordinator ends, and nobody follows yet.
-    pub fn kill_coordinator(&mut self, writing: Writing) {
-        let number = self.leader();
-        let process = self.world.process_mut(number).expect("the leader lives");
-        let records = std::mem::take(&mut process.writing);
-        if writing == Writing::Done {
-            records.iter().for_each(|record| self.world.write(record));
-        }
-        self.world.end_coordinator(number);
-        self.look();
-    }
-
-    /// The coordinator may write nothing any more, and has not noticed.
-    pub fn depose_coordinator(&mut self) {
-        let number = self.leader();
-        self.world.depose(number);
-    }
-
-    /// Another coordinator goes on from what is recorded.
-    pub fn elect_coordinator(&mut self) {
-        self.world.elect();
-        self.look();
+    /// The elected coordinator, or whoever follows it.
+    pub fn coordinator(&mut self) -> Elected<'_> {
+        Elected { story: self }
     }
 
     /// How many coordinators live, deposed ones included.
     #[must_use]
     pub fn coordinators(&self) -> usize {
-        self.world.coordinators.len()
-    }
-
-    /// Messages between `node` and the coordinator take `us` microseconds, each way.
-    pub fn slow_coordinator_line(&mut self, node: usize, us: u64) {
-        self.world.nodes[node].line.delay_us = (us, us);
+        self.world.cluster.coordinators.numbers().len()
     }
 
     /// Whether the coordinator has told `node` to settle a stream, and that has not arrived.
     #[must_use]
     pub fn settle_is_under_way_to(&self, node: usize) -> bool {
-        let mut down = self.world.nodes[node].line.down.iter();
+        let mut down = self.world.lines.under_way_to(node);
         down.any(|message| matches!(message, FromCoordinator::Settle { .. }))
     }
+}
 
-    /// Takes what is under way from the coordinator to `node` from its line.
-    pub fn hold_back(&mut self, node: usize) -> Held {
-        note!(self.world, "story: what is under way to node-{node} is held back");
-        Held(self.world.nodes[node].line.down.drain(..).collect())
+impl Elected<'_> {
+    /// It stands still.
+    pub fn stop(self) {
+        let (number, world) = (self.story.leader(), &mut self.story.world);
+        world.cluster.coordinators.pause(&mut world.stage, number);
     }
 
-    /// What was held back arrives, late.
-    pub fn deliver_late(&mut self, node: usize, held: Held) {
-        note!(self.world, "story: node-{node} gets what was held back");
-        for message in held.0 {
-            self.world.give(node, Input::Coordinator(message));
+    /// It goes on.
+    pub fn go_on(self) {
+        let number = self.story.leader();
+        self.story.world.reign().resume(number);
+        self.story.look();
+    }
+
+    /// It ends, and nobody follows yet.
+    pub fn kill(self, writing: Writing) {
+        let (number, world) = (self.story.leader(), &mut self.story.world);
+        let records = world.cluster.coordinators.take_writing(number).expect("the leader lives");
+        let mut reign = world.reign();
+        if writing == Writing::Done {
+            records.iter().for_each(|record| reign.write(record));
         }
-        self.look();
+        reign.end(number);
+        self.story.look();
+    }
+
+    /// It may write nothing any more, and has not noticed.
+    pub fn depose(self) {
+        let number = self.story.leader();
+        self.story.world.reign().depose(number);
+    }
+
+    /// Another one goes on from what is recorded.
+    pub fn elect(self) {
+        self.story.world.reign().elect();
+        self.story.look();
     }
 }

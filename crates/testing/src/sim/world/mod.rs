@@ -1,277 +1,183 @@
 //! A cluster and its queue of events. Moves when told to; knows nothing of what is right.
+//!
+//! Here is only who hears of what. Each event goes down to the parts that it concerns; a part is a struct with private fields in a
+//! file of its own, takes what it needs of the others as arguments, and gives back what has to happen elsewhere:
+//!
+//! - [`Stage`]: what all share: options, virtual time, random numbers, the book;
+//! - [`Cluster`]: nodes with their hosts, coordinators, and what these have recorded;
+//! - [`Wires`] and [`Lines`]: what is under way between nodes, and between nodes and coordinators;
+//! - [`Reign`]: what coordinators do, for which no host is touched;
+//! - [`Clients`]: calls, and what may be answered;
+//! - [`Shadow`]: what members may send, and must hold;
+//! - [`Nemesis`]: what goes wrong, said as data;
+//! - [`Checks`]: when the inside of members is looked at.
 
-pub(crate) mod clients;
-mod coordinators;
-mod drive;
-mod links;
+mod faults;
+mod hosts;
 mod processes;
+pub(crate) mod reign;
 
-use proto::Host;
-use types::{ClusterMap, GroupId, HostId, MemberId, ViewVersion};
+use types::ClusterMap;
 
-use super::brief::Digest;
-use super::calls::{Client, Key, Running};
-use super::clock::Clock;
-use super::faults::Nemesis;
-use super::network::Wires;
-use super::options::{Options, purpose};
-use super::oracle::Oracle;
-use super::process::{CoordinatorProcess, Life, Node, Shard};
-use super::queue::{Event, Queue};
-use super::report::{Failure, Stats};
-use super::rng::Rng;
-use super::store::RecordStore;
-use super::stream::Stream;
-use super::trace::{Trace, note};
-use coordinators::Stray;
-
-/// Ticks of one host without progress that count as a timer that never comes to rest.
-const MAX_IDLE_TICKS: u32 = 2_000;
-
-/// Random streams that belong to the world.
-pub(crate) struct Rngs {
-    pub network: Rng,
-    pub clients: Rng,
-    pub faults: Rng,
-    pub checks: Rng,
-    pub processes: Rng,
-    pub succession: Rng,
-}
-
-/// What the simulator remembers of the records of every data role.
-pub(crate) struct Shadow {
-    /// By group and data role.
-    pub streams: Vec<Stream>,
-    /// Newest version of each group's view.
-    pub versions: Vec<ViewVersion>,
-}
+use crate::sim::checks::{AtRest, Checks, Onlooker};
+use crate::sim::clients::Clients;
+use crate::sim::cluster::Cluster;
+use crate::sim::nemesis::Nemesis;
+use crate::sim::network::lines::Lines;
+use crate::sim::network::wires::Wires;
+use crate::sim::options::Options;
+use crate::sim::shadow::Shadow;
+use crate::sim::stage::Stage;
+use crate::sim::stage::queue::Event;
+use crate::sim::stage::report::Failure;
+use crate::sim::stage::trace::Trace;
+use reign::Reign;
 
 /// A whole cluster in virtual time.
 pub struct World {
-    pub(crate) options: Options,
-    pub(crate) now: u64,
-    pub(crate) queue: Queue,
+    pub(crate) stage: Stage,
+    pub(crate) cluster: Cluster,
     pub(crate) wires: Wires,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) shards: Vec<Shard>,
-    /// Those that live: the elected one, and former ones that have not noticed.
-    pub(crate) coordinators: Vec<CoordinatorProcess>,
-    /// The number of the elected one.
-    pub(crate) leader: Option<u32>,
-    pub(crate) elected: u32,
-    /// Whether the coordinator started with nothing and has not heard enough yet.
-    pub(crate) gathering: bool,
-    pub(crate) store: RecordStore,
-    /// Messages of former coordinators under way: to which life of which node.
-    pub(crate) strays: Vec<Option<Stray>>,
-    pub(crate) keys: Vec<Key>,
-    pub(crate) oracles: Vec<Oracle>,
-    pub(crate) clients: Vec<Client>,
-    pub(crate) running: Vec<Running>,
-    pub(crate) flushes: Vec<Vec<(u16, u32)>>,
-    pub(crate) clients_stop: bool,
-    pub(crate) calls_begun: u32,
-    pub(crate) answers: Vec<Option<types::op::Outcome>>,
+    pub(crate) lines: Lines,
+    pub(crate) clients: Clients,
     pub(crate) shadow: Shadow,
     pub(crate) nemesis: Nemesis,
-    pub(crate) rng: Rngs,
-    pub(crate) digest: Digest,
-    pub(crate) trace: Trace,
-    pub(crate) failure: Option<Failure>,
-    /// The key or group that the failure is about.
-    pub(crate) suspect: Option<Suspect>,
-    pub(crate) stats: Stats,
-    pub(crate) next_check: u64,
-    /// A story has damaged memory: what a scrub finds is no broken rule, and the expensive checks would say the same.
-    pub(crate) damaged: bool,
-}
-
-/// What a failure is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suspect {
-    Key(usize),
-    Group(GroupId),
+    pub(crate) checks: Checks,
 }
 
 impl World {
     /// A cluster about to start: nothing has happened yet.
     #[must_use]
     pub fn new(options: Options, trace: Trace) -> Self {
-        let seed = options.seed;
-        let mut rng = Rngs {
-            network: Rng::new(seed, purpose::NETWORK),
-            clients: Rng::new(seed, purpose::CLIENTS),
-            faults: Rng::new(seed, purpose::FAULTS),
-            checks: Rng::new(seed, purpose::CHECKS),
-            processes: Rng::new(seed, purpose::PROCESSES),
-            succession: Rng::new(seed, purpose::SUCCESSION),
-        };
-        let wires = Wires::new(options.nodes, options.shards, &options.network, &mut rng.network);
-        let clock = |rng: &mut Rng| {
-            let drift = rng.below(2 * options.drift_ppm as u64 + 1) as i64 - options.drift_ppm;
-            Clock::new(rng.below(1 << 40), drift)
-        };
-        let mut nodes: Vec<Node> =
-            (0..options.nodes).map(|n| Node::new(n, clock(&mut rng.processes), &options)).collect();
-        for node in &mut nodes {
-            let line =
-                |rng: &mut Rng| if rng.percent(70) { 100 } else { rng.range(100, options.network.line_us) };
-            node.line.delay_us = (line(&mut rng.network), line(&mut rng.network));
-        }
-        let shards = (0..options.nodes * options.shards).map(|_| Shard::empty()).collect();
-        let coordinator = CoordinatorProcess::new(&options, clock(&mut rng.processes));
-        let streams = (0..options.groups * options.k).map(|_| Stream::new(options.m)).collect();
-        let next_check = if options.check_every == 0 { u64::MAX } else { options.check_every };
+        let mut stage = Stage::new(options, trace);
+        let options = &stage.options;
         let mut world = Self {
-            now: 0,
-            queue: Queue::default(),
-            wires,
-            nodes,
-            shards,
-            coordinators: vec![coordinator],
-            leader: Some(0),
-            elected: 0,
-            gathering: false,
-            store: RecordStore::default(),
-            strays: Vec::new(),
-            keys: Vec::new(),
-            oracles: Vec::new(),
-            clients: Vec::new(),
-            running: Vec::new(),
-            flushes: Vec::new(),
-            clients_stop: false,
-            calls_begun: 0,
-            answers: Vec::new(),
-            shadow: Shadow { streams, versions: vec![ViewVersion(0); options.groups] },
+            wires: Wires::new(options.nodes, options.shards, &options.network, &mut stage.rng.network),
+            lines: Lines::new(&mut stage),
+            cluster: Cluster::new(&mut stage),
+            clients: Clients::default(),
+            shadow: Shadow::new(&stage.options),
             nemesis: Nemesis::default(),
-            rng,
-            digest: Digest::default(),
-            trace,
-            failure: None,
-            suspect: None,
-            stats: Stats::default(),
-            next_check,
-            damaged: false,
-            options,
+            checks: Checks::new(&stage.options),
+            stage,
         };
-        for node in 0..world.options.nodes {
+        for node in 0..world.cluster.nodes.count() {
             world.start(node);
         }
-        world.arm_coordinator(0);
+        world.cluster.coordinators.arm(&mut world.stage, 0);
         world
     }
 
     /// Virtual time, in microseconds.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.now
+        self.stage.now()
     }
 
     /// The first rule that was broken.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
-        self.failure.as_ref()
+        self.stage.book.failure()
     }
 
     /// The map as it is recorded, once the cluster has formed.
     #[must_use]
     pub fn map(&self) -> Option<&ClusterMap> {
-        self.store.map()
-    }
-
-    /// The host that is shard `group % shards` of `node`; none while the node is down.
-    pub(crate) fn host_of(&self, node: usize, group: GroupId) -> Option<&Host> {
-        let shard = group.0 as usize % self.options.shards;
-        self.shards[node * self.options.shards + shard].host.as_ref()
-    }
-
-    /// The running host that is process `id`, for `group`; none if that life of the node has ended.
-    pub(crate) fn host_by_id(&self, id: HostId, group: GroupId) -> Option<&Host> {
-        let node = usize::from(id.node.0);
-        if self.nodes[node].id != id { None } else { self.host_of(node, group) }
-    }
-
-    /// Whether process `id` has not ended.
-    pub(crate) fn is_alive(&self, id: HostId) -> bool {
-        let node = &self.nodes[usize::from(id.node.0)];
-        node.id == id && node.state != Life::Down
-    }
-
-    /// Where the shadow of a data role is.
-    pub(crate) fn stream_index(&self, member: MemberId) -> usize {
-        member.group.0 as usize * self.options.k + usize::from(member.role.0)
+        self.cluster.map()
     }
 
     /// Does the next thing; false if there is none, or a rule is broken.
     pub fn step(&mut self) -> bool {
-        if self.failure.is_some() {
+        if self.stage.book.has_failed() {
             return false;
         }
-        let Some((at, event)) = self.queue.pop() else { return false };
-        debug_assert!(at >= self.now, "time does not run backwards");
-        self.now = at;
-        self.stats.events += 1;
+        let Some(event) = self.stage.next_event() else { return false };
         self.handle(event);
-        if self.stats.events >= self.next_check && !self.damaged {
-            self.next_check = self.stats.events + 1 + self.rng.checks.below(2 * self.options.check_every);
-            self.check_something();
+        if self.checks.are_due(&mut self.stage) {
+            self.onlooker().look_somewhere();
         }
-        self.failure.is_none()
+        !self.stage.book.has_failed()
     }
 
     /// Goes on until virtual time `until`, or a broken rule; whether none was broken.
     pub fn run_until(&mut self, until: u64) -> bool {
-        while self.queue.next_at().is_some_and(|at| at <= until) {
+        while self.stage.queue.next_at().is_some_and(|at| at <= until) {
             if !self.step() {
                 break;
             }
         }
-        if self.failure.is_none() {
-            self.now = self.now.max(until);
+        if !self.stage.book.has_failed() {
+            self.stage.wait(until);
         }
-        self.failure.is_none()
+        !self.stage.book.has_failed()
+    }
+
+    /// What coordinators have to do with.
+    pub(crate) fn reign(&mut self) -> Reign<'_> {
+        Reign {
+            stage: &mut self.stage,
+            cluster: &mut self.cluster,
+            lines: &mut self.lines,
+            shadow: &mut self.shadow,
+            clients: &mut self.clients,
+            nemesis: &mut self.nemesis,
+        }
+    }
+
+    /// What those see who look into members.
+    pub(crate) fn onlooker(&mut self) -> Onlooker<'_> {
+        let (cluster, clients) = (&self.cluster, &self.clients);
+        Onlooker { stage: &mut self.stage, cluster, clients, shadow: &mut self.shadow }
+    }
+
+    /// What is looked at where everything should be at rest.
+    pub(crate) fn at_rest(&self) -> AtRest<'_> {
+        AtRest { options: &self.stage.options, cluster: &self.cluster, clients: &self.clients }
     }
 
     fn handle(&mut self, event: Event) {
+        if event.life().is_some_and(|of| self.cluster.nodes[of.node].life != of.life) {
+            return;
+        }
         match event {
             Event::Deliver { wire, epoch } => self.deliver(wire as usize, epoch),
-            Event::Tick { host } => self.tick(usize::from(host)),
-            Event::Flush { host } => self.flush(usize::from(host)),
-            Event::Heartbeat { node, life } => self.heartbeat(usize::from(node), life),
-            Event::Connect { pair } => self.connect(pair as usize),
+            Event::Connect { pair } => {
+                self.wires.connect(&mut self.stage, &self.cluster.nodes, pair as usize);
+            }
             Event::Notice { wire, epoch } => self.notice_cut(wire as usize, epoch),
-            Event::Join { node, life } => self.join(usize::from(node), life),
-            Event::Uplink { node, epoch } => self.uplink(usize::from(node), epoch),
+            Event::Join { node, .. } => {
+                self.lines.join(&mut self.stage, &mut self.cluster, usize::from(node));
+            }
+            Event::Heartbeat { node, .. } => {
+                self.lines.beat(&mut self.stage, &mut self.cluster.nodes, usize::from(node));
+            }
+            Event::Uplink { node, epoch } => self.reign().uplink(usize::from(node), epoch),
             Event::Downlink { node, epoch } => self.downlink(usize::from(node), epoch),
-            Event::Parted { node, epoch } => self.parted(usize::from(node), epoch),
-            Event::CoordinatorTick { number } => self.coordinator_tick(number),
-            Event::Write { number } => self.write_arrives(number),
-            Event::Election => self.elect(),
-            Event::Follow { node, life } => self.follow(usize::from(node), life),
-            Event::Deposed { number } => self.notices_successor(number),
-            Event::Stray { message } => self.stray_arrives(message as usize),
-            Event::Exited { node, life } => self.exited(usize::from(node), life),
-            Event::Client { client } => self.client_turn(usize::from(client)),
-            Event::Patience { client, call } => self.patience(usize::from(client), call),
-            Event::Dropped { client, call } => self.patience(usize::from(client), call),
+            Event::Stray { message } => self.stray(message as usize),
+            Event::Parted { node, epoch } => self.lines.parted(usize::from(node), epoch),
+            Event::Follow { node, .. } => {
+                self.lines.follow(&mut self.stage, &self.cluster, usize::from(node));
+            }
+            Event::CoordinatorTick { number } => self.reign().timer(number),
+            Event::Write { number } => self.reign().write_arrives(number),
+            Event::Election => self.reign().elect(),
+            Event::Deposed { number } => self.reign().notices_successor(number),
+            Event::CoordinatorResume { number } => self.reign().resume(number),
+            Event::Tick { host } => self.timer(usize::from(host)),
+            Event::Flush { host } => self.flush(usize::from(host)),
+            Event::Client { client } => self.client_turn(client),
+            Event::Patience { client, call } | Event::Dropped { client, call } => {
+                self.clients.give_up(&mut self.stage, client, call);
+            }
             Event::Fault => self.next_fault(),
-            Event::Aimed { fault } => self.aimed_fault(fault),
-            Event::Crash { node, life } => self.crash_due(usize::from(node), life),
-            Event::NextHalf { step } => self.next_half(step),
+            Event::Aimed { fault } => self.fault_hits(fault),
+            Event::NextHalf { step } => self.turn_halves(step),
             Event::Mend { fault } => self.mend(fault as usize),
-            Event::Restart { node, life } => self.restart_due(usize::from(node), life),
-            Event::Resume { node, life } => self.resume_due(usize::from(node), life),
-            Event::CoordinatorResume { number } => self.resume_coordinator(number),
-            Event::Scrub => self.scrub_due(),
-        }
-    }
-
-    /// A rule is broken. The first one counts.
-    pub(crate) fn fail(&mut self, rule: &'static str, suspect: Option<Suspect>, what: String) {
-        note!(self, "BROKEN {rule}: {what}");
-        if self.failure.is_none() {
-            self.failure = Some(Failure { at: self.now, event: self.stats.events, rule, what });
-            self.suspect = suspect;
+            Event::Crash { node, .. } => self.crash_due(usize::from(node)),
+            Event::Exited { node, .. } => self.reign().exited(usize::from(node)),
+            Event::Restart { node, .. } => self.restart(usize::from(node)),
+            Event::Resume { node, .. } => self.resume(usize::from(node)),
+            Event::Scrub => self.reign().scrub(),
         }
     }
 }
