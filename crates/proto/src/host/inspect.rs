@@ -55,7 +55,7 @@ impl Host {
         self.members.primaries().values().filter_map(move |primary| {
             let stats = primary.store()?.stats();
             Some(RoleBytes {
-                member: primary.member(),
+                member: primary.core().member(),
                 item_bytes: stats.item_bytes as u64,
                 absent_pages: stats.absent_pages as u64,
                 serves: primary.may_serve(now, &self.around.config().timing),

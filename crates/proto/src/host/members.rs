@@ -286,12 +286,12 @@ impl Members {
             return None;
         };
         let mut context = around.context(now)?;
-        if primary.is_named_by(view) {
+        if primary.core().is_named_by(view) {
             primary.adopt(&mut context, view);
             self.primaries.insert(id, primary);
             return None;
         }
-        tracing::info!(member = %id, term = %primary.term(), view = %view.version, "deposed");
+        tracing::info!(member = %id, term = %primary.core().term(), view = %view.version, "deposed");
         let requests = primary.step_down(&mut context);
         self.create_primary(around, now, id, view);
         Some(Deposed { member: id, requests })

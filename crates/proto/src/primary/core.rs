@@ -7,7 +7,7 @@ use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersio
 use crate::outbox::Sender;
 
 /// See the module.
-pub(super) struct Core {
+pub(crate) struct Core {
     member: MemberId,
     host: HostId,
     term: Term,
@@ -29,7 +29,7 @@ impl Core {
         Self { member, host, term: role.term, view: view.clone(), config, budget }
     }
 
-    pub(super) fn member(&self) -> MemberId {
+    pub(crate) fn member(&self) -> MemberId {
         self.member
     }
 
@@ -37,7 +37,7 @@ impl Core {
         self.host
     }
 
-    pub(super) fn term(&self) -> Term {
+    pub(crate) fn term(&self) -> Term {
         self.term
     }
 
@@ -63,7 +63,7 @@ impl Core {
     }
 
     /// Whether `view` still has this member as the primary of this term.
-    pub(super) fn is_named_by(&self, view: &GroupView) -> bool {
+    pub(crate) fn is_named_by(&self, view: &GroupView) -> bool {
         view.data_role(self.member.role)
             .is_some_and(|role| role.primary == Some(self.host) && role.term == self.term)
     }

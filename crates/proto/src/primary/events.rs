@@ -21,11 +21,15 @@ impl Primary {
         self.part_with_parities(context);
         self.repair.forget_sessions();
         self.advance(context);
-        self.conclude_growth(context);
+        // All parities that are left may have reserved what is asked for.
+        if let Some(store) = self.phase.store_mut()
+            && self.space.conclude(now, &self.parities, store)
+        {
+            self.retry_waiting(context);
+        }
         self.phase.retry_takeover(context, &self.core, &self.parities);
         self.retry_waiting(context);
-        self.demand_waiting(context);
-        self.sweep(context);
+        self.go_on_repairing(context);
     }
 
     /// Parities that have left, unless they are learners whose lesson has ended.
@@ -157,19 +161,11 @@ impl Primary {
         }
     }
 
-    /// All parities that are left may have reserved what is asked for.
-    fn conclude_growth(&mut self, context: &mut Context<'_>) {
-        let Some(store) = self.phase.store_mut() else { return };
-        if self.space.conclude(context.now.time, &self.parities, store) {
-            self.retry_waiting(context);
-        }
-    }
-
     fn handle_index_part(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), part: &IndexPart) {
         let Phase::Taking(taking) = &mut self.phase else { return };
         if let Some(store) = taking.take(context, &self.core, from, part) {
             self.phase = Phase::Serving(Box::new(store));
-            self.sweep(context);
+            self.go_on_repairing(context);
             self.retry_waiting(context);
         }
     }
@@ -196,8 +192,7 @@ impl Primary {
         }
         waiters.came(repaired.pages, |pages| store.pages_present(pages));
         self.retry_waiting(context);
-        self.demand_waiting(context);
-        self.sweep(context);
+        self.go_on_repairing(context);
     }
 
     /// A learner wants its lesson.

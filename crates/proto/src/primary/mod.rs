@@ -46,15 +46,15 @@ mod wall;
 mod tests;
 
 use store::{Budget, DataStore, StoreConfig};
-use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
+use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Time, UnixSeconds};
 
+pub(crate) use self::core::Core;
 pub(crate) use execute::is_repeatable;
 pub(crate) use hand_over::Question;
 pub use info::PrimaryInfo;
 use info::{PrimaryMemory, PrimaryStats};
 pub(crate) use waiting::Pending;
 
-use self::core::Core;
 use crate::outbox::Context;
 use crate::parity::Parity;
 use crate::timers::TimerTable;
@@ -134,7 +134,7 @@ impl Primary {
         let mut primary = Self::assemble(context, core, phase, start, serve_from);
         primary.wall.never_below(wall);
         primary.phase.retry_takeover(context, &primary.core, &primary.parities);
-        primary.sweep(context);
+        primary.go_on_repairing(context);
         Some(primary)
     }
 
@@ -166,12 +166,9 @@ impl Primary {
         }
     }
 
-    pub(crate) fn member(&self) -> MemberId {
-        self.core.member()
-    }
-
-    pub(crate) fn term(&self) -> Term {
-        self.core.term()
+    /// Who this is.
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 
     /// The store, once there is one.
@@ -182,19 +179,14 @@ impl Primary {
     /// What is inside, for those who look.
     pub(crate) fn info(&self) -> PrimaryInfo<'_> {
         PrimaryInfo {
-            member: self.member(),
-            term: self.term(),
+            member: self.core.member(),
+            term: self.core.term(),
             committed: self.stream.committed(),
             last: self.stream.last(),
             store: self.store(),
             uncommitted: self.stream.uncommitted().collect(),
             waiting: self.waiting.len(),
         }
-    }
-
-    /// Whether `view` still has this member as the primary of this term.
-    pub(crate) fn is_named_by(&self, view: &GroupView) -> bool {
-        self.core.is_named_by(view)
     }
 
     pub(crate) fn stats(&self) -> PrimaryStats {
@@ -313,35 +305,19 @@ impl Primary {
         Some((&mut self.repair, site))
     }
 
-    /// Opens sessions for whoever waits for pages, and for the sweep.
+    /// Opens sessions for the pages that requests wait for, and for the background sweep.
     fn go_on_repairing(&mut self, context: &mut Context<'_>) {
-        if self.core.is_rebuilding() {
-            self.demand_waiting(context);
-            self.sweep(context);
+        if !self.core.is_rebuilding() {
+            return;
         }
-    }
-
-    /// Opens sessions for the pages that requests wait for.
-    fn demand_waiting(&mut self, context: &mut Context<'_>) {
         let Some(store) = self.phase.store() else { return };
         let site = Site::if_ready(&self.core, &self.stream, store, !self.parities.is_empty());
         if let Some(site) = site {
             self.repair.demand_waiting(context, site, self.waiting.for_pages());
-        }
-    }
-
-    /// The background sweep.
-    fn sweep(&mut self, context: &mut Context<'_>) {
-        if !self.core.is_rebuilding() {
-            return;
-        }
-        if let Some((repair, site)) = self.repair_at_site() {
-            repair.sweep(context, site);
+            self.repair.sweep(context, site);
         }
         // Also when no parity is left to ask: then the coordinator decides whether the role is lost.
-        if let Some(store) = self.phase.store() {
-            self.repair.report_if_whole(context, &self.core, store);
-        }
+        self.repair.report_if_whole(context, &self.core, store);
     }
 }
 
