@@ -18,23 +18,30 @@ pub(crate) trait Kind: Copy + 'static {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimerTable<const N: usize> {
     due: [Time; N],
+    /// The first of them.
+    first: Time,
 }
 
 impl<const N: usize> Default for TimerTable<N> {
     fn default() -> Self {
-        Self { due: [Time::NEVER; N] }
+        Self { due: [Time::NEVER; N], first: Time::NEVER }
     }
 }
 
 impl<const N: usize> TimerTable<N> {
-    /// `timer` is due at `at`, whatever it was before.
-    pub(crate) fn set(&mut self, timer: impl Kind, at: Time) {
-        self.due[timer.index()] = at;
+    /// Each timer is due when `at` says, whatever it was before.
+    pub(crate) fn set<K: Kind>(&mut self, mut at: impl FnMut(K) -> Time) {
+        self.first = Time::NEVER;
+        for timer in K::ALL {
+            let at = at(*timer);
+            self.due[timer.index()] = at;
+            self.first = self.first.min(at);
+        }
     }
 
     /// When the first one is due.
     pub(crate) fn next(&self) -> Time {
-        self.due.iter().copied().min().unwrap_or(Time::NEVER)
+        self.first
     }
 
     /// Those that are due. Each is set anew after it has run.
@@ -66,12 +73,17 @@ mod tests {
     fn what_is_due_runs_in_its_order_and_the_first_one_counts() {
         let mut timers = TimerTable::<2>::default();
         assert_eq!(timers.next(), Time::NEVER);
-        timers.set(Pot::Eggs, Time(5));
-        timers.set(Pot::Tea, Time(3));
+        let pots = |tea, eggs| {
+            move |pot| match pot {
+                Pot::Tea => tea,
+                Pot::Eggs => eggs,
+            }
+        };
+        timers.set(pots(Time(3), Time(5)));
         assert_eq!(timers.next(), Time(3));
         assert_eq!(timers.due(Time(2)).collect::<Vec<Pot>>(), []);
         assert_eq!(timers.due(Time(5)).collect::<Vec<Pot>>(), [Pot::Tea, Pot::Eggs]);
-        timers.set(Pot::Tea, Time::NEVER);
+        timers.set(pots(Time::NEVER, Time(5)));
         assert_eq!(timers.due(Time(9)).collect::<Vec<Pot>>(), [Pot::Eggs]);
     }
 }

@@ -84,6 +84,7 @@ impl Members {
         act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let primary = self.primaries.get_mut(&id)?;
+        primary.touch();
         let result = act(primary, &mut around.context(now)?);
         if cfg!(debug_assertions) {
             primary.check_invariants();
@@ -146,6 +147,22 @@ impl Members {
     pub(super) fn tick_parities(&mut self, around: &mut Surroundings, now: Now) {
         let Some(mut context) = around.context(now) else { return };
         self.parities.values_mut().for_each(|parity| parity.tick(&mut context));
+    }
+
+    /// Something happens that concerns every primary.
+    pub(super) fn touch_primaries(&mut self) {
+        self.primaries.values_mut().for_each(Primary::touch);
+    }
+
+    /// Sets the timers of the primaries; when the first of them is due.
+    pub(super) fn arm_primaries(&mut self, around: &mut Surroundings, now: Now) -> Time {
+        let Some(context) = around.context(now) else { return Time::NEVER };
+        let mut first = Time::NEVER;
+        for primary in self.primaries.values_mut() {
+            primary.arm(&context);
+            first = first.min(primary.next_deadline());
+        }
+        first
     }
 
     /// When a parity has something to do.
@@ -287,6 +304,7 @@ impl Members {
         };
         let mut context = around.context(now)?;
         if primary.core().is_named_by(view) {
+            primary.touch();
             primary.adopt(&mut context, view);
             self.primaries.insert(id, primary);
             return None;

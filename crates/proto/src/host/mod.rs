@@ -31,7 +31,7 @@ mod views;
 use std::collections::VecDeque;
 
 use store::Item;
-use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, ViewVersion};
+use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, Time, ViewVersion};
 use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::latency::HostLatencies;
@@ -63,6 +63,8 @@ pub struct Host {
     loopback: VecDeque<PeerMessage>,
     actions: VecDeque<Action>,
     timers: TimerTable<TIMERS>,
+    /// When the first timer of a primary is due.
+    primaries_due: Time,
     stats: HostStats,
 }
 
@@ -79,6 +81,7 @@ impl Host {
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             timers: TimerTable::default(),
+            primaries_due: Time::NEVER,
             stats: HostStats::default(),
         }
     }
@@ -141,6 +144,8 @@ impl Host {
             return;
         }
         self.around.adopt(&map);
+        // The pace of background work may be another one.
+        self.members.touch_primaries();
         for view in &map.groups {
             self.adopt_view(now, view);
         }
@@ -209,6 +214,7 @@ impl Host {
     pub fn link_up(&mut self, now: Now, peer: HostId) {
         self.links.up(peer);
         self.members.link_broken(peer);
+        self.members.touch_primaries();
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_up);
         self.reroute(now);
@@ -219,6 +225,7 @@ impl Host {
     pub fn link_down(&mut self, now: Now, peer: HostId) {
         self.links.down(peer);
         self.members.link_broken(peer);
+        self.members.touch_primaries();
         let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_down);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);

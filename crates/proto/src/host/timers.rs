@@ -59,21 +59,21 @@ impl Host {
 
     /// Sets every timer by what its part waits for.
     pub(super) fn arm(&mut self, now: Now) {
-        let timing = self.around.config().timing;
-        let timers = &mut self.timers;
-        timers.set(Timer::Parities, self.members.parities_due(&timing));
-        timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now));
-        timers.set(Timer::Requests, self.routes.requests_due());
-        let routes = if self.views.map().is_some() { self.routes.due(&timing) } else { Time::NEVER };
-        timers.set(Timer::Routes, routes);
-        timers.set(Timer::Dormants, self.members.dormant_due());
+        self.primaries_due = self.members.arm_primaries(&mut self.around, now);
+        let timing = &self.around.config().timing;
+        self.timers.set(|timer| match timer {
+            Timer::Parities => self.members.parities_due(timing),
+            Timer::Scrub => self.members.scrub_due(&self.around, now),
+            Timer::Requests => self.routes.requests_due(),
+            Timer::Routes if self.views.map().is_some() => self.routes.due(timing),
+            Timer::Routes => Time::NEVER,
+            Timer::Dormants => self.members.dormant_due(),
+        });
     }
 
     /// When `tick` has something to do, as of the last `flush`.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        let primaries = self.members.primaries().values();
-        let first = primaries.map(crate::primary::Primary::next_deadline).min();
-        first.map_or(self.timers.next(), |first| first.min(self.timers.next()))
+        self.primaries_due.min(self.timers.next())
     }
 }

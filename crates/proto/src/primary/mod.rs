@@ -91,6 +91,8 @@ pub(crate) struct Primary {
     /// When what is done now and then was done last.
     kept_up: Time,
     timers: TimerTable<TIMERS>,
+    /// Whether the timers may have to be set anew.
+    touched: bool,
     expired_reads: u64,
     /// Times that there was no room for a write.
     refused_writes: u64,
@@ -160,6 +162,7 @@ impl Primary {
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
+            touched: true,
             expired_reads: 0,
             refused_writes: 0,
             core,
@@ -232,15 +235,11 @@ impl Primary {
         self.waiting.take_all()
     }
 
-    /// Sends what is due, and says when to be asked again. Called once per batch of events.
+    /// Sends what is due. Called once per batch of events.
     pub(crate) fn flush(&mut self, context: &mut Context<'_>) {
-        if self.stream.take_stirred() {
-            self.send(context);
+        if !self.stream.take_stirred() {
+            return;
         }
-        self.arm(context);
-    }
-
-    fn send(&mut self, context: &mut Context<'_>) {
         self.go_on_releasing(context);
         let wall = self.wall.send(context.now.unix);
         self.lessons.teach(context, &self.core, &self.stream, self.phase.store(), wall);

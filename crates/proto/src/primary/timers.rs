@@ -60,6 +60,7 @@ impl Primary {
             any = true;
         }
         if any {
+            self.touch();
             self.retry_waiting(context);
         }
     }
@@ -95,26 +96,34 @@ impl Primary {
         }
     }
 
-    /// Sets every timer by what its part waits for.
-    pub(super) fn arm(&mut self, context: &Context<'_>) {
+    /// Sets every timer by what its part waits for, if anything has happened since it was done last. Called once per batch of
+    /// events, when all that they brought about is sent.
+    pub(crate) fn arm(&mut self, context: &Context<'_>) {
+        if !std::mem::take(&mut self.touched) {
+            return;
+        }
         let (now, timing) = (context.now.time, context.timing);
-        let committed = self.stream.committed();
-        let known = (committed, self.wall.told());
-        let is_rebuilding = self.core.is_rebuilding();
-        let timers = &mut self.timers;
-        timers.set(Timer::Parities, self.parities.due(committed, timing));
-        timers.set(Timer::Absentees, self.absentees.due(timing));
-        timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, known));
-        timers.set(Timer::HandOver, self.hand_over.due());
-        let upkeep = self.kept_up + timing.heartbeat_us;
-        timers.set(Timer::Upkeep, if self.phase.store().is_some() { upkeep } else { Time::NEVER });
-        timers.set(Timer::Takeover, self.phase.due(timing));
-        timers.set(Timer::Repair, self.repair.due(context, is_rebuilding));
-        timers.set(Timer::Serving, if self.serve_from > now { self.serve_from } else { Time::NEVER });
-        timers.set(Timer::Requests, self.waiting.due().min(self.stream.answers_due(timing)));
+        let (committed, is_rebuilding) = (self.stream.committed(), self.core.is_rebuilding());
+        self.timers.set(|timer| match timer {
+            Timer::Parities => self.parities.due(committed, timing),
+            Timer::Absentees => self.absentees.due(timing),
+            Timer::Lessons => self.lessons.due(context, &self.parities, (committed, self.wall.told())),
+            Timer::HandOver => self.hand_over.due(),
+            Timer::Upkeep if self.phase.store().is_some() => self.kept_up + timing.heartbeat_us,
+            Timer::Takeover => self.phase.due(timing),
+            Timer::Repair => self.repair.due(context, is_rebuilding),
+            Timer::Serving if self.serve_from > now => self.serve_from,
+            Timer::Requests => self.waiting.due().min(self.stream.answers_due(timing)),
+            Timer::Upkeep | Timer::Serving => Time::NEVER,
+        });
     }
 
-    /// When `tick` has something to do, as of the last `flush`.
+    /// Something happens that may change what it waits for.
+    pub(crate) fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// When `tick` has something to do, as of the last `arm`.
     pub(crate) fn next_deadline(&self) -> Time {
         self.timers.next()
     }
