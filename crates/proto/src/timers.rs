@@ -1,7 +1,7 @@
 //! When a machine's timers are due: one time for each kind.
 //!
-//! A part says what it waits for next; the machine sets its timers by that whenever a batch of events is over. So a timer is never
-//! cancelled, and what is due is only ever asked of the table.
+//! A part says what it waits for next; the machine sets up its table anew by that whenever a batch of events is over. So a timer is
+//! never cancelled, and what is due is only ever asked of the table.
 
 use types::Time;
 
@@ -29,13 +29,21 @@ impl<const N: usize> Default for TimerTable<N> {
 }
 
 impl<const N: usize> TimerTable<N> {
-    /// Each timer is due when `at` says, whatever it was before.
-    pub(crate) fn set<K: Kind>(&mut self, mut at: impl FnMut(K) -> Time) {
-        self.first = Time::NEVER;
-        for timer in K::ALL {
-            let at = at(*timer);
-            self.due[timer.index()] = at;
-            self.first = self.first.min(at);
+    /// `timer`, which was not set yet, is due at `at`.
+    #[inline]
+    pub(crate) fn set(&mut self, timer: impl Kind, at: Time) {
+        self.due[timer.index()] = at;
+        self.first = self.first.min(at);
+    }
+
+    /// `timer` is due at `at`, whatever it was before.
+    #[inline]
+    pub(crate) fn set_again(&mut self, timer: impl Kind, at: Time) {
+        let before = std::mem::replace(&mut self.due[timer.index()], at);
+        if at < self.first {
+            self.first = at;
+        } else if before == self.first {
+            self.first = self.due.iter().copied().min().unwrap_or(Time::NEVER);
         }
     }
 
@@ -73,17 +81,13 @@ mod tests {
     fn what_is_due_runs_in_its_order_and_the_first_one_counts() {
         let mut timers = TimerTable::<2>::default();
         assert_eq!(timers.next(), Time::NEVER);
-        let pots = |tea, eggs| {
-            move |pot| match pot {
-                Pot::Tea => tea,
-                Pot::Eggs => eggs,
-            }
-        };
-        timers.set(pots(Time(3), Time(5)));
+        timers.set(Pot::Eggs, Time(5));
+        timers.set(Pot::Tea, Time(3));
         assert_eq!(timers.next(), Time(3));
         assert_eq!(timers.due(Time(2)).collect::<Vec<Pot>>(), []);
         assert_eq!(timers.due(Time(5)).collect::<Vec<Pot>>(), [Pot::Tea, Pot::Eggs]);
-        timers.set(pots(Time::NEVER, Time(5)));
+        timers.set_again(Pot::Tea, Time::NEVER);
+        assert_eq!(timers.next(), Time(5));
         assert_eq!(timers.due(Time(9)).collect::<Vec<Pot>>(), [Pot::Eggs]);
     }
 }

@@ -18,6 +18,7 @@ pub(super) struct Members {
     primaries: BTreeMap<MemberId, Primary>,
     parities: BTreeMap<MemberId, Parity>,
     dormant: Dormants,
+    due: Due,
     /// Parities that were here and have left their view: they do not come back.
     left: BTreeSet<MemberId>,
     history: History,
@@ -25,6 +26,13 @@ pub(super) struct Members {
     scrubbed: u64,
     /// When it was last looked whether a scrub can go on.
     scrub_tried: Time,
+}
+
+/// When a member has something to do, if nothing has happened to one since.
+#[derive(Default)]
+struct Due {
+    primaries: Option<Time>,
+    parities: Option<Time>,
 }
 
 /// What has become of members so far.
@@ -72,6 +80,7 @@ impl Members {
 
     /// The parity of `id`, if it is here.
     pub(super) fn parity(&mut self, id: MemberId) -> Option<&mut Parity> {
+        self.due.parities = None;
         self.parities.get_mut(&id)
     }
 
@@ -84,7 +93,7 @@ impl Members {
         act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let primary = self.primaries.get_mut(&id)?;
-        primary.touch();
+        self.due.primaries = None;
         let result = act(primary, &mut around.context(now)?);
         if cfg!(debug_assertions) {
             primary.check_invariants();
@@ -129,7 +138,11 @@ impl Members {
         let (Some(parity), Some(mut context)) = (self.parities.get_mut(&id), around.context(now)) else {
             return;
         };
+        let waited = parity.waits();
         parity.handle(&mut context, (message.from, from), message.body);
+        if waited || parity.waits() {
+            self.due.parities = None;
+        }
         if cfg!(debug_assertions) {
             parity.check_invariants();
         }
@@ -137,42 +150,55 @@ impl Members {
 
     /// A link to `peer` is lost, or another one now.
     pub(super) fn link_broken(&mut self, peer: HostId) {
+        self.due = Due::default();
         self.parities.values_mut().for_each(|parity| parity.link_broken(peer));
     }
 
     pub(super) fn tick_primaries(&mut self, around: &mut Surroundings, now: Now) {
+        self.due.primaries = None;
         self.for_each_primary(around, now, Primary::tick);
     }
 
     pub(super) fn tick_parities(&mut self, around: &mut Surroundings, now: Now) {
+        self.due.parities = None;
         let Some(mut context) = around.context(now) else { return };
         self.parities.values_mut().for_each(|parity| parity.tick(&mut context));
     }
 
     /// Something happens that concerns every primary.
     pub(super) fn touch_primaries(&mut self) {
+        self.due.primaries = None;
         self.primaries.values_mut().for_each(Primary::touch);
     }
 
-    /// Sets the timers of the primaries; when the first of them is due.
-    pub(super) fn arm_primaries(&mut self, around: &mut Surroundings, now: Now) -> Time {
-        let Some(context) = around.context(now) else { return Time::NEVER };
-        let mut first = Time::NEVER;
-        for primary in self.primaries.values_mut() {
-            primary.arm(&context);
-            first = first.min(primary.next_deadline());
+    /// Sets the timers of the primaries to which something has happened.
+    pub(super) fn arm_primaries(&mut self, around: &mut Surroundings, now: Now) {
+        if self.due.primaries.is_some() {
+            return;
         }
-        first
+        let Some(context) = around.context(now) else { return };
+        let arm = |primary: &mut Primary| {
+            primary.arm(&context);
+            primary.next_deadline()
+        };
+        self.due.primaries = self.primaries.values_mut().map(arm).min();
+    }
+
+    /// When a primary has something to do, as of when they were armed.
+    pub(super) fn primaries_due(&self) -> Time {
+        self.due.primaries.unwrap_or(Time::NEVER)
     }
 
     /// When a parity has something to do.
-    pub(super) fn parities_due(&self, timing: &Timing) -> Time {
-        self.parities.values().map(|parity| parity.due(timing)).min().unwrap_or(Time::NEVER)
+    pub(super) fn parities_due(&mut self, timing: &Timing) -> Time {
+        let due = || self.parities.values().map(|parity| parity.due(timing)).min().unwrap_or(Time::NEVER);
+        *self.due.parities.get_or_insert_with(due)
     }
 
     /// Goes on with the scrub that the operators have asked for, as far as it may.
     pub(super) fn go_on_scrubbing(&mut self, around: &mut Surroundings, now: Now) {
         self.scrub_tried = now.time;
+        self.due.parities = None;
         let Some(mut context) = around.context(now) else { return };
         let mut scrubbing = self.parities.values().filter(|parity| parity.is_scrubbing()).count();
         for parity in self.parities.values_mut() {
@@ -210,6 +236,7 @@ impl Members {
 
     /// Makes this host's members of the group what the view says they are. Gives back the requests of deposed primaries.
     pub(super) fn appoint(&mut self, around: &mut Surroundings, now: Now, view: &GroupView) -> Vec<Deposed> {
+        self.due = Due::default();
         // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a primary.
         let (k, n) = (view.k(), view.k() + view.m());
         for role in k..n {
@@ -304,7 +331,6 @@ impl Members {
         };
         let mut context = around.context(now)?;
         if primary.core().is_named_by(view) {
-            primary.touch();
             primary.adopt(&mut context, view);
             self.primaries.insert(id, primary);
             return None;

@@ -31,7 +31,7 @@ mod views;
 use std::collections::VecDeque;
 
 use store::Item;
-use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, Time, ViewVersion};
+use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, ViewVersion};
 use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::latency::HostLatencies;
@@ -63,8 +63,6 @@ pub struct Host {
     loopback: VecDeque<PeerMessage>,
     actions: VecDeque<Action>,
     timers: TimerTable<TIMERS>,
-    /// When the first timer of a primary is due.
-    primaries_due: Time,
     stats: HostStats,
 }
 
@@ -81,7 +79,6 @@ impl Host {
             loopback: VecDeque::new(),
             actions: VecDeque::new(),
             timers: TimerTable::default(),
-            primaries_due: Time::NEVER,
             stats: HostStats::default(),
         }
     }
@@ -214,7 +211,6 @@ impl Host {
     pub fn link_up(&mut self, now: Now, peer: HostId) {
         self.links.up(peer);
         self.members.link_broken(peer);
-        self.members.touch_primaries();
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_up);
         self.reroute(now);
@@ -225,7 +221,6 @@ impl Host {
     pub fn link_down(&mut self, now: Now, peer: HostId) {
         self.links.down(peer);
         self.members.link_broken(peer);
-        self.members.touch_primaries();
         let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_down);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
@@ -267,7 +262,7 @@ impl Host {
         }
         let to = MemberId { group: message.group, role: message.to };
         // A mirror has the number of the role that it mirrors.
-        if self.views.is_primary_role(message.to) && self.members.parity(to).is_none() {
+        if self.views.is_primary_role(message.to) && !self.members.parities().contains_key(&to) {
             self.members.dispatch_to_primary(&mut self.around, now, (from, message));
         } else {
             self.members.dispatch_to_parity(&mut self.around, now, (from, message));

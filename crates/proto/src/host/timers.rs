@@ -5,7 +5,7 @@ use types::op::Outcome;
 
 use super::Host;
 use crate::Now;
-use crate::timers::Kind;
+use crate::timers::{Kind, TimerTable};
 
 /// What a host waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,21 +59,22 @@ impl Host {
 
     /// Sets every timer by what its part waits for.
     pub(super) fn arm(&mut self, now: Now) {
-        self.primaries_due = self.members.arm_primaries(&mut self.around, now);
+        self.members.arm_primaries(&mut self.around, now);
         let timing = &self.around.config().timing;
-        self.timers.set(|timer| match timer {
-            Timer::Parities => self.members.parities_due(timing),
-            Timer::Scrub => self.members.scrub_due(&self.around, now),
-            Timer::Requests => self.routes.requests_due(),
-            Timer::Routes if self.views.map().is_some() => self.routes.due(timing),
-            Timer::Routes => Time::NEVER,
-            Timer::Dormants => self.members.dormant_due(),
-        });
+        let mut timers = TimerTable::default();
+        timers.set(Timer::Parities, self.members.parities_due(timing));
+        timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now));
+        timers.set(Timer::Requests, self.routes.requests_due());
+        if self.views.map().is_some() {
+            timers.set(Timer::Routes, self.routes.due(timing));
+        }
+        timers.set(Timer::Dormants, self.members.dormant_due());
+        self.timers = timers;
     }
 
     /// When `tick` has something to do, as of the last `flush`.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        self.primaries_due.min(self.timers.next())
+        self.members.primaries_due().min(self.timers.next())
     }
 }

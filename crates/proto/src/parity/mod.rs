@@ -246,6 +246,11 @@ impl Parity {
         self.sessions.remove_stale(context.now.time, context.timing);
     }
 
+    /// Whether it waits for anything but records.
+    pub(crate) fn waits(&self) -> bool {
+        self.learner.is_some() || !self.sessions.is_empty() || self.scrub.is_open()
+    }
+
     /// When `tick` has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
         let learner = self.learner.as_ref().map_or(Time::NEVER, |learner| learner.due(timing));

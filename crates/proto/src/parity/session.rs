@@ -141,6 +141,10 @@ impl Sessions {
         self.open.values().map(|session| size_of::<Session>() + session.sum.capacity()).sum()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Whether there may be one more.
     pub(super) fn have_place(&self, limits: &crate::Limits) -> bool {
         self.open.len() < limits.parity_sessions

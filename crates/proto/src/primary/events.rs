@@ -14,6 +14,7 @@ use crate::outbox::Context;
 impl Primary {
     /// A newer view that still names this member: parities that left are no longer waited for, sessions start anew.
     pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
+        self.touch();
         let now = context.now.time;
         self.core.adopt(view);
         self.lessons.adopt(&self.core, now);
@@ -46,6 +47,7 @@ impl Primary {
 
     /// A new connection to `host`: what was in flight on the old one is lost.
     pub(crate) fn link_up(&mut self, context: &mut Context<'_>, host: HostId) {
+        self.touch();
         self.lessons.lose_link(host);
         self.parities.link_up(context, &self.core, host, self.stream.committed());
         self.space.ask(context, &self.core, &self.parities);
@@ -54,12 +56,14 @@ impl Primary {
 
     /// The connection to `host` is gone: nothing can be sent until the next one.
     pub(crate) fn link_down(&mut self, context: &Context<'_>, host: HostId) {
+        self.touch();
         self.lessons.lose_link(host);
         self.parities.link_down(context.now.time, host);
     }
 
     /// The coordinator asks the primary of `term` to make way for its mirror.
     pub(crate) fn hand_over(&mut self, context: &mut Context<'_>, term: Term, question: Question) {
+        self.touch();
         if term != self.core.term() || !self.core.has_whole_mirror(question.since) {
             return;
         }
@@ -69,6 +73,10 @@ impl Primary {
 
     /// A message of the member that serves `role` at `host`.
     pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
+        match body {
+            GroupBody::Ack(_) => self.touch_by_traffic(),
+            _ => self.touch(),
+        }
         match body {
             GroupBody::Welcome(welcome) => self.handle_welcome(context, from, &welcome),
             GroupBody::Ack(ack) => self.handle_ack(context, from, &ack),

@@ -68,7 +68,7 @@ use repair::{Repair, Site};
 use space::Space;
 use stream::SendStream;
 use takeover::Taking;
-use timers::TIMERS;
+use timers::{TIMERS, Touched};
 use waiting::Waiting;
 use wall::Wall;
 
@@ -92,7 +92,7 @@ pub(crate) struct Primary {
     kept_up: Time,
     timers: TimerTable<TIMERS>,
     /// Whether the timers may have to be set anew.
-    touched: bool,
+    touched: Touched,
     expired_reads: u64,
     /// Times that there was no room for a write.
     refused_writes: u64,
@@ -162,7 +162,7 @@ impl Primary {
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
-            touched: true,
+            touched: Touched::ByEvents,
             expired_reads: 0,
             refused_writes: 0,
             core,

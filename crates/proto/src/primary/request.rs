@@ -47,6 +47,7 @@ impl Primary {
             }
             Attempt::Wait(wait) => self.park(context, wait, pending),
         }
+        self.touch_by_traffic();
         None
     }
 

@@ -5,7 +5,7 @@ use types::op::{Failure, Outcome};
 
 use super::Primary;
 use crate::outbox::Context;
-use crate::timers::Kind;
+use crate::timers::{Kind, TimerTable};
 
 /// What a primary waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,15 @@ pub(super) enum Timer {
     Serving,
     /// A request whose time is up.
     Requests,
+}
+
+/// What has happened since the timers were set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Touched {
+    #[default]
+    Not,
+    ByTraffic,
+    ByEvents,
 }
 
 /// How many there are.
@@ -96,31 +105,58 @@ impl Primary {
         }
     }
 
-    /// Sets every timer by what its part waits for, if anything has happened since it was done last. Called once per batch of
-    /// events, when all that they brought about is sent.
+    /// Sets the timers by what their parts wait for, as far as that may have changed. Called once per batch of events, when all
+    /// that they brought about is sent.
     pub(crate) fn arm(&mut self, context: &Context<'_>) {
-        if !std::mem::take(&mut self.touched) {
-            return;
+        let touched = std::mem::take(&mut self.touched);
+        let is_steady = self.lessons.is_empty() && !self.core.is_rebuilding();
+        match touched {
+            Touched::Not => {}
+            Touched::ByTraffic if is_steady => {
+                self.timers.set_again(Timer::Parities, self.parities_due(context));
+                self.timers.set_again(Timer::Requests, self.requests_due(context));
+            }
+            Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
+    }
+
+    fn armed(&self, context: &Context<'_>) -> TimerTable<TIMERS> {
         let (now, timing) = (context.now.time, context.timing);
-        let (committed, is_rebuilding) = (self.stream.committed(), self.core.is_rebuilding());
-        self.timers.set(|timer| match timer {
-            Timer::Parities => self.parities.due(committed, timing),
-            Timer::Absentees => self.absentees.due(timing),
-            Timer::Lessons => self.lessons.due(context, &self.parities, (committed, self.wall.told())),
-            Timer::HandOver => self.hand_over.due(),
-            Timer::Upkeep if self.phase.store().is_some() => self.kept_up + timing.heartbeat_us,
-            Timer::Takeover => self.phase.due(timing),
-            Timer::Repair => self.repair.due(context, is_rebuilding),
-            Timer::Serving if self.serve_from > now => self.serve_from,
-            Timer::Requests => self.waiting.due().min(self.stream.answers_due(timing)),
-            Timer::Upkeep | Timer::Serving => Time::NEVER,
-        });
+        let known = (self.stream.committed(), self.wall.told());
+        let mut timers = TimerTable::default();
+        timers.set(Timer::Parities, self.parities_due(context));
+        timers.set(Timer::Absentees, self.absentees.due(timing));
+        timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, known));
+        timers.set(Timer::HandOver, self.hand_over.due());
+        if self.phase.store().is_some() {
+            timers.set(Timer::Upkeep, self.kept_up + timing.heartbeat_us);
+        }
+        timers.set(Timer::Takeover, self.phase.due(timing));
+        timers.set(Timer::Repair, self.repair.due(context, self.core.is_rebuilding()));
+        if self.serve_from > now {
+            timers.set(Timer::Serving, self.serve_from);
+        }
+        timers.set(Timer::Requests, self.requests_due(context));
+        timers
+    }
+
+    fn parities_due(&self, context: &Context<'_>) -> Time {
+        self.parities.due(self.stream.committed(), context.timing)
+    }
+
+    fn requests_due(&self, context: &Context<'_>) -> Time {
+        self.waiting.due().min(self.stream.answers_due(context.timing))
     }
 
     /// Something happens that may change what it waits for.
     pub(crate) fn touch(&mut self) {
-        self.touched = true;
+        self.touched = Touched::ByEvents;
+    }
+
+    /// A request or an acknowledgement comes. Unless somebody learns or is repaired, it changes nothing but what is due to
+    /// parities and clients.
+    pub(super) fn touch_by_traffic(&mut self) {
+        self.touched = self.touched.max(Touched::ByTraffic);
     }
 
     /// When `tick` has something to do, as of the last `arm`.

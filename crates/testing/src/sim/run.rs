@@ -1,5 +1,6 @@
 //! One seed: a phase with faults, then healing, then the demand that everything ends, is whole again and agrees.
 
+use proto::Timing;
 use types::OnFinding;
 use types::op::{Get, Op};
 
@@ -83,7 +84,7 @@ fn recover(world: &mut World) -> bool {
         return false;
     }
     world.clients.stop();
-    let deadline = world.now() + 60 * lease + 4 * timing.request_deadline_us + 20 * timing.stall_us;
+    let deadline = world.now() + patience_us(&timing);
     let step = (lease / 16).max(50);
     let has_recovered = |world: &World| !world.cluster.has_lost_roles() && world.at_rest().is_whole();
     while !has_recovered(world) {
@@ -101,6 +102,11 @@ fn recover(world: &mut World) -> bool {
     recovered
 }
 
+/// For how long a cluster may need to become whole, if nothing goes wrong any more.
+fn patience_us(timing: &Timing) -> u64 {
+    60 * timing.node_lease_us + 4 * timing.request_deadline_us + 20 * timing.stall_us
+}
+
 /// Everybody holds the same: members among themselves, and what clients may read.
 fn agree(world: &mut World) -> bool {
     let timing = world.stage.options.timing;
@@ -109,8 +115,8 @@ fn agree(world: &mut World) -> bool {
         return false;
     }
     world.onlooker().look_everywhere();
-    // What has expired meanwhile is being removed, perhaps.
-    let deadline = idle + timing.node_lease_us;
+    // What has expired meanwhile is being removed, perhaps; and roles that were whole for a moment may move on, to be balanced.
+    let deadline = idle + patience_us(&timing);
     if !world.stage.book.has_failed() && !wait(world, deadline, |world| world.at_rest().is_settled()) {
         let (suspect, what) = (world.at_rest().missing_suspect(), world.at_rest().what_is_missing());
         must_end(world, suspect, what);

@@ -320,6 +320,9 @@ impl Repair {
 
     /// When `tick` has something to do.
     pub(super) fn due(&self, context: &Context<'_>, is_rebuilding: bool) -> Time {
+        if !is_rebuilding && self.sessions.is_empty() {
+            return Time::NEVER;
+        }
         let started = self.sessions.values().map(Session::started).min();
         let late = started.map_or(Time::NEVER, |at| at + self.patience_us(context.timing));
         if !is_rebuilding {
