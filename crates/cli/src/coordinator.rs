@@ -90,7 +90,7 @@ pub async fn run(args: &CoordinatorArgs) -> Result<(), Exit> {
     if let Some(parent) = args.parent_pid {
         die_with(parent)?;
     }
-    let config = settle(args)?;
+    let config = resolve(args)?;
     log::to_stderr();
     let told = told_to_stop()?;
     let coordinator = CoordinatorServer::start(config).map_err(Exit::usage)?;
@@ -100,7 +100,7 @@ pub async fn run(args: &CoordinatorArgs) -> Result<(), Exit> {
     Ok(())
 }
 
-fn settle(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
+fn resolve(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
     let lease = args.lease.unwrap_or(DEFAULT_LEASE);
     check_lease(lease).map_err(Exit::Usage)?;
     let needed = args.profile.n();
@@ -190,20 +190,20 @@ mod tests {
         args: CoordinatorArgs,
     }
 
-    fn settled(flags: &[&str]) -> Result<CoordinatorServerConfig, Exit> {
-        settle(&Flags::parse_from(["coordinator", "--workers", "2"].iter().chain(flags)).args)
+    fn resolved(flags: &[&str]) -> Result<CoordinatorServerConfig, Exit> {
+        resolve(&Flags::parse_from(["coordinator", "--workers", "2"].iter().chain(flags)).args)
     }
 
     #[test]
     fn groups_follow_nodes_and_workers_unless_given() {
-        let groups = |flags: &[&str]| settled(flags).unwrap().cluster.groups;
+        let groups = |flags: &[&str]| resolved(flags).unwrap().cluster.groups;
         assert_eq!(groups(&["--nodes", "7"]), 14);
         assert_eq!(groups(&["--nodes", "7", "--groups", "21"]), 21);
     }
 
     #[test]
     fn too_few_nodes_and_a_bad_lease_are_refused() {
-        let error = |flags: &[&str]| settled(flags).unwrap_err().to_string();
+        let error = |flags: &[&str]| resolved(flags).unwrap_err().to_string();
         assert!(error(&["--nodes", "4"]).starts_with("profile rs(3+2) needs 5 nodes, there are 4"));
         assert!(error(&["--lease", "1ms"]).contains("out of bounds"));
     }

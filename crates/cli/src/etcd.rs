@@ -93,14 +93,14 @@ fn read(path: &Path, flag: &str) -> Result<Vec<u8>, Exit> {
 mod tests {
     use super::*;
 
-    fn settle(settings: &NodeSettings) -> Result<Coordination, Exit> {
+    fn resolve(settings: &NodeSettings) -> Result<Coordination, Exit> {
         let endpoints = "etcd://127.0.0.1:1".parse().unwrap();
         coordination(settings, endpoints, "10.0.0.1:9178".parse().unwrap())
     }
 
     #[test]
     fn the_coordinator_listens_beside_the_peers_unless_told_otherwise() {
-        let Coordination::Elected(elected) = settle(&NodeSettings::default()).unwrap() else {
+        let Coordination::Elected(elected) = resolve(&NodeSettings::default()).unwrap() else {
             panic!("not elected")
         };
         assert_eq!((elected.listen.to_string().as_str(), elected.name.as_str()), ("10.0.0.1:0", "gestalt"));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn half_a_login_and_missing_files_are_refused_by_name() {
-        let error = |args: NodeSettings| settle(&args).unwrap_err().to_string();
+        let error = |args: NodeSettings| resolve(&args).unwrap_err().to_string();
         let path = || Some(std::path::PathBuf::from("/nowhere/at.all"));
         assert!(
             error(NodeSettings { etcd_cert: path(), ..Default::default() })

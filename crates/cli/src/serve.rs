@@ -74,7 +74,7 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
     if let Some(parent) = args.parent_pid {
         die_with(parent)?;
     }
-    let config = settle(args)?;
+    let config = resolve(args)?;
     log::to_stderr();
     let told = told_to_stop()?;
     kernel::announce();
@@ -91,7 +91,7 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
 }
 
 /// Flag (or environment), then file, then default.
-fn settle(args: &ServeArgs) -> Result<NodeConfig, Exit> {
+fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     let file = args.config.as_deref().map(NodeSettings::read).transpose()?.unwrap_or_default();
     let settings = args.settings.clone().or(file);
     let node = settings.node.ok_or_else(|| missing("node"))?;
@@ -206,7 +206,7 @@ mod tests {
             settings: NodeSettings { memory: Some(Size(96 << 20)), ..NodeSettings::default() },
             ..ServeArgs::default()
         };
-        let config = settle(&args).unwrap();
+        let config = resolve(&args).unwrap();
         assert_eq!((config.node, config.workers, config.memory_bytes), (NodeId(3), 7, 96 << 20));
         assert_eq!(
             config.http.to_string(),
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_pages_of_a_node_are_where_its_peers_can_reach_them() {
-        let config = settle(&with(NodeSettings {
+        let config = resolve(&with(NodeSettings {
             node: Some(0),
             coordinator: Some("embedded://127.0.0.1:9".into()),
             peer: Some("10.0.0.4:9178".parse().unwrap()),
@@ -237,15 +237,15 @@ mod tests {
             "node = 3\ncoordinator = \"embedded://127.0.0.1:9\"\nmax-connections = 70\ndisable-flush-all = true\nmemory = \"64MiB\"",
         );
         let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };
-        let limits = settle(&args).unwrap().limits;
+        let limits = resolve(&args).unwrap().limits;
         assert_eq!((limits.max_connections, limits.flush_all), (70, false));
         let settings = NodeSettings { max_connections: Some(80), ..NodeSettings::default() };
-        assert_eq!(settle(&ServeArgs { settings, ..args }).unwrap().limits.max_connections, 80);
+        assert_eq!(resolve(&ServeArgs { settings, ..args }).unwrap().limits.max_connections, 80);
     }
 
     #[test]
     fn what_is_missing_or_wrong_is_named_in_one_line() {
-        let error = |args: &ServeArgs| settle(args).unwrap_err().to_string();
+        let error = |args: &ServeArgs| resolve(args).unwrap_err().to_string();
         assert!(error(&ServeArgs::default()).starts_with("no node: give --node"));
         let file = file("nod = 3");
         let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };

@@ -182,7 +182,7 @@ impl Client {
             for address in self.route(deadline).await?.candidates(attempt.key) {
                 match self.try_at(address, &attempt, deadline).await {
                     Err(error @ (ClientError::Unreachable { .. } | ClientError::Io(_))) => last = error,
-                    settled => return settled,
+                    answered => return answered,
                 }
                 if left(deadline).is_zero() {
                     return Err(last);

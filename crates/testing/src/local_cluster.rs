@@ -159,7 +159,7 @@ impl LocalCluster {
             if map.version != version {
                 (version, since) = (map.version, Instant::now());
             }
-            if is_settled(&map) && holds(&map) && since.elapsed() > STAYS_CALM {
+            if is_whole(&map) && holds(&map) && since.elapsed() > STAYS_CALM {
                 return Ok(since - begun);
             }
             if begun.elapsed() > limit {
@@ -284,7 +284,7 @@ impl Drop for LocalCluster {
 
 /// Whether every group survives as many losses as it is to, and nobody moves.
 #[must_use]
-pub fn is_settled(map: &ClusterMap) -> bool {
+pub fn is_whole(map: &ClusterMap) -> bool {
     map.groups
         .iter()
         .all(|view| view.learners.is_empty() && view.is_full() && view.in_sync().count() == map.profile.m())

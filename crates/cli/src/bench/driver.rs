@@ -191,15 +191,15 @@ impl<'a> Driver<'a> {
         loop {
             let drained = socket.fill()?;
             let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let mut settled = 0;
+            let mut taken = 0;
             while let Some(first) = lane.in_flight.front() {
                 let len = match self.plan.protocol.decode(first.operation, socket.input()) {
                     Decoded::More => break,
                     Decoded::Malformed => return Err(io::ErrorKind::InvalidData.into()),
                     Decoded::Done(answer, len) => {
                         if self.stopping == Stopping::No {
-                            settle(&mut self.tally, &self.plan, first, answer, now);
-                            settled += 1;
+                            take_answer(&mut self.tally, &self.plan, first, answer, now);
+                            taken += 1;
                         }
                         len
                     }
@@ -207,9 +207,9 @@ impl<'a> Driver<'a> {
                 socket.take(len);
                 lane.in_flight.pop_front();
             }
-            if settled > 0 {
+            if taken > 0 {
                 self.last_answer_ns = now;
-                self.done.fetch_add(settled, Ordering::Relaxed);
+                self.done.fetch_add(taken, Ordering::Relaxed);
             }
             if drained == Drained::Yes {
                 return Ok(now);
@@ -312,7 +312,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn settle(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answer<'_>, now: u64) {
+fn take_answer(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answer<'_>, now: u64) {
     let latency_ns = now.saturating_sub(request.sent_ns);
     match answer {
         Answer::Refused(words) => return tally.failed(now, &String::from_utf8_lossy(words)),

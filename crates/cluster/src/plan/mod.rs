@@ -173,7 +173,7 @@ fn start(layout: &mut Layout, usage: &mut Usage, step: &Step) -> Move {
 }
 
 /// The layout when all that is more than balance has been done.
-fn settled(groups: &[GroupView], nodes: &[PlanNode]) -> Layout {
+fn when_all_is_done(groups: &[GroupView], nodes: &[PlanNode]) -> Layout {
     let unlimited = PlanLimits {
         per_node: usize::MAX,
         per_source: usize::MAX,

@@ -49,7 +49,7 @@ pub enum PlacementWarning {
 /// What the nodes at hand do not allow: what would still be wrong when all that can be moved has been moved.
 #[must_use]
 pub fn warnings(map: &ClusterMap, nodes: &[PlanNode]) -> Vec<PlacementWarning> {
-    let layout = super::settled(&map.groups, nodes);
+    let layout = super::when_all_is_done(&map.groups, nodes);
     let roles = map.profile.n();
     let mut warnings = Vec::new();
     warnings.extend(too_few_nodes(&layout, roles));
@@ -106,8 +106,8 @@ fn blocked_drains(layout: &Layout) -> Vec<PlacementWarning> {
     let draining = (0..layout.nodes.len()).filter(|&node| layout.nodes[node].is_draining);
     let warning = |node: usize| {
         let groups: BTreeSet<usize> = layout.nodes[node].roles.iter().map(|(group, _)| *group).collect();
-        let is_settled = |group: &&usize| !layout.groups[**group].is_in_play;
-        let kept = groups.iter().filter(is_settled).map(|&group| layout.groups[group].roles_on(node));
+        let is_done = |group: &&usize| !layout.groups[**group].is_in_play;
+        let kept = groups.iter().filter(is_done).map(|&group| layout.groups[group].roles_on(node));
         let without_target: usize = kept.sum();
         let node = layout.nodes[node].host.node;
         (without_target > 0).then_some(PlacementWarning::DrainBlocked { node, without_target })

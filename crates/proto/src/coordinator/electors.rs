@@ -12,20 +12,20 @@ use wire::message::{Electors, KeptRecords};
 #[derive(Debug, Default)]
 pub(super) struct ElectorSets {
     /// Of the last head in force; those that this coordinator went on from, as long as it has put none in force.
-    settled: Vec<Electors>,
+    in_force: Vec<Electors>,
     /// Of each head since then, oldest first.
     pending: VecDeque<Electors>,
 }
 
 impl ElectorSets {
     /// Goes on from these.
-    pub(super) fn of(settled: Vec<Electors>) -> Self {
-        Self { settled, pending: VecDeque::new() }
+    pub(super) fn of(in_force: Vec<Electors>) -> Self {
+        Self { in_force, pending: VecDeque::new() }
     }
 
     /// A new head shows these as alive. Where that is nobody, those before remain.
     pub(super) fn add(&mut self, alive: Electors) {
-        let before = || self.pending.back().or(self.settled.last()).cloned().unwrap_or_default();
+        let before = || self.pending.back().or(self.in_force.last()).cloned().unwrap_or_default();
         let electors = if alive.is_empty() { before() } else { alive };
         self.pending.push_back(electors);
     }
@@ -34,26 +34,26 @@ impl ElectorSets {
     pub(super) fn enforce(&mut self) -> bool {
         let before = self.all();
         if let Some(electors) = self.pending.pop_front() {
-            self.settled = vec![electors];
+            self.in_force = vec![electors];
         }
         self.all() != before
     }
 
     /// The sets of which each has to know of a decision.
-    pub(super) fn settled(&self) -> &[Electors] {
-        &self.settled
+    pub(super) fn in_force(&self) -> &[Electors] {
+        &self.in_force
     }
 
     /// The sets of which whoever follows has to hear.
     pub(super) fn all(&self) -> Vec<Electors> {
-        let mut all: Vec<Electors> = self.settled.iter().chain(&self.pending).cloned().collect();
+        let mut all: Vec<Electors> = self.in_force.iter().chain(&self.pending).cloned().collect();
         all.dedup();
         all
     }
 
     /// Whether there are more than a message can name.
     pub(super) fn are_too_many(&self) -> bool {
-        self.settled.len() + self.pending.len() > KeptRecords::MAX_ELECTORS
+        self.in_force.len() + self.pending.len() > KeptRecords::MAX_ELECTORS
             && self.all().len() > KeptRecords::MAX_ELECTORS
     }
 }
@@ -85,7 +85,7 @@ mod tests {
             "one that does not change counts once"
         );
         assert!(sets.enforce());
-        assert_eq!((sets.settled(), sets.all()), (&[hosts(0..4)][..], vec![hosts(0..4), hosts(1..4)]));
+        assert_eq!((sets.in_force(), sets.all()), (&[hosts(0..4)][..], vec![hosts(0..4), hosts(1..4)]));
         assert!(sets.enforce());
         sets.add(Vec::new());
         assert!(!sets.enforce(), "a head without anybody changes nothing");

@@ -146,13 +146,13 @@ impl Keeping {
     }
 
     /// Whether every record is in force.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_in_force(&self) -> bool {
         self.held.is_empty()
     }
 
     /// Whoever counts for what is to be in force next.
     pub(super) fn electors(&self) -> impl Iterator<Item = HostId> + '_ {
-        self.electors.settled().iter().flatten().copied()
+        self.electors.in_force().iter().flatten().copied()
     }
 
     /// Whether nothing has been in force for so long that nobody could go on from what is kept.
@@ -240,7 +240,7 @@ impl Keeping {
 
     /// Whether a record can be in force that is kept by those for which `keeps` holds.
     pub(super) fn are_enough(&self, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
-        self.electors.settled().iter().all(|electors| is_quorum(electors, &keeps, processes))
+        self.electors.in_force().iter().all(|electors| is_quorum(electors, &keeps, processes))
     }
 }
 
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(keeping.release(&processes(0..5)), []);
         keep(&mut keeping, [3]);
         assert_eq!(keeping.release(&processes(0..5)).len(), 2, "the record, and what waited for it");
-        assert!(keeping.is_settled());
+        assert!(keeping.is_in_force());
     }
 
     #[test]

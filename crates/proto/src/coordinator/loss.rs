@@ -78,7 +78,7 @@ impl Losses {
     }
 
     /// There is no doubt about `group` any more.
-    pub(super) fn settle_doubt(&mut self, group: GroupId) {
+    pub(super) fn end_doubt(&mut self, group: GroupId) {
         self.doubtful.remove(&group);
     }
 

@@ -168,8 +168,8 @@ impl Membership {
             None => FromCoordinator::Alive,
         };
         state.send(from, answer);
-        let is_settled = state.outbox().keeping().is_settled();
-        if is_settled && state.map().is_some_and(|map| map.version > has_map) {
+        let is_in_force = state.outbox().keeping().is_in_force();
+        if is_in_force && state.map().is_some_and(|map| map.version > has_map) {
             state.send_map(from);
         }
     }

@@ -83,7 +83,7 @@ impl Outbox {
         self.sort_out();
         if !self.resigned {
             self.ready.extend(self.keeping.distribute(epoch, all));
-            if !self.keeping.is_settled() {
+            if !self.keeping.is_in_force() {
                 let processes = processes(&self.keeping);
                 self.ready.extend(self.keeping.release(&processes));
             }

@@ -30,7 +30,7 @@ impl Repairs {
         // Stand-ins that are whole have said so by now: their groups go on, the others are lost.
         for group in self.losses.due(now, state) {
             self.after_loss(now, state, group);
-            self.losses.settle_doubt(group);
+            self.losses.end_doubt(group);
         }
         self.recoveries.retry(now, state);
     }

@@ -9,7 +9,7 @@ use super::dormant::Dormants;
 use super::surroundings::Surroundings;
 use crate::outbox::Context;
 use crate::parity::{Parity, Rejoined};
-use crate::primary::{Pending, Primary};
+use crate::primary::{Pending, Primary, Touched};
 use crate::{Now, Timing};
 
 /// The members of this host, dense by (group, role).
@@ -168,7 +168,7 @@ impl Members {
     /// Something happens that concerns every primary.
     pub(super) fn touch_primaries(&mut self) {
         self.due.primaries = None;
-        self.primaries.values_mut().for_each(Primary::touch);
+        self.primaries.values_mut().for_each(|primary| primary.touch(Touched::ByEvents));
     }
 
     /// Sets the timers of the primaries to which something has happened.
@@ -177,11 +177,7 @@ impl Members {
             return;
         }
         let Some(context) = around.context(now) else { return };
-        let arm = |primary: &mut Primary| {
-            primary.arm(&context);
-            primary.next_deadline()
-        };
-        self.due.primaries = self.primaries.values_mut().map(arm).min();
+        self.due.primaries = self.primaries.values_mut().map(|primary| primary.arm(&context)).min();
     }
 
     /// When a primary has something to do, as of when they were armed.

@@ -126,7 +126,7 @@ impl Host {
             | FromCoordinator::Recall { .. }
             | FromCoordinator::Admin { .. } => {}
         }
-        self.settle(now);
+        self.carry_out(now);
     }
 
     /// A map: the first one, or one in which nodes or views have changed.
@@ -214,7 +214,7 @@ impl Host {
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_up);
         self.reroute(now);
-        self.settle(now);
+        self.carry_out(now);
     }
 
     /// The link to `peer` is down.
@@ -224,7 +224,7 @@ impl Host {
         let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_down);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
-        self.settle(now);
+        self.carry_out(now);
     }
 
     /// A message of `from`, in the order of sending on that link.
@@ -232,7 +232,7 @@ impl Host {
         if self.links.believes(from) {
             self.members.trim_dormant(&self.around, now);
             self.dispatch(now, from, message);
-            self.settle(now);
+            self.carry_out(now);
         }
     }
 
@@ -296,7 +296,7 @@ impl Host {
         // A parity on this very node answers within the call, and its answer may make the next Frame due.
         for _ in 0..MAX_FLUSH_ROUNDS {
             self.members.for_each_primary(&mut self.around, now, Primary::flush);
-            if !self.settle(now) {
+            if !self.carry_out(now) {
                 return;
             }
         }
@@ -331,7 +331,7 @@ impl Host {
     }
 
     /// Carries out what members want until nothing is left that concerns this host; whether there was anything.
-    fn settle(&mut self, now: Now) -> bool {
+    fn carry_out(&mut self, now: Now) -> bool {
         let mut any = false;
         loop {
             while let Some((to, message)) = self.around.out().messages.pop_front() {

@@ -26,7 +26,7 @@ impl Host {
             Some(member) => self.route_once(now, member, pending),
             None => self.routes.wait(&config.limits, None, pending),
         };
-        self.settle(now);
+        self.carry_out(now);
         done.map_or(Submitted::Pending, Submitted::Done)
     }
 

@@ -40,7 +40,7 @@ impl Host {
         for timer in self.timers.due(now.time) {
             self.run(now, timer);
         }
-        self.settle(now);
+        self.carry_out(now);
     }
 
     fn run(&mut self, now: Now, timer: Timer) {

@@ -8,13 +8,13 @@ use wire::message::{
 use super::lessons::Begun;
 use super::parities::{ParityPeer, Unwelcome};
 use super::repair::{Repaired, answer_read};
-use super::{Phase, Primary, Question};
+use super::{Phase, Primary, Question, Touched};
 use crate::outbox::Context;
 
 impl Primary {
     /// A newer view that still names this member: parities that left are no longer waited for, sessions start anew.
     pub(crate) fn adopt(&mut self, context: &mut Context<'_>, view: &GroupView) {
-        self.touch();
+        self.touch(Touched::ByEvents);
         let now = context.now.time;
         self.core.adopt(view);
         self.lessons.adopt(&self.core, now);
@@ -47,7 +47,7 @@ impl Primary {
 
     /// A new connection to `host`: what was in flight on the old one is lost.
     pub(crate) fn link_up(&mut self, context: &mut Context<'_>, host: HostId) {
-        self.touch();
+        self.touch(Touched::ByEvents);
         self.lessons.lose_link(host);
         self.parities.link_up(context, &self.core, host, self.stream.committed());
         self.space.ask(context, &self.core, &self.parities);
@@ -56,14 +56,14 @@ impl Primary {
 
     /// The connection to `host` is gone: nothing can be sent until the next one.
     pub(crate) fn link_down(&mut self, context: &Context<'_>, host: HostId) {
-        self.touch();
+        self.touch(Touched::ByEvents);
         self.lessons.lose_link(host);
         self.parities.link_down(context.now.time, host);
     }
 
     /// The coordinator asks the primary of `term` to make way for its mirror.
     pub(crate) fn hand_over(&mut self, context: &mut Context<'_>, term: Term, question: Question) {
-        self.touch();
+        self.touch(Touched::ByEvents);
         if term != self.core.term() || !self.core.has_whole_mirror(question.since) {
             return;
         }
@@ -74,8 +74,8 @@ impl Primary {
     /// A message of the member that serves `role` at `host`.
     pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
         match body {
-            GroupBody::Ack(_) => self.touch_by_traffic(),
-            _ => self.touch(),
+            GroupBody::Ack(_) => self.touch(Touched::ByTraffic),
+            _ => self.touch(Touched::ByEvents),
         }
         match body {
             GroupBody::Welcome(welcome) => self.handle_welcome(context, from, &welcome),

@@ -68,7 +68,8 @@ use repair::{Repair, Site};
 use space::Space;
 use stream::SendStream;
 use takeover::Taking;
-use timers::{TIMERS, Touched};
+use timers::TIMERS;
+pub(crate) use timers::Touched;
 use waiting::Waiting;
 use wall::Wall;
 

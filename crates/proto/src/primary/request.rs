@@ -47,7 +47,7 @@ impl Primary {
             }
             Attempt::Wait(wait) => self.park(context, wait, pending),
         }
-        self.touch_by_traffic();
+        self.touch(super::Touched::ByTraffic);
         None
     }
 
@@ -73,7 +73,7 @@ impl Primary {
             Found::Hit(addr, item) => {
                 if item.is_expired(self.wall.at(now.unix)) {
                     let known = self.parities.wall_known_to_all();
-                    if !self.wall.settles(known, now.unix, item.expiry) {
+                    if !self.wall.may_tell(known, now.unix, item.expiry) {
                         return crate::Read::Submit;
                     }
                     self.expired_reads += 1;
@@ -148,7 +148,7 @@ impl Primary {
         }
         if current.item.is_expired(now) {
             let expiry = current.item.expiry;
-            if !self.parities.settle_expiry(&mut self.wall, context.now.unix, expiry) {
+            if !self.parities.may_tell_expired(&mut self.wall, context.now.unix, expiry) {
                 self.stream.stir();
                 return Attempt::Wait(Wait::Lease);
             }
@@ -170,7 +170,7 @@ impl Primary {
         let store = self.phase.serving();
         let mut current = newest.current(store);
         if let Some(Current { item, .. }) = current.filter(|current| current.item.is_expired(now)) {
-            if !self.parities.settle_expiry(&mut self.wall, context.now.unix, item.expiry) {
+            if !self.parities.may_tell_expired(&mut self.wall, context.now.unix, item.expiry) {
                 self.stream.stir();
                 return Attempt::Wait(Wait::Lease);
             }

@@ -164,7 +164,7 @@ impl Stage {
     /// Time has passed since the last batch of events.
     fn tick(&mut self) -> Vec<Done> {
         let tick = |primary: &mut Primary, context: &mut Context<'_>| {
-            primary.touch();
+            primary.touch(super::Touched::ByEvents);
             primary.arm(context);
             primary.tick(context);
         };

@@ -32,9 +32,11 @@ pub(super) enum Timer {
 
 /// What has happened since the timers were set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Touched {
+pub(crate) enum Touched {
     #[default]
     Not,
+    /// A request or an acknowledgement. Unless somebody learns or is repaired, it changes nothing but what is due to parities and
+    /// clients.
     ByTraffic,
     ByEvents,
 }
@@ -69,7 +71,7 @@ impl Primary {
             any = true;
         }
         if any {
-            self.touch();
+            self.touch(Touched::ByEvents);
             self.retry_waiting(context);
         }
     }
@@ -105,26 +107,29 @@ impl Primary {
         }
     }
 
-    /// Sets the timers by what their parts wait for, as far as that may have changed. Called once per batch of events, when all
-    /// that they brought about is sent.
-    pub(crate) fn arm(&mut self, context: &Context<'_>) {
+    /// Sets the timers by what their parts wait for, as far as that may have changed; when the first one is due. Called once per
+    /// batch of events, when all that they brought about is sent.
+    pub(crate) fn arm(&mut self, context: &Context<'_>) -> Time {
         let touched = std::mem::take(&mut self.touched);
-        let is_steady = self.lessons.is_empty() && !self.core.is_rebuilding();
-        match touched {
-            Touched::Not => {}
-            Touched::ByTraffic if is_steady => {
-                self.timers.set_again(Timer::Parities, self.parities_due(context));
-                self.timers.set_again(Timer::Requests, self.requests_due(context));
+        if touched != Touched::Not {
+            let timing = context.timing;
+            let parities = self.parities.due(self.stream.committed(), timing);
+            let requests = self.waiting.due().min(self.stream.answers_due(timing));
+            let is_steady = self.lessons.is_empty() && !self.core.is_rebuilding();
+            if touched == Touched::ByEvents || !is_steady {
+                self.timers = self.armed_for_the_rest(context);
             }
-            Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
+            self.timers.set_again(Timer::Parities, parities);
+            self.timers.set_again(Timer::Requests, requests);
         }
+        self.timers.next()
     }
 
-    fn armed(&self, context: &Context<'_>) -> TimerTable<TIMERS> {
+    /// All timers but those that traffic sets.
+    fn armed_for_the_rest(&self, context: &Context<'_>) -> TimerTable<TIMERS> {
         let (now, timing) = (context.now.time, context.timing);
         let known = (self.stream.committed(), self.wall.told());
         let mut timers = TimerTable::default();
-        timers.set(Timer::Parities, self.parities_due(context));
         timers.set(Timer::Absentees, self.absentees.due(timing));
         timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, known));
         timers.set(Timer::HandOver, self.hand_over.due());
@@ -136,32 +141,12 @@ impl Primary {
         if self.serve_from > now {
             timers.set(Timer::Serving, self.serve_from);
         }
-        timers.set(Timer::Requests, self.requests_due(context));
         timers
     }
 
-    fn parities_due(&self, context: &Context<'_>) -> Time {
-        self.parities.due(self.stream.committed(), context.timing)
-    }
-
-    fn requests_due(&self, context: &Context<'_>) -> Time {
-        self.waiting.due().min(self.stream.answers_due(context.timing))
-    }
-
     /// Something happens that may change what it waits for.
-    pub(crate) fn touch(&mut self) {
-        self.touched = Touched::ByEvents;
-    }
-
-    /// A request or an acknowledgement comes. Unless somebody learns or is repaired, it changes nothing but what is due to
-    /// parities and clients.
-    pub(super) fn touch_by_traffic(&mut self) {
-        self.touched = self.touched.max(Touched::ByTraffic);
-    }
-
-    /// When `tick` has something to do, as of the last `arm`.
-    pub(crate) fn next_deadline(&self) -> Time {
-        self.timers.next()
+    pub(crate) fn touch(&mut self, by: Touched) {
+        self.touched = self.touched.max(by);
     }
 
     /// Memory that was refused may be there by now; some items have expired, and some extents are empty.

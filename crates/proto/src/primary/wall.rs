@@ -53,12 +53,12 @@ impl Wall {
     /// Whether it may be said that an item has expired which has, by the role's second: whether every parity would say so,
     /// too. `known` is the newest second that all of them know; none if there are none.
     #[cold]
-    pub(super) fn settles(&mut self, known: Option<UnixSeconds>, clock: UnixSeconds, expiry: u32) -> bool {
-        let settled = expiry <= known.unwrap_or(self.at(clock)).0;
-        if settled {
+    pub(super) fn may_tell(&mut self, known: Option<UnixSeconds>, clock: UnixSeconds, expiry: u32) -> bool {
+        let is_known = expiry <= known.unwrap_or(self.at(clock)).0;
+        if is_known {
             self.never_below(UnixSeconds(expiry));
         }
-        settled || crate::planted(crate::Bug::ExpiredComesBack)
+        is_known || crate::planted(crate::Bug::ExpiredComesBack)
     }
 }
 

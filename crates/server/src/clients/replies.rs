@@ -195,7 +195,7 @@ impl ReplyQueue {
         }
         let held = held_by(&outcome);
         let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Taken) else { return None };
-        self.settle(&expected, held);
+        self.take_off(&expected, held);
         if let Some(slot) = self.slot_mut(number) {
             *slot = Slot::Known(expected.print, outcome);
         }
@@ -207,7 +207,7 @@ impl ReplyQueue {
         let Some(slot) = self.slot_mut(number) else { return };
         let held = lines.len();
         if let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Lines(lines)) {
-            self.settle(&expected, held);
+            self.take_off(&expected, held);
         }
     }
 
@@ -258,7 +258,7 @@ impl ReplyQueue {
     }
 
     /// A request has been answered; its slot now holds `held` bytes.
-    fn settle(&mut self, expected: &Expected, held: usize) {
+    fn take_off(&mut self, expected: &Expected, held: usize) {
         self.waiting -= 1;
         self.load.held = self.load.held + held - expected.load.held;
         self.load.expected -= expected.load.expected;

@@ -32,12 +32,12 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
         let Ok(Some(authority)) = place.wait_for(Option::is_some).await.map(|at| at.clone()) else { return };
         place.mark_unchanged();
         match connect(&shared, &authority, &mut entrance).await {
-            Ok(mut session) => {
+            Ok(mut conversation) => {
                 if complained.is_none() {
                     tracing::info!(node = %shared.host.node, coordinator = authority, "coordinator connected");
                 }
                 let error = tokio::select! {
-                    Err(error) = session.run(&mut outgoing) => error,
+                    Err(error) = conversation.run(&mut outgoing) => error,
                     _ = place.changed() => StreamError::Moved,
                 };
                 give_up_on_another_version(&shared, &error);
@@ -88,7 +88,7 @@ async fn connect<'a>(
     shared: &Arc<Shared>,
     authority: &str,
     entrance: &'a mut Entrance,
-) -> Result<Session<'a>, StreamError> {
+) -> Result<Conversation<'a>, StreamError> {
     // A registration begins a lease, and a lease says that all workers run.
     if shared.map().is_some() && shared.longest_silence_us() >= shared.config.timing.node_lease_us {
         return Err(StreamError::StuckWorker);
@@ -97,7 +97,7 @@ async fn connect<'a>(
     let stream = connecting.await.map_err(|_| StreamError::Silent)??;
     net::tune_peer(&stream, net::silence(&shared.config.timing));
     let (read, write) = stream.into_split();
-    let mut session = Session {
+    let mut conversation = Conversation {
         shared: Arc::clone(shared),
         reader: FrameReader::new(read),
         writer: write,
@@ -106,13 +106,13 @@ async fn connect<'a>(
         forms_since: None,
         forms_said: false,
     };
-    let registration = session.entrance.knock(shared.info());
-    session.out.push(&ToCoordinator::Register(registration));
-    session.write().await?;
-    Ok(session)
+    let registration = conversation.entrance.knock(shared.info());
+    conversation.out.push(&ToCoordinator::Register(registration));
+    conversation.write().await?;
+    Ok(conversation)
 }
 
-struct Session<'a> {
+struct Conversation<'a> {
     shared: Arc<Shared>,
     reader: FrameReader,
     writer: OwnedWriteHalf,
@@ -123,7 +123,7 @@ struct Session<'a> {
     forms_said: bool,
 }
 
-impl Session<'_> {
+impl Conversation<'_> {
     /// Until the connection is lost.
     async fn run(
         &mut self,

@@ -35,16 +35,16 @@ pub(crate) struct Listening {
 impl Advertise {
     /// What others are told of the listener for peers.
     pub(crate) fn peer(&self, addr: SocketAddr) -> Result<SocketAddr, StartError> {
-        self.settle(Listening { what: "peer", addr, told: self.peer }, None)
+        self.resolve(Listening { what: "peer", addr, told: self.peer }, None)
     }
 
     /// What they are told of another one. Without a word about it, others reach it where they reach the peers' listener, unless
     /// that is for this machine alone.
     pub(crate) fn beside(&self, peer: SocketAddr, listening: Listening) -> Result<SocketAddr, StartError> {
-        self.settle(listening, Some(peer.ip()).filter(|ip| !ip.is_loopback()))
+        self.resolve(listening, Some(peer.ip()).filter(|ip| !ip.is_loopback()))
     }
 
-    fn settle(&self, listening: Listening, beside: Option<IpAddr>) -> Result<SocketAddr, StartError> {
+    fn resolve(&self, listening: Listening, beside: Option<IpAddr>) -> Result<SocketAddr, StartError> {
         let Listening { what, addr, told } = listening;
         let beside = beside.filter(|ip| is_heard_at(*ip, addr.ip()));
         let host = match addr.ip() {

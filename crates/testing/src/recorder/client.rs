@@ -106,12 +106,12 @@ impl Client {
     /// One operation; whether it was answered.
     fn step(&mut self) -> bool {
         let (key, wanted) = self.drawer.draw(self.epoch.elapsed());
-        let Some(op) = self.settle(&key, wanted) else { return false };
+        let Some(op) = self.fit(&key, wanted) else { return false };
         self.perform(&key, op).is_some()
     }
 
     /// A cas begins with a read of its own, which is recorded too. None if that read failed.
-    fn settle(&mut self, key: &str, wanted: Op) -> Option<Op> {
+    fn fit(&mut self, key: &str, wanted: Op) -> Option<Op> {
         let Op::Cas { value, .. } = wanted else { return Some(wanted) };
         let unique = match self.perform(key, Op::Get)? {
             Outcome::Value { cas, .. } => cas?,

@@ -117,7 +117,7 @@ fn agree(world: &mut World) -> bool {
     world.onlooker().look_everywhere();
     // What has expired meanwhile is being removed, perhaps; and roles that were whole for a moment may move on, to be balanced.
     let deadline = idle + patience_us(&timing);
-    if !world.stage.book.has_failed() && !wait(world, deadline, |world| world.at_rest().is_settled()) {
+    if !world.stage.book.has_failed() && !wait(world, deadline, |world| world.at_rest().is_at_rest()) {
         let (suspect, what) = (world.at_rest().missing_suspect(), world.at_rest().what_is_missing());
         must_end(world, suspect, what);
     }

@@ -28,7 +28,7 @@ fn has_parity(story: &Story, node: usize) -> bool {
 }
 
 /// Whether no node has two roles, and none is being built.
-fn is_settled(story: &Story) -> bool {
+fn is_at_rest(story: &Story) -> bool {
     let view = story.view();
     view.learners.is_empty() && view.is_full() && view.hosts().all(|host| view.roles_on(host.node) == 1)
 }
@@ -46,7 +46,7 @@ fn both_on_one_node() -> (Story, usize, usize) {
 fn a_data_role_and_a_parity_change_places() {
     let (mut story, from, to) = filled();
     story.run_until("they have changed places", |story| is_at(story, to) && has_parity(story, from));
-    assert!(is_settled(&story));
+    assert!(is_at_rest(&story));
     story.is_filled(4);
     // Both are what they are said to be.
     story.kill(to);
@@ -64,7 +64,7 @@ fn the_mirror_waits_until_the_parity_has_gone() {
     story.run_until("they have changed places", |story| {
         assert!(has_parity(story, to) || has_parity(story, from), "it is in sync all the time");
         assert!(!is_at(story, to) || has_parity(story, from), "the mirror came before the parity went");
-        is_settled(story) && is_at(story, to)
+        is_at_rest(story) && is_at(story, to)
     });
     story.end();
 }
@@ -125,7 +125,7 @@ fn if_the_mirror_dies_the_two_roles_part_as_soon_as_there_is_a_node() {
     (0..3).for_each(|role| story.until_full(role));
     story.is_filled(4);
     story.start(to);
-    story.run_until("no node has two roles", is_settled);
+    story.run_until("no node has two roles", is_at_rest);
     story.is_filled(4);
     story.end();
 }
@@ -160,7 +160,7 @@ fn whoever_stands_still_during_an_exchange_it_ends() {
             story.stop(node);
             story.run(3 * story.lease_us());
             story.go_on(node);
-            story.run_until("no node has two roles", is_settled);
+            story.run_until("no node has two roles", is_at_rest);
             story.is_filled(4);
             story.end();
         }

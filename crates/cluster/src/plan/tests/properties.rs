@@ -91,7 +91,7 @@ fn limits() -> impl Strategy<Value = PlanLimits> {
 }
 
 /// What must hold at the end, whatever was in the way before.
-fn assert_settled(world: &World) {
+fn assert_all_is_done(world: &World) {
     let roles = world.map.profile.n();
     if world.targets().count() < roles {
         return;
@@ -174,7 +174,7 @@ proptest! {
             }
         }
         prop_assert_eq!(next_moves(&world.map, &world.nodes, &[], &limits), vec![]);
-        assert_settled(&world);
+        assert_all_is_done(&world);
         assert_balanced(&world, slack);
     }
 
@@ -200,7 +200,7 @@ proptest! {
             }
         }
         prop_assert!(under_way.is_empty());
-        assert_settled(&world);
+        assert_all_is_done(&world);
     }
 
     #[test]
@@ -211,7 +211,7 @@ proptest! {
         for step in &preview {
             carried_out.finish(step);
         }
-        assert_settled(&carried_out);
+        assert_all_is_done(&carried_out);
         prop_assert_eq!(&preview, &plan(&world.map, &world.nodes, &limits), "no two runs differ");
         let first = next_moves(&world.map, &world.nodes, &[], &limits);
         prop_assert_eq!(&preview[..first.len()], &first);

@@ -107,12 +107,12 @@ impl Parities {
 
     /// Whether it may be said that an item has expired which has by the role's `wall`. If not, all hear of the second at once.
     #[cold]
-    pub(super) fn settle_expiry(&mut self, wall: &mut Wall, clock: UnixSeconds, expiry: u32) -> bool {
-        let settled = wall.settles(self.wall_known_to_all(), clock, expiry);
-        if !settled {
+    pub(super) fn may_tell_expired(&mut self, wall: &mut Wall, clock: UnixSeconds, expiry: u32) -> bool {
+        let may_tell = wall.may_tell(self.wall_known_to_all(), clock, expiry);
+        if !may_tell {
             self.peers.iter_mut().for_each(|peer| peer.hurry_wall(UnixSeconds(expiry)));
         }
-        settled
+        may_tell
     }
 
     /// Says Hello to every parity: a new primary.

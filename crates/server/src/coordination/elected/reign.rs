@@ -11,11 +11,11 @@ use types::NodeId;
 use super::journal::Journal;
 use super::keys::{LEADER, Leader, SETTINGS};
 use super::mirror::{Found, Mirror};
-use super::session::Session;
+use super::session::EtcdSession;
 use super::settings::Settings;
 use crate::coordination::presiding::{Presiding, Records};
 
-impl Session<'_> {
+impl EtcdSession<'_> {
     /// Stands for election, as often as there is reason to, and presides when elected.
     pub(super) async fn govern(&self) -> std::convert::Infallible {
         loop {
@@ -164,7 +164,7 @@ impl Session<'_> {
     }
 }
 
-/// See [`Session::chance`].
+/// See [`EtcdSession::chance`].
 enum Chance {
     /// Nobody leads: with these settings, if there are none yet.
     Elect(Option<Settings>),

@@ -15,7 +15,7 @@ use super::reign::announce;
 use crate::limits::{ETCD_REST, ETCD_RETRY};
 
 /// See the module.
-pub(crate) struct Session<'a> {
+pub(crate) struct EtcdSession<'a> {
     pub candidate: &'a Candidate,
     pub lease: LeaseId,
     /// How long the lease lasts.
@@ -61,7 +61,7 @@ impl Candidate {
         let (lease, ttl) = self.client.grant(self.wanted_ttl()).await?;
         self.lease.set(Some(lease));
         self.election().reached();
-        let session = Session {
+        let session = EtcdSession {
             candidate: self,
             lease,
             ttl,
@@ -80,7 +80,7 @@ impl Candidate {
     }
 }
 
-impl Session<'_> {
+impl EtcdSession<'_> {
     /// Keeps the node's own key, which says for as long as the lease lasts that it lives, and where.
     async fn keep_key(&self) -> Ended {
         loop {

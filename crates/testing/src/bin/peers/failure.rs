@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testing::local_cluster::{LocalCluster, Options, is_settled};
+use testing::local_cluster::{LocalCluster, Options, is_whole};
 use testing::servers::Server;
 use types::{ClusterMap, GroupView, NodeId};
 
@@ -113,7 +113,7 @@ fn time_until_settled(cluster: &LocalCluster) -> Result<Option<f64>, String> {
     while begun.elapsed() < PROTECTED_LIMIT {
         let map = cluster.map()?;
         // The loss must be noticed before anything can be mended.
-        if is_settled(&map) && map.nodes.iter().any(|node| !node.alive) {
+        if is_whole(&map) && map.nodes.iter().any(|node| !node.alive) {
             return Ok(Some(begun.elapsed().as_secs_f64()));
         }
         sleep(LOOK);

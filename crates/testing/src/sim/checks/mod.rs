@@ -144,7 +144,7 @@ impl Onlooker<'_> {
         for (role, primary) in members.data.iter().enumerate() {
             let stream = self.shadow.stream_mut(member(view.group, role));
             if let Some(primary) = primary.as_ref().filter(|_| stream.is_dark())
-                && is_settled(&members, role, primary)
+                && is_at_rest(&members, role, primary)
             {
                 stream.relearn(primary.info.committed, touched_pages(primary).into_iter());
             }
@@ -153,7 +153,7 @@ impl Onlooker<'_> {
 }
 
 /// Whether nothing of a role is under way. A page that is absent, or was surrendered, can teach nothing.
-fn is_settled(members: &Members<'_>, role: usize, primary: &Primary<'_>) -> bool {
+fn is_at_rest(members: &Members<'_>, role: usize, primary: &Primary<'_>) -> bool {
     let committed = primary.info.committed;
     let applied = |seq: Seq| members.parities.iter().all(|parity| parity.stream(role).applied == seq);
     committed == primary.info.last && applied(committed) && primary.store.absent_count() == 0

@@ -23,11 +23,11 @@ impl AtRest<'_> {
     /// Whether nothing is left to do: no call runs, every role is full or lost, and everything is committed.
     pub(crate) fn is_whole(&self) -> bool {
         let Some(map) = self.cluster.map() else { return false };
-        self.clients.are_idle() && self.is_settled() && map.groups.iter().all(|view| self.is_protected(view))
+        self.clients.are_idle() && self.is_at_rest() && map.groups.iter().all(|view| self.is_protected(view))
     }
 
     /// Whether every role is full or lost, and everything is committed.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.cluster.map().is_some_and(|map| map.groups.iter().all(|view| self.is_group_whole(view)))
     }
 

@@ -271,7 +271,7 @@ impl Clients {
             _ => stage.book.stats.refused += 1,
         }
         self.remember(call, &fate);
-        self.settle(stage, call, &fate);
+        self.note_end(stage, call, &fate);
         if client != NOBODY {
             self.clients[usize::from(client)].running = None;
             client_later(stage, client);
@@ -318,24 +318,24 @@ impl Clients {
         }
     }
 
-    fn settle(&mut self, stage: &mut Stage, call: u32, fate: &Fate) {
+    fn note_end(&mut self, stage: &mut Stage, call: u32, fate: &Fate) {
         let call = &mut self.calls[call as usize];
         call.ended = true;
         match call.subject {
             Subject::Key { key, call } => {
-                self.settle_at(stage, AtOracle { key: usize::from(key), call }, fate);
+                self.note_end_at(stage, AtOracle { key: usize::from(key), call }, fate);
             }
             Subject::Member { list, .. } => {
                 for at in std::mem::take(&mut self.flushes[list as usize]) {
-                    self.settle_at(stage, at, fate);
+                    self.note_end_at(stage, at, fate);
                 }
             }
         }
     }
 
-    fn settle_at(&mut self, stage: &mut Stage, AtOracle { key, call }: AtOracle, fate: &Fate) {
-        let settled = self.oracles[key].settle(call, fate.clone(), stage.most_unix());
-        if let Err(Contradiction { call, states }) = settled {
+    fn note_end_at(&mut self, stage: &mut Stage, AtOracle { key, call }: AtOracle, fate: &Fate) {
+        let ended = self.oracles[key].close(call, fate.clone(), stage.most_unix());
+        if let Err(Contradiction { call, states }) = ended {
             let Key { bytes, member, .. } = &self.keys[key];
             let what = format!(
                 "\"{}\" of {member}: call {call} cannot be explained; the key could be: {}",
@@ -353,7 +353,7 @@ impl Clients {
         }
         note!(stage.book, "client {client} gives call {call} up");
         stage.book.stats.unknown += 1;
-        self.settle(stage, call, &Fate::Unknown);
+        self.note_end(stage, call, &Fate::Unknown);
         if client != NOBODY {
             let state = &mut self.clients[usize::from(client)];
             state.running = None;
@@ -381,7 +381,7 @@ impl Clients {
         stage.book.stats.begun_anew += 1;
         for key in self.keys_of(member) {
             let call = self.oracles[key].invoke(Op::Flush(FlushAt::Now), stage.least_unix());
-            self.settle_at(stage, AtOracle { key, call }, &Fate::Answered(Outcome::Flushed));
+            self.note_end_at(stage, AtOracle { key, call }, &Fate::Answered(Outcome::Flushed));
         }
     }
 

@@ -121,13 +121,13 @@ impl Oracle {
     ///
     /// # Errors
     /// If no order of the calls explains all answers so far.
-    pub fn settle(&mut self, call: u32, fate: Fate, unix: UnixSeconds) -> Result<(), Contradiction> {
+    pub fn close(&mut self, call: u32, fate: Fate, unix: UnixSeconds) -> Result<(), Contradiction> {
         if self.gave_up {
             return Ok(());
         }
         let next = self.calls.len() as u32;
         let entry = &mut self.calls[call as usize];
-        debug_assert_eq!(entry.fate, Fate::Undecided, "a call is settled once");
+        debug_assert_eq!(entry.fate, Fate::Undecided, "a call ends once");
         if matches!(fate, Fate::Answered(_)) {
             (entry.unix.1, entry.before) = (unix.0, next);
             self.moments.push_back(Moment::Returned(call));
@@ -166,7 +166,7 @@ impl Oracle {
         // A copy in a slot is there whether or not it has expired, so it is looked at before the beginning of time.
         let unix = if found.is_some() { UnixSeconds(0) } else { unix };
         let read = fork.invoke(Op::Get(Get::default()), unix);
-        fork.settle(read, Fate::Answered(outcome), unix).is_ok()
+        fork.close(read, Fate::Answered(outcome), unix).is_ok()
     }
 
     /// The calls, oldest first, for a report.

@@ -45,7 +45,7 @@ fn miss() -> Fate {
 
 fn now(oracle: &mut Oracle, op: Op, fate: Fate) -> Result<(), Contradiction> {
     let call = oracle.invoke(op, NOW);
-    oracle.settle(call, fate, NOW)
+    oracle.close(call, fate, NOW)
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn a_read_must_see_the_last_write() {
 fn concurrent_writes_may_take_either_order_and_only_one() {
     let mut oracle = Oracle::new(Vanishing::Never);
     let (a, b) = (oracle.invoke(set("a"), NOW), oracle.invoke(set("b"), NOW));
-    oracle.settle(b, stored(2), NOW).unwrap();
-    oracle.settle(a, stored(1), NOW).unwrap();
+    oracle.close(b, stored(2), NOW).unwrap();
+    oracle.close(a, stored(1), NOW).unwrap();
     now(&mut oracle.clone(), get(), hit("b", 2)).unwrap();
     now(&mut oracle, get(), hit("a", 1)).unwrap();
     assert!(now(&mut oracle, get(), hit("b", 2)).is_err());
@@ -99,9 +99,9 @@ fn a_long_read_may_have_seen_any_state_of_its_time() {
         now(&mut oracle, set(value), stored(version)).unwrap();
     }
     for (value, version) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
-        oracle.clone().settle(read, hit(value, version), NOW).unwrap();
+        oracle.clone().close(read, hit(value, version), NOW).unwrap();
     }
-    assert!(oracle.settle(read, miss(), NOW).is_err());
+    assert!(oracle.close(read, miss(), NOW).is_err());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_flush_may_take_effect_when_there_is_something_to_flush() {
     now(&mut oracle, set("a"), stored(1)).unwrap();
     now(&mut oracle, get(), hit("a", 1)).unwrap();
     now(&mut oracle, get(), miss()).unwrap();
-    oracle.settle(flush, Fate::Answered(Outcome::Flushed), NOW).unwrap();
+    oracle.close(flush, Fate::Answered(Outcome::Flushed), NOW).unwrap();
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn an_item_is_gone_from_its_second_on_and_not_before() {
     now(&mut oracle, expiring, stored(1)).unwrap();
     assert!(now(&mut oracle.clone(), get(), miss()).is_err());
     let late = oracle.invoke(get(), UnixSeconds(1005));
-    assert!(oracle.clone().settle(late, hit("a", 1), UnixSeconds(1005)).is_err());
-    oracle.settle(late, miss(), UnixSeconds(1005)).unwrap();
+    assert!(oracle.clone().close(late, hit("a", 1), UnixSeconds(1005)).is_err());
+    oracle.close(late, miss(), UnixSeconds(1005)).unwrap();
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn a_call_that_began_before_the_second_may_act_after_a_miss() {
     now(&mut oracle, expiring, stored(1)).unwrap();
     let cas = oracle.invoke(Op::Store(Store { compare: Some(1), ..store }), UnixSeconds(1004));
     let late = oracle.invoke(get(), UnixSeconds(1005));
-    oracle.settle(late, miss(), UnixSeconds(1005)).unwrap();
-    oracle.settle(cas, stored(2), UnixSeconds(1006)).unwrap();
+    oracle.close(late, miss(), UnixSeconds(1005)).unwrap();
+    oracle.close(cas, stored(2), UnixSeconds(1006)).unwrap();
     now(&mut oracle, get(), hit("a", 2)).unwrap();
 }
 
@@ -161,13 +161,13 @@ fn an_item_that_was_told_expired_does_not_come_back() {
     let (least, most) = (UnixSeconds(995), UnixSeconds(1005));
     let early = oracle.invoke(get(), least);
     let first = oracle.invoke(get(), least);
-    oracle.settle(first, miss(), most).unwrap();
-    oracle.clone().settle(early, hit("a", 1), most).unwrap();
+    oracle.close(first, miss(), most).unwrap();
+    oracle.clone().close(early, hit("a", 1), most).unwrap();
     let later = oracle.invoke(get(), least);
-    oracle.settle(early, miss(), most).unwrap();
-    assert!(oracle.clone().settle(later, hit("a", 1), most).is_err());
+    oracle.close(early, miss(), most).unwrap();
+    assert!(oracle.clone().close(later, hit("a", 1), most).is_err());
     assert!(oracle.admits(Some(Copy { value: b"a", flags: 0, version: 1 }), most), "its bytes are there");
-    oracle.settle(later, miss(), most).unwrap();
+    oracle.close(later, miss(), most).unwrap();
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_decoded_copy_may_be_the_answered_state_or_that_of_a_running_call() {
     let copy = |value: &'static str, version| Some(Copy { value: value.as_bytes(), flags: 0, version });
     assert!(oracle.admits(copy("a", 1), NOW) && oracle.admits(copy("b", 2), NOW));
     assert!(!oracle.admits(copy("c", 3), NOW) && !oracle.admits(None, NOW));
-    oracle.settle(running, stored(2), NOW).unwrap();
+    oracle.close(running, stored(2), NOW).unwrap();
     assert!(!oracle.admits(copy("a", 1), NOW) && oracle.admits(copy("b", 2), NOW));
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use client::Router;
 use nix::sys::signal::Signal;
-use testing::local_cluster::{LocalCluster, Options, is_settled};
+use testing::local_cluster::{LocalCluster, Options, is_whole};
 
 use crate::Arguments;
 use load::{Connection, Load};
@@ -38,7 +38,7 @@ pub fn first_access(arguments: &Arguments) -> Result<(), String> {
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for _ in 0..arguments.rounds {
             let cluster = LocalCluster::start(&Options { spares: 1, ..Options::default() })?;
-            wait_until(&cluster, "settled", REPAIR_LIMIT, is_settled)?;
+            wait_until(&cluster, "settled", REPAIR_LIMIT, is_whole)?;
             let answers = probe(&cluster, LOST_IDLE, signal)?;
             reads.extend(answers.0);
             writes.extend(answers.1);
@@ -118,10 +118,10 @@ pub fn protection(arguments: &Arguments) -> Result<(), String> {
 fn lose_idle(cluster: &LocalCluster, copy: f64) -> Result<(), String> {
     let lost = member_bytes(cluster, &[LOST_IDLE])?;
     cluster.kill_nodes(&[LOST_IDLE]);
-    let noticed = wait_until(cluster, "noticed", REPAIR_LIMIT, |map| !is_settled(map))?;
+    let noticed = wait_until(cluster, "noticed", REPAIR_LIMIT, |map| !is_whole(map))?;
     // What the lost process has counted is gone from the sum from here on.
     let before = sent_bytes(cluster)?;
-    let took = noticed + wait_until(cluster, "protected", REPAIR_LIMIT, is_settled)?;
+    let took = noticed + wait_until(cluster, "protected", REPAIR_LIMIT, is_whole)?;
     let moved = (sent_bytes(cluster)? - before) / lost;
     println!("idle: {}; {moved:.2} bytes travelled for each one lost", rebuilt(lost, took, copy));
     Ok(())
@@ -150,8 +150,8 @@ fn lose_loaded(cluster: &LocalCluster, arguments: &Arguments, copy: f64) -> Resu
     let lost = member_bytes(cluster, &[LOST_LOADED])?;
     let killed = Instant::now();
     cluster.kill_nodes(&[LOST_LOADED]);
-    let noticed = wait_until(cluster, "noticed", REPAIR_LIMIT, |map| !is_settled(map))?;
-    let took = noticed + wait_until(cluster, "protected", REPAIR_LIMIT, is_settled)?;
+    let noticed = wait_until(cluster, "noticed", REPAIR_LIMIT, |map| !is_whole(map))?;
+    let took = noticed + wait_until(cluster, "protected", REPAIR_LIMIT, is_whole)?;
     let protected = Instant::now();
     thread::sleep(CALM);
     let answers = load.finish()?;
