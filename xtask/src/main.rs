@@ -17,7 +17,7 @@ mod steps;
 use std::process::ExitCode;
 
 use clock::Took;
-use steps::{QUICK, STEPS, Step};
+use steps::{ASIDE, QUICK, STEPS, Step};
 
 const USAGE: &str = "\
 usage:
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 fn list() -> Result<(), String> {
-    for step in STEPS {
+    for step in STEPS.iter().chain(ASIDE) {
         println!("{:<12} {}", step.name, step.about);
     }
     Ok(())
@@ -79,16 +79,20 @@ fn test(names: &[&str]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
-/// All steps, or the named ones in the order of the list, or the quick ones.
+/// All steps but those aside, or the named ones in the order of the list, or the quick ones.
 fn choose(names: &[&str]) -> Result<Vec<&'static Step>, String> {
     if names == ["quick"] {
         return Ok(QUICK.iter().collect());
     }
-    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
-        let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    let all = || STEPS.iter().chain(ASIDE);
+    if let Some(unknown) = names.iter().find(|name| all().all(|step| step.name != **name)) {
+        let known: Vec<&str> = all().map(|step| step.name).collect();
         return Err(format!("no step is called '{unknown}': there are {}", known.join(", ")));
     }
-    Ok(STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)).collect())
+    if names.is_empty() {
+        return Ok(STEPS.iter().collect());
+    }
+    Ok(all().filter(|step| names.contains(&step.name)).collect())
 }
 
 fn run_step(step: &Step) -> (Result<(), String>, Took) {

@@ -62,6 +62,13 @@ pub const STEPS: &[Step] = &[
     },
 ];
 
+/// What is run only when it is named: it needs a nightly compiler.
+pub const ASIDE: &[Step] = &[Step {
+    name: "miri",
+    about: "the arena and the index of the store, by an interpreter that finds wrong uses of memory (installs a nightly compiler)",
+    run: miri,
+}];
+
 /// What is worth running before every commit: minutes where everything is built.
 pub const QUICK: &[Step] = &[
     Step { name: "format", about: "the code is formatted", run: format },
@@ -123,6 +130,27 @@ fn libraries() -> Result<(), String> {
     let what = ["test", "--workspace", "--features", UNIT, "--quiet", "--lib"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
+}
+
+/// The tests that do without gigabytes of address space, and whose loops are short there.
+const UNDER_MIRI: &[&str] = &[
+    "area::tests::only_committed",
+    "area::tests::a_full_budget",
+    "area::tests::what_was_given_back",
+    "area::tests::the_first_extents",
+    "index::tests::an_item",
+    "index::tests::entries",
+];
+
+/// Small inputs: it takes a thousand times as long as the processor.
+fn miri() -> Result<(), String> {
+    if Run::new("cargo", &["+nightly", "miri", "--version"]).read().is_err() {
+        let components = ["--component", "miri", "--component", "rust-src"];
+        let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
+        Run::new("rustup", &[&install[..], &components].concat()).show()?;
+    }
+    let what = ["+nightly", "miri", "test", "--quiet", "-p", "store", "--lib", "--"];
+    Run::new("cargo", &[&what[..], UNDER_MIRI].concat()).show()
 }
 
 /// ISA-L is built from the sources in the crate `isal-sys`, Jerasure is Debian's.

@@ -1,4 +1,4 @@
-//! Reserved address space: the one place of this crate with unsafe code.
+//! Reserved address space: with `system`, the one place of this crate with unsafe code.
 //!
 //! An arena maps its whole length without access rights, so it costs no memory; extents become readable and writable
 //! one by one, are zero until written, and can be given back. Soundness rests on one invariant: every extent in
@@ -9,7 +9,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::PageSet;
+use crate::{PageSet, system};
 use types::{EXTENT_BYTES, PAGE_BYTES};
 
 /// A large page of the processor: two extents.
@@ -22,7 +22,7 @@ pub(crate) struct Arena {
     /// On the boundary of a large page, inside of the mapping.
     base: NonNull<u8>,
     len: usize,
-    mapping: NonNull<libc::c_void>,
+    mapping: NonNull<u8>,
     committed: PageSet,
 }
 
@@ -36,16 +36,9 @@ impl Arena {
     /// Reserves `len` bytes, a positive multiple of [`EXTENT_BYTES`].
     pub(crate) fn reserve(len: usize) -> io::Result<Self> {
         assert!(len > 0 && len.is_multiple_of(EXTENT_BYTES));
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
-        let mapping =
-            unsafe { libc::mmap(std::ptr::null_mut(), len + HUGE_PAGE_BYTES, libc::PROT_NONE, flags, -1, 0) };
-        if mapping == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let mapping = NonNull::new(mapping).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        let mapping = system::reserve(len + HUGE_PAGE_BYTES)?;
         // SAFETY: at most one large page further, and the mapping is longer than `len` by that.
-        let base = unsafe { mapping.cast::<u8>().add(mapping.cast::<u8>().align_offset(HUGE_PAGE_BYTES)) };
+        let base = unsafe { mapping.add(mapping.align_offset(HUGE_PAGE_BYTES)) };
         Ok(Self { base, len, mapping, committed: PageSet::new() })
     }
 
@@ -69,13 +62,7 @@ impl Arena {
             return Ok(());
         }
         // SAFETY: start..start + EXTENT_BYTES lies inside of our own mapping (checked above, len is a multiple).
-        let done = unsafe {
-            let at = self.base.as_ptr().add(start).cast();
-            libc::mprotect(at, EXTENT_BYTES, libc::PROT_READ | libc::PROT_WRITE)
-        };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        unsafe { system::allow(self.base.as_ptr().add(start), EXTENT_BYTES) }?;
         self.committed.insert(extent);
         Ok(())
     }
@@ -87,12 +74,11 @@ impl Arena {
         assert!(start + HUGE_PAGE_BYTES <= self.len, "extent {extent} has no neighbour in the area");
         // SAFETY: the range lies inside of our own mapping (checked above). More access rights than `committed` tells harm
         // nobody: slices are given out by `committed` alone.
-        let done = unsafe {
-            let at = self.base.as_ptr().add(start).cast();
-            libc::mprotect(at, HUGE_PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE) == 0
-                && libc::madvise(at, HUGE_PAGE_BYTES, libc::MADV_HUGEPAGE) == 0
-        };
-        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+        unsafe {
+            let at = self.base.as_ptr().add(start);
+            system::allow(at, HUGE_PAGE_BYTES)?;
+            system::advise_huge(at, HUGE_PAGE_BYTES)
+        }
     }
 
     /// The first usable extent from `from` on.
@@ -106,20 +92,11 @@ impl Arena {
         assert!(start < self.len, "extent {extent} lies outside of the area");
         // SAFETY: the extent lies inside of our own mapping (checked above, len is a multiple); &mut self says that no slice
         // of it is alive. Private anonymous memory reads as zero afterwards.
-        let done = unsafe {
-            let at = self.base.as_ptr().add(start).cast();
-            libc::madvise(at, EXTENT_BYTES, libc::MADV_DONTNEED)
-        };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        unsafe { system::give_back(self.base.as_ptr().add(start), EXTENT_BYTES) }?;
         self.committed.remove(extent);
         // SAFETY: as above. A failure (too many mappings) leaves access rights that nobody uses: no slice is given out
         // of what is not in `committed`, and what nobody writes stays zero and costs nothing.
-        let _ = unsafe {
-            let at = self.base.as_ptr().add(start).cast();
-            libc::mprotect(at, EXTENT_BYTES, libc::PROT_NONE)
-        };
+        let _ = unsafe { system::forbid(self.base.as_ptr().add(start), EXTENT_BYTES) };
         Ok(())
     }
 
@@ -131,12 +108,9 @@ impl Arena {
         let mut pages = [0u8; EXTENT_BYTES / PAGE_BYTES];
         // SAFETY: the extent lies inside of our own mapping (len is a multiple), which is not accessed; one byte is written
         // for each of its pages, and `pages` has as many.
-        let done = unsafe {
-            let at = self.base.as_ptr().add(start).cast();
-            libc::mincore(at, EXTENT_BYTES, pages.as_mut_ptr())
-        };
+        let asked = unsafe { system::resident(self.base.as_ptr().add(start), EXTENT_BYTES, &mut pages) };
         let resident = pages.iter().filter(|page| **page & 1 != 0).count();
-        if done == 0 { resident * PAGE_BYTES } else { 0 }
+        if asked.is_ok() { resident * PAGE_BYTES } else { 0 }
     }
 
     /// Whether all of `start .. start + len` is usable.
@@ -163,19 +137,19 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the whole mapping, as it was made, which nothing borrows any more.
-        unsafe { libc::munmap(self.mapping.as_ptr(), self.len + HUGE_PAGE_BYTES) };
+        unsafe { system::release(self.mapping, self.len + HUGE_PAGE_BYTES) };
     }
 }
 
 /// Asks the processor to fetch the cache line of `target`; no effect on any result.
 #[inline]
 pub(crate) fn prefetch<T>(target: &T) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch of any address is a hint without effect on memory.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(target).cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = target;
 }

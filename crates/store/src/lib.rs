@@ -13,6 +13,7 @@ mod item;
 mod pages;
 mod replica;
 mod replica_parts;
+mod system;
 
 pub use area::{Area, AreaError};
 pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
