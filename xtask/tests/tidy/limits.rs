@@ -26,6 +26,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
     ("proto", &["cluster", "codec", "store", "types", "wire"]),
     ("client", &["faces", "types"]),
+    ("load", &["client", "types"]),
     ("server", &["cluster", "codec", "etcd", "faces", "proto", "store", "types", "wire"]),
     (
         "cli",
@@ -37,6 +38,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "codec-cuda",
             "etcd",
             "faces",
+            "load",
             "proto",
             "server",
             "store",

@@ -1,16 +1,7 @@
-//! `gestalt bench`: the same lean client for Gestalt, memcached and redis.
+//! `gestalt bench`: what the crate `load` does, as a command.
 
 mod args;
-mod driver;
-mod keys;
-mod protocol;
 mod report;
-mod socket;
-mod source;
-mod tally;
-mod targets;
-mod timeline;
-mod values;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,14 +12,15 @@ use client::{FailureCode, MAX_PAYLOAD_BYTES};
 
 pub use args::BenchArgs;
 use args::{Dialect, Workload};
-use driver::{Checking, Driver, Outcome, Plan};
-use keys::{KeyFormat, Popularity};
-use protocol::Protocol;
+use load::driver::{Checking, Driver, Outcome, Plan};
+use load::keys::{KeyFormat, Popularity};
+use load::protocol::Protocol;
+use load::source::Source;
+use load::tally::Tally;
+use load::targets::{self, Targets};
+use load::timeline;
+use load::values::Values;
 use report::{Cpu, Report};
-use source::Source;
-use tally::Tally;
-use targets::Targets;
-use values::Values;
 
 use crate::exit::Exit;
 use crate::output::{self, Format};
@@ -231,7 +223,7 @@ fn share(
             let limit =
                 args.ops.map_or(u64::MAX, |ops| ops / threads + u64::from(u64::from(index) < ops % threads));
             let seed = args.seed.wrapping_mul(1_000_003).wrapping_add((round << 16) + u64::from(index));
-            Source::random(workload, popularity, limit, seed)
+            Source::random(workload.writes_per_mille(), popularity, limit, seed)
         }
     };
     (plan, source)

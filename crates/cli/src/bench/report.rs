@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
+use load::tally::Tally;
+use load::timeline::{Stretch, Timeline};
 use serde::Serialize;
 
 use super::args::{BenchArgs, Workload};
-use super::tally::Tally;
-use super::timeline::{Stretch, Timeline};
 use crate::output::Table;
 
 /// The figures of one workload.

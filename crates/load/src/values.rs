@@ -35,7 +35,7 @@ impl Values {
     }
 
     /// Length of every value.
-    pub fn len(&self) -> usize {
+    pub fn value_bytes(&self) -> usize {
         self.len
     }
 

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 
-use super::keys::KeyFormat;
-use super::protocol::{Answer, Decoded, Operation, Protocol};
-use super::socket::{Drained, Socket};
-use super::source::Source;
-use super::tally::Tally;
-use super::targets::{self, Targets};
-use super::values::{Values, Verdict};
+use crate::keys::KeyFormat;
+use crate::protocol::{Answer, Decoded, Operation, Protocol};
+use crate::socket::{Drained, Socket};
+use crate::source::Source;
+use crate::tally::Tally;
+use crate::targets::{self, Targets};
+use crate::values::{Values, Verdict};
 
 /// How long a broken connection waits before it is opened again.
 const RECONNECT_AFTER: Duration = Duration::from_millis(20);

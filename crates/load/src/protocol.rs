@@ -3,7 +3,7 @@
 use client::reply::{Parsed, Reply, parse};
 use client::request;
 
-use super::values::Values;
+use crate::values::Values;
 
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +69,13 @@ impl Protocol {
                 out.extend_from_slice(b"set ");
                 out.extend_from_slice(key);
                 out.extend_from_slice(b" 0 0 ");
-                out.extend_from_slice(itoa::Buffer::new().format(values.len()).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(values.value_bytes()).as_bytes());
             }
             Self::Redis { .. } => {
                 out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
                 bulk(out, key);
                 out.push(b'$');
-                out.extend_from_slice(itoa::Buffer::new().format(values.len()).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(values.value_bytes()).as_bytes());
             }
         }
         out.extend_from_slice(b"\r\n");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::Router;
 use types::{ClusterId, ClusterMap, KeyHash};
 
-use super::keys::KeyFormat;
+use crate::keys::KeyFormat;
 
 /// Where the list of servers comes from.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::protocol::Operation;
-use super::timeline::Timeline;
+use crate::protocol::Operation;
+use crate::timeline::Timeline;
 
 /// Kinds of error that are told apart; everything else is one.
 const MAX_ERROR_KINDS: usize = 32;

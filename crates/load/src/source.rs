@@ -3,10 +3,9 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use super::args::Workload;
-use super::keys::Popularity;
-use super::protocol::Operation;
-use super::targets::Targets;
+use crate::keys::Popularity;
+use crate::protocol::Operation;
+use crate::targets::Targets;
 
 /// Draws that may miss a connection's own keys before any key will do.
 const MAX_DRAWS: u32 = 10_000;
@@ -30,11 +29,12 @@ enum Order {
 }
 
 impl Source {
-    /// Random operations, at most `limit` of them.
-    pub fn random(workload: Workload, popularity: Popularity, limit: u64, seed: u64) -> Self {
+    /// Random operations, at most `limit` of them; so many of a thousand are writes.
+    #[must_use]
+    pub fn random(writes_per_mille: u32, popularity: Popularity, limit: u64, seed: u64) -> Self {
         Self {
             rng: SmallRng::seed_from_u64(seed),
-            writes_per_mille: workload.writes_per_mille(),
+            writes_per_mille,
             order: Order::Random(popularity),
             left: limit,
         }
