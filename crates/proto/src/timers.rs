@@ -47,6 +47,11 @@ impl<const N: usize> TimerTable<N> {
         }
     }
 
+    /// The first timer, by its place, that is due later than in `other`. Earlier does no harm: then there is nothing to do yet.
+    pub(crate) fn later_than(&self, other: &Self) -> Option<usize> {
+        self.due.iter().zip(&other.due).position(|(own, other)| own > other)
+    }
+
     /// When the first one is due.
     pub(crate) fn next(&self) -> Time {
         self.first

@@ -171,13 +171,28 @@ impl Members {
         self.primaries.values_mut().for_each(|primary| primary.touch(Touched::ByEvents));
     }
 
+    /// Sends what is due of the primaries.
+    pub(super) fn flush(&mut self, around: &mut Surroundings, now: Now) {
+        let Some(mut context) = around.context(now) else { return };
+        for primary in self.primaries.values_mut() {
+            if primary.flush(&mut context) {
+                self.due.primaries = None;
+            }
+            if cfg!(debug_assertions) {
+                primary.check_invariants();
+            }
+        }
+    }
+
     /// Sets the timers of the primaries to which something has happened.
     pub(super) fn arm_primaries(&mut self, around: &mut Surroundings, now: Now) {
-        if self.due.primaries.is_some() {
-            return;
-        }
         let Some(context) = around.context(now) else { return };
-        self.due.primaries = self.primaries.values_mut().map(|primary| primary.arm(&context)).min();
+        if self.due.primaries.is_none() {
+            self.due.primaries = self.primaries.values_mut().map(|primary| primary.arm(&context)).min();
+        }
+        if cfg!(debug_assertions) {
+            self.primaries.values().for_each(|primary| primary.check_timers(&context));
+        }
     }
 
     /// When a primary has something to do, as of when they were armed.
@@ -188,7 +203,20 @@ impl Members {
     /// When a parity has something to do.
     pub(super) fn parities_due(&mut self, timing: &Timing) -> Time {
         let due = || self.parities.values().map(|parity| parity.due(timing)).min().unwrap_or(Time::NEVER);
-        *self.due.parities.get_or_insert_with(due)
+        let known = *self.due.parities.get_or_insert_with(due);
+        debug_assert!(known <= due(), "no parity waits for longer than it says");
+        known
+    }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        let named = self.primaries.iter().all(|(id, primary)| primary.core().member() == *id);
+        assert!(
+            named && self.parities.iter().all(|(id, parity)| parity.member() == *id),
+            "members go by their names"
+        );
+        let dormant = |parity: &Parity| self.parities.contains_key(&parity.member());
+        assert!(!self.dormant.iter().any(dormant), "who is here does not wait to come back");
     }
 
     /// Goes on with the scrub that the operators have asked for, as far as it may.
@@ -209,7 +237,9 @@ impl Members {
     /// something else is in its way.
     pub(super) fn scrub_due(&self, around: &Surroundings, now: Now) -> Time {
         let settings = around.pace().scrub();
-        if !settings.running || self.scrubbed == settings.generation {
+        let is_told = self.scrubbed == settings.generation;
+        // A role may have come here since.
+        if !settings.running || is_told && self.scrub_progress(around).left_pages == 0 {
             return Time::NEVER;
         }
         let resumes_at = around.pace().scrub_resumes_at(now.time);

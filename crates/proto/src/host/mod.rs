@@ -295,7 +295,7 @@ impl Host {
     fn flush_primaries(&mut self, now: Now) {
         // A parity on this very node answers within the call, and its answer may make the next Frame due.
         for _ in 0..MAX_FLUSH_ROUNDS {
-            self.members.for_each_primary(&mut self.around, now, Primary::flush);
+            self.members.flush(&mut self.around, now);
             if !self.carry_out(now) {
                 return;
             }
@@ -350,9 +350,19 @@ impl Host {
             while let Some((peer, why)) = self.around.out().accusations.pop() {
                 self.close(peer, why);
             }
-            let Some(message) = self.loopback.pop_front() else { return any };
+            let Some(message) = self.loopback.pop_front() else { break };
             any = true;
             self.dispatch(now, self.around.host(), message);
+        }
+        self.check_invariants();
+        any
+    }
+
+    /// What holds after every event.
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            self.members.check_invariants();
+            self.routes.check_invariants();
         }
     }
 

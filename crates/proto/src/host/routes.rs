@@ -63,6 +63,20 @@ impl Routes {
             + self.unrouted.capacity() * size_of::<(Option<MemberId>, Pending)>()
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        let in_time = |pending: &Pending| pending.deadline >= self.next_deadline;
+        assert!(
+            self.forwarded.values().all(|forwarded| in_time(&forwarded.pending)),
+            "nobody waits for longer than asked"
+        );
+        assert!(
+            self.unrouted.iter().all(|(_, pending)| in_time(pending)),
+            "nobody waits for longer than asked"
+        );
+        assert!(self.forwarded.keys().all(|id| *id < self.next_id), "numbers are given once");
+    }
+
     /// Forwards so far.
     pub(super) fn forwards(&self) -> u64 {
         self.next_id

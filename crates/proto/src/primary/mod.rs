@@ -236,11 +236,12 @@ impl Primary {
         self.waiting.take_all()
     }
 
-    /// Sends what is due. Called once per batch of events.
-    pub(crate) fn flush(&mut self, context: &mut Context<'_>) {
+    /// Sends what is due; whether something was, so that `arm` must follow. Called once per batch of events.
+    pub(crate) fn flush(&mut self, context: &mut Context<'_>) -> bool {
         if !self.stream.take_stirred() {
-            return;
+            return false;
         }
+        self.touch(Touched::ByTraffic);
         self.go_on_releasing(context);
         let wall = self.wall.send(context.now.unix);
         self.lessons.teach(context, &self.core, &self.stream, self.phase.store(), wall);
@@ -252,6 +253,7 @@ impl Primary {
         let applied = self.parities.applied_by_all().into_iter();
         let wanted = applied.chain(self.absentees.applied_by_all()).min();
         self.stream.trim_history(context.limits, wanted);
+        true
     }
 
     fn reconsider_hand_over(&mut self, now: Time) {

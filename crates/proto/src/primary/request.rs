@@ -7,7 +7,7 @@ use types::{KeyHash, Time};
 use super::execute::{self, Current, Decision};
 use super::stream::{Draft, Header, Newest, PlacedItem, Unknown};
 use super::waiting::{Pending, Queue, Wait};
-use super::{Phase, Primary};
+use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
 use crate::{Now, Timing};
 
@@ -39,6 +39,10 @@ impl From<Unknown> for Attempt {
 impl Primary {
     /// Handles a request; an answer that is known at once is returned, any other comes through the outbox.
     pub(crate) fn submit(&mut self, context: &mut Context<'_>, pending: Pending) -> Option<Outcome> {
+        // What a write needs may let others go on.
+        if !execute::is_plain_read(&pending.request.op) {
+            self.touch(Touched::ByTraffic);
+        }
         match self.attempt(context, &pending) {
             Attempt::Answer(outcome) => return Some(outcome),
             Attempt::Logged => {}
@@ -47,7 +51,7 @@ impl Primary {
             }
             Attempt::Wait(wait) => self.park(context, wait, pending),
         }
-        self.touch(super::Touched::ByTraffic);
+        self.touch(Touched::ByTraffic);
         None
     }
 

@@ -111,25 +111,30 @@ impl Primary {
     /// batch of events, when all that they brought about is sent.
     pub(crate) fn arm(&mut self, context: &Context<'_>) -> Time {
         let touched = std::mem::take(&mut self.touched);
-        if touched != Touched::Not {
-            let timing = context.timing;
-            let parities = self.parities.due(self.stream.committed(), timing);
-            let requests = self.waiting.due().min(self.stream.answers_due(timing));
-            let is_steady = self.lessons.is_empty() && !self.core.is_rebuilding();
-            if touched == Touched::ByEvents || !is_steady {
-                self.timers = self.armed_for_the_rest(context);
+        let timing = context.timing;
+        let is_steady = self.lessons.is_empty() && !self.core.is_rebuilding();
+        match touched {
+            Touched::Not => {}
+            Touched::ByTraffic if is_steady => {
+                let requests = self.waiting.due().min(self.stream.answers_due(timing));
+                self.timers.set_again(Timer::Parities, self.parities.due(self.stream.committed(), timing));
+                self.timers.set_again(Timer::Requests, requests);
             }
-            self.timers.set_again(Timer::Parities, parities);
-            self.timers.set_again(Timer::Requests, requests);
+            Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
         self.timers.next()
     }
 
-    /// All timers but those that traffic sets.
-    fn armed_for_the_rest(&self, context: &Context<'_>) -> TimerTable<TIMERS> {
+    /// What holds after every batch: no part waits for longer than it says.
+    pub(crate) fn check_timers(&self, context: &Context<'_>) {
+        assert_eq!(self.timers.later_than(&self.armed(context)), None, "a timer, by its place, is late");
+    }
+
+    fn armed(&self, context: &Context<'_>) -> TimerTable<TIMERS> {
         let (now, timing) = (context.now.time, context.timing);
         let known = (self.stream.committed(), self.wall.told());
         let mut timers = TimerTable::default();
+        timers.set(Timer::Parities, self.parities.due(self.stream.committed(), timing));
         timers.set(Timer::Absentees, self.absentees.due(timing));
         timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, known));
         timers.set(Timer::HandOver, self.hand_over.due());
@@ -141,6 +146,7 @@ impl Primary {
         if self.serve_from > now {
             timers.set(Timer::Serving, self.serve_from);
         }
+        timers.set(Timer::Requests, self.waiting.due().min(self.stream.answers_due(timing)));
         timers
     }
 
