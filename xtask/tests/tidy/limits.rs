@@ -55,7 +55,7 @@ pub const BANNED: &[(&str, &str)] = &[
     ("TODO", "do it, or say in the issue what is left"),
     ("FIXME", "do it, or say in the issue what is left"),
     ("XXX", "say it in a sentence"),
-    ("/work/", "a path of one machine"),
     ("/home/", "a path of one machine"),
+    ("/Users/", "a path of one machine"),
     ("blazing", "a figure instead"),
 ];

@@ -73,10 +73,8 @@ impl Primary {
 
     /// A message of the member that serves `role` at `host`.
     pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
-        match body {
-            GroupBody::Ack(_) => self.touch(Touched::ByTraffic),
-            _ => self.touch(Touched::ByEvents),
-        }
+        let is_traffic = matches!(body, GroupBody::Ack(_));
+        self.touch(if is_traffic { Touched::ByTraffic } else { Touched::ByEvents });
         match body {
             GroupBody::Welcome(welcome) => self.handle_welcome(context, from, &welcome),
             GroupBody::Ack(ack) => self.handle_ack(context, from, &ack),
