@@ -26,7 +26,6 @@ pub fn peers(args: &[&str]) -> Result<(), String> {
         Needed { file: "xz", package: "xz-utils" },
     ])?;
     Run::cargo(&["build", "--release", "--quiet", "-p", "cli"]).show()?;
-    let program =
-        ["run", "--release", "--quiet", "-p", "testing", "--features", "processes", "--bin", "peers", "--"];
+    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "peers", "--"];
     Run::cargo(&[&program, args].concat()).show()
 }

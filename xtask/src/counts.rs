@@ -62,8 +62,7 @@ struct Program {
 }
 
 fn build() -> Result<Program, String> {
-    let what = ["-p", "testing", "--features", "hot-paths", "--bin", "hot_paths"];
-    Run::cargo(&[&["build", "--release", "--quiet"], &what[..]].concat()).show()?;
+    Run::cargo(&["build", "--release", "--quiet", "-p", "hot-paths"]).show()?;
     // This program was built into the same directory, for debugging.
     let this = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
     let target = this.ancestors().nth(2).ok_or("this program is in no directory of cargo's")?;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::built::Built;
 use crate::debian::{self, Needed};
 use crate::run::{Run, root};
-use crate::steps::UNIT;
 
 /// The crate, from the workspace's root.
 const CRATE: &str = "crates/codec-cuda";
@@ -25,7 +24,7 @@ pub fn test() -> Result<(), String> {
     let emulated = root().join("target/cuda-emulated");
     make_emulated(&emulated)?;
     let dir = text(&emulated)?;
-    let what = ["--workspace", "--features", UNIT, "--lib", "--test", "card", "--test", "ptx"];
+    let what = ["--workspace", "--lib", "--test", "card", "--test", "ptx"];
     let built = Built::by(&what)?;
     for test in ["codec_cuda", "card", "ptx"] {
         Run::new(built.test(test)?, &["--quiet"])

@@ -2,10 +2,9 @@
 
 use crate::run::Run;
 
-/// Runs `testing`'s measuring program with `args`.
+/// Runs the program `measure` with `args`.
 pub fn run(args: &[&str]) -> Result<(), String> {
     Run::cargo(&["build", "--release", "--quiet", "-p", "cli"]).show()?;
-    let program =
-        ["run", "--release", "--quiet", "-p", "testing", "--features", "processes", "--bin", "measure", "--"];
+    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "measure", "--"];
     Run::cargo(&[&program, args].concat()).show()
 }

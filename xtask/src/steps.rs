@@ -93,7 +93,7 @@ fn clippy() -> Result<(), String> {
 }
 
 /// What does not need others' C libraries.
-const LINTED: &str = "testing/processes,testing/planted-bugs,testing/hot-paths";
+const LINTED: &str = "e2e/processes,sim/planted-bugs";
 
 fn lint(features: &str) -> Result<(), String> {
     let what = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", features];
@@ -112,22 +112,19 @@ fn deny() -> Result<(), String> {
     Run::cargo(&["deny", "check", "bans", "licenses", "sources"]).show()
 }
 
-/// What `unit` builds with. Other steps name the whole workspace and these features, too: cargo unites the features of what is
-/// named, so all of them share what is built.
-pub const UNIT: &str = "testing/hot-paths";
-
+/// Other steps name the whole workspace, too: cargo unites the features of what is named, so all of them share what is built.
 fn unit() -> Result<(), String> {
-    let what = ["test", "--workspace", "--features", UNIT, "--quiet"];
+    let what = ["test", "--workspace", "--quiet"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
 }
 
 fn tidy() -> Result<(), String> {
-    Run::cargo(&["test", "--workspace", "--features", UNIT, "--quiet", "--test", "tidy"]).show()
+    Run::cargo(&["test", "--workspace", "--quiet", "--test", "tidy"]).show()
 }
 
 fn libraries() -> Result<(), String> {
-    let what = ["test", "--workspace", "--features", UNIT, "--quiet", "--lib"];
+    let what = ["test", "--workspace", "--quiet", "--lib"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
 }
@@ -157,8 +154,7 @@ fn miri() -> Result<(), String> {
 fn peers() -> Result<(), String> {
     debian::ensure(PEERS_NEED)?;
     lint(&[LINTED, PEERS].join(","))?;
-    let features = [UNIT, PEERS].join(",");
-    let what = ["--workspace", "--features", &features, "--lib", "--test", "exchange", "--test", WITH_BINARY];
+    let what = ["--workspace", "--features", PEERS, "--lib", "--test", "exchange", "--test", WITH_BINARY];
     let built = Built::by(&what)?;
     for test in ["codec_peers", "codec_bench", "exchange"] {
         Run::new(built.test(test)?, &["--quiet"]).show()?;
@@ -200,7 +196,7 @@ fn arm() -> Result<(), String> {
 
 fn sim() -> Result<(), String> {
     let built = Built::by(SIMULATOR)?;
-    Run::new(built.test("sim")?, &["--quiet"]).show()?;
+    Run::new(built.test("seeds")?, &["--quiet", "runs::"]).show()?;
     let first = u64::from(commit_seed());
     for (focus, count) in SIM_SEEDS {
         let seeds = format!("{first}..{}", first + count);
@@ -219,20 +215,8 @@ fn slice() -> Result<(), String> {
 const QUICK_SEEDS: u64 = 150;
 
 /// How the simulator is built for `sim` and `planted`: once, fast, with assertions.
-const SIMULATOR: &[&str] = &[
-    "--profile",
-    "sim",
-    "-p",
-    "testing",
-    "--features",
-    "planted-bugs",
-    "--test",
-    "sim",
-    "--test",
-    "planted",
-    "--test",
-    "damage",
-];
+const SIMULATOR: &[&str] =
+    &["--profile", "sim", "-p", "sim", "--features", "planted-bugs", "--test", "seeds"];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
 const SIM_SEEDS: [(&str, u64); 6] = [
@@ -252,36 +236,62 @@ fn commit_seed() -> u32 {
 
 fn planted() -> Result<(), String> {
     let built = Built::by(SIMULATOR)?;
-    Run::new(built.test("planted")?, &["--quiet"]).show()?;
-    Run::new(built.test("damage")?, &["--quiet"]).show()
+    Run::new(built.test("seeds")?, &["--quiet", "planted::", "damage::"]).show()
 }
 
 fn commands() -> Result<(), String> {
-    with_processes(&["command_line", "operations", "advertised", "health", "memory", "scrub"])
+    end_to_end(COMMANDS)
 }
 
 fn etcd() -> Result<(), String> {
-    with_processes(&["etcd"])
+    end_to_end(ETCD)
 }
 
 fn conformance() -> Result<(), String> {
-    with_processes(&["conformance", "memcached", "porcupine", "ycsb"])
+    end_to_end(CONFORMANCE)
 }
 
 fn chaos() -> Result<(), String> {
-    with_processes(&["chaos"])
+    end_to_end(CHAOS)
 }
 
 fn chaos_net() -> Result<(), String> {
-    with_processes(&["chaos_net", "samples"])
+    end_to_end(CHAOS_NET)
 }
 
-/// Tests that start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a
-/// time: they share two cores.
-fn with_processes(tests: &[&str]) -> Result<(), String> {
-    let features = [UNIT, "testing/processes"].join(",");
-    let tests: Vec<&str> = tests.iter().flat_map(|test| ["--test", test]).collect();
-    let what = [&["test", "--quiet", "--workspace", "--features", &features], &tests[..]].concat();
+/// The modules of the end-to-end tests, by steps.
+const COMMANDS: &[&str] = &["command_line", "operations", "advertised", "health", "memory", "scrub"];
+const ETCD: &[&str] = &["etcd"];
+const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
+const CHAOS: &[&str] = &["chaos"];
+const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
+
+/// These start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a time:
+/// they share two cores.
+fn end_to_end(modules: &[&str]) -> Result<(), String> {
+    let what = ["test", "--quiet", "--workspace", "--features", "e2e/processes", "--test", "e2e"];
     Run::cargo(&[&what[..], &["--test", WITH_BINARY, "--no-run"]].concat()).builds()?;
-    Run::cargo(&[&what[..], &["--", "--nocapture", "--test-threads=1"]].concat()).show()
+    let modules: Vec<String> = modules.iter().map(|module| format!("{module}::")).collect();
+    let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+    Run::cargo(&[&what[..], &["--", "--nocapture", "--test-threads=1"], &modules[..]].concat()).show()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::run::root;
+
+    #[test]
+    fn every_end_to_end_test_belongs_to_a_step() {
+        let mut named = [COMMANDS, ETCD, CONFORMANCE, CHAOS, CHAOS_NET, &["main", "support"]].concat();
+        named.sort_unstable();
+        let files = fs::read_dir(root().join("crates/e2e/tests/e2e")).expect("there are tests");
+        let name =
+            |file: fs::DirEntry| file.path().file_stem().map(|name| name.to_string_lossy().into_owned());
+        let mut there: Vec<String> = files.filter_map(|file| name(file.expect("a file"))).collect();
+        there.sort_unstable();
+        assert_eq!(named, there);
+    }
 }

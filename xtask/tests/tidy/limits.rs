@@ -45,6 +45,15 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "types",
         ],
     ),
+    // What tests and measures. Nothing above sees it.
+    ("rng", &[]),
+    ("sim", &["codec", "proto", "rng", "store", "types", "wire"]),
+    ("processes", &["rng", "types"]),
+    ("history", &["client", "faces", "processes", "types"]),
+    ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
+    ("measure", &["client", "cluster", "history", "processes", "types"]),
+    ("hot-paths", &["codec", "proto", "rng", "server", "store", "types", "wire"]),
+    ("e2e", &[]),
 ];
 
 /// Words that are not used, each with the one that is, or why.

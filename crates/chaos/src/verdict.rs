@@ -1,0 +1,81 @@
+//! Looks for what is wrong with a run.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use history::linearizability::{Failure, History, check};
+use history::recorder::Seen;
+
+use crate::cluster::Cluster;
+use crate::leaks::{complaint, lives};
+use crate::options::{Coordinator, Options};
+use crate::report::Report;
+use crate::watch::Sample;
+
+/// The operations of each key, as other checkers read them.
+pub const HISTORY: &str = "history-by-key.jsonl";
+/// Bits flipped in frames, of which at least one must have been noticed.
+const FLIPS_TO_NOTICE: u64 = 20;
+
+/// What clients saw.
+pub fn on_history(report: &mut Report, seen: &Seen, options: &Options, dir: &Path) {
+    report.answered = seen.answered;
+    report.unknown = seen.unknown;
+    report.refused = seen.refusals.unavailable;
+    report.refused_for_memory = seen.refusals.no_memory;
+    report.refused_as_lost = seen.refusals.lost;
+    report.longest_wait_seconds = seen.longest_wait.as_secs_f64();
+    report.keys_read = seen.keys;
+    if report.refused_as_lost > 0 && !options.beyond {
+        let text = format!("data is lost: {} requests were told so", report.refused_as_lost);
+        report.failures.push(text);
+    }
+    match check(&seen.history) {
+        Ok(()) => (),
+        Err(Failure::Violation(violation)) => report.failures.push(violation.to_string()),
+        Err(undecided) => report.failures.push(undecided.to_string()),
+    }
+    if (options.dir.is_some() || !report.passed())
+        && let Err(why) = write(&seen.history, dir)
+    {
+        report.failures.push(format!("the history cannot be written: {why}"));
+    }
+}
+
+fn write(history: &History, dir: &Path) -> std::io::Result<()> {
+    history.write_by_key(BufWriter::new(File::create(dir.join(HISTORY))?))
+}
+
+/// What became of the cold values.
+pub fn on_cold(report: &mut Report, read: usize, lost: usize, options: &Options) {
+    (report.cold_read, report.cold_lost) = (read - lost, lost);
+    if lost > 0 && !options.beyond {
+        report.failures.push(format!("data is lost: {lost} of {read} cold values"));
+    }
+}
+
+/// What the processes are like.
+pub fn on_processes(report: &mut Report, cluster: &mut Cluster, samples: &[Sample], options: &Options) {
+    report.failures.extend(cluster.unexpected_ends().into_iter().map(|end| end.text));
+    report
+        .failures
+        .extend(cluster.panics().into_iter().map(|line| format!("a process has panicked: {line}")));
+    // A connection from each node, and where it listens for them.
+    let presiding = if options.coordinator == Coordinator::Etcd { u64::from(options.nodes) + 1 } else { 0 };
+    let living: Vec<u32> = cluster.pids().into_iter().map(|(_, pid)| pid).collect();
+    report.lives = lives(samples);
+    let leaks =
+        report.lives.iter().filter_map(|life| complaint(life, !living.contains(&life.pid), presiding));
+    report.failures.extend(leaks);
+    (report.restarts, report.starved) = (cluster.restarts, cluster.starved);
+    if let Some(caps) = cluster.caps() {
+        report.caps = format!("{caps}{}", caps.account());
+    }
+    report.bits_flipped = cluster.flipped();
+    report.links_closed_for_it = report.lives.iter().map(|life| life.malformed).sum();
+    if report.bits_flipped >= FLIPS_TO_NOTICE && report.links_closed_for_it == 0 {
+        let text = format!("{} bits were flipped, and no link was closed for it", report.bits_flipped);
+        report.failures.push(text);
+    }
+}

@@ -1,0 +1,195 @@
+//! The command line as the architecture promises it, against a real cluster.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use processes::binary::binary;
+use processes::local_cluster::{LocalCluster, Options};
+use processes::ports::free_run;
+use serde_json::Value;
+
+use crate::support;
+
+fn cluster() -> LocalCluster {
+    LocalCluster::start(&Options::default()).expect("a cluster starts")
+}
+
+/// Exit code and standard output.
+fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String) {
+    let (code, out, _) = support::run(cluster, args);
+    (code, out)
+}
+
+#[test]
+fn keys_are_set_read_located_and_removed() {
+    let cluster = cluster();
+    assert_eq!(run(&cluster, &["kv", "set", "greeting", "hello there"]), (0, String::new()));
+    assert_eq!(run(&cluster, &["kv", "get", "greeting"]), (0, "hello there".to_owned()));
+    let (code, place) = run(&cluster, &["kv", "locate", "greeting", "-o", "json"]);
+    let place: Value = serde_json::from_str(&place).unwrap();
+    assert_eq!((code, place["bytes"].as_u64(), place["layout"].as_str()), (0, Some(11), Some("packed")));
+    assert!(place["slot"].as_u64().unwrap() < 16_384 && place["node"].as_u64().unwrap() < 5);
+    assert_eq!(run(&cluster, &["kv", "del", "greeting"]), (0, String::new()));
+    assert_eq!(run(&cluster, &["kv", "get", "greeting"]).0, 1);
+    assert_eq!(run(&cluster, &["kv", "del", "greeting"]).0, 1);
+    assert_eq!(run(&cluster, &["kv", "set", "two words", "x"]).0, 1);
+}
+
+#[test]
+fn status_tells_ok_from_degraded_from_at_risk_from_lost() {
+    let cluster = cluster();
+    let health = || {
+        let (code, out) = run(&cluster, &["status", "-o", "json"]);
+        let status: Value = serde_json::from_str(&out).unwrap();
+        (code, status["health"].as_str().unwrap().to_owned(), status["lost_slots"].as_array().unwrap().len())
+    };
+    let wait_for = |code: i32, word: &str| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while (health().0, health().1.as_str()) != (code, word) {
+            assert!(Instant::now() < deadline, "status is {:?}, not {code} {word}", health());
+            sleep(Duration::from_millis(100));
+        }
+    };
+    assert_eq!(health(), (0, "ok".to_owned(), 0));
+    assert_eq!(run(&cluster, &["kv", "set", "k", "v"]).0, 0);
+    cluster.kill_nodes(&[0]);
+    wait_for(3, "degraded");
+    cluster.kill_nodes(&[1]);
+    wait_for(4, "at_risk");
+    assert_eq!(run(&cluster, &["kv", "get", "k"]), (0, "v".to_owned()));
+    cluster.kill_nodes(&[2, 3]);
+    wait_for(4, "lost");
+    assert!(health().2 > 0);
+    // What is lost is answered with an error, never with a silent miss or wrong bytes.
+    let answers: Vec<_> =
+        (0..40).map(|n| run(&cluster, &["kv", "get", &format!("absent-{n}"), "--timeout", "2s"])).collect();
+    assert!(answers.iter().all(|(code, out)| [1, 2, 4].contains(code) && out.is_empty()));
+    assert!(answers.iter().any(|(code, _)| *code == 4));
+}
+
+#[test]
+fn bench_verifies_what_it_loaded() {
+    let cluster = cluster();
+    let args = ["bench", "load", "a", "c", "--keys", "5000", "--duration", "500ms", "--verify", "-o", "json"];
+    for more in [
+        &[][..],
+        &["--any-node"],
+        &["--zipf", "0.99", "--depth", "8"],
+        &["--threads", "2", "--value-size", "5"],
+    ] {
+        let (code, out) = run(&cluster, &[&args, more].concat());
+        assert_eq!(code, 0);
+        let reports: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert_eq!(reports.len(), 3);
+        for report in &reports {
+            assert!(report["operations"].as_u64().unwrap() > 0, "{report}");
+            assert_eq!(report["wrong_values"], 0);
+            assert_eq!(report["misses"], 0);
+            assert_eq!(report["errors"], serde_json::json!({}));
+            assert!(report["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_stops_everything_and_exits_with_0() {
+    let cluster = cluster();
+    let pids = cluster.pids();
+    assert_eq!(pids.len(), 5);
+    assert_eq!(cluster.stop().unwrap().code(), Some(0));
+    let alive = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    assert!(!pids.iter().any(alive), "a node outlived its cluster");
+}
+
+#[test]
+fn nodes_die_with_their_parent() {
+    let cluster = cluster();
+    let pids = cluster.pids();
+    drop(cluster);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while pids.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists()) {
+        assert!(Instant::now() < deadline, "a node outlived its parent");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_second_cluster_on_the_same_ports_is_refused_in_one_line() {
+    let cluster = cluster();
+    let (port, http) = (cluster.memcached(0).port().to_string(), cluster.http().port().to_string());
+    let output =
+        Command::new(binary().unwrap()).args(["local", "--port", &port, "--http", &http]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+    assert!(text.contains("in use by process"), "{text}");
+    assert_eq!(run(&cluster, &["status"]).0, 0);
+}
+
+#[test]
+fn a_value_that_is_too_large_and_a_full_store_are_exit_code_1_and_name_the_limit() {
+    let options =
+        Options { nodes: 3, profile: "rs(2+1)".to_owned(), memory: "32MiB".to_owned(), ..Options::default() };
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
+    let set = |key: &str, bytes: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("value");
+        std::fs::write(&path, vec![b'x'; bytes]).unwrap();
+        let output = Command::new(binary().unwrap())
+            .args(["kv", "set", key, "-", "--http", &cluster.http().to_string()])
+            .stdin(std::fs::File::open(&path).unwrap())
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = set("large", 2 << 20);
+    assert!(code == 1 && text.contains("too large") && text.contains("have 1048517 bytes at most"), "{text}");
+    let full = (0..400).map(|n| set(&format!("key-{n}"), 500_000)).find(|(code, _)| *code != 0);
+    let (code, text) = full.expect("32 MiB are full before 200 MB are in them");
+    assert!(code == 1 && text.contains("out of memory") && text.contains("of 32MiB (--memory)"), "{text}");
+    let load = ["bench", "load", "--keys", "300", "--value-size", "500000"];
+    let (code, _) = run(&cluster, &load);
+    assert!(code == 1 || code == 3, "a load with errors is not 0: {code}");
+    assert_eq!(run(&cluster, &["bench", "load", "--keys", "10", "--value-size", "2MiB"]).0, 1);
+}
+
+#[test]
+fn a_local_cluster_says_where_its_coordinator_and_its_logs_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = dir.path().to_str().unwrap();
+    // Each with ports of its own: the nodes of a killed one may end a moment after it.
+    let start = |more: &[&str], until: &str| {
+        let port = free_run(12).unwrap();
+        let (memcached, http) = (port.to_string(), (port + 6).to_string());
+        let mut child = Command::new(binary().unwrap())
+            .args(["local", "--nodes", "3", "--profile", "rs(2+1)", "--memory", "64MiB"])
+            .args(["--port", &memcached, "--http", &http, "--dir", logs])
+            .args(more)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let mut text = String::new();
+        for line in lines.map_while(Result::ok) {
+            text.push_str(&format!("{line}\n"));
+            if line.starts_with(until) {
+                break;
+            }
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        (text, http)
+    };
+    let (text, http) = start(&[], "logs");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("node  pid") && lines[4] == "ready", "{text}");
+    assert_eq!(
+        lines[5..],
+        [format!("coordinator  127.0.0.1:{http}"), format!("logs         {logs}")],
+        "{text}"
+    );
+    let (text, http) = start(&["-o", "json"], "ready");
+    let rows: Value = serde_json::from_str(text.trim_end().strip_suffix("ready").unwrap()).unwrap();
+    assert_eq!(rows[2]["coordinator"], format!("127.0.0.1:{http}"));
+    assert_eq!(rows[2]["logs"], logs);
+}

@@ -1,0 +1,142 @@
+//! What others wrote to test memcached and its clients, run against a real cluster through one of its nodes.
+//!
+//! Every test installs what it needs: Debian's libmemcached-tools, pymemcache's and meta-memcache from PyPI, gomemcache
+//! from the Go module proxy.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+use std::{fs, thread};
+
+use processes::local_cluster::{LocalCluster, Options};
+use processes::others::{ensure_program, others_dir, python_source, python_with, read};
+
+const PYMEMCACHE: &str = "4.0.0";
+const GOMEMCACHE: &str = "v0.0.0-20260422231931-4d751bb6e37c";
+
+fn cluster() -> LocalCluster {
+    LocalCluster::start(&Options::default()).expect("a cluster starts")
+}
+
+/// The directory with the helpers of these tests.
+fn helpers() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance"))
+}
+
+#[test]
+fn libmemcacheds_capability_test_passes_where_memcached_does() {
+    ensure_program("memccapable", "libmemcached-tools").unwrap();
+    let cluster = cluster();
+    let port = cluster.memcached(1).port().to_string();
+    // It ends with an error for two tests, in which memcached 1.6.45 fails, too: they want another refusal of a delete with a time.
+    let run = format!("memccapable -h 127.0.0.1 -p {port} -a -t 10 || true");
+    let text = read(Command::new("sh").args(["-c", &run])).unwrap();
+    assert!(text.contains("2 of 27 tests failed") && text.matches("[pass]").count() == 25, "{text}");
+    let passed = |test: &str| text.contains(&format!("{test:<40}[pass]"));
+    assert!(passed("ascii incr") && !passed("ascii delete") && !passed("ascii delete noreply"), "{text}");
+}
+
+#[test]
+fn pymemcaches_integration_suite_passes() {
+    let packages =
+        ["pytest==9.2.0", "pymemcache==4.0.0", "Faker==40.54.0", "zstd==1.5.7.2", "gevent==26.9.0"];
+    let python = python_with("pymemcache-python", &packages).unwrap();
+    let source = python_source(&python, "pymemcache", PYMEMCACHE).unwrap();
+    let cluster = cluster();
+    let port = cluster.memcached(2).port().to_string();
+    let mut pytest = Command::new(&python);
+    pytest
+        .current_dir(source)
+        .args([
+            "-m",
+            "pytest",
+            "pymemcache/test",
+            "-m",
+            "integration",
+            "-q",
+            "-o",
+            "addopts=",
+            "--capture=fd",
+            // Wants `stats cachedump` and `cache_memlimit`, which are refused (docs/memcached.md).
+            "--deselect",
+            "pymemcache/test/test_integration.py::test_misc",
+        ])
+        .args(["--server", "127.0.0.1", "--port", &port]);
+    let text = read(&mut pytest).unwrap();
+    assert!(text.contains(" passed"), "pytest ran no test");
+}
+
+#[test]
+fn a_hash_client_with_the_settings_of_the_docs_finds_every_key_when_a_node_is_killed() {
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/clients.md")).unwrap();
+    assert!(
+        docs.contains("`retry_attempts=0, dead_timeout=30`"),
+        "the helper has other settings than the docs"
+    );
+    let python = python_with("hash-client-python", &["pymemcache==4.0.0"]).unwrap();
+    let cluster = cluster();
+    let ports = cluster.all_memcached().into_iter().map(|address| address.port().to_string());
+    let mut client = Command::new(python);
+    client.arg(helpers().join("hash_client.py")).arg(cluster.pids()[2].to_string()).args(ports);
+    let text = read(&mut client).unwrap();
+    assert!(text.starts_with("0 false misses, "), "{text}");
+    let errors = text.split(' ').nth(3).and_then(|errors| errors.parse::<u32>().ok());
+    assert!(errors.is_some_and(|errors| errors < 10), "{text}");
+}
+
+#[test]
+fn gomemcaches_own_test_passes() {
+    ensure_program("go", "golang-go").unwrap();
+    let dir = others_dir().unwrap().join("gomemcache");
+    fs::create_dir_all(dir.join("bin")).unwrap();
+    fs::write(dir.join("go.mod"), "module conformance\n\ngo 1.21\n").unwrap();
+    fs::copy(helpers().join("memcached-shim.sh"), dir.join("bin/memcached")).unwrap();
+    let package = "github.com/bradfitz/gomemcache/memcache";
+    let go = |args: &[&str]| {
+        let mut command = Command::new("go");
+        command.current_dir(&dir).env("GOFLAGS", "-mod=mod").args(args);
+        command
+    };
+    read(&mut go(&["get", "-t", &format!("github.com/bradfitz/gomemcache@{GOMEMCACHE}")])).unwrap();
+    let cluster = cluster();
+    // Its test over a Unix socket starts `memcached -s SOCKET`; the shim of that name leads to the cluster. Its other
+    // test wants port 11211 and empties whatever listens there, which may be somebody's.
+    let socket = dir.join("socket");
+    bridge(&socket, cluster.memcached(3));
+    let path = format!("{}:{}", dir.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let mut test = go(&["test", package, "-count=1", "-v", "-run", "^TestUnixSocket$"]);
+    let text = read(test.env("PATH", path).env("GESTALT_SOCKET", &socket));
+    let _ = fs::read_to_string(socket.with_extension("link")).map(|link| fs::remove_file(link.trim_end()));
+    assert!(text.unwrap().contains("--- PASS: TestUnixSocket"), "the test did not run");
+}
+
+/// Listens on a Unix socket and passes every byte to and from `server`.
+fn bridge(socket: &Path, server: SocketAddr) {
+    let _ = fs::remove_file(socket);
+    let listener = UnixListener::bind(socket).expect("the directory is this test's own");
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(server) else { return };
+            let _ = server.set_nodelay(true);
+            let (Ok(client_in), Ok(server_in)) = (client.try_clone(), server.try_clone()) else { return };
+            thread::spawn(move || pump(client_in, &server));
+            thread::spawn(move || pump(server_in, &client));
+        }
+    });
+}
+
+/// Copies until the source ends.
+fn pump(mut from: impl Read, mut to: impl Write) {
+    let _ = io::copy(&mut from, &mut to);
+}
+
+#[test]
+fn a_meta_protocol_client_gets_the_answers_it_expects() {
+    let python = python_with("meta-python", &["meta-memcache==4.3.0"]).unwrap();
+    let cluster = cluster();
+    let script = helpers().join("meta_client.py");
+    let text = read(Command::new(&python).arg(script).arg(cluster.memcached(4).to_string())).unwrap();
+    assert!(text.contains(" passed, 0 failed"), "the checks did not run");
+}

@@ -1,0 +1,21 @@
+//! The real binary, end to end: on this machine, beside what others wrote, between network namespaces.
+//!
+//! One program, so that it is linked once: a step of `cargo xtask test` runs the modules that it names, one test at a time.
+#![allow(clippy::disallowed_methods)] // Real processes take real time.
+#![allow(clippy::unwrap_used)] // a panic is how a test reports
+
+mod advertised;
+mod chaos;
+mod chaos_net;
+mod command_line;
+mod conformance;
+mod etcd;
+mod health;
+mod memcached;
+mod memory;
+mod operations;
+mod porcupine;
+mod samples;
+mod scrub;
+mod support;
+mod ycsb;

@@ -1,0 +1,75 @@
+//! What tests of several modules do.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use history::linearizability::check;
+use history::recorder::Seen;
+use processes::local_cluster::LocalCluster;
+use processes::namespaces::unavailable;
+use processes::others::ensure_program;
+use serde_json::Value;
+
+/// For what has to come, also while others use the machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits until `holds`: how long that took.
+#[track_caller]
+pub fn eventually(what: &str, holds: impl FnMut() -> bool) -> Duration {
+    within(what, PATIENCE, holds)
+}
+
+/// The same with another patience.
+#[track_caller]
+pub fn within(what: &str, patience: Duration, mut holds: impl FnMut() -> bool) -> Duration {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < patience, "not {what}");
+        sleep(LOOK);
+    }
+    begun.elapsed()
+}
+
+/// Runs `gestalt` with `args` on `cluster`: exit code, standard output and standard error.
+pub fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String, String) {
+    let (status, out, error) =
+        cluster.gestalt(&[args, &["--http", "{http}"]].concat()).expect("the binary runs");
+    println!("$ gestalt {args:?}: {status}\n{out}{error}");
+    (status.code().unwrap_or(-1), out, error)
+}
+
+/// The same for the document that it prints.
+pub fn json(cluster: &LocalCluster, args: &[&str]) -> (i32, Value) {
+    let (code, out, _) = run(cluster, &[args, &["-o", "json"]].concat());
+    (code, serde_json::from_str(&out).expect("a JSON document"))
+}
+
+/// What clients saw is what one server could have answered.
+#[track_caller]
+pub fn is_linearizable(seen: &Seen) {
+    println!(
+        "{} answered, {} unknown, {} refused, longest wait {:?}",
+        seen.answered, seen.unknown, seen.refusals.unavailable, seen.longest_wait
+    );
+    if let Err(failure) = check(&seen.history) {
+        panic!("not linearizable: {failure}");
+    }
+}
+
+/// Whether there can be namespaces here, and `programs` (with Debian's package of each); if not, why is printed. Installs what
+/// can be installed.
+pub fn is_possible(programs: &[(&str, &str)]) -> bool {
+    for (program, package) in [("ip", "iproute2"), ("nft", "nftables")].iter().chain(programs) {
+        if let Err(why) = ensure_program(program, package) {
+            println!("skipped: {why}");
+            return false;
+        }
+    }
+    match unavailable() {
+        Some(why) => println!("skipped: {why}"),
+        None => return true,
+    }
+    false
+}

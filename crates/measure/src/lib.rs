@@ -1,0 +1,9 @@
+//! Measurements of clusters of real processes on this machine, which may be shared: figures are printed, nothing is judged.
+//!
+//! - [`alone`] is the program `measure`: pauses, repair, growth, restarts, use of memory.
+//! - [`peers`] is the program `peers`: Gestalt beside stock memcached and valkey. [`ycsb`] cross-checks its figures.
+#![allow(clippy::disallowed_methods)] // Real processes take real time.
+
+pub mod alone;
+pub mod peers;
+pub mod ycsb;

@@ -1,0 +1,139 @@
+//! What can be borne: whether every group survives, should all that is at risk be lost.
+
+use types::{ClusterMap, DataRole, GroupView, HostId, Learner, NodeInfo, RoleIndex, RoleStatus};
+
+use crate::cluster::Cluster;
+use crate::options::Options;
+
+/// What may be lost.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Risk {
+    /// Nodes that may be taken for dead.
+    pub nodes: Vec<usize>,
+    /// Pairs of nodes whose parities may be removed.
+    pub pairs: Vec<(usize, usize)>,
+}
+
+impl Risk {
+    pub(crate) fn of_nodes(nodes: Vec<usize>) -> Self {
+        Self { nodes, pairs: Vec::new() }
+    }
+
+    pub(crate) fn of_pairs(pairs: Vec<(usize, usize)>) -> Self {
+        Self { nodes: Vec::new(), pairs }
+    }
+
+    /// What `other` puts at risk is at risk, too.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.nodes.extend_from_slice(&other.nodes);
+        self.pairs.extend_from_slice(&other.pairs);
+    }
+
+    /// Whether two nodes may not reach each other.
+    fn parts(&self, a: usize, b: usize) -> bool {
+        self.pairs.iter().any(|pair| *pair == (a, b) || *pair == (b, a))
+    }
+}
+
+/// Whether every group survives, should all nodes at risk be lost and all parities behind pairs at risk be removed.
+pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> bool {
+    // What the coordinator has decided may be recorded or not when something happens next.
+    let Some(recorded) = cluster.map() else { return false };
+    let decided = cluster.decided().unwrap_or(recorded);
+    let are_left = |map: &&ClusterMap| most_are_left(cluster, map, &risk.nodes);
+    if options.faults.forgets && ![recorded, decided].iter().all(are_left) {
+        return false;
+    }
+    let is_new = |view: &&GroupView| recorded.group(view.group) != Some(*view);
+    let views = recorded.groups.iter().chain(decided.groups.iter().filter(is_new));
+    let beyond = options.faults.beyond as i64;
+    views.into_iter().all(|view| Margin { cluster, risk, view }.left() >= -beyond)
+}
+
+/// Whether another coordinator can go on from what is recorded, and from what may yet be.
+pub(crate) fn can_be_followed(options: &Options, cluster: &Cluster) -> bool {
+    let mut maps = cluster.map().into_iter().chain(cluster.decided());
+    !options.faults.forgets || maps.all(|map| most_are_left(cluster, map, &[]))
+}
+
+/// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits
+/// for an operator.
+fn most_are_left(cluster: &Cluster, map: &ClusterMap, hit: &[usize]) -> bool {
+    let alive = map.nodes.iter().filter(|info| info.alive);
+    let is_left = |info: &&NodeInfo| cluster.nodes.is_alive(info.host) && !hit.contains(&node_of(info.host));
+    2 * alive.clone().filter(is_left).count() > alive.count()
+}
+
+fn node_of(host: HostId) -> usize {
+    usize::from(host.node.0)
+}
+
+/// One group, and what may be lost.
+struct Margin<'a> {
+    cluster: &'a Cluster,
+    risk: &'a Risk,
+    view: &'a GroupView,
+}
+
+impl Margin<'_> {
+    /// How many parities more are left than data roles are lost, at worst.
+    fn left(&self) -> i64 {
+        let lost = self.view.data.iter().filter(|role| self.may_be_lost(role)).count();
+        let parities: Vec<usize> = self
+            .view
+            .in_sync()
+            .filter(|(_, host)| !self.is_at_risk(*host))
+            .map(|(_, host)| node_of(host))
+            .collect();
+        // Where a role is lost, any node may be the next to serve.
+        let may_serve = |node: usize| lost > 0 || self.serves(node);
+        let nodes = 0..self.cluster.nodes.count();
+        let is_removable =
+            |parity: usize| nodes.clone().any(|other| self.risk.parts(parity, other) && may_serve(other));
+        let left = parities.iter().filter(|parity| !is_removable(**parity)).count();
+        // But the last one may have been at risk itself when the others were removed.
+        let last_stays = !parities.is_empty() && parities.len() == self.view.in_sync().count();
+        left.max(usize::from(last_stays)) as i64 - lost as i64
+    }
+
+    /// What is lost already is in no sum, and cannot be lost once more.
+    fn may_be_lost(&self, role: &DataRole) -> bool {
+        let may_fail = |host: HostId| self.is_at_risk(host) || self.is_deposable(host);
+        !role.status.is_lost() && (role.status != RoleStatus::Full || role.primary.is_none_or(may_fail))
+    }
+
+    fn is_hit(&self, host: HostId) -> bool {
+        !self.cluster.nodes.is_alive(host) || self.risk.nodes.contains(&node_of(host))
+    }
+
+    /// A role that moves may be where it moves to before the fault shows.
+    fn is_at_risk(&self, host: HostId) -> bool {
+        self.is_hit(host) || self.moves_from(host).any(|to| self.is_hit(to))
+    }
+
+    /// Where roles of `host` move to. Two that change places are never both on a node without the whole mirror of one elsewhere.
+    fn moves_from(&self, host: HostId) -> impl Iterator<Item = HostId> {
+        let is_there = move |role: RoleIndex| {
+            let primary = self.view.data_role(role).and_then(|data| data.primary);
+            primary == Some(host) || self.view.parity_host(role) == Some(host)
+        };
+        let moves = move |learner: &&Learner| is_there(learner.role) && !self.is_exchanged(learner);
+        self.view.learners.iter().filter(moves).map(|learner| learner.host)
+    }
+
+    fn is_exchanged(&self, learner: &Learner) -> bool {
+        self.view.exchange(learner.role).is_some() || self.view.roles_on(learner.host.node) > 1
+    }
+
+    fn serves(&self, node: usize) -> bool {
+        self.view.data.iter().filter_map(|role| role.primary).any(|host| node_of(host) == node)
+    }
+
+    /// A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
+    fn is_deposable(&self, host: HostId) -> bool {
+        let is_unreachable = |parity: HostId| self.risk.parts(node_of(parity), node_of(host));
+        let mut parities = self.view.in_sync().map(|(_, parity)| parity);
+        self.view.in_sync().any(|(_, parity)| is_unreachable(parity))
+            && parities.all(|parity| is_unreachable(parity) || self.is_at_risk(parity))
+    }
+}

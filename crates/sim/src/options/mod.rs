@@ -1,0 +1,189 @@
+//! Swarm options: what one seed is made of.
+//!
+//! - `calls`, `faults`, `machine`, `focus`: what can be chosen;
+//! - `draw`: what a seed chooses; wide and uneven, so that every seed leaves something out;
+//! - `foci`: what a seed chooses that looks at one thing more closely;
+//! - `show`: all of it in a few lines.
+
+mod calls;
+mod draw;
+mod faults;
+mod foci;
+mod focus;
+mod machine;
+pub(crate) mod purpose;
+mod show;
+
+use proto::{Limits, Timing};
+use types::{LossPolicy, Profile};
+
+use crate::stage::clock::WallClocks;
+
+pub use calls::{Sizes, Verb};
+pub use faults::{FaultKind, Faults, Succession};
+pub use focus::Focus;
+pub use machine::{Batching, Memory, Network};
+
+/// Everything that a seed determines.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed.
+    pub seed: u64,
+    /// What it looks at.
+    pub focus: Focus,
+    /// Data roles.
+    pub k: usize,
+    /// Parity roles.
+    pub m: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// With how many of them the cluster forms; the others start together with them, and join.
+    pub founders: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Workers of a node.
+    pub shards: usize,
+    /// Clients.
+    pub clients: usize,
+    /// Whether every client stays with the keys of one data role, so that some go on while others wait.
+    pub faithful: bool,
+    /// Keys with any value.
+    pub text_keys: usize,
+    /// Keys that hold numbers.
+    pub number_keys: usize,
+    /// How long faults go on.
+    pub phase_us: u64,
+    /// Calls of all clients together, after which the first phase ends early.
+    pub calls: u32,
+    /// Longest pause of a client between its calls.
+    pub think_us: u64,
+    /// Percent of pauses that are ten times longer, all others being as short as can be; 0 = all alike.
+    pub bursts_percent: u64,
+    /// When a client gives up.
+    pub patience_us: u64,
+    /// Weight of each verb, by [`Verb`].
+    pub mix: [u32; Verb::ALL.len()],
+    /// Value sizes.
+    pub sizes: Sizes,
+    /// Percent of writes that set an expiry.
+    pub expiry_percent: u64,
+    /// Virtual time of one second of wall time.
+    pub second_us: u64,
+    /// How far the nodes' clocks of the wall are off.
+    pub wall: WallClocks,
+    /// Time-outs.
+    pub timing: Timing,
+    /// Bounds.
+    pub limits: Limits,
+    /// Memory.
+    pub memory: Memory,
+    /// Delays.
+    pub network: Network,
+    /// Batches.
+    pub batching: Batching,
+    /// Largest drift of a clock, in millionths.
+    pub drift_ppm: i64,
+    /// Faults.
+    pub faults: Faults,
+    /// Coordinators that follow each other over a store.
+    pub succession: Option<Succession>,
+    /// What becomes of lost data roles; where nothing does, an operator accepts the loss now and then, and at the end.
+    pub on_loss: LossPolicy,
+    /// Whether nodes keep the coordinator's records; else they are written at once, or as `succession` says.
+    pub nodes_keep: bool,
+    /// Events between two expensive checks, on average; 0 = none.
+    pub check_every: u64,
+    /// Time between two scrubs; 0 = none.
+    pub scrub_every_us: u64,
+}
+
+impl Options {
+    /// Protection: with one data role, every other seed has copies.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        let (k, m) = (self.k as u32, self.m as u32);
+        let profile = if k == 1 && self.seed % 2 == 1 { Profile::rep(m + 1) } else { Profile::rs(k, m) };
+        profile.expect("options name a valid profile")
+    }
+
+    /// A quiet cluster for a story: fixed delays, no clients, no faults, exact clocks.
+    #[must_use]
+    pub fn quiet(k: usize, m: usize, nodes: usize) -> Self {
+        Self {
+            seed: 0,
+            focus: Focus::Anything,
+            k,
+            m,
+            nodes,
+            founders: nodes,
+            groups: 1,
+            shards: 1,
+            clients: 0,
+            faithful: false,
+            text_keys: 32 * k,
+            number_keys: 0,
+            phase_us: u64::MAX,
+            calls: u32::MAX,
+            think_us: 0,
+            bursts_percent: 0,
+            patience_us: u64::MAX,
+            mix: [0; Verb::ALL.len()],
+            sizes: Sizes { mix: [0, 1, 0, 0, 0, 0, 0] },
+            expiry_percent: 0,
+            second_us: 1_000_000,
+            wall: WallClocks::EXACT,
+            timing: Timing::from_lease(100_000),
+            limits: Limits::default(),
+            memory: Memory { node_bytes: 256 << 20, area_extents: 16, evict: false },
+            network: Network {
+                least_us: 50,
+                most_us: 50,
+                jitter_us: 0,
+                slow_percent: 0,
+                notice_us: 0,
+                reconnect_us: 1_000,
+                line_us: 100,
+            },
+            batching: Batching::Never,
+            drift_ppm: 0,
+            faults: Faults::none(),
+            succession: None,
+            on_loss: LossPolicy::Error,
+            nodes_keep: false,
+            check_every: 16,
+            scrub_every_us: 0,
+        }
+    }
+
+    /// Tiny values, no faults, many clients: how fast the simulator is.
+    #[must_use]
+    pub fn speed(seed: u64) -> Self {
+        let mut options = Self::quiet(3, 2, 5);
+        options.seed = seed;
+        options.groups = 5;
+        options.clients = 32;
+        options.text_keys = 400;
+        options.timing = Timing::from_lease(1_000_000);
+        options.mix[Verb::Get as usize] = 1;
+        options.mix[Verb::Set as usize] = 1;
+        options.calls = 200_000;
+        options.think_us = 100;
+        options.network.jitter_us = 20;
+        options.batching = Batching::Upto(20);
+        options.check_every = 2_000;
+        options
+    }
+
+    /// Roles of a group.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.k + self.m
+    }
+
+    /// The same seed without any fault, for comparison.
+    #[must_use]
+    pub fn without_faults(mut self) -> Self {
+        self.faults = Faults::none();
+        self
+    }
+}

@@ -1,0 +1,202 @@
+//! What came of a run.
+
+use std::fmt;
+
+use super::brief::Digest;
+use crate::options::Focus;
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Virtual time in microseconds.
+    pub at: u64,
+    /// Which event.
+    pub event: u64,
+    /// The rule, in a word or two: tests tell failures apart by it.
+    pub rule: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+/// What happened in a run, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Events of any kind.
+    pub events: u64,
+    /// Messages that processes were given: of each other, and of and to coordinators.
+    pub messages: u64,
+    /// Calls that were answered.
+    pub answered: u64,
+    /// Calls whose outcome nobody knows.
+    pub unknown: u64,
+    /// Calls that were refused without effect.
+    pub refused: u64,
+    /// Roles that began to move because somebody wanted them to.
+    pub moves: u64,
+    /// Exchanges of a data role and a parity whose second step began.
+    pub exchanges: u64,
+    /// Nodes that crashed.
+    pub crashes: u64,
+    /// Faults of all kinds.
+    pub faults: u64,
+    /// Changes of views.
+    pub views: u64,
+    /// Takeovers: new terms.
+    pub takeovers: u64,
+    /// Parities that left the views.
+    pub evictions: u64,
+    /// Parities that came back with what they had applied.
+    pub resumed: u64,
+    /// Repair sessions that ended with a residual.
+    pub residuals: u64,
+    /// Expensive checks.
+    pub checks: u64,
+    /// Pages compared with the shadow, at parities.
+    pub parity_pages: u64,
+    /// Pages compared with the shadow, at primaries.
+    pub data_pages: u64,
+    /// Pages of hypothetically lost roles decoded from the survivors.
+    pub decoded_pages: u64,
+    /// Items found in decoded areas and held against the oracle.
+    pub decoded_items: u64,
+    /// Index replicas compared.
+    pub replicas: u64,
+    /// Keys whose history was not checked to the end.
+    pub keys_given_up: u64,
+    /// Coordinators that followed another one.
+    pub successions: u64,
+    /// Coordinators that resigned.
+    pub resignations: u64,
+    /// Roles that were lost because the seed went beyond `m`.
+    pub lost_roles: u64,
+    /// Roles that were lost and began anew.
+    pub begun_anew: u64,
+    /// Extents that primaries have given back, of those that live at the end of the run.
+    pub released_extents: u64,
+    /// Pages that scrubs have compared, at the end of the run.
+    pub scrubbed_pages: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// What it looked at.
+    pub focus: Focus,
+    /// Digest of everything that happened.
+    pub digest: Digest,
+    /// Counts.
+    pub stats: Stats,
+    /// Virtual time at the end, in microseconds.
+    pub ended_at: u64,
+    /// The first broken rule.
+    pub failure: Option<Failure>,
+    /// Who was concerned: histories of the key, views, the last lines of the trace.
+    pub context: Vec<String>,
+}
+
+impl Stats {
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.events, other.events),
+            (&mut self.messages, other.messages),
+            (&mut self.answered, other.answered),
+            (&mut self.unknown, other.unknown),
+            (&mut self.refused, other.refused),
+            (&mut self.crashes, other.crashes),
+            (&mut self.faults, other.faults),
+            (&mut self.views, other.views),
+            (&mut self.moves, other.moves),
+            (&mut self.exchanges, other.exchanges),
+            (&mut self.takeovers, other.takeovers),
+            (&mut self.evictions, other.evictions),
+            (&mut self.begun_anew, other.begun_anew),
+            (&mut self.resumed, other.resumed),
+            (&mut self.residuals, other.residuals),
+            (&mut self.checks, other.checks),
+            (&mut self.parity_pages, other.parity_pages),
+            (&mut self.data_pages, other.data_pages),
+            (&mut self.decoded_pages, other.decoded_pages),
+            (&mut self.decoded_items, other.decoded_items),
+            (&mut self.replicas, other.replicas),
+            (&mut self.keys_given_up, other.keys_given_up),
+            (&mut self.successions, other.successions),
+            (&mut self.resignations, other.resignations),
+            (&mut self.lost_roles, other.lost_roles),
+            (&mut self.scrubbed_pages, other.scrubbed_pages),
+            (&mut self.released_extents, other.released_extents),
+        ] {
+            *sum += more;
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (event {}, {} us)", self.rule, self.what, self.event, self.at)
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            events,
+            messages,
+            answered,
+            unknown,
+            refused,
+            crashes,
+            faults,
+            views,
+            takeovers,
+            moves,
+            exchanges,
+            evictions,
+            resumed,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused"
+        )?;
+        writeln!(
+            f,
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            self.residuals,
+            self.scrubbed_pages,
+            self.released_extents,
+            self.lost_roles,
+            self.begun_anew,
+            self.successions,
+            self.resignations
+        )?;
+        write!(
+            f,
+            "{} checks: {} parity pages, {} data pages, {} decoded pages, {} decoded items, {} replicas; {} keys given up",
+            self.checks,
+            self.parity_pages,
+            self.data_pages,
+            self.decoded_pages,
+            self.decoded_items,
+            self.replicas,
+            self.keys_given_up
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.failure {
+            None => write!(f, "seed {} passed: {}\ndigest {}", self.seed, self.stats, self.digest),
+            Some(failure) => {
+                writeln!(f, "seed {} FAILED. {failure}", self.seed)?;
+                for line in &self.context {
+                    writeln!(f, "  {line}")?;
+                }
+                write!(f, "replay: cargo run -p sim --release -- --seed {} --focus {}", self.seed, self.focus)
+            }
+        }
+    }
+}

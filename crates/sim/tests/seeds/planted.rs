@@ -1,0 +1,177 @@
+//! Every deliberately broken rule is found within its budget of seeds, and the same seeds pass without it: the proof
+//! that the simulator still sees. `cargo test -p sim --features planted-bugs planted::`
+
+#[path = "../scenarios/exchanges.rs"]
+mod exchanges;
+#[path = "../scenarios/late_settle.rs"]
+mod late_settle;
+#[path = "../scenarios/vain_hand_over.rs"]
+mod vain_hand_over;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proto::{Bug, plant};
+use sim::{FaultKind, Focus, Options, Report, run};
+
+/// Where each bug shows, and in how many seeds it must.
+fn hunting_ground(bug: Bug) -> (Focus, u64) {
+    match bug {
+        Bug::SessionWhileFenced => (Focus::DoubleFaults, 600),
+        Bug::SettleRepeated => (Focus::SlowLines, 100),
+        Bug::ServeBeforeLeaseEnds => (Focus::Anything, 600),
+        // Of lessons from nothing there are many where roles move; a parity that only stood still comes back without one.
+        Bug::LessonOutlivesTeacher
+        | Bug::LearnerAppliesUnknown
+        | Bug::PartBeforeRecords
+        | Bug::LearnerSurvivesFailure => (Focus::Moves, 150),
+        Bug::NoFreeze => (Focus::Anything, 300),
+        Bug::ReadWithoutLease => (Focus::Anything, 600),
+        Bug::ResumeFromReceived => (Focus::Returns, 300),
+        Bug::MixedLesson => (Focus::Returns, 50),
+        Bug::SentBeforeRecorded => (Focus::Succession, 20),
+        Bug::ToldBeforeKept => (Focus::Forgetting, 100),
+        Bug::ResumedWithoutQuorum => (Focus::Forgetting, 300),
+        Bug::ReleaseBeforeApplied => (Focus::Releases, 150),
+        Bug::ParityOutlivesLoss | Bug::DormantOutlivesLoss => (Focus::Losses, 30),
+        Bug::AcceptedBeforeOver => (Focus::Losses, 150),
+        _ => (Focus::Anything, 150),
+    }
+}
+
+/// What a seed is made of. A primary that still serves meets its stand-in only where it is cut off from the coordinator and from
+/// nobody else, and clients read at it what others write: that is rare among all faults, so there are no others.
+fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
+    let mut options = Options::draw_focused(seed, focus);
+    if bug == Bug::ServeBeforeLeaseEnds {
+        let lease_us = options.timing.node_lease_us;
+        options.faults.mix = [0; FaultKind::ALL.len()];
+        options.faults.mix[FaultKind::IsolateFromCoordinator as usize] = 1;
+        (options.faults.every_us, options.faults.lasting_us) = (3 * lease_us, 2 * lease_us);
+    }
+    options
+}
+
+/// What came of a seed: a report, or a panic of the state machines themselves.
+fn outcome(options: &Options) -> Option<String> {
+    let caught: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| run(options)));
+    match caught {
+        Ok(report) => report.failure.map(|failure| format!("{}: {}", failure.rule, failure.what)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Some(format!("panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
+
+/// The first seed that shows `bug`, and how.
+fn hunt(bug: Bug) -> Option<(u64, String)> {
+    let (focus, budget) = hunting_ground(bug);
+    (1..=budget).find_map(|seed| {
+        plant(Some(bug));
+        let found = outcome(&options(seed, bug, focus));
+        plant(None);
+        found.map(|how| (seed, how))
+    })
+}
+
+fn is_found(bug: Bug) {
+    let (focus, budget) = hunting_ground(bug);
+    let Some((seed, how)) = hunt(bug) else { panic!("{bug:?} hides for {budget} seeds of {focus:?}") };
+    println!("{bug:?}: seed {seed} of {focus:?}, {how}");
+    assert_eq!(outcome(&options(seed, bug, focus)), None, "seed {seed} must pass without {bug:?}");
+}
+
+/// Bugs that too few seeds meet: a story shows them.
+const TOLD: [Bug; 5] = [
+    Bug::OldCoordinatorObeyed,
+    Bug::ServesAfterHandOver,
+    Bug::LeaseOutlivesHandOver,
+    Bug::HandedOverToCrowded,
+    Bug::CrowdedMirrorDropped,
+];
+
+#[test]
+fn obedience_to_a_former_coordinator_is_found() {
+    shows(Bug::OldCoordinatorObeyed, late_settle::tell);
+}
+
+#[test]
+fn a_primary_that_serves_after_it_made_way_is_found() {
+    shows(Bug::ServesAfterHandOver, vain_hand_over::tell);
+}
+
+#[test]
+fn a_lease_that_outlives_a_hand_over_is_found() {
+    shows(Bug::LeaseOutlivesHandOver, vain_hand_over::tell);
+}
+
+#[test]
+fn a_mirror_that_takes_over_beside_a_parity_is_found() {
+    shows(Bug::HandedOverToCrowded, exchanges::whichever_two_die);
+}
+
+#[test]
+fn a_mirror_that_a_node_with_two_roles_loses_is_found() {
+    shows(Bug::CrowdedMirrorDropped, exchanges::another_primary_dies_first);
+}
+
+/// The story ends badly with the bug, and well without.
+fn shows(bug: Bug, story: fn()) {
+    plant(Some(bug));
+    let told = catch_unwind(story);
+    plant(None);
+    assert!(told.is_err(), "{bug:?} must do harm");
+    story();
+}
+
+macro_rules! planted {
+    ($($test:ident: $bug:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            is_found(Bug::$bug);
+        })*
+
+        #[test]
+        fn no_bug_is_forgotten() {
+            let hunted = [$(Bug::$bug),*];
+            let is_hunted = |bug: &Bug| hunted.contains(bug) || TOLD.contains(bug);
+            assert!(Bug::ALL.iter().all(is_hunted));
+        }
+    };
+}
+
+planted! {
+    an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
+    a_wrong_coefficient_is_found: WrongCoefficient;
+    frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;
+    a_record_that_is_applied_twice_is_found: DuplicateApplied;
+    settling_at_the_maximum_is_found: LostTailAfterTakeover;
+    going_on_without_a_parity_on_ones_own_account_is_found: UnilateralRemoval;
+    a_repair_page_with_uncommitted_bytes_is_found: RepairOutsideFifo;
+    applying_on_receipt_is_found: ApplyOnReceive;
+    a_takeover_without_settling_is_found: NoSettle;
+    a_sum_that_is_not_frozen_is_found: NoFreeze;
+    a_read_without_a_lease_is_found: ReadWithoutLease;
+    a_value_shown_before_its_commit_is_found: IndexSwitchBeforeCommit;
+    a_session_beside_an_unsettled_stream_is_found: SessionWhileFenced;
+    a_settle_that_is_obeyed_twice_is_found: SettleRepeated;
+    a_stand_in_that_does_not_wait_for_the_old_lease_is_found: ServeBeforeLeaseEnds;
+    a_learner_that_applies_what_it_cannot_know_is_found: LearnerAppliesUnknown;
+    a_lesson_that_outlives_its_teacher_is_found: LessonOutlivesTeacher;
+    a_scrub_beside_the_stream_is_found: ScrubOutsideFifo;
+    a_return_from_what_was_only_received_is_found: ResumeFromReceived;
+    a_lesson_of_which_one_half_resumes_is_found: MixedLesson;
+    a_part_before_its_records_is_found: PartBeforeRecords;
+    a_learner_that_nobody_waits_for_is_found: CaughtUpTooEarly;
+    a_learner_that_one_primary_has_taught_is_found: OneTeacherEnough;
+    a_learner_that_survives_a_failure_is_found: LearnerSurvivesFailure;
+    news_of_what_is_not_recorded_is_found: SentBeforeRecorded;
+    an_extent_that_goes_back_too_early_is_found: ReleaseBeforeApplied;
+    an_item_that_comes_back_after_it_has_expired_is_found: ExpiredComesBack;
+    a_parity_that_keeps_lost_data_in_its_sum_is_found: ParityOutlivesLoss;
+    a_parity_that_comes_back_with_lost_data_in_its_sum_is_found: DormantOutlivesLoss;
+    a_role_that_begins_anew_beside_its_former_primary_is_found: AcceptedBeforeOver;
+    a_change_that_is_told_before_the_nodes_keep_it_is_found: ToldBeforeKept;
+    a_coordinator_that_goes_on_from_the_first_it_hears_is_found: ResumedWithoutQuorum;
+}
