@@ -209,9 +209,7 @@ impl Recovery {
         let all: Option<Vec<Answer>> = witnesses.iter().map(|(role, _)| answers.get(role).copied()).collect();
         let Some(all) = all else { return };
         // What all have is all that may have been committed; what one lacks was never acknowledged.
-        let received = all.iter().map(|answer| answer.received);
-        let end =
-            if crate::planted(crate::Bug::LostTailAfterTakeover) { received.max() } else { received.min() };
+        let end = state.rules().common_end(all.iter().map(|answer| answer.received));
         let Some(end) = end else { return };
         // A lease needs the acks of all parities, so it ends when that of the quietest one does.
         let quiet_us = all.iter().map(|answer| answer.quiet_us).max().unwrap_or(0);

@@ -48,7 +48,8 @@ impl Repairs {
             // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
             let Some(before) = state.view(group).map(|view| view.data.clone()) else { continue };
             let mut fenced = Vec::new();
-            state.change_view(group, |view| fenced = decide::remove_host(view, host));
+            let rules = state.rules();
+            state.change_view(group, |view| fenced = decide::remove_host(rules, view, host));
             for role in fenced {
                 let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
                 let former = if dead && alone { Former::Dead } else { Former::MayLive };
@@ -74,9 +75,10 @@ impl Repairs {
     /// The primary of `member` is cut off from its parities: another host goes on, and not `host`.
     pub(super) fn depose(&mut self, now: Now, state: &mut ClusterState, host: HostId, member: MemberId) {
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
+        let rules = state.rules();
         state.change_view(member.group, |view| {
             decide::fence(view, member.role);
-            decide::cancel_learners(view);
+            decide::cancel_learners(rules, view);
         });
         self.recoveries.begin(member, Former::MayLive, Some(host));
         self.recoveries.restart(now, state, member.group);
@@ -91,10 +93,11 @@ impl Repairs {
         still_until: Time,
     ) {
         tracing::info!(%member, "primary makes way for its mirror");
+        let rules = state.rules();
         state.change_view(member.group, |view| {
             decide::fence(view, member.role);
             // What another learner was taught by this primary the next one knows nothing of.
-            if !crate::planted(crate::Bug::LessonOutlivesTeacher) {
+            if rules.lessons_end_with_their_teacher() {
                 view.learners.retain(|learner| learner.whole);
             }
         });
@@ -142,7 +145,7 @@ impl Repairs {
 fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> bool {
     let suspected = state.nodes().get(host).is_some_and(NodeState::is_suspected);
     let Some(mut without) = state.view(group).cloned() else { return false };
-    decide::remove_host(&mut without, host);
+    decide::remove_host(state.rules(), &mut without, host);
     suspected && decide::is_beyond_repair(&without)
 }
 

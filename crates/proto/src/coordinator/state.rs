@@ -15,7 +15,8 @@ use super::nodes::{NodeState, Nodes};
 use super::outbox::Outbox;
 use super::records::{all_records, head_of, view_record};
 use super::{CoordinatorAction, CoordinatorConfig, RecordKeeping, decide};
-use crate::{Impossible, Timing};
+use crate::rules::Step;
+use crate::{Impossible, Rules, Timing};
 
 /// What a process is told that an operator has fenced.
 pub(super) const FENCED: &str =
@@ -37,7 +38,7 @@ pub(super) struct ClusterState {
 impl ClusterState {
     pub(super) fn new(config: CoordinatorConfig) -> Self {
         Self {
-            outbox: Outbox::new(config.records),
+            outbox: Outbox::new(config.records, config.rules),
             config,
             epoch: Epoch::default().next(),
             nodes: Nodes::default(),
@@ -52,6 +53,10 @@ impl ClusterState {
 
     pub(super) fn timing(&self) -> &Timing {
         &self.config.timing
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.config.rules
     }
 
     /// How long a node's lease is, in microseconds.
@@ -209,12 +214,13 @@ impl ClusterState {
 
     /// A change: first it is recorded, then everyone is told.
     fn record_then(&mut self, record: Record, news: FromCoordinator) {
-        if crate::planted(crate::Bug::SentBeforeRecorded) {
-            self.broadcast(&news);
-            return self.outbox.record(record);
+        let mut record = Some(record);
+        for step in self.rules().steps_of_change() {
+            match step {
+                Step::Record => record.take().into_iter().for_each(|record| self.outbox.record(record)),
+                Step::Tell => self.broadcast(&news),
+            }
         }
-        self.outbox.record(record);
-        self.broadcast(&news);
     }
 
     /// A map that has just formed. The head comes last: where it is missing, nothing has formed.

@@ -299,7 +299,8 @@ impl Members {
 
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
         let config = around.config();
-        match Parity::new(id, config.host, view.clone(), &config.store, &config.budget) {
+        let (store, budget) = (&config.store, &config.budget);
+        match Parity::new(id, config.host, view.clone(), (store, budget), config.rules) {
             Ok(parity) => {
                 self.parities.insert(id, parity);
             }

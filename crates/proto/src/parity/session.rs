@@ -9,6 +9,7 @@ use store::{Budget, Category};
 use types::{Addr, HostId, PAGE_BYTES, PageRange, RoleIndex, Time};
 use wire::message::{Page, Residual, SessionId, Write};
 
+use crate::Rules;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
@@ -109,8 +110,8 @@ impl Session {
     }
 
     /// A record of `role` was applied to the area: the copy follows, unless the role has left the sum.
-    fn apply(&mut self, role: RoleIndex, coefficient: u8, write: &Write) {
-        if self.gone.contains(role) && !crate::planted(crate::Bug::NoFreeze) {
+    fn apply(&mut self, rules: Rules, role: RoleIndex, coefficient: u8, write: &Write) {
+        if rules.frozen_roles_stay_out() && self.gone.contains(role) {
             return;
         }
         let start = self.pages.start_byte();
@@ -184,9 +185,9 @@ impl Sessions {
     }
 
     /// A record of `role` was applied to the area.
-    pub(super) fn apply(&mut self, role: RoleIndex, coefficient: u8, write: &Write) {
+    pub(super) fn apply(&mut self, rules: Rules, role: RoleIndex, coefficient: u8, write: &Write) {
         for session in self.open.values_mut() {
-            session.apply(role, coefficient, write);
+            session.apply(rules, role, coefficient, write);
         }
     }
 

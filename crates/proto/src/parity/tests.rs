@@ -42,7 +42,8 @@ impl Stage {
         };
         let member = MemberId { group: view.group, role: RoleIndex(2) };
         let here = view.parity_host(member.role).unwrap();
-        let parity = Parity::new(member, here, view.clone(), &config, &Budget::new(64 << 20)).unwrap();
+        let budget = Budget::new(64 << 20);
+        let parity = Parity::new(member, here, view.clone(), (&config, &budget), Rules::all()).unwrap();
         let mut stage = Self {
             parity,
             view,
@@ -65,6 +66,7 @@ impl Stage {
             now: Now { time: Time(5_000_000), unix: UnixSeconds(1000) },
             timing: &self.timing,
             limits: &self.limits,
+            rules: Rules::all(),
             code: &self.code,
             groups: 1,
             pace: &mut self.pace,

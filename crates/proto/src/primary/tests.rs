@@ -15,7 +15,7 @@ use super::*;
 use crate::host::Token;
 use crate::outbox::{Outbox, ReplyTo};
 use crate::pace::Pace;
-use crate::{Impossible, Limits, Now, Timing};
+use crate::{Impossible, Limits, Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 const PARITIES: [RoleIndex; 2] = [RoleIndex(2), RoleIndex(3)];
@@ -106,6 +106,7 @@ impl Stage {
             now: Now { time: Time(self.now), unix: UnixSeconds(1000) },
             timing: &self.timing,
             limits: &self.limits,
+            rules: Rules::all(),
             code: &self.code,
             groups: 1,
             pace: &mut self.pace,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use proto::{End, Entrance, Verdict};
+use proto::{End, Entrance, Rules, Verdict};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -25,7 +25,7 @@ use crate::node::shared::Shared;
 
 /// Stays connected, for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
-    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations()));
+    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations(), Rules::all()));
     let mut place = shared.coordinator_at.subscribe();
     let mut complained = None;
     loop {

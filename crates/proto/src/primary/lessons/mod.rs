@@ -105,7 +105,7 @@ impl Lessons {
                 learner.send_part(context, core, LearnPart::Resume, applied);
                 Some(Begun::After(applied))
             }
-            Some(_) if !crate::planted(crate::Bug::MixedLesson) => {
+            Some(_) if context.rules.all_resume_or_none() => {
                 refuse_to_resume(context, core, stream, from, lesson);
                 Some(Begun::Refused)
             }
@@ -184,13 +184,13 @@ impl Lessons {
         (committed, told): (Seq, UnixSeconds),
     ) {
         let (group, role, term) = (core.member().group, core.member().role, core.term());
-        let early = crate::planted(crate::Bug::CaughtUpTooEarly);
         for learner in &mut self.learners {
-            if !early && !learner.has_all(parities, (committed, told)) {
+            let has_everything = learner.has_ended() && learner.has_all(parities, (committed, told));
+            let Some(teaching) = &mut learner.lesson else { continue };
+            if !context.rules.caught_up_needs_everything(has_everything, teaching.awaits_answer()) {
                 continue;
             }
-            let Some(teaching) = &mut learner.lesson else { continue };
-            if let Some(lesson) = teaching.report(context.now.time, context.timing, early) {
+            if let Some(lesson) = teaching.report(context.now.time, context.timing) {
                 let learner = learner.role;
                 context.coordinator(ToCoordinator::CaughtUp { group, role, term, learner, lesson });
             }

@@ -68,9 +68,9 @@ impl Parities {
     }
 
     /// The newest record that all have; `last` if there are none.
-    pub(super) fn acked_by_all(&self, last: Seq, now: Time, timing: &Timing) -> Seq {
-        let unilateral = crate::planted(crate::Bug::UnilateralRemoval);
-        let required = self.peers.iter().filter(|peer| !unilateral || !peer.is_silent(now, timing));
+    pub(super) fn acked_by_all(&self, last: Seq, context: &Context<'_>) -> Seq {
+        let is_silent = |peer: &ParityPeer| peer.is_silent(context.now.time, context.timing);
+        let required = self.peers.iter().filter(|peer| context.rules.is_waited_for(|| is_silent(peer)));
         let acked = required.map(ParityPeer::acked).min().unwrap_or(last);
         debug_assert!(acked <= last, "what was never sent is not believed to be acknowledged");
         acked.min(last)
