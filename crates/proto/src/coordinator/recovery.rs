@@ -268,7 +268,11 @@ fn fenced_term(state: &ClusterState, member: MemberId) -> Option<Term> {
 fn orphan_end(state: &ClusterState, member: MemberId) -> Option<Seq> {
     match state.view(member.group)?.data_role(member.role)?.status {
         RoleStatus::Orphan(end) => Some(end),
-        _ => None,
+        RoleStatus::Full
+        | RoleStatus::Fenced
+        | RoleStatus::Rebuilding { .. }
+        | RoleStatus::Lost
+        | RoleStatus::Accepted => None,
     }
 }
 

@@ -222,7 +222,18 @@ impl Conversation<'_> {
                 self.shared.desk.answer(*id, reply.clone());
                 return Ok(());
             }
-            _ => (),
+            FromCoordinator::Fence { .. }
+            | FromCoordinator::Settle { .. }
+            | FromCoordinator::HandOver { .. }
+            | FromCoordinator::Confirm { .. } => (),
+            // The entrance has taken these.
+            FromCoordinator::Alive
+            | FromCoordinator::Waiting
+            | FromCoordinator::Forming(_)
+            | FromCoordinator::Refused(_)
+            | FromCoordinator::Occupied { .. }
+            | FromCoordinator::Keep { .. }
+            | FromCoordinator::Recall { .. } => (),
         }
         self.hand_over(&message)
     }
@@ -269,13 +280,15 @@ impl Conversation<'_> {
 
 /// Whether a coordinator that says this is one of this node's cluster, at work.
 fn presides(verdict: &Verdict) -> bool {
-    matches!(
-        verdict,
-        Verdict::Deliver(_)
-            | Verdict::Alive(_)
-            | Verdict::Forms(..)
-            | Verdict::Answer(ToCoordinator::Kept { .. })
-    )
+    match verdict {
+        Verdict::Deliver(_) | Verdict::Alive(_) | Verdict::Forms(..) => true,
+        Verdict::Answer(answer) => matches!(answer, ToCoordinator::Kept { .. }),
+        Verdict::Waits
+        | Verdict::WaitForPlace(_)
+        | Verdict::Nothing
+        | Verdict::Foreign(_)
+        | Verdict::End(_) => false,
+    }
 }
 
 fn adopt_map(shared: &Shared, map: &ClusterMap) {

@@ -109,7 +109,7 @@ impl Lessons {
                 refuse_to_resume(context, core, stream, from, lesson);
                 Some(Begun::Refused)
             }
-            _ => {
+            Some(_) | None => {
                 let peer = ParityPeer::for_learner(role, host, committed, now);
                 learner.lesson = Some(Teaching::from_nothing(lesson, peer));
                 learner.send_part(context, core, teaching::begin(store), committed);
@@ -278,7 +278,7 @@ impl LearnerPeer {
             Some(ended) if ended.has_ended() && !self.has_all(parities, known) => Time::NEVER,
             Some(ended) if ended.has_ended() => ended.report_due(timing),
             Some(_) if self.is_held => context.pace.resumes_at(now),
-            _ => self.moved + patience_us(timing),
+            Some(_) | None => self.moved + patience_us(timing),
         }
     }
 

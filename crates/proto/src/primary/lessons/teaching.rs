@@ -212,7 +212,11 @@ impl Teaching {
 fn pages_of(part: &LearnPart) -> u32 {
     match part {
         LearnPart::Run { pages, .. } => pages.count_ones(),
-        _ => 0,
+        LearnPart::Begin { .. }
+        | LearnPart::Segment { .. }
+        | LearnPart::End { .. }
+        | LearnPart::Resume
+        | LearnPart::Gone => 0,
     }
 }
 
