@@ -44,6 +44,8 @@ mod store_view;
 mod succession;
 #[cfg(test)]
 mod succession_tests;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 

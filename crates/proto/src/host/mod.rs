@@ -28,6 +28,9 @@ mod surroundings;
 mod timers;
 mod views;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use store::Item;
