@@ -133,13 +133,18 @@ pub(super) fn cancel_learners(rules: Rules, view: &mut GroupView) {
 /// A parity is built beside a primary only while a whole mirror of that role waits elsewhere: an exchange without its mirror is
 /// called off.
 pub(super) fn call_off_unmirrored(view: &mut GroupView) {
-    let k = view.k();
-    let is_mirrored = |host: HostId| {
-        let mut beside = view.data_roles().filter(|(_, data)| data.primary == Some(host));
-        beside.all(|(role, _)| view.mirror(role).is_some())
-    };
-    let goes_on = |learner: &&Learner| usize::from(learner.role.0) < k || is_mirrored(learner.host);
-    view.learners = view.learners.iter().filter(goes_on).copied().collect();
+    view.learners = view.learners.iter().filter(|learner| is_mirrored(view, learner)).copied().collect();
+}
+
+/// Whether all parities that are built beside primaries are built in exchanges with their mirrors.
+pub(super) fn are_exchanges_mirrored(view: &GroupView) -> bool {
+    view.learners.iter().all(|learner| is_mirrored(view, learner))
+}
+
+/// Whether `learner` is none of a parity, or whole mirrors wait of all roles that it is built beside.
+fn is_mirrored(view: &GroupView, learner: &Learner) -> bool {
+    let mut beside = view.data_roles().filter(|(_, data)| data.primary == Some(learner.host));
+    usize::from(learner.role.0) < view.k() || beside.all(|(role, _)| view.mirror(role).is_some())
 }
 
 #[cfg(test)]

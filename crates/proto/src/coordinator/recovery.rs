@@ -190,13 +190,22 @@ impl Recoveries {
         });
     }
 
-    /// That what is recovered is a data role of the map.
+    /// That what is recovered is a data role of the map, and that no role waits in vain.
     pub(super) fn check_invariants(&self, state: &ClusterState) {
         for member in self.of.keys() {
             let role = state.view(member.group).and_then(|view| view.data_role(member.role));
             assert!(role.is_some(), "{member} is being recovered, and is no data role");
         }
+        for member in roles_without_primary(state) {
+            assert!(self.of.contains_key(&member), "{member} has no primary, and is not being recovered");
+        }
     }
+}
+
+/// The data roles that are to have a stand-in.
+pub(super) fn roles_without_primary(state: &ClusterState) -> impl Iterator<Item = MemberId> + '_ {
+    let is_meant = |data: &DataRole| matches!(data.status, RoleStatus::Fenced | RoleStatus::Orphan(_));
+    state.map().into_iter().flat_map(move |map| map.members_that(is_meant))
 }
 
 /// The parities that say how a role's stream ends.

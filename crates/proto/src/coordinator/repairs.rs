@@ -1,11 +1,11 @@
 //! What becomes of groups that lose members: roles are recovered, or what is lost is declared so (protocol, section 4).
 
-use types::{GroupId, GroupView, HostId, MemberId, RoleStatus, SlotRange, Time};
+use types::{GroupId, GroupView, HostId, MemberId, SlotRange, Time};
 
 use super::decide;
 use super::loss::{Judgement, Losses};
 use super::nodes::NodeState;
-use super::recovery::{Former, Recoveries};
+use super::recovery::{Former, Recoveries, roles_without_primary};
 use super::state::ClusterState;
 use crate::Now;
 
@@ -119,7 +119,7 @@ impl Repairs {
 
     /// What was under way when a former coordinator ended.
     pub(super) fn go_on(&mut self, now: Now, state: &mut ClusterState) {
-        for member in roles_without_primary(state) {
+        for member in roles_without_primary(state).collect::<Vec<_>>() {
             self.recoveries.begin(member, Former::MayLive, None);
         }
         // Processes that views still name although they are fenced, or others have taken their names: the former coordinator
@@ -147,11 +147,4 @@ fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> b
     let Some(mut without) = state.view(group).cloned() else { return false };
     decide::remove_host(state.rules(), &mut without, host);
     suspected && decide::is_beyond_repair(&without)
-}
-
-fn roles_without_primary(state: &ClusterState) -> Vec<MemberId> {
-    let is_under_way = |status| matches!(status, RoleStatus::Fenced | RoleStatus::Orphan(_));
-    let roles = state.views().flat_map(|view| view.data_roles().map(|(role, data)| (view.group, role, data)));
-    let under_way = roles.filter(|(_, _, data)| is_under_way(data.status));
-    under_way.map(|(group, role, _)| MemberId { group, role }).collect()
 }

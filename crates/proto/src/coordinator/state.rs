@@ -305,12 +305,15 @@ impl ClusterState {
         (candidates, self.map.as_ref().map(|map| role_counts(&map.groups)).unwrap_or_default())
     }
 
-    /// That views keep their promises: nobody is two members of a group that have to be apart, and what is lost is in no sum.
+    /// That views keep their promises, and name nobody who is gone.
     pub(super) fn check_invariants(&self) {
+        let may_live = |host| self.nodes.get(host).is_some_and(|node| !node.is_gone());
         for view in self.views() {
             if let Err(why) = view.check() {
                 panic!("{}: {why}", view.group);
             }
+            assert!(decide::are_exchanges_mirrored(view), "{}: a parity beside a primary alone", view.group);
+            assert!(view.hosts().all(may_live), "{}: somebody is named who is gone", view.group);
         }
     }
 }

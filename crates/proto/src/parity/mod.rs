@@ -101,6 +101,10 @@ impl Parity {
     /// What holds after every event.
     pub(crate) fn check_invariants(&self) {
         self.sum.check_invariants();
+        self.sessions.check_invariants(self.core.view());
+        self.scrub.check_invariants(&self.sessions);
+        let is_taught = self.sum.streams().iter().any(Stream::is_being_taught);
+        assert!(self.learner.is_some() || !is_taught, "a parity in sync has learned everything");
     }
 
     /// A newer view: sessions end (I7). What it took if that calls a parity in sync that has come back.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use store::{Budget, Category};
-use types::{Addr, HostId, PAGE_BYTES, PageRange, RoleIndex, Time};
+use types::{Addr, GroupView, HostId, PAGE_BYTES, PageRange, RoleIndex, Time};
 use wire::message::{Page, Residual, SessionId, Write};
 
 use crate::Rules;
@@ -215,6 +215,20 @@ impl Sessions {
         let stale: Vec<_> = open.filter(|(_, session)| is_stale(session)).map(|(id, _)| *id).collect();
         for id in stale {
             self.remove(id);
+        }
+    }
+
+    /// What holds after every event: I7.
+    pub(super) fn check_invariants(&self, view: &GroupView) {
+        for (id, session) in &self.open {
+            let is_of_view = match session.cause {
+                Cause::Repair(stand_in) => {
+                    view.data_role(id.role).is_some_and(|role| role.primary == Some(stand_in))
+                }
+                Cause::Scrub => view.is_steady(),
+            };
+            assert!(is_of_view, "a session lives inside one view");
+            assert!(session.lost.without(session.gone) == RoleSet::default(), "who is lost is gone");
         }
     }
 

@@ -231,6 +231,7 @@ impl Sum {
         for stream in &self.streams {
             let held = stream.received().0 - stream.applied().0;
             assert_eq!(held, stream.kept().len() as u64, "the log of a stream is contiguous");
+            assert!(stream.settled() <= Some(stream.fence()), "no stream is ended that is not fenced");
         }
     }
 }

@@ -68,4 +68,10 @@ impl HandOver {
         let over = |asked: &mut Asked| now >= asked.until || !core.has_whole_mirror(asked.question.since);
         self.asked.take_if(over).is_some()
     }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, core: &Core) {
+        let has_mirror = |asked: &Asked| core.has_whole_mirror(asked.question.since);
+        assert!(self.asked.as_ref().is_none_or(has_mirror), "way is made for a whole mirror only");
+    }
 }

@@ -225,8 +225,15 @@ impl Primary {
     /// What holds after every event.
     pub(crate) fn check_invariants(&self) {
         self.stream.check_invariants();
-        self.parities.check_invariants(&self.stream);
+        let has_learned = |peer| self.lessons.has_ended(peer);
+        self.parities.check_invariants(&self.core, &self.stream, has_learned);
+        self.lessons.check_invariants(&self.parities);
+        self.hand_over.check_invariants(&self.core);
+        self.release.check_invariants(&self.stream);
+        self.wall.check_invariants();
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
+        let lacks_pages = self.store().is_none_or(|store| store.absent_count() > 0);
+        assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");
     }
 
     /// Deposed: open writes have an unknown outcome; requests that have not begun go back to be routed anew.

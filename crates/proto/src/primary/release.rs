@@ -47,6 +47,12 @@ impl Release {
         self.vacating.is_some()
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, stream: &SendStream) {
+        let is_logged = |vacating: Vacating| vacating.last <= stream.last();
+        assert!(self.vacating.is_none_or(is_logged), "wipes are records");
+    }
+
     /// Whether an extent that is not needed should go: at once if the node is short of memory, else now and then, for the nodes
     /// of the parities may be.
     pub(super) fn is_due(&self, context: &Context<'_>, core: &Core, store: &DataStore) -> bool {

@@ -57,6 +57,11 @@ impl Wall {
         self.told
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        assert!(self.told <= self.sent, "what is told expired the parities know of");
+    }
+
     /// Whether it may be said that an item has expired which has, by the role's second: whether every parity would say so,
     /// too. `known` is the newest second that all of them know; none if there are none.
     #[cold]

@@ -249,6 +249,11 @@ impl Stream {
         self.taught != Taught::Nothing
     }
 
+    /// At a learner: whether its lesson has begun and has not ended.
+    pub(super) fn is_being_taught(&self) -> bool {
+        matches!(self.taught, Taught::Some(_))
+    }
+
     /// At a learner: whether part `number` comes next.
     pub(super) fn awaits_part(&self, number: u32) -> bool {
         self.taught.awaits(number)

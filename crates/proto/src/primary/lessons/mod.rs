@@ -254,6 +254,13 @@ impl Lessons {
         self.learners.iter().map(left).sum()
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, parities: &Parities) {
+        let is_waited_for = |learner: &LearnerPeer| parities.contain(learner.id());
+        let mut taught = self.learners.iter().filter(|learner| learner.has_ended());
+        assert!(taught.all(is_waited_for), "who has been taught everything is waited for");
+    }
+
     fn teaching(&mut self, learner: (RoleIndex, HostId)) -> Option<&mut Teaching> {
         self.learners.iter_mut().find(|peer| peer.id() == learner)?.lesson.as_mut()
     }

@@ -213,11 +213,21 @@ impl Parities {
         true
     }
 
-    /// What holds after every event.
-    pub(super) fn check_invariants(&self, stream: &SendStream) {
+    /// What holds after every event. `has_learned`: whether it is a learner whose lesson has ended.
+    pub(super) fn check_invariants(
+        &self,
+        core: &Core,
+        stream: &SendStream,
+        has_learned: impl Fn((RoleIndex, HostId)) -> bool,
+    ) {
         for peer in &self.peers {
             assert!(peer.applied() <= stream.committed(), "only what is committed is applied");
             assert!(peer.acked() <= stream.last(), "only what exists is acknowledged");
+            let is_in_sync = core.view().in_sync().any(|in_sync| in_sync == peer.id());
+            assert!(is_in_sync || has_learned(peer.id()), "nobody else is waited for");
+            assert!(!is_in_sync || stream.committed() <= peer.acked(), "all in sync have what is committed");
         }
+        let is_known = |parity| self.contain(parity);
+        assert!(core.view().in_sync().all(is_known), "only a view leaves a parity out");
     }
 }
