@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use proto::{CoordinatorConfig, RecordKeeping};
+use proto::{CoordinatorConfig, RecordKeeping, Rules};
 use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart, ProcessOrder};
 use tokio::sync::mpsc;
 use types::{ClusterId, Forming, NodeId, Profile};
@@ -117,6 +117,7 @@ fn resolve(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         shards: args.workers,
         groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
         timing: timing(lease),
+        rules: Rules::all(),
         records: RecordKeeping::Kept,
         on_loss: args.on_loss.into(),
     };
@@ -146,6 +147,7 @@ impl Coordinator {
                 shards: plan.workers,
                 groups: plan.groups,
                 timing: timing(plan.lease),
+                rules: Rules::all(),
                 records: RecordKeeping::Kept,
                 on_loss: plan.on_loss.into(),
             },

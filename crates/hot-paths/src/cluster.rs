@@ -1,7 +1,7 @@
 //! Five nodes with rs(3+2) in one thread, as `gestalt local` has them: workers without sockets, and the coordinator.
 //! What they send each other passes as bytes.
 
-use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Now, RecordKeeping, Timing};
+use proto::{Coordinator, CoordinatorAction, CoordinatorConfig, Now, RecordKeeping, Rules, Timing};
 use server::{Bare, CoordinatorAddress, NodeConfig};
 use types::{
     ClusterId, ClusterMap, GroupId, KeyHash, MemberId, NodeId, Profile, RoleIndex, Time, UnixSeconds,
@@ -44,6 +44,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(NODES),
             timing,
+            rules: Rules::all(),
             records: RecordKeeping::Stored,
             on_loss: types::LossPolicy::Error,
         });

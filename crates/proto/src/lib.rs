@@ -15,9 +15,9 @@ mod latency;
 mod outbox;
 mod pace;
 mod parity;
-mod planted;
 mod primary;
 mod roles;
+mod rules;
 mod size;
 mod timers;
 
@@ -32,8 +32,4 @@ pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Pla
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use parity::ScrubFinding;
-pub use planted::Bug;
-#[cfg(feature = "planted-bugs")]
-pub use planted::plant;
-
-pub(crate) use planted::planted;
+pub use rules::{Bug, Rules};

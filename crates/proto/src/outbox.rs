@@ -11,7 +11,7 @@ use crate::host::driver::Token;
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
 use crate::pace::Pace;
-use crate::{Limits, Now, Timing};
+use crate::{Limits, Now, Rules, Timing};
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,7 @@ pub(crate) struct Context<'a> {
     pub now: Now,
     pub timing: &'a Timing,
     pub limits: &'a Limits,
+    pub rules: Rules,
     pub code: &'a Code,
     /// Groups of the cluster.
     pub groups: usize,

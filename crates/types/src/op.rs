@@ -169,6 +169,20 @@ impl Op {
             Self::Debug => OpKind::Debug,
         }
     }
+
+    /// Bytes of the value that comes with it.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Self::Store(store) => store.value.len(),
+            Self::Get(_)
+            | Self::Delete(_)
+            | Self::Arith(_)
+            | Self::Touch(_)
+            | Self::Debug
+            | Self::Flush(_) => 0,
+        }
+    }
 }
 
 /// Absolute time of expiry. The face turns memcached's relative times into absolute ones.

@@ -739,7 +739,14 @@ impl ToCoordinator {
             | Self::Kept { epoch, .. }
             | Self::Recalled { epoch, .. }
             | Self::Confirmed { epoch, .. } => Some(epoch),
-            _ => None,
+            Self::Register(_)
+            | Self::Heartbeat { .. }
+            | Self::FetchView { .. }
+            | Self::Stalled { .. }
+            | Self::Repaired { .. }
+            | Self::CaughtUp { .. }
+            | Self::GaveUp { .. }
+            | Self::Admin { .. } => None,
         }
     }
 }
@@ -753,7 +760,16 @@ impl FromCoordinator {
             | Self::Settle { epoch, .. }
             | Self::HandOver { epoch, .. }
             | Self::Confirm { epoch, .. } => Some(epoch),
-            _ => None,
+            // Of another kind: whoever keeps records has rules of its own for whose.
+            Self::Keep { .. } | Self::Recall { .. } => None,
+            Self::Map(_)
+            | Self::View(_)
+            | Self::Alive
+            | Self::Waiting
+            | Self::Forming(_)
+            | Self::Refused(_)
+            | Self::Occupied { .. }
+            | Self::Admin { .. } => None,
         }
     }
 

@@ -43,7 +43,16 @@ pub(super) fn administer(
         AdminCommand::Reset => return Ok(AdminAnswer::Accepted(repairs.reset(now, state))),
         AdminCommand::Fence { node, loss } => fence_node(now, state, repairs, *node, *loss)?,
         AdminCommand::Remove { node } => remove_node(state, *node)?,
-        _ => {}
+        // The layout says it.
+        AdminCommand::Drain { .. }
+        | AdminCommand::Undrain { .. }
+        | AdminCommand::PauseRepair
+        | AdminCommand::ResumeRepair
+        | AdminCommand::LimitRepair { .. }
+        | AdminCommand::Apply { .. }
+        | AdminCommand::StartScrub { .. }
+        | AdminCommand::StopScrub
+        | AdminCommand::SetLossPolicy { .. } => {}
     }
     if let Some(wanted) = state.map().and_then(|map| map.layout.after(&request.command)) {
         change_layout(state, wanted)?;
@@ -158,10 +167,8 @@ fn remove_node(state: &mut ClusterState, node: NodeId) -> Result<(), AdminError>
 }
 
 fn check_version(request: &AdminRequest, have: LayoutVersion) -> Result<(), AdminError> {
-    let applied = match &request.command {
-        AdminCommand::Apply { layout } => Some(layout.version),
-        _ => None,
-    };
+    let applied =
+        if let AdminCommand::Apply { layout } = &request.command { Some(layout.version) } else { None };
     match request.expect.into_iter().chain(applied).find(|named| *named != have) {
         Some(named) => Err(AdminError::VersionConflict { named, have }),
         None => Ok(()),

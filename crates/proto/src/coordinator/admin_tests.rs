@@ -8,7 +8,7 @@ use types::{
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const NOW: Now = Now { time: Time(1_000_000), unix: UnixSeconds(1) };
 
@@ -51,6 +51,7 @@ fn waiting(nodes: u16) -> Coordinator {
         shards: 1,
         groups: u32::from(nodes),
         timing: Timing::default(),
+        rules: Rules::all(),
         records: RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     })

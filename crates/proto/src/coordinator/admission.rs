@@ -43,7 +43,7 @@ pub(super) fn refusal(
             );
             Some(Refusal { fenced, reason })
         }
-        _ => None,
+        Some(_) | None => None,
     }
 }
 

@@ -4,7 +4,7 @@ use types::{ClusterId, HostId, LossPolicy, Profile};
 use wire::message::FromCoordinator;
 use wire::record::Record;
 
-use crate::{Impossible, Timing};
+use crate::{Impossible, Rules, Timing};
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct CoordinatorConfig {
     pub groups: u32,
     /// Time-outs, the same as the nodes'.
     pub timing: Timing,
+    /// The rules that it keeps: all of them, unless a test says otherwise.
+    pub rules: Rules,
     /// Where its records are.
     pub records: RecordKeeping,
     /// What becomes of lost data roles, unless operators say otherwise later.

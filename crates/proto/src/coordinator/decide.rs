@@ -2,13 +2,15 @@
 
 use types::{DataRole, Former, GroupView, HostId, Learner, LossPolicy, RoleIndex, RoleStatus, Term};
 
+use crate::Rules;
+
 /// Whether the stand-in `from` of `term` may be called full.
 pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool {
     matches!(role.status, RoleStatus::Rebuilding { .. }) && role.primary == Some(from) && role.term == term
 }
 
 /// Takes `lost` out of `view`: its parities leave, its data roles are fenced at a new term. The roles to recover.
-pub(super) fn remove_host(view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> {
+pub(super) fn remove_host(rules: Rules, view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> {
     for parity in view.parity.iter_mut().filter(|parity| **parity == Some(lost)) {
         *parity = None;
     }
@@ -19,7 +21,7 @@ pub(super) fn remove_host(view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> 
         fence(view, *role);
     }
     if !fenced.is_empty() {
-        cancel_learners(view);
+        cancel_learners(rules, view);
     }
     fenced
 }
@@ -66,7 +68,7 @@ pub(super) fn may_be_whole(view: &GroupView, living: &[HostId]) -> bool {
 
 /// The view is beyond repair: what is not full is lost, unless its mirror has all of it. The parities leave: what is lost is in
 /// their sums, and nobody can take it out any more.
-pub(super) fn declare_lost(view: &mut GroupView, policy: LossPolicy) {
+pub(super) fn declare_lost(rules: Rules, view: &mut GroupView, policy: LossPolicy) {
     let status = match policy {
         LossPolicy::Error => RoleStatus::Lost,
         LossPolicy::Empty => RoleStatus::Accepted,
@@ -79,10 +81,10 @@ pub(super) fn declare_lost(view: &mut GroupView, policy: LossPolicy) {
     for role in gone {
         end_life(view, role, status);
     }
-    if !crate::planted(crate::Bug::ParityOutlivesLoss) {
+    if rules.parities_leave_with_what_is_lost() {
         view.parity.fill(None);
     }
-    cancel_learners(view);
+    cancel_learners(rules, view);
 }
 
 /// An operator gives everything up.
@@ -107,39 +109,42 @@ fn end_life(view: &mut GroupView, role: RoleIndex, status: RoleStatus) {
 }
 
 /// A role that was lost begins anew on `host`, empty. Learners have nothing of it, and would have to learn.
-pub(super) fn begin_anew(view: &mut GroupView, role: RoleIndex, host: HostId) {
+pub(super) fn begin_anew(rules: Rules, view: &mut GroupView, role: RoleIndex, host: HostId) {
     let Some(data) = view.data.get_mut(usize::from(role.0)) else { return };
     data.term = data.term.next();
     (data.origin, data.primary, data.status) = (data.term, Some(host), RoleStatus::Full);
     view.former.retain(|former| former.role != role);
-    cancel_learners(view);
+    cancel_learners(rules, view);
 }
 
 /// A failure in the group: learners start again from nothing when it is over. A whole mirror stays that a loss may be made good
 /// from: its role has no primary, or the primary's node has a parity, too, so that its loss would cost two members.
-pub(super) fn cancel_learners(view: &mut GroupView) {
-    if crate::planted(crate::Bug::LearnerSurvivesFailure) {
-        return;
-    }
+pub(super) fn cancel_learners(rules: Rules, view: &mut GroupView) {
     let is_needed = |learner: &&Learner| {
         let has_primary = view.data_role(learner.role).is_some_and(|data| data.primary.is_some());
-        let spares_one =
-            view.is_beside_parity(learner.role) && !crate::planted(crate::Bug::CrowdedMirrorDropped);
+        let spares_one = rules.crowded_mirrors_stay() && view.is_beside_parity(learner.role);
         learner.whole && (!has_primary || spares_one)
     };
-    view.learners = view.learners.iter().filter(is_needed).copied().collect();
+    if rules.failures_cancel_learners() {
+        view.learners = view.learners.iter().filter(is_needed).copied().collect();
+    }
 }
 
 /// A parity is built beside a primary only while a whole mirror of that role waits elsewhere: an exchange without its mirror is
 /// called off.
 pub(super) fn call_off_unmirrored(view: &mut GroupView) {
-    let k = view.k();
-    let is_mirrored = |host: HostId| {
-        let mut beside = view.data_roles().filter(|(_, data)| data.primary == Some(host));
-        beside.all(|(role, _)| view.mirror(role).is_some())
-    };
-    let goes_on = |learner: &&Learner| usize::from(learner.role.0) < k || is_mirrored(learner.host);
-    view.learners = view.learners.iter().filter(goes_on).copied().collect();
+    view.learners = view.learners.iter().filter(|learner| is_mirrored(view, learner)).copied().collect();
+}
+
+/// Whether all parities that are built beside primaries are built in exchanges with their mirrors.
+pub(super) fn are_exchanges_mirrored(view: &GroupView) -> bool {
+    view.learners.iter().all(|learner| is_mirrored(view, learner))
+}
+
+/// Whether `learner` is none of a parity, or whole mirrors wait of all roles that it is built beside.
+fn is_mirrored(view: &GroupView, learner: &Learner) -> bool {
+    let mut beside = view.data_roles().filter(|(_, data)| data.primary == Some(learner.host));
+    usize::from(learner.role.0) < view.k() || beside.all(|(role, _)| view.mirror(role).is_some())
 }
 
 #[cfg(test)]
@@ -161,10 +166,10 @@ mod tests {
     #[test]
     fn losing_a_node_fences_its_roles_and_drops_its_parities() {
         let (mut view, _) = view(5);
-        assert_eq!(remove_host(&mut view, host(1)), [RoleIndex(1)]);
+        assert_eq!(remove_host(Rules::all(), &mut view, host(1)), [RoleIndex(1)]);
         assert_eq!(view.data[1].status, RoleStatus::Fenced);
         assert_eq!((view.data[1].primary, view.data[1].term), (None, Term(2)));
-        assert_eq!(remove_host(&mut view, host(3)), []);
+        assert_eq!(remove_host(Rules::all(), &mut view, host(3)), []);
         assert_eq!(view.in_sync().map(|(role, _)| role).collect::<Vec<_>>(), [RoleIndex(4)]);
         assert!(!is_beyond_repair(&view), "one role lost, one parity left");
     }
@@ -173,10 +178,10 @@ mod tests {
     fn one_loss_more_than_the_parities_left_is_beyond_repair() {
         let (mut view, _) = view(5);
         for node in [0, 1, 4] {
-            remove_host(&mut view, host(node));
+            remove_host(Rules::all(), &mut view, host(node));
         }
         assert!(is_beyond_repair(&view));
-        declare_lost(&mut view, LossPolicy::Error);
+        declare_lost(Rules::all(), &mut view, LossPolicy::Error);
         let statuses: Vec<_> = view.data.iter().map(|role| role.status).collect();
         assert_eq!(statuses, [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]);
         assert_eq!(view.in_sync().count(), 0, "its sum has what is lost");
@@ -186,11 +191,11 @@ mod tests {
     #[test]
     fn a_living_stand_in_may_be_whole_a_fenced_role_is_not() {
         let (mut view, mut living) = view(5);
-        remove_host(&mut view, host(0));
+        remove_host(Rules::all(), &mut view, host(0));
         view.data[0].primary = Some(host(3));
         view.data[0].status = RoleStatus::Rebuilding { start: Seq(7), wait_us: 0 };
-        remove_host(&mut view, host(4));
-        remove_host(&mut view, host(1));
+        remove_host(Rules::all(), &mut view, host(4));
+        remove_host(Rules::all(), &mut view, host(1));
         assert!(is_beyond_repair(&view));
         assert!(may_be_whole(&view, &living), "the remaining parity makes up for role 1");
         living.retain(|living| *living != host(3));

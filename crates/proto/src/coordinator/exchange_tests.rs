@@ -8,7 +8,7 @@ use types::{
 use wire::message::{FromCoordinator, Lesson, Registration, ToCoordinator};
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 const NODES: u16 = 6;
@@ -40,6 +40,7 @@ impl Story {
             shards: 1,
             groups: 1,
             timing: Timing::from_lease(LEASE_US),
+            rules: Rules::all(),
             records: RecordKeeping::Stored,
             on_loss: LossPolicy::Error,
         });

@@ -7,7 +7,7 @@ use types::{
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 
@@ -27,6 +27,7 @@ fn config(nodes: u16) -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
+        rules: Rules::all(),
         records: RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     }

@@ -235,9 +235,8 @@ impl Gathering {
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
         let gathered = self.census(kept, head);
         let patient = self.heard_records.is_some_and(|at| now.since(at) < PATIENCE_LEASES * lease);
-        let enough = gathered.missing.is_empty()
-            || !patient && gathered.lacking == 0
-            || crate::planted(crate::Bug::ResumedWithoutQuorum);
+        let have_answered = gathered.missing.is_empty() || !patient && gathered.lacking == 0;
+        let enough = config.rules.going_on_needs_electors(have_answered);
         let have_had_time = !patient && now.since(self.asked) >= PATIENCE_LEASES * lease;
         let another = || self.better_heard(epoch, &gathered).filter(|_| have_had_time);
         match enough {

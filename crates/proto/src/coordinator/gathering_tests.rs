@@ -9,7 +9,7 @@ use types::{
 use wire::message::{FromCoordinator, ToCoordinator};
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
-use crate::{Entrance, Now, Timing, Verdict};
+use crate::{Entrance, Now, Rules, Timing, Verdict};
 
 const LEASE_US: u64 = 1_000_000;
 const TICK_US: u64 = LEASE_US / 20;
@@ -22,6 +22,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 1,
         timing: Timing::from_lease(LEASE_US),
+        rules: Rules::all(),
         records: RecordKeeping::Kept,
         on_loss: types::LossPolicy::Error,
     }
@@ -72,7 +73,7 @@ impl Story {
     /// A process comes for the first time.
     fn start(&mut self, host: HostId, entry: Entry) {
         let expect = Expectations { entry, ..Expectations::default() };
-        self.nodes.insert(host, Entrance::new(expect));
+        self.nodes.insert(host, Entrance::new(expect, Rules::all()));
         self.reach(host);
     }
 

@@ -59,9 +59,7 @@ impl Hosting {
 
     /// Data of `group` is lost, and in the sums of all who were its parities.
     pub(super) fn forget_former_hosts(&mut self, group: GroupId) {
-        if !crate::planted(crate::Bug::DormantOutlivesLoss) {
-            self.former.retain(|member, _| member.group != group);
-        }
+        self.former.retain(|member, _| member.group != group);
     }
 
     /// What was too long ago says nothing any more.

@@ -20,7 +20,7 @@ use wire::record::Record;
 use super::CoordinatorAction;
 use super::electors::ElectorSets;
 use super::nodes::{NodeState, Nodes};
-use crate::Impossible;
+use crate::{Impossible, Rules};
 
 /// Most messages that wait for a record. Those beyond are dropped, as by a connection that breaks: all of them are asked for or
 /// sent again.
@@ -203,7 +203,7 @@ impl Keeping {
     }
 
     /// What need not wait any more, in order.
-    pub(super) fn release(&mut self, processes: &Processes) -> Vec<CoordinatorAction> {
+    pub(super) fn release(&mut self, rules: Rules, processes: &Processes) -> Vec<CoordinatorAction> {
         let mut released = Vec::new();
         loop {
             let in_force = match self.held.front() {
@@ -211,7 +211,7 @@ impl Keeping {
                 Some(Held::Send(..)) => true,
                 Some(Held::Record(_, spared)) => self.is_kept(self.in_force + 1, spared, processes),
             };
-            if !in_force && !crate::planted(crate::Bug::ToldBeforeKept) {
+            if !rules.news_need_record_in_force(in_force) {
                 return released;
             }
             match self.held.pop_front() {
@@ -315,9 +315,13 @@ mod tests {
     fn what_follows_a_record_waits_for_all_that_are_present_but_the_spared() {
         let mut keeping = keeping(5);
         keep(&mut keeping, 0..3);
-        assert_eq!(keeping.release(&processes(0..5)), []);
+        assert_eq!(keeping.release(Rules::all(), &processes(0..5)), []);
         keep(&mut keeping, [3]);
-        assert_eq!(keeping.release(&processes(0..5)).len(), 2, "the record, and what waited for it");
+        assert_eq!(
+            keeping.release(Rules::all(), &processes(0..5)).len(),
+            2,
+            "the record, and what waited for it"
+        );
         assert!(keeping.is_in_force());
     }
 
@@ -325,16 +329,20 @@ mod tests {
     fn half_of_the_electors_have_to_keep_a_record_however_few_are_present() {
         let mut keeping = keeping(7);
         keep(&mut keeping, 0..3);
-        assert_eq!(keeping.release(&processes(0..3)), [], "three of seven, and four are more than m");
+        assert_eq!(
+            keeping.release(Rules::all(), &processes(0..3)),
+            [],
+            "three of seven, and four are more than m"
+        );
         keep(&mut keeping, [3]);
-        assert_eq!(keeping.release(&processes(0..4)).len(), 2);
+        assert_eq!(keeping.release(Rules::all(), &processes(0..4)).len(), 2);
     }
 
     #[test]
     fn a_small_cluster_goes_on_with_what_the_code_can_do_with() {
         let mut keeping = keeping(3);
         keep(&mut keeping, [0]);
-        assert_eq!(keeping.release(&processes([0])).len(), 2, "one of three, and two are m");
+        assert_eq!(keeping.release(Rules::all(), &processes([0])).len(), 2, "one of three, and two are m");
     }
 
     #[test]
@@ -342,7 +350,11 @@ mod tests {
         let mut keeping = keeping(7);
         keep(&mut keeping, 0..3);
         let ended = vec![host(5), host(6)];
-        assert_eq!(keeping.release(&Processes { ended, ..processes(0..3) }).len(), 2, "three of five");
+        assert_eq!(
+            keeping.release(Rules::all(), &Processes { ended, ..processes(0..3) }).len(),
+            2,
+            "three of five"
+        );
     }
 
     #[test]
@@ -353,9 +365,9 @@ mod tests {
             replaced: nodes.map(host).collect(),
             ..processes(0..1)
         };
-        assert_eq!(keeping.release(&replaced(4..7)), [], "one of seven");
+        assert_eq!(keeping.release(Rules::all(), &replaced(4..7)), [], "one of seven");
         assert_eq!(
-            keeping.release(&replaced(3..7)).len(),
+            keeping.release(Rules::all(), &replaced(3..7)).len(),
             2,
             "one of the three that are left, and two are m"
         );

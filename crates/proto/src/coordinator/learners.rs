@@ -88,8 +88,8 @@ impl Learners {
         let teachers = view.data.iter().filter(|data| !data.status.is_lost()).count();
         let row = usize::from(learner.0).checked_sub(view.k());
         let id = MemberId { group: member.group, role: learner };
-        let all = row.is_some() && !crate::planted(crate::Bug::OneTeacherEnough);
-        if self.note_ended(id, member.role, lesson) < if all { teachers } else { 1 } {
+        let needed = if row.is_some() { state.rules().teachers_of_parity(teachers) } else { 1 };
+        if self.note_ended(id, member.role, lesson) < needed {
             return;
         }
         self.ended.remove(&id);
@@ -137,13 +137,13 @@ impl Learners {
 
     /// Asks the primary of `member` to make way for its mirror.
     fn ask_for_hand_over(&mut self, now: Now, state: &mut ClusterState, member: MemberId) {
-        let MemberId { group, role } = member;
+        let (MemberId { group, role }, rules) = (member, state.rules());
         // A lesson under way would come to nothing with this primary.
         let ready = |view: &&GroupView| {
-            let others_wait = crate::planted(crate::Bug::LessonOutlivesTeacher);
-            let is_alone = view.may_hand_over(role) || crate::planted(crate::Bug::HandedOverToCrowded);
-            let are_whole = view.learners.iter().all(|learner| learner.whole);
-            view.is_steady() && is_alone && (others_wait || are_whole)
+            let have_ended = view.learners.iter().all(|learner| learner.whole);
+            view.is_steady()
+                && rules.hand_over_needs_lone_mirror(view.may_hand_over(role))
+                && rules.hand_over_needs_ended_lessons(have_ended)
         };
         let Some(view) = state.view(group).filter(ready) else { return };
         let (Some(learner), Some(data)) = (view.learner(role), view.data_role(role)) else { return };

@@ -85,8 +85,9 @@ impl Losses {
     /// `group` has lost more than its parities make up for: they leave with what is lost.
     pub(super) fn declare(&mut self, state: &mut ClusterState, group: GroupId) {
         let policy = state.map().map_or(state.config().on_loss, |map| map.layout.on_loss);
-        state.change_view(group, |view| decide::declare_lost(view, policy));
-        state.hosting_mut().forget_former_hosts(group);
+        let rules = state.rules();
+        state.change_view(group, |view| decide::declare_lost(rules, view, policy));
+        forget_former_hosts(state, group);
         // More of it is lost: what was confirmed of an older view says nothing of that.
         self.endings.remove(&group);
         log_loss(state, group);
@@ -97,7 +98,7 @@ impl Losses {
         let groups: Vec<GroupId> = state.views().map(|view| view.group).collect();
         for group in groups {
             state.change_view(group, decide::give_all_up);
-            state.hosting_mut().forget_former_hosts(group);
+            forget_former_hosts(state, group);
         }
         *self = Self::default();
     }
@@ -124,7 +125,8 @@ impl Losses {
             self.ask_for_confirmation(now, state, group);
         }
         for member in accepted {
-            if self.is_surely_over(now, state, member) {
+            let is_over = self.is_surely_over(now, state, member);
+            if state.rules().new_life_needs_end_of_former(is_over) {
                 begin_anew(state, member);
             }
         }
@@ -132,9 +134,6 @@ impl Losses {
 
     /// Whether nobody can serve any more what `member` was.
     fn is_surely_over(&mut self, now: Now, state: &ClusterState, member: MemberId) -> bool {
-        if crate::planted(crate::Bug::AcceptedBeforeOver) {
-            return true;
-        }
         let Some(view) = state.view(member.group) else { return false };
         let ending = self.ending(view);
         let is_gone = |host: &HostId| ending.confirmed.contains(host) || state.has_ended(*host);
@@ -177,6 +176,13 @@ impl Losses {
     }
 }
 
+/// Who was a parity of `group` is nothing better than others any more.
+fn forget_former_hosts(state: &mut ClusterState, group: GroupId) {
+    if state.rules().losses_end_returns() {
+        state.hosting_mut().forget_former_hosts(group);
+    }
+}
+
 /// An operator gives up what is lost of `slots`: the slots of all lost roles that have one of them. What had been accepted
 /// before and has not begun yet is named, too.
 pub(super) fn accept_slots(state: &mut ClusterState, slots: &[SlotRange]) -> Vec<SlotRange> {
@@ -206,7 +212,8 @@ fn begin_anew(state: &mut ClusterState, member: MemberId) {
     let (candidates, load) = state.candidates(None);
     let Some(host) = cluster::choose_successor(view, &candidates, &load) else { return };
     tracing::warn!(%member, %host, "begins anew, empty");
-    state.change_view(member.group, |view| decide::begin_anew(view, member.role, host));
+    let rules = state.rules();
+    state.change_view(member.group, |view| decide::begin_anew(rules, view, member.role, host));
 }
 
 fn log_loss(state: &ClusterState, group: GroupId) {

@@ -9,7 +9,7 @@ use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig};
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 
@@ -38,6 +38,7 @@ fn config(on_loss: LossPolicy) -> CoordinatorConfig {
         shards: 1,
         groups: 1,
         timing: Timing::from_lease(LEASE_US),
+        rules: Rules::all(),
         records: super::RecordKeeping::Stored,
         on_loss,
     }

@@ -44,6 +44,8 @@ mod store_view;
 mod succession;
 #[cfg(test)]
 mod succession_tests;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -270,12 +272,30 @@ impl Coordinator {
     pub fn administer(&mut self, now: Now, request: &AdminRequest) -> AdminReply {
         self.forgive_own_absence(now.time);
         let reply = admin::administer(now, &mut self.state, &mut self.repairs, request);
-        match (&reply, &request.command) {
-            (Ok(_), AdminCommand::Remove { .. }) => self.membership.end_founding(),
-            (Ok(_), AdminCommand::Reset) => self.complaints.forget_all(),
-            _ => {}
+        if reply.is_ok() {
+            self.note_done(&request.command);
         }
         reply
+    }
+
+    /// An operator's command is done.
+    fn note_done(&mut self, command: &AdminCommand) {
+        match command {
+            AdminCommand::Remove { .. } => self.membership.end_founding(),
+            AdminCommand::Reset => self.complaints.forget_all(),
+            AdminCommand::Drain { .. }
+            | AdminCommand::Undrain { .. }
+            | AdminCommand::Fence { .. }
+            | AdminCommand::CanStop { .. }
+            | AdminCommand::PauseRepair
+            | AdminCommand::ResumeRepair
+            | AdminCommand::LimitRepair { .. }
+            | AdminCommand::Apply { .. }
+            | AdminCommand::StartScrub { .. }
+            | AdminCommand::StopScrub
+            | AdminCommand::AcceptLoss { .. }
+            | AdminCommand::SetLossPolicy { .. } => {}
+        }
     }
 
     /// The process of `node` is known to have ended (its parent saw it).
@@ -408,6 +428,20 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         ToCoordinator::HandedOver { asked_at, .. } if asked_at > now.time => {
             Err(Impossible::AskedAt { asked_at, now: now.time })
         }
-        _ => Ok(()),
+        ToCoordinator::Fenced { .. } | ToCoordinator::HandedOver { .. } => Ok(()),
+        // Its own part knows how many records there are.
+        ToCoordinator::Kept { .. } => Ok(()),
+        // Their numbers are added up, echoed, or compared with those of views.
+        ToCoordinator::Register(_)
+        | ToCoordinator::Heartbeat { .. }
+        | ToCoordinator::FetchView { .. }
+        | ToCoordinator::Stalled { .. }
+        | ToCoordinator::Repaired { .. }
+        | ToCoordinator::Settled { .. }
+        | ToCoordinator::CaughtUp { .. }
+        | ToCoordinator::GaveUp { .. }
+        | ToCoordinator::Admin { .. }
+        | ToCoordinator::Recalled { .. }
+        | ToCoordinator::Confirmed { .. } => Ok(()),
     }
 }

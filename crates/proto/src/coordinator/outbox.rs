@@ -9,10 +9,12 @@ use super::keeping::{Keeping, Processes};
 use super::records::waits;
 
 use super::{CoordinatorAction, RecordKeeping};
+use crate::Rules;
 
 /// See the module.
 pub(super) struct Outbox {
     records: RecordKeeping,
+    rules: Rules,
     actions: VecDeque<CoordinatorAction>,
     /// What need not wait for a record, where the nodes keep them.
     ready: VecDeque<CoordinatorAction>,
@@ -23,9 +25,10 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(records: RecordKeeping) -> Self {
+    pub(super) fn new(records: RecordKeeping, rules: Rules) -> Self {
         Self {
             records,
+            rules,
             actions: VecDeque::new(),
             ready: VecDeque::new(),
             keeping: Keeping::default(),
@@ -85,7 +88,7 @@ impl Outbox {
             self.ready.extend(self.keeping.distribute(epoch, all));
             if !self.keeping.is_in_force() {
                 let processes = processes(&self.keeping);
-                self.ready.extend(self.keeping.release(&processes));
+                self.ready.extend(self.keeping.release(self.rules, &processes));
             }
         }
         self.ready.pop_front()

@@ -11,7 +11,7 @@ use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping};
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 const BEAT_US: u64 = LEASE_US / 5;
@@ -32,6 +32,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
+        rules: Rules::all(),
         records: RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     }

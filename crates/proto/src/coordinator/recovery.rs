@@ -190,13 +190,22 @@ impl Recoveries {
         });
     }
 
-    /// That what is recovered is a data role of the map.
+    /// That what is recovered is a data role of the map, and that no role waits in vain.
     pub(super) fn check_invariants(&self, state: &ClusterState) {
         for member in self.of.keys() {
             let role = state.view(member.group).and_then(|view| view.data_role(member.role));
             assert!(role.is_some(), "{member} is being recovered, and is no data role");
         }
+        for member in roles_without_primary(state) {
+            assert!(self.of.contains_key(&member), "{member} has no primary, and is not being recovered");
+        }
     }
+}
+
+/// The data roles that are to have a stand-in.
+pub(super) fn roles_without_primary(state: &ClusterState) -> impl Iterator<Item = MemberId> + '_ {
+    let is_meant = |data: &DataRole| matches!(data.status, RoleStatus::Fenced | RoleStatus::Orphan(_));
+    state.map().into_iter().flat_map(move |map| map.members_that(is_meant))
 }
 
 /// The parities that say how a role's stream ends.
@@ -209,9 +218,7 @@ impl Recovery {
         let all: Option<Vec<Answer>> = witnesses.iter().map(|(role, _)| answers.get(role).copied()).collect();
         let Some(all) = all else { return };
         // What all have is all that may have been committed; what one lacks was never acknowledged.
-        let received = all.iter().map(|answer| answer.received);
-        let end =
-            if crate::planted(crate::Bug::LostTailAfterTakeover) { received.max() } else { received.min() };
+        let end = state.rules().common_end(all.iter().map(|answer| answer.received));
         let Some(end) = end else { return };
         // A lease needs the acks of all parities, so it ends when that of the quietest one does.
         let quiet_us = all.iter().map(|answer| answer.quiet_us).max().unwrap_or(0);
@@ -270,7 +277,11 @@ fn fenced_term(state: &ClusterState, member: MemberId) -> Option<Term> {
 fn orphan_end(state: &ClusterState, member: MemberId) -> Option<Seq> {
     match state.view(member.group)?.data_role(member.role)?.status {
         RoleStatus::Orphan(end) => Some(end),
-        _ => None,
+        RoleStatus::Full
+        | RoleStatus::Fenced
+        | RoleStatus::Rebuilding { .. }
+        | RoleStatus::Lost
+        | RoleStatus::Accepted => None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! What becomes of groups that lose members: roles are recovered, or what is lost is declared so (protocol, section 4).
 
-use types::{GroupId, GroupView, HostId, MemberId, RoleStatus, SlotRange, Time};
+use types::{GroupId, GroupView, HostId, MemberId, SlotRange, Time};
 
 use super::decide;
 use super::loss::{Judgement, Losses};
 use super::nodes::NodeState;
-use super::recovery::{Former, Recoveries};
+use super::recovery::{Former, Recoveries, roles_without_primary};
 use super::state::ClusterState;
 use crate::Now;
 
@@ -48,7 +48,8 @@ impl Repairs {
             // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
             let Some(before) = state.view(group).map(|view| view.data.clone()) else { continue };
             let mut fenced = Vec::new();
-            state.change_view(group, |view| fenced = decide::remove_host(view, host));
+            let rules = state.rules();
+            state.change_view(group, |view| fenced = decide::remove_host(rules, view, host));
             for role in fenced {
                 let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
                 let former = if dead && alone { Former::Dead } else { Former::MayLive };
@@ -74,9 +75,10 @@ impl Repairs {
     /// The primary of `member` is cut off from its parities: another host goes on, and not `host`.
     pub(super) fn depose(&mut self, now: Now, state: &mut ClusterState, host: HostId, member: MemberId) {
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
+        let rules = state.rules();
         state.change_view(member.group, |view| {
             decide::fence(view, member.role);
-            decide::cancel_learners(view);
+            decide::cancel_learners(rules, view);
         });
         self.recoveries.begin(member, Former::MayLive, Some(host));
         self.recoveries.restart(now, state, member.group);
@@ -91,10 +93,11 @@ impl Repairs {
         still_until: Time,
     ) {
         tracing::info!(%member, "primary makes way for its mirror");
+        let rules = state.rules();
         state.change_view(member.group, |view| {
             decide::fence(view, member.role);
             // What another learner was taught by this primary the next one knows nothing of.
-            if !crate::planted(crate::Bug::LessonOutlivesTeacher) {
+            if rules.lessons_end_with_their_teacher() {
                 view.learners.retain(|learner| learner.whole);
             }
         });
@@ -116,7 +119,7 @@ impl Repairs {
 
     /// What was under way when a former coordinator ended.
     pub(super) fn go_on(&mut self, now: Now, state: &mut ClusterState) {
-        for member in roles_without_primary(state) {
+        for member in roles_without_primary(state).collect::<Vec<_>>() {
             self.recoveries.begin(member, Former::MayLive, None);
         }
         // Processes that views still name although they are fenced, or others have taken their names: the former coordinator
@@ -142,13 +145,6 @@ impl Repairs {
 fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> bool {
     let suspected = state.nodes().get(host).is_some_and(NodeState::is_suspected);
     let Some(mut without) = state.view(group).cloned() else { return false };
-    decide::remove_host(&mut without, host);
+    decide::remove_host(state.rules(), &mut without, host);
     suspected && decide::is_beyond_repair(&without)
-}
-
-fn roles_without_primary(state: &ClusterState) -> Vec<MemberId> {
-    let is_under_way = |status| matches!(status, RoleStatus::Fenced | RoleStatus::Orphan(_));
-    let roles = state.views().flat_map(|view| view.data_roles().map(|(role, data)| (view.group, role, data)));
-    let under_way = roles.filter(|(_, _, data)| is_under_way(data.status));
-    under_way.map(|(group, role, _)| MemberId { group, role }).collect()
 }

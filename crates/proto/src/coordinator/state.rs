@@ -15,7 +15,8 @@ use super::nodes::{NodeState, Nodes};
 use super::outbox::Outbox;
 use super::records::{all_records, head_of, view_record};
 use super::{CoordinatorAction, CoordinatorConfig, RecordKeeping, decide};
-use crate::{Impossible, Timing};
+use crate::rules::Step;
+use crate::{Impossible, Rules, Timing};
 
 /// What a process is told that an operator has fenced.
 pub(super) const FENCED: &str =
@@ -37,7 +38,7 @@ pub(super) struct ClusterState {
 impl ClusterState {
     pub(super) fn new(config: CoordinatorConfig) -> Self {
         Self {
-            outbox: Outbox::new(config.records),
+            outbox: Outbox::new(config.records, config.rules),
             config,
             epoch: Epoch::default().next(),
             nodes: Nodes::default(),
@@ -52,6 +53,10 @@ impl ClusterState {
 
     pub(super) fn timing(&self) -> &Timing {
         &self.config.timing
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.config.rules
     }
 
     /// How long a node's lease is, in microseconds.
@@ -209,12 +214,13 @@ impl ClusterState {
 
     /// A change: first it is recorded, then everyone is told.
     fn record_then(&mut self, record: Record, news: FromCoordinator) {
-        if crate::planted(crate::Bug::SentBeforeRecorded) {
-            self.broadcast(&news);
-            return self.outbox.record(record);
+        let mut record = Some(record);
+        for step in self.rules().steps_of_change() {
+            match step {
+                Step::Record => record.take().into_iter().for_each(|record| self.outbox.record(record)),
+                Step::Tell => self.broadcast(&news),
+            }
         }
-        self.outbox.record(record);
-        self.broadcast(&news);
     }
 
     /// A map that has just formed. The head comes last: where it is missing, nothing has formed.
@@ -299,12 +305,15 @@ impl ClusterState {
         (candidates, self.map.as_ref().map(|map| role_counts(&map.groups)).unwrap_or_default())
     }
 
-    /// That views keep their promises: nobody is two members of a group that have to be apart, and what is lost is in no sum.
+    /// That views keep their promises, and name nobody who is gone.
     pub(super) fn check_invariants(&self) {
+        let may_live = |host| self.nodes.get(host).is_some_and(|node| !node.is_gone());
         for view in self.views() {
             if let Err(why) = view.check() {
                 panic!("{}: {why}", view.group);
             }
+            assert!(decide::are_exchanges_mirrored(view), "{}: a parity beside a primary alone", view.group);
+            assert!(view.hosts().all(may_live), "{}: somebody is named who is gone", view.group);
         }
     }
 }

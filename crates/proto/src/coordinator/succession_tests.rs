@@ -9,7 +9,7 @@ use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
 use super::{Coordinator, CoordinatorAction, CoordinatorConfig, RecordKeeping, ResumeError};
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 
@@ -29,6 +29,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 2,
         timing: Timing::from_lease(LEASE_US),
+        rules: Rules::all(),
         records: RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     }

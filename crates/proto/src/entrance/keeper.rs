@@ -51,6 +51,12 @@ impl Keeper {
         true
     }
 
+    /// What holds after every message.
+    pub(super) fn check_invariants(&self) {
+        let promised = |kept: &Kept| kept.epoch <= self.promised;
+        assert!(self.kept.as_ref().is_none_or(promised), "who keeps records has promised to");
+    }
+
     /// What is kept, for a coordinator that knows nothing; none if another one has been promised as much or more.
     pub(super) fn recall(&mut self, epoch: Epoch) -> Option<Option<KeptRecords>> {
         if epoch < self.promised {

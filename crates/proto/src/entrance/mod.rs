@@ -8,17 +8,22 @@
 mod keeper;
 mod place;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 
 use types::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, NodeInfo, Time};
 use wire::message::{FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 
+use crate::Rules;
 use keeper::{Keeper, cluster_of};
 use place::{Patience, Place};
 
 /// See the module. One a process, for all its connections to coordinators, one after the other.
 #[derive(Debug)]
 pub struct Entrance {
+    rules: Rules,
     expect: Expectations,
     /// The cluster that this process serves.
     serves: Option<ClusterId>,
@@ -65,9 +70,9 @@ pub enum End {
 impl Entrance {
     /// Of a process that serves nothing yet.
     #[must_use]
-    pub fn new(expect: Expectations) -> Self {
+    pub fn new(expect: Expectations, rules: Rules) -> Self {
         let (place, keeper) = (Place::default(), Keeper::default());
-        Self { expect, serves: None, is_admitted: false, newest: Epoch(0), place, keeper }
+        Self { rules, expect, serves: None, is_admitted: false, newest: Epoch(0), place, keeper }
     }
 
     /// A connection to a coordinator stands: what to say first.
@@ -96,6 +101,14 @@ impl Entrance {
 
     /// What follows from `message`.
     pub fn receive(&mut self, now: Time, message: FromCoordinator) -> Verdict {
+        let verdict = self.judge(now, message);
+        if cfg!(debug_assertions) {
+            self.check_invariants();
+        }
+        verdict
+    }
+
+    fn judge(&mut self, now: Time, message: FromCoordinator) -> Verdict {
         match message {
             FromCoordinator::Alive => Verdict::Alive(self.place.admitted()),
             FromCoordinator::Waiting => Verdict::Waits,
@@ -128,9 +141,9 @@ impl Entrance {
 
     /// Whether the coordinator of `epoch` commands here: not if a later one has been heard.
     fn obey(&mut self, epoch: Epoch) -> bool {
-        let is_newest = epoch >= self.newest || crate::planted(crate::Bug::OldCoordinatorObeyed);
+        let is_newest = epoch >= self.newest;
         self.newest = self.newest.max(epoch);
-        is_newest
+        self.rules.command_needs_newest_epoch(is_newest)
     }
 
     /// A coordinator without a cluster is nobody to whom has one.
@@ -228,98 +241,10 @@ impl Entrance {
         let kept = self.keeper.recall(epoch);
         kept.map_or(Verdict::Nothing, |kept| Verdict::Answer(ToCoordinator::Recalled { epoch, kept }))
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use types::{Incarnation, Layout, NodeId, Profile};
-
-    use super::*;
-
-    const OWN: ClusterId = ClusterId(7);
-
-    fn map(cluster: ClusterId) -> FromCoordinator {
-        FromCoordinator::Map(ClusterMap {
-            cluster,
-            version: 1,
-            profile: Profile::rs(3, 2).unwrap(),
-            shards: 1,
-            layout: Layout::default(),
-            nodes: Vec::new(),
-            groups: Vec::new(),
-        })
-    }
-
-    fn refused(cluster: Option<ClusterId>, epoch: u64, fenced: bool) -> FromCoordinator {
-        FromCoordinator::Refused(Refused { cluster, epoch: Epoch(epoch), fenced, reason: "no".into() })
-    }
-
-    fn occupied(cluster: Option<ClusterId>, epoch: u64) -> FromCoordinator {
-        let by = HostId { node: NodeId(1), incarnation: Incarnation(9) };
-        let peer = ([127, 0, 0, 1], 1).into();
-        FromCoordinator::Occupied { by, peer, lease_us: 1_000, cluster, epoch: Epoch(epoch) }
-    }
-
-    /// One that serves [`OWN`], under coordinator 3.
-    fn serving() -> Entrance {
-        let mut entrance = Entrance::new(Expectations::default());
-        assert_eq!(entrance.receive(Time(0), map(OWN)), Verdict::Deliver(map(OWN)));
-        assert!(matches!(
-            entrance.receive(Time(0), FromCoordinator::Recall { epoch: Epoch(3) }),
-            Verdict::Answer(_)
-        ));
-        entrance
-    }
-
-    #[test]
-    fn who_serves_ends_only_if_its_own_cluster_has_fenced_it_or_given_its_place_away() {
-        let ends = |message| matches!(serving().receive(Time(0), message), Verdict::End(_));
-        assert!(ends(refused(Some(OWN), 3, true)));
-        assert!(ends(occupied(Some(OWN), 3)));
-        for foreign in [
-            refused(Some(OWN), 3, false),
-            refused(Some(OWN), 2, true),
-            refused(Some(ClusterId(8)), 4, true),
-            refused(None, 1, false),
-            occupied(Some(OWN), 2),
-            occupied(Some(ClusterId(8)), 4),
-            occupied(None, 4),
-            map(ClusterId(8)),
-        ] {
-            assert!(matches!(serving().receive(Time(0), foreign), Verdict::Foreign(_)));
-        }
-    }
-
-    #[test]
-    fn who_serves_nothing_ends_with_the_reason() {
-        let fresh = || Entrance::new(Expectations { cluster: Some(OWN), ..Expectations::default() });
-        assert_eq!(
-            fresh().receive(Time(0), refused(None, 1, false)),
-            Verdict::End(End::Refused("no".into()))
-        );
-        let wrong = fresh().receive(Time(0), map(ClusterId(8)));
-        assert!(
-            matches!(wrong, Verdict::End(End::WrongCluster(text)) if text.contains("meant for cluster-7"))
-        );
-    }
-
-    #[test]
-    fn commands_count_only_after_a_map_of_the_own_cluster_on_this_connection() {
-        let mut entrance = serving();
-        let info = NodeInfo {
-            host: HostId { node: NodeId(1), incarnation: Incarnation(1) },
-            peer: ([127, 0, 0, 1], 1).into(),
-            memcached: ([127, 0, 0, 1], 1).into(),
-            http: ([127, 0, 0, 1], 1).into(),
-            zone: String::new(),
-            alive: true,
-        };
-        let registration = entrance.knock(info);
-        assert_eq!((registration.holds, registration.promised), (Some(OWN), Epoch(3)));
-        let (group, role, parity) = (types::GroupId(0), types::RoleIndex(0), types::RoleIndex(3));
-        let fence = FromCoordinator::Fence { group, role, term: types::Term(2), parity, epoch: Epoch(9) };
-        assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Nothing);
-        entrance.receive(Time(0), map(OWN));
-        assert_eq!(entrance.receive(Time(0), fence.clone()), Verdict::Deliver(fence));
+    /// What holds after every message.
+    fn check_invariants(&self) {
+        assert!(!self.is_admitted || self.serves.is_some(), "only who serves a cluster is commanded");
+        self.keeper.check_invariants();
     }
 }

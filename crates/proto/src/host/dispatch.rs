@@ -30,19 +30,40 @@ fn term_of_primary(body: &GroupBody) -> Option<Term> {
         GroupBody::FetchIndex(fetch) => Some(fetch.term),
         GroupBody::Page(page) => Some(page.term),
         GroupBody::Learn(learn) => Some(learn.term),
-        _ => None,
+        // A primary sends these, too. They are of a session, and count in its view only.
+        GroupBody::Open(_) | GroupBody::Read(_) | GroupBody::Abort(_) => None,
+        GroupBody::Welcome(_)
+        | GroupBody::Ack(_)
+        | GroupBody::Reject(_)
+        | GroupBody::Reserved(_)
+        | GroupBody::IndexPart(_)
+        | GroupBody::Opened(_)
+        | GroupBody::Residual(_)
+        | GroupBody::LearnHello(_)
+        | GroupBody::Learned(_) => None,
     }
 }
 
 /// Sessions live inside one view (I7).
 pub(super) fn is_of_session(body: &GroupBody) -> bool {
-    matches!(
-        body,
+    match body {
         GroupBody::Open(_)
-            | GroupBody::Opened(_)
-            | GroupBody::Read(_)
-            | GroupBody::Page(_)
-            | GroupBody::Residual(_)
-            | GroupBody::Abort(_)
-    )
+        | GroupBody::Opened(_)
+        | GroupBody::Read(_)
+        | GroupBody::Page(_)
+        | GroupBody::Residual(_)
+        | GroupBody::Abort(_) => true,
+        GroupBody::Hello(_)
+        | GroupBody::Welcome(_)
+        | GroupBody::Frame(_)
+        | GroupBody::Ack(_)
+        | GroupBody::Reject(_)
+        | GroupBody::Reserve(_)
+        | GroupBody::Reserved(_)
+        | GroupBody::FetchIndex(_)
+        | GroupBody::IndexPart(_)
+        | GroupBody::LearnHello(_)
+        | GroupBody::Learn(_)
+        | GroupBody::Learned(_) => false,
+    }
 }

@@ -5,7 +5,7 @@ use types::op::Outcome;
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
 
-use crate::{Impossible, Limits, Timing};
+use crate::{Impossible, Limits, Rules, Timing};
 
 /// The driver's name for a request; comes back with the answer. Unique per host while the request is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +87,8 @@ pub struct HostConfig {
     pub timing: Timing,
     /// Bounds.
     pub limits: Limits,
+    /// The rules that it keeps: all of them, unless a test says otherwise.
+    pub rules: Rules,
     /// Size and eviction of a data member's store.
     pub store: StoreConfig,
     /// The node's memory, shared by its workers.

@@ -54,7 +54,20 @@ fn bytes_of(message: &GroupMessage) -> usize {
     let pages = match &message.body {
         GroupBody::Page(page) => page.bytes.as_ref().map_or(0, bytes::Bytes::len),
         GroupBody::Residual(residual) => residual.bytes.len(),
-        _ => 0,
+        GroupBody::Open(_) | GroupBody::Opened(_) | GroupBody::Read(_) | GroupBody::Abort(_) => 0,
+        // Of no session: these do not wait.
+        GroupBody::Hello(_)
+        | GroupBody::Welcome(_)
+        | GroupBody::Frame(_)
+        | GroupBody::Ack(_)
+        | GroupBody::Reject(_)
+        | GroupBody::Reserve(_)
+        | GroupBody::Reserved(_)
+        | GroupBody::FetchIndex(_)
+        | GroupBody::IndexPart(_)
+        | GroupBody::LearnHello(_)
+        | GroupBody::Learn(_)
+        | GroupBody::Learned(_) => 0,
     };
     size_of::<(HostId, GroupMessage)>() + pages
 }

@@ -7,6 +7,7 @@ use wire::message::GroupMessage;
 
 use super::dormant::Dormants;
 use super::surroundings::Surroundings;
+use super::views::Views;
 use crate::outbox::Context;
 use crate::parity::{Parity, Rejoined};
 use crate::primary::{Pending, Primary, Touched};
@@ -209,7 +210,7 @@ impl Members {
     }
 
     /// What holds after every event.
-    pub(super) fn check_invariants(&self) {
+    pub(super) fn check_invariants(&self, here: HostId, views: &Views) {
         let named = self.primaries.iter().all(|(id, primary)| primary.core().member() == *id);
         assert!(
             named && self.parities.iter().all(|(id, parity)| parity.member() == *id),
@@ -217,6 +218,18 @@ impl Members {
         );
         let dormant = |parity: &Parity| self.parities.contains_key(&parity.member());
         assert!(!self.dormant.iter().any(dormant), "who is here does not wait to come back");
+        let of = |id: &MemberId| views.group(id.group);
+        let serves = |(id, primary): (&MemberId, &Primary)| {
+            of(id).is_some_and(|view| primary.core().is_named_by(view))
+        };
+        assert!(self.primaries.iter().all(serves), "a primary is here while its view says so");
+        let is_named = |id: &MemberId| {
+            of(id).is_some_and(|view| {
+                let learns = view.learner(id.role).is_some_and(|learner| learner.host == here);
+                learns || view.parity_host(id.role) == Some(here)
+            })
+        };
+        assert!(self.parities.keys().all(is_named), "a parity is here while its view says so");
     }
 
     /// Goes on with the scrub that the operators have asked for, as far as it may.
@@ -299,7 +312,8 @@ impl Members {
 
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
         let config = around.config();
-        match Parity::new(id, config.host, view.clone(), &config.store, &config.budget) {
+        let (store, budget) = (&config.store, &config.budget);
+        match Parity::new(id, config.host, view.clone(), (store, budget), config.rules) {
             Ok(parity) => {
                 self.parities.insert(id, parity);
             }

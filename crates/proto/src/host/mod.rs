@@ -28,6 +28,9 @@ mod surroundings;
 mod timers;
 mod views;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use store::Item;
@@ -361,7 +364,7 @@ impl Host {
     /// What holds after every event.
     fn check_invariants(&self) {
         if cfg!(debug_assertions) {
-            self.members.check_invariants();
+            self.members.check_invariants(self.around.host(), &self.views);
             self.routes.check_invariants();
         }
     }

@@ -70,6 +70,7 @@ impl Surroundings {
             now,
             timing: &self.config.timing,
             limits: &self.config.limits,
+            rules: self.config.rules,
             code: self.code.as_ref()?,
             groups: self.groups,
             pace: &mut self.pace,

@@ -64,7 +64,7 @@ impl Parity {
         if self.learner.is_some() && !stream.has_begun() {
             return None;
         }
-        if term >= stream.fence() || crate::planted(crate::Bug::StaleTermAccepted) {
+        if context.rules.message_needs_unfenced_term(term >= stream.fence()) {
             return Some(stream);
         }
         self.send(context, from, GroupBody::Reject(Reject { fence: stream.fence() }));
@@ -105,7 +105,8 @@ impl Parity {
                 Kept::No => return,
             }
         }
-        self.apply_up_to(context, from.0, frame.committed);
+        let received = self.sum.stream(from.0).map_or(Seq(0), Stream::received);
+        self.apply_up_to(context, from.0, context.rules.applies_up_to(frame.committed, received));
         let Some(stream) = self.sum.stream_mut(from.0) else { return };
         stream.note_acknowledged(context.now.time, frame.wall);
         let ack = Ack { term: frame.term, received: stream.received(), echo: frame.sent_at };
@@ -122,7 +123,11 @@ impl Parity {
             return Kept::No;
         }
         match self.sum.stream(role).map_or(Place::Gap, |stream| stream.place(record.seq)) {
-            Place::Duplicate => self.apply_again_if_planted(context, role, &record),
+            Place::Duplicate => {
+                let coefficient = self.core.coefficient(context.code, role);
+                let again = context.rules.counts_again(&record.writes);
+                again.iter().for_each(|write| self.sum.add(coefficient, write.addr.byte(), &write.delta));
+            }
             Place::Gap => return Kept::Gap,
             Place::Next => {
                 let (bytes, seq) = (record_bytes(&record), record.seq);
@@ -130,25 +135,12 @@ impl Parity {
                     context.impossible(from.1, Impossible::Place { seq });
                     return Kept::No;
                 }
-                if crate::planted(crate::Bug::ApplyOnReceive) {
-                    self.apply_up_to(context, role, seq);
-                }
                 if let Some(learner) = &mut self.learner {
                     learner.count(bytes);
                 }
             }
         }
         Kept::Yes
-    }
-
-    fn apply_again_if_planted(&mut self, context: &Context<'_>, role: RoleIndex, record: &Record) {
-        if crate::planted(crate::Bug::DuplicateApplied) {
-            let coefficient = self.core.coefficient(context.code, role);
-            for write in &record.writes {
-                let bytes = self.sum.area_mut().bytes_mut(write.addr.byte(), write.delta.len());
-                codec::mul_add(bytes, coefficient, &write.delta).expect("slices of one length");
-            }
-        }
     }
 
     /// May a data role use this extent? Yes if there is memory for its parity.
@@ -230,7 +222,7 @@ impl Parity {
             context.impossible(from.1, why);
             return self.call_off(context, id, cause);
         }
-        if cause != Cause::Scrub || !crate::planted(crate::Bug::ScrubOutsideFifo) {
+        if cause != Cause::Scrub || context.rules.scrubbed_pages_follow_their_records() {
             self.apply_up_to(context, role, page.committed);
         }
         self.sessions.take_out(id, role, self.core.coefficient(context.code, role), page);
@@ -325,14 +317,17 @@ impl Parity {
 
     fn take_in(&mut self, context: &Context<'_>, role: RoleIndex, learn: &Learn) -> Result<(), Unfit> {
         let Some(learner) = &self.learner else { return Err(Unfit::Broken) };
-        if matches!(learn.part, LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone) {
-            return learner.open(&mut self.sum, role, learn, &self.budget);
+        match learn.part {
+            LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone => {
+                return learner.open(context.rules, &mut self.sum, (role, learn), &self.budget);
+            }
+            LearnPart::Run { .. } | LearnPart::Segment { .. } | LearnPart::End { .. } => {}
         }
         if !learner.awaits(&self.sum, role, (learn.number, learn.tag)) {
             return Err(Unfit::Broken);
         }
         // The part is the state after these.
-        if !crate::planted(crate::Bug::PartBeforeRecords) {
+        if context.rules.parts_follow_their_records() {
             self.apply_up_to(context, role, learn.tag);
         }
         let coefficient = self.core.coefficient(context.code, role);

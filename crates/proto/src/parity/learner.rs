@@ -19,9 +19,9 @@ use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Lesson, ToCoordinat
 use super::core::Core;
 use super::stream::Stream;
 use super::sum::{Sum, Weighted};
-use crate::Timing;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
+use crate::{Rules, Timing};
 
 /// Bytes of an index entry that travels.
 const ENTRY_BYTES: u64 = 9;
@@ -212,27 +212,32 @@ impl Learner {
     /// same.
     pub(super) fn open(
         &self,
+        rules: Rules,
         sum: &mut Sum,
-        role: RoleIndex,
-        learn: &Learn,
+        (role, learn): (RoleIndex, &Learn),
         budget: &Budget,
     ) -> Result<(), Unfit> {
         let resuming = self.resumed().is_some();
         let Some(stream) = sum.stream_mut(role) else { return Err(Unfit::Broken) };
-        let mixed = crate::planted(crate::Bug::MixedLesson);
+        let wants_all = !(resuming && rules.all_resume_or_none());
+        let is_first = !stream.has_begun() && learn.number == 0;
         match &learn.part {
             LearnPart::Gone if resuming => Err(Unfit::Gone),
-            _ if stream.has_begun() || learn.number != 0 => Err(Unfit::Broken),
-            LearnPart::Resume if resuming && learn.tag == stream.received() => {
+            LearnPart::Resume if is_first && resuming && learn.tag == stream.received() => {
                 stream.resume(learn.term);
                 Ok(())
             }
-            LearnPart::Begin { flush_at, classes } if !resuming || mixed => {
+            LearnPart::Begin { flush_at, classes } if is_first && wants_all => {
                 let replica = Replica::at_begin(budget.clone(), classes, *flush_at);
                 stream.begin(learn.term, learn.tag, replica.map_err(|_| Unfit::Broken)?);
                 Ok(())
             }
-            _ => Err(Unfit::Broken),
+            LearnPart::Gone
+            | LearnPart::Resume
+            | LearnPart::Begin { .. }
+            | LearnPart::Run { .. }
+            | LearnPart::Segment { .. }
+            | LearnPart::End { .. } => Err(Unfit::Broken),
         }
     }
 

@@ -34,9 +34,8 @@ use types::{
 use wire::message::ToCoordinator;
 
 use self::core::Core;
-use crate::Impossible;
-use crate::Timing;
 use crate::outbox::Context;
+use crate::{Impossible, Rules, Timing};
 use learner::Learner;
 pub(crate) use learner::Rejoined;
 use scrub::Scrub;
@@ -62,10 +61,10 @@ impl Parity {
         member: MemberId,
         host: HostId,
         view: GroupView,
-        config: &StoreConfig,
-        budget: &Budget,
+        (config, budget): (&StoreConfig, &Budget),
+        rules: Rules,
     ) -> Result<Self, store::AreaError> {
-        let sum = Sum::new(&view, config, budget)?;
+        let sum = Sum::new(&view, config, budget, rules)?;
         let named = view.learner(member.role).filter(|learner| learner.host == host);
         Ok(Self {
             learner: named.map(|learner| Learner::new(learner.since)),
@@ -102,6 +101,10 @@ impl Parity {
     /// What holds after every event.
     pub(crate) fn check_invariants(&self) {
         self.sum.check_invariants();
+        self.sessions.check_invariants(self.core.view());
+        self.scrub.check_invariants(&self.sessions);
+        let is_taught = self.sum.streams().iter().any(Stream::is_being_taught);
+        assert!(self.learner.is_some() || !is_taught, "a parity in sync has learned everything");
     }
 
     /// A newer view: sessions end (I7). What it took if that calls a parity in sync that has come back.
@@ -193,26 +196,26 @@ impl Parity {
         term: Term,
         upto: Seq,
     ) -> bool {
-        let member = self.core.member();
+        let (member, rules) = (self.core.member(), context.rules);
         let Some(stream) = self.sum.stream(role).filter(|stream| stream.fence() == term) else {
             return false;
         };
-        if stream.settled() == Some(term) && !crate::planted(crate::Bug::SettleRepeated) {
+        if rules.settles_once_a_term() && stream.settled() == Some(term) {
             return true;
         }
-        if upto > stream.received() && !crate::planted(crate::Bug::LostTailAfterTakeover) {
+        if rules.ends_within_what_was_received() && upto > stream.received() {
             tracing::error!(%member, %role, %upto, "told to settle beyond what was received; refusing");
             return false;
         }
-        if upto < stream.applied() && !crate::planted(crate::Bug::SettleRepeated) {
+        if rules.settles_once_a_term() && upto < stream.applied() {
             tracing::error!(%member, %role, %upto, "told to settle before what was applied; refusing");
             return false;
         }
-        if !crate::planted(crate::Bug::NoSettle) {
+        if rules.settling_applies() {
             self.apply_up_to(context, role, upto);
         }
         if let Some(stream) = self.sum.stream_mut(role) {
-            stream.settle(term, upto);
+            stream.settle(rules, term, upto);
         }
         if self.learner.is_none() {
             self.sum.return_unused_extents();
@@ -222,10 +225,7 @@ impl Parity {
 
     /// Applies what is kept of `role`'s stream up to `upto`.
     fn apply_up_to(&mut self, context: &Context<'_>, role: RoleIndex, upto: Seq) {
-        let mut coefficient = self.core.coefficient(context.code, role);
-        if crate::planted(crate::Bug::WrongCoefficient) && self.row() == Some(1) && role.0 == 1 {
-            coefficient ^= 1;
-        }
+        let coefficient = context.rules.weight(self.core.coefficient(context.code, role), self.row(), role);
         // A learner gives nothing back: what it has been told of is not all yet.
         let gives_back = self.learner.is_none();
         self.sum.apply(Weighted { role, coefficient }, upto, &mut self.sessions, gives_back);

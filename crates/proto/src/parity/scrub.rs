@@ -93,6 +93,11 @@ impl Scrub {
         self.open = None;
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, sessions: &Sessions) {
+        assert!(self.open.is_none_or(|id| sessions.get(id).is_some()), "what is open is a session");
+    }
+
     /// Whether a session is open.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()

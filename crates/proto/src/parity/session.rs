@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use store::{Budget, Category};
-use types::{Addr, HostId, PAGE_BYTES, PageRange, RoleIndex, Time};
+use types::{Addr, GroupView, HostId, PAGE_BYTES, PageRange, RoleIndex, Time};
 use wire::message::{Page, Residual, SessionId, Write};
 
+use crate::Rules;
 use crate::outbox::Context;
 use crate::roles::RoleSet;
 
@@ -109,8 +110,8 @@ impl Session {
     }
 
     /// A record of `role` was applied to the area: the copy follows, unless the role has left the sum.
-    fn apply(&mut self, role: RoleIndex, coefficient: u8, write: &Write) {
-        if self.gone.contains(role) && !crate::planted(crate::Bug::NoFreeze) {
+    fn apply(&mut self, rules: Rules, role: RoleIndex, coefficient: u8, write: &Write) {
+        if rules.frozen_roles_stay_out() && self.gone.contains(role) {
             return;
         }
         let start = self.pages.start_byte();
@@ -184,9 +185,9 @@ impl Sessions {
     }
 
     /// A record of `role` was applied to the area.
-    pub(super) fn apply(&mut self, role: RoleIndex, coefficient: u8, write: &Write) {
+    pub(super) fn apply(&mut self, rules: Rules, role: RoleIndex, coefficient: u8, write: &Write) {
         for session in self.open.values_mut() {
-            session.apply(role, coefficient, write);
+            session.apply(rules, role, coefficient, write);
         }
     }
 
@@ -214,6 +215,20 @@ impl Sessions {
         let stale: Vec<_> = open.filter(|(_, session)| is_stale(session)).map(|(id, _)| *id).collect();
         for id in stale {
             self.remove(id);
+        }
+    }
+
+    /// What holds after every event: I7.
+    pub(super) fn check_invariants(&self, view: &GroupView) {
+        for (id, session) in &self.open {
+            let is_of_view = match session.cause {
+                Cause::Repair(stand_in) => {
+                    view.data_role(id.role).is_some_and(|role| role.primary == Some(stand_in))
+                }
+                Cause::Scrub => view.is_steady(),
+            };
+            assert!(is_of_view, "a session lives inside one view");
+            assert!(session.lost.without(session.gone) == RoleSet::default(), "who is lost is gone");
         }
     }
 

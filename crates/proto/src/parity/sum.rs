@@ -10,6 +10,7 @@ use wire::message::Record;
 
 use super::session::Sessions;
 use super::stream::Stream;
+use crate::Rules;
 
 const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
@@ -19,6 +20,7 @@ pub(super) struct Sum {
     area: Area,
     streams: Vec<Stream>,
     budget: Budget,
+    rules: Rules,
 }
 
 /// Whose records are to be applied, and what they weigh.
@@ -34,9 +36,10 @@ impl Sum {
         view: &GroupView,
         config: &StoreConfig,
         budget: &Budget,
+        rules: Rules,
     ) -> Result<Self, store::AreaError> {
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
-        let mut sum = Self { area, streams: Vec::new(), budget: budget.clone() };
+        let mut sum = Self { area, streams: Vec::new(), budget: budget.clone(), rules };
         sum.clear(view);
         Ok(sum)
     }
@@ -86,14 +89,19 @@ impl Sum {
         self.streams[at].prefetch(upto, &self.area);
         while let Some(record) = self.streams[at].pop_applicable(upto) {
             for write in &record.writes {
-                let delta = self.streams[at].known_part(write);
-                codec::mul_add(self.area.bytes_mut(write.addr.byte(), delta.len()), coefficient, delta)
-                    .expect("slices of one length");
-                sessions.apply(role, coefficient, write);
+                let delta = self.streams[at].known_part(self.rules, write);
+                self.add(coefficient, write.addr.byte(), delta);
+                sessions.apply(self.rules, role, coefficient, write);
             }
             self.streams[at].finish(&record);
             self.note_wiped(role, &record, gives_back);
         }
+    }
+
+    /// `bytes` from `byte` on, so many times.
+    pub(super) fn add(&mut self, coefficient: u8, byte: usize, bytes: &[u8]) {
+        let area = self.area.bytes_mut(byte, bytes.len());
+        codec::mul_add(area, coefficient, bytes).expect("slices of one length");
     }
 
     /// A record of `role` has been applied. If it has made the last run of an extent zero, the role does not have it any more.
@@ -154,8 +162,7 @@ impl Sum {
         let touched = move || (0..RUN_PAGES).filter(move |page| pages >> page & 1 == 1);
         for (page, bytes) in touched().zip(bytes.chunks_exact(PAGE_BYTES)) {
             let byte = start + page as usize * PAGE_BYTES;
-            codec::mul_add(self.area.bytes_mut(byte, PAGE_BYTES), coefficient, bytes)
-                .expect("slices of one length");
+            self.add(coefficient, byte, bytes);
         }
         self.streams[usize::from(role.0)].run_is_in(run, touched().map(|page| run * RUN_PAGES + page));
         Ok(())
@@ -193,7 +200,7 @@ impl Sum {
         let is_well = |(stream, role): (&Stream, &DataRole)| {
             stream.is_blank() || stream.is_of_life(role) && !role.status.is_lost()
         };
-        streams.all(is_well) || crate::planted(crate::Bug::DormantOutlivesLoss)
+        self.rules.return_needs_sum_without_loss(streams.all(is_well))
     }
 
     /// Roles that were lost begin anew: so do their streams here. A parity that has taken in anything of a role leaves its view
@@ -211,7 +218,7 @@ impl Sum {
 
     /// Nobody counts on what was only received.
     pub(super) fn rest(&mut self) {
-        self.streams.iter_mut().for_each(Stream::rest);
+        self.streams.iter_mut().for_each(|stream| stream.rest(self.rules));
     }
 
     /// The area, and the stream of `role`.
@@ -224,6 +231,7 @@ impl Sum {
         for stream in &self.streams {
             let held = stream.received().0 - stream.applied().0;
             assert_eq!(held, stream.kept().len() as u64, "the log of a stream is contiguous");
+            assert!(stream.settled() <= Some(stream.fence()), "no stream is ended that is not fenced");
         }
     }
 }

@@ -7,7 +7,7 @@ impl Primary {
     /// Commits what all parities of the view have acknowledged; everything if there are none.
     pub(super) fn advance(&mut self, context: &mut Context<'_>) {
         let last = self.stream.last();
-        let target = self.parities.acked_by_all(last, context.now.time, context.timing);
+        let target = self.parities.acked_by_all(last, context);
         if self.stream.committed() >= target {
             return;
         }

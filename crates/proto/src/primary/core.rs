@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 use store::{Budget, StoreConfig};
 use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
 
+use crate::Rules;
 use crate::outbox::Sender;
 
 /// See the module.
@@ -14,6 +15,7 @@ pub(crate) struct Core {
     view: GroupView,
     config: StoreConfig,
     budget: Budget,
+    rules: Rules,
 }
 
 impl Core {
@@ -22,11 +24,12 @@ impl Core {
         member: MemberId,
         host: HostId,
         view: &GroupView,
-        config: StoreConfig,
-        budget: Budget,
+        (config, budget): (&StoreConfig, &Budget),
+        rules: Rules,
     ) -> Self {
         let role = view.data_role(member.role).expect("the caller found itself in this view");
-        Self { member, host, term: role.term, view: view.clone(), config, budget }
+        let (config, budget) = (config.clone(), budget.clone());
+        Self { member, host, term: role.term, view: view.clone(), config, budget, rules }
     }
 
     pub(crate) fn member(&self) -> MemberId {
@@ -51,6 +54,10 @@ impl Core {
 
     pub(super) fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.rules
     }
 
     pub(super) fn sender(&self) -> Sender {

@@ -64,7 +64,7 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.touch.is_none() && get.vivify.is_none() && get.claim == Claim::Never,
         Op::Debug => true,
-        _ => false,
+        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) => false,
     }
 }
 
@@ -372,7 +372,7 @@ pub(super) fn counts(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.bump == Bump::Count,
         Op::Touch(_) => true,
-        _ => false,
+        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Debug | Op::Flush(_) => false,
     }
 }
 

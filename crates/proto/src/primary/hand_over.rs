@@ -8,6 +8,7 @@ use types::{Epoch, Time, ViewVersion};
 use wire::message::ToCoordinator;
 
 use super::core::Core;
+use crate::Rules;
 use crate::outbox::Context;
 
 /// What the coordinator has asked, if it has.
@@ -40,8 +41,8 @@ impl HandOver {
     }
 
     /// Whether the primary keeps still.
-    pub(super) fn keeps_still(&self) -> bool {
-        self.asked.is_some() && !crate::planted(crate::Bug::ServesAfterHandOver)
+    pub(super) fn keeps_still(&self, rules: Rules) -> bool {
+        rules.who_makes_way_keeps_still() && self.asked.is_some()
     }
 
     /// When the primary goes on if nothing happens; never if nothing was asked.
@@ -66,5 +67,11 @@ impl HandOver {
     pub(super) fn ends(&mut self, core: &Core, now: Time) -> bool {
         let over = |asked: &mut Asked| now >= asked.until || !core.has_whole_mirror(asked.question.since);
         self.asked.take_if(over).is_some()
+    }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, core: &Core) {
+        let has_mirror = |asked: &Asked| core.has_whole_mirror(asked.question.since);
+        assert!(self.asked.as_ref().is_none_or(has_mirror), "way is made for a whole mirror only");
     }
 }

@@ -109,7 +109,7 @@ impl Primary {
         config: &StoreConfig,
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
-        let core = Core::new(member, host, view, config.clone(), budget.clone());
+        let core = Core::new(member, host, view, (config, budget), context.rules);
         let store = DataStore::new(config.clone(), budget.clone())?;
         let start = view.data_role(member.role).map_or(Seq(0), |role| role.first_seq());
         Ok(Self::assemble(context, core, Phase::Serving(Box::new(store)), start, Time(0)))
@@ -127,9 +127,8 @@ impl Primary {
         let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
             return None;
         };
-        let core = Core::new(member, host, view, config.clone(), budget.clone());
-        let wait_us = if crate::planted(crate::Bug::ServeBeforeLeaseEnds) { 0 } else { wait_us };
-        let serve_from = context.now.time + wait_us;
+        let core = Core::new(member, host, view, (config, budget), context.rules);
+        let serve_from = context.now.time + context.rules.waits_for_old_lease(wait_us);
         let (phase, wall) = match mirror.and_then(|mirror| store_of(&core, mirror, start)) {
             Some((store, wall)) => (Phase::Serving(Box::new(store)), wall),
             None => (Phase::Taking(Box::new(Taking::new(budget))), UnixSeconds(0)),
@@ -159,7 +158,7 @@ impl Primary {
             repair: Repair::default(),
             hand_over: HandOver::default(),
             waiting: Waiting::default(),
-            wall: Wall::default(),
+            wall: Wall::new(core.rules()),
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
@@ -226,8 +225,15 @@ impl Primary {
     /// What holds after every event.
     pub(crate) fn check_invariants(&self) {
         self.stream.check_invariants();
-        self.parities.check_invariants(&self.stream);
+        let has_learned = |peer| self.lessons.has_ended(peer);
+        self.parities.check_invariants(&self.core, &self.stream, has_learned);
+        self.lessons.check_invariants(&self.parities);
+        self.hand_over.check_invariants(&self.core);
+        self.release.check_invariants(&self.stream);
+        self.wall.check_invariants();
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
+        let lacks_pages = self.store().is_none_or(|store| store.absent_count() > 0);
+        assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");
     }
 
     /// Deposed: open writes have an unknown outcome; requests that have not begun go back to be routed anew.
@@ -257,7 +263,7 @@ impl Primary {
     }
 
     fn reconsider_hand_over(&mut self, now: Time) {
-        if self.hand_over.ends(&self.core, now) && !crate::planted(crate::Bug::LeaseOutlivesHandOver) {
+        if self.hand_over.ends(&self.core, now) && self.core.rules().vain_hand_over_costs_the_lease() {
             self.parities.renounce_lease(now);
             self.stream.stir();
         }

@@ -47,6 +47,12 @@ impl Release {
         self.vacating.is_some()
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, stream: &SendStream) {
+        let is_logged = |vacating: Vacating| vacating.last <= stream.last();
+        assert!(self.vacating.is_none_or(is_logged), "wipes are records");
+    }
+
     /// Whether an extent that is not needed should go: at once if the node is short of memory, else now and then, for the nodes
     /// of the parities may be.
     pub(super) fn is_due(&self, context: &Context<'_>, core: &Core, store: &DataStore) -> bool {
@@ -99,8 +105,8 @@ impl Release {
             return false;
         }
         parities.hurry_to_apply(last);
-        let early = crate::planted(crate::Bug::ReleaseBeforeApplied);
-        if !early && parities.applied_by_all().is_some_and(|applied| applied < last) {
+        let are_applied = parities.applied_by_all().is_none_or(|applied| applied >= last);
+        if !core.rules().release_needs_applied_wipes(are_applied) {
             return false;
         }
         self.vacating = None;

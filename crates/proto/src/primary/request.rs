@@ -104,10 +104,10 @@ impl Primary {
 
     /// Whether reads and new decisions are allowed now.
     pub(crate) fn may_serve(&self, now: Time, timing: &Timing) -> bool {
-        let leased = now < self.parities.leased_until(timing) || crate::planted(crate::Bug::ReadWithoutLease);
-        leased
+        let rules = self.core.rules();
+        rules.read_needs_lease(now < self.parities.leased_until(timing))
             && now >= self.serve_from
-            && !self.hand_over.keeps_still()
+            && !self.hand_over.keeps_still(rules)
             && matches!(self.phase, Phase::Serving(_))
     }
 

@@ -7,12 +7,14 @@
 
 use types::{HostId, UnixSeconds};
 
+use crate::Rules;
+
 /// Clocks that are kept together do not differ by so much.
 const SUSPICIOUS_SECONDS: u32 = 5;
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Wall {
+    rules: Rules,
     /// Newest second that a parity may know.
     sent: UnixSeconds,
     /// Newest second from which on something was said to have expired.
@@ -20,9 +22,14 @@ pub(super) struct Wall {
 }
 
 impl Wall {
+    /// Of a role of which nothing is known yet.
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { rules, sent: UnixSeconds(0), told: UnixSeconds(0) }
+    }
+
     /// The role's second, by a clock that shows `clock`.
     pub(super) fn at(&self, clock: UnixSeconds) -> UnixSeconds {
-        if crate::planted(crate::Bug::ExpiredComesBack) { clock } else { self.sent.max(clock) }
+        self.rules.role_time(self.sent, clock)
     }
 
     /// The second for the next Frame.
@@ -50,6 +57,11 @@ impl Wall {
         self.told
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        assert!(self.told <= self.sent, "what is told expired the parities know of");
+    }
+
     /// Whether it may be said that an item has expired which has, by the role's second: whether every parity would say so,
     /// too. `known` is the newest second that all of them know; none if there are none.
     #[cold]
@@ -58,7 +70,7 @@ impl Wall {
         if is_known {
             self.never_below(UnixSeconds(expiry));
         }
-        is_known || crate::planted(crate::Bug::ExpiredComesBack)
+        self.rules.expiry_needs_all_parities(is_known)
     }
 }
 
@@ -68,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_a_former_primary_may_have_told_has_been_told() {
-        let mut wall = Wall::default();
+        let mut wall = Wall::new(Rules::all());
         wall.send(UnixSeconds(50));
         assert_eq!(wall.told(), UnixSeconds(0), "a second that was only sent");
         let parity = HostId { node: types::NodeId(1), incarnation: types::Incarnation(1) };

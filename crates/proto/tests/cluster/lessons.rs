@@ -24,6 +24,7 @@ impl Pair {
             host: host_id(1),
             shard: 0,
             timing: Timing::default(),
+            rules: Rules::all(),
             limits: Limits::default(),
             store,
             budget: Budget::new(memory),

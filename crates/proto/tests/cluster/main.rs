@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Impossible, Limits, Now,
-    RecordKeeping, Submitted, Timing, Token,
+    RecordKeeping, Rules, Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
@@ -76,6 +76,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(nodes),
             timing: Timing::default(),
+            rules: Rules::all(),
             records: RecordKeeping::Stored,
             on_loss: types::LossPolicy::Error,
         };
@@ -95,6 +96,7 @@ impl Cluster {
                 host: host_id(node),
                 shard: 0,
                 timing: Timing::default(),
+                rules: Rules::all(),
                 limits,
                 store: store.clone(),
                 budget: budget(node),

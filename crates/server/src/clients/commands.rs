@@ -65,7 +65,7 @@ impl Work {
     pub(crate) fn weight(&self) -> usize {
         REQUEST_OVERHEAD_BYTES
             + match self {
-                Self::One(request, _) => value_len(request),
+                Self::One(request, _) => request.op.value_bytes(),
                 Self::Get(_) | Self::Flush(..) => 0,
             }
     }
@@ -345,7 +345,7 @@ impl Connection {
         let kind = request.op.kind();
         worker.counters.count_command(kind);
         let guess = if matches!(request.op, Op::Get(_)) { worker.reply_guess.len_bytes() } else { 0 };
-        let load = Load { held: REQUEST_OVERHEAD_BYTES + value_len(&request), expected: guess };
+        let load = Load { held: REQUEST_OVERHEAD_BYTES + request.op.value_bytes(), expected: guess };
         let asked = state.asked(&print, kind);
         let expected = Expected { print, asked, used: Some(used), load };
         let slot = state.replies.expect(expected);
@@ -417,13 +417,8 @@ fn access_of(op: &Op) -> Access {
             Access::Read
         }
         Op::Debug => Access::Read,
-        _ => Access::Write,
-    }
-}
-
-fn value_len(request: &Request) -> usize {
-    match &request.op {
-        Op::Store(store) => store.value.len(),
-        _ => 0,
+        Op::Get(_) | Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) => {
+            Access::Write
+        }
     }
 }

@@ -80,11 +80,11 @@ impl KeyUses {
                 self.barriers += 1;
                 return;
             }
-            _ => self.keys.entry(used.hash).or_default(),
+            Access::Read | Access::Write => self.keys.entry(used.hash).or_default(),
         };
         match used.access {
             Access::Read => count.reads += 1,
-            _ => count.writes += 1,
+            Access::Write | Access::WriteAll => count.writes += 1,
         }
     }
 
@@ -98,7 +98,7 @@ impl KeyUses {
         let Some(count) = self.keys.get_mut(&used.hash) else { return };
         match used.access {
             Access::Read => count.reads -= 1,
-            _ => count.writes -= 1,
+            Access::Write | Access::WriteAll => count.writes -= 1,
         }
         if count.reads + count.writes == 0 {
             self.keys.remove(&used.hash);

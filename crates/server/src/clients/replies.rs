@@ -142,7 +142,7 @@ impl ReplyQueue {
         let len = self.held.len() - before;
         match self.slots.back_mut() {
             Some(Slot::Held(last)) => *last += len,
-            _ => self.slots.push_back(Slot::Held(len)),
+            Some(_) | None => self.slots.push_back(Slot::Held(len)),
         }
     }
 
@@ -316,7 +316,7 @@ impl ReplyQueue {
                 out.truncate(start);
                 Some(failure)
             }
-            _ => None,
+            Some(OpenGet { failure: None, .. }) | None => None,
         };
         Protocol::print_end(style, failure, out);
     }
@@ -331,7 +331,15 @@ fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) 
             None
         }
         Outcome::Failed(failure) => Some(*failure),
-        _ => None,
+        Outcome::Miss
+        | Outcome::Stored(_)
+        | Outcome::NotStored
+        | Outcome::Exists
+        | Outcome::NotFound
+        | Outcome::Deleted
+        | Outcome::Touched(_)
+        | Outcome::Number(..)
+        | Outcome::Flushed => None,
     }
 }
 
@@ -357,7 +365,16 @@ impl Print {
         match outcome {
             Outcome::Failed(Failure::Unknown) => *failure = Some(Failure::Unknown),
             Outcome::Failed(reason) => *failure = failure.or(Some(reason)),
-            _ => *done = true,
+            Outcome::Hit(_)
+            | Outcome::Miss
+            | Outcome::Stored(_)
+            | Outcome::NotStored
+            | Outcome::Exists
+            | Outcome::NotFound
+            | Outcome::Deleted
+            | Outcome::Touched(_)
+            | Outcome::Number(..)
+            | Outcome::Flushed => *done = true,
         }
         *left -= 1;
         match *failure {
@@ -373,8 +390,17 @@ impl Print {
 fn held_by(outcome: &Outcome) -> usize {
     REQUEST_OVERHEAD_BYTES
         + match outcome {
-            Outcome::Hit(item) | Outcome::Number(_, item) => item.value.len(),
-            _ => 0,
+            Outcome::Hit(item)
+            | Outcome::Stored(item)
+            | Outcome::Touched(item)
+            | Outcome::Number(_, item) => item.value.len(),
+            Outcome::Miss
+            | Outcome::NotStored
+            | Outcome::Exists
+            | Outcome::NotFound
+            | Outcome::Deleted
+            | Outcome::Flushed
+            | Outcome::Failed(_) => 0,
         }
 }
 

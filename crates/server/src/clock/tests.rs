@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Read, Submitted,
-    Timing, Token,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Read, Rules,
+    Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Op, Outcome, Request, Store, StoreMode};
@@ -89,6 +89,7 @@ fn host(node: usize, timing: Timing) -> Host {
         host: host_id(node),
         shard: 0,
         timing,
+        rules: Rules::all(),
         limits: Limits::default(),
         store: StoreConfig { cluster, area_limit_bytes: 8 << 20, eviction: Eviction::None },
         budget: Budget::new(64 << 20),
@@ -100,8 +101,17 @@ impl Pair {
         let (cluster, profile) = (ClusterId(7), Profile::rs(1, 1).unwrap());
         let records = proto::RecordKeeping::Stored;
         let on_loss = types::LossPolicy::Error;
-        let config =
-            CoordinatorConfig { cluster, profile, nodes: 2, shards: 1, groups: 1, timing, records, on_loss };
+        let config = CoordinatorConfig {
+            cluster,
+            profile,
+            nodes: 2,
+            shards: 1,
+            groups: 1,
+            timing,
+            rules: Rules::all(),
+            records,
+            on_loss,
+        };
         let mut pair = Self {
             clock: Clock::suspendable(),
             coordinator: Coordinator::new(config),

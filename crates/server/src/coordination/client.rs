@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use proto::{End, Entrance, Verdict};
+use proto::{End, Entrance, Rules, Verdict};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -25,7 +25,7 @@ use crate::node::shared::Shared;
 
 /// Stays connected, for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
-    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations()));
+    let (mut pause, mut entrance) = (REDIAL_MIN, Entrance::new(shared.expectations(), Rules::all()));
     let mut place = shared.coordinator_at.subscribe();
     let mut complained = None;
     loop {
@@ -222,7 +222,18 @@ impl Conversation<'_> {
                 self.shared.desk.answer(*id, reply.clone());
                 return Ok(());
             }
-            _ => (),
+            FromCoordinator::Fence { .. }
+            | FromCoordinator::Settle { .. }
+            | FromCoordinator::HandOver { .. }
+            | FromCoordinator::Confirm { .. } => (),
+            // The entrance has taken these.
+            FromCoordinator::Alive
+            | FromCoordinator::Waiting
+            | FromCoordinator::Forming(_)
+            | FromCoordinator::Refused(_)
+            | FromCoordinator::Occupied { .. }
+            | FromCoordinator::Keep { .. }
+            | FromCoordinator::Recall { .. } => (),
         }
         self.hand_over(&message)
     }
@@ -269,13 +280,15 @@ impl Conversation<'_> {
 
 /// Whether a coordinator that says this is one of this node's cluster, at work.
 fn presides(verdict: &Verdict) -> bool {
-    matches!(
-        verdict,
-        Verdict::Deliver(_)
-            | Verdict::Alive(_)
-            | Verdict::Forms(..)
-            | Verdict::Answer(ToCoordinator::Kept { .. })
-    )
+    match verdict {
+        Verdict::Deliver(_) | Verdict::Alive(_) | Verdict::Forms(..) => true,
+        Verdict::Answer(answer) => matches!(answer, ToCoordinator::Kept { .. }),
+        Verdict::Waits
+        | Verdict::WaitForPlace(_)
+        | Verdict::Nothing
+        | Verdict::Foreign(_)
+        | Verdict::End(_) => false,
+    }
 }
 
 fn adopt_map(shared: &Shared, map: &ClusterMap) {

@@ -136,7 +136,7 @@ fn no_coordinator(shared: &Shared) -> RelayError {
     match shared.election.as_ref().map(Election::status) {
         Some(etcd) if !etcd.reachable => RelayError::EtcdAway,
         Some(etcd) if etcd.bad_key.is_some() => RelayError::BadRecord,
-        _ => RelayError::NoCoordinator,
+        Some(_) | None => RelayError::NoCoordinator,
     }
 }
 

@@ -14,7 +14,7 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use types::HostId;
-use types::op::{Failure, Op, Outcome};
+use types::op::{Failure, Outcome};
 use wire::frame::{Decoder, FrameError, Message};
 use wire::message::{Answer, Forward, PeerMessage};
 
@@ -148,11 +148,7 @@ impl Incoming {
 
 /// What a waiting request holds.
 fn bytes_of(forward: &Forward) -> usize {
-    let value = match &forward.request.op {
-        Op::Store(store) => store.value.len(),
-        _ => 0,
-    };
-    REQUEST_OVERHEAD_BYTES + value
+    REQUEST_OVERHEAD_BYTES + forward.request.op.value_bytes()
 }
 
 /// Why a peer's stream cannot go on.

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::{Host, HostConfig, Now, Place, Submitted, Token};
+use proto::{Host, HostConfig, Now, Place, Rules, Submitted, Token};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
 use types::{GroupId, MemberId, RoleIndex};
@@ -73,6 +73,7 @@ impl Worker {
             host: shared.host,
             shard,
             timing: config.timing,
+            rules: Rules::all(),
             limits: config.protocol,
             store: StoreConfig {
                 // The map says which; the host fills it in.

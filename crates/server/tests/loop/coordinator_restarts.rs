@@ -1,6 +1,6 @@
 //! A coordinator that ends and is started again, and one that is not of the cluster.
 
-use proto::{CoordinatorConfig, RecordKeeping};
+use proto::{CoordinatorConfig, RecordKeeping, Rules};
 use server::{CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart};
 use types::{ClusterId, NodeId};
 
@@ -22,6 +22,7 @@ fn start_again(
         shards: plan.workers,
         groups: plan.groups,
         timing: plan.timing,
+        rules: Rules::all(),
         records: RecordKeeping::Kept,
         on_loss: types::LossPolicy::Error,
     };

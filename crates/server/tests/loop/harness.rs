@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use proto::{CoordinatorConfig, RecordKeeping, Timing};
+use proto::{CoordinatorConfig, RecordKeeping, Rules, Timing};
 use server::{
     CoordinatorHandle, CoordinatorServer, CoordinatorServerConfig, CoordinatorStart, Node, NodeConfig,
     NodeHandle, NodeStatus,
@@ -78,6 +78,7 @@ pub fn coordinator(plan: &Plan) -> CoordinatorHandle {
         shards: plan.workers,
         groups: plan.groups,
         timing: plan.timing,
+        rules: Rules::all(),
         records: RecordKeeping::Kept,
         on_loss: types::LossPolicy::Error,
     };

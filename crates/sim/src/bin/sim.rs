@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use proto::Rules;
 use sim::{Focus, Options, Stats, Trace, run, run_traced};
 
 /// The deterministic simulator. Without options it runs seeds 1..201.
@@ -42,8 +43,8 @@ struct Arguments {
     #[arg(long)]
     speed: bool,
     /// Break a rule of the protocol on purpose (needs the feature planted-bugs).
-    #[arg(long)]
-    planted: Option<String>,
+    #[arg(long, value_name = "BUG", value_parser = rules_without)]
+    planted: Option<Rules>,
 }
 
 fn parse_focus(text: &str) -> Result<Focus, String> {
@@ -72,12 +73,6 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some(bug) = &arguments.planted
-        && let Err(why) = plant(bug)
-    {
-        eprintln!("{why}");
-        return ExitCode::FAILURE;
-    }
     std::panic::set_hook(Box::new(|info| {
         eprintln!("{info}\nin seed {}", SEED.with(std::cell::Cell::get));
         eprintln!("replay: cargo run -p sim --release -- --seed {}", SEED.with(std::cell::Cell::get));
@@ -101,7 +96,8 @@ fn options(seed: u64, arguments: &Arguments) -> Options {
         Some(focus) => Options::draw_focused(seed, focus),
         None => Options::draw(seed),
     };
-    if arguments.calm { options.without_faults() } else { options }
+    let options = if arguments.calm { options.without_faults() } else { options };
+    options.by(arguments.planted.unwrap_or(Rules::all()))
 }
 
 fn one(seed: u64, arguments: &Arguments) -> ExitCode {
@@ -184,14 +180,13 @@ fn rate(count: u64, since: Instant) -> f64 {
 }
 
 #[cfg(feature = "planted-bugs")]
-fn plant(name: &str) -> Result<(), String> {
+fn rules_without(name: &str) -> Result<Rules, String> {
     let named = proto::Bug::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name));
     let bug = named.ok_or_else(|| format!("no such bug; there are {:?}", proto::Bug::ALL))?;
-    proto::plant(Some(bug));
-    Ok(())
+    Ok(Rules::without(bug))
 }
 
 #[cfg(not(feature = "planted-bugs"))]
-fn plant(_: &str) -> Result<(), String> {
+fn rules_without(_: &str) -> Result<Rules, String> {
     Err("build with --features planted-bugs".to_owned())
 }

@@ -124,7 +124,7 @@ impl Node {
             clock,
             backlog: VecDeque::new(),
             budget: Budget::new(options.memory.node_bytes),
-            entrance: Entrance::new(Expectations::default()),
+            entrance: Entrance::new(Expectations::default(), options.rules),
         }
     }
 
@@ -142,12 +142,12 @@ impl Node {
     }
 
     /// Another process, with empty memory.
-    pub(crate) fn begin_life(&mut self) {
+    pub(crate) fn begin_life(&mut self, options: &Options) {
         self.life += 1;
         let number = scatter(u64::from(self.life) << 16 ^ u64::from(self.id.node.0));
         self.id = HostId { node: self.id.node, incarnation: Incarnation(number) };
         self.state = Life::Up;
-        self.entrance = Entrance::new(Expectations::default());
+        self.entrance = Entrance::new(Expectations::default(), options.rules);
     }
 
     /// A fresh host for one of its shards.
@@ -156,6 +156,7 @@ impl Node {
             host: self.id,
             shard: shard as u16,
             timing: options.timing,
+            rules: options.rules,
             limits: options.limits,
             store: store_config(options),
             budget: self.budget.clone(),
@@ -202,6 +203,7 @@ impl CoordinatorProcess {
             shards: options.shards as u16,
             groups: options.groups as u32,
             timing: options.timing,
+            rules: options.rules,
             records,
             on_loss: options.on_loss,
         }

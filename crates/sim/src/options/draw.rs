@@ -1,6 +1,6 @@
 //! What a seed chooses.
 
-use proto::{Limits, Timing};
+use proto::{Limits, Rules, Timing};
 use rng::Rng;
 use types::{EXTENT_BYTES, LossPolicy};
 
@@ -111,6 +111,7 @@ impl Options {
             wall: WallClocks::EXACT,
             timing,
             limits: draw_limits(rng),
+            rules: Rules::all(),
             memory: draw_memory(rng, groups, k, m, nodes),
             network,
             batching: rng.pick(&[Batching::Never, Batching::Upto(20), Batching::Upto(200)]),

@@ -14,7 +14,7 @@ mod machine;
 pub(crate) mod purpose;
 mod show;
 
-use proto::{Limits, Timing};
+use proto::{Limits, Rules, Timing};
 use types::{LossPolicy, Profile};
 
 use crate::stage::clock::WallClocks;
@@ -75,6 +75,8 @@ pub struct Options {
     pub timing: Timing,
     /// Bounds.
     pub limits: Limits,
+    /// The rules that are kept.
+    pub rules: Rules,
     /// Memory.
     pub memory: Memory,
     /// Delays.
@@ -134,6 +136,7 @@ impl Options {
             wall: WallClocks::EXACT,
             timing: Timing::from_lease(100_000),
             limits: Limits::default(),
+            rules: Rules::all(),
             memory: Memory { node_bytes: 256 << 20, area_extents: 16, evict: false },
             network: Network {
                 least_us: 50,
@@ -178,6 +181,13 @@ impl Options {
     #[must_use]
     pub fn n(&self) -> usize {
         self.k + self.m
+    }
+
+    /// The same seed where these rules are kept.
+    #[must_use]
+    pub fn by(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// The same seed without any fault, for comparison.

@@ -26,8 +26,14 @@ impl Story {
     /// A healthy cluster whose coordinator writes records, each in up to 300 us, and has successors when told so.
     #[must_use]
     pub fn with_successors(k: usize, m: usize, nodes: usize) -> Self {
+        Self::with_successors_of(Options::quiet(k, m, nodes))
+    }
+
+    /// The same, made of `options`.
+    #[must_use]
+    pub fn with_successors_of(options: Options) -> Self {
         let succession = Succession { write_us: 300, gap_us: 0, late_us: 0, lease_us: 0, by_hand: true };
-        Self::with(Options { succession: Some(succession), ..Options::quiet(k, m, nodes) })
+        Self::with(Options { succession: Some(succession), ..options })
     }
 
     fn leader(&self) -> u32 {

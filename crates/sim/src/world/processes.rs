@@ -37,7 +37,7 @@ impl World {
         if self.cluster.nodes[node].state != Life::Down {
             return;
         }
-        self.cluster.nodes[node].begin_life();
+        self.cluster.nodes[node].begin_life(&self.stage.options);
         note!(self.stage.book, "{} starts", self.cluster.nodes[node].id);
         self.start(node);
     }

@@ -1,11 +1,16 @@
 //! A data role and a parity change places while everything goes on: at no moment do fewer losses of nodes cost data.
 
-use sim::Story;
+use proto::Rules;
+use sim::{Options, Story};
 use types::{RoleIndex, RoleStatus};
 
 /// A group of 3+2 on five nodes, filled; the nodes of its first data role and of its first parity, which are to change places.
 fn filled() -> (Story, usize, usize) {
-    let mut story = Story::new(3, 2, 5);
+    filled_by(Rules::all())
+}
+
+fn filled_by(rules: Rules) -> (Story, usize, usize) {
+    let mut story = Story::with(Options::quiet(3, 2, 5).by(rules));
     story.fill(4);
     let (from, to) = (story.primary(0), story.parity(0));
     story.operator().move_to(0, to);
@@ -34,8 +39,8 @@ fn is_at_rest(story: &Story) -> bool {
 }
 
 /// The data role's primary has the parity beside it, and the mirror waits alone.
-fn both_on_one_node() -> (Story, usize, usize) {
-    let (mut story, from, to) = filled();
+fn both_on_one_node(rules: Rules) -> (Story, usize, usize) {
+    let (mut story, from, to) = filled_by(rules);
     story.run_until("the parity has come", |story| has_parity(story, from));
     assert!(is_at(&story, from) && is_mirrored(&story));
     assert_eq!(story.view().losses_survived(), 2);
@@ -84,10 +89,10 @@ fn writes_during_an_exchange_are_there_afterwards() {
 }
 
 /// Two nodes die at the same moment, of an exchange that has come to any point.
-pub fn whichever_two_die() {
+pub fn whichever_two_die(rules: Rules) {
     for moment in (0..1000).step_by(37) {
         for (first, second) in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
-            let (mut story, from, to) = filled();
+            let (mut story, from, to) = filled_by(rules);
             let nodes = [from, to, story.primary(1), story.parity(1)];
             story.steps(moment);
             story.kill(nodes[first]);
@@ -101,12 +106,12 @@ pub fn whichever_two_die() {
 
 #[test]
 fn whichever_two_nodes_die_during_an_exchange_nothing_is_lost() {
-    whichever_two_die();
+    whichever_two_die(Rules::all());
 }
 
 #[test]
 fn the_whole_mirror_takes_over_with_everything_if_the_node_with_both_dies() {
-    let (mut story, from, to) = both_on_one_node();
+    let (mut story, from, to) = both_on_one_node(Rules::all());
     story.kill(from);
     story.run_until("the mirror serves", |story| is_at(story, to));
     story.is_filled(4);
@@ -119,7 +124,7 @@ fn the_whole_mirror_takes_over_with_everything_if_the_node_with_both_dies() {
 
 #[test]
 fn if_the_mirror_dies_the_two_roles_part_as_soon_as_there_is_a_node() {
-    let (mut story, _, to) = both_on_one_node();
+    let (mut story, _, to) = both_on_one_node(Rules::all());
     story.kill(to);
     story.run_until("the mirror is given up", |story| story.view().learners.is_empty());
     (0..3).for_each(|role| story.until_full(role));
@@ -131,8 +136,8 @@ fn if_the_mirror_dies_the_two_roles_part_as_soon_as_there_is_a_node() {
 }
 
 /// Another primary dies while one node has both; then that node dies.
-pub fn another_primary_dies_first() {
-    let (mut story, from, to) = both_on_one_node();
+pub fn another_primary_dies_first(rules: Rules) {
+    let (mut story, from, to) = both_on_one_node(rules);
     let other = story.primary(1);
     story.kill_watched(other);
     story.run_until("the loss is noticed", |story| story.status(1) != RoleStatus::Full);
@@ -147,7 +152,7 @@ pub fn another_primary_dies_first() {
 
 #[test]
 fn a_failure_in_the_group_leaves_the_mirror_to_the_node_with_both() {
-    another_primary_dies_first();
+    another_primary_dies_first(Rules::all());
 }
 
 #[test]

@@ -1,17 +1,18 @@
 //! A Settle of a former coordinator that comes late. Also told with the rule broken that makes it harmless (planted.rs).
 
-use sim::Story;
+use proto::Rules;
 use sim::story::{Writing, set};
+use sim::{Options, Story};
 use types::Seq;
 
 #[test]
 fn a_settle_of_a_former_coordinator_that_comes_late_ends_no_stream() {
-    tell();
+    tell(Rules::all());
 }
 
 /// The story.
-pub fn tell() {
-    let mut story = Story::with_successors(2, 3, 7);
+pub fn tell(rules: Rules) {
+    let mut story = Story::with_successors_of(Options::quiet(2, 3, 7).by(rules));
     story.fill(4);
     let (primary, behind) = (story.primary(0), story.parity(0));
     let (one, other) = (story.parity(1), story.parity(2));

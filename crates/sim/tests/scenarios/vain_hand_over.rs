@@ -1,20 +1,21 @@
 //! A primary that has made way for its mirror hears of nothing after that. Also told with the rule broken that keeps it from
 //! reading then (planted.rs).
 
-use sim::Story;
+use proto::Rules;
 use sim::story::{is_unknown, set};
+use sim::{Options, Story};
 use types::op::{Get, Op, Outcome};
 use types::{RoleIndex, RoleStatus};
 
 #[test]
 fn a_primary_that_made_way_in_vain_reads_nothing_old() {
-    tell();
+    tell(Rules::all());
 }
 
 /// The story. The role is fenced half a lease after the primary began to keep still; until shortly before, the parities have renewed
 /// its old lease, which outlasts the time for which it keeps still.
-pub fn tell() {
-    let mut story = Story::with_successors(3, 2, 6);
+pub fn tell(rules: Rules) {
+    let mut story = Story::with_successors_of(Options::quiet(3, 2, 6).by(rules));
     story.fill(4);
     let (primary, mirror) = (story.primary(0), 5);
     let key = story.key(0, 1);

@@ -10,7 +10,7 @@ mod vain_hand_over;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use proto::{Bug, plant};
+use proto::{Bug, Rules};
 use sim::{FaultKind, Focus, Options, Report, run};
 
 /// Where each bug shows, and in how many seeds it must.
@@ -68,9 +68,7 @@ fn outcome(options: &Options) -> Option<String> {
 fn hunt(bug: Bug) -> Option<(u64, String)> {
     let (focus, budget) = hunting_ground(bug);
     (1..=budget).find_map(|seed| {
-        plant(Some(bug));
-        let found = outcome(&options(seed, bug, focus));
-        plant(None);
+        let found = outcome(&options(seed, bug, focus).by(Rules::without(bug)));
         found.map(|how| (seed, how))
     })
 }
@@ -117,12 +115,10 @@ fn a_mirror_that_a_node_with_two_roles_loses_is_found() {
 }
 
 /// The story ends badly with the bug, and well without.
-fn shows(bug: Bug, story: fn()) {
-    plant(Some(bug));
-    let told = catch_unwind(story);
-    plant(None);
+fn shows(bug: Bug, story: fn(Rules)) {
+    let told = catch_unwind(|| story(Rules::without(bug)));
     assert!(told.is_err(), "{bug:?} must do harm");
-    story();
+    story(Rules::all());
 }
 
 macro_rules! planted {

@@ -9,6 +9,7 @@ use store::{Area, Budget, Category, Replica};
 use types::{DataRole, PAGE_BYTES, Seq, Term, Time, UnixSeconds};
 use wire::message::{Record, Write};
 
+use crate::Rules;
 use crate::size::record_bytes;
 use grants::Grants;
 use taught::Taught;
@@ -197,8 +198,8 @@ impl Stream {
 
     /// Nobody counts on this parity any more. What it has applied was committed, and stays true; what it has only received
     /// may be ended otherwise by a takeover that it does not hear of.
-    pub(super) fn rest(&mut self) {
-        if !crate::planted(crate::Bug::ResumeFromReceived) {
+    pub(super) fn rest(&mut self, rules: Rules) {
+        if rules.only_applied_records_stay() {
             self.drop_kept();
             self.received = self.applied;
         }
@@ -207,12 +208,10 @@ impl Stream {
     }
 
     /// The stream of the terms before `term` ends at `upto`; what came after is dropped.
-    pub(super) fn settle(&mut self, term: Term, upto: Seq) {
+    pub(super) fn settle(&mut self, rules: Rules, term: Term, upto: Seq) {
         self.drop_kept();
         self.received = upto;
-        if crate::planted(crate::Bug::NoSettle) || crate::planted(crate::Bug::LostTailAfterTakeover) {
-            self.applied = upto;
-        }
+        self.applied = rules.applied_at_the_end(self.applied, upto);
         debug_assert_eq!(self.applied, upto, "all up to the end was applied");
         // The role has what its stand-in starts from: what was ever written. For anything else it asks.
         self.grants.keep_only(|extent| grants::touches(&self.replica, extent));
@@ -248,6 +247,11 @@ impl Stream {
     /// At a learner: whether its lesson has begun, or ended.
     pub(super) fn has_begun(&self) -> bool {
         self.taught != Taught::Nothing
+    }
+
+    /// At a learner: whether its lesson has begun and has not ended.
+    pub(super) fn is_being_taught(&self) -> bool {
+        matches!(self.taught, Taught::Some(_))
     }
 
     /// At a learner: whether part `number` comes next.
@@ -299,8 +303,8 @@ impl Stream {
     }
 
     /// What of `write` changes the area now.
-    pub(super) fn known_part<'a>(&self, write: &'a Write) -> &'a [u8] {
-        self.taught.known_part(write)
+    pub(super) fn known_part<'a>(&self, rules: Rules, write: &'a Write) -> &'a [u8] {
+        self.taught.known_part(rules, write)
     }
 }
 

@@ -4,6 +4,8 @@ use store::INDEX_SEGMENTS;
 use types::RUN_BYTES;
 use wire::message::Write;
 
+use crate::Rules;
+
 /// See the module. A parity that never was a learner is taught nothing, and knows what its records say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Taught {
@@ -79,9 +81,9 @@ impl Taught {
     }
 
     /// What of `write` changes what is known.
-    pub(super) fn known_part<'a>(&self, write: &'a Write) -> &'a [u8] {
-        let all = crate::planted(crate::Bug::LearnerAppliesUnknown);
-        let Some(progress) = self.progress().filter(|_| !all) else { return &write.delta };
+    pub(super) fn known_part<'a>(&self, rules: Rules, write: &'a Write) -> &'a [u8] {
+        let progress = self.progress().filter(|_| rules.unknown_pages_stay());
+        let Some(progress) = progress else { return &write.delta };
         let end = (progress.runs as usize).saturating_mul(RUN_BYTES);
         let len = end.saturating_sub(write.addr.byte()).min(write.delta.len());
         &write.delta[..len]
@@ -107,9 +109,9 @@ mod tests {
     #[test]
     fn a_write_counts_as_far_as_its_run_is_known() {
         let write = Write::new(types::Addr::from_byte(RUN_BYTES - 64), vec![1; 64].into());
-        assert_eq!(Taught::first_part_of_all().known_part(&write).len(), 0);
+        assert_eq!(Taught::first_part_of_all().known_part(Rules::all(), &write).len(), 0);
         for known in [Taught::Nothing, Taught::All, Taught::first_part_of_rest()] {
-            assert_eq!(known.known_part(&write).len(), 64, "{known:?}");
+            assert_eq!(known.known_part(Rules::all(), &write).len(), 64, "{known:?}");
         }
     }
 }

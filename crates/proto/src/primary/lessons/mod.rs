@@ -105,11 +105,11 @@ impl Lessons {
                 learner.send_part(context, core, LearnPart::Resume, applied);
                 Some(Begun::After(applied))
             }
-            Some(_) if !crate::planted(crate::Bug::MixedLesson) => {
+            Some(_) if context.rules.all_resume_or_none() => {
                 refuse_to_resume(context, core, stream, from, lesson);
                 Some(Begun::Refused)
             }
-            _ => {
+            Some(_) | None => {
                 let peer = ParityPeer::for_learner(role, host, committed, now);
                 learner.lesson = Some(Teaching::from_nothing(lesson, peer));
                 learner.send_part(context, core, teaching::begin(store), committed);
@@ -184,13 +184,13 @@ impl Lessons {
         (committed, told): (Seq, UnixSeconds),
     ) {
         let (group, role, term) = (core.member().group, core.member().role, core.term());
-        let early = crate::planted(crate::Bug::CaughtUpTooEarly);
         for learner in &mut self.learners {
-            if !early && !learner.has_all(parities, (committed, told)) {
+            let has_everything = learner.has_ended() && learner.has_all(parities, (committed, told));
+            let Some(teaching) = &mut learner.lesson else { continue };
+            if !context.rules.caught_up_needs_everything(has_everything, teaching.awaits_answer()) {
                 continue;
             }
-            let Some(teaching) = &mut learner.lesson else { continue };
-            if let Some(lesson) = teaching.report(context.now.time, context.timing, early) {
+            if let Some(lesson) = teaching.report(context.now.time, context.timing) {
                 let learner = learner.role;
                 context.coordinator(ToCoordinator::CaughtUp { group, role, term, learner, lesson });
             }
@@ -254,6 +254,13 @@ impl Lessons {
         self.learners.iter().map(left).sum()
     }
 
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self, parities: &Parities) {
+        let is_waited_for = |learner: &LearnerPeer| parities.contain(learner.id());
+        let mut taught = self.learners.iter().filter(|learner| learner.has_ended());
+        assert!(taught.all(is_waited_for), "who has been taught everything is waited for");
+    }
+
     fn teaching(&mut self, learner: (RoleIndex, HostId)) -> Option<&mut Teaching> {
         self.learners.iter_mut().find(|peer| peer.id() == learner)?.lesson.as_mut()
     }
@@ -278,7 +285,7 @@ impl LearnerPeer {
             Some(ended) if ended.has_ended() && !self.has_all(parities, known) => Time::NEVER,
             Some(ended) if ended.has_ended() => ended.report_due(timing),
             Some(_) if self.is_held => context.pace.resumes_at(now),
-            _ => self.moved + patience_us(timing),
+            Some(_) | None => self.moved + patience_us(timing),
         }
     }
 

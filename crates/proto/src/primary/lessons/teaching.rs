@@ -185,10 +185,9 @@ impl Teaching {
         self.peer.take()
     }
 
-    /// The lesson, if it has ended and it is time to say so; with `early` (a planted bug) before it has.
-    pub(super) fn report(&mut self, now: Time, timing: &Timing, early: bool) -> Option<Lesson> {
-        let ended = self.has_ended() || early && self.awaits_answer();
-        if !ended || self.reported.is_some_and(|at| now.since(at) < timing.retry_us) {
+    /// The lesson, if it is time to say that it has ended.
+    pub(super) fn report(&mut self, now: Time, timing: &Timing) -> Option<Lesson> {
+        if self.reported.is_some_and(|at| now.since(at) < timing.retry_us) {
             return None;
         }
         self.reported = Some(now);
@@ -213,7 +212,11 @@ impl Teaching {
 fn pages_of(part: &LearnPart) -> u32 {
     match part {
         LearnPart::Run { pages, .. } => pages.count_ones(),
-        _ => 0,
+        LearnPart::Begin { .. }
+        | LearnPart::Segment { .. }
+        | LearnPart::End { .. }
+        | LearnPart::Resume
+        | LearnPart::Gone => 0,
     }
 }
 

@@ -68,9 +68,9 @@ impl Parities {
     }
 
     /// The newest record that all have; `last` if there are none.
-    pub(super) fn acked_by_all(&self, last: Seq, now: Time, timing: &Timing) -> Seq {
-        let unilateral = crate::planted(crate::Bug::UnilateralRemoval);
-        let required = self.peers.iter().filter(|peer| !unilateral || !peer.is_silent(now, timing));
+    pub(super) fn acked_by_all(&self, last: Seq, context: &Context<'_>) -> Seq {
+        let is_silent = |peer: &ParityPeer| peer.is_silent(context.now.time, context.timing);
+        let required = self.peers.iter().filter(|peer| context.rules.is_waited_for(|| is_silent(peer)));
         let acked = required.map(ParityPeer::acked).min().unwrap_or(last);
         debug_assert!(acked <= last, "what was never sent is not believed to be acknowledged");
         acked.min(last)
@@ -213,11 +213,21 @@ impl Parities {
         true
     }
 
-    /// What holds after every event.
-    pub(super) fn check_invariants(&self, stream: &SendStream) {
+    /// What holds after every event. `has_learned`: whether it is a learner whose lesson has ended.
+    pub(super) fn check_invariants(
+        &self,
+        core: &Core,
+        stream: &SendStream,
+        has_learned: impl Fn((RoleIndex, HostId)) -> bool,
+    ) {
         for peer in &self.peers {
             assert!(peer.applied() <= stream.committed(), "only what is committed is applied");
             assert!(peer.acked() <= stream.last(), "only what exists is acknowledged");
+            let is_in_sync = core.view().in_sync().any(|in_sync| in_sync == peer.id());
+            assert!(is_in_sync || has_learned(peer.id()), "nobody else is waited for");
+            assert!(!is_in_sync || stream.committed() <= peer.acked(), "all in sync have what is committed");
         }
+        let is_known = |parity| self.contain(parity);
+        assert!(core.view().in_sync().all(is_known), "only a view leaves a parity out");
     }
 }

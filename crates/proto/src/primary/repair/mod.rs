@@ -83,9 +83,9 @@ impl<'a> Site<'a> {
         store: &'a DataStore,
         has_parities: bool,
     ) -> Option<Self> {
-        let settled = core.view().data.iter().all(|role| role.status != RoleStatus::Fenced)
-            || crate::planted(crate::Bug::SessionWhileFenced);
-        (settled && has_parities).then_some(Self { core, stream, store })
+        let settled = core.view().data.iter().all(|role| role.status != RoleStatus::Fenced);
+        let may_open = core.rules().session_needs_settled_streams(settled);
+        (may_open && has_parities).then_some(Self { core, stream, store })
     }
 }
 

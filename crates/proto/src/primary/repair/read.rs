@@ -20,10 +20,7 @@ pub(in crate::primary) fn answer_read(
 ) {
     let present = store.filter(|store| store.pages_present(read.pages));
     let bytes = present.map(|store| Bytes::copy_from_slice(store.page_bytes(read.pages)));
-    let mut committed = stream.committed();
-    if crate::planted(crate::Bug::RepairOutsideFifo) {
-        committed = types::Seq(committed.0.saturating_sub(2));
-    }
+    let committed = context.rules.page_is_as_of(stream.committed());
     let wrong = wrong_items(core, store, read);
     let page = Page { session: read.session, term: core.term(), committed, bytes, wrong };
     for (role, host) in core.hosts_of(&read.parities) {

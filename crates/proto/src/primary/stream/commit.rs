@@ -6,6 +6,7 @@ use types::Seq;
 use super::SendStream;
 use super::log::{Entry, Purpose, apply_record};
 use crate::outbox::Context;
+use crate::rules::Stage;
 
 /// What was committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl SendStream {
         for &addr in &entry.pinned {
             store.unpin(addr);
         }
-        if !crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
+        if context.rules.shows_at() == Stage::Committed {
             apply_record(store, &entry.record);
         }
         self.forget_pending(&entry);

@@ -12,6 +12,7 @@ use super::log::{Entry, Purpose, apply_record};
 use super::newest::{Newest, PendingKey, PendingSlot};
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::waiting::Pending;
+use crate::rules::Stage;
 
 /// A record before it has a number.
 pub(in crate::primary) struct Draft {
@@ -91,11 +92,11 @@ impl SendStream {
             store.pin(addr);
         }
         let record = Record { seq, writes: draft.writes, ops: draft.ops };
-        if crate::planted(crate::Bug::IndexSwitchBeforeCommit) {
+        if context.rules.shows_at() == Stage::Logged {
             apply_record(store, &record);
         }
         let mut answers: SmallVec<[_; 1]> = draft.answer.into_iter().collect();
-        if crate::planted(crate::Bug::AckBeforeParity) {
+        if context.rules.answers_at() == Stage::Logged {
             answers.drain(..).for_each(|(reply, outcome)| context.reply(reply, outcome));
         }
         let (pinned, purpose, logged_at) = (draft.pinned, draft.purpose, context.now.time);

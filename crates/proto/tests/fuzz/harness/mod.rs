@@ -10,7 +10,7 @@ mod script;
 mod seal;
 mod world;
 
-use proto::{Coordinator, CoordinatorConfig, Timing};
+use proto::{Coordinator, CoordinatorConfig, Rules, Timing};
 use types::{ClusterId, Profile};
 use wire::record::{HEAD_KEY, Record, view_key};
 
@@ -69,6 +69,7 @@ fn go_on_from(records: Vec<Record>) -> bool {
         shards: 1,
         groups: 4,
         timing: Timing::default(),
+        rules: Rules::all(),
         records: proto::RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Place, Timing,
-    Token,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Place, Rules,
+    Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, FlushAt, Get, Key, Op, Request, Store, StoreMode};
@@ -83,6 +83,7 @@ fn host(node: u16) -> Host {
         host: host_id(node),
         shard: 0,
         timing: Timing::default(),
+        rules: Rules::all(),
         limits: Limits { index_part_bytes: 512, ..Limits::default() },
         store,
         budget: Budget::new(MEMORY_BYTES),
@@ -99,6 +100,7 @@ impl World {
             shards: 1,
             groups: u32::from(NODES),
             timing: Timing::default(),
+            rules: Rules::all(),
             records: proto::RecordKeeping::Stored,
             on_loss: types::LossPolicy::Error,
         };

@@ -123,7 +123,7 @@ impl Batch {
         });
         match broken {
             Some(reason) if batch.count == 0 => Err(reason),
-            _ => Ok(batch),
+            Some(_) | None => Ok(batch),
         }
     }
 

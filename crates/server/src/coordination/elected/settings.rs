@@ -1,6 +1,6 @@
 //! What a cluster is formed with: recorded by its first leader, and what every node has to agree with.
 
-use proto::{CoordinatorConfig, RecordKeeping, Timing};
+use proto::{CoordinatorConfig, RecordKeeping, Rules, Timing};
 use serde::{Deserialize, Serialize};
 use types::{ClusterId, LossPolicy, Profile};
 
@@ -100,6 +100,7 @@ impl Settings {
             shards: self.workers,
             groups: self.groups,
             timing: Timing::from_lease(self.lease_us),
+            rules: Rules::all(),
             records: RecordKeeping::Stored,
             on_loss: self.on_loss,
         }

@@ -100,7 +100,19 @@ impl Presiding {
             let is_of_another = match &message {
                 ToCoordinator::Register(registration) => registration.info.host != host,
                 ToCoordinator::Heartbeat { host: from, .. } => *from != host,
-                _ => false,
+                // Who sends these has registered.
+                ToCoordinator::FetchView { .. }
+                | ToCoordinator::Stalled { .. }
+                | ToCoordinator::Repaired { .. }
+                | ToCoordinator::Fenced { .. }
+                | ToCoordinator::Settled { .. }
+                | ToCoordinator::CaughtUp { .. }
+                | ToCoordinator::GaveUp { .. }
+                | ToCoordinator::HandedOver { .. }
+                | ToCoordinator::Admin { .. }
+                | ToCoordinator::Kept { .. }
+                | ToCoordinator::Recalled { .. }
+                | ToCoordinator::Confirmed { .. } => false,
             };
             if is_of_another || !self.is_current(host, connection) {
                 return Err(StreamError::Unexpected);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::{CoordinatorConfig, RecordKeeping};
+use proto::{CoordinatorConfig, RecordKeeping, Rules};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use types::{ClusterId, Entry, Expectations, NodeInfo, Profile};
@@ -24,6 +24,7 @@ fn presiding(records: impl FnOnce(&Clock) -> Records) -> (Rc<Presiding>, Rc<Node
         shards: 1,
         groups: 1,
         timing,
+        rules: Rules::all(),
         records: RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     };

@@ -1,5 +1,11 @@
 //! Stories of one primary with two parities: a state, one event, the exact list of what it wants done.
 
+mod hand_over;
+mod lessons;
+mod parities;
+mod release;
+mod repair;
+
 use bytes::Bytes;
 use cluster::place;
 use codec::Code;
@@ -9,13 +15,13 @@ use types::{
     ClusterId, EXTENT_BYTES, Epoch, GroupView, HostId, Incarnation, KeyHash, NodeId, Profile, RoleIndex, Seq,
     Term, Time, UnixSeconds, ViewVersion,
 };
-use wire::message::{Ack, GroupBody, PeerMessage, Reserved, ToCoordinator, Welcome};
+use wire::message::{Ack, GroupBody, LearnPart, PeerMessage, Reserved, ToCoordinator, Welcome};
 
 use super::*;
 use crate::host::Token;
 use crate::outbox::{Outbox, ReplyTo};
 use crate::pace::Pace;
-use crate::{Impossible, Limits, Now, Timing};
+use crate::{Impossible, Limits, Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 const PARITIES: [RoleIndex; 2] = [RoleIndex(2), RoleIndex(3)];
@@ -30,6 +36,10 @@ struct Stage {
     code: Code,
     pace: Pace,
     out: Outbox,
+    budget: Budget,
+    /// What was sent and reported by the newest act, in full.
+    sent: Vec<(RoleIndex, GroupBody)>,
+    reported: Vec<ToCoordinator>,
 }
 
 /// What it wants done, by whom it concerns.
@@ -45,6 +55,10 @@ fn host(node: u16) -> HostId {
     HostId { node: NodeId(node), incarnation: Incarnation(1) }
 }
 
+fn config() -> StoreConfig {
+    StoreConfig { cluster: ClusterId(1), area_limit_bytes: 4 * EXTENT_BYTES, eviction: Eviction::None }
+}
+
 fn name_of(body: &GroupBody) -> &'static str {
     match body {
         GroupBody::Hello(_) => "Hello",
@@ -52,37 +66,52 @@ fn name_of(body: &GroupBody) -> &'static str {
         GroupBody::Frame(_) => "records",
         GroupBody::Reserve(_) => "Reserve",
         GroupBody::FetchIndex(_) => "FetchIndex",
+        GroupBody::Open(_) => "Open",
+        GroupBody::Read(_) => "Read",
+        GroupBody::Page(_) => "Page",
+        GroupBody::Abort(_) => "Abort",
+        GroupBody::Learn(learn) => match learn.part {
+            LearnPart::Begin { .. } => "Begin",
+            LearnPart::Run { .. } => "Run",
+            LearnPart::Segment { .. } => "Segment",
+            LearnPart::End { .. } => "End",
+            LearnPart::Resume => "Resume",
+            LearnPart::Gone => "Gone",
+        },
         other => panic!("not expected here: {other:?}"),
     }
 }
 
 impl Stage {
     fn new() -> Self {
+        let mut stage = Self::empty();
+        let config = config();
+        let member = MemberId { group: stage.view.group, role: RoleIndex(0) };
+        let (view, budget) = (stage.view.clone(), stage.budget.clone());
+        let here = view.data[0].primary.unwrap();
+        let mut context = stage.context();
+        let primary = Primary::first(&mut context, member, here, &view, &config, &budget).unwrap();
+        stage.primary = Some(primary);
+        stage
+    }
+
+    /// A group, and nobody in it.
+    fn empty() -> Self {
         let profile = Profile::rs(2, 2).unwrap();
         let hosts: Vec<HostId> = (0..4).map(host).collect();
-        let view = place(profile, &hosts, 1).unwrap().remove(0);
-        let mut stage = Self {
+        Self {
             primary: None,
-            view,
+            view: place(profile, &hosts, 1).unwrap().remove(0),
             now: 10 * LEASE_US,
             timing: Timing::from_lease(LEASE_US),
             limits: Limits::default(),
             code: crate::code_of(profile).unwrap(),
             pace: Pace::default(),
             out: Outbox::default(),
-        };
-        let config = StoreConfig {
-            cluster: ClusterId(1),
-            area_limit_bytes: 4 * EXTENT_BYTES,
-            eviction: Eviction::None,
-        };
-        let member = MemberId { group: stage.view.group, role: RoleIndex(0) };
-        let (view, budget) = (stage.view.clone(), Budget::new(64 << 20));
-        let here = view.data[0].primary.unwrap();
-        let mut context = stage.context();
-        let primary = Primary::first(&mut context, member, here, &view, &config, &budget).unwrap();
-        stage.primary = Some(primary);
-        stage
+            budget: Budget::new(64 << 20),
+            sent: Vec::new(),
+            reported: Vec::new(),
+        }
     }
 
     /// One whose parities have welcomed it, and which holds a lease.
@@ -101,11 +130,27 @@ impl Stage {
         stage
     }
 
+    /// The same, and its first item is committed.
+    fn with_item() -> Self {
+        let mut stage = Self::leased();
+        stage.set(1);
+        stage.grow();
+        stage.flush();
+        PARITIES.iter().for_each(|role| drop(stage.ack(*role, 1)));
+        assert_eq!(stage.primary().stream.committed(), Seq(1));
+        stage
+    }
+
+    fn primary(&self) -> &Primary {
+        self.primary.as_ref().unwrap()
+    }
+
     fn context(&mut self) -> Context<'_> {
         Context {
             now: Now { time: Time(self.now), unix: UnixSeconds(1000) },
             timing: &self.timing,
             limits: &self.limits,
+            rules: Rules::all(),
             code: &self.code,
             groups: 1,
             pace: &mut self.pace,
@@ -128,14 +173,19 @@ impl Stage {
 
     fn done(&mut self) -> Vec<Done> {
         let Outbox { messages, coordinator, replies, accusations, .. } = &mut self.out;
-        let sends = messages.drain(..).map(|(_, message)| match message {
-            PeerMessage::Group(message) => Done::Sends(message.to, name_of(&message.body)),
+        let sent = messages.drain(..).map(|(_, message)| match message {
+            PeerMessage::Group(message) => (message.to, message.body),
             other => panic!("not expected here: {other:?}"),
         });
-        let reports = coordinator.drain(..).map(|message| match message {
+        self.sent = sent.collect();
+        let sends = self.sent.iter().map(|(to, body)| Done::Sends(*to, name_of(body)));
+        self.reported = coordinator.drain(..).collect();
+        let reports = self.reported.iter().map(|message| match message {
             ToCoordinator::Stalled { .. } => Done::Reports("Stalled"),
             ToCoordinator::HandedOver { .. } => Done::Reports("HandedOver"),
             ToCoordinator::FetchView { .. } => Done::Reports("FetchView"),
+            ToCoordinator::CaughtUp { .. } => Done::Reports("CaughtUp"),
+            ToCoordinator::Repaired { .. } => Done::Reports("Repaired"),
             other => panic!("not expected here: {other:?}"),
         });
         let replies = replies.drain(..).map(|(to, outcome)| match to {
@@ -147,14 +197,30 @@ impl Stage {
     }
 
     fn hear(&mut self, role: RoleIndex, body: GroupBody) -> Vec<Done> {
-        let from = (role, self.parity_host(role));
+        self.hear_of((role, self.parity_host(role)), body)
+    }
+
+    fn hear_of(&mut self, from: (RoleIndex, HostId), body: GroupBody) -> Vec<Done> {
         self.act(|primary, context| primary.handle(context, from, body)).1
     }
 
     /// An acknowledgement of the Frame that was sent now.
     fn ack(&mut self, role: RoleIndex, received: u64) -> Vec<Done> {
-        let ack = Ack { term: Term(1), received: Seq(received), echo: Time(self.now) };
-        self.hear(role, GroupBody::Ack(ack))
+        self.ack_of((role, self.parity_host(role)), received)
+    }
+
+    fn ack_of(&mut self, from: (RoleIndex, HostId), received: u64) -> Vec<Done> {
+        let term = self.primary().core().term();
+        let ack = Ack { term, received: Seq(received), echo: Time(self.now) };
+        self.hear_of(from, GroupBody::Ack(ack))
+    }
+
+    /// The next view, changed like this.
+    fn adopt(&mut self, change: impl FnOnce(&mut GroupView)) -> Vec<Done> {
+        change(&mut self.view);
+        self.view.version = self.view.version.next();
+        let view = self.view.clone();
+        self.act(|primary, context| primary.adopt(context, &view)).1
     }
 
     fn flush(&mut self) -> Vec<Done> {

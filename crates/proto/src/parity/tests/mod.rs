@@ -1,11 +1,16 @@
 //! Stories of one parity: a state, one message, the exact list of what it answers.
 
+mod learner;
+mod recovery;
+mod scrub;
+mod session;
+
 use bytes::Bytes;
 use cluster::place;
 use codec::Code;
 use smallvec::smallvec;
 use store::Eviction;
-use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile};
+use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile, RoleStatus};
 use wire::message::{Frame, GroupBody, Hello, Open, Page, PeerMessage, Record, Reserve, SessionId, Write};
 
 use super::*;
@@ -24,6 +29,13 @@ struct Stage {
     code: Code,
     pace: Pace,
     out: Outbox,
+    now: u64,
+}
+
+/// A group of two data roles and two parities.
+fn placed() -> GroupView {
+    let hosts: Vec<HostId> = (0..4).map(host).collect();
+    place(Profile::rs(2, 2).unwrap(), &hosts, 1).unwrap().remove(0)
 }
 
 fn host(node: u16) -> HostId {
@@ -32,51 +44,85 @@ fn host(node: u16) -> HostId {
 
 impl Stage {
     fn new() -> Self {
-        let profile = Profile::rs(2, 2).unwrap();
-        let hosts: Vec<HostId> = (0..4).map(host).collect();
-        let view = place(profile, &hosts, 1).unwrap().remove(0);
-        let config = StoreConfig {
-            cluster: ClusterId(1),
-            area_limit_bytes: 4 * EXTENT_BYTES,
-            eviction: Eviction::None,
-        };
-        let member = MemberId { group: view.group, role: RoleIndex(2) };
-        let here = view.parity_host(member.role).unwrap();
-        let parity = Parity::new(member, here, view.clone(), &config, &Budget::new(64 << 20)).unwrap();
-        let mut stage = Self {
-            parity,
-            view,
-            timing: Timing::from_lease(1_000_000),
-            limits: Limits::default(),
-            code: crate::code_of(profile).unwrap(),
-            pace: Pace::default(),
-            out: Outbox::default(),
-        };
+        let mut stage = Self::of(placed());
         for role in PRIMARIES {
             stage.hear(role, GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));
         }
         stage
     }
 
+    /// The parity of `view`, or its learner.
+    fn of(view: GroupView) -> Self {
+        let config = StoreConfig {
+            cluster: ClusterId(1),
+            area_limit_bytes: 4 * EXTENT_BYTES,
+            eviction: Eviction::None,
+        };
+        let member = MemberId { group: view.group, role: RoleIndex(2) };
+        let learner = || view.learner(member.role).map(|learner| learner.host);
+        let here = view.parity_host(member.role).or_else(learner).unwrap();
+        let parity =
+            Parity::new(member, here, view.clone(), (&config, &Budget::new(64 << 20)), Rules::all()).unwrap();
+        Self {
+            parity,
+            view,
+            timing: Timing::from_lease(1_000_000),
+            limits: Limits::default(),
+            code: crate::code_of(Profile::rs(2, 2).unwrap()).unwrap(),
+            pace: Pace::default(),
+            out: Outbox::default(),
+            now: 5_000_000,
+        }
+    }
+
     /// A message of the primary of `role`, and what it is answered.
     fn hear(&mut self, role: RoleIndex, body: GroupBody) -> Vec<GroupBody> {
-        let from = (role, self.view.data_role(role).unwrap().primary.unwrap());
+        self.hear_of((role, self.view.data_role(role).unwrap().primary.unwrap()), body)
+    }
+
+    fn hear_of(&mut self, from: (RoleIndex, HostId), body: GroupBody) -> Vec<GroupBody> {
+        self.act(|parity, context| parity.handle(context, from, body))
+            .1
+            .into_iter()
+            .map(|(_, body)| body)
+            .collect()
+    }
+
+    /// Lets it do something; to whom it sends what.
+    fn act<T>(
+        &mut self,
+        act: impl FnOnce(&mut Parity, &mut Context<'_>) -> T,
+    ) -> (T, Vec<(RoleIndex, GroupBody)>) {
         let mut context = Context {
-            now: Now { time: Time(5_000_000), unix: UnixSeconds(1000) },
+            now: Now { time: Time(self.now), unix: UnixSeconds(1000) },
             timing: &self.timing,
             limits: &self.limits,
+            rules: Rules::all(),
             code: &self.code,
             groups: 1,
             pace: &mut self.pace,
             out: &mut self.out,
         };
-        self.parity.handle(&mut context, from, body);
+        let result = act(&mut self.parity, &mut context);
         self.parity.check_invariants();
-        let answers = self.out.messages.drain(..).map(|(_, message)| match message {
-            PeerMessage::Group(message) => message.body,
+        let sent = self.out.messages.drain(..).map(|(_, message)| match message {
+            PeerMessage::Group(message) => (message.to, message.body),
             other => panic!("not expected here: {other:?}"),
         });
-        answers.collect()
+        (result, sent.collect())
+    }
+
+    /// The next view, changed like this.
+    fn adopt(&mut self, change: impl FnOnce(&mut GroupView)) {
+        change(&mut self.view);
+        self.view.version = self.view.version.next();
+        self.parity.adopt(&self.view);
+        self.parity.check_invariants();
+    }
+
+    /// Why somebody was accused last.
+    fn accused(&mut self) -> Option<Impossible> {
+        self.out.accusations.pop().map(|(_, why)| why)
     }
 
     fn frame(&mut self, role: RoleIndex, committed: u64, records: Vec<Record>) -> Vec<GroupBody> {
@@ -86,6 +132,11 @@ impl Stage {
 
     fn byte(&self) -> u8 {
         self.parity.area().bytes(0, 1)[0]
+    }
+
+    /// The same, if there is memory for it.
+    fn byte_or_none(&self) -> Option<u8> {
+        self.parity.area().covers(0, 1).then(|| self.byte())
     }
 
     fn received(&self, role: RoleIndex) -> (u64, u64) {

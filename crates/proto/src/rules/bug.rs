@@ -1,7 +1,6 @@
-//! Deliberately broken rules, to prove that the simulator would see them. Without the feature `planted-bugs` every
-//! question is answered `false` at compile time.
+//! What happens without a rule: one bug for each rule that can be left out.
 
-/// A rule that can be broken.
+/// What somebody does who leaves one rule out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bug {
     /// A primary answers its client before the parities have the record.
@@ -121,26 +120,4 @@ impl Bug {
         Self::HandedOverToCrowded,
         Self::CrowdedMirrorDropped,
     ];
-}
-
-#[cfg(feature = "planted-bugs")]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
-}
-
-/// Breaks one rule for all state machines of this thread; `None` mends it.
-#[cfg(feature = "planted-bugs")]
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.with(|planted| planted.set(bug));
-}
-
-#[cfg(feature = "planted-bugs")]
-pub(crate) fn planted(bug: Bug) -> bool {
-    PLANTED.with(std::cell::Cell::get) == Some(bug)
-}
-
-#[cfg(not(feature = "planted-bugs"))]
-#[inline(always)]
-pub(crate) const fn planted(_: Bug) -> bool {
-    false
 }
