@@ -174,7 +174,7 @@ impl Layout {
             k: view.k(),
             seats: seats.clone(),
             former: BTreeSet::new(),
-            margin: view.margin(),
+            margin: view.spare_parities(),
             is_in_play: !view.is_steady(),
             is_recovering: view.data_roles().any(|(_, role)| recovering(role.status)),
             rebuilds: 0,

@@ -53,7 +53,7 @@ pub fn warnings(map: &ClusterMap, nodes: &[PlanNode]) -> Vec<PlacementWarning> {
     let roles = map.profile.n();
     let mut warnings = Vec::new();
     warnings.extend(too_few_nodes(&layout, roles));
-    warnings.extend(too_few_zones(nodes, roles, map.profile.m()));
+    warnings.extend(too_few_zones(nodes, roles, map.profile.tolerance()));
     warnings.extend(without_zone(nodes));
     warnings.extend(blocked_drains(&layout));
     warnings

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::PlanLimits;
-use types::{Exchange, GroupView, HostId, Learner, MemberId, RoleIndex, Term, Time, ViewVersion};
+use types::{DataRole, Exchange, GroupView, HostId, Learner, MemberId, RoleIndex, Term, Time, ViewVersion};
 use wire::message::{FromCoordinator, Lesson};
 
 use super::decide;
@@ -84,8 +84,12 @@ impl Learners {
         if !primary || named.whole {
             return;
         }
-        // What is lost nobody can teach, and nobody has to: it is nothing.
-        let teachers = view.data.iter().filter(|data| !data.status.is_lost()).count();
+        // What is lost nobody can teach, and nobody has to: it is nothing. What it does not cover, neither.
+        let protection = state.protection();
+        let teaches = |(role, data): &(RoleIndex, &DataRole)| {
+            !data.status.is_lost() && protection.covers(learner, *role)
+        };
+        let teachers = view.data_roles().filter(teaches).count();
         let row = usize::from(learner.0).checked_sub(view.k());
         let id = MemberId { group: member.group, role: learner };
         let all = row.is_some() && !crate::planted(crate::Bug::OneTeacherEnough);

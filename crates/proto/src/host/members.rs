@@ -299,7 +299,8 @@ impl Members {
 
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
         let config = around.config();
-        match Parity::new(id, config.host, view.clone(), &config.store, &config.budget) {
+        let Some(protection) = around.protection() else { return };
+        match Parity::new(id, config.host, (view.clone(), protection), &config.store, &config.budget) {
             Ok(parity) => {
                 self.parities.insert(id, parity);
             }

@@ -26,6 +26,7 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
+use cluster::Protection;
 use store::{Area, Budget, Replica, StoreConfig};
 use types::{
     Epoch, GroupView, HostId, MemberId, PAGE_BYTES, RoleIndex, ScrubProgress, ScrubSettings, Seq, Term, Time,
@@ -61,7 +62,7 @@ impl Parity {
     pub(crate) fn new(
         member: MemberId,
         host: HostId,
-        view: GroupView,
+        (view, protection): (GroupView, &Protection),
         config: &StoreConfig,
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
@@ -69,7 +70,7 @@ impl Parity {
         let named = view.learner(member.role).filter(|learner| learner.host == host);
         Ok(Self {
             learner: named.map(|learner| Learner::new(learner.since)),
-            core: Core::new(member, view),
+            core: Core::new(member, view, protection),
             sum,
             sessions: Sessions::new(budget.clone()),
             scrub: Scrub::default(),
@@ -222,7 +223,7 @@ impl Parity {
 
     /// Applies what is kept of `role`'s stream up to `upto`.
     fn apply_up_to(&mut self, context: &Context<'_>, role: RoleIndex, upto: Seq) {
-        let mut coefficient = self.core.coefficient(context.code, role);
+        let mut coefficient = self.core.coefficient(context.protection, role);
         if crate::planted(crate::Bug::WrongCoefficient) && self.row() == Some(1) && role.0 == 1 {
             coefficient ^= 1;
         }

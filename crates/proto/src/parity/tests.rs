@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cluster::place;
-use codec::Code;
+use cluster::Protection;
 use smallvec::smallvec;
 use store::Eviction;
 use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile};
@@ -21,7 +21,7 @@ struct Stage {
     view: GroupView,
     timing: Timing,
     limits: Limits,
-    code: Code,
+    protection: Protection,
     pace: Pace,
     out: Outbox,
 }
@@ -42,13 +42,15 @@ impl Stage {
         };
         let member = MemberId { group: view.group, role: RoleIndex(2) };
         let here = view.parity_host(member.role).unwrap();
-        let parity = Parity::new(member, here, view.clone(), &config, &Budget::new(64 << 20)).unwrap();
+        let protection = Protection::of(profile);
+        let named = (view.clone(), &protection);
+        let parity = Parity::new(member, here, named, &config, &Budget::new(64 << 20)).unwrap();
         let mut stage = Self {
             parity,
             view,
             timing: Timing::from_lease(1_000_000),
             limits: Limits::default(),
-            code: crate::code_of(profile).unwrap(),
+            protection,
             pace: Pace::default(),
             out: Outbox::default(),
         };
@@ -65,7 +67,7 @@ impl Stage {
             now: Now { time: Time(5_000_000), unix: UnixSeconds(1000) },
             timing: &self.timing,
             limits: &self.limits,
-            code: &self.code,
+            protection: &self.protection,
             groups: 1,
             pace: &mut self.pace,
             out: &mut self.out,

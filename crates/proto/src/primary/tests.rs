@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cluster::place;
-use codec::Code;
+use cluster::Protection;
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
@@ -27,7 +27,7 @@ struct Stage {
     now: u64,
     timing: Timing,
     limits: Limits,
-    code: Code,
+    protection: Protection,
     pace: Pace,
     out: Outbox,
 }
@@ -67,7 +67,7 @@ impl Stage {
             now: 10 * LEASE_US,
             timing: Timing::from_lease(LEASE_US),
             limits: Limits::default(),
-            code: crate::code_of(profile).unwrap(),
+            protection: Protection::of(profile),
             pace: Pace::default(),
             out: Outbox::default(),
         };
@@ -106,7 +106,7 @@ impl Stage {
             now: Now { time: Time(self.now), unix: UnixSeconds(1000) },
             timing: &self.timing,
             limits: &self.limits,
-            code: &self.code,
+            protection: &self.protection,
             groups: 1,
             pace: &mut self.pace,
             out: &mut self.out,

@@ -51,6 +51,7 @@ impl AtRest<'_> {
     }
 
     fn is_group_whole(&self, view: &GroupView) -> bool {
+        let protection = self.options.protection();
         let members = Members::of(&self.cluster.nodes, view);
         (0..view.k()).all(|role| {
             let data = &view.data[role];
@@ -69,7 +70,7 @@ impl AtRest<'_> {
             committed == primary.info.last
                 && primary.store.absent_count() == 0
                 && members.parities.len() == view.in_sync().count()
-                && members.parities.iter().all(|parity| {
+                && members.parities_of(&protection, role).all(|parity| {
                     parity.stream(role).applied == committed && parity.stream(role).received == committed
                 })
         })
@@ -138,7 +139,8 @@ impl AtRest<'_> {
         if !view.is_steady() {
             return Ok(());
         }
-        let code = proto::code_of(self.options.profile()).expect("options name a valid code");
+        let protection = self.options.protection();
+        let code = protection.code();
         let members = Members::of(&self.cluster.nodes, view);
         let mut pages: Vec<u32> =
             members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();
