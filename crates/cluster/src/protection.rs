@@ -132,7 +132,8 @@ impl Protection {
                 return losses;
             }
             let has_lost = |parity: RoleIndex| unsolvable.iter().any(|role| self.covers(parity, *role));
-            let spoiled: Vec<RoleIndex> = view.in_sync().map(|(role, _)| role).filter(|role| has_lost(*role)).collect();
+            let spoiled: Vec<RoleIndex> =
+                view.in_sync().map(|(role, _)| role).filter(|role| has_lost(*role)).collect();
             unsolvable.iter().for_each(|role| view.data[usize::from(role.0)].status = RoleStatus::Lost);
             spoiled.iter().for_each(|role| view.parity[usize::from(role.0) - self.code.k()] = None);
             losses.roles.extend(unsolvable);
@@ -311,8 +312,14 @@ mod tests {
     fn many_losses_of_more_than_the_tolerance_are_survived_if_their_pattern_can_be_solved() {
         // Roles 0..6 and 6..12 with their local parities 12 and 13; 14 and 15 are global.
         let lrc = protection("lrc(12,2,2)");
-        assert!(!lrc.is_beyond_repair(&without(&lrc, &[0, 1, 2, 6])), "one by each local parity, two by the global ones");
-        assert!(lrc.is_beyond_repair(&without(&lrc, &[0, 1, 2, 3])), "four of one local group have three parities");
+        assert!(
+            !lrc.is_beyond_repair(&without(&lrc, &[0, 1, 2, 6])),
+            "one by each local parity, two by the global ones"
+        );
+        assert!(
+            lrc.is_beyond_repair(&without(&lrc, &[0, 1, 2, 3])),
+            "four of one local group have three parities"
+        );
         assert!(!lrc.is_beyond_repair(&without(&lrc, &[12, 13, 14, 15])), "no data role is lost");
         let mirror = protection("mirror(4)");
         assert!(!mirror.is_beyond_repair(&without(&mirror, &[0, 1, 2, 3])), "a copy of each is left");
@@ -325,7 +332,10 @@ mod tests {
         let roles = |nodes: &[u16]| lrc.unsolvable(&without(&lrc, nodes));
         assert_eq!(roles(&[0, 1, 2, 6]), []);
         assert_eq!(roles(&[0, 1, 2, 3, 7]), [0, 1, 2, 3].map(RoleIndex), "role 7 comes from its local group");
-        assert_eq!(protection("mirror(4)").unsolvable(&without(&protection("mirror(4)"), &[0, 4, 1])), [RoleIndex(0)]);
+        assert_eq!(
+            protection("mirror(4)").unsolvable(&without(&protection("mirror(4)"), &[0, 4, 1])),
+            [RoleIndex(0)]
+        );
         let rs = protection("rs(3+2)");
         assert_eq!(rs.unsolvable(&without(&rs, &[0, 1, 4])), [RoleIndex(0), RoleIndex(1)]);
     }
@@ -349,7 +359,11 @@ mod tests {
     fn a_margin_is_that_of_the_worst_pattern() {
         let lrc = protection("lrc(12,2,2)");
         assert_eq!(lrc.losses_survived(&without(&lrc, &[0])), 2);
-        assert_eq!(lrc.losses_survived(&without(&lrc, &[0, 6])), 2, "a loss in each local group costs no global parity");
+        assert_eq!(
+            lrc.losses_survived(&without(&lrc, &[0, 6])),
+            2,
+            "a loss in each local group costs no global parity"
+        );
         assert_eq!(lrc.losses_survived(&without(&lrc, &[0, 1])), 1);
         assert_eq!(lrc.losses_survived_without(&view(&lrc), &[0, 1, 2].map(NodeId)), Some(0));
         assert_eq!(lrc.losses_survived_without(&view(&lrc), &[0, 1, 2, 3].map(NodeId)), None);
@@ -372,16 +386,23 @@ mod tests {
     fn who_is_waited_for_covers_the_role() {
         let lrc = protection("lrc(4,2,2)");
         let view = view(&lrc);
-        let waited = |role| lrc.witnesses(&view, RoleIndex(role)).map(|(parity, _)| parity.0).collect::<Vec<_>>();
+        let waited =
+            |role| lrc.witnesses(&view, RoleIndex(role)).map(|(parity, _)| parity.0).collect::<Vec<_>>();
         assert_eq!([waited(0), waited(3)], [vec![4, 6, 7], vec![5, 6, 7]]);
-        assert!(!lrc.covers(RoleIndex(3), RoleIndex(3)) && !lrc.covers(RoleIndex(8), RoleIndex(0)), "no parities");
+        assert!(
+            !lrc.covers(RoleIndex(3), RoleIndex(3)) && !lrc.covers(RoleIndex(8), RoleIndex(0)),
+            "no parities"
+        );
     }
 
     #[test]
     fn a_lost_role_is_read_from_its_local_group_where_that_is_enough() {
         let lrc = protection("lrc(4,2,2)");
         let rows = |nodes: &[u16], role| {
-            lrc.cheapest_rows(&without(&lrc, nodes), RoleIndex(role)).iter().map(|row| row.0).collect::<Vec<_>>()
+            lrc.cheapest_rows(&without(&lrc, nodes), RoleIndex(role))
+                .iter()
+                .map(|row| row.0)
+                .collect::<Vec<_>>()
         };
         assert_eq!(rows(&[0], 0), [4]);
         assert_eq!(rows(&[0, 2], 2), [5], "what is lost elsewhere costs nothing");

@@ -289,9 +289,12 @@ mod tests {
     fn a_scheme_exists_if_there_is_its_code() {
         let sizes = [0, 1, 2, 3, 4, 5, 6, 7, 21, 22, 23, 64, 127, 128, 129, 200, 255, 256, 257];
         let pairs = || sizes.into_iter().flat_map(move |a| sizes.into_iter().map(move |b| (a, b)));
-        let families = Family::ALL.into_iter().flat_map(|family| pairs().map(move |(k, m)| Scheme::Rs { family, k, m }));
+        let families =
+            Family::ALL.into_iter().flat_map(|family| pairs().map(move |(k, m)| Scheme::Rs { family, k, m }));
         let lrcs = pairs().flat_map(|(k, l)| [0, 2, 250].map(|r| Scheme::Lrc { k, l, r }));
-        let others = sizes.into_iter().flat_map(|n| [Scheme::Rep { n }, Scheme::Mirror { k: n }, Scheme::Xor { k: n }]);
+        let others = sizes
+            .into_iter()
+            .flat_map(|n| [Scheme::Rep { n }, Scheme::Mirror { k: n }, Scheme::Xor { k: n }]);
         for scheme in families.chain(lrcs).chain(others) {
             assert_eq!(Code::of(scheme).is_ok(), scheme.exists(), "{scheme}");
         }

@@ -190,7 +190,11 @@ mod tests {
         for code in [Code::lrc(4, 2, 1), Code::mirrors(3, &[0, 1, 2]), Code::rs(3, 2)].map(Result::unwrap) {
             for lost in (0..=code.n()).flat_map(|count| choices(code.n(), count)) {
                 let undetermined = code.undetermined(&lost).unwrap();
-                assert_eq!(undetermined.is_empty(), code.decodable(&lost).unwrap(), "{code:?} without {lost:?}");
+                assert_eq!(
+                    undetermined.is_empty(),
+                    code.decodable(&lost).unwrap(),
+                    "{code:?} without {lost:?}"
+                );
                 let present: Vec<usize> = (0..code.n()).filter(|role| !lost.contains(role)).collect();
                 for role in lost.iter().copied().filter(|role| *role < code.k()) {
                     assert_eq!(code.plan(&present, &[role]).is_ok(), !undetermined.contains(&role));

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use codec::{Code, CodeError, Fused, Mismatch, Scheme, kernels};
+use codec::{Code, CodeError, Fused, Mismatch, kernels};
 
 const SCHEMES: [&str; 9] = [
     "rs(10+4)",

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, LossPolicy, NodeId, NodeState,
-    OnFinding, Profile, SlotRange,
+    ClusterId, GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeState, OnFinding, Profile, SlotRange,
 };
 
 /// One thing that an operator asks.

@@ -30,7 +30,9 @@ pub enum ProfileError {
     )]
     Bounds(Scheme),
     /// No code of this name and size.
-    #[error("there is no code {0}: an LRC has 1..=k local groups, and a family needs an MDS matrix of this size")]
+    #[error(
+        "there is no code {0}: an LRC has 1..=k local groups, and a family needs an MDS matrix of this size"
+    )]
     None(Scheme),
 }
 
@@ -153,7 +155,8 @@ mod tests {
             assert_eq!(text.parse::<Profile>().unwrap(), expected, "{text}");
         }
         assert_eq!(expected.to_string(), "rs(3+2)");
-        for text in ["none", "rep(3)", "rs(1+2)", "lrc(12,2,2)", "mirror(4)", "xor(4+1)", "isal-cauchy(10+4)"] {
+        for text in ["none", "rep(3)", "rs(1+2)", "lrc(12,2,2)", "mirror(4)", "xor(4+1)", "isal-cauchy(10+4)"]
+        {
             assert_eq!(text.parse::<Profile>().unwrap().to_string(), text);
         }
         assert_eq!("rep(1)".parse::<Profile>().unwrap(), Profile::rs(1, 0).unwrap());
@@ -169,9 +172,18 @@ mod tests {
         for text in ["lrc(4,5,1)", "lrc(4,0,1)", "isal-vandermonde(6+5)"] {
             assert!(matches!(text.parse::<Profile>(), Err(ProfileError::None(_))), "{text}");
         }
-        for text in
-            ["", "rs", "rs(3)", "rs(3+-1)", "3+2+1", "k=3", "ec_3", "rs(99999999999+1)", "clay(4,2)", "xor(4+2)"]
-        {
+        for text in [
+            "",
+            "rs",
+            "rs(3)",
+            "rs(3+-1)",
+            "3+2+1",
+            "k=3",
+            "ec_3",
+            "rs(99999999999+1)",
+            "clay(4,2)",
+            "xor(4+2)",
+        ] {
             assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Syntax(_))), "{text}");
         }
     }

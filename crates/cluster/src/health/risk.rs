@@ -41,7 +41,8 @@ pub(super) fn by_node(map: &ClusterMap, protection: &Protection, gone: &[NodeId]
         let hosts: BTreeSet<NodeId> = view.hosts().map(|host| host.node).collect();
         for node in hosts.into_iter().filter(|node| !gone.contains(node)) {
             let without: Vec<NodeId> = gone.iter().copied().chain([node]).collect();
-            let more = lost_by(view, protection, &without).into_iter().filter(|role| !lost_already.contains(role));
+            let more =
+                lost_by(view, protection, &without).into_iter().filter(|role| !lost_already.contains(role));
             let more: Vec<MemberId> = more.map(|role| MemberId { group: view.group, role }).collect();
             if !more.is_empty() {
                 members.entry(node).or_default().extend(more);

@@ -11,10 +11,10 @@ use types::{
     LayoutVersion, NodeId, OnLoss, RepairSettings,
 };
 
+use super::loss;
 use super::nodes::NodeState;
 use super::repairs::Repairs;
 use super::state::ClusterState;
-use super::loss;
 use crate::Now;
 
 /// Longest name of a zone.

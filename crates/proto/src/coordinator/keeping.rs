@@ -263,7 +263,8 @@ fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &P
         kept += usize::from(keeps(host));
         left += usize::from(!processes.replaced.contains(host));
     }
-    2 * kept >= all || all - kept <= processes.tolerance
+    2 * kept >= all
+        || all - kept <= processes.tolerance
         || 2 * left < all && left.saturating_sub(kept) <= processes.tolerance
 }
 

@@ -72,7 +72,8 @@ impl Losses {
     /// Groups in doubt of which it is known now, or has to be decided.
     pub(super) fn due(&self, now: Now, state: &ClusterState) -> Vec<GroupId> {
         let protection = state.protection();
-        let saved = |group: &GroupId| state.view(*group).is_some_and(|view| !protection.is_beyond_repair(view));
+        let saved =
+            |group: &GroupId| state.view(*group).is_some_and(|view| !protection.is_beyond_repair(view));
         let doubtful = self.doubtful.iter();
         let due =
             doubtful.filter(|(group, since)| now.time.since(**since) >= state.lease_us() || saved(group));

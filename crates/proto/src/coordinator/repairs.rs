@@ -130,7 +130,8 @@ impl Repairs {
             self.lose(now, state, host);
         }
         let protection = state.protection();
-        let beyond = state.views().filter(|view| decide::is_to_be_judged(view, &protection)).map(|view| view.group);
+        let beyond =
+            state.views().filter(|view| decide::is_to_be_judged(view, &protection)).map(|view| view.group);
         for group in beyond.collect::<Vec<GroupId>>() {
             self.after_loss(now, state, group);
         }

@@ -258,7 +258,8 @@ impl ClusterState {
     pub(super) fn may_decide(&self, hears: impl Fn(&HostId) -> bool) -> bool {
         let keeping = self.outbox.keeping();
         self.config.records == RecordKeeping::Stored
-            || keeping.are_enough(hears, &Processes::of(&self.nodes, keeping, self.config.profile.tolerance()))
+            || keeping
+                .are_enough(hears, &Processes::of(&self.nodes, keeping, self.config.profile.tolerance()))
     }
 
     /// Whether the map shows this very process as alive.

@@ -1,8 +1,8 @@
 //! Stories of one parity: a state, one message, the exact list of what it answers.
 
 use bytes::Bytes;
-use cluster::place;
 use cluster::Protection;
+use cluster::place;
 use smallvec::smallvec;
 use store::Eviction;
 use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile};

@@ -1,8 +1,8 @@
 //! Stories of one primary with two parities: a state, one event, the exact list of what it wants done.
 
 use bytes::Bytes;
-use cluster::place;
 use cluster::Protection;
+use cluster::place;
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{

@@ -9,8 +9,8 @@ use cluster::Protection;
 use cluster::health::{Assessment, Fullness, slot_count};
 use proto::{Histogram, HostLatencies, HostStats};
 use store::Category;
-use types::op::OpKind;
 use types::ClusterMap;
+use types::op::OpKind;
 
 use crate::CoordinatorStatus;
 use crate::EtcdStatus;

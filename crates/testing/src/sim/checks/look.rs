@@ -199,8 +199,12 @@ impl Look<'_> {
                         return Err(("algebra", what));
                     }
                     self.shadow(role).page_at(*page, applied, &mut data);
-                    codec::mul_add(&mut expected, self.protection.code().coefficient(parity.row, role), &data)
-                        .expect("slices of one length");
+                    codec::mul_add(
+                        &mut expected,
+                        self.protection.code().coefficient(parity.row, role),
+                        &data,
+                    )
+                    .expect("slices of one length");
                 }
                 parity.page(*page, &mut actual);
                 if actual != expected {

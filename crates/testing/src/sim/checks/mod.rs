@@ -157,7 +157,8 @@ impl Onlooker<'_> {
 /// Whether nothing of a role is under way. A page that is absent, or was surrendered, can teach nothing.
 fn is_at_rest(protection: &Protection, members: &Members<'_>, role: usize, primary: &Primary<'_>) -> bool {
     let committed = primary.info.committed;
-    let applied = |seq: Seq| members.parities_of(protection, role).all(|parity| parity.stream(role).applied == seq);
+    let applied =
+        |seq: Seq| members.parities_of(protection, role).all(|parity| parity.stream(role).applied == seq);
     committed == primary.info.last && applied(committed) && primary.store.absent_count() == 0
 }
 

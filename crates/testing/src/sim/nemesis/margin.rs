@@ -101,7 +101,8 @@ impl Margin<'_> {
     /// The group at worst.
     fn worst(&self) -> GroupView {
         let mut view = GroupView { learners: Vec::new(), ..self.view.clone() };
-        let may_be_lost = |role: RoleIndex| self.view.data_role(role).is_some_and(|data| self.may_be_lost(role, data));
+        let may_be_lost =
+            |role: RoleIndex| self.view.data_role(role).is_some_and(|data| self.may_be_lost(role, data));
         let mut is_any_lost = false;
         for (at, data) in view.data.iter_mut().enumerate() {
             if may_be_lost(RoleIndex(at as u8)) {

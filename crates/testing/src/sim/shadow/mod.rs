@@ -73,7 +73,9 @@ impl Shadow {
 
     /// The number of whoever takes a stream, as role `role`: its row, or, of the role's mirror, `m`.
     fn taker(&self, role: RoleIndex) -> usize {
-        usize::from(role.0).checked_sub(self.protection.profile().k()).unwrap_or(self.protection.profile().m())
+        usize::from(role.0)
+            .checked_sub(self.protection.profile().k())
+            .unwrap_or(self.protection.profile().m())
     }
 
     // --- what is sent ---
