@@ -240,7 +240,9 @@ impl Look<'_> {
 
     /// Where the key may lie, by the replica of a survivor once it were settled.
     fn settled_index(&mut self, loss: &Loss, role: usize, hash: KeyHash) -> Vec<Addr> {
-        let survivor = self.rng.pick(&loss.survivors);
+        let covers = |at: &usize| self.covers(&self.members.parities[*at], role);
+        let covering: Vec<usize> = loss.survivors.iter().copied().filter(covers).collect();
+        let survivor = self.rng.pick(&covering);
         let stream = self.members.parities[survivor].stream(role);
         let mine = IndexHash::from(hash);
         let mut addrs: Vec<Addr> = stream.replica.index().candidates(mine).collect();
