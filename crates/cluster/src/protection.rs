@@ -73,6 +73,13 @@ impl Protection {
         row.is_some_and(|row| column < self.code.k() && self.code.coefficient(row, column) != 0)
     }
 
+    /// Whether somebody can teach the parity role `parity` anything: a data role that it covers and that is not lost. What has
+    /// nothing in its sum protects nothing.
+    #[must_use]
+    pub fn has_teachers(&self, view: &GroupView, parity: RoleIndex) -> bool {
+        view.data_roles().any(|(role, data)| !data.status.is_lost() && self.covers(parity, role))
+    }
+
     /// The in-sync parities that have something of data role `role` in their sums, in role order.
     pub fn in_sync_of<'a>(
         &'a self,

@@ -201,7 +201,9 @@ fn call_off_exchanges(state: &mut ClusterState) {
 /// False, and nothing has changed, where that cannot begin now.
 pub(super) fn appoint(state: &mut ClusterState, member: MemberId, host: HostId) -> bool {
     let Some(view) = state.view(member.group) else { return false };
-    let exists = usize::from(member.role.0) < view.k() + view.m();
+    let is_data = usize::from(member.role.0) < view.k();
+    // A parity is worth building if there is something to protect.
+    let exists = is_data || state.protection().has_teachers(view, member.role);
     if !exists
         || !view.may_learn(member.role, host)
         || !view.is_steady()

@@ -1,7 +1,7 @@
 //! At rest: everything has ended, is whole, and agrees.
 
 use types::op::Outcome;
-use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleStatus};
+use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleIndex, RoleStatus};
 
 use super::look::first_difference;
 use crate::sim::clients::Clients;
@@ -38,7 +38,11 @@ impl AtRest<'_> {
         let needed = (self.options.memory.area_extents + 1) as usize * EXTENT_BYTES;
         let has_room =
             |node: NodeId| self.cluster.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
-        let missing = view.parity.contains(&None);
+        let protection = self.options.protection();
+        let is_missing = |(row, host): (usize, &Option<HostId>)| {
+            host.is_none() && protection.has_teachers(view, RoleIndex((view.k() + row) as u8))
+        };
+        let missing = view.parity.iter().enumerate().any(is_missing);
         let shares = |host: HostId| view.roles_on(host.node) > 1;
         let crowded = view.data.iter().filter_map(|role| role.primary).any(shares);
         if !view.is_steady() || !missing && !crowded && view.learners.is_empty() {

@@ -93,8 +93,13 @@ impl Shadow {
             GroupBody::Frame(_) => self.sent_frame(map, from, message),
             GroupBody::Ack(ack) => self.confirmed(from, message, ack.term, ack.received),
             GroupBody::Welcome(welcome) => self.confirmed(from, message, welcome.term, welcome.received),
-            GroupBody::Residual(_) => {
+            GroupBody::Residual(residual) => {
                 book.stats.residuals += 1;
+                book.stats.repair_bytes += residual.bytes.len() as u64;
+                Ok(())
+            }
+            GroupBody::Page(page) => {
+                book.stats.repair_bytes += page.bytes.as_ref().map_or(0, |bytes| bytes.len()) as u64;
                 Ok(())
             }
             GroupBody::LearnHello(_) | GroupBody::Learn(_) | GroupBody::Learned(_) => {
