@@ -29,9 +29,9 @@ pub type HurtNodes = BTreeSet<(u16, Hurt)>;
 /// Why hurting nodes so that these are hurt in all would take away too much; none if it would not.
 #[must_use]
 pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
-    let lacking = |view: &&GroupView| cost(view, hurt) > view.margin();
+    let lacking = |view: &&GroupView| cost(view, hurt) > view.spare_parities();
     map.groups.iter().find(lacking).map(|view| {
-        let (group, margin, cost) = (view.group, view.margin(), cost(view, hurt));
+        let (group, margin, cost) = (view.group, view.spare_parities(), cost(view, hurt));
         let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
         format!("{group} can lose {margin} more, and nodes {nodes:?} may cost it {cost}")
     })
@@ -48,7 +48,7 @@ fn cost(view: &GroupView, hurt: &HurtNodes) -> usize {
     };
     let has_primary = |node: u16| primaries_on(view, NodeId(node)) != (0, 0);
     let any = |kind: Hurt| hurt.iter().any(|(node, how)| *how == kind && has_primary(*node));
-    let all = |is_so: bool| if is_so { view.margin().max(1) } else { 0 };
+    let all = |is_so: bool| if is_so { view.spare_parities().max(1) } else { 0 };
     members(false) + all(any(Hurt::Sick)) + members(true).max(all(any(Hurt::Torn)))
 }
 
@@ -95,7 +95,7 @@ fn serves(view: &GroupView, node: NodeId) -> bool {
 /// Whether every group is as protected as was asked for.
 #[must_use]
 pub fn is_full(map: &ClusterMap) -> bool {
-    map.groups.iter().all(|view| view.margin() == view.m())
+    map.groups.iter().all(|view| view.spare_parities() == view.m())
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub struct CoordinatorArgs {
     /// How many nodes form the cluster
     #[arg(long, env = "GESTALT_NODES", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: u16,
-    /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; rep(n) keeps n copies; none survives none
+    /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; rep(n) keeps n copies; lrc(k,l,r) repairs one loss from a part of the group and survives any r+1; none survives none
     #[arg(long, env = "GESTALT_PROFILE", default_value = "rs(3+2)")]
     profile: Profile,
     /// Worker threads of each node, the same number as their --workers

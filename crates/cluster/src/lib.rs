@@ -5,9 +5,13 @@
 pub mod health;
 mod placement;
 mod plan;
+mod protection;
+mod stop;
 
 pub use placement::{PlacementError, place, place_in_zones};
 pub use plan::{
     MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
     choose_successor, next_moves, plan, role_counts, warnings,
 };
+pub use protection::{Losses, Protection};
+pub use stop::stop_report;

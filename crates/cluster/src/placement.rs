@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::plan::plan_groups;
-use crate::{PlanLimits, PlanNode, RoleCounts};
+use crate::{PlanLimits, PlanNode, Protection, RoleCounts};
 use types::{DataRole, GroupId, GroupView, HostId, Profile, RoleStatus, Term, ViewVersion};
 
 /// Why no placement exists.
@@ -56,7 +56,7 @@ pub fn place_in_zones(
     let views = |seats: &[Vec<HostId>]| -> Vec<GroupView> {
         (0..groups).zip(seats).map(|(group, seats)| new_view(profile, group, |role| seats[role])).collect()
     };
-    for step in plan_groups(&views(&seats), nodes, &PlanLimits::default()) {
+    for step in plan_groups(&views(&seats), &Protection::of(profile), nodes, &PlanLimits::default()) {
         seats[step.group.0 as usize][usize::from(step.role.0)] = step.to;
     }
     Ok(views(&seats))
@@ -216,7 +216,7 @@ mod tests {
             let profile = Profile::rs(k, m).unwrap();
             let nodes = nodes_in(&zones);
             let views = place_in_zones(profile, &nodes, groups).unwrap();
-            let moves = plan_groups(&views, &nodes, &PlanLimits::default());
+            let moves = plan_groups(&views, &Protection::of(profile), &nodes, &PlanLimits::default());
             proptest::prop_assert_eq!(moves, vec![]);
         }
     }

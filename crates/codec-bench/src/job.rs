@@ -106,7 +106,7 @@ impl Job {
     /// # Errors
     /// One line that says what does not.
     pub fn code(&self) -> Result<Code, BenchError> {
-        let code = self.scheme.code()?;
+        let code = Code::of(self.scheme)?;
         let refuse = |reason: String| Err(BenchError::Job(reason));
         if self.len == 0 {
             return refuse("--size 0: there is nothing to code".to_owned());

@@ -168,7 +168,7 @@ mod tests {
     fn every_operation_runs_on_every_kind_of_code() {
         for scheme in ["3+2", "lch(10+4)", "lrc(4,2,2)", "xor(3+1)", "rep(3)", "isal-cauchy(6+3)"] {
             let scheme: Scheme = scheme.parse().unwrap();
-            let k = scheme.code().unwrap().k();
+            let k = Code::of(scheme).unwrap().k();
             for op in Op::ALL {
                 let job = Job::new(scheme, op, Extent::Chunk(100), k);
                 let mut side = Ours::new(job, None, None).unwrap();

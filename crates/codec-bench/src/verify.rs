@@ -107,7 +107,7 @@ fn check_can_exchange(peer: Peer) -> Result<(), BenchError> {
 
 fn compare_all(family: &str, schemes: &[Scheme], kernels: &[Kernel], verdict: &mut Verdict) {
     let codes: Vec<(Scheme, Code)> =
-        schemes.iter().filter_map(|scheme| Some((*scheme, scheme.code().ok()?))).collect();
+        schemes.iter().filter_map(|scheme| Some((*scheme, Code::of(*scheme).ok()?))).collect();
     let mut comparisons = 0;
     for (scheme, code) in &codes {
         for kernel in kernels {

@@ -2,13 +2,33 @@
 
 use crate::checks::check_count;
 use crate::solve::solve;
-use crate::{Code, CodeError, Family, lrc};
+use crate::{Code, CodeError, Family, Scheme, generators, lrc};
 
-/// Most roles of a code: as many as the field has elements.
-pub const MAX_ROLES: usize = 256;
+pub use scheme::MAX_ROLES;
 
 /// # Constructions
 impl Code {
+    /// The code of this name.
+    ///
+    /// ```
+    /// let code = codec::Code::of("lrc(12,2,2)".parse().expect("a scheme"))?;
+    /// assert_eq!(code.n(), 16);
+    /// # Ok::<(), codec::CodeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the constructor of the code: the numbers may be out of its bounds.
+    pub fn of(scheme: Scheme) -> Result<Self, CodeError> {
+        match scheme {
+            Scheme::Rs { family, k, m } => Self::of_family(family, k, m),
+            Scheme::Lrc { k, l, r } => Self::lrc(k, l, r),
+            Scheme::Rep { n } => Self::rep(n),
+            Scheme::Mirror { k } if k > MAX_ROLES / 2 => Err(CodeError::Bounds { k, m: k }),
+            Scheme::Mirror { k } => Self::mirrors(k, &(0..k).collect::<Vec<_>>()),
+            Scheme::Xor { k } => Self::xor(k),
+        }
+    }
+
     /// The Reed-Solomon code with `k` data and `m` parity roles: any `k` of the `k + m` chunks determine the rest.
     /// `m = 0` is no protection. The matrix is the one of [`Family::CauchyXor`]: its first row is all ones, so parity
     /// role `k` is the XOR of the data, and wider codes extend narrower ones.
@@ -34,7 +54,7 @@ impl Code {
     /// field is too small for the family.
     pub fn of_family(family: Family, k: usize, m: usize) -> Result<Self, CodeError> {
         check_bounds(k, m)?;
-        let code = Self::from_rows(k, family.rows(k, m)?);
+        let code = Self::from_rows(k, generators::rows(family, k, m)?);
         Ok(if family == Family::Lch { code.with_transform() } else { code })
     }
 
@@ -239,6 +259,53 @@ mod tests {
         for j in 0..2 {
             let parity = (0..3).fold(0, |sum, i| sum ^ crate::gf::mul(code.coefficient(j, i), word[i]));
             assert_eq!(parity, word[3 + j]);
+        }
+    }
+
+    #[test]
+    fn the_tolerance_is_how_many_losses_are_always_decodable() {
+        let schemes =
+            ["rs(4+3)", "lrc(4,2,2)", "lrc(6,3,0)", "lrc(5,2,3)", "rep(4)", "mirror(3)", "xor(4+1)", "none"];
+        for scheme in schemes.map(|text| text.parse::<Scheme>().unwrap()) {
+            let code = Code::of(scheme).unwrap();
+            let survives = |count| {
+                crate::minors::choices(code.n(), count).iter().all(|lost| code.decodable(lost).unwrap())
+            };
+            assert!(survives(scheme.tolerance()), "{scheme}");
+            assert!(!survives(scheme.tolerance() + 1), "{scheme}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_bounds_are_refused_when_the_code_is_made() {
+        for text in
+            ["rs(0+2)", "rs(200+57)", "mirror(999999999)", "rep(0)", "rep(257)", "xor(0+1)", "lrc(4,5,1)"]
+        {
+            assert!(Code::of(text.parse().unwrap()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_scheme_exists_if_there_is_its_code() {
+        let sizes = [0, 1, 2, 3, 4, 5, 6, 7, 21, 22, 23, 64, 127, 128, 129, 200, 255, 256, 257];
+        let pairs = || sizes.into_iter().flat_map(move |a| sizes.into_iter().map(move |b| (a, b)));
+        let families =
+            Family::ALL.into_iter().flat_map(|family| pairs().map(move |(k, m)| Scheme::Rs { family, k, m }));
+        let lrcs = pairs().flat_map(|(k, l)| [0, 2, 250].map(|r| Scheme::Lrc { k, l, r }));
+        let others = sizes
+            .into_iter()
+            .flat_map(|n| [Scheme::Rep { n }, Scheme::Mirror { k: n }, Scheme::Xor { k: n }]);
+        for scheme in families.chain(lrcs).chain(others) {
+            assert_eq!(Code::of(scheme).is_ok(), scheme.exists(), "{scheme}");
+        }
+    }
+
+    #[test]
+    fn a_scheme_says_how_many_roles_its_code_has() {
+        for text in ["rs(4+3)", "lch(4+3)", "lrc(6,2,2)", "rep(4)", "mirror(3)", "xor(4+1)", "none"] {
+            let scheme: Scheme = text.parse().unwrap();
+            let code = Code::of(scheme).unwrap();
+            assert_eq!((scheme.k(), scheme.m()), (code.k(), code.m()), "{text}");
         }
     }
 }

@@ -3,21 +3,19 @@
 use crate::points::point;
 use crate::{CodeError, Family, gf};
 
-impl Family {
-    /// The parity rows, one after the other. The caller has checked that `k >= 1` and `k + m <= 256`.
-    pub(crate) fn rows(self, k: usize, m: usize) -> Result<Vec<u8>, CodeError> {
-        if self == Self::IsalVandermonde {
-            check_isal_vandermonde(k, m)?;
-        }
-        Ok(match self {
-            Self::Lch => lch(k, m)?,
-            Self::CauchyXor => matrix(k, m, |j, i| gf::mul(255 ^ i, gf::inverse((255 - j) ^ i))),
-            Self::IsalCauchy => matrix(k, m, |j, i| gf::inverse(byte(k + usize::from(j)) ^ i)),
-            Self::IsalVandermonde => matrix(k, m, |j, i| gf::power_of_two(usize::from(j) * usize::from(i))),
-            Self::JerasureReedSolVan => reed_sol_van(k, m),
-            Self::JerasureCauchy => matrix(k, m, |j, i| gf::inverse(j ^ byte(m + usize::from(i)))),
-        })
+/// The parity rows of `family`, one after the other. The caller has checked that `k >= 1` and `k + m <= 256`.
+pub(crate) fn rows(family: Family, k: usize, m: usize) -> Result<Vec<u8>, CodeError> {
+    if family == Family::IsalVandermonde {
+        check_isal_vandermonde(k, m)?;
     }
+    Ok(match family {
+        Family::Lch => lch(k, m)?,
+        Family::CauchyXor => matrix(k, m, |j, i| gf::mul(255 ^ i, gf::inverse((255 - j) ^ i))),
+        Family::IsalCauchy => matrix(k, m, |j, i| gf::inverse(byte(k + usize::from(j)) ^ i)),
+        Family::IsalVandermonde => matrix(k, m, |j, i| gf::power_of_two(usize::from(j) * usize::from(i))),
+        Family::JerasureReedSolVan => reed_sol_van(k, m),
+        Family::JerasureCauchy => matrix(k, m, |j, i| gf::inverse(j ^ byte(m + usize::from(i)))),
+    })
 }
 
 /// An `m` by `k` matrix, row by row.

@@ -22,6 +22,20 @@ impl Code {
         Ok(rank(rows) == data.len())
     }
 
+    /// The data roles of `lost` that nothing determines any more when the roles `lost` are not there; none of them if all can be
+    /// computed.
+    ///
+    /// # Errors
+    /// `NoSuchRole` or `Duplicate` for a bad list.
+    pub fn undetermined(&self, lost: &[usize]) -> Result<Vec<usize>, CodeError> {
+        if self.decodable(lost)? {
+            return Ok(Vec::new());
+        }
+        let present: Vec<usize> = (0..self.n()).filter(|role| !lost.contains(role)).collect();
+        let data = lost.iter().copied().filter(|role| *role < self.k());
+        Ok(data.filter(|role| self.plan(&present, &[*role]).is_err()).collect())
+    }
+
     /// How to compute the roles `wanted` while the roles `lost` are not there (`wanted` is usually some or all of
     /// them), reading as few chunks as possible: [`Plan::sources`] are the helpers.
     ///
@@ -169,6 +183,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_undetermined_is_what_no_set_of_the_others_gives() {
+        for code in [Code::lrc(4, 2, 1), Code::mirrors(3, &[0, 1, 2]), Code::rs(3, 2)].map(Result::unwrap) {
+            for lost in (0..=code.n()).flat_map(|count| choices(code.n(), count)) {
+                let undetermined = code.undetermined(&lost).unwrap();
+                assert_eq!(
+                    undetermined.is_empty(),
+                    code.decodable(&lost).unwrap(),
+                    "{code:?} without {lost:?}"
+                );
+                let present: Vec<usize> = (0..code.n()).filter(|role| !lost.contains(role)).collect();
+                for role in lost.iter().copied().filter(|role| *role < code.k()) {
+                    assert_eq!(code.plan(&present, &[role]).is_ok(), !undetermined.contains(&role));
+                }
+            }
+        }
+        assert_eq!(Code::lrc(4, 2, 1).unwrap().undetermined(&[0, 1, 2, 4, 6]).unwrap(), [0, 1]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Three layers, each using only the one below:
 //! - [`Code`] is a matrix: `k` data roles (the identity) and `m` parity roles. It answers *which* linear
-//!   combination is wanted, as a [`Plan`], and can run it. A [`Scheme`] is a code's name, such as `lrc(12,2,2)`.
+//!   combination is wanted, as a [`Plan`], and can run it. A [`Scheme`] is a code's name, such as `lrc(12,2,2)`; [`Code::of`] makes the code.
 //! - [`Kernel`] computes linear combinations of byte strings with one instruction set. All kernels give
 //!   bit-identical results; each is tested against the scalar one before it may be used.
 //! - [`gf`] is the field.
@@ -80,7 +80,6 @@ mod code;
 pub mod conformance;
 mod constructions;
 mod error;
-mod family;
 mod fused;
 mod generators;
 pub mod gf;
@@ -91,7 +90,6 @@ mod lrc;
 mod minors;
 mod plan;
 mod points;
-mod scheme;
 mod solve;
 mod threads;
 mod verify;
@@ -100,11 +98,10 @@ pub use cache::PlanCache;
 pub use code::Code;
 pub use constructions::MAX_ROLES;
 pub use error::CodeError;
-pub use family::{Family, UnknownFamily};
 pub use fused::Fused;
 pub use kernel::{Calibration, Kernel, Prepared, SelectError, calibrations, kernel, kernels, select};
 pub use plan::Plan;
-pub use scheme::{Scheme, UnknownScheme};
+pub use scheme::{Family, Scheme, UnknownFamily, UnknownScheme};
 pub use verify::Mismatch;
 
 /// `dst ^= src` with the chosen kernel.

@@ -162,7 +162,7 @@ proptest! {
         for text in [text, other] {
             if let Ok(scheme) = text.parse::<Scheme>() {
                 prop_assert_eq!(scheme.to_string().parse::<Scheme>(), Ok(scheme));
-                let _ = (scheme.code(), scheme.tolerance());
+                let _ = (Code::of(scheme), scheme.tolerance());
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use codec::{Code, CodeError, Fused, Mismatch, Scheme, kernels};
+use codec::{Code, CodeError, Fused, Mismatch, kernels};
 
 const SCHEMES: [&str; 9] = [
     "rs(10+4)",
@@ -39,7 +39,7 @@ fn encode(code: &Code, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
 /// Runs `check` with a code word of each scheme, length and kernel.
 fn with_code_words(lengths: &[usize], check: impl Fn(&Code, Vec<Vec<u8>>, Vec<Vec<u8>>)) {
     for scheme in SCHEMES {
-        let plain = scheme.parse::<Scheme>().expect("a scheme").code().expect("a code");
+        let plain = Code::of(scheme.parse().expect("a scheme")).expect("a code");
         for len in lengths {
             let data: Vec<Vec<u8>> = (0..plain.k()).map(|i| noise(i, *len)).collect();
             for kernel in kernels() {
@@ -54,7 +54,7 @@ fn with_code_words(lengths: &[usize], check: impl Fn(&Code, Vec<Vec<u8>>, Vec<Ve
 fn prepared_chunks_are_encoded_and_repaired_as_often_as_they_are_filled() {
     // The longest ones are beyond what is prepared: where they had better be stored is found out in each call.
     for (scheme, len) in [("rs(10+4)", 1 << 17), ("lch(10+4)", 1 << 17), ("lch(10+4)", 65)] {
-        check_prepared(&scheme.parse::<Scheme>().unwrap().code().unwrap(), len);
+        check_prepared(&Code::of(scheme.parse().unwrap()).unwrap(), len);
     }
     with_code_words(&[1, 63, 64, 65, 300], |code, data, _| check_prepared(code, data[0].len()));
 }

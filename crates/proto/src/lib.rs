@@ -7,7 +7,6 @@
 pub mod coordinator;
 pub mod host;
 
-mod code;
 mod config;
 mod entrance;
 mod impossible;
@@ -21,7 +20,6 @@ mod rules;
 mod size;
 mod timers;
 
-pub use code::code_of;
 pub use config::{Limits, Now, Timing};
 pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use codec::Code;
+use cluster::Protection;
 use types::op::Outcome;
 use types::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
@@ -54,7 +54,8 @@ pub(crate) struct Context<'a> {
     pub timing: &'a Timing,
     pub limits: &'a Limits,
     pub rules: Rules,
-    pub code: &'a Code,
+    /// The code of the groups, and what it makes up for.
+    pub protection: &'a Protection,
     /// Groups of the cluster.
     pub groups: usize,
     pub pace: &'a mut Pace,

@@ -23,6 +23,10 @@ impl RoleSet {
         Self(self.0 & !other.0)
     }
 
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     pub(crate) fn insert(&mut self, role: RoleIndex) {
         self.0 |= bit(role);
     }

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    ClusterId, ClusterMap, GroupId, GroupView, Layout, LayoutVersion, LossPolicy, NodeId, NodeState,
-    OnFinding, Profile, SlotRange,
+    ClusterId, GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeState, OnFinding, Profile, SlotRange,
 };
 
 /// One thing that an operator asks.
@@ -277,34 +276,6 @@ pub enum Entry {
     Founder,
     /// A further node: waits until the cluster has formed, and comes without members.
     Joiner,
-}
-
-impl StopReport {
-    /// What it would mean to stop `node`, going by the views of `map`. Whoever is `silent`, or is by the map, counts as lost.
-    #[must_use]
-    pub fn of(map: &ClusterMap, node: NodeId, silent: &[NodeId]) -> Self {
-        let hosted = || map.groups.iter().filter(move |view| view.roles_on(node) > 0);
-        let data = |view: &GroupView| {
-            view.data.iter().filter(|role| role.primary.is_some_and(|host| host.node == node)).count()
-        };
-        let dead = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
-        let gone: Vec<NodeId> = dead.chain(silent.iter().copied()).chain([node]).collect();
-        let without = |view: &GroupView| view.losses_survived_without(&gone);
-        let data_roles: usize = hosted().map(data).sum();
-        let roles: usize = hosted().map(|view| view.roles_on(node)).sum();
-        let least = hosted().map(without).min().unwrap_or(Some(map.profile.m()));
-        Self {
-            node,
-            data_roles: count(data_roles),
-            parity_roles: count(roles - data_roles),
-            losses_survived_after: least.map(count),
-            groups_lost: hosted().filter(|view| without(view).is_none()).map(|view| view.group).collect(),
-        }
-    }
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 impl AdminCommand {

@@ -17,7 +17,6 @@ mod loss;
 mod map;
 pub mod op;
 mod profile;
-mod safety;
 mod view;
 
 pub use addr::{

@@ -1,97 +1,98 @@
-//! Profiles: named protections such as `rs(3+2)`.
+//! Profiles: the codes that groups may be protected with, such as `rs(3+2)`.
 
 use std::fmt;
 use std::str::FromStr;
 
+use scheme::Scheme;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A protection scheme: `k` data roles, `m` parity roles. Storage costs `(k+m)/k`, any `m` losses are survived.
+/// The code of a group: `k` data roles, `m` parity roles. Storage costs `(k+m)/k`.
+///
+/// Whoever has one has a code: names of none are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Profile {
-    rows: Rows,
-    k: u8,
-    m: u8,
-}
-
-/// What the parity roles hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Rows {
-    /// Sums of the data roles.
-    ReedSolomon,
-    /// The one data role's bytes as they are.
-    Copies,
-}
+pub struct Profile(Scheme);
 
 /// Why a profile was refused.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ProfileError {
     /// Not one of the accepted spellings.
-    #[error("profile '{0}' is not understood: write 'rs(3+2)', '3+2', 'EC_3P2', 'k=3,m=2' or 'rep(3)'")]
+    #[error(
+        "profile '{0}' is not understood: write 'rs(3+2)', '3+2', 'EC_3P2', 'k=3,m=2', 'lrc(12,2,2)', 'rep(3)', 'mirror(4)', \
+         'xor(4+1)', 'none', or a matrix family as in 'isal-cauchy(10+4)'"
+    )]
     Syntax(String),
-    /// A scheme that this version does not have.
-    #[error("profile '{0}' is not available: this version codes with rs(k+m), rep(n) and none")]
-    Unavailable(String),
     /// Out of bounds.
-    #[error("profile rep({0}) is out of bounds: copies are 1..={max}", max = Profile::MAX_M + 1)]
-    Copies(u32),
-    /// Out of bounds.
-    #[error("profile rs({k}+{m}) is out of bounds: k is 1..={max_k}, m is 0..={max_m}", max_k = Profile::MAX_K, max_m = Profile::MAX_M)]
-    Bounds {
-        /// Data roles asked for.
-        k: u32,
-        /// Parity roles asked for.
-        m: u32,
-    },
+    #[error(
+        "profile {0} is out of bounds: data roles are 1..={max_k}, parity roles 0..={max_m}",
+        max_k = Profile::MAX_K,
+        max_m = Profile::MAX_M
+    )]
+    Bounds(Scheme),
+    /// No code of this name and size.
+    #[error(
+        "there is no code {0}: an LRC has 1..=k local groups, and a family needs an MDS matrix of this size"
+    )]
+    None(Scheme),
 }
 
 impl Profile {
     /// Most data roles of a group.
     pub const MAX_K: u8 = 32;
     /// Most parity roles of a group.
-    pub const MAX_M: u8 = 8;
+    pub const MAX_M: u8 = 32;
+    /// Most bytes of a profile's name.
+    pub const MAX_NAME_BYTES: usize = 40;
+
+    /// The profile of this name.
+    ///
+    /// # Errors
+    /// `Bounds` unless `1 <= k <= 32` and `m <= 32`, `None` if no code has this name.
+    pub fn new(scheme: Scheme) -> Result<Self, ProfileError> {
+        let copies_of_none = scheme == Scheme::Rep { n: 0 };
+        let (k, m) = (scheme.k(), scheme.m());
+        if copies_of_none || k == 0 || k > usize::from(Self::MAX_K) || m > usize::from(Self::MAX_M) {
+            return Err(ProfileError::Bounds(scheme));
+        }
+        if !scheme.exists() {
+            return Err(ProfileError::None(scheme));
+        }
+        let is_none = (k, m) == (1, 0);
+        Ok(Self(if is_none { Scheme::Rep { n: 1 } } else { scheme }))
+    }
 
     /// Reed-Solomon with `k` data and `m` parity roles.
     ///
     /// # Errors
-    /// `Bounds` unless `1 <= k <= 32` and `m <= 8`.
+    /// As [`Profile::new`].
     pub fn rs(k: u32, m: u32) -> Result<Self, ProfileError> {
-        if k == 0 || k > u32::from(Self::MAX_K) || m > u32::from(Self::MAX_M) {
-            return Err(ProfileError::Bounds { k, m });
-        }
-        Ok(Self { rows: Rows::ReedSolomon, k: k as u8, m: m as u8 })
+        Self::new(Scheme::rs(k as usize, m as usize))
     }
 
     /// `n` copies: one data role, and `n - 1` parity roles whose row is `[1]`. One copy is `none`.
     ///
     /// # Errors
-    /// `Copies` unless `1 <= n <= 9`.
+    /// As [`Profile::new`].
     pub fn rep(n: u32) -> Result<Self, ProfileError> {
-        match n {
-            1 => Self::rs(1, 0),
-            n if (2..=u32::from(Self::MAX_M) + 1).contains(&n) => {
-                Ok(Self { rows: Rows::Copies, k: 1, m: n as u8 - 1 })
-            }
-            n => Err(ProfileError::Copies(n)),
-        }
+        Self::new(Scheme::Rep { n: n as usize })
     }
 
-    /// Whether parities hold copies instead of sums.
+    /// Its name, from which the codec makes the code.
     #[must_use]
-    pub fn is_copies(self) -> bool {
-        self.rows == Rows::Copies
+    pub fn scheme(self) -> Scheme {
+        self.0
     }
 
     /// Data roles.
     #[must_use]
     pub fn k(self) -> usize {
-        usize::from(self.k)
+        self.0.k()
     }
 
-    /// Parity roles: how many losses are survived.
+    /// Parity roles.
     #[must_use]
     pub fn m(self) -> usize {
-        usize::from(self.m)
+        self.0.m()
     }
 
     /// All roles.
@@ -99,15 +100,24 @@ impl Profile {
     pub fn n(self) -> usize {
         self.k() + self.m()
     }
+
+    /// How many losses are survived, whichever they are. Fewer than parity roles where those do not cover all data roles, as in an
+    /// LRC; that survives many larger losses, too.
+    #[must_use]
+    pub fn tolerance(self) -> usize {
+        self.0.tolerance()
+    }
+
+    /// Whether any `m` losses are survived, and no `m + 1`: then to count is to know.
+    #[must_use]
+    pub fn is_mds(self) -> bool {
+        self.tolerance() == self.m()
+    }
 }
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.rows, self.k, self.m) {
-            (Rows::Copies, _, m) => write!(f, "rep({})", m + 1),
-            (Rows::ReedSolomon, 1, 0) => f.write_str("none"),
-            (Rows::ReedSolomon, k, m) => write!(f, "rs({k}+{m})"),
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -115,60 +125,9 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(text: &str) -> Result<Self, ProfileError> {
-        let plain: String =
-            text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect();
-        match Spelling::read(&plain) {
-            Some(Spelling::Rs(k, m)) => Self::rs(k, m),
-            Some(Spelling::Rep(n)) => Self::rep(n),
-            Some(Spelling::Other) => Err(ProfileError::Unavailable(text.to_owned())),
-            None => Err(ProfileError::Syntax(text.to_owned())),
-        }
+        let scheme = text.parse().map_err(|_| ProfileError::Syntax(text.to_owned()))?;
+        Self::new(scheme)
     }
-}
-
-/// What a text asks for, within bounds or not.
-enum Spelling {
-    Rs(u32, u32),
-    Rep(u32),
-    /// A code that the codec may have, and groups have not.
-    Other,
-}
-
-impl Spelling {
-    /// Of a text in lower case without blanks.
-    fn read(text: &str) -> Option<Self> {
-        if text == "none" {
-            return Some(Self::Rep(1));
-        }
-        if let Some((name, rest)) = text.split_once('(') {
-            let arguments = rest.strip_suffix(')')?;
-            return match name {
-                "rs" => pair(arguments, ['+', ',']),
-                "rep" => Some(Self::Rep(number(arguments)?)),
-                _ => Some(Self::Other),
-            };
-        }
-        if let Some(rest) = text.strip_prefix("ec_") {
-            return pair(rest, ['p', 'p']);
-        }
-        if let Some(rest) = text.strip_prefix("k=") {
-            let (k, m) = rest.split_once(",m=")?;
-            return Some(Self::Rs(number(k)?, number(m)?));
-        }
-        pair(text, ['+', '+'])
-    }
-}
-
-/// `k` and `m` with one of two separators between them.
-fn pair(text: &str, separators: [char; 2]) -> Option<Spelling> {
-    let (k, m) = text.split_once(separators)?;
-    Some(Spelling::Rs(number(k)?, number(m)?))
-}
-
-/// A decimal number of at most nine digits, without a sign.
-fn number(text: &str) -> Option<u32> {
-    let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { text.parse().ok() } else { None }
 }
 
 impl Serialize for Profile {
@@ -185,6 +144,8 @@ impl<'de> Deserialize<'de> for Profile {
 
 #[cfg(test)]
 mod tests {
+    use scheme::Family;
+
     use super::*;
 
     #[test]
@@ -194,7 +155,8 @@ mod tests {
             assert_eq!(text.parse::<Profile>().unwrap(), expected, "{text}");
         }
         assert_eq!(expected.to_string(), "rs(3+2)");
-        for text in ["none", "rep(3)", "rs(1+2)"] {
+        for text in ["none", "rep(3)", "rs(1+2)", "lrc(12,2,2)", "mirror(4)", "xor(4+1)", "isal-cauchy(10+4)"]
+        {
             assert_eq!(text.parse::<Profile>().unwrap().to_string(), text);
         }
         assert_eq!("rep(1)".parse::<Profile>().unwrap(), Profile::rs(1, 0).unwrap());
@@ -202,15 +164,44 @@ mod tests {
 
     #[test]
     fn bad_profiles_are_refused_with_the_reason() {
-        assert_eq!("rs(0+2)".parse::<Profile>(), Err(ProfileError::Bounds { k: 0, m: 2 }));
-        assert_eq!("99+2".parse::<Profile>(), Err(ProfileError::Bounds { k: 99, m: 2 }));
-        assert_eq!("rep(10)".parse::<Profile>(), Err(ProfileError::Copies(10)));
-        assert_eq!("rep(0)".parse::<Profile>(), Err(ProfileError::Copies(0)));
-        for text in ["lrc(12,2,2)", "xor(4+1)", "isal-cauchy(10+4)"] {
-            assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Unavailable(_))), "{text}");
+        for text in
+            ["rs(0+2)", "99+2", "rep(34)", "rep(0)", "mirror(33)", "lrc(12,20,20)", "xor(33+1)", "rs(3+33)"]
+        {
+            assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Bounds(_))), "{text}");
         }
-        for text in ["", "rs", "rs(3)", "rs(3+-1)", "3+2+1", "k=3", "ec_3", "rs(99999999999+1)"] {
+        for text in ["lrc(4,5,1)", "lrc(4,0,1)", "isal-vandermonde(6+5)"] {
+            assert!(matches!(text.parse::<Profile>(), Err(ProfileError::None(_))), "{text}");
+        }
+        for text in [
+            "",
+            "rs",
+            "rs(3)",
+            "rs(3+-1)",
+            "3+2+1",
+            "k=3",
+            "ec_3",
+            "rs(99999999999+1)",
+            "clay(4,2)",
+            "xor(4+2)",
+        ] {
             assert!(matches!(text.parse::<Profile>(), Err(ProfileError::Syntax(_))), "{text}");
         }
+    }
+
+    #[test]
+    fn to_count_is_to_know_for_codes_that_survive_any_loss_of_as_many_as_their_parities() {
+        for (text, is_mds) in
+            [("rs(3+2)", true), ("rep(3)", true), ("xor(4+1)", true), ("none", true), ("mirror(1)", true)]
+                .into_iter()
+                .chain([("lrc(12,2,2)", false), ("mirror(4)", false), ("lrc(4,1,2)", true)])
+        {
+            assert_eq!(text.parse::<Profile>().unwrap().is_mds(), is_mds, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_has_its_bound() {
+        let longest = Family::ALL.map(|family| Scheme::Rs { family, k: 32, m: 32 }.to_string().len());
+        assert!(longest.into_iter().all(|len| len <= Profile::MAX_NAME_BYTES));
     }
 }

@@ -260,12 +260,6 @@ impl GroupView {
         primary.is_some_and(|primary| self.in_sync().any(|(_, host)| host.node == primary.node))
     }
 
-    /// Whose acks the primary of `role` needs, and who can say how its stream ends: the in-sync parities, and the whole
-    /// mirror of the role itself.
-    pub fn witnesses(&self, role: RoleIndex) -> impl Iterator<Item = (RoleIndex, HostId)> + '_ {
-        self.in_sync().chain(self.mirror(role).map(|host| (role, host)))
-    }
-
     /// The data role at `role`, none if that is no data role of this group.
     #[must_use]
     pub fn data_role(&self, role: RoleIndex) -> Option<&DataRole> {
@@ -297,16 +291,21 @@ impl GroupView {
         self.former.iter().find(|former| former.role == role)
     }
 
-    /// Number of data roles whose bytes are in the sums of the parities and may not all be present at a primary: fenced, orphaned
-    /// or rebuilding. A role without a primary whose mirror is whole misses nothing; one that is lost is in no sum.
-    #[must_use]
-    pub fn roles_in_play(&self) -> usize {
-        let in_play = |(role, data): &(RoleIndex, &DataRole)| match data.status {
+    /// Data roles whose bytes are in the sums of the parities and may not all be present at a primary: fenced, orphaned or
+    /// rebuilding. A role without a primary whose mirror is whole misses nothing; one that is lost is in no sum.
+    pub fn in_play(&self) -> impl Iterator<Item = RoleIndex> + '_ {
+        let in_play = move |(role, data): &(RoleIndex, &DataRole)| match data.status {
             RoleStatus::Full | RoleStatus::Lost | RoleStatus::Accepted => false,
             RoleStatus::Fenced | RoleStatus::Orphan(_) => self.mirror(*role).is_none(),
             RoleStatus::Rebuilding { .. } => true,
         };
-        self.data_roles().filter(in_play).count()
+        self.data_roles().filter(in_play).map(|(role, _)| role)
+    }
+
+    /// Number of those data roles.
+    #[must_use]
+    pub fn roles_in_play(&self) -> usize {
+        self.in_play().count()
     }
 
     /// Who hosts a role of any kind here, or is to host one; as often as it has roles.
@@ -323,10 +322,34 @@ impl GroupView {
         self.hosts().filter(|host| host.node == node).count()
     }
 
-    /// How many further member losses this group can bear without losing data.
+    /// Parities in sync beyond one for each role in play: by it groups are ordered, the most endangered first. What it means the
+    /// code says.
     #[must_use]
-    pub fn margin(&self) -> usize {
+    pub fn spare_parities(&self) -> usize {
         self.in_sync().count().saturating_sub(self.roles_in_play())
+    }
+
+    /// The whole mirror of `role` that may take it over at once, while its primary's node has a parity, too.
+    #[must_use]
+    pub fn mirror_apart(&self, role: RoleIndex) -> Option<HostId> {
+        self.mirror(role).filter(|_| self.is_beside_parity(role) && self.may_hand_over(role))
+    }
+
+    /// As it will be once the nodes `gone` are lost and nothing has been done about it.
+    #[must_use]
+    pub fn without(&self, gone: &[NodeId]) -> Self {
+        let mut view = self.clone();
+        for role in &mut view.data {
+            if role.primary.is_some_and(|host| gone.contains(&host.node)) {
+                role.primary = None;
+                role.status = RoleStatus::Fenced;
+            }
+        }
+        for parity in &mut view.parity {
+            *parity = parity.filter(|host| !gone.contains(&host.node));
+        }
+        view.learners.retain(|learner| !gone.contains(&learner.host.node));
+        view
     }
 }
 

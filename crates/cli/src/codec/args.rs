@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::Args;
-use codec::{Family, Kernel, Scheme};
+use codec::{Code, Family, Kernel, Scheme};
 use codec_bench::Extent;
 use codec_cuda::Residence;
 
@@ -97,7 +97,7 @@ pub fn extent(text: &str) -> Result<Extent, String> {
 
 /// Whether `family` has a matrix for `scheme`'s numbers: other codes than Reed-Solomon have their own rows.
 pub fn has_matrix(scheme: Scheme, family: Family) -> bool {
-    matches!(scheme, Scheme::Rs { k, m, .. } if (Scheme::Rs { family, k, m }).code().is_ok())
+    matches!(scheme, Scheme::Rs { k, m, .. } if Code::of(Scheme::Rs { family, k, m }).is_ok())
 }
 
 /// For clap, which wants errors that are `Error`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use codec::{Family, Scheme};
+use codec::{Code, Family, Scheme};
 use codec_bench::sweep::{self, Density, Sweep};
 use codec_bench::{Case, Effort, Extent, Job, Machine, Op, Parts, Peer, Report, Sides, Spread, measure};
 use codec_cuda::Residence;
@@ -163,7 +163,7 @@ fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<C
 
 fn run_jobs(args: &BenchArgs, effort: Effort) -> Result<Vec<Case>, Exit> {
     let scheme = args.code.scheme().unwrap_or(Scheme::rs(10, 4));
-    let k = scheme.code().map_err(Exit::usage)?.k();
+    let k = Code::of(scheme).map_err(Exit::usage)?.k();
     let sides = sides(args, families(args, scheme)?);
     let jobs = jobs(args, scheme, k);
     // All are checked before the first is run, which may take long.
@@ -197,7 +197,7 @@ fn families(args: &BenchArgs, scheme: Scheme) -> Result<Vec<Family>, Exit> {
         };
     };
     for family in &args.family {
-        (Scheme::Rs { family: *family, k, m }).code().map_err(Exit::usage)?;
+        Code::of(Scheme::Rs { family: *family, k, m }).map_err(Exit::usage)?;
     }
     if !args.family.is_empty() {
         return Ok(args.family.clone());

@@ -137,7 +137,7 @@ fn card(codec: &Codec) -> Card {
 
 /// Objects of several sizes, in each place where they may be.
 fn places(codec: &Codec, scheme: Scheme) -> Result<Vec<PlaceEntry>, Exit> {
-    let code = scheme.code().map_err(Exit::usage)?;
+    let code = Code::of(scheme).map_err(Exit::usage)?;
     let Ok(matrix) = Matrix::encode(&code) else { return Ok(Vec::new()) };
     let entry = |residence: Residence, object_bytes: usize| {
         let Choice { place, why } = codec.choose(&matrix, object_bytes.div_ceil(code.k()), residence);
@@ -149,7 +149,7 @@ fn places(codec: &Codec, scheme: Scheme) -> Result<Vec<PlaceEntry>, Exit> {
 
 /// The code as it was asked for, and for Reed-Solomon also with the other matrices.
 fn methods(scheme: Scheme) -> Result<Vec<Method>, Exit> {
-    scheme.code().map_err(Exit::usage)?;
+    Code::of(scheme).map_err(Exit::usage)?;
     let all = match scheme {
         Scheme::Rs { k, m, .. } => Family::ALL.map(|family| Scheme::Rs { family, k, m }).to_vec(),
         other => vec![other],
@@ -158,7 +158,7 @@ fn methods(scheme: Scheme) -> Result<Vec<Method>, Exit> {
 }
 
 fn method(scheme: Scheme) -> Method {
-    let code = scheme.code();
+    let code = Code::of(scheme);
     Method {
         code: scheme.to_string(),
         method: code.as_ref().ok().map(Code::method),

@@ -38,7 +38,7 @@ pub struct LocalArgs {
     /// Further nodes that join empty: what is lost or drained goes there
     #[arg(long, env = "GESTALT_SPARES", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub spares: u16,
-    /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; rep(n) keeps n copies; none survives none
+    /// Protection: rs(k+m) survives the loss of any m nodes and costs (k+m)/k of the data's memory; rep(n) keeps n copies; lrc(k,l,r) repairs one loss from a part of the group and survives any r+1; none survives none
     #[arg(long, env = "GESTALT_PROFILE", default_value = "rs(3+2)")]
     pub profile: Profile,
     /// Memory of each node: a hard cap on all that it holds

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use cluster::Protection;
 use cluster::health::Assessment;
 use serde::Serialize;
 use types::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
@@ -126,7 +127,8 @@ fn tell_formless(format: Format, formless: &Formless) -> Result<(), Exit> {
 
 fn gather(survey: &Survey) -> Status {
     let (map, nodes, missing) = (&survey.map, &survey.nodes, &survey.assessment.missing_nodes);
-    let survived = |view: &GroupView| view.losses_survived_without(missing).unwrap_or(0);
+    let protection = Protection::of(map.profile);
+    let survived = |view: &GroupView| protection.losses_survived_without(view, missing).unwrap_or(0);
     let group = |view: &GroupView| GroupReport {
         group: view.group,
         view: view.version.0,

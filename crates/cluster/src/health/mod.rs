@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use types::{ClusterMap, GroupView, HostId, MemberId, NodeId, SlotRange};
 
+use crate::Protection;
+
 pub use risk::Loss;
 pub use slots::slot_count;
 
@@ -149,8 +151,9 @@ impl Knowledge<'_> {
     pub fn assess(&self) -> Assessment {
         let map = self.map;
         let gone = self.missing_nodes();
-        let asked = map.profile.m();
-        let survived = |view: &GroupView| view.losses_survived_without(&gone).unwrap_or(0);
+        let protection = Protection::of(map.profile);
+        let asked = map.profile.tolerance();
+        let survived = |view: &GroupView| protection.losses_survived_without(view, &gone).unwrap_or(0);
         let achieved = map.groups.iter().map(survived).min().unwrap_or(0).min(asked);
         let mut found = Assessment {
             health: Health::Ok,
@@ -160,8 +163,8 @@ impl Knowledge<'_> {
             lost_slots: map.lost_slots(),
             unavailable_slots: self.unavailable_slots(),
             silent_nodes: self.silent_nodes(),
-            beyond_repair: risk::beyond_repair(map, &gone),
-            at_risk_by: risk::by_node(map, &gone),
+            beyond_repair: risk::beyond_repair(map, &protection, &gone),
+            at_risk_by: risk::by_node(map, &protection, &gone),
             missing_nodes: gone,
             evicting_nodes: self.nodes_that_are(Fullness::Evicting),
             refusing_nodes: self.nodes_that_are(Fullness::Refusing),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use types::{ClusterMap, GroupId, GroupView, MemberId, NodeId, RoleIndex, RoleStatus, SlotRange};
+use types::{ClusterMap, GroupId, GroupView, MemberId, NodeId, RoleIndex, SlotRange};
+
+use crate::Protection;
 
 /// What it costs to lose some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,10 +20,11 @@ pub struct Loss {
 }
 
 /// What is lost if none of the nodes `gone` comes back; none if the code can make up for it.
-pub(super) fn beyond_repair(map: &ClusterMap, gone: &[NodeId]) -> Option<Loss> {
+pub(super) fn beyond_repair(map: &ClusterMap, protection: &Protection, gone: &[NodeId]) -> Option<Loss> {
     let mut members = Vec::new();
     for view in &map.groups {
-        members.extend(lost_by(view, gone).map(|role| MemberId { group: view.group, role }));
+        let lost = lost_by(view, protection, gone).into_iter();
+        members.extend(lost.map(|role| MemberId { group: view.group, role }));
     }
     let groups: BTreeSet<GroupId> = members.iter().map(|member| member.group).collect();
     let hosts = groups.iter().filter_map(|group| map.group(*group)).flat_map(GroupView::hosts);
@@ -30,14 +33,16 @@ pub(super) fn beyond_repair(map: &ClusterMap, gone: &[NodeId]) -> Option<Loss> {
 }
 
 /// What the loss of one more node would cost, by node; nodes whose loss costs nothing are left out.
-pub(super) fn by_node(map: &ClusterMap, gone: &[NodeId]) -> Vec<Loss> {
+pub(super) fn by_node(map: &ClusterMap, protection: &Protection, gone: &[NodeId]) -> Vec<Loss> {
     let mut members: BTreeMap<NodeId, Vec<MemberId>> = BTreeMap::new();
-    for view in map.groups.iter().filter(|view| view.losses_survived_without(gone).unwrap_or(0) == 0) {
-        let lost_already: Vec<RoleIndex> = lost_by(view, gone).collect();
+    let is_at_risk = |view: &&GroupView| protection.losses_survived_without(view, gone).unwrap_or(0) == 0;
+    for view in map.groups.iter().filter(is_at_risk) {
+        let lost_already: Vec<RoleIndex> = lost_by(view, protection, gone);
         let hosts: BTreeSet<NodeId> = view.hosts().map(|host| host.node).collect();
         for node in hosts.into_iter().filter(|node| !gone.contains(node)) {
             let without: Vec<NodeId> = gone.iter().copied().chain([node]).collect();
-            let more = lost_by(view, &without).filter(|role| !lost_already.contains(role));
+            let more =
+                lost_by(view, protection, &without).into_iter().filter(|role| !lost_already.contains(role));
             let more: Vec<MemberId> = more.map(|role| MemberId { group: view.group, role }).collect();
             if !more.is_empty() {
                 members.entry(node).or_default().extend(more);
@@ -54,12 +59,6 @@ fn loss(map: &ClusterMap, nodes: Vec<NodeId>, members: &[MemberId]) -> Loss {
 }
 
 /// Data roles that are lost once the nodes `gone` are, besides those that are lost already.
-fn lost_by(view: &GroupView, gone: &[NodeId]) -> impl Iterator<Item = RoleIndex> + use<> {
-    let without = view.without(gone);
-    let is_beyond = without.roles_in_play() > without.in_sync().count();
-    let is_lost = |role: RoleIndex, status: RoleStatus| {
-        status != RoleStatus::Full && !status.is_lost() && without.mirror(role).is_none()
-    };
-    let roles = without.data_roles().filter(|(role, known)| is_beyond && is_lost(*role, known.status));
-    roles.map(|(role, _)| role).collect::<Vec<_>>().into_iter()
+fn lost_by(view: &GroupView, protection: &Protection, gone: &[NodeId]) -> Vec<RoleIndex> {
+    protection.losses(&view.without(gone)).roles
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::question::{Move, PlanNode, Reason};
+use crate::Protection;
 use types::{GroupId, GroupView, HostId, NodeId, RoleIndex, RoleStatus};
 
 /// How many roles of each kind a node has.
@@ -56,6 +57,8 @@ pub(super) struct Group {
     pub k: usize,
     /// Who has each role; none while nobody has.
     pub seats: Vec<Option<Seat>>,
+    /// Parities that nobody could teach anything.
+    pub untaught: BTreeSet<usize>,
     /// Former hosts of parities, by role and node.
     pub former: BTreeSet<(usize, usize)>,
     /// Further member losses that it can bear.
@@ -123,7 +126,7 @@ impl RoleCounts {
 pub(super) struct IsData(pub bool);
 
 impl Layout {
-    pub fn read(groups: &[GroupView], nodes: &[PlanNode]) -> Self {
+    pub fn read(groups: &[GroupView], protection: &Protection, nodes: &[PlanNode]) -> Self {
         let mut layout = Self { nodes: Vec::new(), groups: Vec::new(), index: BTreeMap::new() };
         let mut zones: BTreeMap<&str, usize> = BTreeMap::new();
         for node in nodes {
@@ -136,7 +139,7 @@ impl Layout {
             layout.add_node(node, zone);
         }
         for view in groups {
-            layout.add_group(view);
+            layout.add_group(view, protection);
         }
         for node in nodes {
             layout.add_former(node);
@@ -160,7 +163,7 @@ impl Layout {
         });
     }
 
-    fn add_group(&mut self, view: &GroupView) {
+    fn add_group(&mut self, view: &GroupView, protection: &Protection) {
         let group = self.groups.len();
         let mut seats: Vec<Option<Seat>> = vec![None; view.k() + view.m()];
         let primaries = view.data_roles().filter_map(|(role, data)| Some((role, data.primary?)));
@@ -168,13 +171,16 @@ impl Layout {
             let node = self.node_of(host);
             seats[usize::from(role.0)] = Some(Seat { node, host });
         }
+        let parities = view.k()..view.k() + view.m();
+        let untaught = parities.filter(|role| !protection.has_teachers(view, RoleIndex(*role as u8)));
         let recovering = |status: RoleStatus| status != RoleStatus::Full && !status.is_lost();
         self.groups.push(Group {
             id: view.group,
             k: view.k(),
             seats: seats.clone(),
+            untaught: untaught.collect(),
             former: BTreeSet::new(),
-            margin: view.margin(),
+            margin: view.spare_parities(),
             is_in_play: !view.is_steady(),
             is_recovering: view.data_roles().any(|(_, role)| recovering(role.status)),
             rebuilds: 0,
@@ -422,9 +428,9 @@ impl Group {
         self.seats.iter().flatten().map(|seat| self.roles_on(seat.node)).max().unwrap_or(0)
     }
 
-    /// Whether no parity is missing. A data role that nobody serves is nothing to be built.
+    /// Whether no parity is missing that could be built. A data role that nobody serves is nothing to be built.
     pub fn is_complete(&self) -> bool {
-        self.seats.iter().skip(self.k).all(Option::is_some)
+        (self.k..self.seats.len()).all(|role| self.seats[role].is_some() || self.untaught.contains(&role))
     }
 
     /// Member losses that it could still bear after the worst loss of a node; negative if that would lose data.

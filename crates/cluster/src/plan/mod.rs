@@ -51,6 +51,7 @@ mod usage;
 mod wants;
 mod warnings;
 
+use crate::Protection;
 use layout::{Layout, Stage, Step};
 use types::{ClusterMap, Exchange, GroupView, HostId};
 use usage::Usage;
@@ -73,7 +74,7 @@ pub fn next_moves(
     limits: &PlanLimits,
 ) -> Vec<Move> {
     let groups = &map.groups;
-    let mut layout = Layout::read(groups, nodes);
+    let mut layout = Layout::read(groups, &Protection::of(map.profile), nodes);
     let mut usage = Usage::default();
     begin_known(groups, &mut layout, &mut usage, under_way);
     begin(&mut layout, &mut usage, limits)
@@ -83,12 +84,17 @@ pub fn next_moves(
 /// At most [`MAX_PREVIEW_MOVES`].
 #[must_use]
 pub fn plan(map: &ClusterMap, nodes: &[PlanNode], limits: &PlanLimits) -> Vec<Move> {
-    plan_groups(&map.groups, nodes, limits)
+    plan_groups(&map.groups, &Protection::of(map.profile), nodes, limits)
 }
 
 /// [`plan`] where there is no map yet.
-pub(crate) fn plan_groups(groups: &[GroupView], nodes: &[PlanNode], limits: &PlanLimits) -> Vec<Move> {
-    let mut layout = Layout::read(groups, nodes);
+pub(crate) fn plan_groups(
+    groups: &[GroupView],
+    protection: &Protection,
+    nodes: &[PlanNode],
+    limits: &PlanLimits,
+) -> Vec<Move> {
+    let mut layout = Layout::read(groups, protection, nodes);
     begin_known(groups, &mut layout, &mut Usage::default(), &[]);
     let mut moves = Vec::new();
     while moves.len() < MAX_PREVIEW_MOVES {
@@ -173,14 +179,15 @@ fn start(layout: &mut Layout, usage: &mut Usage, step: &Step) -> Move {
 }
 
 /// The layout when all that is more than balance has been done.
-fn when_all_is_done(groups: &[GroupView], nodes: &[PlanNode]) -> Layout {
+fn when_all_is_done(map: &ClusterMap, nodes: &[PlanNode]) -> Layout {
+    let groups = &map.groups;
     let unlimited = PlanLimits {
         per_node: usize::MAX,
         per_source: usize::MAX,
         total: usize::MAX,
         ..PlanLimits::default()
     };
-    let mut layout = Layout::read(groups, nodes);
+    let mut layout = Layout::read(groups, &Protection::of(map.profile), nodes);
     begin_known(groups, &mut layout, &mut Usage::default(), &[]);
     loop {
         layout.finish_all();

@@ -78,12 +78,15 @@ fn candidates(layout: &Layout, group: usize, reason: Reason) -> impl Iterator<It
 /// Whether a missing parity can be built where it was.
 fn has_former_target(layout: &Layout, group: usize) -> bool {
     let this = &layout.groups[group];
-    let is_missing = |role: usize| this.seats.get(role).is_some_and(Option::is_none);
+    let is_missing =
+        |role: usize| this.seats.get(role).is_some_and(Option::is_none) && !this.untaught.contains(&role);
     layout.targets(group).any(|to| this.former.iter().any(|&(role, at)| at == to && is_missing(role)))
 }
 
 fn concerns(layout: &Layout, group: &Group, role: usize, reason: Reason) -> bool {
-    let Some(seat) = group.seats[role] else { return reason == Reason::Rebuild && !group.kind(role).0 };
+    let Some(seat) = group.seats[role] else {
+        return reason == Reason::Rebuild && !group.kind(role).0 && !group.untaught.contains(&role);
+    };
     match reason {
         Reason::Rebuild => false,
         Reason::Crowded => group.roles_on(seat.node) > 1,

@@ -49,11 +49,11 @@ pub enum PlacementWarning {
 /// What the nodes at hand do not allow: what would still be wrong when all that can be moved has been moved.
 #[must_use]
 pub fn warnings(map: &ClusterMap, nodes: &[PlanNode]) -> Vec<PlacementWarning> {
-    let layout = super::when_all_is_done(&map.groups, nodes);
+    let layout = super::when_all_is_done(map, nodes);
     let roles = map.profile.n();
     let mut warnings = Vec::new();
     warnings.extend(too_few_nodes(&layout, roles));
-    warnings.extend(too_few_zones(nodes, roles, map.profile.m()));
+    warnings.extend(too_few_zones(nodes, roles, map.profile.tolerance()));
     warnings.extend(without_zone(nodes));
     warnings.extend(blocked_drains(&layout));
     warnings

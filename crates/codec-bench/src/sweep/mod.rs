@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use codec::{Family, Scheme};
+use codec::{Code, Family, Scheme};
 use serde::Serialize;
 
 use crate::{BenchError, Case, Effort, Job, Machine, Sides, measure};
@@ -114,7 +114,7 @@ pub fn run(
 /// Both of our families, where the field is large enough.
 fn families(job: &Job) -> Vec<Family> {
     let Scheme::Rs { k, m, .. } = job.scheme else { return Vec::new() };
-    let exists = |family: &Family| (Scheme::Rs { family: *family, k, m }).code().is_ok();
+    let exists = |family: &Family| Code::of(Scheme::Rs { family: *family, k, m }).is_ok();
     [Family::CauchyXor, Family::Lch].into_iter().filter(exists).collect()
 }
 

@@ -5,15 +5,16 @@
 
 use std::collections::BTreeSet;
 
+use cluster::Protection;
 use types::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterMap, GroupId, GroupView, Layout,
-    LayoutVersion, NodeId, OnLoss, RepairSettings, StopReport,
+    LayoutVersion, NodeId, OnLoss, RepairSettings,
 };
 
+use super::loss;
 use super::nodes::NodeState;
 use super::repairs::Repairs;
 use super::state::ClusterState;
-use super::{decide, loss};
 use crate::Now;
 
 /// Longest name of a zone.
@@ -35,7 +36,7 @@ pub(super) fn administer(
     match &request.command {
         AdminCommand::CanStop { node } => {
             let silent = state.nodes().silent(now.time, state.lease_us());
-            return Ok(AdminAnswer::CanStop(StopReport::of(map, *node, &silent)));
+            return Ok(AdminAnswer::CanStop(cluster::stop_report(map, *node, &silent)));
         }
         AdminCommand::AcceptLoss { slots } => {
             return Ok(AdminAnswer::Accepted(loss::accept_slots(state, slots)));
@@ -125,7 +126,7 @@ fn fence_node(
     loss: OnLoss,
 ) -> Result<(), AdminError> {
     let map = state.map().ok_or(AdminError::NotFormed)?;
-    let lost = groups_lost_without(map, node);
+    let lost = groups_lost_without(map, &state.protection(), node);
     if loss == OnLoss::Refuse && !lost.is_empty() {
         return Err(AdminError::WouldLoseData {
             reason: format!("{} cannot do without {node}", named(&lost)),
@@ -203,11 +204,11 @@ fn hosts_members(map: &ClusterMap, node: NodeId) -> bool {
 }
 
 /// Groups that would be beyond repair if `node` were lost, and are not without that.
-fn groups_lost_without(map: &ClusterMap, node: NodeId) -> Vec<GroupId> {
+fn groups_lost_without(map: &ClusterMap, protection: &Protection, node: NodeId) -> Vec<GroupId> {
     let would_be = |view: &&GroupView| {
         view.roles_on(node) > 0
-            && !decide::is_beyond_repair(view)
-            && view.losses_survived_without(&[node]).is_none()
+            && !protection.is_beyond_repair(view)
+            && protection.losses_survived_without(view, &[node]).is_none()
     };
     map.groups.iter().filter(would_be).map(|view| view.group).collect()
 }

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use types::{GroupView, HostId, Learner, MemberId, RoleIndex, RoleStatus, Term, Time, ViewVersion};
 use wire::message::FromCoordinator;
 
+use super::decide;
 use super::repairs::Repairs;
 use super::state::ClusterState;
 use crate::Now;
@@ -67,14 +68,16 @@ impl Complaints {
         if view.learners.iter().any(|learner| silent.contains(&(learner.role, learner.host))) {
             return remove_learners(state, member, silent);
         }
-        let in_sync: Vec<(RoleIndex, HostId)> = view.in_sync().collect();
+        let protection = state.protection();
+        let in_sync: Vec<(RoleIndex, HostId)> = protection.in_sync_of(view, member.role).collect();
         let silent: Vec<(RoleIndex, HostId)> =
             in_sync.iter().filter(|parity| silent.contains(parity)).copied().collect();
         if silent.is_empty() {
             return;
         }
-        let left = in_sync.len() - silent.len();
-        let enough_left = left > 0 && left >= view.roles_in_play();
+        let mut without = view.clone();
+        remove_parities(&mut without, &silent);
+        let enough_left = in_sync.len() > silent.len() && !protection.is_beyond_repair(&without);
         let is_full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
         let suspect =
             Suspect { member, host: from, parities: if is_full { in_sync } else { silent.clone() } };
@@ -145,7 +148,7 @@ impl Complaints {
         from: (RoleIndex, HostId),
     ) -> Option<HostId> {
         let view = state.view(member.group)?;
-        let in_sync: Vec<(RoleIndex, HostId)> = view.in_sync().collect();
+        let in_sync: Vec<(RoleIndex, HostId)> = state.protection().in_sync_of(view, member.role).collect();
         let primary = view.data_role(member.role).and_then(|role| role.primary);
         let complaint = self.of.get_mut(&member)?;
         if !in_sync.contains(&from) || primary != Some(complaint.host) {
@@ -176,9 +179,10 @@ impl Complaints {
                 && !complaint.deposed
                 && now.time.since(complaint.since) < 2 * lease
         });
-        let full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
-        let in_play = view.roles_in_play() + usize::from(full);
-        elsewhere && alone && in_play <= view.in_sync().count()
+        let protection = state.protection();
+        let mut without = view.clone();
+        decide::fence(&mut without, &protection, member.role);
+        elsewhere && alone && !protection.is_beyond_repair(&without)
     }
 }
 

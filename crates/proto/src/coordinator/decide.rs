@@ -1,5 +1,6 @@
 //! Choices that are pure functions of what is known.
 
+use cluster::Protection;
 use types::{DataRole, Former, GroupView, HostId, Learner, LossPolicy, RoleIndex, RoleStatus, Term};
 
 use crate::Rules;
@@ -10,7 +11,12 @@ pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool
 }
 
 /// Takes `lost` out of `view`: its parities leave, its data roles are fenced at a new term. The roles to recover.
-pub(super) fn remove_host(rules: Rules, view: &mut GroupView, lost: HostId) -> Vec<RoleIndex> {
+pub(super) fn remove_host(
+    rules: Rules,
+    view: &mut GroupView,
+    protection: &Protection,
+    lost: HostId,
+) -> Vec<RoleIndex> {
     for parity in view.parity.iter_mut().filter(|parity| **parity == Some(lost)) {
         *parity = None;
     }
@@ -18,7 +24,7 @@ pub(super) fn remove_host(rules: Rules, view: &mut GroupView, lost: HostId) -> V
     let served = view.data_roles().filter(|(_, role)| role.primary == Some(lost));
     let fenced: Vec<RoleIndex> = served.map(|(role, _)| role).collect();
     for role in &fenced {
-        fence(view, *role);
+        fence(view, protection, *role);
     }
     if !fenced.is_empty() {
         cancel_learners(rules, view);
@@ -33,8 +39,8 @@ pub(super) fn had_no_predecessor(role: &DataRole) -> bool {
 
 /// F0: no primary, and a new term for the next one. Who it was is kept, and whose acks it needed: if it has adopted a view in
 /// which it is still named, that was the newest of them.
-pub(super) fn fence(view: &mut GroupView, role: RoleIndex) {
-    let witnesses: Vec<HostId> = view.witnesses(role).map(|(_, host)| host).collect();
+pub(super) fn fence(view: &mut GroupView, protection: &Protection, role: RoleIndex) {
+    let witnesses: Vec<HostId> = protection.witnesses(view, role).map(|(_, host)| host).collect();
     let Some(data) = view.data.get_mut(usize::from(role.0)) else { return };
     if let Some(primary) = data.primary.take() {
         view.former.retain(|former| former.role != role);
@@ -44,63 +50,63 @@ pub(super) fn fence(view: &mut GroupView, role: RoleIndex) {
     data.status = RoleStatus::Fenced;
 }
 
-/// Whether more is lost than the parities that are left can make up for.
-pub(super) fn is_beyond_repair(view: &GroupView) -> bool {
-    view.roles_in_play() > view.in_sync().count()
-}
-
 /// Whether a view is beyond repair, and nobody has said so yet.
-pub(super) fn is_to_be_judged(view: &GroupView) -> bool {
+pub(super) fn is_to_be_judged(view: &GroupView, protection: &Protection) -> bool {
     let declared = |role: &DataRole| role.status == RoleStatus::Full || role.status.is_lost();
-    is_beyond_repair(view) && !view.data.iter().all(declared)
+    protection.is_beyond_repair(view) && !view.data.iter().all(declared)
 }
 
 /// Whether a view beyond repair would not be so if all stand-ins that live had all their pages: a stand-in says when it
 /// has, and that may be on its way.
-pub(super) fn may_be_whole(view: &GroupView, living: &[HostId]) -> bool {
-    let rebuilt = |role: &&DataRole| {
+pub(super) fn may_be_whole(view: &GroupView, protection: &Protection, living: &[HostId]) -> bool {
+    let is_rebuilt = |role: &DataRole| {
         matches!(role.status, RoleStatus::Rebuilding { .. })
             && role.primary.is_some_and(|host| living.contains(&host))
     };
-    let rebuilt = view.data.iter().filter(rebuilt).count();
-    view.roles_in_play() - rebuilt <= view.in_sync().count()
+    let mut view = view.clone();
+    for role in view.data.iter_mut().filter(|role| is_rebuilt(role)) {
+        role.status = RoleStatus::Full;
+    }
+    !protection.is_beyond_repair(&view)
 }
 
-/// The view is beyond repair: what is not full is lost, unless its mirror has all of it. The parities leave: what is lost is in
-/// their sums, and nobody can take it out any more.
-pub(super) fn declare_lost(rules: Rules, view: &mut GroupView, policy: LossPolicy) {
+/// The view is beyond repair: what nothing determines is lost, unless its mirror has all of it. The parities that cover it leave:
+/// what is lost is in their sums, and nobody can take it out any more.
+pub(super) fn declare_lost(
+    rules: Rules,
+    view: &mut GroupView,
+    protection: &Protection,
+    policy: LossPolicy,
+) {
     let status = match policy {
         LossPolicy::Error => RoleStatus::Lost,
         LossPolicy::Empty => RoleStatus::Accepted,
     };
-    let is_gone = |(role, data): &(RoleIndex, &DataRole)| {
-        let has_mirror = data.primary.is_none() && view.mirror(*role).is_some();
-        data.status != RoleStatus::Full && !data.status.is_lost() && !has_mirror
-    };
-    let gone: Vec<RoleIndex> = view.data_roles().filter(is_gone).map(|(role, _)| role).collect();
-    for role in gone {
-        end_life(view, role, status);
+    let losses = protection.losses(view);
+    for role in losses.roles {
+        end_life(view, protection, role, status);
     }
     if rules.parities_leave_with_what_is_lost() {
-        view.parity.fill(None);
+        let k = view.k();
+        losses.parities.iter().for_each(|role| view.parity[usize::from(role.0) - k] = None);
     }
     cancel_learners(rules, view);
 }
 
 /// An operator gives everything up.
-pub(super) fn give_all_up(view: &mut GroupView) {
+pub(super) fn give_all_up(view: &mut GroupView, protection: &Protection) {
     let all: Vec<RoleIndex> = view.data_roles().map(|(role, _)| role).collect();
     for role in all {
-        end_life(view, role, RoleStatus::Accepted);
+        end_life(view, protection, role, RoleStatus::Accepted);
     }
     view.parity.fill(None);
     view.learners.clear();
 }
 
 /// `role` has no data any more. The learners that it may have are no use to anybody.
-fn end_life(view: &mut GroupView, role: RoleIndex, status: RoleStatus) {
+fn end_life(view: &mut GroupView, protection: &Protection, role: RoleIndex, status: RoleStatus) {
     if view.data_role(role).is_some_and(|data| data.primary.is_some()) {
-        fence(view, role);
+        fence(view, protection, role);
     }
     if let Some(data) = view.data.get_mut(usize::from(role.0)) {
         data.status = status;
@@ -158,6 +164,10 @@ mod tests {
         HostId { node: NodeId(node), incarnation: Incarnation(1) }
     }
 
+    fn rs() -> Protection {
+        Protection::of(Profile::rs(3, 2).unwrap())
+    }
+
     fn view(nodes: u16) -> (GroupView, Vec<HostId>) {
         let hosts: Vec<HostId> = (0..nodes).map(host).collect();
         (place(Profile::rs(3, 2).unwrap(), &hosts, 1).unwrap().remove(0), hosts)
@@ -166,40 +176,40 @@ mod tests {
     #[test]
     fn losing_a_node_fences_its_roles_and_drops_its_parities() {
         let (mut view, _) = view(5);
-        assert_eq!(remove_host(Rules::all(), &mut view, host(1)), [RoleIndex(1)]);
+        assert_eq!(remove_host(Rules::all(), &mut view, &rs(), host(1)), [RoleIndex(1)]);
         assert_eq!(view.data[1].status, RoleStatus::Fenced);
         assert_eq!((view.data[1].primary, view.data[1].term), (None, Term(2)));
-        assert_eq!(remove_host(Rules::all(), &mut view, host(3)), []);
+        assert_eq!(remove_host(Rules::all(), &mut view, &rs(), host(3)), []);
         assert_eq!(view.in_sync().map(|(role, _)| role).collect::<Vec<_>>(), [RoleIndex(4)]);
-        assert!(!is_beyond_repair(&view), "one role lost, one parity left");
+        assert!(!rs().is_beyond_repair(&view), "one role lost, one parity left");
     }
 
     #[test]
     fn one_loss_more_than_the_parities_left_is_beyond_repair() {
         let (mut view, _) = view(5);
         for node in [0, 1, 4] {
-            remove_host(Rules::all(), &mut view, host(node));
+            remove_host(Rules::all(), &mut view, &rs(), host(node));
         }
-        assert!(is_beyond_repair(&view));
-        declare_lost(Rules::all(), &mut view, LossPolicy::Error);
+        assert!(rs().is_beyond_repair(&view));
+        declare_lost(Rules::all(), &mut view, &rs(), LossPolicy::Error);
         let statuses: Vec<_> = view.data.iter().map(|role| role.status).collect();
         assert_eq!(statuses, [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]);
         assert_eq!(view.in_sync().count(), 0, "its sum has what is lost");
-        assert!(!is_beyond_repair(&view) && view.is_steady());
+        assert!(!rs().is_beyond_repair(&view) && view.is_steady());
     }
 
     #[test]
     fn a_living_stand_in_may_be_whole_a_fenced_role_is_not() {
         let (mut view, mut living) = view(5);
-        remove_host(Rules::all(), &mut view, host(0));
+        remove_host(Rules::all(), &mut view, &rs(), host(0));
         view.data[0].primary = Some(host(3));
         view.data[0].status = RoleStatus::Rebuilding { start: Seq(7), wait_us: 0 };
-        remove_host(Rules::all(), &mut view, host(4));
-        remove_host(Rules::all(), &mut view, host(1));
-        assert!(is_beyond_repair(&view));
-        assert!(may_be_whole(&view, &living), "the remaining parity makes up for role 1");
+        remove_host(Rules::all(), &mut view, &rs(), host(4));
+        remove_host(Rules::all(), &mut view, &rs(), host(1));
+        assert!(rs().is_beyond_repair(&view));
+        assert!(may_be_whole(&view, &rs(), &living), "the remaining parity makes up for role 1");
         living.retain(|living| *living != host(3));
-        assert!(!may_be_whole(&view, &living));
+        assert!(!may_be_whole(&view, &rs(), &living));
     }
 
     #[test]

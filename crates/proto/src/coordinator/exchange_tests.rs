@@ -138,6 +138,10 @@ impl Story {
         self.coordinator.administer(self.at(), &request).unwrap();
     }
 
+    fn losses_survived(&self) -> usize {
+        self.coordinator.state.protection().losses_survived(self.view())
+    }
+
     fn view(&self) -> &GroupView {
         self.coordinator.map().unwrap().group(GroupId(0)).unwrap()
     }
@@ -277,7 +281,7 @@ fn the_loss_of_another_data_role_calls_it_off_until_the_parity_has_come() {
     let mut story = Story::beside();
     story.dies(1);
     assert_eq!(story.learners(), [(0, 3, true)], "the loss of node 0 would cost two members without it");
-    assert_eq!(story.view().losses_survived(), 1);
+    assert_eq!(story.losses_survived(), 1);
     assert_eq!(asked(&story.pass()), [], "the group is not steady");
 }
 

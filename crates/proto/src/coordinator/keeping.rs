@@ -72,18 +72,18 @@ pub(super) struct Processes {
     pub ended: Vec<HostId>,
     /// Electors whose name another process has, at another address. They may live.
     pub replaced: Vec<HostId>,
-    /// How many losses the code makes up for.
-    pub m: usize,
+    /// How many losses the code makes up for, whichever they are.
+    pub tolerance: usize,
 }
 
 impl Processes {
     /// Of those that are known, for what is kept.
-    pub(super) fn of(nodes: &Nodes, keeping: &Keeping, m: usize) -> Self {
+    pub(super) fn of(nodes: &Nodes, keeping: &Keeping, tolerance: usize) -> Self {
         let is_gone =
             |host: &HostId| nodes.get(*host).is_some_and(NodeState::is_gone) || keeping.has_ended(host);
         let (ended, others): (Vec<HostId>, Vec<HostId>) = keeping.electors().partition(is_gone);
         let replaced = others.into_iter().filter(|host| nodes.get(*host).is_none()).collect();
-        Self { present: nodes.present(), ended, replaced, m }
+        Self { present: nodes.present(), ended, replaced, tolerance }
     }
 }
 
@@ -254,7 +254,7 @@ fn in_parts(position: u64, fresh: &[Record]) -> Vec<(u64, &[Record])> {
     fresh.chunks(MAX_FRESH).enumerate().map(|(at, part)| (reached(at, part), part)).collect()
 }
 
-/// Whether `keeps` holds for half of the electors that may be heard again, or for all but `m` of them; where most have been
+/// Whether `keeps` holds for half of the electors that may be heard again, or for all but as many of them as the code makes up for; where most have been
 /// replaced, of those that have not.
 fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &Processes) -> bool {
     let (mut all, mut kept, mut left): (usize, usize, usize) = (0, 0, 0);
@@ -263,7 +263,9 @@ fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &P
         kept += usize::from(keeps(host));
         left += usize::from(!processes.replaced.contains(host));
     }
-    2 * kept >= all || all - kept <= processes.m || 2 * left < all && left.saturating_sub(kept) <= processes.m
+    2 * kept >= all
+        || all - kept <= processes.tolerance
+        || 2 * left < all && left.saturating_sub(kept) <= processes.tolerance
 }
 
 #[cfg(test)]
@@ -294,7 +296,7 @@ mod tests {
 
     fn processes(present: impl IntoIterator<Item = u16>) -> Processes {
         let present = present.into_iter().map(host).collect();
-        Processes { present, ended: Vec::new(), replaced: Vec::new(), m: 2 }
+        Processes { present, ended: Vec::new(), replaced: Vec::new(), tolerance: 2 }
     }
 
     /// With so many electors, all of which are greeted, and one record that node 4 does not have to keep.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::PlanLimits;
-use types::{Exchange, GroupView, HostId, Learner, MemberId, RoleIndex, Term, Time, ViewVersion};
+use types::{DataRole, Exchange, GroupView, HostId, Learner, MemberId, RoleIndex, Term, Time, ViewVersion};
 use wire::message::{FromCoordinator, Lesson};
 
 use super::decide;
@@ -84,8 +84,12 @@ impl Learners {
         if !primary || named.whole {
             return;
         }
-        // What is lost nobody can teach, and nobody has to: it is nothing.
-        let teachers = view.data.iter().filter(|data| !data.status.is_lost()).count();
+        // What is lost nobody can teach, and nobody has to: it is nothing. What it does not cover, neither.
+        let protection = state.protection();
+        let teaches = |(role, data): &(RoleIndex, &DataRole)| {
+            !data.status.is_lost() && protection.covers(learner, *role)
+        };
+        let teachers = view.data_roles().filter(teaches).count();
         let row = usize::from(learner.0).checked_sub(view.k());
         let id = MemberId { group: member.group, role: learner };
         let needed = if row.is_some() { state.rules().teachers_of_parity(teachers) } else { 1 };
@@ -197,7 +201,9 @@ fn call_off_exchanges(state: &mut ClusterState) {
 /// False, and nothing has changed, where that cannot begin now.
 pub(super) fn appoint(state: &mut ClusterState, member: MemberId, host: HostId) -> bool {
     let Some(view) = state.view(member.group) else { return false };
-    let exists = usize::from(member.role.0) < view.k() + view.m();
+    let is_data = usize::from(member.role.0) < view.k();
+    // A parity is worth building if there is something to protect.
+    let exists = is_data || state.protection().has_teachers(view, member.role);
     if !exists
         || !view.may_learn(member.role, host)
         || !view.is_steady()

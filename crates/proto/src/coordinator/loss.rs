@@ -52,17 +52,18 @@ impl Losses {
     /// The in-sync parities of `group`, or its roles, have become fewer: is it beyond repair?
     pub(super) fn judge(&mut self, now: Now, state: &ClusterState, group: GroupId) -> Option<Judgement> {
         let view = state.view(group)?;
-        if !decide::is_beyond_repair(view) {
+        let protection = state.protection();
+        if !protection.is_beyond_repair(view) {
             return Some(Judgement::Repairable);
         }
         let since = self.doubtful.get(&group).copied().unwrap_or(now.time);
         let patient = now.time.since(since) < state.lease_us();
-        if patient && decide::may_be_whole(view, &state.nodes().living()) {
+        if patient && decide::may_be_whole(view, &protection, &state.nodes().living()) {
             tracing::error!(%group, "beyond repair, unless its stand-ins are whole already");
             self.doubtful.insert(group, since);
             return Some(Judgement::Doubtful);
         }
-        let lost = view.roles_in_play();
+        let lost = protection.losses(view).roles.len();
         tracing::error!(%group, lost, in_sync = view.in_sync().count(), "beyond repair: more members lost than the code can make up for");
         self.doubtful.remove(&group);
         Some(Judgement::Lost)
@@ -70,7 +71,9 @@ impl Losses {
 
     /// Groups in doubt of which it is known now, or has to be decided.
     pub(super) fn due(&self, now: Now, state: &ClusterState) -> Vec<GroupId> {
-        let saved = |group: &GroupId| state.view(*group).is_some_and(|view| !decide::is_beyond_repair(view));
+        let protection = state.protection();
+        let saved =
+            |group: &GroupId| state.view(*group).is_some_and(|view| !protection.is_beyond_repair(view));
         let doubtful = self.doubtful.iter();
         let due =
             doubtful.filter(|(group, since)| now.time.since(**since) >= state.lease_us() || saved(group));
@@ -85,8 +88,8 @@ impl Losses {
     /// `group` has lost more than its parities make up for: they leave with what is lost.
     pub(super) fn declare(&mut self, state: &mut ClusterState, group: GroupId) {
         let policy = state.map().map_or(state.config().on_loss, |map| map.layout.on_loss);
-        let rules = state.rules();
-        state.change_view(group, |view| decide::declare_lost(rules, view, policy));
+        let (rules, protection) = (state.rules(), state.protection());
+        state.change_view(group, |view| decide::declare_lost(rules, view, &protection, policy));
         forget_former_hosts(state, group);
         // More of it is lost: what was confirmed of an older view says nothing of that.
         self.endings.remove(&group);
@@ -96,8 +99,9 @@ impl Losses {
     /// An operator gives everything up.
     pub(super) fn give_all_up(&mut self, state: &mut ClusterState) {
         let groups: Vec<GroupId> = state.views().map(|view| view.group).collect();
+        let protection = state.protection();
         for group in groups {
-            state.change_view(group, decide::give_all_up);
+            state.change_view(group, |view| decide::give_all_up(view, &protection));
             forget_former_hosts(state, group);
         }
         *self = Self::default();

@@ -155,7 +155,7 @@ fn what_is_left_beside_lost_data_gets_new_parities_and_the_old_ones_are_none_any
         story.coordinator.handle(at(story.now), primary, caught_up);
     }
     assert_eq!(
-        (story.view().in_sync().count(), story.view().margin()),
+        (story.view().in_sync().count(), story.view().spare_parities()),
         (2, 2),
         "its only teacher has taught"
     );

@@ -225,7 +225,7 @@ impl Membership {
     /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end; not while most
     /// are silent.
     fn lose_the_long_gone(&mut self, now: Now, state: &mut ClusterState, repairs: &mut Repairs) {
-        if state.nodes().too_few_are_heard(state.config().profile.m()) {
+        if state.nodes().too_few_are_heard(state.config().profile.tolerance()) {
             // It gives nobody up; operators may (`node fence`).
             self.attention.note_too_few(now.time);
             return;

@@ -239,12 +239,12 @@ impl Nodes {
 
     /// Whether most processes that may live are silent, and more than the `m` that a code can make up for: then it is the
     /// coordinator that is cut off, more likely than not.
-    pub(super) fn too_few_are_heard(&self, m: usize) -> bool {
+    pub(super) fn too_few_are_heard(&self, tolerance: usize) -> bool {
         let may_live = self.iter().filter(|node| !node.is_gone());
         let (all, heard) =
             may_live.fold((0, 0), |(all, heard), node| (all + 1, heard + usize::from(node.is_leased())));
         let silent = all - heard;
-        silent > m && silent > heard
+        silent > tolerance && silent > heard
     }
 
     /// The lease of `host` has run out.

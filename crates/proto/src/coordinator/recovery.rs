@@ -264,7 +264,8 @@ impl Recovery {
 
 /// Who can say how the role's stream ends.
 fn witnesses(state: &ClusterState, member: MemberId) -> Vec<(RoleIndex, HostId)> {
-    state.view(member.group).map(|view| view.witnesses(member.role).collect()).unwrap_or_default()
+    let protection = state.protection();
+    state.view(member.group).map(|view| protection.witnesses(view, member.role).collect()).unwrap_or_default()
 }
 
 /// The term of a role that is being recovered; none if it is not, any more.

@@ -47,9 +47,8 @@ impl Repairs {
             }
             // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
             let Some(before) = state.view(group).map(|view| view.data.clone()) else { continue };
-            let mut fenced = Vec::new();
-            let rules = state.rules();
-            state.change_view(group, |view| fenced = decide::remove_host(rules, view, host));
+            let (rules, protection, mut fenced) = (state.rules(), state.protection(), Vec::new());
+            state.change_view(group, |view| fenced = decide::remove_host(rules, view, &protection, host));
             for role in fenced {
                 let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
                 let former = if dead && alone { Former::Dead } else { Former::MayLive };
@@ -75,9 +74,9 @@ impl Repairs {
     /// The primary of `member` is cut off from its parities: another host goes on, and not `host`.
     pub(super) fn depose(&mut self, now: Now, state: &mut ClusterState, host: HostId, member: MemberId) {
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
-        let rules = state.rules();
+        let (rules, protection) = (state.rules(), state.protection());
         state.change_view(member.group, |view| {
-            decide::fence(view, member.role);
+            decide::fence(view, &protection, member.role);
             decide::cancel_learners(rules, view);
         });
         self.recoveries.begin(member, Former::MayLive, Some(host));
@@ -93,9 +92,9 @@ impl Repairs {
         still_until: Time,
     ) {
         tracing::info!(%member, "primary makes way for its mirror");
-        let rules = state.rules();
+        let (rules, protection) = (state.rules(), state.protection());
         state.change_view(member.group, |view| {
-            decide::fence(view, member.role);
+            decide::fence(view, &protection, member.role);
             // What another learner was taught by this primary the next one knows nothing of.
             if rules.lessons_end_with_their_teacher() {
                 view.learners.retain(|learner| learner.whole);
@@ -130,7 +129,9 @@ impl Repairs {
         for host in gone {
             self.lose(now, state, host);
         }
-        let beyond = state.views().filter(|view| decide::is_to_be_judged(view)).map(|view| view.group);
+        let protection = state.protection();
+        let beyond =
+            state.views().filter(|view| decide::is_to_be_judged(view, &protection)).map(|view| view.group);
         for group in beyond.collect::<Vec<GroupId>>() {
             self.after_loss(now, state, group);
         }
@@ -145,6 +146,7 @@ impl Repairs {
 fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> bool {
     let suspected = state.nodes().get(host).is_some_and(NodeState::is_suspected);
     let Some(mut without) = state.view(group).cloned() else { return false };
-    decide::remove_host(state.rules(), &mut without, host);
-    suspected && decide::is_beyond_repair(&without)
+    let protection = state.protection();
+    decide::remove_host(state.rules(), &mut without, &protection, host);
+    suspected && protection.is_beyond_repair(&without)
 }

@@ -3,8 +3,9 @@
 //! A view changes here and nowhere else: by compare-and-swap, recorded before anybody is told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use cluster::{PlanNode, RoleCounts, role_counts};
+use cluster::{PlanNode, Protection, RoleCounts, role_counts};
 use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, Time, ViewVersion};
 use wire::message::{FromCoordinator, Refused};
 use wire::record::{MapHead, Record};
@@ -25,6 +26,8 @@ pub(super) const FENCED: &str =
 /// See the module.
 pub(super) struct ClusterState {
     config: CoordinatorConfig,
+    /// What the code of its profile makes up for.
+    protection: Arc<Protection>,
     /// Which coordinator this is; nodes obey no older one.
     epoch: Epoch,
     /// Processes that have registered, in their newest incarnation.
@@ -39,6 +42,7 @@ impl ClusterState {
     pub(super) fn new(config: CoordinatorConfig) -> Self {
         Self {
             outbox: Outbox::new(config.records, config.rules),
+            protection: Arc::new(Protection::of(config.profile)),
             config,
             epoch: Epoch::default().next(),
             nodes: Nodes::default(),
@@ -49,6 +53,10 @@ impl ClusterState {
 
     pub(super) fn config(&self) -> &CoordinatorConfig {
         &self.config
+    }
+
+    pub(super) fn protection(&self) -> Arc<Protection> {
+        Arc::clone(&self.protection)
     }
 
     pub(super) fn timing(&self) -> &Timing {
@@ -117,6 +125,7 @@ impl ClusterState {
         let config = &mut self.config;
         (config.cluster, config.profile) = (head.cluster, head.profile);
         (config.shards, config.groups) = (head.shards, head.groups);
+        self.protection = Arc::new(Protection::of(head.profile));
         self.nodes = Nodes::of_records(head.nodes.clone(), found_by);
     }
 
@@ -247,15 +256,16 @@ impl ClusterState {
     pub(super) fn poll_action(&mut self) -> Option<CoordinatorAction> {
         let (epoch, map, nodes) = (self.epoch, self.map.as_ref(), &self.nodes);
         let all = || map.map(|map| all_records(epoch, map, nodes.iter())).unwrap_or_default();
-        let m = self.config.profile.m();
-        self.outbox.poll(epoch, all, |keeping| Processes::of(nodes, keeping, m))
+        let tolerance = self.config.profile.tolerance();
+        self.outbox.poll(epoch, all, |keeping| Processes::of(nodes, keeping, tolerance))
     }
 
     /// Whether anything that is decided now can be in force, as far as is known of who hears it.
     pub(super) fn may_decide(&self, hears: impl Fn(&HostId) -> bool) -> bool {
         let keeping = self.outbox.keeping();
         self.config.records == RecordKeeping::Stored
-            || keeping.are_enough(hears, &Processes::of(&self.nodes, keeping, self.config.profile.m()))
+            || keeping
+                .are_enough(hears, &Processes::of(&self.nodes, keeping, self.config.profile.tolerance()))
     }
 
     /// Whether the map shows this very process as alive.

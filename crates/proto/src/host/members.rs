@@ -312,8 +312,10 @@ impl Members {
 
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
         let config = around.config();
+        let Some(protection) = around.protection() else { return };
         let (store, budget) = (&config.store, &config.budget);
-        match Parity::new(id, config.host, view.clone(), (store, budget), config.rules) {
+        let named = (view.clone(), protection);
+        match Parity::new(id, config.host, named, (store, budget), config.rules) {
             Ok(parity) => {
                 self.parities.insert(id, parity);
             }

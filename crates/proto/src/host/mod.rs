@@ -154,9 +154,7 @@ impl Host {
     }
 
     fn begin(&mut self, now: Now, map: ClusterMap) {
-        if !self.around.begin(&map) {
-            return;
-        }
+        self.around.begin(&map);
         let groups = map.groups.clone();
         self.views.begin(map);
         for view in &groups {

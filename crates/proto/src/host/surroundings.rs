@@ -1,6 +1,6 @@
 //! What the members of a host act in: its configuration, the cluster's code, the pace of background work, and the outbox.
 
-use codec::Code;
+use cluster::Protection;
 use types::{ClusterMap, HostId};
 
 use super::driver::HostConfig;
@@ -12,7 +12,7 @@ use crate::pace::Pace;
 pub(super) struct Surroundings {
     config: HostConfig,
     /// Once there is a map.
-    code: Option<Code>,
+    protection: Option<Protection>,
     groups: usize,
     pace: Pace,
     out: Outbox,
@@ -20,7 +20,7 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn new(config: HostConfig) -> Self {
-        Self { config, code: None, groups: 0, pace: Pace::default(), out: Outbox::default() }
+        Self { config, protection: None, groups: 0, pace: Pace::default(), out: Outbox::default() }
     }
 
     pub(super) fn config(&self) -> &HostConfig {
@@ -30,6 +30,11 @@ impl Surroundings {
     /// The process.
     pub(super) fn host(&self) -> HostId {
         self.config.host
+    }
+
+    /// The code of the groups, once there is a map.
+    pub(super) fn protection(&self) -> Option<&Protection> {
+        self.protection.as_ref()
     }
 
     pub(super) fn pace(&self) -> &Pace {
@@ -44,19 +49,12 @@ impl Surroundings {
         &self.out
     }
 
-    /// The first map: without a code there is no member. Whether its profile has one.
-    pub(super) fn begin(&mut self, map: &ClusterMap) -> bool {
-        match crate::code_of(map.profile) {
-            Ok(code) => self.code = Some(code),
-            Err(error) => {
-                tracing::error!(%error, profile = %map.profile, "the map's profile has no code");
-                return false;
-            }
-        }
+    /// The first map: without a code there is no member.
+    pub(super) fn begin(&mut self, map: &ClusterMap) {
+        self.protection = Some(Protection::of(map.profile));
         self.config.store.cluster = map.cluster;
         self.groups = map.groups.len();
         self.pace.set(&map.layout, map.shards);
-        true
     }
 
     /// A newer map.
@@ -71,7 +69,7 @@ impl Surroundings {
             timing: &self.config.timing,
             limits: &self.config.limits,
             rules: self.config.rules,
-            code: self.code.as_ref()?,
+            protection: self.protection.as_ref()?,
             groups: self.groups,
             pace: &mut self.pace,
             out: &mut self.out,

@@ -1,6 +1,6 @@
 //! Who a parity is, and what each data role weighs in its sum. Only a view changes it.
 
-use codec::Code;
+use cluster::Protection;
 use types::{GroupView, MemberId, RoleIndex};
 
 use crate::outbox::Sender;
@@ -10,11 +10,19 @@ use crate::roles::RoleSet;
 pub(super) struct Core {
     member: MemberId,
     view: GroupView,
+    /// The data roles that weigh something in its row; of a mirror, the role itself.
+    covered: RoleSet,
 }
 
 impl Core {
-    pub(super) fn new(member: MemberId, view: GroupView) -> Self {
-        Self { member, view }
+    pub(super) fn new(member: MemberId, view: GroupView, protection: &Protection) -> Self {
+        let mut covered = RoleSet::default();
+        for (role, _) in view.data_roles() {
+            if role == member.role || protection.covers(member.role, role) {
+                covered.insert(role);
+            }
+        }
+        Self { member, view, covered }
     }
 
     pub(super) fn member(&self) -> MemberId {
@@ -41,29 +49,31 @@ impl Core {
     /// The data roles whose streams it takes: those that weigh something in its row, and are not lost.
     pub(super) fn support(&self) -> RoleSet {
         match self.row() {
-            Some(_) => RoleSet::all(self.view.k()).without(self.lost_roles()),
-            None => RoleSet::only(self.member.role),
+            Some(_) => self.covered.without(self.lost_roles()),
+            None => self.covered,
         }
     }
 
     /// Whether `role` is one of them.
     pub(super) fn takes(&self, role: RoleIndex) -> bool {
-        match self.row() {
-            Some(_) => self.view.data_role(role).is_some_and(|data| !data.status.is_lost()),
-            None => role == self.member.role,
-        }
+        self.support().contains(role)
     }
 
     /// What the bytes of `role` weigh in the sum.
-    pub(super) fn coefficient(&self, code: &Code, role: RoleIndex) -> u8 {
+    pub(super) fn coefficient(&self, protection: &Protection, role: RoleIndex) -> u8 {
         match self.row() {
-            Some(row) => code.coefficient(row, usize::from(role.0)),
+            Some(row) => protection.code().coefficient(row, usize::from(role.0)),
             None => u8::from(role == self.member.role),
         }
     }
 
-    /// The data roles that are lost: nothing of them is in the sum.
-    pub(super) fn lost_roles(&self) -> RoleSet {
+    /// The data roles of which nothing is in the sum: those that are lost, and those that its row does not cover.
+    pub(super) fn absent_roles(&self) -> RoleSet {
+        RoleSet::all(self.view.k()).without(self.support())
+    }
+
+    /// The data roles that are lost.
+    fn lost_roles(&self) -> RoleSet {
         let mut lost = RoleSet::default();
         for (role, _) in self.view.data_roles().filter(|(_, data)| data.status.is_lost()) {
             lost.insert(role);

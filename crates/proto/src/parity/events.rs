@@ -124,7 +124,7 @@ impl Parity {
         }
         match self.sum.stream(role).map_or(Place::Gap, |stream| stream.place(record.seq)) {
             Place::Duplicate => {
-                let coefficient = self.core.coefficient(context.code, role);
+                let coefficient = self.core.coefficient(context.protection, role);
                 let again = context.rules.counts_again(&record.writes);
                 again.iter().for_each(|write| self.sum.add(coefficient, write.addr.byte(), &write.delta));
             }
@@ -177,13 +177,17 @@ impl Parity {
         if !self.sessions.reserve(context, open.pages.len_bytes()) {
             return self.abort(context, from, id);
         }
-        self.apply_up_to(context, id.role, open.committed);
+        if self.core.takes(id.role) {
+            self.apply_up_to(context, id.role, open.committed);
+        }
         let mut gone = RoleSet::only(id.role);
         for (role, _) in self.core.view().data_roles().filter(|(_, data)| data.primary.is_none()) {
             gone.insert(role);
         }
-        // Of a role that is lost for good nothing is in the sum.
-        let lost = gone.without(self.core.lost_roles());
+        // Nothing is in the sum of a role that is lost for good, or that this row does not cover.
+        let absent = self.core.absent_roles();
+        let lost = gone.without(absent);
+        let gone = gone.with(absent);
         let copy = self.sum.copy_pages(open.pages);
         let session = Session::of_repair(from, open.pages, context.now.time, copy, (gone, lost));
         self.sessions.insert(id, session);
@@ -191,10 +195,12 @@ impl Parity {
         self.finish_if_complete(context, id);
     }
 
-    /// What is committed by the stand-in this parity has, and the pages are in the area.
+    /// What is committed by the stand-in this parity has, if it takes its records, and the pages are in the area.
     fn check_open(&self, from: HostId, open: &Open) -> Result<(), Impossible> {
         let Some(stream) = self.stand_in_stream(from, open) else { return Ok(()) };
-        self.check_committed(open.committed, stream.received())?;
+        if self.core.takes(open.session.role) {
+            self.check_committed(open.committed, stream.received())?;
+        }
         if self.sum.has_place_for(open.pages) { Ok(()) } else { Err(Impossible::Pages) }
     }
 
@@ -204,9 +210,11 @@ impl Parity {
     }
 
     fn may_open(&self, context: &Context<'_>, from: HostId, open: &Open) -> bool {
-        let received = self.stand_in_stream(from, open).map(Stream::received);
+        // A row that does not cover the stand-in's role may be needed to take another lost one out of the rest.
+        let is_covered = self.core.takes(open.session.role);
+        let has_all = |stream: &Stream| !is_covered || open.committed <= stream.received();
         self.row().is_some()
-            && received.is_some_and(|received| open.committed <= received)
+            && self.stand_in_stream(from, open).is_some_and(has_all)
             && self.sessions.have_place(context.limits)
     }
 
@@ -225,7 +233,7 @@ impl Parity {
         if cause != Cause::Scrub || context.rules.scrubbed_pages_follow_their_records() {
             self.apply_up_to(context, role, page.committed);
         }
-        self.sessions.take_out(id, role, self.core.coefficient(context.code, role), page);
+        self.sessions.take_out(id, role, self.core.coefficient(context.protection, role), page);
         self.finish_if_complete(context, id);
     }
 
@@ -330,7 +338,7 @@ impl Parity {
         if context.rules.parts_follow_their_records() {
             self.apply_up_to(context, role, learn.tag);
         }
-        let coefficient = self.core.coefficient(context.code, role);
+        let coefficient = self.core.coefficient(context.protection, role);
         let Some(learner) = &mut self.learner else { return Err(Unfit::Broken) };
         learner.take_in(&mut self.sum, Weighted { role, coefficient }, &learn.part)
     }

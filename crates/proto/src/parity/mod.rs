@@ -26,6 +26,7 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
+use cluster::Protection;
 use store::{Area, Budget, Replica, StoreConfig};
 use types::{
     Epoch, GroupView, HostId, MemberId, PAGE_BYTES, RoleIndex, ScrubProgress, ScrubSettings, Seq, Term, Time,
@@ -60,7 +61,7 @@ impl Parity {
     pub(crate) fn new(
         member: MemberId,
         host: HostId,
-        view: GroupView,
+        (view, protection): (GroupView, &Protection),
         (config, budget): (&StoreConfig, &Budget),
         rules: Rules,
     ) -> Result<Self, store::AreaError> {
@@ -68,7 +69,7 @@ impl Parity {
         let named = view.learner(member.role).filter(|learner| learner.host == host);
         Ok(Self {
             learner: named.map(|learner| Learner::new(learner.since)),
-            core: Core::new(member, view),
+            core: Core::new(member, view, protection),
             sum,
             sessions: Sessions::new(budget.clone()),
             scrub: Scrub::default(),
@@ -225,7 +226,8 @@ impl Parity {
 
     /// Applies what is kept of `role`'s stream up to `upto`.
     fn apply_up_to(&mut self, context: &Context<'_>, role: RoleIndex, upto: Seq) {
-        let coefficient = context.rules.weight(self.core.coefficient(context.code, role), self.row(), role);
+        let coefficient = self.core.coefficient(context.protection, role);
+        let coefficient = context.rules.weight(coefficient, self.row(), role);
         // A learner gives nothing back: what it has been told of is not all yet.
         let gives_back = self.learner.is_none();
         self.sum.apply(Weighted { role, coefficient }, upto, &mut self.sessions, gives_back);

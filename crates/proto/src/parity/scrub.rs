@@ -208,11 +208,11 @@ impl Scrub {
         let role = core.member().role;
         let id = SessionId { role, term: Term(0), number: self.count };
         let copy = sum.copy_pages(pages);
-        sessions.insert(id, Session::of_scrub(pages, context.now.time, copy, core.lost_roles()));
+        sessions.insert(id, Session::of_scrub(pages, context.now.time, copy, core.absent_roles()));
         self.open = Some(id);
         let read = Read { session: id, pages, parities: smallvec![role] };
         for (role, data) in core.view().data_roles() {
-            if let Some(host) = data.primary {
+            if let Some(host) = data.primary.filter(|_| core.takes(role)) {
                 core.sender().send(context, host, role, GroupBody::Read(read.clone()));
             }
         }

@@ -17,7 +17,7 @@ impl Primary {
         self.touch(Touched::ByEvents);
         let now = context.now.time;
         self.core.adopt(view);
-        self.lessons.adopt(&self.core, now);
+        self.lessons.adopt(&self.core, context.protection, now);
         self.reconsider_hand_over(now);
         self.part_with_parities(context);
         self.repair.forget_sessions();

@@ -142,10 +142,11 @@ impl Primary {
 
     fn assemble(context: &mut Context<'_>, core: Core, phase: Phase, start: Seq, serve_from: Time) -> Self {
         let now = context.now.time;
-        let (mut parities, mut absentees) = (Parities::new(&core, start, now), Absentees::default());
+        let (mut parities, mut absentees) =
+            (Parities::new(&core, context.protection, start, now), Absentees::default());
         let mut lessons = Lessons::default();
-        absentees.expect_all(&core, start, now);
-        lessons.adopt(&core, now);
+        absentees.expect_all(&core, context.protection, start, now);
+        lessons.adopt(&core, context.protection, now);
         parities.greet_all(context, &core, start);
         Self {
             phase,

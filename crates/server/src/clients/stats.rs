@@ -162,11 +162,10 @@ fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: 
     page.add("gestalt_incarnation", shared.host.incarnation.0);
     page.add("gestalt_map_version", shared.map_version());
     if let Some(map) = shared.map() {
-        let achieved = map.groups.iter().map(types::GroupView::margin).min().unwrap_or(0);
         page.add("gestalt_profile", map.profile);
         page.add("gestalt_groups", map.groups.len());
-        page.add("gestalt_protection_asked", map.profile.m());
-        page.add("gestalt_protection_achieved", achieved.min(map.profile.m()));
+        page.add("gestalt_protection_asked", map.profile.tolerance());
+        page.add("gestalt_protection_achieved", cluster::Protection::of(map.profile).achieved(&map.groups));
     }
     page.add("gestalt_links", values.links_up);
     page.add("gestalt_forwarded", sum(|worker| worker.host.forwarded));

@@ -5,11 +5,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cluster::Protection;
 use cluster::health::{Assessment, Fullness, slot_count};
 use proto::{Histogram, HostLatencies, HostStats};
 use store::Category;
+use types::ClusterMap;
 use types::op::OpKind;
-use types::{ClusterMap, GroupView};
 
 use crate::CoordinatorStatus;
 use crate::EtcdStatus;
@@ -131,9 +132,9 @@ metrics! {
         gauge gestalt_repair_paused "Whether operators have paused repair." = map.layout.repair.paused;
         gauge gestalt_map_version "Version of the cluster map." = map.version;
         gauge gestalt_groups "Coding groups." = map.groups.len();
-        gauge gestalt_protection_asked "Losses that every group is to survive." = map.profile.m();
+        gauge gestalt_protection_asked "Losses that every group is to survive." = map.profile.tolerance();
         gauge gestalt_protection_achieved "Losses that every group would survive now."
-            = map.groups.iter().map(GroupView::margin).min().unwrap_or(0).min(map.profile.m());
+            = Protection::of(map.profile).achieved(&map.groups);
         gauge gestalt_lost_slots "Hash slots whose items are lost." = slot_count(&map.lost_slots());
     }
 

@@ -58,6 +58,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Forgetting,
         Focus::Releases,
         Focus::Losses,
+        Focus::Codes,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     named.ok_or_else(|| {

@@ -77,10 +77,24 @@ impl Look<'_> {
             return None;
         }
         data.sort_unstable();
-        let received =
-            |role: usize| survivors.iter().map(|p| self.received(&self.members.parities[*p], role)).min();
+        if !self.is_solvable(&data, &survivors) {
+            return None;
+        }
+        let received = |role: usize| {
+            let left = survivors.iter().map(|at| &self.members.parities[*at]);
+            left.filter(|parity| self.covers(parity, role)).map(|parity| self.received(parity, role)).min()
+        };
         let data = data.iter().map(|role| (*role, received(*role).unwrap_or(Seq(0)))).collect();
         Some(Loss { data, survivors })
+    }
+
+    /// Whether these data roles can be computed from the others and these parities.
+    fn is_solvable(&self, data: &[usize], survivors: &[usize]) -> bool {
+        let code = self.protection.code();
+        let left: Vec<usize> = survivors.iter().map(|at| self.members.parities[*at].row).collect();
+        let missing = (0..code.m()).filter(|row| !left.contains(row)).map(|row| code.k() + row);
+        let lost: Vec<usize> = data.iter().copied().chain(missing).collect();
+        code.decodable(&lost).unwrap_or(false)
     }
 
     fn describe(&self, loss: &Loss) -> String {
@@ -112,8 +126,10 @@ impl Look<'_> {
             }
         }
         lost.sort_unstable();
-        let helpers: Vec<usize> = loss.survivors.iter().copied().take(lost.len()).collect();
-        if helpers.len() < lost.len() {
+        // Where any are as good as others, as many as are lost.
+        let needed = if self.protection.profile().is_mds() { lost.len() } else { loss.survivors.len() };
+        let helpers: Vec<usize> = loss.survivors.iter().copied().take(needed).collect();
+        if helpers.len() < needed {
             return None;
         }
         let mut residuals = Vec::with_capacity(helpers.len());
@@ -122,7 +138,7 @@ impl Look<'_> {
             let mut sum = Box::new([0; PAGE_BYTES]);
             parity.page(page, &mut sum);
             for role in self.living_roles() {
-                let coefficient = self.code.coefficient(parity.row, role);
+                let coefficient = self.protection.code().coefficient(parity.row, role);
                 scratch.fill(0);
                 add_kept(parity.stream(role), self.upto(loss, role), page, &mut scratch);
                 codec::mul_add(&mut sum[..], coefficient, &scratch).expect("slices of one length");
@@ -136,7 +152,7 @@ impl Look<'_> {
         let rows: Vec<usize> = helpers.iter().map(|helper| self.members.parities[*helper].row).collect();
         let residuals: Vec<&[u8]> = residuals.iter().map(|residual| &residual[..]).collect();
         let mut out = Box::new([0; PAGE_BYTES]);
-        self.code.recover(&rows, &lost, wanted, &residuals, &mut out[..]).ok()?;
+        self.protection.code().recover(&rows, &lost, wanted, &residuals, &mut out[..]).ok()?;
         self.stats.decoded_pages += 1;
         Some(out)
     }
@@ -224,7 +240,9 @@ impl Look<'_> {
 
     /// Where the key may lie, by the replica of a survivor once it were settled.
     fn settled_index(&mut self, loss: &Loss, role: usize, hash: KeyHash) -> Vec<Addr> {
-        let survivor = self.rng.pick(&loss.survivors);
+        let covers = |at: &usize| self.covers(&self.members.parities[*at], role);
+        let covering: Vec<usize> = loss.survivors.iter().copied().filter(covers).collect();
+        let survivor = self.rng.pick(&covering);
         let stream = self.members.parities[survivor].stream(role);
         let mine = IndexHash::from(hash);
         let mut addrs: Vec<Addr> = stream.replica.index().candidates(mine).collect();

@@ -16,6 +16,7 @@ mod decode;
 mod look;
 mod rest;
 
+use cluster::Protection;
 use rng::Rng;
 use types::{GroupId, GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq};
 
@@ -119,7 +120,7 @@ impl Onlooker<'_> {
             unix: self.stage.most_unix(),
             view,
             members: Members::of(&self.cluster.nodes, view),
-            code: proto::code_of(self.stage.options.profile()).expect("options name a valid code"),
+            protection: self.stage.options.protection(),
             extent,
             rng: Rng::new(seed, 0),
             stats: Stats::default(),
@@ -137,6 +138,7 @@ impl Onlooker<'_> {
 
     /// Where the shadow of a role has a gap, the primary's own area becomes the shadow, when nothing is under way.
     fn relearn(&mut self, view: &GroupView) {
+        let protection = self.stage.options.protection();
         let members = Members::of(&self.cluster.nodes, view);
         for (role, seq) in members.reached().into_iter().enumerate() {
             self.shadow.stream_mut(member(view.group, role)).has_reached(seq);
@@ -144,7 +146,7 @@ impl Onlooker<'_> {
         for (role, primary) in members.data.iter().enumerate() {
             let stream = self.shadow.stream_mut(member(view.group, role));
             if let Some(primary) = primary.as_ref().filter(|_| stream.is_dark())
-                && is_at_rest(&members, role, primary)
+                && is_at_rest(&protection, &members, role, primary)
             {
                 stream.relearn(primary.info.committed, touched_pages(primary).into_iter());
             }
@@ -153,9 +155,10 @@ impl Onlooker<'_> {
 }
 
 /// Whether nothing of a role is under way. A page that is absent, or was surrendered, can teach nothing.
-fn is_at_rest(members: &Members<'_>, role: usize, primary: &Primary<'_>) -> bool {
+fn is_at_rest(protection: &Protection, members: &Members<'_>, role: usize, primary: &Primary<'_>) -> bool {
     let committed = primary.info.committed;
-    let applied = |seq: Seq| members.parities.iter().all(|parity| parity.stream(role).applied == seq);
+    let applied =
+        |seq: Seq| members.parities_of(protection, role).all(|parity| parity.stream(role).applied == seq);
     committed == primary.info.last && applied(committed) && primary.store.absent_count() == 0
 }
 

@@ -1,7 +1,7 @@
 //! At rest: everything has ended, is whole, and agrees.
 
 use types::op::Outcome;
-use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleStatus};
+use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleIndex, RoleStatus};
 
 use super::look::first_difference;
 use crate::clients::Clients;
@@ -38,7 +38,11 @@ impl AtRest<'_> {
         let needed = (self.options.memory.area_extents + 1) as usize * EXTENT_BYTES;
         let has_room =
             |node: NodeId| self.cluster.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
-        let missing = view.parity.contains(&None);
+        let protection = self.options.protection();
+        let is_missing = |(row, host): (usize, &Option<HostId>)| {
+            host.is_none() && protection.has_teachers(view, RoleIndex((view.k() + row) as u8))
+        };
+        let missing = view.parity.iter().enumerate().any(is_missing);
         let shares = |host: HostId| view.roles_on(host.node) > 1;
         let crowded = view.data.iter().filter_map(|role| role.primary).any(shares);
         if !view.is_steady() || !missing && !crowded && view.learners.is_empty() {
@@ -51,6 +55,7 @@ impl AtRest<'_> {
     }
 
     fn is_group_whole(&self, view: &GroupView) -> bool {
+        let protection = self.options.protection();
         let members = Members::of(&self.cluster.nodes, view);
         (0..view.k()).all(|role| {
             let data = &view.data[role];
@@ -69,7 +74,7 @@ impl AtRest<'_> {
             committed == primary.info.last
                 && primary.store.absent_count() == 0
                 && members.parities.len() == view.in_sync().count()
-                && members.parities.iter().all(|parity| {
+                && members.parities_of(&protection, role).all(|parity| {
                     parity.stream(role).applied == committed && parity.stream(role).received == committed
                 })
         })
@@ -138,7 +143,8 @@ impl AtRest<'_> {
         if !view.is_steady() {
             return Ok(());
         }
-        let code = proto::code_of(self.options.profile()).expect("options name a valid code");
+        let protection = self.options.protection();
+        let code = protection.code();
         let members = Members::of(&self.cluster.nodes, view);
         let mut pages: Vec<u32> =
             members.data.iter().flatten().flat_map(|p| p.store.replica().touched().iter()).collect();

@@ -1,5 +1,6 @@
 //! The inside of the members of one group, as the present view names them: the one place that knows how to look.
 
+use cluster::Protection;
 use proto::host::inspect::{ParityInfo, PrimaryInfo, StreamInfo};
 use store::DataStore;
 use types::{GroupView, HostId, PAGE_BYTES, PageRange, Seq};
@@ -51,7 +52,17 @@ impl<'a> Members<'a> {
     }
 }
 
-impl Members<'_> {
+impl<'a> Members<'a> {
+    /// The parities that have data role `role` in their sums.
+    pub(crate) fn parities_of<'b>(
+        &'b self,
+        protection: &'b Protection,
+        role: usize,
+    ) -> impl Iterator<Item = &'b Parity<'a>> {
+        let covers = move |parity: &&Parity<'_>| protection.code().coefficient(parity.row, role) != 0;
+        self.parities.iter().filter(covers)
+    }
+
     /// The newest record of each role that any member has taken into its area.
     pub(crate) fn reached(&self) -> Vec<Seq> {
         let committed = |role: usize| self.data[role].as_ref().map(|primary| primary.info.committed);

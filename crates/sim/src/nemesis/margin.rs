@@ -1,5 +1,6 @@
 //! What can be borne: whether every group survives, should all that is at risk be lost.
 
+use cluster::Protection;
 use types::{ClusterMap, DataRole, GroupView, HostId, Learner, NodeInfo, RoleIndex, RoleStatus};
 
 use crate::cluster::Cluster;
@@ -47,7 +48,12 @@ pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> boo
     let is_new = |view: &&GroupView| recorded.group(view.group) != Some(*view);
     let views = recorded.groups.iter().chain(decided.groups.iter().filter(is_new));
     let beyond = options.faults.beyond as i64;
-    views.into_iter().all(|view| Margin { cluster, risk, view }.left() >= -beyond)
+    let protection = options.protection();
+    let mut margins = views.map(|view| Margin { cluster, risk, view, protection: &protection });
+    if protection.profile().is_mds() {
+        return margins.all(|margin| margin.left() >= -beyond);
+    }
+    margins.all(|margin| !protection.is_beyond_repair(&margin.worst()))
 }
 
 /// Whether another coordinator can go on from what is recorded, and from what may yet be.
@@ -73,32 +79,52 @@ struct Margin<'a> {
     cluster: &'a Cluster,
     risk: &'a Risk,
     view: &'a GroupView,
+    protection: &'a Protection,
 }
 
 impl Margin<'_> {
     /// How many parities more are left than data roles are lost, at worst.
     fn left(&self) -> i64 {
-        let lost = self.view.data.iter().filter(|role| self.may_be_lost(role)).count();
+        let lost = self.view.data_roles().filter(|(role, data)| self.may_be_lost(*role, data)).count();
         let parities: Vec<usize> = self
             .view
             .in_sync()
             .filter(|(_, host)| !self.is_at_risk(*host))
             .map(|(_, host)| node_of(host))
             .collect();
-        // Where a role is lost, any node may be the next to serve.
-        let may_serve = |node: usize| lost > 0 || self.serves(node);
-        let nodes = 0..self.cluster.nodes.count();
-        let is_removable =
-            |parity: usize| nodes.clone().any(|other| self.risk.parts(parity, other) && may_serve(other));
-        let left = parities.iter().filter(|parity| !is_removable(**parity)).count();
+        let left = parities.iter().filter(|parity| !self.is_removable(**parity, lost > 0)).count();
         // But the last one may have been at risk itself when the others were removed.
         let last_stays = !parities.is_empty() && parities.len() == self.view.in_sync().count();
         left.max(usize::from(last_stays)) as i64 - lost as i64
     }
 
+    /// The group at worst.
+    fn worst(&self) -> GroupView {
+        let mut view = GroupView { learners: Vec::new(), ..self.view.clone() };
+        let may_be_lost =
+            |role: RoleIndex| self.view.data_role(role).is_some_and(|data| self.may_be_lost(role, data));
+        let mut is_any_lost = false;
+        for (at, data) in view.data.iter_mut().enumerate() {
+            if may_be_lost(RoleIndex(at as u8)) {
+                is_any_lost = true;
+                (data.primary, data.status) = (None, RoleStatus::Fenced);
+            }
+        }
+        let stays =
+            |host: &HostId| !self.is_at_risk(*host) && !self.is_removable(node_of(*host), is_any_lost);
+        view.parity.iter_mut().for_each(|parity| *parity = parity.filter(stays));
+        view
+    }
+
+    /// Whether a primary may complain of the parity on `node`. Where a role is lost, any node may be the next to serve.
+    fn is_removable(&self, node: usize, is_any_lost: bool) -> bool {
+        let mut nodes = 0..self.cluster.nodes.count();
+        nodes.any(|other| self.risk.parts(node, other) && (is_any_lost || self.serves(other)))
+    }
+
     /// What is lost already is in no sum, and cannot be lost once more.
-    fn may_be_lost(&self, role: &DataRole) -> bool {
-        let may_fail = |host: HostId| self.is_at_risk(host) || self.is_deposable(host);
+    fn may_be_lost(&self, index: RoleIndex, role: &DataRole) -> bool {
+        let may_fail = |host: HostId| self.is_at_risk(host) || self.is_deposable(index, host);
         !role.status.is_lost() && (role.status != RoleStatus::Full || role.primary.is_none_or(may_fail))
     }
 
@@ -130,10 +156,11 @@ impl Margin<'_> {
     }
 
     /// A primary that reaches no parity at all is deposed itself; the last parity is never removed for it.
-    fn is_deposable(&self, host: HostId) -> bool {
+    fn is_deposable(&self, role: RoleIndex, host: HostId) -> bool {
         let is_unreachable = |parity: HostId| self.risk.parts(node_of(parity), node_of(host));
-        let mut parities = self.view.in_sync().map(|(_, parity)| parity);
-        self.view.in_sync().any(|(_, parity)| is_unreachable(parity))
+        let in_sync = || self.protection.in_sync_of(self.view, role).map(|(_, parity)| parity);
+        let mut parities = in_sync();
+        in_sync().any(is_unreachable)
             && parities.all(|parity| is_unreachable(parity) || self.is_at_risk(parity))
     }
 }

@@ -35,6 +35,7 @@ impl Options {
             Focus::Forgetting => options.with_succession(rng).with_forgetting(rng),
             Focus::Releases => options.with_releases(rng),
             Focus::Losses => options.with_losses(rng),
+            Focus::Codes => options.with_codes(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
         let restarted = focused.with_policy().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
@@ -91,6 +92,7 @@ impl Options {
             focus: Focus::Anything,
             k,
             m,
+            code: None,
             nodes,
             founders: nodes,
             groups,
@@ -209,7 +211,7 @@ fn draw_limits(rng: &mut Rng) -> Limits {
     limits
 }
 
-fn draw_memory(rng: &mut Rng, groups: usize, k: usize, m: usize, nodes: usize) -> Memory {
+pub(super) fn draw_memory(rng: &mut Rng, groups: usize, k: usize, m: usize, nodes: usize) -> Memory {
     let extent = EXTENT_BYTES as u64;
     let tight = rng.once_in(4);
     let area_extents = if tight { rng.range(1, 3) as u32 } else { 16 };

@@ -1,13 +1,39 @@
 //! What a seed that looks at one thing more closely is made of.
 
+use codec::Scheme;
 use proto::{Limits, Timing};
 use rng::Rng;
 use types::EXTENT_BYTES;
 
-use super::draw::{draw_network, draw_timing};
+use super::draw::{draw_memory, draw_network, draw_timing};
 use super::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Succession, Verb};
 
+/// Codes that `codes` looks at: some of whose parities cover some of the data roles, and some with other matrices.
+const CODES: [&str; 9] = [
+    "lrc(4,2,1)",
+    "lrc(4,2,1)",
+    "lrc(4,2,2)",
+    "lrc(6,2,2)",
+    "lrc(6,3,1)",
+    "mirror(2)",
+    "mirror(3)",
+    "xor(3+1)",
+    "jerasure-reed_sol_van(4+2)",
+];
+
 impl Options {
+    /// The usual faults, with a code that need not make up for any losses of as many members as it has parities.
+    pub(super) fn with_codes(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Codes;
+        let scheme: Scheme = rng.pick(&CODES).parse().expect("these are schemes");
+        (self.code, self.k, self.m) = (Some(scheme), scheme.k(), scheme.m());
+        self.nodes = self.n() + rng.weighted(&[3, 2, 1]);
+        self.groups = rng.pick(&[1, 1, 2]);
+        self.memory = draw_memory(rng, self.groups, self.k, self.m, self.nodes);
+        self.faults.beyond = 0;
+        self
+    }
+
     /// Second faults into the recovery from the first, again and again: several parities, spare nodes, slow sweeps, and
     /// a parent who sees every crash.
     pub(super) fn with_double_faults(mut self, rng: &mut Rng) -> Self {

@@ -23,6 +23,8 @@ pub enum Focus {
     Releases,
     /// More losses than the code can bear, which are accepted.
     Losses,
+    /// Codes whose parities cover some of the data roles, or are made by other matrices.
+    Codes,
 }
 
 impl fmt::Display for Focus {
@@ -37,6 +39,7 @@ impl fmt::Display for Focus {
             Self::Forgetting => "forgetting",
             Self::Releases => "releases",
             Self::Losses => "losses",
+            Self::Codes => "codes",
         })
     }
 }

@@ -14,6 +14,8 @@ mod machine;
 pub(crate) mod purpose;
 mod show;
 
+use cluster::Protection;
+use codec::Scheme;
 use proto::{Limits, Rules, Timing};
 use types::{LossPolicy, Profile};
 
@@ -35,6 +37,8 @@ pub struct Options {
     pub k: usize,
     /// Parity roles.
     pub m: usize,
+    /// The code, where it is neither Reed-Solomon nor copies.
+    pub code: Option<Scheme>,
     /// Nodes.
     pub nodes: usize,
     /// With how many of them the cluster forms; the others start together with them, and join.
@@ -104,8 +108,24 @@ impl Options {
     #[must_use]
     pub fn profile(&self) -> Profile {
         let (k, m) = (self.k as u32, self.m as u32);
-        let profile = if k == 1 && self.seed % 2 == 1 { Profile::rep(m + 1) } else { Profile::rs(k, m) };
+        let profile = match self.code {
+            Some(scheme) => Profile::new(scheme),
+            None if k == 1 && self.seed % 2 == 1 => Profile::rep(m + 1),
+            None => Profile::rs(k, m),
+        };
         profile.expect("options name a valid profile")
+    }
+
+    /// What that makes up for.
+    #[must_use]
+    pub fn protection(&self) -> Protection {
+        Protection::of(self.profile())
+    }
+
+    /// A quiet cluster of this code, for a story.
+    #[must_use]
+    pub fn quiet_with(scheme: Scheme, nodes: usize) -> Self {
+        Self { code: Some(scheme), ..Self::quiet(scheme.k(), scheme.m(), nodes) }
     }
 
     /// A quiet cluster for a story: fixed delays, no clients, no faults, exact clocks.
@@ -116,6 +136,7 @@ impl Options {
             focus: Focus::Anything,
             k,
             m,
+            code: None,
             nodes,
             founders: nodes,
             groups: 1,

@@ -4,6 +4,7 @@
 
 pub(crate) mod stream;
 
+use cluster::Protection;
 use types::{
     ClusterMap, DataRole, GroupId, GroupView, HostId, Learner, MemberId, RoleIndex, RoleStatus, Seq, Term,
     ViewVersion,
@@ -22,8 +23,7 @@ pub(crate) struct Shadow {
     streams: Vec<Stream>,
     /// Newest version of each group's view.
     versions: Vec<ViewVersion>,
-    k: usize,
-    m: usize,
+    protection: Protection,
 }
 
 /// A group that breaks a rule.
@@ -53,9 +53,8 @@ impl News {
 impl Shadow {
     /// Of a cluster in which nothing was written yet.
     pub(crate) fn new(options: &Options) -> Self {
-        let (k, m) = (options.k, options.m);
-        let streams = (0..options.groups * k).map(|_| Stream::new(m)).collect();
-        Self { streams, versions: vec![ViewVersion(0); options.groups], k, m }
+        let streams = (0..options.groups * options.k).map(|_| Stream::new(options.m)).collect();
+        Self { streams, versions: vec![ViewVersion(0); options.groups], protection: options.protection() }
     }
 
     /// The stream of a data role.
@@ -69,12 +68,14 @@ impl Shadow {
     }
 
     fn position(&self, member: MemberId) -> usize {
-        member.group.0 as usize * self.k + usize::from(member.role.0)
+        member.group.0 as usize * self.protection.profile().k() + usize::from(member.role.0)
     }
 
     /// The number of whoever takes a stream, as role `role`: its row, or, of the role's mirror, `m`.
     fn taker(&self, role: RoleIndex) -> usize {
-        usize::from(role.0).checked_sub(self.k).unwrap_or(self.m)
+        usize::from(role.0)
+            .checked_sub(self.protection.profile().k())
+            .unwrap_or(self.protection.profile().m())
     }
 
     // --- what is sent ---
@@ -92,8 +93,13 @@ impl Shadow {
             GroupBody::Frame(_) => self.sent_frame(map, from, message),
             GroupBody::Ack(ack) => self.confirmed(from, message, ack.term, ack.received),
             GroupBody::Welcome(welcome) => self.confirmed(from, message, welcome.term, welcome.received),
-            GroupBody::Residual(_) => {
+            GroupBody::Residual(residual) => {
                 book.stats.residuals += 1;
+                book.stats.repair_bytes += residual.bytes.len() as u64;
+                Ok(())
+            }
+            GroupBody::Page(page) => {
+                book.stats.repair_bytes += page.bytes.as_ref().map_or(0, |bytes| bytes.len()) as u64;
                 Ok(())
             }
             GroupBody::LearnHello(_) | GroupBody::Learn(_) | GroupBody::Learned(_) => {
@@ -121,7 +127,7 @@ impl Shadow {
         let required: Vec<(usize, HostId)> = view
             .filter(|view| !is_lost(view))
             .into_iter()
-            .flat_map(|view| view.witnesses(message.from))
+            .flat_map(|view| self.protection.witnesses(view, message.from))
             .map(|(role, host)| (self.taker(role), host))
             .collect();
         let stream = self.stream_mut(MemberId { group: message.group, role: message.from });

@@ -49,6 +49,8 @@ pub struct Stats {
     pub resumed: u64,
     /// Repair sessions that ended with a residual.
     pub residuals: u64,
+    /// Bytes of pages that were sent to repair others: to parities, and what was left there to the stand-ins.
+    pub repair_bytes: u64,
     /// Expensive checks.
     pub checks: u64,
     /// Pages compared with the shadow, at parities.
@@ -115,6 +117,7 @@ impl Stats {
             (&mut self.begun_anew, other.begun_anew),
             (&mut self.resumed, other.resumed),
             (&mut self.residuals, other.residuals),
+            (&mut self.repair_bytes, other.repair_bytes),
             (&mut self.checks, other.checks),
             (&mut self.parity_pages, other.parity_pages),
             (&mut self.data_pages, other.data_pages),

@@ -27,7 +27,7 @@ fn what_is_left_beside_lost_data_survives_m_losses_again() {
     let mut story = with_a_lost_role(Options::quiet(3, 2, 9));
     assert_eq!(story.status(0), RoleStatus::Lost);
     story.until_protected(2);
-    assert_eq!((story.view().margin(), story.view().losses_survived()), (2, 2));
+    assert_eq!((story.view().spare_parities(), story.losses_survived()), (2, 2));
     story.operator().start_scrub(OnFinding::Report);
     story.until_scrubbed();
     assert_eq!(story.scrub().findings(), []);

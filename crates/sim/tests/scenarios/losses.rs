@@ -89,7 +89,7 @@ fn the_stand_in_beside_a_parity_counts_as_two_losses() {
     story.until_full(0);
     let shared = story.primary(0);
     assert!([2, 3].contains(&shared), "there is no spare node");
-    assert_eq!(story.view().margin(), 2);
+    assert_eq!(story.view().spare_parities(), 2);
     story.kill(shared);
     story.is_filled(3);
     story.until_full(0);

@@ -5,6 +5,7 @@
 //! `sim::Story`. All invariants of the simulator hold at every step of every story.
 
 mod accepted;
+mod codes;
 mod commit;
 mod exchanges;
 mod forming;

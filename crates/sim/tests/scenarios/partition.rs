@@ -38,7 +38,7 @@ fn a_primary_cut_off_from_its_parities_only_does_not_stop_the_group_for_ever() {
     cut_from_parities(&mut story, old);
     story.set(key, "after");
     assert_eq!(story.get(key).as_deref(), Some("after"));
-    assert!(story.view().margin() >= 1, "one unreachable node costs one loss: {:?}", story.view());
+    assert!(story.view().spare_parities() >= 1, "one unreachable node costs one loss: {:?}", story.view());
     story.end();
 }
 
@@ -108,7 +108,7 @@ fn with_the_coordinator_down_reads_and_writes_go_on() {
     }
     story.coordinator().go_on();
     story.run(3 * story.lease_us());
-    assert_eq!(story.view().margin(), 2, "its absence cost nothing");
+    assert_eq!(story.view().spare_parities(), 2, "its absence cost nothing");
     story.end();
 }
 
@@ -121,7 +121,7 @@ fn a_node_that_dies_while_the_coordinator_is_down_is_replaced_when_it_is_back() 
     story.run(10 * story.lease_us());
     story.coordinator().go_on();
     story.is_filled(3);
-    assert_eq!(story.view().margin(), 1 + usize::from(story.status(0) == types::RoleStatus::Full));
+    assert_eq!(story.view().spare_parities(), 1 + usize::from(story.status(0) == types::RoleStatus::Full));
     story.end();
 }
 
@@ -138,7 +138,7 @@ fn the_coordinator_loses_all_its_connections_and_gets_them_back() {
     }
     story.is_filled(3);
     story.run(2 * story.lease_us());
-    assert_eq!(story.view().margin(), 2);
+    assert_eq!(story.view().spare_parities(), 2);
     story.end();
 }
 

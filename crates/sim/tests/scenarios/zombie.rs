@@ -90,7 +90,7 @@ fn a_short_sleep_costs_nobody_anything() {
         story.set(key, "x");
         story.run(2 * story.lease_us());
         assert_eq!(story.in_sync(), [0, 1], "node {role} slept");
-        assert_eq!(story.view().margin(), 2);
+        assert_eq!(story.view().spare_parities(), 2);
         story.end();
     }
 }
@@ -109,7 +109,7 @@ fn the_whole_cluster_sleeps_and_wakes() {
         story.go_on(node);
     }
     story.is_filled(3);
-    assert_eq!(story.view().margin(), 2, "nothing was lost");
+    assert_eq!(story.view().spare_parities(), 2, "nothing was lost");
     story.end();
 }
 

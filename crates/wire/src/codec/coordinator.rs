@@ -167,21 +167,14 @@ impl Wire for RoleStatus {
     }
 }
 
-/// Copies have no `k` of their own: 0 there.
+/// By its name.
 impl Wire for Profile {
     fn put(&self, out: &mut Writer<'_>) {
-        for count in [if self.is_copies() { 0 } else { self.k() }, self.m()] {
-            u8::try_from(count).expect("MAX_K and MAX_M are bytes").put(out);
-        }
+        self.to_string().put(out);
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        let (k, m) = (u8::take(from)?, u8::take(from)?);
-        let profile = match k {
-            0 if m > 0 => Self::rep(u32::from(m) + 1),
-            k => Self::rs(k.into(), m.into()),
-        };
-        profile.map_err(|_| BadBody::Profile)
+        String::take(from)?.parse().map_err(|_| BadBody::Profile)
     }
 }
 

@@ -85,7 +85,7 @@ fn ack() -> Message {
 #[test]
 fn the_layout_is_the_one_in_the_format_document() {
     let mut expected = Vec::new();
-    expected.extend_from_slice(b"GSTL\x01\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"GSTL\x02\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
     expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
     let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
     expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -394,10 +394,10 @@ mod ranges {
     #[test]
     fn numbers_that_grow_have_room_above_them() {
         let (most, too_much) = (u64::MAX / 2, u64::MAX / 2 + 1);
-        assert_eq!(hello(most, (39, 39), u32::MAX / 2, most), None);
+        assert_eq!(hello(most, (63, 63), u32::MAX / 2, most), None);
         for (view, roles, term, committed) in [
             (too_much, (0, 0), 1, 1),
-            (1, (40, 0), 1, 1),
+            (1, (64, 0), 1, 1),
             (1, (0, 255), 1, 1),
             (1, (0, 0), u32::MAX / 2 + 1, 1),
             (1, (0, 0), 1, too_much),
@@ -466,7 +466,7 @@ mod ranges {
     #[test]
     fn a_map_of_no_groups_is_none() {
         let mut fields = vec![0; 8 + 8];
-        fields.extend_from_slice(&[3, 2, 1, 0]);
+        fields.extend_from_slice(b"\x07\0\0\0rs(3+2)\x01\0");
         fields.extend_from_slice(&[0; 8 + 4]); // layout: version, nodes
         fields.extend_from_slice(&[0; 1 + 8 + 8]); // repair
         fields.extend_from_slice(&[0; 8 + 1 + 1 + 8]); // scrub

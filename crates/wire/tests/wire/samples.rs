@@ -342,10 +342,9 @@ impl Sample for std::collections::BTreeMap<NodeId, NodeLayout> {
 
 impl Sample for Profile {
     fn sample(from: &mut Gen) -> Self {
-        if from.one_in(4) {
-            return Self::rep(1 + from.below(9) as u32).expect("within bounds");
-        }
-        Self::rs(1 + from.below(32) as u32, from.below(9) as u32).expect("within bounds")
+        const NAMES: [&str; 7] =
+            ["none", "rep(9)", "rs(32+32)", "rs(3+2)", "lrc(12,2,2)", "mirror(4)", "isal-cauchy(10+4)"];
+        from.pick(&NAMES).parse().expect("these are profiles")
     }
 }
 

@@ -6,8 +6,8 @@ mod scrub;
 mod session;
 
 use bytes::Bytes;
+use cluster::Protection;
 use cluster::place;
-use codec::Code;
 use smallvec::smallvec;
 use store::Eviction;
 use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile, RoleStatus};
@@ -26,7 +26,7 @@ struct Stage {
     view: GroupView,
     timing: Timing,
     limits: Limits,
-    code: Code,
+    protection: Protection,
     pace: Pace,
     out: Outbox,
     now: u64,
@@ -61,14 +61,16 @@ impl Stage {
         let member = MemberId { group: view.group, role: RoleIndex(2) };
         let learner = || view.learner(member.role).map(|learner| learner.host);
         let here = view.parity_host(member.role).or_else(learner).unwrap();
+        let protection = Protection::of(Profile::rs(2, 2).unwrap());
+        let named = (view.clone(), &protection);
         let parity =
-            Parity::new(member, here, view.clone(), (&config, &Budget::new(64 << 20)), Rules::all()).unwrap();
+            Parity::new(member, here, named, (&config, &Budget::new(64 << 20)), Rules::all()).unwrap();
         Self {
             parity,
             view,
             timing: Timing::from_lease(1_000_000),
             limits: Limits::default(),
-            code: crate::code_of(Profile::rs(2, 2).unwrap()).unwrap(),
+            protection,
             pace: Pace::default(),
             out: Outbox::default(),
             now: 5_000_000,
@@ -98,7 +100,7 @@ impl Stage {
             timing: &self.timing,
             limits: &self.limits,
             rules: Rules::all(),
-            code: &self.code,
+            protection: &self.protection,
             groups: 1,
             pace: &mut self.pace,
             out: &mut self.out,

@@ -5,6 +5,7 @@
 
 mod peer;
 
+use cluster::Protection;
 use smallvec::SmallVec;
 use types::{HostId, RoleIndex, Seq, Time, UnixSeconds};
 use wire::message::{GroupBody, ToCoordinator};
@@ -25,9 +26,9 @@ pub(super) struct Parities {
 }
 
 impl Parities {
-    /// The in-sync parities of the view, of which nothing is known but that they have record `start`.
-    pub(super) fn new(core: &Core, start: Seq, now: Time) -> Self {
-        let in_sync = core.view().in_sync();
+    /// The in-sync parities of the view that cover the role; nothing is known of them but that they have record `start`.
+    pub(super) fn new(core: &Core, protection: &Protection, start: Seq, now: Time) -> Self {
+        let in_sync = protection.in_sync_of(core.view(), core.member().role);
         let peers = in_sync.map(|(role, host)| ParityPeer::new(role, host, start, now)).collect();
         Self { peers, lease_from: Time(0) }
     }

@@ -8,6 +8,7 @@ mod session;
 
 use std::collections::BTreeMap;
 
+use cluster::Protection;
 use smallvec::SmallVec;
 use store::{DataStore, OutOfMemory};
 use types::{EXTENT_BYTES, HostId, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RoleStatus, Time};
@@ -50,6 +51,8 @@ pub(super) struct Repair {
     failures: u32,
     /// Bytes that sessions have brought.
     repaired_bytes: u64,
+    /// See [`Repair::rows`].
+    rows: Option<SmallVec<[RoleIndex; 4]>>,
 }
 
 /// Extents that were given up within the window that began then.
@@ -105,6 +108,7 @@ impl Repair {
     pub(super) fn forget_sessions(&mut self) {
         self.sessions.clear();
         self.reported = None;
+        self.rows = None;
     }
 
     /// Opens sessions for those of `pages` that are absent and not under repair, run by run.
@@ -179,11 +183,16 @@ impl Repair {
         Some(PageRange { first, count: last - first + 1 })
     }
 
-    /// R1, to as many parities as there are lost roles that may still be in their sums.
+    /// The parities whose rows make up for this role, with whatever else is lost, and read as little as any; found once a view.
+    fn rows(&mut self, protection: &Protection, core: &Core) -> SmallVec<[RoleIndex; 4]> {
+        let rows = || protection.cheapest_rows(core.view(), core.member().role);
+        self.rows.get_or_insert_with(|| rows().into()).clone()
+    }
+
+    /// R1, to those parities.
     fn open(&mut self, context: &mut Context<'_>, site: Site<'_>, pages: PageRange, cause: Cause) {
         let Site { core, stream, .. } = site;
-        let in_sync = core.view().in_sync().map(|(role, _)| role);
-        let parities: SmallVec<[RoleIndex; 4]> = in_sync.take(core.view().roles_in_play()).collect();
+        let parities = self.rows(context.protection, core);
         self.count += 1;
         let session = Session::new(pages, parities, cause, context.now.time);
         let open = Open { session: session_id(core, self.count), pages, committed: stream.committed() };
@@ -201,7 +210,7 @@ impl Repair {
         self.sessions.get_mut(&id.number)
     }
 
-    /// R2: after all snapshots are taken, every other primary is asked for its pages.
+    /// R2: after all snapshots are taken, every other primary is asked for its pages that is in one of the sums.
     pub(super) fn opened(
         &mut self,
         context: &mut Context<'_>,
@@ -213,9 +222,14 @@ impl Repair {
         if !session.opened(parity) {
             return;
         }
-        let read = Read { session: id, pages: session.pages(), parities: session.parities().clone() };
+        let (pages, rows) = (session.pages(), session.parities().clone());
         for (role, host) in core.other_primaries() {
-            core.sender().send(context, host, role, GroupBody::Read(read.clone()));
+            let covering = rows.iter().copied().filter(|row| context.protection.covers(*row, role));
+            let parities: SmallVec<[RoleIndex; 4]> = covering.collect();
+            if !parities.is_empty() {
+                let read = Read { session: id, pages, parities };
+                core.sender().send(context, host, role, GroupBody::Read(read));
+            }
         }
     }
 
@@ -228,7 +242,7 @@ impl Repair {
         residual: Residual,
     ) -> Option<Result<Repaired, Unsolved>> {
         let id = residual.session;
-        match self.session(core, id)?.add(core, parity, residual) {
+        match self.session(core, id)?.add((core, context.protection), parity, residual) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(session::NotOfThisSession) => {
@@ -239,7 +253,7 @@ impl Repair {
         let session = self.sessions.remove(&id.number)?;
         self.failures = 0;
         let (pages, cause) = (session.pages(), session.cause());
-        let solved = session.solve(core, context.code);
+        let solved = session.solve(core, context.protection);
         Some(solved.map(|bytes| Repaired { pages, bytes, cause }).ok_or(Unsolved { pages, cause }))
     }
 

@@ -1,6 +1,8 @@
 //! One repair session of a stand-in: who takes part, and what has come of it.
 
-use codec::Code;
+use std::collections::BTreeSet;
+
+use cluster::Protection;
 use smallvec::SmallVec;
 use types::{HostId, PageRange, RoleIndex, Time};
 use wire::message::Residual;
@@ -80,7 +82,7 @@ impl Session {
     /// What is left at `parity`; whether all have answered by now.
     pub(super) fn add(
         &mut self,
-        core: &Core,
+        (core, protection): (&Core, &Protection),
         parity: RoleIndex,
         residual: Residual,
     ) -> Result<bool, NotOfThisSession> {
@@ -89,8 +91,9 @@ impl Session {
             return Ok(false);
         }
         let (k, own, lost) = (core.view().k(), core.member().role, &residual.lost);
+        // What its row does not cover is not in its sum, and what it covers of this role is all that is missing for sure.
         let can_be_lost = lost.is_sorted_by(|before, after| before < after)
-            && lost.contains(&own)
+            && lost.contains(&own) == protection.covers(parity, own)
             && lost.iter().all(|role| usize::from(role.0) < k);
         if !can_be_lost || residual.bytes.len() != self.pages.len_bytes() {
             return Err(NotOfThisSession);
@@ -100,9 +103,13 @@ impl Session {
     }
 
     /// This role's pages out of the residuals; none if the members answered differently or too much is lost.
-    pub(super) fn solve(&self, core: &Core, code: &Code) -> Option<Vec<u8>> {
-        let lost = &self.residuals.first()?.1.lost;
-        if self.residuals.iter().any(|(_, r)| r.lost != *lost) || lost.len() > self.residuals.len() {
+    pub(super) fn solve(&self, core: &Core, protection: &Protection) -> Option<Vec<u8>> {
+        let lost: BTreeSet<RoleIndex> =
+            self.residuals.iter().flat_map(|(_, residual)| residual.lost.iter().copied()).collect();
+        let is_of_all = |(parity, residual): &(RoleIndex, Residual)| {
+            lost.iter().filter(|role| protection.covers(*parity, **role)).eq(&residual.lost)
+        };
+        if !self.residuals.iter().all(is_of_all) {
             return None;
         }
         let k = core.view().k();
@@ -111,7 +118,7 @@ impl Session {
         let sums: Vec<&[u8]> = self.residuals.iter().map(|(_, r)| r.bytes.as_ref()).collect();
         let mut out = vec![0; self.pages.len_bytes()];
         let wanted = usize::from(core.member().role.0);
-        code.recover(&rows, &lost, wanted, &sums, &mut out).ok()?;
+        protection.code().recover(&rows, &lost, wanted, &sums, &mut out).ok()?;
         Some(out)
     }
 

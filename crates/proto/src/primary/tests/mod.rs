@@ -7,8 +7,8 @@ mod release;
 mod repair;
 
 use bytes::Bytes;
+use cluster::Protection;
 use cluster::place;
-use codec::Code;
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
@@ -33,7 +33,7 @@ struct Stage {
     now: u64,
     timing: Timing,
     limits: Limits,
-    code: Code,
+    protection: Protection,
     pace: Pace,
     out: Outbox,
     budget: Budget,
@@ -105,7 +105,7 @@ impl Stage {
             now: 10 * LEASE_US,
             timing: Timing::from_lease(LEASE_US),
             limits: Limits::default(),
-            code: crate::code_of(profile).unwrap(),
+            protection: Protection::of(profile),
             pace: Pace::default(),
             out: Outbox::default(),
             budget: Budget::new(64 << 20),
@@ -151,7 +151,7 @@ impl Stage {
             timing: &self.timing,
             limits: &self.limits,
             rules: Rules::all(),
-            code: &self.code,
+            protection: &self.protection,
             groups: 1,
             pace: &mut self.pace,
             out: &mut self.out,

@@ -5,6 +5,7 @@ mod coordinator;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use cluster::Protection;
 use cluster::health::{Assessment, Fullness};
 use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
@@ -379,31 +380,30 @@ impl ClusterStatus {
     /// From a map.
     #[must_use]
     pub fn of(map: &ClusterMap) -> Self {
-        let asked = map.profile.m();
-        let achieved = map.groups.iter().map(GroupView::margin).min().unwrap_or(0).min(asked);
+        let protection = Protection::of(map.profile);
         let dead = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
         Self {
             cluster: map.cluster.0,
             map_version: map.version,
             profile: map.profile.to_string(),
-            protection_asked: asked,
-            protection_achieved: achieved,
+            protection_asked: map.profile.tolerance(),
+            protection_achieved: protection.achieved(&map.groups),
             lost_slots: map.lost_slots(),
             dead_nodes: dead.collect(),
             layout: map.layout.clone(),
-            groups: map.groups.iter().map(group_status).collect(),
+            groups: map.groups.iter().map(|view| group_status(&protection, view)).collect(),
         }
     }
 }
 
-fn group_status(view: &GroupView) -> GroupStatus {
+fn group_status(protection: &Protection, view: &GroupView) -> GroupStatus {
     let data = view.data_roles().map(|(role, known)| data_line(role, known));
     let parity = (view.k()..view.k() + view.m()).map(|role| parity_line(view, RoleIndex(role as u8)));
     GroupStatus {
         group: view.group,
         view: view.version,
-        margin: view.margin(),
-        losses_survived: view.losses_survived(),
+        margin: view.spare_parities(),
+        losses_survived: protection.losses_survived(view),
         roles: data
             .chain(parity)
             .chain(view.learners.iter().map(|learner| learner_line(view, learner)))

@@ -1,6 +1,6 @@
 //! Families of Reed-Solomon matrices, ours and those of other libraries.
 //!
-//! All are over the field of [`gf`](crate::gf), which is also the one of ISA-L and of Jerasure with `w = 8`. Two codes of one
+//! All are over the field of ISA-L and of Jerasure with `w = 8`: GF(256) modulo x^8 + x^4 + x^3 + x^2 + 1. Two codes of one
 //! family have the same parity bytes, so chunks can be exchanged with the library that the family is named after.
 
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Family {
     Lch,
     /// ISA-L's `gf_gen_cauchy1_matrix`: `c[j][i] = 1 / ((k + j) ^ i)`. MDS by the same argument.
     IsalCauchy,
-    /// ISA-L's `gf_gen_rs_matrix`: `c[j][i] = 2^(j * i)`. Not MDS in general: see [`CodeError::NotMds`](crate::CodeError::NotMds).
+    /// ISA-L's `gf_gen_rs_matrix`: `c[j][i] = 2^(j * i)`. Not MDS in general: the codec refuses those that are not.
     IsalVandermonde,
     /// Jerasure's `reed_sol_vandermonde_coding_matrix` with `w = 8`: the systematic form of an extended Vandermonde
     /// matrix, scaled so that its first row and first column are all ones.
@@ -33,6 +33,10 @@ pub enum Family {
     /// such chunks are not read here.
     JerasureCauchy,
 }
+
+/// The smallest codes of `isal-vandermonde` that are not MDS, `(k, m)`, by ISA-L's documented bounds (`erasure_code.h`): every larger
+/// one contains one of them.
+const ISAL_SINGULAR: [(usize, usize); 4] = [(4, 22), (5, 6), (6, 5), (22, 4)];
 
 impl Family {
     /// All of them.
@@ -44,6 +48,15 @@ impl Family {
         Self::JerasureReedSolVan,
         Self::JerasureCauchy,
     ];
+
+    /// Whether it has an MDS matrix for `k` data and `m` parity roles; `k >= 1` and `k + m <= 256`.
+    pub(crate) fn has(self, k: usize, m: usize) -> bool {
+        match self {
+            Self::Lch => k + m.next_power_of_two() <= crate::MAX_ROLES,
+            Self::IsalVandermonde => !ISAL_SINGULAR.iter().any(|singular| k >= singular.0 && m >= singular.1),
+            Self::CauchyXor | Self::IsalCauchy | Self::JerasureReedSolVan | Self::JerasureCauchy => true,
+        }
+    }
 
     /// As users write it.
     #[must_use]
