@@ -219,13 +219,14 @@ const SIMULATOR: &[&str] =
     &["--profile", "sim", "-p", "sim", "--features", "planted-bugs", "--test", "seeds"];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
-const SIM_SEEDS: [(&str, u64); 6] = [
+const SIM_SEEDS: [(&str, u64); 7] = [
     ("anything", 250),
     ("moves", 80),
     ("returns", 60),
     ("succession", 60),
     ("forgetting", 80),
     ("releases", 60),
+    ("codes", 60),
 ];
 
 /// A number that changes with every commit and is the same for everyone who has it.

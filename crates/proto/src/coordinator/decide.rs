@@ -72,12 +72,7 @@ pub(super) fn may_be_whole(view: &GroupView, protection: &Protection, living: &[
 
 /// The view is beyond repair: what nothing determines is lost, unless its mirror has all of it. The parities that cover it leave:
 /// what is lost is in their sums, and nobody can take it out any more.
-pub(super) fn declare_lost(
-    rules: Rules,
-    view: &mut GroupView,
-    protection: &Protection,
-    policy: LossPolicy,
-) {
+pub(super) fn declare_lost(rules: Rules, view: &mut GroupView, protection: &Protection, policy: LossPolicy) {
     let status = match policy {
         LossPolicy::Error => RoleStatus::Lost,
         LossPolicy::Empty => RoleStatus::Accepted,

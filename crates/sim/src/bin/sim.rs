@@ -1,14 +1,18 @@
 //! Runs the simulator over seeds: `sim --seeds 1..1000`, `sim --seed 42 --trace`, `sim --minutes 10`.
 #![allow(clippy::disallowed_methods)] // A tool for people: it measures with a real clock.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use clap::Parser;
 use proto::Rules;
-use sim::{Focus, Options, Stats, Trace, run, run_traced};
+use sim::{Focus, Options, Report, Stats, Trace, run, run_traced};
 
 /// The deterministic simulator. Without options it runs seeds 1..201.
 #[derive(Debug, Parser)]
@@ -27,9 +31,12 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
-    /// moves, returns, succession, forgetting, releases or losses.
+    /// moves, returns, succession, forgetting, releases, losses or codes.
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
+    /// Run so many seeds at a time; as many as there are processors if not given.
+    #[arg(long, default_value_t = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))]
+    jobs: NonZeroUsize,
     /// Leave the faults out.
     #[arg(long)]
     calm: bool,
@@ -61,9 +68,8 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Codes,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
-    named.ok_or_else(|| {
-        "write anything, double-faults, slow-lines, moves, returns, succession or releases".to_owned()
-    })
+    let names = || all.map(|focus| focus.to_string()).join(", ");
+    named.ok_or_else(|| format!("there are {}", names()))
 }
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
@@ -112,54 +118,97 @@ fn one(seed: u64, arguments: &Arguments) -> ExitCode {
 }
 
 fn many(arguments: &Arguments) -> ExitCode {
-    let begun = Instant::now();
-    let mut total = Stats::default();
-    let mut count = 0u64;
-    let mut failed: Vec<(u64, String)> = Vec::new();
-    let mut seed = arguments.seeds.start;
-    let more = |seed: u64| match arguments.minutes {
-        Some(minutes) => begun.elapsed().as_secs_f64() < minutes * 60.0,
-        None => seed < arguments.seeds.end,
-    };
-    while more(seed) {
-        let options = options(seed, arguments);
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(&options)));
-        count += 1;
-        match outcome {
-            Ok(report) => {
-                total.add(&report.stats);
-                if arguments.digests {
-                    println!("{seed} {}", report.digest);
-                }
-                if let Some(failure) = &report.failure {
-                    if arguments.keep_going {
-                        println!("seed {seed}: {failure}");
-                    } else {
-                        println!("{report}");
-                    }
-                    failed.push((seed, failure.rule.to_owned()));
-                }
+    let campaign = Campaign::new(arguments);
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs.get() {
+            scope.spawn(|| campaign.work());
+        }
+    });
+    campaign.conclude()
+}
+
+/// Many seeds, by several threads.
+struct Campaign<'a> {
+    arguments: &'a Arguments,
+    begun: Instant,
+    next: AtomicU64,
+    tally: Mutex<Tally>,
+}
+
+/// What has come of them so far.
+#[derive(Default)]
+struct Tally {
+    total: Stats,
+    count: u64,
+    failed: BTreeMap<u64, String>,
+    digests: BTreeMap<u64, String>,
+}
+
+impl<'a> Campaign<'a> {
+    fn new(arguments: &'a Arguments) -> Self {
+        let next = AtomicU64::new(arguments.seeds.start);
+        Self { arguments, begun: Instant::now(), next, tally: Mutex::default() }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes seed after seed, as long as there are any.
+    fn work(&self) {
+        while let Some(seed) = self.next_seed() {
+            let options = options(seed, self.arguments);
+            let outcome = catch_unwind(AssertUnwindSafe(|| run(&options)));
+            self.note(seed, outcome.ok());
+        }
+    }
+
+    fn next_seed(&self) -> Option<u64> {
+        let is_over = !self.arguments.keep_going && !self.tally().failed.is_empty();
+        let seed = self.next.fetch_add(1, Ordering::Relaxed);
+        let is_left = match self.arguments.minutes {
+            Some(minutes) => self.begun.elapsed().as_secs_f64() < minutes * 60.0,
+            None => seed < self.arguments.seeds.end,
+        };
+        (is_left && !is_over).then_some(seed)
+    }
+
+    /// A seed has ended; without a report it has panicked.
+    fn note(&self, seed: u64, report: Option<Report>) {
+        let mut tally = self.tally();
+        tally.count += 1;
+        let Some(report) = report else {
+            tally.failed.insert(seed, "panic".to_owned());
+            return;
+        };
+        tally.total.add(&report.stats);
+        if self.arguments.digests {
+            tally.digests.insert(seed, report.digest.to_string());
+        }
+        if let Some(failure) = &report.failure {
+            if self.arguments.keep_going {
+                println!("seed {seed}: {failure}")
+            } else {
+                println!("{report}")
             }
-            Err(_) => failed.push((seed, "panic".to_owned())),
+            tally.failed.insert(seed, failure.rule.to_owned());
         }
-        if !failed.is_empty() && !arguments.keep_going {
-            break;
+    }
+
+    fn conclude(self) -> ExitCode {
+        let Tally { total, count, failed, digests } =
+            self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        digests.iter().for_each(|(seed, digest)| println!("{seed} {digest}"));
+        println!("{total}");
+        let (seconds, rate) = (self.begun.elapsed().as_secs_f64(), rate(total.events, self.begun));
+        println!("{count} seeds, {} failed, {seconds:.1} s, {rate:.0} events/s", failed.len());
+        if failed.is_empty() {
+            return ExitCode::SUCCESS;
         }
-        seed += 1;
+        let list: Vec<String> = failed.iter().map(|(seed, rule)| format!("{seed} ({rule})")).collect();
+        println!("failed: {}", list.join(", "));
+        ExitCode::FAILURE
     }
-    println!("{total}");
-    println!(
-        "{count} seeds, {} failed, {:.1} s, {:.0} events/s",
-        failed.len(),
-        begun.elapsed().as_secs_f64(),
-        rate(total.events, begun)
-    );
-    if failed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    let list: Vec<String> = failed.iter().map(|(seed, rule)| format!("{seed} ({rule})")).collect();
-    println!("failed: {}", list.join(", "));
-    ExitCode::FAILURE
 }
 
 fn measure() -> ExitCode {

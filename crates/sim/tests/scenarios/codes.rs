@@ -134,7 +134,11 @@ fn a_lost_local_parity_is_taught_by_its_group_alone() {
     };
     let (first, second, global) = (taught(0), taught(1), taught(2));
     assert!(first > 0 && second > 0);
-    assert_eq!(first + second, global, "each local group teaches its own parity, and all teach the global one");
+    assert_eq!(
+        first + second,
+        global,
+        "each local group teaches its own parity, and all teach the global one"
+    );
 }
 
 #[test]
