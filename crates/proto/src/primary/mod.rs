@@ -228,6 +228,9 @@ impl Primary {
         self.stream.check_invariants();
         self.parities.check_invariants(&self.stream);
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
+        if let Some(store) = self.store() {
+            store.check_sums();
+        }
     }
 
     /// Deposed: open writes have an unknown outcome; requests that have not begun go back to be routed anew.

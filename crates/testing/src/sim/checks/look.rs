@@ -41,6 +41,7 @@ impl Look<'_> {
     /// All that can be said of the group.
     pub(super) fn all(&mut self) -> Result<(), Broken> {
         self.stats.checks += 1;
+        self.memory();
         self.order()?;
         self.replicas()?;
         self.algebra()?;
@@ -81,6 +82,12 @@ impl Look<'_> {
             _ => Seq(0),
         };
         (0..self.view.k()).map(both).collect()
+    }
+
+    /// That the memory of every member is in order by its own rules.
+    fn memory(&self) {
+        self.members.data.iter().flatten().for_each(|primary| primary.store.check_invariants());
+        self.members.parities.iter().for_each(|parity| parity.info.check_memory());
     }
 
     /// I1 and I2.
