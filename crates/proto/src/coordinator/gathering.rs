@@ -39,6 +39,8 @@ pub(super) struct Gathering {
     without_quorum: bool,
     /// Why records were not enough, as it was logged last.
     told: Option<String>,
+    /// When it was last looked whether what has been heard is enough.
+    looked: Option<Time>,
 }
 
 /// A process that has registered.
@@ -89,7 +91,17 @@ impl Gathering {
             ended: BTreeSet::new(),
             without_quorum,
             told: None,
+            looked: None,
         }
+    }
+
+    /// When it may be enough although nobody has said anything more. It is looked after every message.
+    pub(super) fn due(&self, lease_us: u64) -> Time {
+        let Some(looked) = self.looked else { return Time(0) };
+        let patience_us = PATIENCE_LEASES * lease_us;
+        let patient = self.heard_records.map(|at| at + patience_us);
+        let times = [self.since + lease_us, self.since + REDIAL_US, self.asked + patience_us].into_iter();
+        times.chain(patient).filter(|at| *at > looked).min().unwrap_or(Time::NEVER)
     }
 
     /// What it waits for.
@@ -126,7 +138,7 @@ impl Gathering {
         state.send(from, answer);
     }
 
-    /// A process says what it keeps. False if it has not been asked, or by a former epoch.
+    /// A process says what it keeps.
     pub(super) fn handle_recalled(
         &mut self,
         now: Now,
@@ -134,17 +146,17 @@ impl Gathering {
         from: HostId,
         epoch: Epoch,
         kept: Option<KeptRecords>,
-    ) -> bool {
-        let Some(witness) = self.witnesses.get_mut(&from) else { return false };
+    ) {
+        let Some(witness) = self.witnesses.get_mut(&from) else { return };
         witness.last_heard = now.time;
+        // What was answered to a former epoch binds to nothing.
         if epoch != state.epoch() {
-            return false;
+            return;
         }
         if kept.is_some() {
             self.heard_records.get_or_insert(now.time);
         }
         witness.answer = Some(kept);
-        true
     }
 
     /// The process of `node` has ended.
@@ -229,7 +241,8 @@ impl Gathering {
     }
 
     /// Goes on if enough has been heard.
-    pub(super) fn verdict(&self, now: Time, state: &ClusterState) -> Verdict {
+    pub(super) fn verdict(&mut self, now: Time, state: &ClusterState) -> Verdict {
+        self.looked = Some(now);
         let (epoch, config) = (state.epoch(), state.config());
         let lease = config.timing.node_lease_us;
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
