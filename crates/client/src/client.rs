@@ -180,6 +180,7 @@ impl Client {
         let mut last = ClientError::Map(HttpError::NoSource);
         loop {
             for address in self.route(deadline).await?.candidates(attempt.key) {
+                // Any node forwards, so the next one may reach whoever serves the key.
                 match self.try_at(address, &attempt, deadline).await {
                     Err(error @ (ClientError::Unreachable { .. } | ClientError::Io(_))) => last = error,
                     answered => return answered,
@@ -188,6 +189,7 @@ impl Client {
                     return Err(last);
                 }
             }
+            // All have been tried: a stand-in needs a moment, and so does the map that names it.
             sleep(self.config.pause.min(left(deadline))).await;
             if let Some(router) = &mut self.router {
                 let _ = router.refresh(self.config.attempt.min(left(deadline))).await;
@@ -209,6 +211,7 @@ impl Client {
         // For both, connecting and the answer.
         let until = Instant::now() + limit;
         let unreachable = |reason: String| ClientError::Unreachable { last: address, reason };
+        // Out of the table as long as it is in use: given up half-way, it would be out of step with its answers.
         let mut connection = match self.connections.remove(&address) {
             Some(connection) => connection,
             None => match timeout_at(until, Connection::open(address)).await {

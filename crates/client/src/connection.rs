@@ -66,6 +66,7 @@ impl Connection {
         };
         let start = self.taken;
         self.taken += len;
+        // Once more, because a reply that was borrowed in the loop could not be returned from it.
         match parse(&self.buffer[start..self.filled]) {
             Parsed::Complete(reply, _) => Ok(reply),
             _ => unreachable!("the same bytes were a reply a moment ago"),

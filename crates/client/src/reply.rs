@@ -67,6 +67,7 @@ const END: &[u8] = b"\r\nEND\r\n";
 /// Reads the reply at the start of `buffer`.
 #[must_use]
 pub fn parse(buffer: &[u8]) -> Parsed<'_> {
+    // Whatever sends no end of a line would have to be kept for ever.
     let window = &buffer[..buffer.len().min(MAX_LINE_BYTES)];
     let Some(newline) = memchr::memchr(b'\n', window) else {
         return if window.len() == MAX_LINE_BYTES {
@@ -130,6 +131,7 @@ fn parse_value<'a>(buffer: &'a [u8], rest: &'a [u8], data: usize) -> Parsed<'a> 
         return Parsed::Malformed("a VALUE line has bad numbers");
     };
     let cas = fields.next().and_then(decimal);
+    // The end belongs to the reply: a get asks for one key.
     let total = data + len + END.len();
     if buffer.len() < total {
         return Parsed::Incomplete(total);

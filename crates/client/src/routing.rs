@@ -63,6 +63,7 @@ impl Router {
         let alive = self.map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
         let count = alive.clone().count();
         let some =
+            // Others every time: the sources may all be gone, and so may some of those that are asked.
             alive.cycle().skip(self.refreshed * NODES_ASKED % count.max(1)).take(count.min(NODES_ASKED));
         let asked: Vec<SocketAddr> = self.sources.iter().copied().chain(some).collect();
         self.refreshed += 1;
@@ -115,6 +116,7 @@ async fn ask(
         match answer {
             Ok(map) => {
                 maps.push(map);
+                // A source that is cut off would be waited for as long as the caller can wait; and the first that answers may be behind.
                 until.get_or_insert_with(|| Instant::now() + GRACE);
             }
             Err(error) => last = error,

@@ -123,6 +123,7 @@ impl Client {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
+            // Not one of the tries: the member has answered. Once only, for a login that is refused again is wrong.
             if is_stale_token(&error) && logins > 0 {
                 logins -= 1;
                 *self.inner.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -132,6 +133,7 @@ impl Client {
                 self.pass_over(index);
             }
             tries -= 1;
+            // A transaction that may have been done must not be done twice: whoever asked has to look.
             let again = error.is_not_done() || (repeat != Repeat::IfNotDone && error.is_outage());
             if tries == 0 || !again {
                 return Err(error);

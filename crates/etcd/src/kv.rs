@@ -104,11 +104,13 @@ impl Client {
                 revision,
             };
             let page: RangeResponse = self.unary("/etcdserverpb.KV/Range", question, Repeat::Always).await?;
+            // All further pages as of the first one, so that together they are one moment.
             if revision == 0 {
                 revision = page.header.map_or(0, |header| header.revision);
             }
             entries.extend(page.kvs.into_iter().map(Entry::from));
             match entries.last() {
+                // The least key after the last one.
                 Some(last) if page.more => key = [&last.key[..], &[0]].concat(),
                 _ => return Ok(Range { entries, revision }),
             }

@@ -31,6 +31,7 @@ impl Client {
     /// # Errors
     /// If no member answers.
     pub async fn grant(&self, ttl: Duration) -> Result<(LeaseId, Duration), Error> {
+        // Rounded up: nobody gets less than was asked for.
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let question = LeaseGrantRequest { ttl: i64::try_from(seconds).unwrap_or(i64::MAX) };
         // A lease that was granted without an answer ends by itself.
@@ -57,6 +58,7 @@ impl Client {
             })
             .await?;
         match u64::try_from(answer.ttl) {
+            // etcd answers 0 for a lease that it does not know.
             Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
             _ => Err(Error::LeaseGone),
         }

@@ -89,6 +89,7 @@ impl Watch {
             if changes.as_ref().is_err_and(Error::is_outage) {
                 self.client.pass_over(self.member);
             }
+            // A sign of life, or that the watch stands.
             if changes.as_ref().is_ok_and(Vec::is_empty) {
                 continue;
             }
@@ -102,6 +103,7 @@ impl Watch {
         loop {
             let member = self.member;
             tokio::select! {
+                // What has arrived counts before any time-out: a busy process may look late.
                 biased;
                 answer = self.answers.next() => {
                     (self.heard, self.is_asked) = (Instant::now(), false);

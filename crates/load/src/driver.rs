@@ -156,6 +156,7 @@ impl<'a> Driver<'a> {
             }
             let now = self.now_ns();
             if now >= next_tick {
+                // Half of how long the poll sleeps: so every turn after a quiet one looks, and a busy loop does so rarely.
                 next_tick = now + TICK.as_nanos() as u64 / 2;
                 self.tick(now);
             }
@@ -189,6 +190,7 @@ impl<'a> Driver<'a> {
         let lane = &mut self.lanes[index];
         let Some(socket) = lane.socket.as_mut() else { return Ok(0) };
         loop {
+            // Read until the kernel has no more: readiness is told once, not again for what was left.
             let drained = socket.fill()?;
             let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let mut taken = 0;
@@ -197,6 +199,7 @@ impl<'a> Driver<'a> {
                     Decoded::More => break,
                     Decoded::Malformed => return Err(io::ErrorKind::InvalidData.into()),
                     Decoded::Done(answer, len) => {
+                        // What is answered after the end is read, so that the stream stays in step, and not counted.
                         if self.stopping == Stopping::No {
                             take_answer(&mut self.tally, &self.plan, first, answer, now);
                             taken += 1;
@@ -243,6 +246,7 @@ impl<'a> Driver<'a> {
         let lane = &mut self.lanes[index];
         lane.socket = None;
         lane.reconnect_at = now + RECONNECT_AFTER.as_nanos() as u64;
+        // A connection that waited for nothing has failed, too; otherwise each of its requests says so.
         if lane.in_flight.is_empty() && self.stopping == Stopping::No {
             self.tally.failed(now, why);
         }
@@ -252,6 +256,7 @@ impl<'a> Driver<'a> {
                 self.source.give_back(lane.target, request.key);
             }
         }
+        // Any server will do, so the next one is tried; with a map, only a newer map says where to go.
         if matches!(self.plan.source, targets::Source::Any(_)) {
             lane.target = (lane.target + 1) % self.plan.targets.addresses.len();
         }
@@ -263,6 +268,7 @@ impl<'a> Driver<'a> {
             self.refresh_targets();
             self.open_lanes(now);
         }
+        // Where nobody answers any more, waiting for the end would only fill the tally with time-outs.
         let silent = now.saturating_sub(self.last_answer_ns) > 2 * self.plan.timeout.as_nanos() as u64;
         if self.stopping == Stopping::No && (silent || now >= self.plan.duration.as_nanos() as u64) {
             self.stopping = Stopping::Since(now);
@@ -271,6 +277,7 @@ impl<'a> Driver<'a> {
         if let Stopping::Since(at) = self.stopping
             && now > at + DRAIN.as_nanos() as u64
         {
+            // Whoever has not answered by now will not.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight.clear());
         }
     }
@@ -290,6 +297,7 @@ impl<'a> Driver<'a> {
         if newer.addresses != self.plan.targets.addresses {
             for (index, lane) in self.lanes.iter_mut().enumerate() {
                 let address = self.plan.targets.addresses[lane.target];
+                // A connection stays with its server, wherever that stands in the new list: it may have requests under way.
                 let kept = newer.addresses.iter().position(|&other| other == address);
                 lane.target = kept.unwrap_or(index % newer.addresses.len());
             }

@@ -127,6 +127,7 @@ fn decode_memcached(buffer: &[u8]) -> Decoded<'_> {
 fn decode_redis(buffer: &[u8], wait: Option<u32>) -> Decoded<'_> {
     let first = decode_resp(buffer);
     let (Some(wait), Decoded::Done(Answer::Stored, len)) = (wait, first) else { return first };
+    // The write counts when the replicas have it, so both answers are one.
     let Some(end) = memchr::memchr(b'\n', &buffer[len..]) else { return Decoded::More };
     let line = buffer[len..len + end].trim_ascii_end();
     let total = len + end + 1;
@@ -150,6 +151,7 @@ fn decode_resp(buffer: &[u8]) -> Decoded<'_> {
             let Some(len) = number(digits).and_then(|len| usize::try_from(len).ok()) else {
                 return Decoded::Malformed;
             };
+            // A length that cannot be must not overflow: then the rest never comes, and the time-out says so.
             let total = body.saturating_add(len).saturating_add(2);
             if buffer.len() < total {
                 Decoded::More

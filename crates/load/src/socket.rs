@@ -70,6 +70,7 @@ impl Socket {
     fn make_room(&mut self) {
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
+        // Only once more than half has been taken: so less is moved than was taken since the last time.
         } else if self.taken > self.buffer.len() / 2 {
             self.buffer.copy_within(self.taken..self.filled, 0);
             self.filled -= self.taken;
@@ -89,6 +90,7 @@ impl Socket {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(error)
+                    // Not connected yet: the socket becomes writable once it is.
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) =>
                 {
                     return Ok(());

@@ -50,8 +50,10 @@ impl Source {
             queues[owner].push(number);
             count += 1;
         }
+        // They are taken from the end: now in their order.
         queues.iter_mut().for_each(|queue| queue.reverse());
         let left = count as u64;
+        // A load through failures tries again, but one that never succeeds has to end.
         let order = Order::Each { queues, retries_left: left / 5 + 1000 };
         Self { rng: SmallRng::seed_from_u64(0), writes_per_mille: 1000, order, left }
     }
@@ -93,6 +95,7 @@ impl Source {
 
 fn draw_owned(popularity: &Popularity, rng: &mut SmallRng, targets: &Targets, target: usize) -> u32 {
     let mut key = popularity.draw(rng);
+    // Drawn again rather than mapped to a key of the target: so each key is as popular as it would be with one server.
     for _ in 0..MAX_DRAWS {
         if targets.owns(target, key) {
             break;

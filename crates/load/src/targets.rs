@@ -84,6 +84,7 @@ impl Targets {
         let owner = |number: u32| {
             let location = Router::locate_in(map, format.write(number));
             let at = addresses.iter().position(|&address| Some(address) == location.address);
+            // A slot without a primary: any node forwards, or says why not.
             at.unwrap_or(number as usize % count) as u16
         };
         let owners = (0..keys).map(owner).collect();

@@ -47,6 +47,13 @@ impl<const N: usize> TimerTable<N> {
         }
     }
 
+    /// `timer` is due at `at`, unless it is sooner.
+    pub(crate) fn set_at_the_latest(&mut self, timer: impl Kind, at: Time) {
+        let due = &mut self.due[timer.index()];
+        *due = at.min(*due);
+        self.first = self.first.min(at);
+    }
+
     /// The first timer, by its place, that is due later than in `other`. Earlier does no harm: then there is nothing to do yet.
     pub(crate) fn later_than(&self, other: &Self) -> Option<usize> {
         self.due.iter().zip(&other.due).position(|(own, other)| own > other)
@@ -55,6 +62,11 @@ impl<const N: usize> TimerTable<N> {
     /// When the first one is due.
     pub(crate) fn next(&self) -> Time {
         self.first
+    }
+
+    /// Whether `timer` is due.
+    pub(crate) fn is_due(&self, timer: impl Kind, now: Time) -> bool {
+        self.due[timer.index()] <= now
     }
 
     /// Those that are due. Each is set anew after it has run.
@@ -93,6 +105,10 @@ mod tests {
         assert_eq!(timers.due(Time(5)).collect::<Vec<Pot>>(), [Pot::Tea, Pot::Eggs]);
         timers.set_again(Pot::Tea, Time::NEVER);
         assert_eq!(timers.next(), Time(5));
+        timers.set_at_the_latest(Pot::Eggs, Time(6));
+        assert_eq!((timers.next(), timers.is_due(Pot::Eggs, Time(5))), (Time(5), true));
+        timers.set_at_the_latest(Pot::Eggs, Time(4));
+        assert_eq!((timers.next(), timers.is_due(Pot::Tea, Time(5))), (Time(4), false));
         assert_eq!(timers.due(Time(9)).collect::<Vec<Pot>>(), [Pot::Eggs]);
     }
 }

@@ -107,8 +107,8 @@ pub(crate) const COORDINATOR_COMMANDS: usize = 1024;
 pub(crate) const COORDINATOR_CONNECTIONS: usize = 4096;
 /// What may wait at a coordinator for records to be written; one with more behind it gives up.
 pub(crate) const COORDINATOR_HELD_ACTIONS: usize = 1 << 18;
-/// How many times per node lease the coordinator looks at its leases, whatever else it does.
-pub(crate) const COORDINATOR_TICKS_PER_LEASE: u64 = 10;
+/// Least time between two ticks of the coordinator, in microseconds, however much is due: nodes are heard in between.
+pub(crate) const COORDINATOR_TICK_PAUSE_US: u64 = 1_000;
 
 /// Least time of a node's lease at etcd, which grants no less with its default settings.
 pub(crate) const ETCD_LEAST_LEASE: Duration = Duration::from_secs(2);

@@ -56,6 +56,7 @@ impl Area {
     pub(crate) fn recategorize(&mut self, category: Category) {
         let bytes = self.charge.bytes();
         let mut charge = Charge::empty(self.charge.budget().clone(), category);
+        // Given back before it is taken: the other way round a full node would seem to hold twice as much as it does.
         self.charge.set(0);
         charge.set(bytes);
         self.charge = charge;
@@ -208,6 +209,18 @@ impl Area {
         bytes * count / count.div_ceil(step).max(1)
     }
 
+    /// That the extents are counted, paid for, and in the area.
+    pub fn check_invariants(&self) {
+        let paid = self.arena.committed_count() + self.ahead.count() as usize;
+        assert_eq!(self.charge.bytes(), paid * EXTENT_BYTES, "the extents of an area are paid for");
+        let end = (self.limit_bytes() / EXTENT_BYTES) as u32;
+        let beyond = self.next_committed(end).or_else(|| self.ahead.first_present(end));
+        assert_eq!(beyond, None, "an extent lies beyond the area");
+        let twice = self.ahead.iter().find(|extent| self.is_committed(*extent));
+        assert_eq!(twice, None, "an extent that is used is kept ahead, too");
+        self.ahead.check_invariants();
+    }
+
     fn may_use_headroom(&self) -> bool {
         self.arena.committed_count() < REPAIR_EXTENTS
     }
@@ -223,16 +236,19 @@ impl Area {
         if extent as usize >= self.limit_bytes() / EXTENT_BYTES {
             return Err(self.out_of_memory());
         }
+        // It was paid for when its neighbour came.
         if self.ahead.contains(extent) {
             self.arena.commit(extent).map_err(|_| self.out_of_memory())?;
             self.ahead.remove(extent);
             return Ok(());
         }
+        // Paid for first: other workers pay from the same budget, and memory that is there already cannot be refused.
         reserve(self.charge.budget(), self.category, EXTENT_BYTES)?;
         if self.arena.commit(extent).is_err() {
             self.charge.budget().release(self.category, EXTENT_BYTES);
             return Err(self.out_of_memory());
         }
+        // The budget has it already; `set` would take it once more.
         self.charge.adopt(EXTENT_BYTES);
         self.widen_to_huge_page(extent);
         Ok(())
@@ -242,10 +258,12 @@ impl Area {
     fn widen_to_huge_page(&mut self, extent: u32) {
         let other = extent ^ 1;
         let ends = (other as usize) >= self.limit_bytes() / EXTENT_BYTES;
+        // A node has many small areas: half a large page more in each of them would be a lot.
         let small = self.arena.committed_count() <= HUGE_FROM_EXTENTS;
         if small || ends || self.arena.is_committed(other) {
             return;
         }
+        // What is only faster does without, rather than take the last memory from those who need it.
         if self.charge.budget().try_reserve_extent(self.category, EXTENT_BYTES).is_err() {
             return;
         }
@@ -415,6 +433,16 @@ mod tests {
         assert!(area.decommit(5));
         area.commit_for_repair(0).unwrap();
         assert_eq!(budget.total_used(), 250 << 20);
+    }
+
+    #[test]
+    #[should_panic(expected = "paid for")]
+    fn an_extent_that_nobody_paid_for_is_noticed() {
+        let mut area = area(8 * EXTENT_BYTES, &Budget::new(64 << 20));
+        area.commit(3).unwrap();
+        area.check_invariants();
+        area.arena.commit(4).unwrap();
+        area.check_invariants();
     }
 
     #[test]

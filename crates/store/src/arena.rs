@@ -36,6 +36,7 @@ impl Arena {
     /// Reserves `len` bytes, a positive multiple of [`EXTENT_BYTES`].
     pub(crate) fn reserve(len: usize) -> io::Result<Self> {
         assert!(len > 0 && len.is_multiple_of(EXTENT_BYTES));
+        // A large page begins at a multiple of its length, and the system promises that of small ones only.
         let mapping = system::reserve(len + HUGE_PAGE_BYTES)?;
         // SAFETY: at most one large page further, and the mapping is longer than `len` by that.
         let base = unsafe { mapping.add(mapping.align_offset(HUGE_PAGE_BYTES)) };

@@ -181,6 +181,12 @@ impl Budget {
         self.0.limit
     }
 
+    /// That the uses add up to the total. Only where nobody pays or gives back meanwhile: the two are not changed at once.
+    pub fn check_invariants(&self) {
+        let sum: u64 = Category::ALL.iter().map(|category| self.used(*category)).sum();
+        assert_eq!(sum, self.total_used(), "the uses of a budget add up to its total");
+    }
+
     fn extent_limit(&self) -> u64 {
         self.0.limit - self.0.limit / HEADROOM_SHARE
     }
@@ -192,6 +198,7 @@ impl Budget {
 
     fn reserve_below(&self, limit: u64, category: Category, bytes: u64) -> Result<(), OutOfMemory> {
         let fits = |total: u64| total.checked_add(bytes).filter(|sum| *sum <= limit);
+        // The total alone decides, so that two workers cannot both get the last bytes. The use is told apart afterwards.
         self.0
             .total
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
@@ -313,6 +320,16 @@ mod tests {
         budget.charge(Category::Area, 2 << 20);
         assert!(!budget.has_room_to_spare() && budget.has_room_for_extent(EXTENT_BYTES));
         assert!(!Budget::new(2 << 20).has_room_to_spare(), "two extents are more than that");
+    }
+
+    #[test]
+    #[should_panic(expected = "add up to its total")]
+    fn bytes_that_are_lost_between_the_sums_are_noticed() {
+        let budget = Budget::new(100);
+        budget.charge(Category::Log, 60);
+        budget.check_invariants();
+        budget.0.total.fetch_sub(1, Ordering::Relaxed);
+        budget.check_invariants();
     }
 
     #[test]

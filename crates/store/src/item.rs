@@ -190,6 +190,7 @@ impl ItemSpec<'_> {
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.value[0]);
         out.extend_from_slice(self.value[1]);
+        // Over all that follows it, so it comes last.
         let crc = checksum(&out[start + CRC_BYTES..]);
         out[start..start + CRC_BYTES].copy_from_slice(&crc.to_le_bytes());
     }

@@ -18,8 +18,8 @@ mod system;
 pub use area::{Area, AreaError};
 pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
 pub use data_store::{
-    Access, AdoptError, Allocation, ClassUse, CrawlCursor, DataStore, Eviction, Found, Memory, Reclaim,
-    Shortage, Stats, StoreConfig, Victim, Wipe,
+    Access, AdoptError, Allocation, ClassUse, CrawlCursor, DataStore, Eviction, Found, Growth, Memory,
+    Reclaim, Reclaiming, Shortage, Stats, StoreConfig, Vacating, Victim, Wipe,
 };
 pub use index::{Index, SEGMENTS as INDEX_SEGMENTS};
 pub use item::{ITEM_HEADER_BYTES, Item, ItemError, ItemSpec, ItemState, encoded_len};

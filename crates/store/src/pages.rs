@@ -157,6 +157,7 @@ impl PageSet {
     /// The bitmap without trailing zero words: the same for equal sets.
     #[must_use]
     pub fn words(&self) -> &[u64] {
+        // Where pages were taken out, zero words are left behind.
         let used = self.words.iter().rposition(|bits| *bits != 0).map_or(0, |last| last + 1);
         &self.words[..used]
     }
@@ -168,6 +169,12 @@ impl PageSet {
         }
         let before = std::mem::replace(&mut self.words[at], bits);
         self.count = self.count - before.count_ones() + bits.count_ones();
+    }
+
+    /// That the pages are counted.
+    pub(crate) fn check_invariants(&self) {
+        let count: u32 = self.words.iter().map(|bits| bits.count_ones()).sum();
+        assert_eq!(self.count, count, "the pages of a set are counted");
     }
 
     /// Appends the encoding: u32 count of words, then the words, little endian.
@@ -185,6 +192,7 @@ impl PageSet {
     /// If the bytes are too few, or name pages beyond `limit`.
     pub fn decode(bytes: &mut &[u8], limit: u32) -> Result<Self, PageSetError> {
         let (head, rest) = bytes.split_first_chunk::<4>().ok_or(PageSetError)?;
+        // Nothing is reserved by what a peer declares: the words must be there.
         let len = u32::from_le_bytes(*head) as usize * size_of::<u64>();
         let (body, rest) = rest.split_at_checked(len).ok_or(PageSetError)?;
         let (words, _) = body.as_chunks::<8>();
@@ -252,6 +260,16 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "are counted")]
+    fn a_wrong_count_is_noticed() {
+        let mut set = PageSet::new();
+        set.insert_range(range(60, 10));
+        set.check_invariants();
+        set.count -= 1;
+        set.check_invariants();
+    }
+
+    #[test]
     fn equality_does_not_see_what_was_removed() {
         let mut set = PageSet::new();
         set.insert(1000);
@@ -271,6 +289,7 @@ mod tests {
                 let changed = if add { set.insert(page) } else { set.remove(page) };
                 let expected = if add { model.insert(page) } else { model.remove(&page) };
                 prop_assert_eq!(changed, expected);
+                set.check_invariants();
             }
             prop_assert!(set.iter().eq(model.iter().copied()));
             prop_assert_eq!(set.count() as usize, model.len());

@@ -11,7 +11,7 @@ use types::UnixSeconds;
 
 use crate::{Budget, Category, Charge, Index, PageSet};
 use types::class::{MIN_SLOT_BYTES, is_slotted};
-use types::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PageRange, RUN_BYTES, RunClass};
+use types::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
 
 const MAX_HASH: u64 = 0xff_ffff_ffff;
 /// Runs of the longest area.
@@ -76,6 +76,8 @@ impl Replica {
         }
         match *op {
             IndexOp::Insert { hash, .. } if Index::segment_of(hash) >= known => {}
+            // The classes of all runs are known from the beginning of a lesson, so the runs of large items are freed even where
+            // the entry itself is not here yet.
             IndexOp::Replace { hash, old, new } if Index::segment_of(hash) >= known => {
                 if old != new {
                     self.free_large(old);
@@ -155,6 +157,7 @@ impl Replica {
 
     fn assign(&mut self, run: u32, class: RunClass) {
         if class == RunClass::FREE {
+            // The record that says so has written zeros over all of it.
             self.touched.remove_range(PageRange::covering(run as usize * RUN_BYTES, RUN_BYTES));
         }
         let run = run as usize;
@@ -200,7 +203,23 @@ impl Replica {
     }
 
     fn recharge(&mut self) {
-        self.charge.set(self.classes.capacity() + self.touched.memory_bytes());
+        self.charge.set(self.heap_bytes());
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.classes.capacity() + self.touched.memory_bytes()
+    }
+
+    /// That the index is sound, and that every item lies in a run that was assigned, on pages that were written.
+    pub fn check_invariants(&self) {
+        self.index.check_invariants();
+        self.touched.check_invariants();
+        assert_eq!(self.charge.bytes(), self.heap_bytes(), "the tables of a replica are paid for");
+        for (hash, addr) in self.index.iter() {
+            let (run, page) = (addr.byte() / RUN_BYTES, addr.byte() / PAGE_BYTES);
+            assert_ne!(self.class(run as u32), RunClass::FREE, "{addr} ({hash:?}) lies in a free run");
+            assert!(self.touched.contains(page as u32), "{addr} ({hash:?}) lies where nothing was written");
+        }
     }
 }
 
@@ -305,6 +324,18 @@ mod tests {
         replica.touch(end, 9);
         replica.touch(end, usize::MAX);
         assert_eq!(replica, self::replica());
+    }
+
+    #[test]
+    #[should_panic(expected = "lies in a free run")]
+    fn an_item_in_no_run_is_noticed() {
+        let mut replica = replica();
+        assign(&mut replica, 0, &[RunClass(3)]);
+        replica.touch(Addr(0), 100);
+        replica.apply(&IndexOp::Insert { hash: IndexHash(1), addr: Addr(0) });
+        replica.check_invariants();
+        replica.apply(&IndexOp::Assign { run: 0, class: RunClass::FREE });
+        replica.check_invariants();
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES:
     // SAFETY: the sources and outputs can be accessed up to `len`, beyond which no column goes.
     unsafe {
         let mut at = 0;
+        // Stores past the caches need addresses that are multiples of a vector. What lies before the first of them goes by itself; where
+        // the outputs do not agree on it, everything goes through the caches.
         let head = if is_stream(MODE) { head::<V>(outputs, len) } else { None };
         let tile = Pointers::<M>::of(factors, sources, outputs);
         if let Some(head) = head {
@@ -34,12 +36,14 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES:
             }
             V::fence();
         }
+        // What fits into the first level is there already: asking for it would only cost instructions.
         if len * (sources.len() + M) > NEAR_LEN {
             while len - at >= N * V::WIDTH {
                 column::<Wide<V, N>, M, ONES, MODE>(&tile, at, Ahead);
                 at += N * V::WIDTH;
             }
         }
+        // Then less and less at a time, down to a part of one vector.
         while len - at >= N * V::WIDTH {
             column::<Wide<V, N>, M, ONES, MODE>(&tile, at, Through);
             at += N * V::WIDTH;
@@ -128,6 +132,7 @@ pub(super) unsafe fn update<V: Vector, const M: usize, const N: usize, const ONE
         let outputs: [*mut u8; M] = std::array::from_fn(|o| outputs.get_unchecked_mut(o).as_mut_ptr());
         let factors: [V::Factor; M] = std::array::from_fn(|o| V::factor(*factors.add(o)));
         let mut at = 0;
+        // Never past the caches: the outputs are read as well, and are in the caches for that.
         while len - at >= N * V::WIDTH {
             update_column::<Wide<V, N>, M, ONES>(factors, source, outputs, at, Through);
             at += N * V::WIDTH;
@@ -202,6 +207,7 @@ unsafe fn column<V: Vector, const M: usize, const ONES: bool, const MODE: u8>(
                 let product = product(a, o, factors);
                 *sum = if MODE == ADD { sum.xor(product) } else { product };
             }
+            // `wrapping_add`: in modes that copy nothing `copy` leaves its slice, and is never followed.
             (source, copy, factors) = (source.add(1), copy.wrapping_add(1), factors.add(M));
         } else if MODE != ADD {
             let (a, b) = (value(source, copy), value(source.add(1), copy.wrapping_add(1)));

@@ -115,6 +115,7 @@ unsafe fn column<V: Vector, const P: usize>(
     unsafe {
         let mut sums = [V::zero(); P];
         let (groups, rest) = sources.as_chunks::<P>();
+        // The first ones are for the evaluation, which comes last.
         let mut of_group = factors.add(P - 1);
         for group in groups {
             let mut values = [V::zero(); P];
@@ -130,6 +131,7 @@ unsafe fn column<V: Vector, const P: usize>(
             for (value, source) in values.iter_mut().zip(rest) {
                 *value = access.load(source.as_ptr().add(at));
             }
+            // Chunks that are missing count as zeros. Where they are half of the group, most butterflies would only add zeros.
             if rest.len() <= P / 2 {
                 interpolate::<V, P, true>(&mut values, of_group);
             } else {
@@ -168,6 +170,7 @@ unsafe fn interpolate<V: Vector, const P: usize, const HALF: bool>(values: &mut 
                 let factor = V::factor(*factors.add(block));
                 for i in 0..level {
                     let (low, high) = (2 * level * block + i, 2 * level * block + level + i);
+                    // `high` is zero, and no level before this one has looked at it.
                     values[high] = if HALF && is_last { values[low] } else { values[high].xor(values[low]) };
                     values[low] = values[low].xor(values[high].mul(factor));
                 }
@@ -193,6 +196,7 @@ unsafe fn evaluate<V: Vector, const P: usize>(values: &mut [V; P], factors: *con
             for block in 0..blocks {
                 for i in 0..level {
                     let (low, high) = (2 * level * block + i, 2 * level * block + level + i);
+                    // The factor of block 0 is 0, whatever the level.
                     if block > 0 {
                         let factor = V::factor(*factors.add(before + block));
                         values[low] = values[low].xor(values[high].mul(factor));

@@ -3,7 +3,8 @@
 //!
 //! It does so at once when all electors that come with the newest records have answered, or after two leases when most of each
 //! set of them have ([`super::keeping`] and [`super::electors`] say why that is enough). Whoever answers keeps nothing for an older coordinator from then
-//! on, so what is heard cannot be outdone behind its back. A cluster forms only where nobody keeps anything.
+//! on, so what is heard cannot be outdone behind its back. That holds also for who has answered and ended since, and nobody can ask it again: its answer
+//! counts. A cluster forms only where nobody keeps anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +40,8 @@ pub(super) struct Gathering {
     without_quorum: bool,
     /// Why records were not enough, as it was logged last.
     told: Option<String>,
+    /// When it was last looked whether what has been heard is enough.
+    looked: Option<Time>,
 }
 
 /// A process that has registered.
@@ -47,6 +50,15 @@ struct Witness {
     last_heard: Time,
     /// None as long as it has not answered.
     answer: Option<Option<KeptRecords>>,
+    /// It is known to have ended. Its answer stays what it is, and it is none of those to begin with.
+    ended: bool,
+}
+
+impl Witness {
+    /// Whether it has answered with records: they may be needed.
+    fn has_records(&self) -> bool {
+        matches!(self.answer, Some(Some(_)))
+    }
 }
 
 /// What a coordinator that started with nothing waits for.
@@ -89,7 +101,17 @@ impl Gathering {
             ended: BTreeSet::new(),
             without_quorum,
             told: None,
+            looked: None,
         }
+    }
+
+    /// When it may be enough although nobody has said anything more. It is looked after every message.
+    pub(super) fn due(&self, lease_us: u64) -> Time {
+        let Some(looked) = self.looked else { return Time(0) };
+        let patience_us = PATIENCE_LEASES * lease_us;
+        let patient = self.heard_records.map(|at| at + patience_us);
+        let times = [self.since + lease_us, self.since + REDIAL_US, self.asked + patience_us].into_iter();
+        times.chain(patient).filter(|at| *at > looked).min().unwrap_or(Time::NEVER)
     }
 
     /// What it waits for.
@@ -101,14 +123,19 @@ impl Gathering {
     pub(super) fn register(&mut self, now: Now, state: &mut ClusterState, registration: Registration) {
         let host = registration.info.host;
         let promised = registration.promised;
-        self.add(Witness { registration, last_heard: now.time, answer: None }, state.lease_us());
-        let mut asked = vec![host];
+        let witness = Witness { registration, last_heard: now.time, answer: None, ended: false };
+        self.add(witness, state.lease_us());
+        let mut asked = Vec::new();
         if promised >= state.epoch() {
-            // What others have answered to an epoch that is not the newest binds them to nothing.
+            // What others have answered to an epoch that is not the newest binds them to nothing, unless they have ended.
             state.begin_after(promised);
-            asked = self.witnesses.keys().copied().collect();
-            self.witnesses.values_mut().for_each(|witness| witness.answer = None);
+            for (host, witness) in self.witnesses.iter_mut().filter(|(_, witness)| !witness.ended) {
+                witness.answer = None;
+                asked.push(*host);
+            }
             self.asked = now.time;
+        } else {
+            asked.push(host);
         }
         let epoch = state.epoch();
         asked.into_iter().for_each(|host| state.send(host, FromCoordinator::Recall { epoch }));
@@ -126,7 +153,7 @@ impl Gathering {
         state.send(from, answer);
     }
 
-    /// A process says what it keeps. False if it has not been asked, or by a former epoch.
+    /// A process says what it keeps.
     pub(super) fn handle_recalled(
         &mut self,
         now: Now,
@@ -134,29 +161,31 @@ impl Gathering {
         from: HostId,
         epoch: Epoch,
         kept: Option<KeptRecords>,
-    ) -> bool {
-        let Some(witness) = self.witnesses.get_mut(&from) else { return false };
+    ) {
+        let Some(witness) = self.witnesses.get_mut(&from) else { return };
         witness.last_heard = now.time;
+        // What was answered to a former epoch binds to nothing.
         if epoch != state.epoch() {
-            return false;
+            return;
         }
         if kept.is_some() {
             self.heard_records.get_or_insert(now.time);
         }
         witness.answer = Some(kept);
-        true
     }
 
     /// The process of `node` has ended.
     pub(super) fn note_ended(&mut self, node: NodeId) {
         self.ended.insert(node);
-        self.witnesses.retain(|host, _| host.node != node);
+        self.witnesses.retain(|host, witness| host.node != node || witness.has_records());
+        let of_node = self.witnesses.iter_mut().filter(|(host, _)| host.node == node);
+        of_node.for_each(|(_, witness)| witness.ended = true);
     }
 
     /// Those that ended meanwhile, and then those that have registered, for they may have come after them. Of two with one name
     /// the one is first that was heard last; who was not heard for long may be heard again, over the connection that it has.
     pub(super) fn admit(self) -> Admitted {
-        let mut witnesses: Vec<Witness> = self.witnesses.into_values().collect();
+        let mut witnesses: Vec<Witness> = self.witnesses.into_values().filter(|it| !it.ended).collect();
         witnesses.sort_by_key(|witness| std::cmp::Reverse(witness.last_heard));
         let registrations = witnesses.into_iter().map(|witness| witness.registration).collect();
         Admitted { ended: self.ended, registrations }
@@ -215,7 +244,7 @@ impl Gathering {
         let host = witness.registration.info.host;
         let lives = |known: &Witness| witness.last_heard.since(known.last_heard) < lease;
         self.witnesses.retain(|other, known| {
-            other.node != host.node || lives(known) || matches!(known.answer, Some(Some(_)))
+            other.node != host.node || lives(known) && !known.ended || known.has_records()
         });
         self.witnesses.insert(host, witness);
         let namesakes = self.witnesses.iter().filter(|(other, _)| other.node == host.node && **other != host);
@@ -229,7 +258,8 @@ impl Gathering {
     }
 
     /// Goes on if enough has been heard.
-    pub(super) fn verdict(&self, now: Time, state: &ClusterState) -> Verdict {
+    pub(super) fn verdict(&mut self, now: Time, state: &ClusterState) -> Verdict {
+        self.looked = Some(now);
         let (epoch, config) = (state.epoch(), state.config());
         let lease = config.timing.node_lease_us;
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
@@ -305,7 +335,7 @@ impl Gathering {
 
     /// Whether nobody has registered as a node of a cluster that there is.
     fn nobody_holds(&self) -> bool {
-        self.witnesses.values().all(|witness| witness.registration.holds.is_none())
+        self.witnesses.values().all(|witness| witness.ended || witness.registration.holds.is_none())
     }
 
     /// The newest records that anybody keeps.

@@ -582,3 +582,40 @@ fn a_node_that_ends_and_comes_back_while_a_coordinator_gathers_lives() {
     let node = &story.coordinator.map().unwrap().nodes[4];
     assert!(node.alive && node.host.incarnation == Incarnation(2), "{node:?}");
 }
+
+#[test]
+fn the_answer_of_a_process_that_has_ended_since_counts_and_it_is_not_taken_for_alive() {
+    let mut story = Story::formed();
+    story.restart();
+    (0..3).for_each(|node| story.reach(host(node)));
+    story.run(LEASE_US);
+    assert!(!story.has_gone_on(), "all are waited for");
+    story.reached.retain(|reached| *reached != host(2));
+    let now = story.now();
+    story.coordinator.exited(now, NodeId(2));
+    story.run(LEASE_US + 2 * TICK_US);
+    assert!(
+        story.has_gone_on(),
+        "three of five have answered, and what has ended keeps nothing for anybody else"
+    );
+    let node = story.coordinator.map().unwrap().nodes.iter().find(|info| info.host == host(2));
+    assert!(node.is_some_and(|info| !info.alive));
+}
+
+#[test]
+fn a_higher_epoch_asks_all_anew_but_those_that_have_ended() {
+    let mut story = Story::formed();
+    story.restart();
+    (0..3).for_each(|node| story.reach(host(node)));
+    let now = story.now();
+    story.coordinator.exited(now, NodeId(2));
+    story.reached.retain(|reached| *reached != host(2));
+    // Somebody has promised a coordinator in between.
+    let between = story.coordinator.epoch().next();
+    let stranger = story.nodes.get_mut(&host(3)).unwrap();
+    stranger.receive(now.time, FromCoordinator::Recall { epoch: between });
+    story.reach(host(3));
+    assert!(story.coordinator.epoch() > between);
+    story.run(2 * LEASE_US + 2 * TICK_US);
+    assert!(story.has_gone_on());
+}

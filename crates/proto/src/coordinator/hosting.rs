@@ -62,10 +62,21 @@ impl Hosting {
         self.former.retain(|member, _| member.group != group);
     }
 
-    /// What was too long ago says nothing any more.
-    pub(super) fn expire(&mut self, now: Time, timing: &Timing) {
+    /// What was too long ago says nothing any more. Whether there was any of that.
+    pub(super) fn expire(&mut self, now: Time, timing: &Timing) -> bool {
         let pause_us = PAUSE_LEASES * timing.node_lease_us;
+        let before = (self.refused.len(), self.former.len());
         self.refused.retain(|_, at| now.since(*at) < pause_us);
         self.former.retain(|_, former| now.since(*former.since.get_or_insert(now)) < timing.rejoin_us());
+        before != (self.refused.len(), self.former.len())
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        let refused = self.refused.values().map(|at| *at + PAUSE_LEASES * timing.node_lease_us);
+        let former = self.former.values();
+        // Of one that has only just left nobody has said since when.
+        let former = former.map(|former| former.since.map_or(Time(0), |at| at + timing.rejoin_us()));
+        refused.chain(former).min().unwrap_or(Time::NEVER)
     }
 }

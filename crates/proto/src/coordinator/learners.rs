@@ -7,9 +7,13 @@ use types::{DataRole, Exchange, GroupView, HostId, Learner, MemberId, RoleIndex,
 use wire::message::{FromCoordinator, Lesson};
 
 use super::decide;
+use super::look::Look;
 use super::repairs::Repairs;
 use super::state::ClusterState;
 use crate::Now;
+
+/// How often it is planned at most while views change.
+const PLANS_PER_HEARTBEAT: u64 = 4;
 
 /// What the coordinator keeps about learners.
 #[derive(Default)]
@@ -18,8 +22,19 @@ pub(super) struct Learners {
     ended: BTreeMap<MemberId, EndedLessons>,
     /// Primaries that were asked to make way for their mirrors, and when.
     asked: BTreeMap<MemberId, Time>,
-    /// Version of the map that was planned for last, and when.
-    planned: Option<(u64, Time)>,
+    /// When it was last looked who is to make way.
+    looked: Look,
+    planned: Option<Planned>,
+}
+
+/// When it was planned last, and for what.
+#[derive(Clone, Copy)]
+struct Planned {
+    at: Time,
+    /// See [`ClusterState::changes`].
+    changes: u64,
+    /// See [`super::nodes::Nodes::load_changes`].
+    load_changes: u64,
 }
 
 /// The data roles whose lessons for a learner have ended; of its newest lesson.
@@ -49,23 +64,38 @@ impl Learners {
     /// Begins what the planner finds most worth doing: parities that are missing, roles that should be elsewhere.
     pub(super) fn plan(&mut self, now: Now, state: &mut ClusterState) {
         let timing = *state.timing();
-        state.hosting_mut().expire(now.time, &timing);
+        if state.hosting_mut().expire(now.time, &timing) {
+            self.planned = None;
+        }
+        if now.time < self.next_plan(state) {
+            return;
+        }
         call_off_exchanges(state);
-        let Some(map) = state.map() else { return };
-        if map.layout.repair.paused {
-            return;
-        }
-        let known =
-            |(version, at): (u64, Time)| version == map.version && now.time.since(at) < state.lease_us();
-        if self.planned.is_some_and(known) {
-            return;
-        }
+        let (changes, load_changes) = (state.changes(), state.nodes().load_changes());
+        self.planned = Some(Planned { at: now.time, changes, load_changes });
+        let Some(map) = state.map().filter(|map| !map.layout.repair.paused) else { return };
         let moves = cluster::next_moves(map, &state.plan_nodes(), &[], &PlanLimits::default());
-        self.planned = Some((map.version, now.time));
         for step in moves {
             tracing::info!(%step, "planned");
             appoint(state, MemberId { group: step.group, role: step.role }, step.to);
         }
+    }
+
+    /// When [`Self::plan`] has something to do.
+    pub(super) fn plan_due(&self, state: &ClusterState) -> Time {
+        self.next_plan(state).min(state.hosting().due(state.timing()))
+    }
+
+    /// When it is to be planned: soon after a change, for more of them may follow, and after a lease if nodes have filled or emptied.
+    fn next_plan(&self, state: &ClusterState) -> Time {
+        let Some(map) = state.map() else { return Time::NEVER };
+        let Some(planned) = self.planned else { return Time(0) };
+        if planned.changes != state.changes() {
+            return planned.at + state.timing().heartbeat_us / PLANS_PER_HEARTBEAT;
+        }
+        let have_loads_changed = planned.load_changes != state.nodes().load_changes();
+        let is_wanted = have_loads_changed && !map.layout.repair.paused;
+        if is_wanted { planned.at + state.lease_us() } else { Time::NEVER }
     }
 
     /// A lesson has ended. Once all have that a learner needs, it counts.
@@ -125,6 +155,7 @@ impl Learners {
 
     /// Whole mirrors whose primaries have not made way yet.
     pub(super) fn ask_for_hand_overs(&mut self, now: Now, state: &mut ClusterState) {
+        self.looked = Look::at(now.time, state);
         let whole = state.views().flat_map(|view| {
             let whole = view.learners.iter().filter(|learner| learner.whole);
             whole.map(|learner| MemberId { group: view.group, role: learner.role })
@@ -137,6 +168,11 @@ impl Learners {
                 self.ask_for_hand_over(now, state, member);
             }
         }
+    }
+
+    /// When [`Self::ask_for_hand_overs`] has something to do.
+    pub(super) fn hand_overs_due(&self, state: &ClusterState) -> Time {
+        self.looked.next(state, self.asked.values().map(|at| *at + state.timing().retry_us))
     }
 
     /// Asks the primary of `member` to make way for its mirror.

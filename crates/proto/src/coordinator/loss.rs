@@ -16,6 +16,7 @@ use types::{
 };
 use wire::message::FromCoordinator;
 
+use super::look::Look;
 use super::state::ClusterState;
 use super::{decide, recovery};
 use crate::Now;
@@ -26,6 +27,8 @@ pub(super) struct Losses {
     /// Groups beyond repair unless living stand-ins turn out to be whole, and since when.
     doubtful: BTreeMap<GroupId, Time>,
     endings: BTreeMap<GroupId, Ending>,
+    /// When it was last looked whether accepted roles may begin.
+    looked: Look,
 }
 
 /// What is known of the end of a group's lost roles.
@@ -70,14 +73,24 @@ impl Losses {
     }
 
     /// Groups in doubt of which it is known now, or has to be decided.
-    pub(super) fn due(&self, now: Now, state: &ClusterState) -> Vec<GroupId> {
+    pub(super) fn resolved(&self, now: Time, state: &ClusterState) -> Vec<GroupId> {
+        self.doubts(state).filter(|(_, at)| *at <= now).map(|(group, _)| group).collect()
+    }
+
+    /// When there is such a group.
+    pub(super) fn doubts_due(&self, state: &ClusterState) -> Time {
+        self.doubts(state).map(|(_, at)| at).min().unwrap_or(Time::NEVER)
+    }
+
+    /// The groups in doubt, and when that ends: at once where stand-ins have said that they are whole.
+    fn doubts(&self, state: &ClusterState) -> impl Iterator<Item = (GroupId, Time)> {
         let protection = state.protection();
         let saved =
-            |group: &GroupId| state.view(*group).is_some_and(|view| !protection.is_beyond_repair(view));
-        let doubtful = self.doubtful.iter();
-        let due =
-            doubtful.filter(|(group, since)| now.time.since(**since) >= state.lease_us() || saved(group));
-        due.map(|(group, _)| *group).collect()
+            move |group: &GroupId| state.view(*group).is_some_and(|view| !protection.is_beyond_repair(view));
+        let ends = move |group: &GroupId, since: Time| {
+            if saved(group) { Time(0) } else { since + state.lease_us() }
+        };
+        self.doubtful.iter().map(move |(group, since)| (*group, ends(group, *since)))
     }
 
     /// There is no doubt about `group` any more.
@@ -111,11 +124,13 @@ impl Losses {
     pub(super) fn handle_confirmed(&mut self, from: HostId, group: GroupId, view: ViewVersion) {
         if let Some(ending) = self.endings.get_mut(&group).filter(|ending| view >= ending.view) {
             ending.confirmed.insert(from);
+            self.looked = Look::default();
         }
     }
 
     /// Accepted roles begin anew as soon as they may; who can tell is asked.
     pub(super) fn begin_accepted_roles(&mut self, now: Now, state: &mut ClusterState) {
+        self.looked = Look::at(now.time, state);
         let Some(map) = state.map() else { return };
         if map.layout.on_loss == LossPolicy::Empty {
             let lost: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Lost).collect();
@@ -134,6 +149,16 @@ impl Losses {
                 begin_anew(state, member);
             }
         }
+    }
+
+    /// When [`Self::begin_accepted_roles`] has something to do.
+    pub(super) fn accepted_due(&self, state: &ClusterState) -> Time {
+        let timing = state.timing();
+        let lease_us = recovery::lease_left_us(timing.read_lease_us, 0);
+        let asked = self.endings.values().filter_map(|ending| ending.asked_at);
+        let over = self.endings.values().flat_map(|ending| ending.over.values());
+        let times = asked.map(|at| at + timing.retry_us).chain(over.map(|since| *since + lease_us));
+        self.looked.next(state, times)
     }
 
     /// Whether nobody can serve any more what `member` was.
@@ -210,7 +235,7 @@ fn accept(state: &mut ClusterState, members: &[MemberId]) {
     }
 }
 
-/// The first primary of a new life, on a living node; without one the next tick looks again.
+/// The first primary of a new life, on a living node; without one it waits until one comes.
 fn begin_anew(state: &mut ClusterState, member: MemberId) {
     let Some(view) = state.view(member.group) else { return };
     let (candidates, load) = state.candidates(None);

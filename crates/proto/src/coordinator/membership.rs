@@ -7,6 +7,7 @@ use types::{ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVer
 use wire::message::{FromCoordinator, Registration};
 
 use super::attention::Attention;
+use super::look::Look;
 use super::nodes::{Heard, NodeState};
 use super::repairs::Repairs;
 use super::state::ClusterState;
@@ -31,6 +32,8 @@ pub(super) struct Membership {
     formed: Option<Time>,
     /// The lowest version with which views may be formed: above what a coordinator left that died before it had formed all.
     first_version: ViewVersion,
+    /// When it was last looked who is silent.
+    looked: Look,
 }
 
 impl Membership {
@@ -55,6 +58,7 @@ impl Membership {
     /// The processes that the store shows as alive.
     pub(super) fn store_sees(&mut self, now: Now, state: &ClusterState, alive: &BTreeSet<HostId>) {
         self.store.show(now.time + state.lease_us(), alive);
+        self.looked = Look::default();
     }
 
     /// A process introduces itself.
@@ -163,7 +167,7 @@ impl Membership {
         state.nodes_mut().note_load(from, load);
         let answer = match forming {
             // A node that hears this knows that nobody presides.
-            _ if !self.attention.presides() => FromCoordinator::Waiting,
+            _ if !self.attention.decides() => FromCoordinator::Waiting,
             Some(forming) => FromCoordinator::Forming(forming),
             None => FromCoordinator::Alive,
         };
@@ -179,9 +183,9 @@ impl Membership {
         &mut self,
         now: Time,
         state: &mut ClusterState,
-        tick_us: u64,
+        watch_us: u64,
     ) -> Option<u64> {
-        let late_us = self.attention.wake(now, tick_us, state.lease_us() / 4)?;
+        let late_us = self.attention.wake(now, watch_us, state.lease_us() / 4)?;
         self.store.forgive(late_us);
         state.nodes_mut().forgive(late_us);
         Some(late_us)
@@ -196,19 +200,13 @@ impl Membership {
     }
 
     pub(super) fn expire_leases(&mut self, now: Now, state: &mut ClusterState, repairs: &mut Repairs) {
-        let lease = state.lease_us();
-        // Those that are cut off together fall silent within a heartbeat of each other, and their leases run out one by one.
-        let is_heard = |host: &HostId| {
-            state.nodes().get(*host).is_some_and(|node| node.silence_us(now.time) < lease / 2)
-        };
-        // So that the silence of the others is their own.
-        let has_heard_half = self.store.hears_half(now.time, state, |seen| seen.heard);
-        if !has_heard_half || !state.may_decide(is_heard) {
+        self.looked = Look::at(now.time, state);
+        if !self.can_decide(now.time, state) {
             // Whoever follows this coordinator would go on from what it decides now.
-            self.attention.note_undecided(now.time);
-            return;
+            return self.attention.note_undecided();
         }
-        self.attention.note_presided(now.time);
+        self.attention.note_decides(now.time);
+        let lease = state.lease_us();
         for host in state.nodes().expired(now.time, self.attention.leases_count_from(), lease) {
             if state.map().is_none() {
                 state.nodes_mut().forget(host.node);
@@ -222,14 +220,59 @@ impl Membership {
         self.lose_the_long_gone(now, state, repairs);
     }
 
+    /// Somebody was heard, or is known to have ended: as soon as they are enough again it can decide, and silence counts.
+    pub(super) fn note_heard(&mut self, now: Now, state: &ClusterState) {
+        if !self.attention.decides() && self.can_decide(now.time, state) {
+            self.attention.note_decides(now.time);
+        }
+        if self.attention.hears_few() && !state.nodes().too_few_are_heard(state.config().profile.m()) {
+            self.attention.note_most(now.time);
+        }
+    }
+
+    /// Whether it hears enough that what it decides can be in force, and that the silence of others is their own.
+    fn can_decide(&self, now: Time, state: &ClusterState) -> bool {
+        // Those that are cut off together fall silent within a heartbeat of each other, and their leases run out one by one.
+        let soon_us = state.lease_us() / 2;
+        let is_heard =
+            |host: &HostId| state.nodes().get(*host).is_some_and(|node| node.silence_us(now) < soon_us);
+        self.store.hears_half(now, state, |seen| seen.heard) && state.may_decide(is_heard)
+    }
+
+    /// For how long a node may be silent, at least, before that can change anything.
+    pub(super) fn shortest_silence_us(&self, state: &ClusterState) -> u64 {
+        match state.config().records {
+            RecordKeeping::Kept => state.lease_us() / 2,
+            RecordKeeping::Stored => state.lease_us() * 3 / 4,
+        }
+    }
+
+    /// When it is to be looked who is silent: a lease runs out, somebody is waited for no longer, or so few may be heard that it
+    /// cannot decide. As long as it cannot, nobody's silence counts, and whoever is heard ends that.
+    pub(super) fn due(&self, state: &ClusterState) -> Time {
+        let (lease_us, nodes, attention) = (state.lease_us(), state.nodes(), &self.attention);
+        let mut times: Vec<Time> = self.store.hears_half_until(state, |_| true).into_iter().collect();
+        if attention.decides() {
+            times.extend(self.store.hears_half_until(state, |seen| seen.heard));
+            if state.config().records == RecordKeeping::Kept {
+                times.extend(nodes.expiries(Time(0), lease_us / 2));
+            }
+            times.extend(nodes.expiries(attention.leases_count_from(), lease_us));
+            if !attention.hears_few() {
+                times.extend(nodes.partings(attention.losses_count_from(), lease_us * GRACE_LEASES));
+            }
+        }
+        self.looked.next(state, times)
+    }
+
     /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end; not while most
     /// are silent.
     fn lose_the_long_gone(&mut self, now: Now, state: &mut ClusterState, repairs: &mut Repairs) {
         if state.nodes().too_few_are_heard(state.config().profile.tolerance()) {
             // It gives nobody up; operators may (`node fence`).
-            self.attention.note_too_few(now.time);
-            return;
+            return self.attention.note_few();
         }
+        self.attention.note_most(now.time);
         let grace = state.lease_us() * GRACE_LEASES;
         let enough = self.attention.losses_count_from();
         for host in state.nodes().long_gone(now.time, enough, grace) {

@@ -6,7 +6,7 @@
 //! parities built and roles moved, `admin` does what operators ask, `decide` holds the choices that are pure functions of a
 //! view. `records` says what has to be written down, `outbox` what waits for it, and `gathering` and `succession` how another
 //! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
-//! else goes on.
+//! else goes on. `timers` has what each part waits for: a part says when it is due, and nothing polls.
 
 mod admin;
 #[cfg(test)]
@@ -28,6 +28,7 @@ mod hosting;
 mod inspect;
 mod keeping;
 mod learners;
+mod look;
 mod loss;
 #[cfg(test)]
 mod loss_tests;
@@ -46,13 +47,17 @@ mod succession;
 mod succession_tests;
 #[cfg(test)]
 mod tests;
+mod timers;
+#[cfg(test)]
+mod timers_tests;
 
 use std::collections::BTreeSet;
 
-use types::{AdminCommand, AdminError, AdminReply, AdminRequest, HostId, MemberId, NodeId, Time};
+use types::{AdminCommand, AdminError, AdminReply, AdminRequest, HostId, MemberId, NodeId};
 use wire::message::{FromCoordinator, KeptRecords, ToCoordinator};
 use wire::record::Record;
 
+use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 use complaints::{Complaints, Stalled};
 pub use contract::{CoordinatorAction, CoordinatorConfig, RecordKeeping};
@@ -66,6 +71,7 @@ use repairs::Repairs;
 use state::ClusterState;
 use succession::Found;
 pub use succession::ResumeError;
+use timers::TIMERS;
 
 /// A coordinator: the embedded one, or one of several that follow each other.
 pub struct Coordinator {
@@ -76,20 +82,24 @@ pub struct Coordinator {
     learners: Learners,
     /// Set while this coordinator does not know yet where to go on.
     gathering: Option<Gathering>,
+    timers: TimerTable<TIMERS>,
 }
 
 impl Coordinator {
     /// A coordinator that waits for its nodes.
     #[must_use]
     pub fn new(config: CoordinatorConfig) -> Self {
-        Self {
+        let mut coordinator = Self {
             state: ClusterState::new(config),
             membership: Membership::default(),
             repairs: Repairs::default(),
             complaints: Complaints::default(),
             learners: Learners::default(),
             gathering: None,
-        }
+            timers: TimerTable::default(),
+        };
+        coordinator.arm();
+        coordinator
     }
 
     /// The coordinator that goes on from `records`, all that there are; the first of all if there are none. What the records
@@ -110,6 +120,7 @@ impl Coordinator {
             Found::Nothing(Some(version)) => coordinator.membership.form_above(version),
             Found::Cluster(records) => coordinator.go_on_from(now, records)?,
         }
+        coordinator.arm();
         Ok(coordinator)
     }
 
@@ -120,6 +131,7 @@ impl Coordinator {
         let mut coordinator = Self::new(config);
         coordinator.membership.attention_mut().begin(now.time);
         coordinator.gathering = Some(Gathering::begin(now.time, without_quorum));
+        coordinator.arm();
         coordinator
     }
 
@@ -128,12 +140,33 @@ impl Coordinator {
         if self.has_resigned() {
             return;
         }
-        self.forgive_own_absence(now.time);
+        let was_away = self.forgive_own_absence(now.time);
+        let known = self.standing();
+        let is_plain = matches!(message, ToCoordinator::Heartbeat { .. }) && !was_away;
         match self.gathering.is_some() {
             true => self.witness(now, from, message),
             false => self.preside(now, from, message),
         }
+        self.reconsider(now);
+        match is_plain && known == self.standing() {
+            true => self.arm_after_heartbeat(now.time),
+            false => self.arm(),
+        }
         self.check_invariants();
+    }
+
+    /// What timers rest on that a heartbeat can change, but for how long its sender has been silent.
+    fn standing(&self) -> (u64, bool, bool, bool) {
+        let attention = self.membership.attention();
+        (self.state.changes(), attention.decides(), attention.hears_few(), self.gathering.is_some())
+    }
+
+    /// Something was said, or is known: that may have been what was missing.
+    fn reconsider(&mut self, now: Now) {
+        match self.gathering.is_some() {
+            true => self.decide_where_to_go_on(now),
+            false => self.membership.note_heard(now, &self.state),
+        }
     }
 
     /// A message while this coordinator knows nothing.
@@ -144,9 +177,7 @@ impl Coordinator {
             ToCoordinator::Register(registration) => gathering.register(now, state, registration),
             ToCoordinator::Heartbeat { .. } => gathering.hear(now, state, from),
             ToCoordinator::Recalled { epoch, kept } => {
-                if gathering.handle_recalled(now, state, from, epoch, kept) {
-                    self.decide_where_to_go_on(now);
-                }
+                gathering.handle_recalled(now, state, from, epoch, kept);
             }
             ToCoordinator::Admin { id, .. } => {
                 state.send(from, FromCoordinator::Admin { id, reply: Err(AdminError::NotFormed) });
@@ -275,6 +306,8 @@ impl Coordinator {
         if reply.is_ok() {
             self.note_done(&request.command);
         }
+        self.reconsider(now);
+        self.arm();
         reply
     }
 
@@ -307,6 +340,8 @@ impl Coordinator {
             Some(gathering) => gathering.note_ended(node),
             None => membership::exited(now, &mut self.state, &mut self.repairs, node),
         }
+        self.reconsider(now);
+        self.arm();
         self.check_invariants();
     }
 
@@ -314,52 +349,15 @@ impl Coordinator {
     /// every change. Where nobody says so, the coordinator never resigns.
     pub fn store_sees(&mut self, now: Now, alive: &BTreeSet<HostId>) {
         self.membership.store_sees(now, &self.state, alive);
+        self.arm();
     }
 
     /// Begins to build `member` on `host`: a parity that is missing or that moves, or the mirror of a data role that moves.
     /// False, and nothing has changed, where that cannot begin now.
     pub fn appoint_learner(&mut self, member: MemberId, host: HostId) -> bool {
-        learners::appoint(&mut self.state, member, host)
-    }
-
-    /// Timers. To be called at `next_deadline`, or more often.
-    pub fn tick(&mut self, now: Now) {
-        self.forgive_own_absence(now.time);
-        self.membership.attention_mut().note_tick(now.time);
-        if self.gathering.is_some() {
-            return self.decide_where_to_go_on(now);
-        }
-        let (state, repairs) = (&mut self.state, &mut self.repairs);
-        self.membership.resign_if_cut_off(now.time, state);
-        if state.outbox().has_resigned() {
-            return;
-        }
-        self.membership.expire_leases(now, state, repairs);
-        repairs.tick(now, state);
-        self.learners.ask_for_hand_overs(now, state);
-        repairs.losses_mut().begin_accepted_roles(now, state);
-        self.learners.plan(now, state);
-        self.check_invariants();
-    }
-
-    /// When `tick` has something to do, at the latest.
-    #[must_use]
-    pub fn next_deadline(&self) -> Time {
-        self.membership.attention().next_tick(self.tick_us())
-    }
-
-    /// How often the coordinator looks at its leases.
-    fn tick_us(&self) -> u64 {
-        self.state.timing().heartbeat_us / 4
-    }
-
-    /// The coordinator itself was away for a while: then nobody's silence counts for that time.
-    fn forgive_own_absence(&mut self, now: Time) {
-        let tick_us = self.tick_us();
-        if let Some(late_us) = self.membership.forgive_own_absence(now, &mut self.state, tick_us) {
-            self.complaints.forget_all();
-            self.gathering.iter_mut().for_each(|gathering| gathering.forgive(late_us));
-        }
+        let appointed = learners::appoint(&mut self.state, member, host);
+        self.arm();
+        appointed
     }
 
     /// Goes on if enough has been heard.
@@ -415,6 +413,7 @@ impl Coordinator {
         if cfg!(debug_assertions) {
             self.state.check_invariants();
             self.repairs.check_invariants(&self.state);
+            self.check_timers();
         }
     }
 }

@@ -122,13 +122,17 @@ impl NodeState {
 #[derive(Default)]
 pub(super) struct Nodes {
     states: BTreeMap<NodeId, NodeState>,
+    /// How often somebody has come who may be given something to host.
+    arrivals: u64,
+    /// How often somebody has said something new of what it has.
+    load_changes: u64,
 }
 
 impl Nodes {
     /// As a former coordinator has recorded them.
     pub(super) fn of_records(known: Vec<KnownNode>, found_by: Time) -> Self {
         let state = |known: KnownNode| (known.info.host.node, NodeState::of_record(known, found_by));
-        Self { states: known.into_iter().map(state).collect() }
+        Self { states: known.into_iter().map(state).collect(), ..Self::default() }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &NodeState> {
@@ -190,6 +194,7 @@ impl Nodes {
 
     /// A process registers; whoever had its name is forgotten.
     pub(super) fn insert(&mut self, state: NodeState) {
+        self.arrivals += 1;
         self.states.insert(state.host().node, state);
     }
 
@@ -204,18 +209,32 @@ impl Nodes {
         if node.is_fenced() {
             return Heard::Fenced;
         }
+        let was_present = node.is_present();
         (node.last_heard, node.heard) = (now, true);
-        if !matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp) {
-            return Heard::Leased;
+        let returns = matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp);
+        if returns {
+            node.liveness = Liveness::Leased;
         }
-        node.liveness = Liveness::Leased;
-        Heard::Returned
+        let arrives = !was_present && node.is_present();
+        self.arrivals += u64::from(arrives);
+        if returns { Heard::Returned } else { Heard::Leased }
     }
 
     pub(super) fn note_load(&mut self, from: HostId, load: NodeLoad) {
         if let Some(node) = self.states.get_mut(&from.node) {
+            self.load_changes += u64::from(node.load != load);
             node.load = load;
         }
+    }
+
+    /// Grows whenever somebody has come who may be given something to host.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Grows whenever somebody has said something new of what it has.
+    pub(super) fn load_changes(&self) -> u64 {
+        self.load_changes
     }
 
     /// Nobody's silence of the last `late_us` counts.
@@ -235,6 +254,18 @@ impl Nodes {
     pub(super) fn long_gone(&self, now: Time, enough: Time, grace_us: u64) -> Vec<HostId> {
         let is_late = |node: &&NodeState| now.since(node.last_heard.max(enough)) >= grace_us;
         self.iter().filter(|node| node.is_suspected()).filter(is_late).map(NodeState::host).collect()
+    }
+
+    /// When a lease runs out next, see [`Self::expired`].
+    pub(super) fn expiries(&self, enough: Time, lease_us: u64) -> impl Iterator<Item = Time> {
+        let leased = self.iter().filter(|node| node.is_leased());
+        leased.map(move |node| node.last_heard.max(enough) + lease_us)
+    }
+
+    /// When somebody is waited for no longer, see [`Self::long_gone`].
+    pub(super) fn partings(&self, enough: Time, grace_us: u64) -> impl Iterator<Item = Time> {
+        let suspected = self.iter().filter(|node| node.is_suspected());
+        suspected.map(move |node| node.last_heard.max(enough) + grace_us)
     }
 
     /// Whether most processes that may live are silent, and more than the `m` that a code can make up for: then it is the

@@ -19,7 +19,10 @@ struct Recovery {
     step: Step,
     /// How long the former primary's lease may last, from the answers to F1.
     wait_us: u64,
+    /// When the parities were asked last; none if they have to be at once.
     asked_at: Option<Time>,
+    /// All have settled, and there was no place for a stand-in as of so many changes ([`ClusterState::changes`]).
+    without_place: Option<u64>,
 }
 
 /// What is known of the former primary's process.
@@ -73,7 +76,8 @@ impl Recoveries {
     pub(super) fn begin(&mut self, member: MemberId, former: Former, avoid: Option<HostId>) {
         tracing::info!(%member, ?former, "primary lost");
         let step = Step::Fencing(BTreeMap::new());
-        self.of.insert(member, Recovery { former, avoid, step, wait_us: 0, asked_at: None });
+        let recovery = Recovery { former, avoid, step, wait_us: 0, asked_at: None, without_place: None };
+        self.of.insert(member, recovery);
     }
 
     pub(super) fn forget_all(&mut self) {
@@ -94,11 +98,18 @@ impl Recoveries {
         }
     }
 
+    /// Goes on with those that wait for nothing, or have waited long enough.
     pub(super) fn retry(&mut self, now: Now, state: &mut ClusterState) {
-        let members: Vec<MemberId> = self.of.keys().copied().collect();
+        let due = self.of.iter().filter(|(_, recovery)| recovery.due(state) <= now.time);
+        let members: Vec<MemberId> = due.map(|(member, _)| *member).collect();
         for member in members {
             self.proceed(now, state, member);
         }
+    }
+
+    /// When a recovery is to go on by itself.
+    pub(super) fn due(&self, state: &ClusterState) -> Time {
+        self.of.values().map(|recovery| recovery.due(state)).min().unwrap_or(Time::NEVER)
     }
 
     /// Takes the next step if all have answered, else asks those that have not, once per retry time-out.
@@ -110,6 +121,7 @@ impl Recoveries {
         let Some(recovery) = self.of.get_mut(&member) else { return };
         let witnesses = witnesses(state, member);
         recovery.find_end(now, state, member, &witnesses);
+        recovery.without_place = None;
         if let Some(end) = recovery.settled_end(&witnesses) {
             return self.appoint(state, member, end);
         }
@@ -161,11 +173,11 @@ impl Recoveries {
         }
     }
 
-    /// F4 and F5: the stream has its end, a stand-in goes on from there. Without a place for one the role is an orphan,
-    /// and the next tick looks again.
+    /// F4 and F5: the stream has its end, a stand-in goes on from there. Without a place for one the role is an orphan
+    /// until somebody comes.
     fn appoint(&mut self, state: &mut ClusterState, member: MemberId, end: Seq) {
         let Some(view) = state.view(member.group) else { return };
-        let Some(recovery) = self.of.get(&member) else { return };
+        let Some(recovery) = self.of.get_mut(&member) else { return };
         let wait_us = recovery.wait_us;
         let (candidates, load) = state.candidates(recovery.avoid);
         let is_here = |host: &HostId| candidates.iter().any(|node| node.host == *host);
@@ -176,6 +188,7 @@ impl Recoveries {
             if view.data[at].status == RoleStatus::Fenced {
                 state.change_view(member.group, |view| view.data[at].status = RoleStatus::Orphan(end));
             }
+            recovery.without_place = Some(state.changes());
             return;
         };
         self.of.remove(&member);
@@ -212,6 +225,15 @@ pub(super) fn roles_without_primary(state: &ClusterState) -> impl Iterator<Item 
 type Witnesses = [(RoleIndex, HostId)];
 
 impl Recovery {
+    /// When it is to go on, if nobody answers.
+    fn due(&self, state: &ClusterState) -> Time {
+        match (self.without_place, self.asked_at) {
+            (Some(known), _) if known == state.changes() => Time::NEVER,
+            (Some(_), _) | (None, None) => Time(0),
+            (None, Some(at)) => at + state.timing().retry_us,
+        }
+    }
+
     /// F2: where the stream ends, once all have answered.
     fn find_end(&mut self, now: Now, state: &ClusterState, member: MemberId, witnesses: &Witnesses) {
         let Step::Fencing(answers) = &self.step else { return };

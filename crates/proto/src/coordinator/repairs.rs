@@ -21,6 +21,10 @@ impl Repairs {
         &mut self.recoveries
     }
 
+    pub(super) fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
     pub(super) fn losses_mut(&mut self) -> &mut Losses {
         &mut self.losses
     }
@@ -28,11 +32,16 @@ impl Repairs {
     /// What has to be done again and again until it is done.
     pub(super) fn tick(&mut self, now: Now, state: &mut ClusterState) {
         // Stand-ins that are whole have said so by now: their groups go on, the others are lost.
-        for group in self.losses.due(now, state) {
+        for group in self.losses.resolved(now.time, state) {
             self.after_loss(now, state, group);
             self.losses.end_doubt(group);
         }
         self.recoveries.retry(now, state);
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn due(&self, state: &ClusterState) -> Time {
+        self.losses.doubts_due(state).min(self.recoveries.due(state))
     }
 
     /// F0 for everything that `host` was.

@@ -36,6 +36,8 @@ pub(super) struct ClusterState {
     map: Option<ClusterMap>,
     hosting: Hosting,
     outbox: Outbox,
+    /// How often the map or one of its views has changed.
+    map_changes: u64,
 }
 
 impl ClusterState {
@@ -48,6 +50,7 @@ impl ClusterState {
             nodes: Nodes::default(),
             map: None,
             hosting: Hosting::default(),
+            map_changes: 0,
         }
     }
 
@@ -89,6 +92,16 @@ impl ClusterState {
         &mut self.nodes
     }
 
+    /// Grows whenever what waits for a place, or for a view, may have to be looked at again: a view has changed, or somebody has
+    /// come.
+    pub(super) fn changes(&self) -> u64 {
+        self.map_changes + self.nodes.arrivals()
+    }
+
+    pub(super) fn hosting(&self) -> &Hosting {
+        &self.hosting
+    }
+
     pub(super) fn hosting_mut(&mut self) -> &mut Hosting {
         &mut self.hosting
     }
@@ -116,6 +129,7 @@ impl ClusterState {
     /// The map as it is now, the first of this coordinator: everybody is told who has to know.
     pub(super) fn set_map(&mut self, map: ClusterMap) {
         self.map = Some(map);
+        self.map_changes += 1;
     }
 
     /// What the records say of the cluster counts, and not what this coordinator was started with.
@@ -126,6 +140,8 @@ impl ClusterState {
         (config.cluster, config.profile) = (head.cluster, head.profile);
         (config.shards, config.groups) = (head.shards, head.groups);
         self.protection = Arc::new(Protection::of(head.profile));
+        // The new list counts its arrivals from the beginning; the sum of all changes must not go back.
+        self.map_changes += self.nodes.arrivals();
         self.nodes = Nodes::of_records(head.nodes.clone(), found_by);
     }
 
@@ -191,6 +207,7 @@ impl ClusterState {
         self.hosting.note_parities(group, &before.parity, view);
         view.version = expected.next();
         map.version += 1;
+        self.map_changes += 1;
         let (view, map_version) = (view.clone(), map.version);
         self.outbox.spare_removed(&before, &view);
         self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
@@ -217,6 +234,7 @@ impl ClusterState {
         let Some(map) = &mut self.map else { return };
         map.nodes = self.nodes.infos(Some(&map.layout));
         map.version += 1;
+        self.map_changes += 1;
         let map = map.clone();
         self.record_then(self.head_record(&map), FromCoordinator::Map(map));
     }

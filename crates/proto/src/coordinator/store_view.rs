@@ -46,14 +46,38 @@ impl StoreView {
         state: &ClusterState,
         counts_as_heard: impl Fn(Seen) -> bool,
     ) -> bool {
-        let patience = state.lease_us() * 3 / 4;
-        let counts = |host: &HostId| state.nodes().get(*host).is_none_or(|node| !node.is_fenced());
+        let patience_us = patience_us(state);
         let (mut all, mut heard) = (0, 0);
-        for (host, seen) in self.alive.iter().filter(|(host, _)| counts(host)) {
-            let seen = state.nodes().get(*host).map_or(*seen, NodeState::seen);
+        for seen in self.seen(state) {
             all += 1;
-            heard += usize::from(counts_as_heard(seen) && now.since(seen.last) < patience);
+            heard += usize::from(counts_as_heard(seen) && now.since(seen.last) < patience_us);
         }
         2 * heard >= all
     }
+
+    /// Until when [`Self::hears_half`] holds, if nobody else speaks: the last of those falls silent that make up the half.
+    pub(super) fn hears_half_until(
+        &self,
+        state: &ClusterState,
+        counts_as_heard: impl Fn(Seen) -> bool,
+    ) -> Option<Time> {
+        let needed = self.seen(state).count().div_ceil(2);
+        let mut heard: Vec<Time> =
+            self.seen(state).filter(|seen| counts_as_heard(*seen)).map(|seen| seen.last).collect();
+        heard.sort_unstable();
+        let last = heard.len().checked_sub(needed.max(1))?;
+        (needed > 0).then(|| heard[last] + patience_us(state))
+    }
+
+    /// What is known of those that the store shows and that may be heard.
+    fn seen(&self, state: &ClusterState) -> impl Iterator<Item = Seen> {
+        let counts = |host: &HostId| state.nodes().get(*host).is_none_or(|node| !node.is_fenced());
+        let alive = self.alive.iter().filter(move |(host, _)| counts(host));
+        alive.map(|(host, seen)| state.nodes().get(*host).map_or(*seen, NodeState::seen))
+    }
+}
+
+/// How long a process may be silent and count as heard.
+fn patience_us(state: &ClusterState) -> u64 {
+    state.lease_us() * 3 / 4
 }

@@ -32,6 +32,11 @@ impl Keeper {
         cluster_of(self.kept.as_ref()?.records.get(HEAD_KEY)?)
     }
 
+    /// Which coordinator's records are kept, how many of them, and of whom a coordinator that goes on from them has to hear.
+    pub(super) fn electors(&self) -> Option<(Epoch, u64, &[Electors])> {
+        self.kept.as_ref().map(|kept| (kept.epoch, kept.position, &kept.electors[..]))
+    }
+
     /// Keeps records that follow what is kept, or are all; whether everything up to their position is kept now.
     pub(super) fn keep(&mut self, whole: bool, new: KeptRecords) -> bool {
         let KeptRecords { epoch, position, electors, records } = new;

@@ -14,7 +14,7 @@ mod tests;
 use std::net::SocketAddr;
 
 use types::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, NodeInfo, Time};
-use wire::message::{FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
+use wire::message::{Electors, FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 
 use crate::Rules;
 use keeper::{Keeper, cluster_of};
@@ -91,6 +91,13 @@ impl Entrance {
     pub fn registration(&self, info: NodeInfo) -> Registration {
         let holds = self.serves.or(self.keeper.cluster());
         Registration { info, expect: self.expect, holds, promised: self.keeper.promised() }
+    }
+
+    /// What this process keeps of a coordinator whose only memory is the nodes': of which one, how many records, and of whom one
+    /// that goes on from them has to hear more than half, set by set. For the simulator.
+    #[must_use]
+    pub fn electors(&self) -> Option<(Epoch, u64, &[Electors])> {
+        self.keeper.electors()
     }
 
     /// Whether this process serves a cluster.

@@ -22,6 +22,17 @@ pub struct ParityInfo<'a> {
     pub streams: Vec<StreamInfo<'a>>,
 }
 
+impl ParityInfo<'_> {
+    /// That its memory is in order, of a parity that has all: a pass over its replicas.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn check_memory(&self) {
+        self.area.check_invariants();
+        self.streams.iter().for_each(|stream| stream.replica.check_invariants());
+    }
+}
+
 /// A stream at a parity, seen from outside.
 pub struct StreamInfo<'a> {
     /// Lowest term that is accepted.

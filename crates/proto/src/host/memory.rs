@@ -72,7 +72,7 @@ impl HostMemory {
         self.items += stats.items as u64;
         self.item_bytes += stats.item_bytes as u64;
         self.slot_bytes += stats.slot_bytes as u64;
-        self.area_bytes += store.resident_area_bytes() as u64;
+        self.area_bytes += store.area().resident_bytes() as u64;
         self.index.count(store.replica());
         self.table_bytes += (store.replica().table_bytes() + charged.other) as u64;
         self.slot_state_bytes += charged.allocator as u64;

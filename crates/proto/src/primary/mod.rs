@@ -235,6 +235,9 @@ impl Primary {
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
         let lacks_pages = self.store().is_none_or(|store| store.absent_count() > 0);
         assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");
+        if let Some(store) = self.store() {
+            store.check_sums();
+        }
     }
 
     /// Deposed: open writes have an unknown outcome; requests that have not begun go back to be routed anew.

@@ -5,7 +5,7 @@
 //! up here, too; to be used again it has to be reserved again. Nothing is begun or ended while there are learners or while a
 //! parity may come back, for they learn what the role has in their own time.
 
-use store::DataStore;
+use store::{DataStore, Wipe};
 use types::{Seq, Time};
 use wire::message::Write;
 
@@ -65,8 +65,8 @@ impl Release {
     pub(super) fn begin(&mut self, store: &mut DataStore, stream: &mut SendStream) {
         let vacant = if self.vacating.is_none() { store.vacant_extents().next() } else { None };
         let Some(extent) = vacant else { return };
-        store.begin_to_vacate(extent);
-        let next_run = DataStore::wipes(extent).start;
+        store.vacating().begin(extent);
+        let next_run = Wipe::runs(extent).start;
         self.vacating = Some(Vacating { extent, next_run, last: stream.last() });
         stream.stir();
     }
@@ -74,11 +74,11 @@ impl Release {
     /// Logs the next wipes.
     pub(super) fn wipe(&mut self, context: &mut Context<'_>, store: &mut DataStore, stream: &mut SendStream) {
         let Some(vacating) = &mut self.vacating else { return };
-        let runs = DataStore::wipes(vacating.extent);
+        let runs = Wipe::runs(vacating.extent);
         while runs.contains(&vacating.next_run)
             && vacating.last.0.saturating_sub(stream.committed().0) < WIPES_AT_ONCE
         {
-            let wipe = store.wipe(vacating.next_run);
+            let wipe = store.vacating().wipe(vacating.next_run);
             vacating.next_run += 1;
             // A run that was never written needs no record, but the last one tells the parities.
             if wipe.write.is_none() && vacating.next_run < runs.end {
@@ -101,7 +101,7 @@ impl Release {
         parities: &mut Parities,
     ) -> bool {
         let Some(Vacating { extent, next_run, last }) = self.vacating else { return false };
-        if next_run < DataStore::wipes(extent).end || stream.committed() < last {
+        if next_run < Wipe::runs(extent).end || stream.committed() < last {
             return false;
         }
         parities.hurry_to_apply(last);
@@ -112,7 +112,7 @@ impl Release {
         self.vacating = None;
         self.released += 1;
         self.released_at = now;
-        if !store.vacate(extent) {
+        if !store.vacating().give_up(extent) {
             tracing::warn!(member = %core.member(), extent, "the system takes no memory back");
         }
         true

@@ -71,7 +71,7 @@ impl Space {
             self.ask(context, core, parities);
             self.conclude(context.now.time, parities, store);
         }
-        store.extent_committed(extent)
+        store.area().is_committed(extent)
     }
 
     /// Asks the parities that have not answered.
@@ -115,16 +115,18 @@ impl Space {
     }
 
     fn refuse(&mut self, now: Time, store: &mut DataStore) -> bool {
-        let Some(asking) = self.asking.take() else { return false };
+        if self.asking.take().is_none() {
+            return false;
+        }
         self.refused_at = Some(now);
-        store.refuse_extent(asking.extent);
+        store.growth().refuse();
         true
     }
 
     /// Memory that was refused may be there by now.
     pub(super) fn tick(&mut self, now: Time, store: &mut DataStore) {
         if self.refused_at.take_if(|at| now.since(*at) >= REFUSAL_US).is_some() {
-            store.allow_growth();
+            store.growth().allow();
         }
     }
 
@@ -139,7 +141,7 @@ impl Space {
         if self.reclaiming > 0 {
             return true;
         }
-        match store.reclaim(len_bytes, wall) {
+        match store.reclaiming().propose(len_bytes, wall) {
             Reclaim::Remove(victims) => self.remove(context, store, stream, &victims, wall),
             Reclaim::Move(victims) => {
                 victims.into_iter().for_each(|victim| self.relocate(context, store, stream, victim));
@@ -160,8 +162,7 @@ impl Space {
         if self.reclaiming > 0 {
             return;
         }
-        store.set_now(wall);
-        let (victims, next) = store.crawl(self.crawled, CRAWL_RUNS, wall);
+        let (victims, next) = store.reclaiming().crawl(self.crawled, CRAWL_RUNS, wall);
         self.crawled = next;
         self.remove(context, store, stream, &victims, wall);
     }
@@ -179,7 +180,7 @@ impl Space {
         for victim in victims {
             let item = store.item(victim.addr);
             if stream.is_about(item.key) {
-                store.unreclaim(victim.addr);
+                store.reclaiming().give_back(victim.addr);
                 continue;
             }
             self.removed.count(item.is_expired(wall), store.access(victim.addr).fetched);
@@ -203,7 +204,7 @@ impl Space {
         let (key, image) = (bytes::Bytes::copy_from_slice(item.key), item.bytes().to_vec());
         // What is on its way decides where the key will lie.
         let allocation = if stream.is_about(&key) { None } else { store.allocate(image.len()).ok() };
-        let Some(allocation) = allocation else { return store.unreclaim(victim.addr) };
+        let Some(allocation) = allocation else { return store.reclaiming().give_back(victim.addr) };
         self.reclaiming += 1;
         let occupied = Some(victim.addr);
         let placed = PlacedItem { key, hash: victim.hash, occupied, allocation, image };

@@ -41,6 +41,7 @@ impl Look<'_> {
     /// All that can be said of the group.
     pub(super) fn all(&mut self) -> Result<(), Broken> {
         self.stats.checks += 1;
+        self.memory();
         self.order()?;
         self.replicas()?;
         self.algebra()?;
@@ -91,6 +92,19 @@ impl Look<'_> {
             _ => Seq(0),
         };
         (0..self.view.k()).map(both).collect()
+    }
+
+    /// That the memory of members is in order by their own rules. In a sample that of one: it is a walk over everything there.
+    fn memory(&mut self) {
+        let (data, parities) = (&self.members.data, &self.members.parities);
+        let count = data.len() + parities.len();
+        let sampled = (self.extent == Extent::Sample).then(|| self.rng.index(count));
+        for at in sampled.map_or(0..count, |at| at..at + 1) {
+            match data.get(at) {
+                Some(primary) => primary.iter().for_each(|primary| primary.store.check_invariants()),
+                None => parities[at - data.len()].info.check_memory(),
+            }
+        }
     }
 
     /// I1 and I2.

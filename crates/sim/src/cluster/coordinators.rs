@@ -86,11 +86,12 @@ impl Coordinators {
         None
     }
 
-    /// Sets the timer of a coordinator.
-    pub(crate) fn arm(&mut self, stage: &mut Stage, number: u32) {
+    /// Sets the timer of a coordinator: by what it waits for, and by when the store has news for it.
+    pub(crate) fn arm(&mut self, stage: &mut Stage, number: u32, news_at: Option<u64>) {
         let Some(process) = self.get_mut(number) else { return };
         let deadline = process.coordinator.next_deadline();
-        let Some(at) = process.clock.when(deadline, stage.now() + 1) else { return };
+        let due = process.clock.when(deadline, stage.now() + 1);
+        let Some(at) = due.into_iter().chain(news_at).min() else { return };
         if at < process.tick_at {
             process.tick_at = at;
             stage.queue.push(at, Event::CoordinatorTick { number });

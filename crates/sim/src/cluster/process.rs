@@ -1,6 +1,6 @@
 //! Processes: nodes with their hosts, and the coordinator, with what happens to processes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use proto::{
@@ -111,6 +111,8 @@ pub(crate) struct CoordinatorProcess {
     pub ends_after: Option<u32>,
     /// No node reaches it.
     pub isolated: bool,
+    /// Which processes it was told that the store shows as alive, if it was.
+    pub shown: Option<BTreeSet<HostId>>,
 }
 
 impl Node {
@@ -222,6 +224,7 @@ impl CoordinatorProcess {
             awaits_store: false,
             ends_after: None,
             isolated: false,
+            shown: None,
         }
     }
 }

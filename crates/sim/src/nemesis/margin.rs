@@ -42,7 +42,9 @@ pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> boo
     let Some(recorded) = cluster.map() else { return false };
     let decided = cluster.decided().unwrap_or(recorded);
     let are_left = |map: &&ClusterMap| most_are_left(cluster, map, &risk.nodes);
-    if options.faults.forgets && ![recorded, decided].iter().all(are_left) {
+    if options.faults.forgets
+        && !([recorded, decided].iter().all(are_left) && most_electors_are_left(cluster, &risk.nodes))
+    {
         return false;
     }
     let is_new = |view: &&GroupView| recorded.group(view.group) != Some(*view);
@@ -59,7 +61,8 @@ pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> boo
 /// Whether another coordinator can go on from what is recorded, and from what may yet be.
 pub(crate) fn can_be_followed(options: &Options, cluster: &Cluster) -> bool {
     let mut maps = cluster.map().into_iter().chain(cluster.decided());
-    !options.faults.forgets || maps.all(|map| most_are_left(cluster, map, &[]))
+    !options.faults.forgets
+        || maps.all(|map| most_are_left(cluster, map, &[])) && most_electors_are_left(cluster, &[])
 }
 
 /// Whether most processes that the map shows as alive are not hit: with fewer a coordinator that starts with nothing waits
@@ -68,6 +71,17 @@ fn most_are_left(cluster: &Cluster, map: &ClusterMap, hit: &[usize]) -> bool {
     let alive = map.nodes.iter().filter(|info| info.alive);
     let is_left = |info: &&NodeInfo| cluster.nodes.is_alive(info.host) && !hit.contains(&node_of(info.host));
     2 * alive.clone().filter(is_left).count() > alive.count()
+}
+
+/// The same for all sets of electors that come with the newest records that are left. A head that is in force is not enough: as
+/// long as nodes have not been told so, the electors before it count, too.
+fn most_electors_are_left(cluster: &Cluster, hit: &[usize]) -> bool {
+    let is_left = |host: &HostId| cluster.nodes.is_alive(*host) && !hit.contains(&node_of(*host));
+    let left = cluster.nodes.iter().filter(|node| is_left(&node.id));
+    let kept = left.filter_map(|node| node.entrance.electors());
+    let newest = kept.max_by_key(|(epoch, position, _)| (*epoch, *position));
+    let sets = newest.into_iter().flat_map(|(_, _, sets)| sets);
+    sets.into_iter().all(|set| 2 * set.iter().filter(|host| is_left(host)).count() > set.len())
 }
 
 fn node_of(host: HostId) -> usize {

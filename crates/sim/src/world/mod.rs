@@ -64,7 +64,7 @@ impl World {
         for node in 0..world.cluster.nodes.count() {
             world.start(node);
         }
-        world.cluster.coordinators.arm(&mut world.stage, 0);
+        world.cluster.coordinators.arm(&mut world.stage, 0, None);
         world
     }
 

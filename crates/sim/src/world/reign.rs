@@ -88,8 +88,9 @@ impl Reign<'_> {
         let alive = self.stage.options.succession.map(|succession| self.store_shows(succession.lease_us));
         let Some(process) = self.cluster.coordinators.get_mut(number) else { return };
         let now = self.stage.read(&process.clock);
-        if let Some(alive) = alive {
-            process.coordinator.store_sees(now, &alive);
+        if process.shown != alive {
+            alive.iter().for_each(|alive| process.coordinator.store_sees(now, alive));
+            process.shown = alive;
         }
         process.coordinator.tick(now);
         self.after(number);
@@ -100,6 +101,18 @@ impl Reign<'_> {
         let now = self.stage.now();
         let lives = |node: &&Node| node.state != Life::Down || now < node.ended_at + lease_us;
         self.cluster.nodes.iter().filter(lives).map(|node| node.id).collect()
+    }
+
+    /// When the store has news for a coordinator: at once where it shows others than the coordinator was told, else when the next
+    /// lease of a process that has ended runs out there.
+    fn news_at(&self, number: u32) -> Option<u64> {
+        let lease_us = self.stage.options.succession?.lease_us;
+        let shown = self.cluster.coordinators.get(number)?.shown.as_ref();
+        if shown != Some(&self.store_shows(lease_us)) {
+            return Some(self.stage.now() + 1);
+        }
+        let ended = self.cluster.nodes.iter().filter(|node| node.state == Life::Down);
+        ended.map(|node| node.ended_at + lease_us).filter(|at| *at > self.stage.now()).min()
     }
 
     // --- operators ---
@@ -183,7 +196,8 @@ impl Reign<'_> {
             note!(self.stage.book, "coordinator {number} goes on");
             self.nemesis.coordinator_sees_again(self.stage);
         }
-        self.cluster.coordinators.arm(self.stage, number);
+        let news_at = self.news_at(number);
+        self.cluster.coordinators.arm(self.stage, number, news_at);
     }
 
     fn send(&mut self, number: u32, to: HostId, message: FromCoordinator) {

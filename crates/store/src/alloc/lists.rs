@@ -76,6 +76,7 @@ impl Lists {
         if used == 0 || used == count || run.hold != Hold::None || count == 0 {
             return;
         }
+        // Below `STEPS`, because a full run is in no list.
         let (class, list, free) = (usize::from(run.class.0), used * STEPS / count, run.free_slots());
         let next = self.0[class].heads[list].replace(at);
         if let Some(next) = next {

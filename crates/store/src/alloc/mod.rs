@@ -8,6 +8,7 @@
 //! Invariants: a span's first run is in a fullness list if and only if it is active, not held, and partly used; it is in the pool if
 //! and only if it is active, not held for a window, and free.
 
+mod check;
 mod lists;
 mod run;
 
@@ -112,6 +113,7 @@ impl Allocator {
             };
             let continued = run.continued().class;
             let mut others = at + 1..at + u32::from(run.span);
+            // `locate` finds the beginning of such a span by its address alone.
             let aligned = continued != RunClass::SPAN_CONTINUED || at.is_multiple_of(span_of(class));
             if !aligned || !others.all(|other| replica.class(other) == continued) {
                 return None;
@@ -120,6 +122,7 @@ impl Allocator {
         }
         let slot = slot_number(class, offset)?;
         self.runs[at as usize].occupy(slot).then_some(())?;
+        // Nobody has read yet when it expires.
         self.runs[at as usize].min_expiry = 0;
         let bytes = self.slot_bytes(at);
         // The true length lies in a slot that may be absent: counted in full until the run has been read.
@@ -148,6 +151,11 @@ impl Allocator {
 
     pub(crate) fn pool(&self) -> &PageSet {
         &self.pool
+    }
+
+    /// The extents whose runs may be used.
+    pub(crate) fn active(&self) -> impl Iterator<Item = u32> + '_ {
+        self.active.iter()
     }
 
     pub(crate) fn is_active(&self, run: u32) -> bool {
@@ -195,6 +203,7 @@ impl Allocator {
 
     /// The first run of the span or the large item that run `at` is part of; `at` itself if it is part of none.
     pub(crate) fn head_of(&self, at: u32) -> u32 {
+        // A large item has few runs, so this is a short walk.
         let continues = |at: &u32| self.run(*at).is_some_and(|run| run.class == RunClass::LARGE_CONTINUED);
         match self.run(at).map(|run| run.class) {
             Some(RunClass::SPAN_CONTINUED) => span_start(at),
@@ -210,6 +219,7 @@ impl Allocator {
 
     /// As [`Self::take`], only slots none of whose pages is in `absent`. Looks at a bounded number of runs.
     pub(crate) fn take_present(&mut self, class: RunClass, absent: &PageSet) -> Option<SlotAt> {
+        // Collected, because a run that gives a slot moves to another list.
         let candidates: Vec<u32> =
             self.lists.fullest_first(&self.runs, class).take(MAX_PRESENT_SEARCH).collect();
         let bytes = slot_bytes(class);
@@ -243,6 +253,7 @@ impl Allocator {
     }
 
     fn open_as(&mut self, first: u32, run: Run) -> Option<SlotAt> {
+        // Runs of a window are in no pool; then this does nothing.
         for at in first..first + u32::from(run.span) {
             self.pool.remove(at);
         }
@@ -288,8 +299,10 @@ impl Allocator {
         let Some(SlotAt { run: at, slot }) = self.locate(addr) else { return };
         let state = self.runs[at as usize].slots[usize::from(slot)].state();
         debug_assert_ne!(state, SlotState::Free, "{addr} is freed twice");
+        // The list that it is in is known by how full it is, so it leaves before a slot changes.
         self.lists.unlink(&mut self.runs, at);
         match state {
+            // Only where assertions are off: what is free stays free, once.
             SlotState::Free => return self.link(at),
             SlotState::Pending => self.totals.pending -= 1,
             SlotState::Live | SlotState::Claimed => self.forget_item(at, len_bytes),
@@ -318,6 +331,7 @@ impl Allocator {
     pub(crate) fn clear(&mut self) {
         for at in 0..self.runs.len() as u32 {
             match &self.runs[at as usize] {
+                // Run by run where nothing is pending, so that a flush does not touch every slot.
                 run if run.live() == 0 => {}
                 run if run.pending == 0 => self.clear_run(at),
                 _ => self.clear_slots(at),
@@ -399,6 +413,8 @@ impl Allocator {
             self.pool.remove(at);
         } else if self.is_active(at) {
             self.pool.insert(at);
+            // It may be the first of its neighbours that was ever free.
+            self.recharge();
         }
     }
 
@@ -486,6 +502,7 @@ impl Allocator {
         for at in at..at + span {
             let hold = self.runs[at as usize].hold;
             self.runs[at as usize] = Run::default();
+            // It was emptied for somebody who has not come yet.
             if hold == Hold::Window {
                 self.runs[at as usize].hold = hold;
             } else if self.is_active(at) {
@@ -503,9 +520,13 @@ impl Allocator {
     }
 
     fn recharge(&mut self) {
+        self.charge.set(self.heap_bytes());
+    }
+
+    fn heap_bytes(&self) -> usize {
         let bitmaps = self.pool.memory_bytes() + self.active.memory_bytes();
         let runs = self.runs.capacity() * size_of::<Run>() + self.slot_words_bytes;
-        self.charge.set(bitmaps + runs + self.lists.heap_bytes() + size_of_val(&*self.spans_of));
+        bitmaps + runs + self.lists.heap_bytes() + size_of_val(&*self.spans_of)
     }
 }
 

@@ -78,6 +78,7 @@ impl Slot {
 
     /// Seconds of the last access, modulo 2^27 (4.2 years), made whole by the `newest` time that is known.
     pub(crate) fn last_access(self, newest: UnixSeconds) -> UnixSeconds {
+        // Modulo 2^27 on both sides: right as long as the access was less than 4 years ago.
         let age = newest.0.wrapping_sub(self.0) & ACCESS_MASK;
         UnixSeconds(newest.0.saturating_sub(age))
     }
@@ -187,6 +188,7 @@ impl Run {
 
     /// Takes the slot that was freed last, or a fresh one.
     pub(crate) fn take(&mut self) -> Option<u16> {
+        // Slots that were never used are in no list: to put them there would touch the memory of all at once.
         let slot = match self.free_head {
             NO_SLOT if usize::from(self.fresh) == self.slots.len() => return None,
             NO_SLOT => {
@@ -270,6 +272,29 @@ impl Run {
         size_of_val(&*self.slots)
     }
 
+    /// That the counts of run `at` are those of its slots, and that each free one is found once.
+    pub(super) fn check_invariants(&self, at: u32) {
+        let count = |state| self.slots.iter().filter(|slot| slot.state() == state).count();
+        let free = count(SlotState::Free);
+        assert_eq!(self.free_slots(), free, "the used slots of run {at} are counted");
+        assert_eq!(
+            usize::from(self.pending),
+            count(SlotState::Pending),
+            "the pending slots of run {at} are counted"
+        );
+        let first = (self.free_head != NO_SLOT).then_some(self.free_head);
+        let next =
+            |slot: &u16| Some(self.slots[usize::from(*slot)].next_free()).filter(|next| *next != NO_SLOT);
+        // One step more than there are: a list that bites its tail is too long.
+        let listed = std::iter::successors(first, next).take(free + 1);
+        let found = listed.filter(|slot| self.slots[usize::from(*slot)].state() == SlotState::Free).count();
+        assert_eq!(
+            found + self.slots.len() - usize::from(self.fresh),
+            free,
+            "the free slots of run {at} are found"
+        );
+    }
+
     fn mark_pending(&mut self, slot: u16) {
         self.slots[usize::from(slot)] = Slot(0).with_state(SlotState::Pending);
         self.used += 1;
@@ -320,6 +345,18 @@ mod tests {
         let claimed = slot.with_state(SlotState::Claimed).with_access_of(hot);
         assert_eq!((claimed.state(), claimed.frequency()), (SlotState::Claimed, 3));
         assert_eq!(slot.last_access(UnixSeconds(1_800_000_000)), UnixSeconds(1_800_000_000));
+    }
+
+    #[test]
+    #[should_panic(expected = "the free slots of run 0 are found")]
+    fn a_free_slot_that_nobody_finds_is_noticed() {
+        let mut run = Run::of_class(types::class_of(10_000));
+        (0..4).for_each(|_| assert!(run.take().is_some()));
+        run.release(1);
+        run.release(3);
+        run.check_invariants(0);
+        run.free_head = 1;
+        run.check_invariants(0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use types::class::{CLASS_COUNT, class_of};
+use types::class::class_of;
 
 /// A fixed sequence that looks random.
 struct Dice(u64);
@@ -9,44 +9,6 @@ impl Dice {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end
     }
-}
-
-/// What the module's comment promises.
-fn check(allocator: &Allocator) {
-    let mut listed = vec![false; allocator.runs.len()];
-    for class in (1..=CLASS_COUNT as u8).map(RunClass) {
-        let mut free_slots = 0;
-        for at in allocator.lists.fullest_first(&allocator.runs, class) {
-            assert!(!std::mem::replace(&mut listed[at as usize], true), "run {at} is in two lists");
-            free_slots += allocator.runs[at as usize].free_slots();
-        }
-        assert_eq!(allocator.lists.free_slots(class), free_slots);
-    }
-    let (mut totals, mut words, mut spans_of) = (Totals::default(), 0, [0; 256]);
-    for (at, run) in (0..).zip(&allocator.runs) {
-        let count = |state| run.slots.iter().filter(|slot| slot.state() == state).count();
-        let (pending, claimed) = (count(SlotState::Pending), count(SlotState::Claimed));
-        let live = count(SlotState::Live) + claimed;
-        assert_eq!((usize::from(run.pending), run.live()), (pending, live));
-        let partly = live + pending > 0 && run.free_slots() > 0;
-        let active = allocator.is_active(at);
-        assert_eq!(listed[at as usize], active && partly && run.hold == Hold::None);
-        let free = run.class == RunClass::FREE;
-        assert_eq!(allocator.pool.contains(at), active && free && run.hold != Hold::Window);
-        let continued = [RunClass::LARGE_CONTINUED, RunClass::SPAN_CONTINUED].contains(&run.class);
-        assert!(free || continued || live + pending > 0, "run {at} is not retired");
-        assert!(!continued || allocator.head_of(at) < at && run.slots.is_empty(), "run {at} has no head");
-        spans_of[usize::from(run.class.0)] += u32::from(run.span > 0);
-        totals.live += live;
-        totals.pending += pending;
-        totals.claimed += claimed;
-        totals.claimed_bytes += claimed * allocator.slot_bytes(at);
-        totals.slot_bytes += (live + pending) * allocator.slot_bytes(at);
-        totals.item_bytes += run.item_bytes as usize;
-        words += run.heap_bytes();
-    }
-    assert_eq!((allocator.totals, allocator.slot_words_bytes), (totals, words));
-    assert_eq!(*allocator.spans_of, spans_of);
 }
 
 fn allocate(allocator: &mut Allocator, len: usize) -> Option<Addr> {
@@ -107,7 +69,7 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
                     .set_hold(at, [Hold::None, Hold::None, Hold::Compacting, Hold::Window][dice.below(4)]);
             }
         }
-        check(&allocator);
+        allocator.check_invariants();
         match step {
             3000 => allocator.activate(0),
             4000 => allocator.deactivate(1),
@@ -118,7 +80,7 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
     for (addr, _) in pending.into_iter().chain(live) {
         allocator.free(addr, None);
     }
-    check(&allocator);
+    allocator.check_invariants();
     assert_eq!(allocator.totals(), Totals::default());
     assert_eq!(budget.total_used(), allocator.memory_bytes() as u64);
     drop(allocator);
@@ -136,4 +98,48 @@ fn the_fullest_run_is_filled_first() {
     addrs[2..8].iter().chain(&addrs[8..9]).for_each(|addr| allocator.free(*addr, Some(len)));
     assert_eq!(allocate(&mut allocator, len).map(|addr| addr.byte() / RUN_BYTES), Some(1));
     assert_eq!(allocate(&mut allocator, len).map(|addr| addr.byte() / RUN_BYTES), Some(0));
+}
+
+/// Two items of 3000 bytes, and a run that nothing is in.
+fn small() -> Allocator {
+    let mut allocator = Allocator::new(Budget::new(1 << 30));
+    allocator.activate(0);
+    for _ in 0..2 {
+        let addr = allocate(&mut allocator, 3000).unwrap();
+        allocator.commit(addr, 3000, 0, UnixSeconds(1));
+    }
+    allocator.check_invariants();
+    allocator
+}
+
+#[test]
+#[should_panic(expected = "the sums are those of the runs")]
+fn an_item_that_is_counted_twice_is_noticed() {
+    let mut allocator = small();
+    allocator.totals.live += 1;
+    allocator.check_invariants();
+}
+
+#[test]
+#[should_panic(expected = "in the pool")]
+fn a_free_run_that_is_not_in_the_pool_is_noticed() {
+    let mut allocator = small();
+    allocator.pool.remove(7);
+    allocator.check_invariants();
+}
+
+#[test]
+#[should_panic(expected = "in its list")]
+fn a_run_with_room_that_is_in_no_list_is_noticed() {
+    let mut allocator = small();
+    allocator.lists.unlink(&mut allocator.runs, 0);
+    allocator.check_invariants();
+}
+
+#[test]
+#[should_panic(expected = "what is claimed is live")]
+fn more_claims_than_items_are_noticed_in_the_sums() {
+    let mut allocator = small();
+    allocator.totals.claimed = 3;
+    allocator.check_sums();
 }

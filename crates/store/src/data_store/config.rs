@@ -37,7 +37,7 @@ pub struct Allocation {
 pub enum Shortage {
     /// This extent is needed: have it reserved at the parities, then [`super::DataStore::commit_extent`], then try again.
     Extent(u32),
-    /// Something must give way: call [`super::DataStore::reclaim`].
+    /// Something must give way: call [`super::Reclaiming::propose`].
     Reclaim,
     /// Free slots lie on absent pages only: repair these, then try again.
     Absent(PageRange),

@@ -171,6 +171,7 @@ impl Contents {
             match self.compare(slots, addr, key) {
                 Found::Miss => {}
                 hit @ Found::Hit(..) => return hit,
+                // Another candidate may still be the key; if none is, nobody can say that the key is missing.
                 other => answer = other,
             }
         }
@@ -191,6 +192,7 @@ impl Contents {
     pub(super) fn header(&self, addr: Addr) -> Option<Header> {
         let start = addr.byte();
         let readable = self.absent_within(start, ITEM_HEADER_BYTES).is_none();
+        // What was never written is present, and need not have memory.
         let readable = readable && self.area.covers(start, ITEM_HEADER_BYTES);
         if readable { Header::parse(self.area.bytes(start, ITEM_HEADER_BYTES)).ok() } else { None }
     }
@@ -221,7 +223,21 @@ impl Contents {
     pub(super) fn hash_of(&self, slots: &Allocator, addr: Addr) -> Option<IndexHash> {
         let item = self.read(slots, addr).ok()?;
         let hash = IndexHash::from(KeyHash::of(self.cluster, item.key));
+        // Damaged bytes may name another key, under which the index does not have this slot.
         self.replica.index().contains(hash, addr).then_some(hash)
+    }
+
+    /// That what is absent was written once, and that memory stands behind what was written and is not absent.
+    pub(super) fn check_invariants(&self) {
+        self.area.check_invariants();
+        self.replica.check_invariants();
+        self.absent.check_invariants();
+        let touched = self.replica.touched();
+        let unwritten = self.absent.iter().find(|page| !touched.contains(*page));
+        assert_eq!(unwritten, None, "a page is absent that nobody has written");
+        let is_lost =
+            |page: &u32| !self.absent.contains(*page) && !self.area.is_committed(page / PAGES_PER_EXTENT);
+        assert_eq!(touched.iter().find(is_lost), None, "a page that is present has no memory");
     }
 
     /// Whether the item at `addr` is none, or its checksum differs, or the index has its key elsewhere. One with absent pages is

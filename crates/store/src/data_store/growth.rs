@@ -5,7 +5,7 @@ use types::EXTENT_BYTES;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Growth {
+pub struct Growth {
     open: bool,
     /// All extents below this one are committed.
     next: u32,
@@ -16,12 +16,13 @@ impl Growth {
         Self { open: true, next: 0 }
     }
 
-    /// Somebody has no memory for a further extent: none is asked for until [`Self::allow`].
-    pub(super) fn refuse(&mut self) {
+    /// Somebody has no memory for a further extent, this node or a parity: none is asked for until [`Self::allow`].
+    pub fn refuse(&mut self) {
         self.open = false;
     }
 
-    pub(super) fn allow(&mut self) {
+    /// Memory may have become free somewhere: extents may be asked for again.
+    pub fn allow(&mut self) {
         self.open = true;
     }
 
@@ -45,5 +46,30 @@ impl Growth {
             self.next += 1;
         }
         (self.next..end).find(|extent| !area.is_committed(*extent) && suits(*extent))
+    }
+
+    /// That no extent is passed over for good.
+    pub(super) fn check_invariants(&self, area: &Area) {
+        let passed_over = (0..self.next).find(|extent| !area.is_committed(*extent));
+        assert_eq!(passed_over, None, "an extent that is not committed is never asked for");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Category;
+
+    #[test]
+    #[should_panic(expected = "never asked for")]
+    fn an_extent_that_was_passed_over_is_noticed() {
+        let budget = Budget::new(1 << 30);
+        let mut area = Area::reserve(4 * EXTENT_BYTES, budget.clone(), Category::Area).unwrap();
+        area.commit(0).unwrap();
+        let mut growth = Growth::new();
+        assert_eq!(growth.next_extent(&area, &budget, |_| true), Some(1));
+        growth.check_invariants(&area);
+        growth.next = 2;
+        growth.check_invariants(&area);
     }
 }

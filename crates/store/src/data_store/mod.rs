@@ -12,6 +12,7 @@
 //! the record is committed: `apply_write`, then `apply_op` for each operation in order.
 
 mod access;
+mod check;
 mod config;
 mod contents;
 mod growth;
@@ -19,6 +20,7 @@ mod read;
 mod reclaim;
 mod room;
 mod scrub;
+mod search;
 mod slots;
 mod stats;
 mod surrender;
@@ -26,24 +28,23 @@ mod vacate;
 
 pub use access::Access;
 pub use config::{Allocation, Eviction, Shortage, StoreConfig};
+pub use growth::Growth;
 pub use read::Found;
-pub use reclaim::{CrawlCursor, Reclaim, Victim};
+pub use reclaim::{CrawlCursor, Reclaim, Reclaiming, Victim};
 pub use stats::{ClassUse, Memory, Stats};
-pub use vacate::Wipe;
+pub use vacate::{Vacating, Wipe};
 
 use bytes::Bytes;
 use types::{KeyHash, UnixSeconds};
 
-use crate::alloc::{Allocator, SlotAt};
+use crate::alloc::Allocator;
 use crate::{Area, AreaError, Budget, Category, Charge, Item, OutOfMemory, PageSet, Replica};
 use contents::{Contents, PAGES_PER_EXTENT, PAGES_PER_RUN};
-use growth::Growth;
 use reclaim::{Ground, Reclaimer};
-use room::Room;
+use search::Search;
 use slots::Slots;
 use surrender::{Hand, runs_of};
-use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
-use types::{Addr, EXTENT_BYTES, IndexOp, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
+use types::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES};
 
 /// Why a replica could not be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -115,12 +116,14 @@ impl DataStore {
         replica: Replica,
     ) -> Result<Self, AdoptError> {
         let allocator = Allocator::from_replica(&replica, budget.clone()).ok_or(AdoptError::Contradiction)?;
+        // Until now it was paid for as a parity's.
         area.recategorize(Category::Area);
         let mut store = Self::assemble(config, budget, area, replica, allocator, PageSet::new());
-        let extents: Vec<u32> = store.extents().collect();
+        let extents: Vec<u32> = store.area().extents().collect();
         for extent in extents {
             let touched = store.replica().touched().first_present(extent * PAGES_PER_EXTENT);
             let in_use = touched.is_some_and(|page| page < (extent + 1) * PAGES_PER_EXTENT);
+            // What the system does not take back may as well be used.
             if in_use || !store.contents.area_mut().decommit(extent) {
                 store.begin_extent(extent);
             }
@@ -150,16 +153,16 @@ impl DataStore {
         store
     }
 
-    /// When all keys will be gone (`IndexOp::FlushAt`).
-    #[must_use]
-    pub fn flush_at(&self) -> Option<UnixSeconds> {
-        self.contents.replica().flush_at()
-    }
-
     /// The committed index, run table and touched pages: what the parities have, too.
     #[must_use]
     pub fn replica(&self) -> &Replica {
         self.contents.replica()
+    }
+
+    /// The extents, and the bytes in them. Of what is absent nobody knows the bytes: [`Self::page_bytes`].
+    #[must_use]
+    pub fn area(&self) -> &Area {
+        self.contents.area()
     }
 
     /// A slot for an item of `len_bytes`. It stays handed out until its record is applied, or [`Self::cancel`].
@@ -167,46 +170,29 @@ impl DataStore {
     /// # Errors
     /// A [`Shortage`] that says what to do.
     pub fn allocate(&mut self, len_bytes: usize) -> Result<Allocation, Shortage> {
-        if len_bytes > MAX_ITEM_BYTES || len_bytes > self.contents.area().limit_bytes() {
-            return Err(Shortage::TooLarge);
-        }
-        if !self.slots.fit_into_index(&self.contents) {
-            return Err(self.slots.nothing_free());
-        }
-        let class = self.contents.class_for(len_bytes);
-        let slot = match class {
-            RunClass::LARGE => self.take_large(runs_of_large(len_bytes)),
-            _ if span_of(class) == SPAN_RUNS => self.take_in_span(class, len_bytes),
-            _ => self.take_slot(class),
-        };
-        match slot {
-            Some(slot) => Ok(self.slots.allocation(self.replica(), slot)),
-            None => Err(self.shortage(class)),
-        }
+        let found = self.search().slot_for(len_bytes);
+        self.check_sums();
+        found
     }
 
     /// Gives back a slot that was allocated for an item of `len` bytes and never logged.
     pub fn cancel(&mut self, addr: Addr, len: usize) {
         debug_assert!(self.slots.allocator().slot_len(addr).is_some_and(|slot| len <= slot));
         self.slots.allocator_mut().free(addr, None);
-    }
-
-    /// Whether `extent` is committed here.
-    #[must_use]
-    pub fn extent_committed(&self, extent: u32) -> bool {
-        self.contents.area().is_committed(extent)
+        self.check_sums();
     }
 
     /// Uses `extent` from now on; every parity must have reserved it.
     ///
     /// # Errors
-    /// If this node has no memory for it; no further extent is asked for then until [`Self::allow_growth`].
+    /// If this node has no memory for it; no further extent is asked for then until [`Growth::allow`].
     pub fn commit_extent(&mut self, extent: u32) -> Result<(), OutOfMemory> {
         let committed = self.contents.area_mut().commit(extent);
         match committed {
             Ok(()) => self.begin_extent(extent),
             Err(_) => self.growth.refuse(),
         }
+        self.check_sums();
         committed
     }
 
@@ -217,20 +203,9 @@ impl DataStore {
         }
     }
 
-    /// A parity has no memory for `extent`: no further one is asked for until [`Self::allow_growth`].
-    pub fn refuse_extent(&mut self, extent: u32) {
-        debug_assert!(!self.extent_committed(extent));
-        self.growth.refuse();
-    }
-
-    /// Memory may have become free somewhere: extents may be asked for again.
-    pub fn allow_growth(&mut self) {
-        self.growth.allow();
-    }
-
-    /// The extents in use, ascending.
-    pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
-        self.contents.area().extents()
+    /// Whether further extents are asked for.
+    pub fn growth(&mut self) -> &mut Growth {
+        &mut self.growth
     }
 
     /// Looks `key` up in the committed state.
@@ -240,38 +215,20 @@ impl DataStore {
         self.contents.find(self.slots.allocator(), hash, key)
     }
 
-    /// Hints that `hash` will be looked up soon.
-    pub fn prefetch(&self, hash: KeyHash) {
-        self.replica().index().prefetch(hash.into());
-    }
-
     /// The item in the slot at `addr`.
     ///
     /// # Panics
-    /// If no item lies there, or not all of its pages are present: [`Self::find`] and [`Self::reclaim`] say when they are.
+    /// If no item lies there, or not all of its pages are present: [`Self::find`] and [`Reclaiming`] say when they are.
     #[must_use]
     pub fn item(&self, addr: Addr) -> Item<'_> {
-        self.try_item(addr).expect("the caller knows that a present item lies there")
-    }
-
-    /// The item in the slot at `addr`; none if there is no slot, pages are absent, or the bytes are no item.
-    #[must_use]
-    pub fn try_item(&self, addr: Addr) -> Option<Item<'_>> {
-        self.contents.read(self.slots.allocator(), addr).ok()
+        let item = self.contents.read(self.slots.allocator(), addr);
+        item.ok().expect("the caller knows that a present item lies there")
     }
 
     /// All items that can be read, in the order of the index.
     pub fn iter_items(&self) -> impl Iterator<Item = (Addr, Item<'_>)> {
-        self.replica().index().iter().filter_map(|(_, addr)| Some((addr, self.try_item(addr)?)))
-    }
-
-    /// The `len` bytes at `addr`.
-    ///
-    /// # Panics
-    /// If the area does not cover them.
-    #[must_use]
-    pub fn bytes(&self, addr: Addr, len: usize) -> &[u8] {
-        self.contents.bytes(addr, len)
+        let read = |addr| self.contents.read(self.slots.allocator(), addr).ok();
+        self.replica().index().iter().filter_map(move |(_, addr)| Some((addr, read(addr)?)))
     }
 
     /// The bytes of `pages`; zeros where nothing was ever written.
@@ -299,6 +256,7 @@ impl DataStore {
     pub fn apply_write(&mut self, addr: Addr, delta: &[u8]) {
         self.contents.apply_write(addr, delta);
         self.slots.note_expiry(&self.contents, addr);
+        self.check_sums();
     }
 
     /// A committed index operation, after the writes of its record: switches the index, frees old slots.
@@ -316,11 +274,7 @@ impl DataStore {
             IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt(_) => {}
         }
         self.contents.replica_mut().apply(op);
-    }
-
-    /// The wall time, for what is stamped without a time of its own (items at commit). Never goes back.
-    pub fn set_now(&mut self, now: UnixSeconds) {
-        self.slots.set_now(now);
+        self.check_sums();
     }
 
     /// What is known of the reads of the item at `addr`.
@@ -388,6 +342,7 @@ impl DataStore {
         self.contents.fill(pages, bytes);
         let end = (pages.first + pages.count).div_ceil(PAGES_PER_RUN);
         (pages.first / PAGES_PER_RUN..end).for_each(|run| self.slots.refresh_run(&self.contents, run));
+        self.check_sums();
         Ok(())
     }
 
@@ -408,6 +363,7 @@ impl DataStore {
     }
 
     fn take_back(&mut self, extent: u32) -> bool {
+        // First what may fail: nothing else has changed then.
         if !self.contents.area_mut().decommit(extent) {
             return false;
         }
@@ -416,110 +372,27 @@ impl DataStore {
         self.contents.lose(extent);
         self.growth.note_free(extent);
         self.recharge();
+        self.check_sums();
         true
     }
 
-    /// Makes room for an item of `len_bytes`, after `allocate` answered `Shortage::Reclaim`.
-    pub fn reclaim(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
-        self.set_now(now);
-        let Self { slots, contents, eviction, .. } = self;
-        self.reclaimer.reclaim(&mut Ground { slots, contents, eviction: *eviction }, len_bytes, now)
+    /// Makes room for items, and finds those that have expired.
+    pub fn reclaiming(&mut self) -> Reclaiming<'_> {
+        let Self { eviction, contents, slots, reclaimer, .. } = self;
+        Reclaiming::new(reclaimer, Ground { slots, contents, eviction: *eviction })
     }
 
-    /// The protocol did not remove or move this item after all.
-    pub fn unreclaim(&mut self, addr: Addr) {
-        self.slots.allocator_mut().unclaim(addr);
-    }
-
-    /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them, at most 64. The next
-    /// cursor is the beginning again after the last run.
-    pub fn crawl(&mut self, cursor: CrawlCursor, limit: u32, now: UnixSeconds) -> (Vec<Victim>, CrawlCursor) {
-        self.set_now(now);
-        let Self { slots, contents, eviction, .. } = self;
-        reclaim::crawl(&mut Ground { slots, contents, eviction: *eviction }, cursor, limit, now)
-    }
-
-    fn room(&self) -> Room<'_> {
-        Room { contents: &self.contents, slots: &self.slots, eviction: self.eviction }
-    }
-
-    fn take_slot(&mut self, class: RunClass) -> Option<SlotAt> {
-        let allocator = self.slots.allocator_mut();
-        if self.contents.is_whole() {
-            let slot = allocator.take(class);
-            return slot.or_else(|| self.open_run(class)).or_else(|| self.take_held(class));
-        }
-        let slot = allocator.take_present(class, self.contents.absent());
-        slot.or_else(|| self.open_run(class))
-    }
-
-    /// A slot in a span of several runs. Where nothing may be evicted for a span, single runs are better used than left.
-    fn take_in_span(&mut self, class: RunClass, len_bytes: usize) -> Option<SlotAt> {
-        let slot = self.slots.allocator_mut().take(class).or_else(|| {
-            let first = match self.reclaimer.take_window(&mut self.slots, SPAN_RUNS, SPAN_RUNS) {
-                Some(first) => first,
-                None => self.slots.allocator().pool().first_aligned(SPAN_RUNS)?,
-            };
-            self.slots.allocator_mut().open(first, class)
-        });
-        if slot.is_some() || self.eviction == Eviction::Clock || self.next_extent().is_some() {
-            return slot;
-        }
-        match class_in_one_run(len_bytes) {
-            RunClass::LARGE => self.take_large(runs_of_large(len_bytes)),
-            class => self.take_slot(class),
-        }
-    }
-
-    /// Cuts a free run, whose pages are present, into slots of `class`.
-    fn open_run(&mut self, class: RunClass) -> Option<SlotAt> {
-        let run = self.room().free_run()?;
-        self.slots.allocator_mut().open(run, class)
-    }
-
-    /// Where nothing may be evicted, a run that is held is better used than left.
-    fn take_held(&mut self, class: RunClass) -> Option<SlotAt> {
-        if self.eviction == Eviction::Clock
-            || self.next_extent().is_some()
-            || !self.reclaimer.release_hold_for(&mut self.slots, class)
-        {
-            return None;
-        }
-        self.slots.allocator_mut().take(class).or_else(|| self.open_run(class))
-    }
-
-    fn take_large(&mut self, span: u32) -> Option<SlotAt> {
-        let first = match self.reclaimer.take_window(&mut self.slots, span, 1) {
-            Some(first) => first,
-            None => self.room().free_stretch(span)?,
-        };
-        self.slots.allocator_mut().open_large(first, span)
-    }
-
-    fn shortage(&mut self, class: RunClass) -> Shortage {
-        // What waits for repair comes last: it holds little that is free, and a stand-in would have to ask for one such extent
-        // after another.
-        let (contents, budget) = (&self.contents, self.charge.budget());
-        let unwritten = |extent| !contents.awaits_repair(extent);
-        if let Some(extent) = self.growth.next_extent(contents.area(), budget, unwritten) {
-            return Shortage::Extent(extent);
-        }
-        if let Some(pages) = self.room().absent(class) {
-            return Shortage::Absent(pages);
-        }
-        if let Some(extent) = self.next_extent() {
-            return Shortage::Extent(extent);
-        }
-        self.slots.nothing_free()
-    }
-
-    /// The lowest extent that is not committed, if the area may grow and the budget has room for one.
-    fn next_extent(&mut self) -> Option<u32> {
-        self.growth.next_extent(self.contents.area(), self.charge.budget(), |_| true)
+    fn search(&mut self) -> Search<'_> {
+        let Self { eviction, contents, slots, growth, reclaimer, charge, .. } = self;
+        Search { slots, contents, growth, reclaimer, budget: charge.budget(), eviction: *eviction }
     }
 
     fn recharge(&mut self) {
+        self.charge.set(self.other_bytes());
+    }
+
+    fn other_bytes(&self) -> usize {
         let absent = self.contents.absent().memory_bytes();
-        self.charge.set(absent + self.hand.memory_bytes() + self.slots.pins_memory_bytes());
+        absent + self.hand.memory_bytes() + self.slots.pins_memory_bytes()
     }
 }

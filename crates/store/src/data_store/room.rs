@@ -34,6 +34,7 @@ impl Room<'_> {
         if self.contents.is_whole() {
             return Some(first);
         }
+        // Only for a large item at a stand-in: rare, and the set is small.
         let mut present = pool.clone();
         for run in pool.iter().filter(|run| !self.contents.has(pages_of_run(*run))) {
             present.remove(run);

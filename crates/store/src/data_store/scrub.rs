@@ -15,6 +15,7 @@ impl DataStore {
         let end = (pages.first + pages.count).div_ceil(PAGES_PER_RUN);
         let mut heads: Vec<u32> =
             (pages.first / PAGES_PER_RUN..end).map(|run| allocator.head_of(run)).collect();
+        // All runs of a span have one head.
         heads.dedup();
         let items = heads.into_iter().flat_map(|run| allocator.live_addrs(run));
         let is_wrong =

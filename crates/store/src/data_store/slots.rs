@@ -6,7 +6,7 @@ use super::access::Access;
 use super::config::{Allocation, Shortage};
 use super::contents::Contents;
 use crate::Replica;
-use crate::alloc::{Allocator, SlotAt, SlotState};
+use crate::alloc::{Allocator, Run, SlotAt, SlotState};
 use types::{Addr, IndexOp, RunClass};
 
 /// See the module.
@@ -15,13 +15,15 @@ pub(super) struct Slots {
     allocator: Allocator,
     /// Slots that uncommitted records refer to, with the number of such records.
     pins: FastMap<Addr, u32>,
+    /// Places of the table of pins, which never shrinks. What the table itself says goes up and down with what was removed.
+    pin_places: usize,
     /// The wall time, for what is stamped without a time of its own. Never goes back.
     newest: UnixSeconds,
 }
 
 impl Slots {
     pub(super) fn new(allocator: Allocator) -> Self {
-        Self { allocator, pins: FastMap::default(), newest: UnixSeconds(0) }
+        Self { allocator, pins: FastMap::default(), pin_places: 0, newest: UnixSeconds(0) }
     }
 
     pub(super) fn allocator(&self) -> &Allocator {
@@ -33,7 +35,7 @@ impl Slots {
     }
 
     pub(super) fn pins_memory_bytes(&self) -> usize {
-        self.pins.capacity() * (size_of::<(Addr, u32)>() + 1)
+        self.pin_places * (size_of::<(Addr, u32)>() + 1)
     }
 
     pub(super) fn set_now(&mut self, now: UnixSeconds) {
@@ -65,9 +67,10 @@ impl Slots {
 
     /// An uncommitted record refers to the item at `addr`. Whether that took memory.
     pub(super) fn pin(&mut self, addr: Addr) -> bool {
-        let capacity = self.pins.capacity();
         *self.pins.entry(addr).or_insert(0) += 1;
-        self.pins.capacity() != capacity
+        let grows = self.pins.capacity() > self.pin_places;
+        self.pin_places = self.pin_places.max(self.pins.capacity());
+        grows
     }
 
     /// Takes one [`Self::pin`] back.
@@ -111,6 +114,7 @@ impl Slots {
     pub(super) fn commit(&mut self, contents: &Contents, addr: Addr) {
         let header = contents.header(addr);
         let (len, expiry) = header.map_or((0, 0), |header| (header.len_bytes(), header.expiry));
+        // A damaged header may say anything.
         let len = len.min(self.allocator.slot_len(addr).unwrap_or(0));
         self.allocator.commit(addr, len, expiry, self.newest);
     }
@@ -136,6 +140,7 @@ impl Slots {
     /// An item that was moved by compaction keeps its history.
     #[inline]
     pub(super) fn inherit_access(&mut self, old: Addr, new: Addr) {
+        // Only of what was moved as it was: a new value begins a history of its own.
         let Some(old) = self.allocator.slot(old).filter(|slot| slot.state() == SlotState::Claimed) else {
             return;
         };
@@ -154,6 +159,65 @@ impl Slots {
         let len = |addr| Some(contents.header(addr)?.len_bytes().min(slot_bytes));
         if let Some(sum) = self.allocator.live_addrs(run).map(len).sum::<Option<usize>>() {
             self.allocator.set_item_bytes(run, sum as u32);
+        }
+    }
+
+    /// That the index names every live slot once, and no other, each in a run of the class that the replicas know.
+    pub(super) fn check_invariants(&self, contents: &Contents) {
+        self.allocator.check_invariants();
+        let replica = contents.replica();
+        let mut named: Vec<Addr> = replica.index().iter().map(|(_, addr)| addr).collect();
+        named.sort_unstable();
+        assert!(named.is_sorted_by(|before, after| before < after), "the index has two items in one slot");
+        for addr in &named {
+            let is_live = self.allocator.slot(*addr).is_some_and(|slot| slot.is_live());
+            assert!(is_live, "the index names {addr}, where no live slot is");
+        }
+        assert_eq!(named.len(), self.allocator.totals().live, "a live slot is in no index");
+        self.check_classes(replica);
+        for (addr, count) in &self.pins {
+            let is_used = self.allocator.slot(*addr).is_some_and(|slot| slot.state() != SlotState::Free);
+            assert!(*count > 0 && is_used, "{addr} is pinned {count} times, and nothing is there");
+        }
+    }
+
+    /// That what is in use is so here and at the replicas, and that no extent goes while something of it is under way.
+    fn check_classes(&self, replica: &Replica) {
+        for (at, run) in (0..).zip(self.allocator.runs()).filter(|(_, run)| run.used > 0) {
+            assert!(
+                self.allocator.is_active(at) || run.pending == 0,
+                "run {at} has a pending slot, and no memory"
+            );
+            if run.live() == 0 {
+                continue;
+            }
+            let continued = run.continued().class;
+            let others = at + 1..at + u32::from(run.span);
+            let is_known =
+                replica.class(at) == run.class && others.clone().all(|at| replica.class(at) == continued);
+            assert!(
+                is_known,
+                "the replicas know run {at} as {:?}, and not as {:?}",
+                replica.class(at),
+                run.class
+            );
+        }
+    }
+
+    /// Of runs whose items have all been read, that their bytes are counted as they are, and that none of them expires before
+    /// its run says. Those that are claimed are looked for by nobody.
+    pub(super) fn check_items(&self, contents: &Contents) {
+        let known = |run: &Run| run.live() > 0 && run.min_expiry != 0;
+        for (at, run) in (0..).zip(self.allocator.runs()).filter(|(_, run)| known(run)) {
+            let slot_bytes = self.allocator.slot_bytes(at);
+            let mut bytes = 0;
+            for addr in self.allocator.live_addrs(at) {
+                let Some(header) = contents.header(addr) else { continue };
+                bytes += header.len_bytes().min(slot_bytes);
+                let expiry = if self.is_claimable(addr) { header.expiry } else { 0 };
+                assert!(expiry == 0 || run.min_expiry <= expiry, "{addr} expires before its run says");
+            }
+            assert_eq!(run.item_bytes as usize, bytes, "the bytes of the items in run {at} are counted");
         }
     }
 

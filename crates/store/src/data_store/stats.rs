@@ -2,7 +2,7 @@
 
 use super::DataStore;
 use crate::alloc::Allocator;
-use types::{EXTENT_BYTES, RUN_BYTES, RunClass};
+use types::{EXTENT_BYTES, RunClass};
 
 /// What a data role holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,12 +110,6 @@ impl DataStore {
         })
     }
 
-    /// Bytes of the area that memory stands behind; see [`crate::Area::resident_bytes`].
-    #[must_use]
-    pub fn resident_area_bytes(&self) -> usize {
-        self.contents.area().resident_bytes()
-    }
-
     /// Memory by part, all of it charged to the budget.
     #[must_use]
     pub fn memory(&self) -> Memory {
@@ -125,12 +119,6 @@ impl DataStore {
             allocator: self.slots.allocator().memory_bytes(),
             other: self.charge.bytes(),
         }
-    }
-
-    /// Share of the committed area that can be had at once: free runs.
-    #[must_use]
-    pub fn free_run_bytes(&self) -> usize {
-        self.slots.allocator().pool().count() as usize * RUN_BYTES
     }
 }
 

@@ -149,6 +149,17 @@ impl Index {
         self.segments[at].iter().map(move |entry| (join(at, entry), Addr(entry as u32)))
     }
 
+    /// That every entry is found and counted, and its memory paid for.
+    pub(crate) fn check_invariants(&self) {
+        self.segments.iter().for_each(Segment::check_invariants);
+        let sum = |part: fn(&Segment) -> usize| self.segments.iter().map(part).sum::<usize>();
+        assert_eq!(self.len, sum(Segment::len), "the entries are counted");
+        assert_eq!(self.comfortable_len, sum(Segment::comfortable_len), "the places are counted");
+        assert_eq!(self.heap_bytes, sum(Segment::memory_bytes), "the memory of the index is counted");
+        assert_eq!(self.charge.bytes(), self.memory_bytes(), "the memory of the index is paid for");
+        assert!(self.paid_len <= self.comfortable_len, "no more is paid for than there is");
+    }
+
     fn growth_bytes(&self) -> usize {
         (self.heap_bytes / SEGMENTS / 4).max(4096)
     }

@@ -64,6 +64,7 @@ impl Segment {
         if rebuilt {
             self.rebuild(self.len() + 1, 0);
         }
+        // The tail may be full although the table is not: by many entries of the highest hashes, or of one.
         let rebuilt_again = !self.place(entry);
         if rebuilt_again {
             self.rebuild(self.len() + 1, DENSE_LEN);
@@ -80,6 +81,8 @@ impl Segment {
         if self.slots.get(at) != Some(&entry) {
             return None;
         }
+        // What follows moves one place back, up to the first entry that is at home or a gap. So no gap comes between an entry and its
+        // home, and nothing has to mark where something was.
         let mut end = at + 1;
         while end < self.slots.len() && self.slots[end] != EMPTY && self.home(self.slots[end]) < end {
             end += 1;
@@ -108,6 +111,19 @@ impl Segment {
             self.slots[at] = new;
         }
         alone
+    }
+
+    /// That the table is sorted, each entry at or after its home, without a gap in between: else a search ends too early.
+    pub(super) fn check_invariants(&self) {
+        let mut last = None;
+        for (at, found) in self.slots.iter().enumerate().filter(|(_, found)| **found != EMPTY) {
+            assert!(last < Some(*found), "a segment is sorted");
+            last = Some(*found);
+            let home = self.home(*found);
+            let is_found = home <= at && self.slots[home..at].iter().all(|between| *between != EMPTY);
+            assert!(is_found, "a gap hides an entry from its home");
+        }
+        assert_eq!(self.iter().count(), self.len(), "the entries of a segment are counted");
     }
 
     fn is_dense(&self) -> bool {
@@ -154,6 +170,7 @@ impl Segment {
         self.capacity = capacity;
         let mut slots = Vec::with_capacity(capacity as usize + tail.max(spare));
         for entry in old.iter().filter(|entry| **entry != EMPTY) {
+            // Gaps up to its home, unless those before it reach beyond that.
             slots.resize(self.home(*entry).max(slots.len()), EMPTY);
             slots.push(*entry);
         }
@@ -176,31 +193,30 @@ fn shape(len: usize) -> (u32, usize) {
 mod tests {
     use super::*;
 
-    /// The structure's invariant: sorted, each entry at or after its home, no gap in between.
-    fn check(segment: &Segment) {
-        let mut last = None;
-        for (at, found) in segment.slots.iter().enumerate().filter(|(_, found)| **found != EMPTY) {
-            assert!(last < Some(*found));
-            last = Some(*found);
-            let home = segment.home(*found);
-            assert!(home <= at && segment.slots[home..at].iter().all(|between| *between != EMPTY));
-        }
-        assert_eq!(segment.iter().count(), segment.len());
-    }
-
     #[test]
     fn entries_of_one_hash_fill_the_tail_and_beyond() {
         let mut segment = Segment::default();
         for addr in 0..100 {
             segment.insert(entry(u32::MAX, addr));
-            check(&segment);
+            segment.check_invariants();
         }
         assert!(segment.candidates(u32::MAX).eq(0..100));
         for addr in 0..100 {
             assert!(segment.remove(entry(u32::MAX, addr)).is_some());
-            check(&segment);
+            segment.check_invariants();
         }
         assert_eq!(segment.len(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a gap hides an entry")]
+    fn an_entry_that_no_search_finds_is_noticed() {
+        let mut segment = Segment::default();
+        (0..100).for_each(|addr| _ = segment.insert(entry(u32::MAX, addr)));
+        let first = segment.home(entry(u32::MAX, 0));
+        segment.slots[first + 1] = EMPTY;
+        segment.len -= 1;
+        segment.check_invariants();
     }
 
     #[test]
@@ -210,12 +226,12 @@ mod tests {
         for i in 0..3000 {
             segment.insert(entry(hash(i), i));
         }
-        check(&segment);
+        segment.check_invariants();
         for i in (0..3000).filter(|i| i % 7 != 0) {
             assert!(segment.remove(entry(hash(i), i)).is_some());
             assert_eq!(segment.remove(entry(hash(i), i)), None);
         }
-        check(&segment);
+        segment.check_invariants();
         assert!((0..3000).all(|i| segment.contains(entry(hash(i), i)) == (i % 7 == 0)));
     }
 }

@@ -142,3 +142,13 @@ proptest! {
         prop_assert!(index.iter().eq(model));
     }
 }
+
+#[test]
+#[should_panic(expected = "the entries are counted")]
+fn a_wrong_count_is_noticed() {
+    let (mut index, _) = index();
+    (0..100).for_each(|i| index.insert(hash(i), Addr(i as u32 * 6)));
+    index.check_invariants();
+    index.len -= 1;
+    index.check_invariants();
+}

@@ -161,7 +161,7 @@ impl Role {
     fn take_back(&mut self, keep: u32) {
         match self.store.surrender(keep) {
             Some(extent) => {
-                assert!(extent != keep && !self.store.extent_committed(extent));
+                assert!(extent != keep && !self.store.area().is_committed(extent));
                 self.surrendered += 1;
             }
             None => assert!(self.commit_one(), "no memory for extent {keep}: {:?}", self.store.stats()),
@@ -180,6 +180,8 @@ impl Role {
             let value = self.get(&key).unwrap_or_else(|| panic!("{key:?} is gone"));
             assert_eq!(value, self.model[&key].0);
         }
+        self.store.check_invariants();
+        self.parity.check_invariants();
         let stats = self.store.stats();
         assert_eq!(stats.items, self.model.len());
         assert_eq!((stats.pending, stats.claimed), (0, 0));
@@ -199,8 +201,11 @@ impl Role {
         // In a long area the other half of a large page is charged as well.
         let ahead = area - memory.area as u64;
         let is_long = self.config.area_limit_bytes > 16 * EXTENT_BYTES;
-        let halves =
-            self.store.extents().filter(|extent| is_long && !self.store.extent_committed(extent ^ 1));
+        let halves = self
+            .store
+            .area()
+            .extents()
+            .filter(|extent| is_long && !self.store.area().is_committed(extent ^ 1));
         let most = (halves.count() * EXTENT_BYTES) as u64;
         assert!(ahead <= most, "{area} charged, {memory:?}");
         assert_eq!(self.budget.total_used(), memory.total() as u64 + ahead);
@@ -231,6 +236,7 @@ impl Role {
                 );
             }
         }
+        self.store.check_invariants();
         self.check_memory();
         assert!(self.budget.total_used() <= self.budget.limit());
     }
@@ -271,19 +277,19 @@ impl Role {
     /// Gives an extent back, if one is vacant: all wipes are committed, then it goes.
     pub fn vacate_one(&mut self) -> bool {
         let Some(extent) = self.store.vacant_extents().next() else { return false };
-        self.store.begin_to_vacate(extent);
-        for run in DataStore::wipes(extent) {
-            let Wipe { write, op } = self.store.wipe(run);
+        self.store.vacating().begin(extent);
+        for run in Wipe::runs(extent) {
+            let Wipe { write, op } = self.store.vacating().wipe(run);
             let (writes, ops) = (write.into_iter().collect(), vec![op]);
             self.append(Record { writes, ops, pinned: vec![], keys: vec![] }, &[]);
         }
         self.commit_all();
         self.vacated += 1;
-        self.store.vacate(extent)
+        self.store.vacating().give_up(extent)
     }
 
     fn reclaim(&mut self, len: usize) -> Result<(), NoRoom> {
-        match self.store.reclaim(len, self.now) {
+        match self.store.reclaiming().propose(len, self.now) {
             Reclaim::Remove(victims) => self.log_victims(&victims),
             Reclaim::Move(victims) => {
                 let moved = victims.into_iter().filter(|victim| self.log_move(*victim)).count();
@@ -326,7 +332,7 @@ impl Role {
                 true
             }
             Err(_) => {
-                self.store.unreclaim(victim.addr);
+                self.store.reclaiming().give_back(victim.addr);
                 false
             }
         }

@@ -86,7 +86,7 @@ fn the_crawl_finds_all_expired_items_once() {
         let mut cursor = CrawlCursor::default();
         let mut found = 0;
         loop {
-            let (victims, next) = role.store.crawl(cursor, 4, UnixSeconds(now));
+            let (victims, next) = role.store.reclaiming().crawl(cursor, 4, UnixSeconds(now));
             found += victims.len();
             role.log_victims(&victims);
             cursor = next;
@@ -114,7 +114,7 @@ fn an_expiry_that_is_changed_in_place_is_seen() {
     let delta: Vec<u8> = old.iter().zip(&new).map(|(old, new)| old ^ new).collect();
     role.store.apply_write(addr, &delta[..26]);
     assert!(role.store.item(addr).verify());
-    let (victims, _) = role.store.crawl(CrawlCursor::default(), 100, UnixSeconds(50));
+    let (victims, _) = role.store.reclaiming().crawl(CrawlCursor::default(), 100, UnixSeconds(50));
     assert_eq!(victims.len(), 1);
 }
 
@@ -129,14 +129,14 @@ fn pinned_and_proposed_items_are_not_proposed() {
     role.commit_all();
     let addrs: Vec<_> = role.store.iter_items().map(|(addr, _)| addr).collect();
     addrs[10..].iter().for_each(|addr| role.store.pin(*addr));
-    let Reclaim::Remove(victims) = role.store.reclaim(1030, role.now) else { panic!() };
+    let Reclaim::Remove(victims) = role.store.reclaiming().propose(1030, role.now) else { panic!() };
     assert_eq!(victims.len(), 10);
     assert!(victims.iter().all(|victim| addrs[..10].contains(&victim.addr)));
-    assert_eq!(role.store.reclaim(1030, role.now), Reclaim::Nothing);
-    victims.iter().for_each(|victim| role.store.unreclaim(victim.addr));
-    let Reclaim::Remove(again) = role.store.reclaim(1030, role.now) else { panic!() };
+    assert_eq!(role.store.reclaiming().propose(1030, role.now), Reclaim::Nothing);
+    victims.iter().for_each(|victim| role.store.reclaiming().give_back(victim.addr));
+    let Reclaim::Remove(again) = role.store.reclaiming().propose(1030, role.now) else { panic!() };
     assert_eq!(again.len(), 10);
-    again.iter().for_each(|victim| role.store.unreclaim(victim.addr));
+    again.iter().for_each(|victim| role.store.reclaiming().give_back(victim.addr));
     addrs[10..].iter().for_each(|addr| role.store.unpin(*addr));
     role.check();
 }
@@ -145,12 +145,12 @@ fn pinned_and_proposed_items_are_not_proposed() {
 fn a_refused_extent_is_not_asked_for_again_until_growth_is_allowed() {
     let mut role = role(Eviction::Clock);
     assert_eq!(role.store.allocate(100), Err(Shortage::Extent(0)));
-    role.store.refuse_extent(0);
+    role.store.growth().refuse();
     assert_eq!(role.store.allocate(100), Err(Shortage::Full));
-    role.store.allow_growth();
+    role.store.growth().allow();
     assert_eq!(role.store.allocate(100), Err(Shortage::Extent(0)));
     role.store.commit_extent(0).unwrap();
-    assert!(role.store.extent_committed(0) && role.store.allocate(100).is_ok());
+    assert!(role.store.area().is_committed(0) && role.store.allocate(100).is_ok());
 }
 
 #[test]

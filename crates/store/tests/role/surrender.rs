@@ -128,7 +128,7 @@ fn the_only_free_slots_are_found_wherever_they_are() {
     role.commit_all();
     let mut role = stand_in_within(role, SMALL);
     in_first.iter().for_each(|i| get(&mut role, &key(*i)));
-    assert!(!role.store.extent_committed(9));
+    assert!(!role.store.area().is_committed(9));
     (0..10).for_each(|i| role.set(&key(keys + i), &[1; 50_000]).unwrap());
     role.commit_all();
     assert!((0..10).all(|i| extent_of(&role, keys + i) == 9));
@@ -138,7 +138,7 @@ fn the_only_free_slots_are_found_wherever_they_are() {
 #[test]
 fn a_window_for_a_large_item_goes_with_its_extent() {
     let mut role = partly_repaired(EXTENTS as u32 - 1, Eviction::Clock);
-    while let Reclaim::Remove(victims) = role.store.reclaim(900_000, role.now) {
+    while let Reclaim::Remove(victims) = role.store.reclaiming().propose(900_000, role.now) {
         for Victim { hash, addr } in victims {
             role.store.apply_op(&IndexOp::Remove { hash, addr });
         }
@@ -178,7 +178,7 @@ fn an_extent_that_an_uncommitted_record_touches_stays() {
     role.store.apply_op(&IndexOp::Remove { hash, addr });
     // The slot that became free is handed out again, and its record is not applied yet.
     let slot_len = types::slot_bytes(role.store.replica().class((addr.byte() / types::RUN_BYTES) as u32));
-    role.store.refuse_extent(0);
+    role.store.growth().refuse();
     let allocation = role.store.allocate(slot_len).unwrap();
     assert_eq!(role.store.surrender(0), None);
     role.store.cancel(allocation.addr, slot_len);

@@ -110,7 +110,7 @@ fn a_stand_in_grows_at_once_beyond_what_waits_for_repair() {
         role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();
     }
     role.commit_all();
-    let used = role.store.extents().count() as u32;
+    let used = role.store.area().extents().count() as u32;
     let mut role = stand_in(role);
     let mut asked_for = Vec::new();
     for _ in 0..100 {

@@ -30,10 +30,10 @@ fn copy(replica: &Replica, budget: &Budget) -> Replica {
 #[test]
 fn a_vacant_extent_goes_back_and_may_be_had_again() {
     let mut role = emptied();
-    let extents = role.store.extents().count();
+    let extents = role.store.area().extents().count();
     assert!(role.store.vacant_extents().eq((0..extents as u32).rev()));
     while role.vacate_one() {}
-    assert_eq!((role.vacated, role.store.extents().count()), (extents, 0));
+    assert_eq!((role.vacated, role.store.area().extents().count()), (extents, 0));
     assert_eq!(role.budget.used(Category::Area), 0);
     assert!(role.store.replica().touched().is_empty());
     assert!(role.store.replica().classes().is_empty(), "no run has a class");
@@ -63,7 +63,7 @@ fn an_extent_with_an_item_or_a_pending_slot_is_not_vacant() {
 fn nothing_is_put_into_an_extent_on_its_way() {
     let mut role = emptied();
     let extent = role.store.vacant_extents().last().unwrap();
-    role.store.begin_to_vacate(extent);
+    role.store.vacating().begin(extent);
     for i in 0..100 {
         let addr = role.store.allocate(3000).unwrap().addr;
         assert_ne!((addr.byte() / EXTENT_BYTES) as u32, extent, "item {i}");
@@ -78,10 +78,12 @@ fn a_stand_in_repairs_only_what_was_not_wiped() {
     role.commit_all();
     let extent = role.store.vacant_extents().next().unwrap();
     let before = role.store.replica().touched().count();
-    role.store.begin_to_vacate(extent);
-    let mut runs = DataStore::wipes(extent);
+    role.store.vacating().begin(extent);
+    let mut runs = Wipe::runs(extent);
     let first = runs.next().unwrap();
-    let Wipe { write: Some((addr, delta)), op } = role.store.wipe(first) else { panic!("it was written") };
+    let Wipe { write: Some((addr, delta)), op } = role.store.vacating().wipe(first) else {
+        panic!("it was written")
+    };
     role.store.apply_write(addr, &delta);
     role.shadow[addr.byte()..][..delta.len()].fill(0);
     role.store.apply_op(&op);

@@ -223,7 +223,7 @@ fn pages_of(part: &LearnPart) -> u32 {
 /// The first part of a lesson from nothing.
 pub(super) fn begin(store: &DataStore) -> LearnPart {
     let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
-    LearnPart::Begin { flush_at: store.flush_at().unwrap_or_default(), classes }
+    LearnPart::Begin { flush_at: store.replica().flush_at().unwrap_or_default(), classes }
 }
 
 /// What weighs in a part.
@@ -240,7 +240,7 @@ pub(super) fn part_bytes(part: &LearnPart) -> usize {
 /// The extents in use.
 fn encoded_extents(store: &DataStore) -> Bytes {
     let mut extents = PageSet::new();
-    for extent in store.extents() {
+    for extent in store.area().extents() {
         extents.insert(extent);
     }
     let mut bytes = Vec::new();

@@ -147,7 +147,7 @@ impl SendStream {
 
     /// Whether a scheduled flush must come before anything else. An uncommitted schedule replaces the committed one.
     pub(super) fn flush_is_due(&self, store: &DataStore, now: UnixSeconds) -> bool {
-        store.flush_at().is_some_and(|at| at <= now) && self.scheduled.is_none()
+        store.replica().flush_at().is_some_and(|at| at <= now) && self.scheduled.is_none()
     }
 
     /// Answers when record `seq` commits; gives the outcome back if it has.

@@ -23,7 +23,7 @@ use crate::CoordinatorStatus;
 use crate::clock::Clock;
 use crate::coordination::frames::FrameBuffer;
 use crate::limits::{
-    COORDINATOR_HELD_ACTIONS, COORDINATOR_LINK_BYTES, COORDINATOR_TICKS_PER_LEASE, HANDSHAKES_AT_ONCE,
+    COORDINATOR_HELD_ACTIONS, COORDINATOR_LINK_BYTES, COORDINATOR_TICK_PAUSE_US, HANDSHAKES_AT_ONCE,
 };
 use crate::places::Places;
 
@@ -36,6 +36,10 @@ pub(crate) struct Presiding {
     /// What is to be done, in order; begins with a record unless it is empty.
     held: RefCell<VecDeque<Held>>,
     records: Records,
+    /// When the state machine wants to be asked.
+    deadline: Cell<Time>,
+    /// That has come nearer, or there is nothing more to ask it.
+    nearer: Notify,
     status: watch::Sender<CoordinatorStatus>,
     /// How many records the nodes keep.
     in_force: watch::Sender<u64>,
@@ -90,6 +94,8 @@ impl Presiding {
             connections: RefCell::default(),
             held: RefCell::default(),
             records,
+            deadline: Cell::new(Time(0)),
+            nearer: Notify::new(),
             status,
             in_force: watch::Sender::new(0),
             over: watch::Sender::new(None),
@@ -117,6 +123,10 @@ impl Presiding {
         self.release();
         self.publish(&coordinator);
         self.in_force.send_replace(coordinator.kept().1);
+        let deadline = coordinator.next_deadline();
+        if deadline < self.deadline.replace(deadline) {
+            self.nearer.notify_one();
+        }
         Some(result)
     }
 
@@ -147,6 +157,7 @@ impl Presiding {
     /// It decides and says nothing more.
     pub(crate) fn end(&self, reason: &str) {
         self.over.send_if_modified(|known| known.replace(reason.to_owned()).is_none());
+        self.nearer.notify_one();
     }
 
     fn is_over(&self) -> bool {
@@ -272,15 +283,37 @@ impl Presiding {
         });
     }
 
-    /// Ticks at every deadline, and often enough in between that an absence of this very process shows.
+    /// Ticks at every deadline, for as long as it presides.
     pub(crate) async fn tick(self: Rc<Self>) {
-        let most = self.timing.node_lease_us / COORDINATOR_TICKS_PER_LEASE;
         while self.drive(|coordinator, now| coordinator.tick(now)).is_some() {
-            let now = self.clock.time();
-            let next = self.coordinator.borrow().next_deadline().min(now + most).max(now + 1_000);
-            if let Some(instant) = self.clock.instant(next) {
-                tokio::time::sleep_until(instant).await;
+            let soonest = self.clock.time() + COORDINATOR_TICK_PAUSE_US;
+            self.wait_for_deadline(soonest).await;
+        }
+    }
+
+    /// Returns when the state machine is to be asked, at `soonest`, or when it is over.
+    async fn wait_for_deadline(&self, soonest: Time) {
+        while !self.is_over() {
+            let instant = self.clock.instant(self.next_look().max(soonest));
+            let due = async {
+                match instant {
+                    Some(instant) => tokio::time::sleep_until(instant).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => return,
+                () = self.nearer.notified() => {}
             }
+        }
+    }
+
+    /// The next deadline; at the latest, when others may have taken over: whether they have is seen whenever it is driven.
+    fn next_look(&self) -> Time {
+        let deadline = self.deadline.get();
+        match &self.records {
+            Records::Kept => deadline,
+            Records::Written { valid_until, .. } => deadline.min(valid_until.get()),
         }
     }
 

@@ -46,6 +46,7 @@ impl Compaction {
             let Some(run) = allocator.run(at).filter(|run| run.hold == Hold::Compacting) else {
                 return false;
             };
+            // Others may have taken the slots that its items were to move to.
             let has_room = allocator.lists().free_slots(run.class) > 0;
             if !has_room {
                 allocator.set_hold(at, Hold::None);
@@ -62,6 +63,11 @@ impl Compaction {
             slots.allocator_mut().set_hold(at, Hold::None);
         }
         found.is_some()
+    }
+
+    /// Whether run `at` is being emptied.
+    pub(super) fn empties(&self, at: u32) -> bool {
+        self.runs.contains(&at)
     }
 
     /// The sparsest run of the class with the most room to gain.

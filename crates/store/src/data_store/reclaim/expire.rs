@@ -10,7 +10,7 @@ pub(super) const MAX_RUNS: u32 = 256;
 
 /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them, at most 64. The next
 /// cursor is the beginning again after the last run.
-pub(in crate::data_store) fn crawl(
+pub(super) fn crawl(
     ground: &mut Ground<'_>,
     cursor: CrawlCursor,
     limit: u32,
@@ -34,6 +34,8 @@ fn expire_run(ground: &mut Ground<'_>, at: u32, now: UnixSeconds, victims: &mut 
         return;
     }
     let addrs: Vec<Addr> = ground.allocator().live_addrs(at).collect();
+    // At a stand-in and at a former mirror lengths have been guessed so far.
+    ground.slots.refresh_run(ground.contents, at);
     let mut min_expiry = u32::MAX;
     for addr in addrs {
         let expiry = ground.contents.header(addr).map(|header| header.expiry);

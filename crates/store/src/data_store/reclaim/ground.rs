@@ -29,13 +29,13 @@ pub enum Reclaim {
     /// Remove these items (at most 64).
     Remove(Vec<Victim>),
     /// Write these items (at most 64) anew, unchanged, into slots from `allocate`, and replace the old by the new. An
-    /// item for which there is no slot after all: [`crate::DataStore::unreclaim`].
+    /// item for which there is no slot after all: [`super::Reclaiming::give_back`].
     Move(Vec<Victim>),
     /// There is nothing (more) to give way now; what was proposed before may still make room.
     Nothing,
 }
 
-/// Where a [`crate::DataStore::crawl`] goes on; the default is the beginning.
+/// Where a [`super::Reclaiming::crawl`] goes on; the default is the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CrawlCursor(pub(super) u32);
 

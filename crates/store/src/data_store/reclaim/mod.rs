@@ -1,6 +1,6 @@
 //! Making room: expired items, compaction, eviction.
 //!
-//! [`super::DataStore::reclaim`] proposes a bounded batch; the protocol logs it as ordinary records, and only when these are
+//! [`Reclaiming::propose`] answers with a bounded batch; the protocol logs it as ordinary records, and only when these are
 //! applied is anything free. What was proposed is *claimed* and not proposed again until applied or given back.
 //!
 //! In order of preference: items that have expired; moving the few items of a sparse run to other runs of its class, if these
@@ -18,6 +18,7 @@ mod expire;
 mod ground;
 mod window;
 
+pub(super) use ground::Ground;
 pub use ground::{CrawlCursor, Reclaim, Victim};
 
 use std::ops::Range;
@@ -26,10 +27,11 @@ use types::UnixSeconds;
 
 use super::config::Eviction;
 use super::slots::Slots;
+use crate::alloc::Hold;
 use compact::Compaction;
 use ground::{MAX_BATCH, MAX_BATCH_BYTES};
-use types::RunClass;
 use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
+use types::{Addr, RunClass};
 use window::Windows;
 
 /// Items that are proposed and not yet applied, and bytes of their slots, beyond which nothing more is.
@@ -37,6 +39,36 @@ const MAX_CLAIMED: usize = 4 * MAX_BATCH;
 const MAX_CLAIMED_BYTES: usize = 2 * MAX_BATCH_BYTES;
 
 const _: () = assert!(MAX_BATCH <= MAX_CLAIMED);
+
+/// Makes room for items, and finds those that have expired.
+pub struct Reclaiming<'a> {
+    reclaimer: &'a mut Reclaimer,
+    ground: Ground<'a>,
+}
+
+impl<'a> Reclaiming<'a> {
+    pub(super) fn new(reclaimer: &'a mut Reclaimer, ground: Ground<'a>) -> Self {
+        Self { reclaimer, ground }
+    }
+
+    /// What would make room for an item of `len_bytes`, after `allocate` answered `Shortage::Reclaim`.
+    pub fn propose(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
+        self.ground.slots.set_now(now);
+        self.reclaimer.reclaim(&mut self.ground, len_bytes, now)
+    }
+
+    /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them, at most 64. The next
+    /// cursor is the beginning again after the last run.
+    pub fn crawl(&mut self, cursor: CrawlCursor, limit: u32, now: UnixSeconds) -> (Vec<Victim>, CrawlCursor) {
+        self.ground.slots.set_now(now);
+        expire::crawl(&mut self.ground, cursor, limit, now)
+    }
+
+    /// The protocol did not remove or move this item after all.
+    pub fn give_back(&mut self, addr: Addr) {
+        self.ground.slots.allocator_mut().unclaim(addr);
+    }
+}
 
 /// Where the search for room stands.
 #[derive(Debug, Default)]
@@ -54,6 +86,7 @@ impl Reclaimer {
         self.compaction.tend(ground.slots);
         self.windows.tend(ground.slots);
         let totals = ground.allocator().totals();
+        // What was proposed makes room soon. More at once would evict what need not go.
         if totals.claimed >= MAX_CLAIMED || totals.claimed_bytes >= MAX_CLAIMED_BYTES {
             return Reclaim::Nothing;
         }
@@ -105,10 +138,20 @@ impl Reclaimer {
     pub(super) fn release_window_over(&mut self, slots: &mut Slots, runs: Range<u32>) {
         self.windows.release_over(slots, runs);
     }
-}
 
-pub(super) use expire::crawl;
-pub(super) use ground::Ground;
+    /// That whatever is held is held by somebody who will let it go: a run that nobody knows of would never be used again.
+    pub(super) fn check_invariants(&self, slots: &Slots) {
+        for (at, run) in (0..).zip(slots.allocator().runs()) {
+            let is_known = match run.hold {
+                Hold::None => !self.windows.covers(at),
+                Hold::Compacting => self.compaction.empties(at),
+                Hold::Window => self.windows.covers(at),
+            };
+            assert!(is_known, "run {at} is held as {:?}, and nobody knows why", run.hold);
+        }
+        self.windows.check_invariants(slots.allocator());
+    }
+}
 
 /// Whether a span must be emptied for items of `class`. Once they fill most of the memory it is they that give way to each
 /// other.

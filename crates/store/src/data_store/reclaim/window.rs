@@ -110,6 +110,22 @@ impl Windows {
         }
     }
 
+    /// Whether run `at` is part of the window.
+    pub(super) fn covers(&self, at: u32) -> bool {
+        self.window.is_some_and(|window| window.runs().contains(&at))
+    }
+
+    /// That the window lies in the area, and ends some time.
+    pub(super) fn check_invariants(&self, allocator: &Allocator) {
+        let Some(window) = self.window else { return };
+        let runs = allocator.runs().len();
+        assert!(
+            window.runs().end as usize <= runs,
+            "{window:?} reaches beyond the {runs} runs that there are"
+        );
+        assert!(window.patience > 0, "{window:?} should have been given up");
+    }
+
     fn release(&mut self, slots: &mut Slots) {
         let Some(window) = self.window.take() else { return };
         for at in window.runs() {
@@ -119,6 +135,7 @@ impl Windows {
 
     /// The window of `span` runs or a little more that is the cheapest to empty, among the next ones.
     fn cheapest(&mut self, ground: &Ground<'_>, span: u32, align: u32) -> Option<Window> {
+        // The hand goes on where it stopped, so that in the end every place has its turn, however large the area is.
         let starts = (ground.allocator().runs().len() as u32).checked_sub(span)? / align + 1;
         let mut found: Vec<(usize, u32, u32)> = Vec::new();
         for _ in 0..starts.min(MAX_PLACES) {
