@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::Token;
-use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc::Receiver;
 use wire::message::FromCoordinator;
@@ -67,15 +66,15 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
 
 async fn serve_client(worker: Rc<Worker>, socket: ClientSocket) {
     let ClientSocket { stream, place } = socket;
-    match TcpStream::from_std(stream) {
-        Ok(stream) => connection::serve(worker, stream, place).await,
+    match stream.attach() {
+        Ok(stream) => connection::serve(worker, stream.split(), place).await,
         Err(error) => tracing::debug!(%error, "client not served"),
     }
 }
 
 async fn serve_link(worker: Rc<Worker>, link: Box<AcceptedLink>) {
     let AcceptedLink { peer, stream, encoder, decoder, input } = *link;
-    match TcpStream::from_std(stream) {
+    match stream.attach() {
         Ok(stream) => {
             incoming::run(&worker, Opened { peer, stream, encoder, decoder, input }).await;
         }
