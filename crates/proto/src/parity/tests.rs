@@ -50,7 +50,7 @@ impl Stage {
             limits: Limits::default(),
             code: crate::code_of(profile).unwrap(),
             pace: Pace::default(),
-            out: Outbox::default(),
+            out: Outbox::new(types::NodeId(u16::MAX)),
         };
         for role in PRIMARIES {
             stage.hear(role, GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));

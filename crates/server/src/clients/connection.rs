@@ -32,6 +32,7 @@ use crate::workers::worker::Worker;
 
 /// See the module.
 pub(crate) struct Connection {
+    /// Its worker's number for it.
     pub(crate) id: u64,
     /// Whether the gate knows that this connection waits.
     pub(crate) at_gate: Cell<bool>,
@@ -148,11 +149,12 @@ impl Connection {
         self.waker.wake();
     }
 
-    /// The answer to the request of slot `slot`. Printed by the `deliver` that must follow.
+    /// The answer to the request of slot `slot`. A `deliver` must follow, which sends it.
     pub(crate) fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
         let outcome = worker.spare_memory(outcome, state.load().held);
-        if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+        worker.pool.lend_output(&mut state.output);
+        if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
             worker.stopwatch.answered(asked.operation, asked.began, now);
         }
     }
@@ -164,6 +166,11 @@ impl Connection {
         if state.stall.is_some() || state.unsent() > 0 || state.is_finished() {
             self.wake();
         }
+    }
+
+    /// How many commands, keys where they have several, are unanswered.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.borrow().replies.waiting()
     }
 
     /// Memory of its buffers and of what waits in it, and its own.
@@ -395,17 +402,16 @@ impl State {
 /// Serves a client until either side has had enough, or until a newcomer gets the place of one that has sent no command.
 pub(crate) async fn serve(worker: Rc<Worker>, (mut reader, writer): (Reader, Writer), place: Place) {
     let now = worker.clock.time();
-    let id = worker.next_connection_id();
     let place = Rc::new(place);
-    let connection = Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
-    let entry = worker.connections.borrow_mut().insert(Rc::clone(&connection));
+    let connect = |id| Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
+    let connection = Rc::clone(worker.connections.borrow_mut().insert_with(connect));
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();
     if connection.first_command(&worker, &mut reader, &place).await == Kept::Yes {
         poll_fn(|cx| connection.poll_turn(&worker, &mut reader, cx)).await;
     }
     worker.counters.curr_connections.dec();
-    worker.connections.borrow_mut().take(entry);
+    worker.connections.borrow_mut().take(connection.id);
     connection.end(&worker);
     if connection.state.borrow().phase == Phase::Closing {
         farewell(reader).await;
@@ -429,7 +435,7 @@ impl Connection {
     /// Lets go of everything; answers that still come find nobody.
     fn end(&self, worker: &Worker) {
         let mut state = self.state.borrow_mut();
-        // Who still waits for answers keeps this connection, but not its socket.
+        // A task that gathers statistics keeps this connection, but not its socket.
         state.socket = None;
         worker.gate.finished(self.id);
         worker.gate.shift_load(state.told, Load::default());

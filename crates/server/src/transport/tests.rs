@@ -1,21 +1,13 @@
 //! The seam over this machine's loopback; and a client, over a transport that does what TCP does not.
 
-use std::rc::Rc;
-
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
-use types::NodeId;
 
 use super::*;
-use crate::NodeConfig;
 use crate::clients::connection;
-use crate::node::shared::{Addresses, Shared};
-use crate::node::worker_ends;
 use crate::places::Places;
-use crate::workers::crossings::Crossings;
-use crate::workers::run::{Inbox, runtime};
-use crate::workers::worker::Worker;
+use crate::workers::run::runtime;
+use crate::workers::worker::tests::alone;
 
 async fn connected() -> (Stream, Stream) {
     let (listener, addr) = on_loopback();
@@ -63,24 +55,13 @@ fn a_connection_goes_on_in_another_thread() {
     there.join().unwrap();
 }
 
-/// The only worker of a node without a cluster.
-fn worker() -> Rc<Worker> {
-    let nowhere: std::net::SocketAddr = "127.0.0.1:1".parse().unwrap();
-    let (face, inbox) = worker_ends(Crossings::mesh(1).pop().unwrap());
-    let Inbox { crossings: (crossings, _), .. } = inbox;
-    let config = NodeConfig { workers: 1, ..NodeConfig::local(NodeId(0), nowhere.into()) };
-    let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere };
-    let shared = Shared::new(config, addresses, vec![face], mpsc::channel(1).0);
-    Rc::new(Worker::new(0, shared, crossings))
-}
-
 #[test]
 fn a_client_hears_every_answer_where_a_writer_holds_bytes_back() {
     const COMMANDS: usize = 1000;
     runtime().unwrap().block_on(async {
         let [server, (mut reader, writer)] = in_memory(7);
         let place = Places::new(1).take().unwrap();
-        tokio::task::spawn_local(connection::serve(worker(), server, place));
+        tokio::task::spawn_local(connection::serve(alone(), server, place));
         let asking = async move {
             let commands = [&b"mn\r\n".repeat(COMMANDS)[..], b"quit\r\n"].concat();
             writer.write_all(&commands).await.unwrap();
