@@ -29,10 +29,14 @@ pub(crate) enum ReplyTo {
     Nobody,
 }
 
-/// What one host's members want done, in order.
-#[derive(Debug, Default)]
+/// What one host's members want done. Each kind waits here until the driver takes it, in order, and nowhere else.
+#[derive(Debug)]
 pub(crate) struct Outbox {
+    here: NodeId,
+    /// For other nodes.
     pub messages: VecDeque<(NodeId, PeerMessage)>,
+    /// Of this host to itself.
+    pub loopback: VecDeque<PeerMessage>,
     pub coordinator: VecDeque<ToCoordinator>,
     pub replies: VecDeque<(ReplyTo, Outcome)>,
     /// Peers that have sent what cannot be.
@@ -41,8 +45,38 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Of a host on node `here`.
+    pub(crate) fn new(here: NodeId) -> Self {
+        Self {
+            here,
+            messages: VecDeque::new(),
+            loopback: VecDeque::new(),
+            coordinator: VecDeque::new(),
+            replies: VecDeque::new(),
+            accusations: Vec::new(),
+            latencies: HostLatencies::default(),
+        }
+    }
+
+    /// A message for the host of the same shard on node `to`.
+    pub(crate) fn send(&mut self, to: NodeId, message: PeerMessage) {
+        if to == self.here {
+            self.loopback.push_back(message);
+        } else {
+            self.messages.push_back((to, message));
+        }
+    }
+
+    /// An answer for whoever asked, if anybody did.
+    pub(crate) fn reply(&mut self, to: ReplyTo, outcome: Outcome) {
+        if to != ReplyTo::Nobody {
+            self.replies.push_back((to, outcome));
+        }
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         self.messages.capacity() * size_of::<(NodeId, PeerMessage)>()
+            + self.loopback.capacity() * size_of::<PeerMessage>()
             + self.coordinator.capacity() * size_of::<ToCoordinator>()
             + self.replies.capacity() * size_of::<(ReplyTo, Outcome)>()
     }
@@ -64,9 +98,7 @@ pub(crate) struct Context<'a> {
 
 impl Context<'_> {
     pub(crate) fn reply(&mut self, to: ReplyTo, outcome: Outcome) {
-        if to != ReplyTo::Nobody {
-            self.out.replies.push_back((to, outcome));
-        }
+        self.out.reply(to, outcome);
     }
 
     /// `from` has sent what cannot be.
@@ -91,6 +123,6 @@ impl Sender {
     /// Sends `body` to role `to`, which `host` hosts.
     pub(crate) fn send(&self, context: &mut Context<'_>, host: HostId, to: RoleIndex, body: GroupBody) {
         let message = GroupMessage { group: self.group, view: self.view, from: self.role, to, body };
-        context.out.messages.push_back((host.node, PeerMessage::Group(message)));
+        context.out.send(host.node, PeerMessage::Group(message));
     }
 }

@@ -6,11 +6,11 @@
 //! [`CoordinatorServer`] does the same for the embedded coordinator; `coordination::elected` has the coordinator in one of the nodes, elected
 //! over etcd.
 //!
-//! The rooms: `clients` reads, parses and answers, `workers` has the threads and the pump that asks a host what to do and does
-//! it, `peers` carries messages between nodes, `coordination` has coordinators and the way to them, `http` what operators and
-//! scrapers ask, `node` the process as a whole. The way of a request: `clients::connection` reads and parses, `clients::commands`
+//! The rooms: `transport` has the sockets, `clients` reads, parses and answers, `workers` has the threads and the pump that asks a
+//! host what to do and does it, `peers` carries messages between nodes, `coordination` has coordinators and the way to them, `http`
+//! what operators and scrapers ask, `node` the process as a whole. The way of a request: `clients::connection` reads and parses, `clients::commands`
 //! answers at once or submits, `workers::pump` asks the host, `clients::replies` puts the answers into the order of the
-//! commands. Bounds are in `limits`.
+//! commands. What an answer waits for on its way is in `workers::asker`. Bounds are in `limits`.
 //!
 //! What is decided here is when to read and when to write, never what a request means or who serves a key.
 
@@ -23,10 +23,10 @@ mod coordination;
 mod exposition;
 mod http;
 mod limits;
-mod net;
 mod node;
 mod peers;
 mod places;
+mod transport;
 mod workers;
 
 pub use coordination::elected::{Coordination, ElectedConfig, EtcdStatus, Founding, check_name};

@@ -57,6 +57,13 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("e2e", &[]),
 ];
 
+/// What is named in one room of a crate only: the crate, the names, the room.
+pub const ROOMS: &[(&str, &[&str], &str)] = &[(
+    "server",
+    &["tokio::net", "socket2", "TcpStream", "TcpListener", "std::os::fd"],
+    "crates/server/src/transport/",
+)];
+
 /// Words that are not used, each with the one that is, or why.
 pub const BANNED: &[(&str, &str)] = &[
     ("slave", "parity, stand-in"),

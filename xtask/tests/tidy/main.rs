@@ -1,4 +1,4 @@
-//! What keeps the code in shape: limits of length and number, walls between crates, words, names of files in documents.
+//! What keeps the code in shape: limits of length and number, walls between crates and rooms, words, names of files in documents.
 //! All limits are in `limits.rs`. A limit is no aim: code well below it is what reviewers expect.
 
 mod documents;
@@ -40,6 +40,11 @@ fn crates_know_only_what_lies_below() {
 #[test]
 fn nothing_reaches_up_two_levels() {
     assert_none(&words::paths_upward(&Sources::product_and_tools()));
+}
+
+#[test]
+fn what_has_a_room_stays_there() {
+    assert_none(&words::out_of_their_rooms());
 }
 
 #[test]

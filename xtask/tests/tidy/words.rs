@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::limits::BANNED;
+use super::limits::{BANNED, ROOMS};
 use super::sources::{Sources, files_under, relative, root};
 
 /// What reaches up two levels or more: from there on a path of the crate says better where something is.
@@ -17,6 +17,23 @@ pub fn paths_upward(sources: &Sources) -> Vec<String> {
         }
     }
     found
+}
+
+/// Names that stand outside the room that they belong to, tests included.
+pub fn out_of_their_rooms() -> Vec<String> {
+    ROOMS.iter().flat_map(|(krate, names, room)| out_of(room, krate, names)).collect()
+}
+
+fn out_of(room: &str, krate: &str, names: &[&str]) -> Vec<String> {
+    let files = files_under(&root().join("crates").join(krate).join("src"));
+    let outside = files.iter().filter(|file| !relative(file).starts_with(room));
+    outside.flat_map(|file| names_in(file, room, names)).collect()
+}
+
+fn names_in(file: &PathBuf, room: &str, names: &[&str]) -> Vec<String> {
+    let Ok(text) = fs::read_to_string(file) else { return Vec::new() };
+    let named = names.iter().filter(|name| has_word(&text, name));
+    named.map(|name| format!("{}: \"{name}\" (only in {room})", relative(file))).collect()
 }
 
 /// Uses of words that are not used.

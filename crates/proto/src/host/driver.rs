@@ -7,9 +7,9 @@ use wire::message::{PeerMessage, ToCoordinator};
 
 use crate::{Impossible, Limits, Rules, Timing};
 
-/// The driver's name for a request; comes back with the answer. Unique per host while the request is open.
+/// The driver's name for whoever waits for an answer: it comes back with that, and means nothing to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u64);
+pub struct Token(pub [u64; 2]);
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Place {
 /// What the driver has to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Send to the same shard of another node, in order, if the link is up; else drop it.
+    /// Send to the same shard of another node, if the link is up; else drop it. What goes to one node keeps its order.
     Send {
         /// Never the host's own node.
         to: NodeId,

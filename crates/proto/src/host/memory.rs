@@ -4,10 +4,8 @@
 //! another question (`store::Budget`): it takes extents in full, and buffers in steps.
 
 use store::{DataStore, Replica};
-use wire::message::PeerMessage;
 
 use super::Host;
-use super::driver::Action;
 use crate::parity::Parity;
 use crate::primary::Primary;
 
@@ -102,10 +100,6 @@ impl Host {
     }
 
     fn queue_bytes(&self) -> usize {
-        self.routes.memory_bytes()
-            + self.links.memory_bytes()
-            + self.around.outbox().memory_bytes()
-            + self.actions.capacity() * size_of::<Action>()
-            + self.loopback.capacity() * size_of::<PeerMessage>()
+        self.routes.memory_bytes() + self.links.memory_bytes() + self.around.outbox().memory_bytes()
     }
 }

@@ -1,7 +1,7 @@
 //! One worker's share of a node: its members, its routes, and the requests that pass through.
 //!
-//! This file routes: what the coordinator, a peer or a client sends goes to the part that it concerns, and what members want
-//! done becomes actions.
+//! This file routes: what the coordinator, a peer or a client sends goes to the part that it concerns. What members want done waits
+//! in the outbox until the driver asks for it.
 //!
 //! | part | what it keeps |
 //! | --- | --- |
@@ -35,10 +35,11 @@ use std::collections::VecDeque;
 
 use store::Item;
 use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, ViewVersion};
-use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
+use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
+use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
-use crate::outbox::Context;
+use crate::outbox::{Context, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
@@ -62,9 +63,8 @@ pub struct Host {
     links: Links,
     members: Members,
     routes: Routes,
-    /// Messages of this host to itself, in order.
-    loopback: VecDeque<PeerMessage>,
-    actions: VecDeque<Action>,
+    /// Peers whose links the driver is to close.
+    to_close: VecDeque<Accusation>,
     timers: TimerTable<TIMERS>,
     stats: HostStats,
 }
@@ -79,8 +79,7 @@ impl Host {
             links: Links::default(),
             members: Members::default(),
             routes: Routes::default(),
-            loopback: VecDeque::new(),
-            actions: VecDeque::new(),
+            to_close: VecDeque::new(),
             timers: TimerTable::default(),
             stats: HostStats::default(),
         }
@@ -303,9 +302,32 @@ impl Host {
         }
     }
 
-    /// The next thing to do, in order.
+    /// The next thing to do. What goes to one node keeps its order, and so does what goes to the coordinator.
     pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
+        let out = self.around.out();
+        if let Some((to, message)) = out.messages.pop_front() {
+            return Some(Action::Send { to, message });
+        }
+        if let Some(message) = out.coordinator.pop_front() {
+            return Some(Action::Coordinator(message));
+        }
+        let close = |(peer, why)| Action::Close { peer, why };
+        self.poll_answer().or_else(|| self.to_close.pop_front().map(close))
+    }
+
+    fn poll_answer(&mut self) -> Option<Action> {
+        while let Some((to, outcome)) = self.around.out().replies.pop_front() {
+            match to {
+                ReplyTo::Local(token) => return Some(Action::Reply { token, outcome }),
+                // Another process of that node has not asked.
+                ReplyTo::Remote { host, id } if self.links.has(host) => {
+                    let message = PeerMessage::Answer(Answer { id, outcome });
+                    return Some(Action::Send { to: host.node, message });
+                }
+                ReplyTo::Remote { .. } | ReplyTo::Nobody => {}
+            }
+        }
+        None
     }
 
     /// Counters since the start, and what is held now.
@@ -331,27 +353,14 @@ impl Host {
         &self.around.outbox().latencies
     }
 
-    /// Carries out what members want until nothing is left that concerns this host; whether there was anything.
+    /// Does what members want until nothing is left that concerns this host; whether there was anything.
     fn carry_out(&mut self, now: Now) -> bool {
         let mut any = false;
         loop {
-            while let Some((to, message)) = self.around.out().messages.pop_front() {
-                if to == self.around.host().node {
-                    self.loopback.push_back(message);
-                } else {
-                    self.actions.push_back(Action::Send { to, message });
-                }
-            }
-            while let Some(message) = self.around.out().coordinator.pop_front() {
-                self.actions.push_back(Action::Coordinator(message));
-            }
-            while let Some((to, outcome)) = self.around.out().replies.pop_front() {
-                self.answer(to, outcome);
-            }
             while let Some((peer, why)) = self.around.out().accusations.pop() {
                 self.close(peer, why);
             }
-            let Some(message) = self.loopback.pop_front() else { break };
+            let Some(message) = self.around.out().loopback.pop_front() else { break };
             any = true;
             self.dispatch(now, self.around.host(), message);
         }
@@ -375,7 +384,7 @@ impl Host {
         if peer.node != self.around.host().node {
             self.links.distrust(peer);
         }
-        self.actions.push_back(Action::Close { peer, why });
+        self.to_close.push_back((peer, why));
     }
 }
 

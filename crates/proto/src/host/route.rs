@@ -5,10 +5,10 @@
 
 use types::op::{Failure, Outcome, Request};
 use types::{GroupView, HostId, MemberId, RoleStatus};
-use wire::message::{Answer, Forward, PeerMessage};
+use wire::message::{Answer, Forward};
 
 use super::Host;
-use super::driver::{Action, Place, Submitted, Token};
+use super::driver::{Place, Submitted, Token};
 use super::routes::Forwarded;
 use crate::Now;
 use crate::outbox::ReplyTo;
@@ -34,7 +34,7 @@ impl Host {
     pub(super) fn route(&mut self, now: Now, member: MemberId, pending: Pending) {
         let reply = pending.reply;
         if let Some(outcome) = self.route_once(now, member, pending) {
-            self.around.out().replies.push_back((reply, outcome));
+            self.around.out().reply(reply, outcome);
         }
     }
 
@@ -60,7 +60,7 @@ impl Host {
         };
         match self.routes.forward(limits, Forwarded { to, member, pending, sent: now.time }) {
             Ok(message) => {
-                self.around.out().messages.push_back((to.node, message));
+                self.around.out().send(to.node, message);
                 None
             }
             Err(busy) => Some(busy),
@@ -72,29 +72,13 @@ impl Host {
         let member = MemberId { group: forward.group, role: forward.role };
         let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
         let place = if is_flush { Place::of(member) } else { self.views.locate(forward.request.key_bytes()) };
+        let reply = ReplyTo::Remote { host: from, id: forward.id };
         if self.views.map().is_none() || place.member != Some(member) {
-            return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
+            return self.around.out().reply(reply, Outcome::Failed(Failure::WrongPrimary));
         }
         self.stats.received_forwards += 1;
-        let reply = ReplyTo::Remote { host: from, id: forward.id };
         let deadline = now.time + self.around.config().timing.request_deadline_us;
         self.route(now, member, Pending { reply, hash: place.hash, request: forward.request, deadline });
-    }
-
-    fn answer_remote(&mut self, host: HostId, id: u64, outcome: Outcome) {
-        if self.links.has(host) {
-            let message = PeerMessage::Answer(Answer { id, outcome });
-            self.actions.push_back(Action::Send { to: host.node, message });
-        }
-    }
-
-    /// Passes an answer on to whoever asked.
-    pub(super) fn answer(&mut self, to: ReplyTo, outcome: Outcome) {
-        match to {
-            ReplyTo::Local(token) => self.actions.push_back(Action::Reply { token, outcome }),
-            ReplyTo::Remote { host, id } => self.answer_remote(host, id, outcome),
-            ReplyTo::Nobody => {}
-        }
     }
 
     pub(super) fn handle_answer(&mut self, now: Now, from: HostId, answer: Answer) {
@@ -109,12 +93,12 @@ impl Host {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);
             if let Some(busy) = self.routes.wait(&self.around.config().limits, Some(member), pending) {
-                self.answer(reply, busy);
+                self.around.out().reply(reply, busy);
             }
         } else {
-            let kind = pending.request.op.kind();
-            self.around.out().latencies.network.record(kind, sent, now.time);
-            self.answer(reply, answer.outcome);
+            let (kind, out) = (pending.request.op.kind(), self.around.out());
+            out.latencies.network.record(kind, sent, now.time);
+            out.reply(reply, answer.outcome);
         }
     }
 
@@ -124,7 +108,7 @@ impl Host {
             if is_repeatable(&pending.request.op) {
                 self.route(now, member, pending);
             } else {
-                self.answer(pending.reply, Outcome::Failed(Failure::Unknown));
+                self.around.out().reply(pending.reply, Outcome::Failed(Failure::Unknown));
             }
         }
     }

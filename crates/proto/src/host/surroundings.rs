@@ -20,7 +20,8 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn new(config: HostConfig) -> Self {
-        Self { config, protection: None, groups: 0, pace: Pace::default(), out: Outbox::default() }
+        let out = Outbox::new(config.host.node);
+        Self { config, protection: None, groups: 0, pace: Pace::default(), out }
     }
 
     pub(super) fn config(&self) -> &HostConfig {

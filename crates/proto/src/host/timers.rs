@@ -49,7 +49,7 @@ impl Host {
             Timer::Scrub => self.members.go_on_scrubbing(&mut self.around, now),
             Timer::Requests => {
                 for (reply, failure) in self.routes.take_late(now.time) {
-                    self.answer(reply, Outcome::Failed(failure));
+                    self.around.out().reply(reply, Outcome::Failed(failure));
                 }
             }
             Timer::Routes => self.reroute(now),

@@ -74,9 +74,9 @@ fn an_item_is_expired_only_once_the_parities_know_the_second() {
     // A second passes; nothing has been sent since.
     cluster.now.unix = UnixSeconds(EXPIRY);
     let host = cluster.hosts.get_mut(&NodeId(node)).unwrap();
-    let begun = host.submit(cluster.now, Token(1000), host.locate(key.as_bytes()), get(&key));
+    let begun = host.submit(cluster.now, Token([1000, 0]), host.locate(key.as_bytes()), get(&key));
     assert_eq!(begun, Submitted::Pending, "it asks the parities first");
     cluster.settle();
-    assert_eq!(cluster.answers.get(&Token(1000)), Some(&Outcome::Miss), "one exchange is enough");
+    assert_eq!(cluster.answers.get(&Token([1000, 0])), Some(&Outcome::Miss), "one exchange is enough");
     assert_eq!(cluster.get(node, &key), None);
 }

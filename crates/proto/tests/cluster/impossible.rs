@@ -311,7 +311,7 @@ fn requests_that_were_sent_on_are_bounded_and_what_is_beyond_is_busy() {
     let keys: Vec<String> = (0..200).map(|key| format!("key-{key}")).collect();
     let host = cluster.hosts.get_mut(&NodeId(0)).unwrap();
     let mut busy = 0;
-    for (token, key) in (1000..).map(Token).zip(&keys) {
+    for (token, key) in (1000..).map(|n| Token([n, 0])).zip(&keys) {
         let place = host.locate(key.as_bytes());
         match host.submit(now, token, place, set(key, b"value")) {
             Submitted::Done(Outcome::Failed(Failure::Busy)) => busy += 1,

@@ -225,7 +225,7 @@ impl Cluster {
     }
 
     fn begin(&mut self, node: u16, request: Request) -> Token {
-        let token = Token(self.next_token);
+        let token = Token([self.next_token, 0]);
         self.next_token += 1;
         let now = self.clocks(NodeId(node));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();

@@ -17,7 +17,8 @@ use crate::clients::latency::Operation;
 use crate::clients::replies::{Asked, Expected, Print};
 use crate::clients::{Protocol, Style, Values, stats};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
-use crate::workers::worker::{Waiter, Worker};
+use crate::workers::asker::Asker;
+use crate::workers::worker::Worker;
 
 /// A command that has been read and not yet been carried out.
 pub(crate) enum Work {
@@ -329,9 +330,9 @@ impl Connection {
         let slot = state.replies.expect(Expected { print, asked, used: Some(used), load: Load::default() });
         for member in members {
             let request = Request::flush(at);
-            let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
-            if let Some(outcome) = worker.submit(now, waiter, Place::of(member), request)
-                && let Some(asked) = state.replies.answer(slot, outcome, &worker.counters)
+            let asker = self.asker(worker, slot);
+            if let Some(outcome) = worker.submit(now, asker, Place::of(member), request)
+                && let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters)
             {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
             }
@@ -349,14 +350,16 @@ impl Connection {
         let asked = state.asked(&print, kind);
         let expected = Expected { print, asked, used: Some(used), load };
         let slot = state.replies.expect(expected);
-        let waiter = Waiter::Slot { connection: Rc::clone(self), slot };
-        if let Some(outcome) = worker.submit(now, waiter, place, request) {
+        if let Some(outcome) = worker.submit(now, self.asker(worker, slot), place, request) {
             let outcome = worker.spare_memory(outcome, state.load().held);
-            if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+            if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
             }
-            state.replies.drain(&mut state.output);
         }
+    }
+
+    fn asker(&self, worker: &Worker, slot: u64) -> Asker {
+        Asker { shard: worker.shard, connection: self.id, slot }
     }
 }
 

@@ -5,18 +5,14 @@
 //! woken only if it has more to do: input that had to wait, a socket that is full, the end.
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future as _, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use proto::Now;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 use types::Time;
 use types::op::Outcome;
@@ -29,12 +25,14 @@ use crate::limits::{
     CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES,
 };
 use crate::places::{Kept, Place};
+use crate::transport::{Reader, Writer};
 use crate::workers::buffers;
 use crate::workers::waker::WakerCell;
 use crate::workers::worker::Worker;
 
 /// See the module.
 pub(crate) struct Connection {
+    /// Its worker's number for it.
     pub(crate) id: u64,
     /// Whether the gate knows that this connection waits.
     pub(crate) at_gate: Cell<bool>,
@@ -47,7 +45,7 @@ pub(crate) struct Connection {
 /// What a connection holds.
 pub(crate) struct State {
     /// None once the connection has ended, and if it never had one.
-    socket: Option<OwnedWriteHalf>,
+    socket: Option<Writer>,
     pub input: BytesMut,
     pub parser: Protocol,
     pub output: Vec<u8>,
@@ -121,7 +119,7 @@ impl AtGate for Connection {
 
 impl Connection {
     /// Without a socket nothing is sent, and without a place nobody can take it.
-    pub(crate) fn new(id: u64, socket: Option<OwnedWriteHalf>, place: Option<Rc<Place>>, now: Time) -> Self {
+    pub(crate) fn new(id: u64, socket: Option<Writer>, place: Option<Rc<Place>>, now: Time) -> Self {
         let state = State {
             socket,
             input: BytesMut::new(),
@@ -151,11 +149,12 @@ impl Connection {
         self.waker.wake();
     }
 
-    /// The answer to the request of slot `slot`. Printed by the `deliver` that must follow.
+    /// The answer to the request of slot `slot`. A `deliver` must follow, which sends it.
     pub(crate) fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
         let outcome = worker.spare_memory(outcome, state.load().held);
-        if let Some(asked) = state.replies.answer(slot, outcome, &worker.counters) {
+        worker.pool.lend_output(&mut state.output);
+        if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
             worker.stopwatch.answered(asked.operation, asked.began, now);
         }
     }
@@ -167,6 +166,11 @@ impl Connection {
         if state.stall.is_some() || state.unsent() > 0 || state.is_finished() {
             self.wake();
         }
+    }
+
+    /// How many commands, keys where they have several, are unanswered.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.borrow().replies.waiting()
     }
 
     /// Memory of its buffers and of what waits in it, and its own.
@@ -190,7 +194,7 @@ impl Connection {
     fn poll_turn(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
-        reader: &mut OwnedReadHalf,
+        reader: &mut Reader,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         self.waker.register(cx);
@@ -260,7 +264,7 @@ impl Connection {
         worker.pool.lend_output(&mut state.output);
         state.replies.drain(&mut state.output);
         let end = state.replies.sendable(&state.output);
-        if state.sent < end && state.phase != Phase::Broken {
+        if (state.sent < end || state.times.unread.is_some()) && state.phase != Phase::Broken {
             state.write(worker, end);
         }
         state.tidy_output(worker);
@@ -282,7 +286,12 @@ impl State {
 
     /// Bytes of replies that may be sent and have not been.
     fn unsent(&mut self) -> usize {
-        self.replies.sendable(&self.output) - self.sent
+        self.replies.sendable(&self.output) - self.sent + self.held()
+    }
+
+    /// Bytes that have left the output, and not this process.
+    fn held(&self) -> usize {
+        self.socket.as_ref().map_or(0, Writer::held)
     }
 
     /// Printed bytes that have not been sent.
@@ -293,7 +302,10 @@ impl State {
     fn is_finished(&mut self) -> bool {
         match self.phase {
             Phase::Open => false,
-            Phase::Closing => self.replies.is_empty() && self.work.is_none() && self.output_len() == 0,
+            Phase::Closing => {
+                let nothing_to_send = self.output_len() == 0 && self.held() == 0;
+                nothing_to_send && self.replies.is_empty() && self.work.is_none()
+            }
             Phase::Broken => true,
         }
     }
@@ -316,29 +328,32 @@ impl State {
         let len = self.sent - before;
         worker.counters.bytes_written.add(len);
         self.times.unread = match self.times.unread {
-            _ if self.sent == end => None,
+            _ if self.sent == end && socket.held() == 0 => None,
             Some((since, sent)) => Some((since, sent + len)),
             None => Some((worker.clock.time(), 0)),
         };
     }
 
-    fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.socket {
-            Some(socket) => socket.as_ref().poll_write_ready(cx),
-            None => Poll::Pending,
-        }
+    /// Whether the socket takes more, or never will.
+    fn poll_write_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(socket) = &self.socket else { return Poll::Pending };
+        socket.poll_ready(cx).map(|result| {
+            if result.is_err() {
+                self.phase = Phase::Broken;
+            }
+        })
     }
 
     fn poll_read(
         &mut self,
         worker: &Worker,
-        reader: &mut OwnedReadHalf,
+        reader: &mut Reader,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         worker.pool.lend_input(&mut self.input);
         let wanted = self.parser.wanted(&self.input);
         buffers::make_room(&mut self.input, wanted, CLIENT_READ_BYTES);
-        pin!(reader.read_buf(&mut self.input)).poll(cx)
+        reader.poll_read(&mut self.input, cx)
     }
 
     /// Whether nothing is to be done before something has been read.
@@ -385,20 +400,18 @@ impl State {
 }
 
 /// Serves a client until either side has had enough, or until a newcomer gets the place of one that has sent no command.
-pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, place: Place) {
-    let (mut reader, writer) = stream.into_split();
+pub(crate) async fn serve(worker: Rc<Worker>, (mut reader, writer): (Reader, Writer), place: Place) {
     let now = worker.clock.time();
-    let id = worker.next_connection_id();
     let place = Rc::new(place);
-    let connection = Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
-    let entry = worker.connections.borrow_mut().insert(Rc::clone(&connection));
+    let connect = |id| Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
+    let connection = Rc::clone(worker.connections.borrow_mut().insert_with(connect));
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();
     if connection.first_command(&worker, &mut reader, &place).await == Kept::Yes {
         poll_fn(|cx| connection.poll_turn(&worker, &mut reader, cx)).await;
     }
     worker.counters.curr_connections.dec();
-    worker.connections.borrow_mut().take(entry);
+    worker.connections.borrow_mut().take(connection.id);
     connection.end(&worker);
     if connection.state.borrow().phase == Phase::Closing {
         farewell(reader).await;
@@ -407,12 +420,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, place: Place) {
 
 impl Connection {
     /// Until the first command has come, or the connection has ended: whether it goes on.
-    async fn first_command(
-        self: &Rc<Self>,
-        worker: &Rc<Worker>,
-        reader: &mut OwnedReadHalf,
-        place: &Place,
-    ) -> Kept {
+    async fn first_command(self: &Rc<Self>, worker: &Rc<Worker>, reader: &mut Reader, place: &Place) -> Kept {
         let turns = poll_fn(|cx| {
             let ended = self.poll_turn(worker, reader, cx).is_ready();
             if ended || self.state.borrow().silent.is_none() { Poll::Ready(()) } else { Poll::Pending }
@@ -427,7 +435,7 @@ impl Connection {
     /// Lets go of everything; answers that still come find nobody.
     fn end(&self, worker: &Worker) {
         let mut state = self.state.borrow_mut();
-        // Who still waits for answers keeps this connection, but not its socket.
+        // A task that gathers statistics keeps this connection, but not its socket.
         state.socket = None;
         worker.gate.finished(self.id);
         worker.gate.shift_load(state.told, Load::default());
@@ -441,11 +449,12 @@ impl Connection {
 
 /// Reads and forgets what the client still sends, for a while: to close with unread input would destroy the last
 /// replies on their way.
-async fn farewell(mut reader: OwnedReadHalf) {
-    let mut scratch = [0; 1024];
+async fn farewell(mut reader: Reader) {
+    let mut scratch = BytesMut::with_capacity(1024);
     let mut left = FAREWELL_BYTES;
     let reading = async {
         while let Ok(len @ 1..) = reader.read(&mut scratch).await {
+            scratch.clear();
             left = left.saturating_sub(len);
             if left == 0 {
                 break;

@@ -1,8 +1,8 @@
 //! The replies of one connection, in the order of its commands.
 //!
-//! Answers come in any order; each waits in the slot of its command until all before it are printed. What is known at
-//! once is printed at once: straight into the output if nothing waits before it, else into a side buffer, which is a
-//! queue itself because such replies are made and printed in the same order.
+//! Answers come in any order; each waits in the slot of its command until all before it are printed, unless it is its turn. What is
+//! known at once is printed at once: straight into the output if nothing waits before it, else into a side buffer, which is a queue
+//! itself because such replies are made and printed in the same order.
 //!
 //! Nothing of a multi-key get is sent before its end is known, unless it grows large: if one of its keys cannot be
 //! read the values are taken back and only the reason is printed, for a missing line would look like a miss.
@@ -185,13 +185,23 @@ impl ReplyQueue {
         }
     }
 
-    /// The answer to the request of slot `number`; what had been asked, if that is answered now.
-    pub(crate) fn answer(&mut self, number: u64, outcome: Outcome, counters: &Counters) -> Option<Asked> {
+    /// The answer to the request of slot `number`, printed if it is its turn; what had been asked, if that is answered now.
+    pub(crate) fn answer(
+        &mut self,
+        number: u64,
+        outcome: Outcome,
+        out: &mut Vec<u8>,
+        counters: &Counters,
+    ) -> Option<Asked> {
+        let is_first = number == self.first;
         let slot = self.slot_mut(number)?;
         let Slot::Waiting(expected) = slot else { return None };
         let outcome = expected.print.gather(outcome)?;
         if let Some(asked) = expected.asked {
             counters.count_outcome(asked.operation.kind, &outcome);
+        }
+        if is_first {
+            return self.answer_first(&outcome, out);
         }
         let held = held_by(&outcome);
         let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Taken) else { return None };
@@ -199,6 +209,15 @@ impl ReplyQueue {
         if let Some(slot) = self.slot_mut(number) {
             *slot = Slot::Known(expected.print, outcome);
         }
+        expected.asked
+    }
+
+    /// The answer to the first request: everything before it is printed.
+    fn answer_first(&mut self, outcome: &Outcome, out: &mut Vec<u8>) -> Option<Asked> {
+        let Some(Slot::Waiting(expected)) = self.slots.pop_front() else { return None };
+        self.first += 1;
+        self.take_off(&expected, 0);
+        self.print(expected.print, outcome, out);
         expected.asked
     }
 
@@ -441,10 +460,10 @@ mod tests {
         queue.say(&mut out, |out| out.extend_from_slice(b"third "));
         queue.say(&mut out, |out| out.extend_from_slice(b"fourth "));
         let fifth = queue.expect(store());
-        queue.answer(fifth, Outcome::NotStored, &counters);
+        queue.answer(fifth, Outcome::NotStored, &mut out, &counters);
         queue.drain(&mut out);
         assert_eq!(text(&out), "first ");
-        queue.answer(second, Outcome::Stored(ItemView::default()), &counters);
+        queue.answer(second, Outcome::Stored(ItemView::default()), &mut out, &counters);
         queue.drain(&mut out);
         assert_eq!(text(&out), "first STORED\r\nthird fourth NOT_STORED\r\n");
         assert_eq!((queue.load(), queue.waiting(), queue.is_empty()), (Load::default(), 0, true));
@@ -454,11 +473,11 @@ mod tests {
     fn a_late_or_repeated_answer_changes_nothing() {
         let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
         let number = queue.expect(store());
-        queue.answer(number, Outcome::NotStored, &counters);
-        queue.answer(number, Outcome::Exists, &counters);
+        queue.answer(number, Outcome::NotStored, &mut out, &counters);
+        queue.answer(number, Outcome::Exists, &mut out, &counters);
         queue.drain(&mut out);
-        queue.answer(number, Outcome::Exists, &counters);
-        queue.answer(number + 7, Outcome::Exists, &counters);
+        queue.answer(number, Outcome::Exists, &mut out, &counters);
+        queue.answer(number + 7, Outcome::Exists, &mut out, &counters);
         queue.drain(&mut out);
         assert_eq!(text(&out), "NOT_STORED\r\n");
     }
@@ -471,11 +490,11 @@ mod tests {
         let b = queue.expect(value_of("b"));
         let c = queue.expect(value_of("c"));
         queue.end_get(WithCas::No, &mut out);
-        queue.answer(c, hit("3"), &counters);
-        queue.answer(a, hit("1"), &counters);
+        queue.answer(c, hit("3"), &mut out, &counters);
+        queue.answer(a, hit("1"), &mut out, &counters);
         queue.drain(&mut out);
         assert_eq!(queue.sendable(&out), 0);
-        queue.answer(b, Outcome::Miss, &counters);
+        queue.answer(b, Outcome::Miss, &mut out, &counters);
         queue.drain(&mut out);
         assert_eq!(queue.sendable(&out), out.len());
         assert_eq!(text(&out), "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
@@ -490,7 +509,7 @@ mod tests {
         let b = queue.expect(value_of("b"));
         queue.end_get(WithCas::No, &mut out);
         queue.say(&mut out, |out| out.extend_from_slice(b"after"));
-        queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
+        queue.answer(b, Outcome::Failed(Failure::Lost), &mut out, &counters);
         queue.drain(&mut out);
         assert!(text(&out).starts_with("before SERVER_ERROR lost"), "{}", text(&out));
         assert!(text(&out).ends_with("\r\nafter"));
@@ -506,7 +525,7 @@ mod tests {
         assert_eq!(queue.sendable(&out), out.len());
         queue.sent(out.len());
         out.clear();
-        queue.answer(b, Outcome::Failed(Failure::Lost), &counters);
+        queue.answer(b, Outcome::Failed(Failure::Lost), &mut out, &counters);
         queue.drain(&mut out);
         assert!(text(&out).starts_with("SERVER_ERROR lost"));
     }
@@ -520,7 +539,7 @@ mod tests {
         let slot = queue.expect(Expected { print, asked, used, load: Load::default() });
         for (at, outcome) in outcomes.iter().enumerate() {
             assert!(out.is_empty() && queue.waiting() == 1, "answered before outcome {at}");
-            queue.answer(slot, outcome.clone(), &counters);
+            queue.answer(slot, outcome.clone(), &mut out, &counters);
             queue.drain(&mut out);
         }
         text(&out).to_owned()

@@ -174,7 +174,7 @@ impl Pair {
         let (now, primary) = (self.clock.now(), self.primary());
         let host = &mut self.hosts[primary];
         let request = Request { key: types::op::Key::new("key".into()).ok(), op };
-        host.submit(now, Token(1), host.locate(b"key"), request)
+        host.submit(now, Token([1, 0]), host.locate(b"key"), request)
     }
 
     fn read(&mut self) -> Read {

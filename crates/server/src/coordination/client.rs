@@ -8,9 +8,6 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use proto::{End, Entrance, Rules, Verdict};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use types::{ClusterMap, Forming};
@@ -20,8 +17,8 @@ use wire::message::{FromCoordinator, ToCoordinator};
 use crate::NodeExit;
 use crate::coordination::frames::{FrameBuffer, FrameReader, StreamError};
 use crate::limits::{CONNECT_DEADLINE, COORDINATOR_SILENCE_LEASES, FORMING_PATIENCE, REDIAL_MAX, REDIAL_MIN};
-use crate::net;
 use crate::node::shared::Shared;
+use crate::transport::{Stream, Tuning, Writer};
 
 /// Stays connected, for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinator>) {
@@ -93,10 +90,10 @@ async fn connect<'a>(
     if shared.map().is_some() && shared.longest_silence_us() >= shared.config.timing.node_lease_us {
         return Err(StreamError::StuckWorker);
     }
-    let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(authority));
+    let connecting = timeout(CONNECT_DEADLINE, Stream::connect(authority));
     let stream = connecting.await.map_err(|_| StreamError::Silent)??;
-    net::tune_peer(&stream, net::silence(&shared.config.timing));
-    let (read, write) = stream.into_split();
+    stream.tune(Tuning::of_peers(&shared.config.timing));
+    let (read, write) = stream.split();
     let mut conversation = Conversation {
         shared: Arc::clone(shared),
         reader: FrameReader::new(read),
@@ -115,7 +112,7 @@ async fn connect<'a>(
 struct Conversation<'a> {
     shared: Arc<Shared>,
     reader: FrameReader,
-    writer: OwnedWriteHalf,
+    writer: Writer,
     out: FrameBuffer,
     entrance: &'a mut Entrance,
     /// Since when the coordinator waits for others, and whether the log says so.

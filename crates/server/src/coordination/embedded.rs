@@ -1,12 +1,11 @@
 //! The embedded coordinator as a service: a thread that presides for as long as its owner wants.
 
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use proto::{Coordinator, CoordinatorConfig};
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use types::{AdminReply, AdminRequest, NodeId};
 
@@ -19,7 +18,7 @@ use crate::coordination::presiding::{Presiding, Records};
 use crate::coordination::report::{Command, CoordinatorStatus};
 use crate::http;
 use crate::limits::{ACCEPT_PAUSE, COORDINATOR_COMMANDS};
-use crate::net;
+use crate::transport::{DetachedListener, Listener, listen};
 use crate::workers::run::runtime;
 
 /// The embedded coordinator.
@@ -31,10 +30,10 @@ impl CoordinatorServer {
     /// # Errors
     /// If its addresses are not to be had, or the system refuses a thread.
     pub fn start(config: CoordinatorServerConfig) -> Result<CoordinatorHandle, StartError> {
-        let nodes = net::listen("coordinator", config.listen)?;
-        let http = config.http.map(|addr| net::listen("http", addr)).transpose()?;
-        let addr = net::local_addr(&nodes)?;
-        let http_addr = http.as_ref().map(net::local_addr).transpose()?;
+        let nodes = listen("coordinator", config.listen)?;
+        let http = config.http.map(|addr| listen("http", addr)).transpose()?;
+        let addr = nodes.addr()?;
+        let http_addr = http.as_ref().map(DetachedListener::addr).transpose()?;
         let (commands, inbox) = mpsc::channel(COORDINATOR_COMMANDS);
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
@@ -125,8 +124,8 @@ impl Drop for CoordinatorHandle {
 /// The thread.
 fn serve(
     config: CoordinatorServerConfig,
-    nodes: StdListener,
-    http: Option<StdListener>,
+    nodes: DetachedListener,
+    http: Option<DetachedListener>,
     (orders, mut inbox): (mpsc::Sender<Command>, mpsc::Receiver<Command>),
     status: watch::Sender<CoordinatorStatus>,
     stop: &Notify,
@@ -138,7 +137,7 @@ fn serve(
     runtime.block_on(async move {
         let published = status.subscribe();
         let clock = Clock::start();
-        let listener = match TcpListener::from_std(nodes) {
+        let listener = match nodes.attach() {
             Ok(listener) => listener,
             Err(error) => return tracing::error!(%error, "the coordinator cannot listen"),
         };
@@ -172,7 +171,7 @@ enum Next {
 async fn preside(
     config: &CoordinatorConfig,
     start: CoordinatorStart,
-    (listener, inbox): (&TcpListener, &mut mpsc::Receiver<Command>),
+    (listener, inbox): (&Listener, &mut mpsc::Receiver<Command>),
     clock: Clock,
     status: watch::Sender<CoordinatorStatus>,
 ) -> Next {
@@ -197,10 +196,10 @@ async fn preside(
     next
 }
 
-async fn accept(presiding: &Rc<Presiding>, listener: &TcpListener) {
+async fn accept(presiding: &Rc<Presiding>, listener: &Listener) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => presiding.take(stream),
+            Ok(stream) => presiding.take(stream),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }

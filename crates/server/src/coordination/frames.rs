@@ -4,10 +4,10 @@ use std::io;
 
 use bytes::BytesMut;
 use thiserror::Error;
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 use types::{ClusterId, HostId};
 use wire::frame::{Decoder, Encode, Encoder, FrameError, Message};
+
+use crate::transport::Reader;
 
 /// The cluster that frames to and from the coordinator name: a node does not know its own before the coordinator has
 /// told it, so both sides check the identity in the messages instead.
@@ -47,13 +47,13 @@ pub(crate) enum StreamError {
 
 /// The receiving side.
 pub(crate) struct FrameReader {
-    socket: OwnedReadHalf,
+    socket: Reader,
     decoder: Decoder,
     bytes: BytesMut,
 }
 
 impl FrameReader {
-    pub(crate) fn new(socket: OwnedReadHalf) -> Self {
+    pub(crate) fn new(socket: Reader) -> Self {
         Self { socket, decoder: Decoder::new(COORDINATOR_CLUSTER), bytes: BytesMut::new() }
     }
 
@@ -63,7 +63,7 @@ impl FrameReader {
             if let Some((_, message)) = self.decoder.next(&mut self.bytes)? {
                 return Ok(message);
             }
-            if self.socket.read_buf(&mut self.bytes).await? == 0 {
+            if self.socket.read(&mut self.bytes).await? == 0 {
                 return Err(StreamError::Closed);
             }
         }

@@ -6,7 +6,6 @@ mod connection;
 mod metrics;
 pub(crate) mod status;
 
-use std::net::TcpListener as StdListener;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
@@ -14,7 +13,6 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use crate::CoordinatorStatus;
@@ -26,12 +24,13 @@ use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
 use crate::node::accept::accept;
 use crate::node::shared::Shared;
 use crate::places::Places;
+use crate::transport::DetachedListener;
 
 /// What Prometheus expects.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Serves a node's pages, for ever.
-pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
+pub(crate) async fn serve_node(listener: DetachedListener, shared: Arc<Shared>) {
     let pages = Router::new()
         .route("/metrics", get(node_metrics))
         .route("/healthz", get(alive))
@@ -45,7 +44,7 @@ pub(crate) async fn serve_node(listener: StdListener, shared: Arc<Shared>) {
 
 /// Serves a coordinator's pages, for ever.
 pub(crate) async fn serve_coordinator(
-    listener: StdListener,
+    listener: DetachedListener,
     status: watch::Receiver<CoordinatorStatus>,
     (commands, processes): (mpsc::Sender<Command>, Option<mpsc::Sender<ProcessOrder>>),
     clock: Clock,
@@ -63,8 +62,8 @@ pub(crate) async fn serve_coordinator(
     serve(listener, pages.with_state(CoordinatorPages { status, commands, processes, clock })).await;
 }
 
-async fn serve(listener: StdListener, pages: Router) {
-    let listener = match TcpListener::from_std(listener) {
+async fn serve(listener: DetachedListener, pages: Router) {
+    let listener = match listener.attach() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "http cannot listen"),
     };
@@ -72,7 +71,7 @@ async fn serve(listener: StdListener, pages: Router) {
     let places = Places::new(HTTP_CONNECTIONS);
     loop {
         let Some(stream) = accept(&listener).await else { continue };
-        let Ok(remote) = stream.peer_addr() else { continue };
+        let Ok(remote) = stream.remote_addr() else { continue };
         let peer = connection::Peer { remote, local: stream.local_addr().ok() };
         let place = places.take_soon().await;
         tokio::task::spawn_local(connection::serve(stream, peer, pages.clone(), place));

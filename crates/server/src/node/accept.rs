@@ -1,24 +1,23 @@
 //! Accepting: clients are dealt to the workers in turn, peers introduce themselves first.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
 use types::HostId;
 
 use crate::limits::{ACCEPT_PAUSE, DEAL_PAUSE, HANDSHAKE_DEADLINE, HANDSHAKES_AT_ONCE};
-use crate::net;
 use crate::node::shared::{AcceptedLink, ClientSocket, Errand, Shared};
 use crate::peers::handshake::{self, Opened};
 use crate::places::Places;
+use crate::transport::{Listener, Stream, Tuning};
 
 /// What memcached says in this place.
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 /// Accepts memcached clients, for ever.
-pub(crate) async fn clients(shared: Arc<Shared>, listener: TcpListener) {
+pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener) {
     let mut turn = 0;
     loop {
         let stream = match accept_or_pause(&listener).await {
@@ -30,11 +29,11 @@ pub(crate) async fn clients(shared: Arc<Shared>, listener: TcpListener) {
             }
         };
         let Some(place) = shared.admit_connection() else {
-            turn_away(stream);
+            stream.close_with(TOO_MANY);
             continue;
         };
-        net::tune_client(&stream);
-        let Ok(stream) = stream.into_std() else { continue };
+        stream.tune(Tuning::Client);
+        let Ok(stream) = stream.detach() else { continue };
         deal(&shared, &mut turn, Errand::Client(ClientSocket { stream, place })).await;
     }
 }
@@ -58,7 +57,7 @@ async fn deal(shared: &Shared, turn: &mut usize, mut errand: Errand) {
 }
 
 /// Accepts other nodes, for ever.
-pub(crate) async fn peers(shared: Arc<Shared>, listener: TcpListener) {
+pub(crate) async fn peers(shared: Arc<Shared>, listener: Listener) {
     let places = Places::new(HANDSHAKES_AT_ONCE);
     loop {
         let Some(stream) = accept(&listener).await else { continue };
@@ -76,10 +75,10 @@ pub(crate) async fn peers(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-async fn welcome(shared: &Shared, stream: TcpStream) -> Result<(), handshake::HandshakeError> {
+async fn welcome(shared: &Shared, stream: Stream) -> Result<(), handshake::HandshakeError> {
     let map = shared.map();
-    let silence = net::silence(&shared.config.timing);
-    let (opened, shard) = handshake::accept(shared.host, map.as_deref(), stream, silence).await?;
+    let tuning = Tuning::of_peers(&shared.config.timing);
+    let (opened, shard) = handshake::accept(shared.host, map.as_deref(), stream, tuning).await?;
     let worker = &shared.workers[usize::from(shard)];
     let errand = Errand::Link(Box::new(portable(opened)?));
     // A worker that takes nothing gets no links; its peers dial again. If it is gone, so is the node.
@@ -91,11 +90,11 @@ async fn welcome(shared: &Shared, stream: TcpStream) -> Result<(), handshake::Ha
 fn portable(opened: Opened) -> io::Result<AcceptedLink> {
     let Opened { peer, stream, encoder, decoder, input } = opened;
     let peer: HostId = peer;
-    Ok(AcceptedLink { peer, stream: stream.into_std()?, encoder, decoder, input })
+    Ok(AcceptedLink { peer, stream: stream.detach()?, encoder, decoder, input })
 }
 
 /// The next connection; none after a failure, which is mostly a want of file descriptors that will pass.
-pub(crate) async fn accept(listener: &TcpListener) -> Option<TcpStream> {
+pub(crate) async fn accept(listener: &Listener) -> Option<Stream> {
     accept_or_pause(listener).await.ok()
 }
 
@@ -107,9 +106,9 @@ enum NoConnection {
     Paused,
 }
 
-async fn accept_or_pause(listener: &TcpListener) -> Result<TcpStream, NoConnection> {
+async fn accept_or_pause(listener: &Listener) -> Result<Stream, NoConnection> {
     match listener.accept().await {
-        Ok((stream, _)) => Ok(stream),
+        Ok(stream) => Ok(stream),
         Err(error) if is_of_one_connection(&error) => Err(NoConnection::Gone),
         Err(error) => {
             tracing::warn!(%error, "accept");
@@ -123,13 +122,6 @@ async fn accept_or_pause(listener: &TcpListener) -> Result<TcpStream, NoConnecti
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
-}
-
-fn turn_away(stream: TcpStream) {
-    if let Ok(mut stream) = stream.into_std() {
-        // Non-blocking: what the socket does not take at once is not said.
-        let _ = stream.write_all(TOO_MANY);
-    }
 }
 
 #[cfg(test)]
@@ -147,6 +139,7 @@ mod tests {
     use crate::node::shared::Addresses;
     use crate::node::worker_ends;
     use crate::peers::handshake::Identity;
+    use crate::transport;
     use crate::workers::crossings::Crossings;
     use crate::workers::run::Inbox;
 
@@ -176,19 +169,13 @@ mod tests {
         }
     }
 
-    async fn listener() -> (TcpListener, SocketAddr) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
-        (listener, addr)
-    }
-
     /// Connects clients, all of which the second worker must be given.
     async fn second_worker_gets_all(shared: &Arc<Shared>, inbox: &mut Inbox) {
-        let (listener, addr) = listener().await;
+        let (listener, addr) = transport::on_loopback();
         tokio::spawn(clients(Arc::clone(shared), listener));
         let mut kept = Vec::new();
         for _ in 0..10 {
-            kept.push(TcpStream::connect(addr).await.unwrap());
+            kept.push(Stream::connect(addr).await.unwrap());
             let errand = timeout(PATIENCE, inbox.errands.recv()).await.expect("accepting goes on");
             assert!(matches!(errand, Some(Errand::Client(_))), "{errand:?}");
         }
@@ -213,7 +200,7 @@ mod tests {
     async fn a_worker_that_takes_no_links_does_not_keep_others_from_theirs() {
         let (shared, [_first, mut second]) = two_workers();
         stick(&shared);
-        let (listener, addr) = listener().await;
+        let (listener, addr) = transport::on_loopback();
         let me = HostId { node: NodeId(0), incarnation: Incarnation(5) };
         let info = |host| NodeInfo {
             host,
@@ -237,7 +224,7 @@ mod tests {
         let dial = |shard| {
             let me = Identity { cluster: ClusterId(7), host: me };
             let peer = info(shared.host);
-            async move { handshake::dial(me, &peer, shard, PATIENCE).await }
+            async move { handshake::dial(me, &peer, shard, Tuning::Peer { silence: PATIENCE }).await }
         };
         let mut waiting = Vec::new();
         for _ in 0..HANDSHAKES_AT_ONCE + 8 {

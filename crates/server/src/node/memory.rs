@@ -84,7 +84,7 @@ impl MemoryUse {
             repair: host.repair_bytes,
             client_buffers: worker.client_bytes as u64,
             link_buffers: worker.link_bytes as u64,
-            queues: host.queue_bytes + worker.waiter_bytes as u64,
+            queues: host.queue_bytes,
             items: host.items,
             index_entries: host.index.entries,
             replica_entries: host.replicas.entries,

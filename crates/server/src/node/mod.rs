@@ -12,11 +12,10 @@ pub(crate) mod repair_meter;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
 
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use types::HostId;
 use wire::message::ToCoordinator;
@@ -30,9 +29,9 @@ use crate::coordination::client;
 use crate::coordination::elected;
 use crate::http;
 use crate::limits::{COORDINATOR_IN_QUEUE, COORDINATOR_OUT_QUEUE, ERRAND_QUEUE};
-use crate::net;
 use crate::node::advertise::Listening;
 use crate::node::shared::{Addresses, Shared, WorkerFace};
+use crate::transport::{DetachedListener, listen};
 use crate::workers::crossings::Crossings;
 use crate::workers::run::{self, Inbox, ThreadGuard};
 
@@ -53,11 +52,11 @@ pub struct Stopper {
 }
 
 struct Listeners {
-    memcached: StdListener,
-    peer: StdListener,
-    http: StdListener,
+    memcached: DetachedListener,
+    peer: DetachedListener,
+    http: DetachedListener,
     /// For nodes, while this one has the coordinator; and where they find it.
-    coordinator: Option<(StdListener, SocketAddr)>,
+    coordinator: Option<(DetachedListener, SocketAddr)>,
 }
 
 impl Node {
@@ -112,13 +111,13 @@ pub(crate) fn worker_ends(
 
 impl Listeners {
     fn open(config: &NodeConfig) -> Result<(Self, Addresses), StartError> {
-        let memcached = net::listen("memcached", config.memcached)?;
-        let peer = net::listen("peer", config.peer)?;
-        let http = net::listen("http", config.http)?;
+        let memcached = listen("memcached", config.memcached)?;
+        let peer = listen("peer", config.peer)?;
+        let http = listen("http", config.http)?;
         let advertise = &config.advertise;
-        let reached = advertise.peer(net::local_addr(&peer)?)?;
-        let beside = |what, listener: &StdListener, told| {
-            advertise.beside(reached, Listening { what, addr: net::local_addr(listener)?, told })
+        let reached = advertise.peer(peer.addr()?)?;
+        let beside = |what, listener: &DetachedListener, told| {
+            advertise.beside(reached, Listening { what, addr: listener.addr()?, told })
         };
         let addresses = Addresses {
             memcached: beside("memcached", &memcached, advertise.memcached)?,
@@ -128,7 +127,7 @@ impl Listeners {
         let coordinator = match &config.coordinator {
             Coordination::Embedded(_) => None,
             Coordination::Elected(elected) => {
-                let listener = net::listen("coordinator", elected.listen)?;
+                let listener = listen("coordinator", elected.listen)?;
                 let address = beside("listen", &listener, advertise.listen)?;
                 Some((listener, address))
             }
@@ -198,7 +197,7 @@ impl NodeHandle {
         })
     }
 
-    fn start_candidate(&mut self, listening: (StdListener, SocketAddr)) -> Result<(), StartError> {
+    fn start_candidate(&mut self, listening: (DetachedListener, SocketAddr)) -> Result<(), StartError> {
         let Coordination::Elected(elected) = &self.shared.config.coordinator else { return Ok(()) };
         let config = ElectedConfig::clone(elected);
         self.start_thread(
@@ -245,7 +244,7 @@ impl Stopper {
 
 /// Everything that is not on the data path, until the node ends.
 async fn control(shared: Arc<Shared>, listeners: Listeners, outgoing: mpsc::Receiver<ToCoordinator>) {
-    let listening = (TcpListener::from_std(listeners.memcached), TcpListener::from_std(listeners.peer));
+    let listening = (listeners.memcached.attach(), listeners.peer.attach());
     let (Ok(memcached), Ok(peer)) = listening else { return tracing::error!("cannot listen") };
     tokio::spawn(client::run(Arc::clone(&shared), outgoing));
     tokio::spawn(accept::clients(Arc::clone(&shared), memcached));

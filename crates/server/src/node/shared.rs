@@ -24,6 +24,7 @@ use crate::node::desk::Desk;
 use crate::node::repair_meter::{Reading, RepairMeter, Sample};
 use crate::node::snapshot::WorkerSnapshot;
 use crate::places::{Place, Places};
+use crate::transport::DetachedStream;
 use crate::workers::counters::{CounterValues, Counters};
 
 /// See the module.
@@ -137,7 +138,7 @@ pub(crate) enum Errand {
 /// A client's socket and its place.
 #[derive(Debug)]
 pub(crate) struct ClientSocket {
-    pub stream: std::net::TcpStream,
+    pub stream: DetachedStream,
     pub place: Place,
 }
 
@@ -145,7 +146,7 @@ pub(crate) struct ClientSocket {
 #[derive(Debug)]
 pub(crate) struct AcceptedLink {
     pub peer: HostId,
-    pub stream: std::net::TcpStream,
+    pub stream: DetachedStream,
     pub encoder: Encoder,
     pub decoder: Decoder,
     pub input: bytes::BytesMut,

@@ -12,6 +12,7 @@ pub(crate) struct WorkerSnapshot {
     pub host: HostStats,
     pub roles: Vec<RoleBytes>,
     pub scrub_findings: Vec<ScrubFinding>,
+    /// Commands of its clients, keys where they have several, without an answer.
     pub open_requests: usize,
     pub buffer_bytes: usize,
     pub memory: WorkerMemory,
@@ -35,6 +36,4 @@ pub(crate) struct WorkerMemory {
     pub client_bytes: usize,
     /// Buffers of links to other nodes.
     pub link_bytes: usize,
-    /// The table of requests without an answer.
-    pub waiter_bytes: usize,
 }

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use types::{NodeId, NodeInfo};
 
 use crate::limits::{REDIAL_MAX, REDIAL_MIN};
-use crate::net;
 use crate::peers::handshake::{self, Identity};
 use crate::peers::incoming;
 use crate::peers::link::{Link, LinkEnd};
+use crate::transport::Tuning;
 use crate::workers::worker::Worker;
 
 impl Worker {
@@ -70,10 +70,10 @@ impl Worker {
 
 /// Keeps a link to `node` open for as long as the map has it alive.
 async fn keep_linked(worker: Rc<Worker>, node: NodeId) {
-    let silence = net::silence(&worker.shared.config.timing);
+    let tuning = Tuning::of_peers(&worker.shared.config.timing);
     let mut pause = REDIAL_MIN;
     while let Some((me, info)) = worker.dial_target(node) {
-        match handshake::dial(me, &info, worker.shard, silence).await {
+        match handshake::dial(me, &info, worker.shard, tuning).await {
             Ok(opened) => {
                 pause = REDIAL_MIN;
                 incoming::run(&worker, opened).await;

@@ -2,18 +2,16 @@
 //! checks that against the map and answers.
 
 use std::io;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use types::{ClusterId, ClusterMap, HostId, NodeInfo};
 use wire::frame::{Decoder, Encoder, FrameError, LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 
 use crate::limits::{CONNECT_DEADLINE, HANDSHAKE_DEADLINE};
-use crate::net;
+use crate::transport::{Stream, Tuning};
 
 /// An opened link: the socket and what the frames have come to.
 #[derive(Debug)]
@@ -21,7 +19,7 @@ pub(crate) struct Opened {
     /// Who is on the other side.
     pub peer: HostId,
     /// The connection.
-    pub stream: TcpStream,
+    pub stream: Stream,
     /// Numbers what is sent.
     pub encoder: Encoder,
     /// Checks what comes.
@@ -76,11 +74,11 @@ pub(crate) async fn dial(
     me: Identity,
     peer: &NodeInfo,
     shard: u16,
-    silence: Duration,
+    tuning: Tuning,
 ) -> Result<Opened, HandshakeError> {
-    let connecting = timeout(CONNECT_DEADLINE, TcpStream::connect(peer.peer));
+    let connecting = timeout(CONNECT_DEADLINE, Stream::connect(peer.peer));
     let stream = connecting.await.map_err(|_| HandshakeError::Timeout)??;
-    net::tune_peer(&stream, silence);
+    stream.tune(tuning);
     let mut link = Opened::new(me, peer.host, stream);
     let hello = LinkHello { cluster: me.cluster, from: me.host, to: peer.host.node, shard };
     timeout(HANDSHAKE_DEADLINE, link.introduce(hello)).await.map_err(|_| HandshakeError::Timeout)??;
@@ -91,11 +89,11 @@ pub(crate) async fn dial(
 pub(crate) async fn accept(
     me: HostId,
     map: Option<&ClusterMap>,
-    stream: TcpStream,
-    silence: Duration,
+    stream: Stream,
+    tuning: Tuning,
 ) -> Result<(Opened, u16), HandshakeError> {
     let map = map.ok_or(HandshakeError::NoMap)?;
-    net::tune_peer(&stream, silence);
+    stream.tune(tuning);
     let mut link = Opened::new(Identity { cluster: map.cluster, host: me }, me, stream);
     timeout(HANDSHAKE_DEADLINE, link.welcome(me, map))
         .await
@@ -104,7 +102,7 @@ pub(crate) async fn accept(
 }
 
 impl Opened {
-    fn new(me: Identity, peer: HostId, stream: TcpStream) -> Self {
+    fn new(me: Identity, peer: HostId, stream: Stream) -> Self {
         let (encoder, decoder) = (Encoder::new(me.cluster, me.host), Decoder::new(me.cluster));
         Self { peer, stream, encoder, decoder, input: BytesMut::new() }
     }
@@ -169,9 +167,11 @@ fn judge(me: HostId, map: &ClusterMap, hello: &LinkHello) -> Result<(), Refusal>
 
 #[cfg(test)]
 mod tests {
+    use proto::Timing;
     use types::{Incarnation, NodeId, Profile};
 
     use super::*;
+    use crate::transport;
 
     fn host(node: u16, incarnation: u64) -> HostId {
         HostId { node: NodeId(node), incarnation: Incarnation(incarnation) }
@@ -215,20 +215,21 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn two_sides_open_a_link_and_garbage_does_not() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (listener, addr) = transport::on_loopback();
+        let tuning = Tuning::of_peers(&Timing::default());
         let mut peer = map().nodes[1].clone();
-        peer.peer = listener.local_addr().unwrap();
+        peer.peer = addr;
         let me = Identity { cluster: ClusterId(7), host: host(0, 5) };
-        let dialling = tokio::spawn(async move { dial(me, &peer, 1, Duration::from_secs(5)).await });
-        let (stream, _) = listener.accept().await.unwrap();
-        let (opened, shard) = accept(host(1, 5), Some(&map()), stream, Duration::from_secs(5)).await.unwrap();
+        let dialling = tokio::spawn(async move { dial(me, &peer, 1, tuning).await });
+        let stream = listener.accept().await.unwrap();
+        let (opened, shard) = accept(host(1, 5), Some(&map()), stream, tuning).await.unwrap();
         assert_eq!((opened.peer, shard), (host(0, 5), 1));
         assert_eq!(dialling.await.unwrap().unwrap().peer, host(1, 5));
 
-        let mut rude = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut rude = Stream::connect(addr).await.unwrap();
         rude.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-        let (stream, _) = listener.accept().await.unwrap();
-        let error = accept(host(1, 5), Some(&map()), stream, Duration::from_secs(5)).await.unwrap_err();
+        let stream = listener.accept().await.unwrap();
+        let error = accept(host(1, 5), Some(&map()), stream, tuning).await.unwrap_err();
         assert!(matches!(error, HandshakeError::Frame(FrameError::Malformed(_))), "{error}");
     }
 }

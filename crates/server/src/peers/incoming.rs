@@ -5,14 +5,10 @@
 //! would do so for ever.
 
 use std::collections::VecDeque;
-use std::future::Future as _;
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 use types::HostId;
 use types::op::{Failure, Outcome};
 use wire::frame::{Decoder, FrameError, Message};
@@ -24,12 +20,13 @@ use crate::limits::{
 };
 use crate::peers::handshake::Opened;
 use crate::peers::link::{Link, LinkEnd};
+use crate::transport::Reader;
 use crate::workers::buffers;
 use crate::workers::worker::Worker;
 
 /// The receiving side.
 struct Incoming {
-    socket: OwnedReadHalf,
+    socket: Reader,
     decoder: Decoder,
     bytes: BytesMut,
     /// Requests that wait until the link is written.
@@ -73,7 +70,7 @@ impl Incoming {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let wanted = self.decoder.wanted(&self.bytes);
         buffers::make_room(&mut self.bytes, wanted, LINK_READ_BYTES);
-        let read = pin!(self.socket.read_buf(&mut self.bytes)).poll(cx);
+        let read = self.socket.poll_read(&mut self.bytes, cx);
         read.map(|result| result.ok().filter(|len| *len > 0))
     }
 
@@ -165,7 +162,7 @@ enum BadPeer {
 /// Runs an opened link until it ends.
 pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
     let Opened { peer, stream, encoder, decoder, input } = opened;
-    let (read, write) = stream.into_split();
+    let (read, write) = stream.split();
     let link = Link::new(peer, write, encoder);
     let mut incoming = Incoming {
         socket: read,

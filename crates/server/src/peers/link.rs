@@ -5,9 +5,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::task::Context;
+use std::task::{Context, Poll};
 
-use tokio::net::tcp::OwnedWriteHalf;
 use types::HostId;
 use wire::frame::Encoder;
 use wire::message::PeerMessage;
@@ -16,6 +15,7 @@ use wire::segments::Segments;
 use crate::clients::gate::Gate;
 use crate::limits::{FORWARDS_PER_TURN, LINK_BUFFER_KEPT_BYTES, LINK_OUT_BYTES, LINK_PAUSE_BYTES};
 use crate::peers::guess::Guess;
+use crate::transport::Writer;
 use crate::workers::counters::Counters;
 use crate::workers::waker::WakerCell;
 
@@ -38,7 +38,7 @@ pub(crate) enum LinkEnd {
 pub(crate) struct Link {
     /// Who is on the other side.
     pub peer: HostId,
-    socket: OwnedWriteHalf,
+    socket: Writer,
     out: RefCell<Outgoing>,
     end: Cell<Option<LinkEnd>>,
     waker: WakerCell,
@@ -59,7 +59,7 @@ struct Outgoing {
 
 impl Link {
     /// A link to `peer` that is open in both directions; nothing waits to be sent.
-    pub(crate) fn new(peer: HostId, socket: OwnedWriteHalf, encoder: Encoder) -> Rc<Self> {
+    pub(crate) fn new(peer: HostId, socket: Writer, encoder: Encoder) -> Rc<Self> {
         Rc::new(Self {
             peer,
             socket,
@@ -111,7 +111,7 @@ impl Link {
         let may_go_on = out.unsent() < LINK_PAUSE_BYTES;
         out.segments.tidy(LINK_BUFFER_KEPT_BYTES);
         drop(out);
-        if self.paused.get() && may_go_on {
+        if self.paused.get() && may_go_on || self.socket.held() > 0 {
             self.waker.wake();
         }
     }
@@ -119,8 +119,13 @@ impl Link {
     /// Writes what waits if the socket takes it by now; wakes the link's task when it does, or when there is something to do.
     pub(super) fn poll_write(&self, gate: &Gate, counters: &Counters, cx: &mut Context<'_>) {
         self.waker.register(cx);
-        if self.unsent() > 0 && self.socket.as_ref().poll_write_ready(cx).is_ready() {
-            self.write(gate, counters);
+        if self.unsent() == 0 && self.socket.held() == 0 {
+            return;
+        }
+        match self.socket.poll_ready(cx) {
+            Poll::Ready(Ok(())) => self.write(gate, counters),
+            Poll::Ready(Err(_)) => self.close(LinkEnd::Lost),
+            Poll::Pending => (),
         }
     }
 
@@ -188,5 +193,55 @@ pub(crate) enum Pushed {
 impl Outgoing {
     fn unsent(&self) -> usize {
         self.segments.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use bytes::BytesMut;
+    use store::Budget;
+    use types::op::Outcome;
+    use types::{ClusterId, Incarnation, NodeId};
+    use wire::frame::{Decoder, Message};
+    use wire::message::Answer;
+
+    use super::*;
+    use crate::transport;
+
+    const ME: HostId = HostId { node: NodeId(0), incarnation: Incarnation(1) };
+    const PEER: HostId = HostId { node: NodeId(1), incarnation: Incarnation(1) };
+    const CLUSTER: ClusterId = ClusterId(7);
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn all_that_was_pushed_arrives_where_a_writer_holds_bytes_back() {
+        let [(_, writer), (mut reader, _)] = transport::in_memory(7);
+        let (gate, counters) = (Gate::new(Budget::new(64 << 20), 0), Counters::default());
+        let link = Link::new(PEER, writer, Encoder::new(CLUSTER, ME));
+        let message = |id| PeerMessage::Answer(Answer { id, outcome: Outcome::Miss });
+        (0..20).for_each(|id| _ = link.push(&gate, &message(id)));
+        link.write(&gate, &counters);
+        let writing = poll_fn(|cx| {
+            link.poll_write(&gate, &counters, cx);
+            Poll::<()>::Pending
+        });
+        let reading = async {
+            let (mut bytes, mut decoder) = (BytesMut::new(), Decoder::new(CLUSTER));
+            for id in 0..20 {
+                let (_, read) = loop {
+                    if let Some(read) = decoder.next(&mut bytes).unwrap() {
+                        break read;
+                    }
+                    reader.read(&mut bytes).await.unwrap();
+                };
+                assert_eq!(read, Message::Peer(message(id)));
+            }
+        };
+        tokio::select! {
+            () = writing => (),
+            () = reading => (),
+        }
+        assert_eq!((link.unsent(), gate.held()), (0, 0));
     }
 }

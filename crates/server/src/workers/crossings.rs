@@ -13,6 +13,7 @@ use types::Time;
 use types::op::{Outcome, Request};
 
 use crate::limits::CROSSINGS_OPEN;
+use crate::workers::asker::Asker;
 
 /// One thing that a worker tells another.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) enum Crossing {
     /// The answer.
     Answer {
         /// As in the request.
-        ticket: u64,
+        asker: Asker,
         /// What came of it.
         outcome: Outcome,
     },
@@ -31,8 +32,8 @@ pub(crate) enum Crossing {
 /// A request of another worker.
 #[derive(Debug)]
 pub(crate) struct Asking {
-    /// The asking worker's name for it.
-    pub ticket: u64,
+    /// Whose it is.
+    pub asker: Asker,
     /// Where it goes.
     pub place: Place,
     /// When it was asked.
@@ -80,9 +81,9 @@ impl Crossings {
         self.push(worker, Crossing::Ask(asking));
     }
 
-    /// Puts the answer to a request of `worker` into the next batch to it.
-    pub(crate) fn answer(&self, worker: u16, ticket: u64, outcome: Outcome) {
-        self.push(worker, Crossing::Answer { ticket, outcome });
+    /// Puts the answer to `asker` into the next batch to its worker.
+    pub(crate) fn answer(&self, asker: Asker, outcome: Outcome) {
+        self.push(asker.shard, Crossing::Answer { asker, outcome });
     }
 
     /// An answer of `worker` has come.
@@ -119,29 +120,33 @@ mod tests {
 
     const PLACE: Place = Place { hash: KeyHash(0), member: None };
 
+    fn asker(worker: &Crossings, slot: u64) -> Asker {
+        Asker { shard: worker.me, connection: 0, slot }
+    }
+
     fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {
-        let mut tickets = 0;
+        let mut asked = 0;
         while from.may_ask(worker) {
             let key = types::op::Key::new(Bytes::from_static(b"k")).ok();
             let request = Request { key, op: Op::Get(Get::default()) };
-            from.ask(worker, Asking { ticket: tickets, place: PLACE, asked: Time(1), request });
+            from.ask(worker, Asking { asker: asker(from, asked), place: PLACE, asked: Time(1), request });
             // The worst for the queue: a batch for each.
             from.flush();
-            tickets += 1;
+            asked += 1;
         }
-        tickets
+        asked
     }
 
-    /// Takes what has come; the tickets of the answers.
+    /// Takes what has come; which requests are answered.
     fn serves(me: &Crossings, inbox: &mut Receiver<Batch>) -> Vec<u64> {
         let mut answered = Vec::new();
         while let Ok((from, batch)) = inbox.try_recv() {
             for crossing in batch {
                 match crossing {
-                    Crossing::Ask(asking) => me.answer(from, asking.ticket, Outcome::Miss),
-                    Crossing::Answer { ticket, .. } => {
+                    Crossing::Ask(asking) => me.answer(asking.asker, Outcome::Miss),
+                    Crossing::Answer { asker, .. } => {
                         me.answered(from);
-                        answered.push(ticket);
+                        answered.push(asker.slot);
                     }
                 }
                 me.flush();
@@ -175,7 +180,7 @@ mod tests {
         assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
         assert!(!first.may_ask(1) && first.may_ask(2));
         let request = Request { key: None, op: Op::Debug };
-        first.ask(2, Asking { ticket: 7, place: PLACE, asked: Time(1), request });
+        first.ask(2, Asking { asker: asker(&first, 7), place: PLACE, asked: Time(1), request });
         first.flush();
         assert!(matches!(to_third.try_recv(), Ok((0, batch)) if batch.len() == 1));
     }

@@ -63,7 +63,7 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
         match action {
             Action::Send { to, message } => send(to, message),
             Action::Close { peer, .. } => worker.links.close(peer),
-            Action::Reply { token, outcome } => worker.reply(now, token, outcome),
+            Action::Reply { token, outcome } => worker.reply(now, token.into(), outcome),
             // A full queue is like a lost connection: the protocol asks again.
             Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),
         }

@@ -1,5 +1,6 @@
 //! Workers: one thread, one runtime and one `proto::Host` each, and what they share and hand to each other.
 
+pub(crate) mod asker;
 #[cfg(feature = "bare")]
 pub(crate) mod bare;
 pub(crate) mod buffers;

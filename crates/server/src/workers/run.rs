@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proto::Token;
-use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc::Receiver;
 use wire::message::FromCoordinator;
@@ -19,7 +17,7 @@ use crate::node::shared::{AcceptedLink, ClientSocket, Errand, Shared};
 use crate::peers::handshake::Opened;
 use crate::peers::incoming;
 use crate::workers::crossings::{Asking, Batch, Crossing, Crossings};
-use crate::workers::worker::{Waiter, Worker};
+use crate::workers::worker::Worker;
 use crate::workers::{cycle, meters};
 
 /// What a worker's thread gets from those who start it.
@@ -67,15 +65,15 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
 
 async fn serve_client(worker: Rc<Worker>, socket: ClientSocket) {
     let ClientSocket { stream, place } = socket;
-    match TcpStream::from_std(stream) {
-        Ok(stream) => connection::serve(worker, stream, place).await,
+    match stream.attach() {
+        Ok(stream) => connection::serve(worker, stream.split(), place).await,
         Err(error) => tracing::debug!(%error, "client not served"),
     }
 }
 
 async fn serve_link(worker: Rc<Worker>, link: Box<AcceptedLink>) {
     let AcceptedLink { peer, stream, encoder, decoder, input } = *link;
-    match TcpStream::from_std(stream) {
+    match stream.attach() {
         Ok(stream) => {
             incoming::run(&worker, Opened { peer, stream, encoder, decoder, input }).await;
         }
@@ -102,15 +100,14 @@ async fn take_batches(worker: Rc<Worker>, mut batches: Receiver<Batch>) {
         let now = worker.clock.now();
         for crossing in batch {
             match crossing {
-                Crossing::Answer { ticket, outcome } => {
+                Crossing::Answer { asker, outcome } => {
                     worker.crossings.answered(shard);
-                    worker.reply(now, Token(ticket), outcome);
+                    worker.reply(now, asker, outcome);
                 }
-                Crossing::Ask(Asking { ticket, place, asked, request }) => {
+                Crossing::Ask(Asking { asker, place, asked, request }) => {
                     worker.stopwatch.queued(request.op.kind(), asked, now.time);
-                    let waiter = Waiter::Crossing { shard, ticket };
-                    if let Some(outcome) = worker.submit_here(now, waiter, place, request) {
-                        worker.crossings.answer(shard, ticket, outcome);
+                    if let Some(outcome) = worker.submit_here(now, asker, place, request) {
+                        worker.crossings.answer(asker, outcome);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Numbered places that are used again, each time under a new number: a late or repeated answer finds nothing.
+//! Numbered places that are used again, each time under a new number: who looks for what was there finds nothing.
 
 /// A table of `T` under numbers that are unique for as long as 2^32 reuses of one place.
 #[derive(Debug)]
@@ -20,12 +20,18 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Keeps `value`; its number takes it out again.
-    pub(crate) fn insert(&mut self, value: T) -> u64 {
+    /// Keeps what `make` makes of the number under which it is found, and taken out again.
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(u64) -> T) -> &T {
         let index = self.free.pop().unwrap_or_else(|| self.grow());
         let place = &mut self.places[index as usize];
-        place.value = Some(value);
-        u64::from(place.generation) << 32 | u64::from(index)
+        let number = u64::from(place.generation) << 32 | u64::from(index);
+        place.value.insert(make(number))
+    }
+
+    /// The value, if it is still there.
+    pub(crate) fn get(&self, number: u64) -> Option<&T> {
+        let place = self.places.get(number as u32 as usize)?;
+        place.value.as_ref().filter(|_| u64::from(place.generation) == number >> 32)
     }
 
     /// Takes the value out, if it is still there.
@@ -39,11 +45,6 @@ impl<T> Slab<T> {
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);
         Some(value)
-    }
-
-    /// How many values there are.
-    pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
     }
 
     /// Memory of the table.
@@ -62,7 +63,7 @@ impl<T> Slab<T> {
     }
 
     fn grow(&mut self) -> u32 {
-        let index = u32::try_from(self.places.len()).expect("fewer than 2^32 requests are open");
+        let index = u32::try_from(self.places.len()).expect("fewer than 2^32 connections are open");
         self.places.push(Place { generation: 0, value: None });
         index
     }
@@ -72,14 +73,20 @@ impl<T> Slab<T> {
 mod tests {
     use super::*;
 
+    fn insert(slab: &mut Slab<(u64, char)>, value: char) -> u64 {
+        slab.insert_with(|number| (number, value)).0
+    }
+
     #[test]
-    fn a_number_finds_its_value_once() {
+    fn a_number_finds_its_value_until_that_is_taken() {
         let mut slab = Slab::default();
-        let a = slab.insert('a');
-        let b = slab.insert('b');
-        assert_eq!((slab.take(a), slab.take(a), slab.len()), (Some('a'), None, 1));
-        let c = slab.insert('c');
+        let (a, b) = (insert(&mut slab, 'a'), insert(&mut slab, 'b'));
+        assert_eq!((slab.get(a), slab.get(b)), (Some(&(a, 'a')), Some(&(b, 'b'))));
+        assert_eq!((slab.take(a), slab.take(a)), (Some((a, 'a')), None));
+        let c = insert(&mut slab, 'c');
         assert_ne!(a, c);
-        assert_eq!((slab.take(a), slab.take(c), slab.take(b), slab.len()), (None, Some('c'), Some('b'), 0));
+        assert_eq!((slab.get(a), slab.get(c)), (None, Some(&(c, 'c'))));
+        assert_eq!(slab.take(a), None);
+        assert_eq!((slab.take(c), slab.take(b), slab.iter().count()), (Some((c, 'c')), Some((b, 'b')), 0));
     }
 }

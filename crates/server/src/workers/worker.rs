@@ -1,11 +1,11 @@
 //! A worker: one thread, one runtime, one `Host`, and the connections and links that belong to it. Nothing is shared
 //! with other workers but queues and counters.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::{Host, HostConfig, Now, Place, Rules, Submitted, Token};
+use proto::{Host, HostConfig, Now, Place, Rules, Submitted};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
 use types::{GroupId, MemberId, RoleIndex};
@@ -19,6 +19,7 @@ use crate::node::shared::{Shared, WorkerFace};
 use crate::node::snapshot::{WorkerMemory, WorkerSnapshot};
 use crate::peers::guess::Guess;
 use crate::peers::links::Links;
+use crate::workers::asker::Asker;
 use crate::workers::buffers::Pool;
 use crate::workers::counters::Counters;
 use crate::workers::crossings::{Asking, Crossings};
@@ -39,31 +40,10 @@ pub(crate) struct Worker {
     pub pump: Pump,
     pub crossings: Crossings,
     pub stopwatch: Stopwatch,
-    /// Who waits for which request.
-    waiters: RefCell<Slab<Waiter>>,
-    /// Connections that have answers to print.
+    /// Connections that have been answered in this cycle.
     answered: RefCell<Vec<Rc<Connection>>>,
-    last_connection: Cell<u64>,
     /// How long the value of a read will be, going by those before it.
     pub reply_guess: Guess,
-}
-
-/// Who gets an answer.
-pub(crate) enum Waiter {
-    /// A connection of this worker.
-    Slot {
-        /// Which.
-        connection: Rc<Connection>,
-        /// Which of its replies.
-        slot: u64,
-    },
-    /// Another worker.
-    Crossing {
-        /// Which.
-        shard: u16,
-        /// Its name for the request.
-        ticket: u64,
-    },
 }
 
 impl Worker {
@@ -96,9 +76,7 @@ impl Worker {
             pump: Pump::default(),
             crossings,
             stopwatch: Stopwatch::default(),
-            waiters: RefCell::default(),
             answered: RefCell::default(),
-            last_connection: Cell::new(0),
             reply_guess: Guess::default(),
             shared,
         }
@@ -109,14 +87,8 @@ impl Worker {
         &self.shared.workers[usize::from(self.shard)]
     }
 
-    /// A number for a new connection.
-    pub(crate) fn next_connection_id(&self) -> u64 {
-        self.last_connection.set(self.last_connection.get() + 1);
-        self.last_connection.get()
-    }
-
     /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
-    pub(crate) fn submit(&self, now: Now, waiter: Waiter, place: Place, request: Request) -> Option<Outcome> {
+    pub(crate) fn submit(&self, now: Now, asker: Asker, place: Place, request: Request) -> Option<Outcome> {
         let workers = self.shared.config.workers;
         let shard = match place.member {
             _ if workers == 1 => self.shard,
@@ -124,13 +96,12 @@ impl Worker {
             None => return Some(Outcome::Failed(Failure::Unavailable)),
         };
         if shard == self.shard {
-            return self.submit_here(now, waiter, place, request);
+            return self.submit_here(now, asker, place, request);
         }
         if !self.crossings.may_ask(shard) {
             return Some(Outcome::Failed(Failure::Busy));
         }
-        let ticket = self.waiters.borrow_mut().insert(waiter);
-        self.crossings.ask(shard, Asking { ticket, place, asked: now.time, request });
+        self.crossings.ask(shard, Asking { asker, place, asked: now.time, request });
         self.counters.crossings.inc();
         self.pump.request();
         None
@@ -139,42 +110,32 @@ impl Worker {
     pub(super) fn submit_here(
         &self,
         now: Now,
-        waiter: Waiter,
+        asker: Asker,
         place: Place,
         request: Request,
     ) -> Option<Outcome> {
-        let token = self.waiters.borrow_mut().insert(waiter);
-        let submitted = self.host.borrow_mut().submit(now, Token(token), place, request);
+        let submitted = self.host.borrow_mut().submit(now, asker.into(), place, request);
         self.pump.request();
         match submitted {
             Submitted::Pending => None,
-            Submitted::Done(outcome) => {
-                self.waiters.borrow_mut().take(token);
-                Some(outcome)
-            }
+            Submitted::Done(outcome) => Some(outcome),
         }
     }
 
-    /// The host has an answer.
-    pub(crate) fn reply(&self, now: Now, token: Token, outcome: Outcome) {
-        if let Some(waiter) = self.waiters.borrow_mut().take(token.0) {
-            self.pass_on(now, waiter, outcome);
+    /// There is an answer, for a connection of this worker or for another worker.
+    pub(crate) fn reply(&self, now: Now, asker: Asker, outcome: Outcome) {
+        if asker.shard != self.shard {
+            return self.crossings.answer(asker, outcome);
+        }
+        let connections = self.connections.borrow();
+        let Some(connection) = connections.get(asker.connection) else { return };
+        connection.answer(self, now.time, asker.slot, outcome);
+        if !connection.answered.replace(true) {
+            self.answered.borrow_mut().push(Rc::clone(connection));
         }
     }
 
-    fn pass_on(&self, now: Now, waiter: Waiter, outcome: Outcome) {
-        match waiter {
-            Waiter::Crossing { shard, ticket } => self.crossings.answer(shard, ticket, outcome),
-            Waiter::Slot { connection, slot } => {
-                connection.answer(self, now.time, slot, outcome);
-                if !connection.answered.replace(true) {
-                    self.answered.borrow_mut().push(connection);
-                }
-            }
-        }
-    }
-
-    /// Prints and sends the answers of this cycle.
+    /// Prints what was answered before its turn in this cycle, and sends all of it.
     pub(crate) fn deliver(&self) {
         let mut answered = self.answered.take();
         for connection in answered.drain(..) {
@@ -213,7 +174,7 @@ impl Worker {
             host: self.host.borrow().stats(),
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
-            open_requests: self.waiters.borrow().len(),
+            open_requests: self.connections.borrow().iter().map(|connection| connection.waiting()).sum(),
             buffer_bytes: self.gate.held(),
             memory: self.memory(),
             links: self.links.snapshot(),
@@ -229,16 +190,79 @@ impl Worker {
             host: self.host.borrow().memory(),
             client_bytes: clients + connections.memory_bytes() + self.pool.memory_bytes(),
             link_bytes: self.links.memory_bytes(),
-            waiter_bytes: self.waiters.borrow().memory_bytes(),
         }
     }
 
     /// Breaks the circles of references, so that everything is given back when the tasks are gone.
     pub(super) fn clear(&self) {
-        self.waiters.borrow_mut().clear();
         self.connections.borrow_mut().clear();
         self.answered.take();
         self.gate.clear();
         self.links.clear();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tokio::sync::mpsc;
+    use types::{NodeId, Time, UnixSeconds};
+
+    use super::*;
+    use crate::NodeConfig;
+    use crate::node::shared::Addresses;
+    use crate::node::worker_ends;
+    use crate::workers::cycle;
+    use crate::workers::run::Inbox;
+
+    /// The only worker of a node without a cluster.
+    pub(crate) fn alone() -> Rc<Worker> {
+        let nowhere: std::net::SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let (face, inbox) = worker_ends(Crossings::mesh(1).pop().unwrap());
+        let Inbox { crossings: (crossings, _), .. } = inbox;
+        let config = NodeConfig { workers: 1, ..NodeConfig::local(NodeId(0), nowhere.into()) };
+        let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere };
+        let shared = Shared::new(config, addresses, vec![face], mpsc::channel(1).0);
+        Rc::new(Worker::new(0, shared, crossings))
+    }
+
+    fn connect(worker: &Worker) -> Rc<Connection> {
+        let connect = |id| Rc::new(Connection::new(id, None, None, Time(0)));
+        Rc::clone(worker.connections.borrow_mut().insert_with(connect))
+    }
+
+    /// Asks for what waits for a cluster.
+    fn ask(worker: &Rc<Worker>, connection: &Rc<Connection>, time: u64) {
+        let state = &mut *connection.state.borrow_mut();
+        state.input.extend_from_slice(b"get k\r\n");
+        connection.execute(worker, state, at(time));
+        assert_eq!(state.replies.waiting(), 1);
+    }
+
+    fn at(time: u64) -> Now {
+        Now { time: Time(time), unix: UnixSeconds(1000) }
+    }
+
+    #[test]
+    fn an_answer_for_a_connection_that_has_ended_finds_nobody() {
+        let worker = alone();
+        let deadline = worker.shared.config.timing.request_deadline_us;
+        let ended = connect(&worker);
+        ask(&worker, &ended, 1000);
+        worker.connections.borrow_mut().take(ended.id).unwrap();
+        let next = connect(&worker);
+        assert_eq!(ended.id as u32, next.id as u32, "the same place");
+        ask(&worker, &next, 2000);
+        let unanswered = |time| {
+            for due in [false, true] {
+                cycle::ask(&worker, at(time), due, |_, _| ());
+                worker.deliver();
+            }
+            next.waiting()
+        };
+        assert_eq!(unanswered(1000 + deadline), 1);
+        assert!(next.state.borrow().output.is_empty() && worker.snapshot().open_requests == 1);
+        assert_eq!(unanswered(2000 + deadline), 0);
+        assert!(next.state.borrow().output.starts_with(b"SERVER_ERROR unavailable"));
+        assert!(Rc::strong_count(&ended) == 1 && ended.state.borrow().output.is_empty());
     }
 }

@@ -213,7 +213,7 @@ impl Clients {
             Op::Flush(_) => (Some(key.member), Request { key: None, op: ask.op }),
             op => (None, request(&key.bytes, op)),
         };
-        let submission = Submission { token: Token(u64::from(call)), member, request };
+        let submission = Submission { token: Token([u64::from(call), 0]), member, request };
         Input::Submit { host: nodes.host_for(ask.node, key.member.group), submission }
     }
 
@@ -236,22 +236,22 @@ impl Clients {
         stage: &mut Stage,
         cluster: &Cluster,
         host: usize,
-        token: Token,
+        Token([number, _]): Token,
         outcome: Outcome,
     ) {
         let node = cluster.nodes.node_of(host);
-        let Some(call) = self.calls.get_mut(token.0 as usize) else {
-            let what = format!("{node} answers call {}, which nobody made", token.0);
+        let Some(call) = self.calls.get_mut(number as usize) else {
+            let what = format!("{node} answers call {number}, which nobody made");
             return stage.book.fail("reply", None, what);
         };
         let mine = usize::from(call.node) == node && call.life == cluster.nodes[node].life;
         if !mine || std::mem::replace(&mut call.told, true) {
             let id = cluster.nodes[node].id;
-            let what = format!("{id} answers call {} again, or for another", token.0);
+            let what = format!("{id} answers call {number} again, or for another");
             return stage.book.fail("reply", None, what);
         }
         if !call.ended {
-            self.end(stage, cluster.map(), token.0 as u32, outcome);
+            self.end(stage, cluster.map(), number as u32, outcome);
         }
     }
 

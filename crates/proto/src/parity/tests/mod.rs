@@ -72,7 +72,7 @@ impl Stage {
             limits: Limits::default(),
             protection,
             pace: Pace::default(),
-            out: Outbox::default(),
+            out: Outbox::new(types::NodeId(u16::MAX)),
             now: 5_000_000,
         }
     }

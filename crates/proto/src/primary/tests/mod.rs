@@ -107,7 +107,7 @@ impl Stage {
             limits: Limits::default(),
             protection: Protection::of(profile),
             pace: Pace::default(),
-            out: Outbox::default(),
+            out: Outbox::new(types::NodeId(u16::MAX)),
             budget: Budget::new(64 << 20),
             sent: Vec::new(),
             reported: Vec::new(),
@@ -189,7 +189,7 @@ impl Stage {
             other => panic!("not expected here: {other:?}"),
         });
         let replies = replies.drain(..).map(|(to, outcome)| match to {
-            ReplyTo::Local(Token(token)) => Done::Replies(token, outcome),
+            ReplyTo::Local(Token([token, _])) => Done::Replies(token, outcome),
             other => panic!("not expected here: {other:?}"),
         });
         let accused = accusations.drain(..).map(|(peer, why)| Done::Accuses(peer.node, why));
@@ -245,7 +245,7 @@ impl Stage {
         let request = Request::on(Key::new(Bytes::from_static(b"k")).unwrap(), op);
         let hash = KeyHash::of(ClusterId(1), b"k");
         let deadline = Time(self.now + self.timing.request_deadline_us);
-        let pending = Pending { reply: ReplyTo::Local(Token(token)), hash, request, deadline };
+        let pending = Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request, deadline };
         self.act(|primary, context| primary.submit(context, pending))
     }
 

@@ -164,12 +164,17 @@ mod tests {
     fn pending(number: u64, deadline: u64) -> Pending {
         let key = Key::new(Bytes::from_static(b"k")).unwrap();
         let request = Request::on(key, Op::Get(Get::default()));
-        Pending { reply: ReplyTo::Local(Token(number)), hash: KeyHash(0), request, deadline: Time(deadline) }
+        Pending {
+            reply: ReplyTo::Local(Token([number, 0])),
+            hash: KeyHash(0),
+            request,
+            deadline: Time(deadline),
+        }
     }
 
     fn numbers(pending: &[Pending]) -> Vec<u64> {
         let number = |pending: &Pending| match pending.reply {
-            ReplyTo::Local(Token(number)) => number,
+            ReplyTo::Local(Token([number, _])) => number,
             _ => u64::MAX,
         };
         pending.iter().map(number).collect()

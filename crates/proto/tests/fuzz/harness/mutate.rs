@@ -47,7 +47,8 @@ pub(super) fn run(world: &mut World, dice: &mut Dice) {
             _ => {}
         }
         for _ in 0..dice.below(40) {
-            if dice.below(one_in) == 0 {
+            // A parity refuses a term so seldom that chance alone would not change such a message.
+            if dice.below(one_in) == 0 || world.next_is_reject() {
                 world.deliver_changed(|body| change(body, dice));
             } else {
                 world.deliver();

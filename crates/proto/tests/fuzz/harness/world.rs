@@ -14,7 +14,7 @@ use types::{
     UnixSeconds,
 };
 use wire::frame::Message;
-use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
 use wire::record::Record;
 
 use super::seal;
@@ -204,6 +204,14 @@ impl World {
         }
     }
 
+    /// Whether the next message to arrive is a parity's refusal of a term.
+    pub(super) fn next_is_reject(&self) -> bool {
+        let Some(Mail::Peer { message: PeerMessage::Group(message), .. }) = self.mail.front() else {
+            return false;
+        };
+        matches!(message.body, GroupBody::Reject(_))
+    }
+
     fn deliver_all(&mut self) {
         while !self.mail.is_empty() {
             self.deliver();
@@ -304,7 +312,7 @@ impl World {
     }
 
     fn submit(&mut self, node: u8, request: Request) {
-        let token = Token(self.next_token);
+        let token = Token([self.next_token, 0]);
         self.next_token += 1;
         let node = NodeId(u16::from(node) % NODES);
         self.on(node, |host, now| {
@@ -337,7 +345,7 @@ impl World {
     pub(super) fn flush(&mut self) {
         let member =
             MemberId { group: GroupId(self.next_token as u32 % u32::from(NODES)), role: RoleIndex(1) };
-        let token = Token(self.next_token);
+        let token = Token([self.next_token, 0]);
         self.next_token += 1;
         self.on(NodeId(0), |host, now| {
             drop(host.submit(now, token, Place::of(member), Request::flush(FlushAt::Now)));

@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -17,6 +16,7 @@ use types::NodeId;
 use super::{Page, general};
 use crate::limits::{SURVEY_ANSWER_BYTES, SURVEY_AT_ONCE, SURVEY_DEADLINE};
 use crate::node::shared::Shared;
+use crate::transport::Stream;
 
 /// What is not the same thing on several nodes added up: facts, times, and settings.
 const NOT_SUMMED: [&str; 16] = [
@@ -99,7 +99,7 @@ fn ask_all(nodes: Vec<(NodeId, SocketAddr)>) -> JoinSet<(NodeId, Option<Vec<u8>>
 /// What the node there says to `stats`; none if it does not say it to the end.
 async fn ask(address: SocketAddr) -> Option<Vec<u8>> {
     const END: &[u8] = b"\r\nEND\r\n";
-    let mut stream = TcpStream::connect(address).await.ok()?;
+    let mut stream = Stream::connect(address).await.ok()?;
     stream.write_all(b"stats\r\n").await.ok()?;
     let mut text = Vec::new();
     while !text.ends_with(END) {

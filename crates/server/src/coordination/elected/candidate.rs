@@ -1,13 +1,12 @@
 //! The thread that takes part in elections.
 
 use std::cell::{Cell, RefCell};
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use etcd::{Client, Error, LeaseId};
-use tokio::net::TcpListener;
 use tokio::runtime::LocalRuntime;
 use tokio::time::timeout;
 use types::{ClusterId, Entry, Time};
@@ -23,6 +22,7 @@ use crate::clock::Clock;
 use crate::coordination::presiding::Presiding;
 use crate::limits::{ACCEPT_PAUSE, ETCD_FAREWELL, ETCD_LEAST_LEASE, ETCD_RETRY};
 use crate::node::shared::Shared;
+use crate::transport::DetachedListener;
 
 /// What a candidate is from one session to the next.
 pub(crate) struct Candidate {
@@ -44,7 +44,7 @@ pub(crate) fn run(
     runtime: &LocalRuntime,
     shared: &Arc<Shared>,
     config: ElectedConfig,
-    (listener, address): (StdListener, SocketAddr),
+    (listener, address): (DetachedListener, SocketAddr),
 ) {
     runtime.block_on(async {
         let client = match Client::new(config.etcd.clone().within(wanted_ttl(shared))) {
@@ -67,14 +67,14 @@ fn wanted_ttl(shared: &Shared) -> Duration {
 }
 
 /// Hands nodes' connections to the reign; while there is none, they are closed.
-async fn accept(candidate: Rc<Candidate>, listener: StdListener) {
-    let listener = match TcpListener::from_std(listener) {
+async fn accept(candidate: Rc<Candidate>, listener: DetachedListener) {
+    let listener = match listener.attach() {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the coordinator cannot listen"),
     };
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok(stream) => {
                 if let Some(presiding) = &*candidate.reign.borrow() {
                     presiding.take(stream);
                 }

@@ -4,9 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use types::HostId;
 use wire::frame::{FrameError, Message};
@@ -15,11 +12,11 @@ use wire::message::{FromCoordinator, ToCoordinator};
 use super::{COORDINATOR, NodeConnection, Presiding};
 use crate::coordination::frames::{FrameBuffer, FrameReader, StreamError};
 use crate::limits::{COORDINATOR_CONNECTIONS, HANDSHAKE_DEADLINE};
-use crate::net;
+use crate::transport::{Stream, Tuning, Writer};
 
 impl Presiding {
     /// Serves one connection of a node in a task of its own, if there is room for it. Who has registered keeps others out, who has not gives way.
-    pub(crate) fn take(self: &Rc<Self>, stream: TcpStream) {
+    pub(crate) fn take(self: &Rc<Self>, stream: Stream) {
         if self.open.get() >= COORDINATOR_CONNECTIONS {
             return;
         }
@@ -41,13 +38,13 @@ impl Presiding {
     }
 
     /// One connection of a node, until it ends.
-    async fn serve_node(&self, stream: TcpStream) -> Result<(), StreamError> {
-        net::tune_peer(&stream, net::silence(&self.timing));
-        let (read, mut writer) = stream.into_split();
+    async fn serve_node(&self, stream: Stream) -> Result<(), StreamError> {
+        stream.tune(Tuning::of_peers(&self.timing));
+        let (read, writer) = stream.split();
         let mut reader = FrameReader::new(read);
         let first = self.first_message(&mut reader).await?;
         if let Err(StreamError::Frame(FrameError::WrongVersion { .. })) = first {
-            say_version(&mut writer).await?;
+            say_version(&writer).await?;
         }
         let Message::ToCoordinator(ToCoordinator::Register(registration)) = first? else {
             return Err(StreamError::Unexpected);
@@ -125,7 +122,7 @@ impl Presiding {
         &self,
         host: HostId,
         connection: &Rc<NodeConnection>,
-        mut writer: OwnedWriteHalf,
+        writer: Writer,
     ) -> Result<(), StreamError> {
         let lease = Duration::from_micros(self.timing.node_lease_us);
         loop {
@@ -141,7 +138,7 @@ impl Presiding {
 }
 
 /// A node of another format cannot read an answer, but any frame says which format this is.
-async fn say_version(writer: &mut OwnedWriteHalf) -> Result<(), StreamError> {
+async fn say_version(writer: &Writer) -> Result<(), StreamError> {
     let mut out = FrameBuffer::new(COORDINATOR);
     out.push(&FromCoordinator::Waiting);
     Ok(writer.write_all(&out.bytes).await?)

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use proto::{CoordinatorConfig, RecordKeeping, Rules};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
 use types::{ClusterId, Entry, Expectations, NodeInfo, Profile};
 use wire::message::{Registration, ToCoordinator};
 
 use super::*;
 use crate::clock::tests::suspend;
 use crate::limits::HANDSHAKES_AT_ONCE;
+use crate::transport::{self, Stream};
 
 const MINUTE_US: u64 = 60_000_000;
 const HOST: HostId = HostId { node: NodeId(0), incarnation: Incarnation(1) };
@@ -113,19 +113,18 @@ fn a_crowd_that_does_not_register_keeps_no_node_out() {
 fn crowd(presiding: Rc<Presiding>) {
     const OTHER: HostId = HostId { node: NodeId(1), incarnation: Incarnation(1) };
     crate::workers::run::runtime().unwrap().block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
+        let (listener, addr) = transport::on_loopback();
         let accepting = Rc::clone(&presiding);
         tokio::task::spawn_local(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Ok(stream) = listener.accept().await {
                 accepting.take(stream);
             }
         });
         let mut crowd = Vec::new();
         for _ in 0..2 * HANDSHAKES_AT_ONCE {
-            crowd.push(TcpStream::connect(addr).await.unwrap());
+            crowd.push(Stream::connect(addr).await.unwrap());
         }
-        let mut node = TcpStream::connect(addr).await.unwrap();
+        let mut node = Stream::connect(addr).await.unwrap();
         let mut hello = FrameBuffer::new(OTHER);
         hello.push(&registration_of(OTHER));
         node.write_all(&hello.bytes).await.unwrap();

@@ -1,0 +1,61 @@
+//! Who asked: the one name of a request, on its way and back. It says which reply of which connection of which worker the outcome is, so
+//! nobody on the way keeps a table of who waits. Numbers of connections and of replies are not used again, so a late answer, or one for
+//! a connection that has ended, finds nobody.
+//!
+//! Where an answer waits, and what for:
+//!
+//! | where | what for | why it cannot go on at once |
+//! | --- | --- | --- |
+//! | its record (`proto`: `primary/stream/log.rs`) | the parities | nobody hears of what may be lost |
+//! | the host's `replies` (`proto`: `outbox.rs`) | the cycle | its own connection may be at work; what comes together leaves together |
+//! | a batch of `crossings` | its worker | threads share nothing; it travels on the room of its request |
+//! | its slot of `clients::replies` | answers before it | clients are answered in order; if it is its turn it is printed at once |
+//! | the connection's output, the link's segments | the socket | one call of the system a cycle; both have a bound |
+//!
+//! Requests wait elsewhere: in a primary (`waiting`) for a lease, room or pages; in `host/routes.rs` while they are at another node, for
+//! they may have to be sent again, or have an end, when that is lost; in `peers::incoming` until there is room for their answers.
+
+use proto::Token;
+
+/// Bits of a reply's number: a connection with a million commands a second would have to last for nine years to use them up.
+const SLOT_BITS: u32 = 48;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// The worker.
+    pub shard: u16,
+    /// Its number for the connection.
+    pub connection: u64,
+    /// The connection's number for the reply.
+    pub slot: u64,
+}
+
+impl From<Asker> for Token {
+    fn from(asker: Asker) -> Self {
+        debug_assert!(asker.slot >> SLOT_BITS == 0, "no connection is asked so much");
+        Self([asker.connection, u64::from(asker.shard) << SLOT_BITS | asker.slot])
+    }
+}
+
+impl From<Token> for Asker {
+    fn from(Token([connection, rest]): Token) -> Self {
+        let slot = rest & ((1 << SLOT_BITS) - 1);
+        Self { shard: (rest >> SLOT_BITS) as u16, connection, slot }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_the_asker() {
+        for slot in [0, 1, (1 << SLOT_BITS) - 1] {
+            for (shard, connection) in [(0, 0), (u16::MAX, 7 << 32 | 3), (1, u64::MAX)] {
+                let asker = Asker { shard, connection, slot };
+                assert_eq!(Asker::from(Token::from(asker)), asker);
+            }
+        }
+    }
+}
