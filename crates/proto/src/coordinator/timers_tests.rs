@@ -10,7 +10,7 @@ use super::look::Look;
 use super::state::ClusterState;
 use super::{Coordinator, CoordinatorConfig, RecordKeeping};
 use crate::timers::TimerTable;
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 const LEASE_US: u64 = 1_000_000;
 const BEAT_US: u64 = LEASE_US / 5;
@@ -31,6 +31,7 @@ fn config() -> CoordinatorConfig {
         shards: 1,
         groups: 1,
         timing: Timing::from_lease(LEASE_US),
+        rules: Rules::all(),
         records: RecordKeeping::Stored,
         on_loss: types::LossPolicy::Error,
     }

@@ -7,7 +7,7 @@ mod repairs;
 
 use types::{
     ClusterId, Entry, Epoch, Expectations, GroupId, GroupView, Incarnation, LossPolicy, NodeInfo, NodeLoad,
-    Profile, RoleIndex, RoleStatus, Seq, Term, UnixSeconds, ViewVersion,
+    Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::Registration;
 

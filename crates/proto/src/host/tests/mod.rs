@@ -138,7 +138,7 @@ impl Stage {
             }
             Action::Coordinator(message) => Done::Coordinator(message),
             Action::Close { peer, why } => Done::Close(peer.node.0, why),
-            Action::Reply { token, outcome } => Done::Reply(token.0, outcome),
+            Action::Reply { token, outcome } => Done::Reply(token.0[0], outcome),
         });
         done.collect()
     }
@@ -174,7 +174,7 @@ impl Stage {
 
     fn submit(&mut self, token: u64, role: u8, request: Request) -> (Submitted, Vec<Done>) {
         let place = Place { member: Some(member(role)), ..self.host.locate(request.key_bytes()) };
-        let submitted = self.host.submit(self.at(), Token(token), place, request);
+        let submitted = self.host.submit(self.at(), Token([token, 0]), place, request);
         (submitted, self.done())
     }
 

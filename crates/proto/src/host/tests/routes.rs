@@ -112,7 +112,7 @@ fn before_there_is_a_map_requests_wait_for_it() {
     let mut stage = Stage::empty();
     let place = stage.host.locate(key().as_bytes());
     assert_eq!(place.member, None);
-    assert_eq!(stage.host.submit(stage.at(), Token(7), place, get(key())), Submitted::Pending);
+    assert_eq!(stage.host.submit(stage.at(), Token([7, 0]), place, get(key())), Submitted::Pending);
     let done = stage.hear(FromCoordinator::Map(map()));
     assert!(done.contains(&Done::Forward(1, 0)), "{done:?}");
 }
