@@ -48,7 +48,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     // What tests and measures. Nothing above sees it.
     ("rng", &[]),
-    ("sim", &["codec", "proto", "rng", "store", "types", "wire"]),
+    ("sim", &["cluster", "codec", "proto", "rng", "store", "types", "wire"]),
     ("processes", &["rng", "types"]),
     ("history", &["client", "faces", "processes", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
