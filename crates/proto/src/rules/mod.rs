@@ -57,6 +57,11 @@ impl Rules {
     fn prevent(self, bug: Bug) -> bool {
         self.broken != Some(bug)
     }
+
+    /// What holds by the rules, of which all have to be kept for that: whoever leaves one out is to be found by what comes of it.
+    pub(crate) fn promise(self, holds: bool) -> bool {
+        holds || self.broken.is_some()
+    }
 }
 
 #[cfg(not(feature = "planted-bugs"))]
@@ -71,6 +76,11 @@ impl Rules {
     #[inline(always)]
     const fn prevent(self, _: Bug) -> bool {
         true
+    }
+
+    /// What holds by the rules.
+    pub(crate) const fn promise(self, holds: bool) -> bool {
+        holds
     }
 }
 

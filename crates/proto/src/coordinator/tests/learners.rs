@@ -163,6 +163,19 @@ fn a_role_that_is_handed_over_goes_to_its_mirror_and_nobody_waits_for_a_lease() 
 }
 
 #[test]
+fn other_lessons_are_waited_for_and_end_where_the_primary_has_made_way_already() {
+    let (mut stage, since) = mirrored();
+    let asked_at = stage.now;
+    stage.dies(3);
+    assert!(stage.coordinator.appoint_learner(member(3), host(6)));
+    assert_eq!(stage.learners(), [(0, 5, true), (3, 6, false)]);
+    let told = stage.pass(LEASE_US * 3 / 4);
+    assert!(!told.contains(&Told::HandOver(0, RoleIndex(0))), "its lesson would come to nothing: {told:?}");
+    handed_over(&mut stage, since, asked_at);
+    assert_eq!((stage.status(0), stage.learners()), (RoleStatus::Fenced, vec![(0, 5, true)]));
+}
+
+#[test]
 fn an_answer_that_comes_when_the_primary_may_go_on_already_is_void() {
     let (mut stage, since) = mirrored();
     let asked_at = stage.now;

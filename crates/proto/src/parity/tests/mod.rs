@@ -51,14 +51,19 @@ impl Stage {
         stage
     }
 
-    /// The parity of `view`, or its learner.
+    /// The first parity of `view`, or its learner.
     fn of(view: GroupView) -> Self {
+        Self::at(RoleIndex(2), view)
+    }
+
+    /// The parity of `view` that has this role, or its learner.
+    fn at(role: RoleIndex, view: GroupView) -> Self {
         let config = StoreConfig {
             cluster: ClusterId(1),
             area_limit_bytes: 4 * EXTENT_BYTES,
             eviction: Eviction::None,
         };
-        let member = MemberId { group: view.group, role: RoleIndex(2) };
+        let member = MemberId { group: view.group, role };
         let learner = || view.learner(member.role).map(|learner| learner.host);
         let here = view.parity_host(member.role).or_else(learner).unwrap();
         let protection = Protection::of(Profile::rs(2, 2).unwrap());
@@ -167,6 +172,19 @@ fn records_are_kept_and_acknowledged_at_once_and_applied_when_they_are_committed
     assert_eq!((stage.received(PRIMARIES[0]), stage.byte()), ((2, 0), 0));
     assert_eq!(acked(&stage.frame(PRIMARIES[0], 1, vec![])), Some(2));
     assert_eq!((stage.received(PRIMARIES[0]), stage.byte()), ((2, 1), 5), "its weight in the first row is 1");
+}
+
+#[test]
+fn a_role_weighs_in_each_row_what_the_code_says() {
+    for row in 0..2 {
+        let mut stage = Stage::at(RoleIndex(2 + row), placed());
+        stage.hear(PRIMARIES[1], GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));
+        stage.frame(PRIMARIES[1], 0, vec![record(1, 5)]);
+        stage.frame(PRIMARIES[1], 1, vec![]);
+        let mut expected = [0];
+        codec::mul_add(&mut expected, stage.code.coefficient(row.into(), 1), &[5]).unwrap();
+        assert_eq!(stage.byte(), expected[0], "row {row}");
+    }
 }
 
 #[test]

@@ -102,6 +102,17 @@ fn beside_a_wrong_item_nobody_corrects_anything() {
 }
 
 #[test]
+fn the_records_that_a_page_contains_are_in_the_sum_before_it_leaves() {
+    let mut stage = scrubbing(OnFinding::Report);
+    let (session, _) = go_on(&mut stage).unwrap();
+    stage.frame(PRIMARIES[0], 1, vec![record(2, 32)]);
+    let GroupBody::Page(newer) = page(session, 5 ^ 32, &[]) else { unreachable!("it is a page") };
+    stage.hear(PRIMARIES[0], GroupBody::Page(Page { committed: Seq(2), ..newer }));
+    stage.hear(PRIMARIES[1], page(session, 9, &[]));
+    assert_eq!(progress(&stage), (256, 0, 0));
+}
+
+#[test]
 fn a_session_that_gets_no_answer_is_given_up_and_the_same_pages_are_asked_for_again() {
     let mut stage = scrubbing(OnFinding::Report);
     let (session, _) = go_on(&mut stage).unwrap();
