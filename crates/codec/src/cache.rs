@@ -77,6 +77,7 @@ impl PlanCache {
         if let Some(plan) = self.lock().find(key) {
             return Ok(plan);
         }
+        // Without the lock: two threads may work out the same plan, and neither waits for the other.
         let plan = Arc::new(self.code.plan(present, wanted)?);
         self.lock().insert(key, Arc::clone(&plan), self.capacity);
         Ok(plan)
@@ -112,6 +113,7 @@ impl Plans {
     fn insert(&mut self, key: &[u8], plan: Arc<Plan>, capacity: usize) {
         self.entries.insert(key.to_vec(), Entry { plan, last_use: self.uses });
         if self.entries.len() > capacity {
+            // A search of them all takes less than the plan that was just worked out.
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.last_use);
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|key| self.entries.remove(&key));

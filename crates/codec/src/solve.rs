@@ -10,6 +10,7 @@ use crate::gf;
 pub(crate) fn solve(mut rows: Vec<Vec<u8>>, unknowns: usize, targets: usize) -> Result<Vec<Vec<u8>>, usize> {
     let pivots = eliminate(&mut rows, unknowns);
     for target in 0..targets {
+        // On the left these rows are zero, whatever the unknowns are.
         if rows[pivots.len()..].iter().any(|row| row[unknowns + target] != 0) {
             return Err(target);
         }
@@ -37,6 +38,7 @@ fn eliminate(rows: &mut [Vec<u8>], width: usize) -> Vec<usize> {
         let scale = gf::inverse(rows[top][column]);
         rows[top].iter_mut().for_each(|value| *value = gf::mul(scale, *value));
         let pivot_row = rows[top].clone();
+        // Above the pivot as well as below it, so that the solution can be read off.
         for (_, row) in rows.iter_mut().enumerate().filter(|(index, _)| *index != top) {
             let factor = row[column];
             row.iter_mut().zip(&pivot_row).for_each(|(value, pivot)| *value ^= gf::mul(factor, *pivot));

@@ -34,6 +34,7 @@ fn combine_as(matrix: &Matrix, mut chunks: Chunks<'_, '_, '_>, past: bool, threa
     };
     thread::scope(|scope| {
         for _ in 1..count {
+            // What nobody takes is left to those that run, this thread among them.
             if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }

@@ -85,6 +85,7 @@ impl StoredFactors {
         let (sources, len) = (chunks.sources(), chunks.len());
         let fits = (sources.len() == 1) & (column < self.columns) & (chunks.output_count() == self.rows);
         assert!(fits, "one source, and one row for each output");
+        // A loop reads and writes all of its outputs. Those with a factor of 0 are not to be touched, so they take the other way.
         if let [loops] = &*self.bands
             && !self.is_sparse
         {
@@ -168,6 +169,7 @@ pub(super) fn for_each(backend: &Backend, factors: Factors<'_>, mut chunks: Chun
         return;
     }
     if sources.is_empty() {
+        // The sum of nothing.
         if mode != ADD {
             outputs.iter_mut().for_each(|output| output.fill(0));
         }
@@ -175,6 +177,7 @@ pub(super) fn for_each(backend: &Backend, factors: Factors<'_>, mut chunks: Chun
     }
     // Sums of several parts are added to: they have to stay where they are at hand.
     let mode = if mode == STREAM && sources.len() > MAX_SOURCES { SET } else { mode };
+    // A single tile reads every byte once: there is nothing to find in a cache.
     let is_one = outputs.len() <= MAX_OUTPUTS && sources.len() <= MAX_SOURCES;
     let block = block_len(sources.len());
     if is_one || len <= block {
@@ -206,6 +209,7 @@ fn for_each_of_block(
             let rows = (band * MAX_OUTPUTS, outputs.len());
             let columns = (part * MAX_SOURCES, of_part.len());
             let (factors, loops) = factors.of_tile(backend, sources.len(), rows, columns, &mut scratch);
+            // Each further part of the sources adds to what the parts before it have left.
             let mode = if part > 0 { ADD } else { mode };
             let mode = if mode == ADD && of_part.len() == 1 { UPDATE } else { mode };
             // SAFETY: the loop is for so many outputs, for each of them and of the sources there is a factor, and all of them are

@@ -54,6 +54,7 @@ impl Trial {
     fn is_due(&self) -> bool {
         let call = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let next = self.next.load(Ordering::Relaxed);
+        // Whoever takes it leaves none to be taken until it has been noted: two trials at a time would disturb each other.
         let taken = || self.next.compare_exchange(next, u32::MAX, Ordering::Relaxed, Ordering::Relaxed);
         call >= next && taken().is_ok()
     }
@@ -65,6 +66,7 @@ impl Trial {
             1.05.. => -1,
             _ => 0,
         };
+        // Only one trial is under way, so nobody else writes in between.
         let before = self.lead.load(Ordering::Relaxed);
         self.lead.store((before + vote).clamp(-MAX_LEAD, MAX_LEAD), Ordering::Relaxed);
         let factor = if vote != 0 && before * vote <= 0 { SOON } else { LATER };

@@ -1,6 +1,7 @@
 //! One group, looked at: order, index and algebra.
 
 use cluster::Protection;
+use proto::host::inspect::ParityInfo;
 use rng::Rng;
 use types::{GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq, UnixSeconds};
 
@@ -81,10 +82,17 @@ impl Look<'_> {
         self.shadow.stream(MemberId { group: self.view.group, role: RoleIndex(role as u8) })
     }
 
-    /// Up to where every in-sync parity has applied each role's stream, and the primary has committed it.
+    /// Up to where every in-sync parity has applied each role's stream, and the primary has committed it. Those that learn count
+    /// too: one may be in sync at the next look, and a little behind the others.
     pub(super) fn applied_everywhere(&self) -> Vec<Seq> {
-        let applied =
-            |role: usize| self.parities_of(role).map(move |parity| self.applied(parity, role)).min();
+        let learned = |role: usize| {
+            let index = RoleIndex(role as u8);
+            let covering = move |learner: &&ParityInfo<'_>| self.protection.covers(learner.member.role, index);
+            let learners = self.members.learners.iter().filter(covering);
+            learners.filter_map(move |learner| Some(learner.streams.get(role)?.applied))
+        };
+        let in_sync = |role: usize| self.parities_of(role).map(move |parity| self.applied(parity, role));
+        let applied = |role: usize| in_sync(role).chain(learned(role)).min();
         let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
         let both = |role: usize| match (applied(role), committed(role)) {
             (Some(applied), Some(committed)) => applied.min(committed),

@@ -29,6 +29,8 @@ pub(crate) struct Members<'a> {
     pub data: Vec<Option<Primary<'a>>>,
     /// In-sync parities, by row.
     pub parities: Vec<Parity<'a>>,
+    /// Those that learn to be parities.
+    pub learners: Vec<ParityInfo<'a>>,
 }
 
 impl<'a> Members<'a> {
@@ -48,7 +50,12 @@ impl<'a> Members<'a> {
             let info = machine.parities().find(|p| p.member.group == view.group && p.member.role == role)?;
             Some(Parity { row: usize::from(role.0) - k, host, info })
         });
-        Self { data, parities: parities.collect() }
+        let learners = view.learners.iter().filter(|learner| usize::from(learner.role.0) >= k);
+        let learners = learners.filter_map(|learner| {
+            let machine = nodes.host_by_id(learner.host, view.group)?;
+            machine.parities().find(|p| p.member.group == view.group && p.member.role == learner.role)
+        });
+        Self { data, parities: parities.collect(), learners: learners.collect() }
     }
 }
 
