@@ -109,6 +109,7 @@ impl Session {
         let is_of_all = |(parity, residual): &(RoleIndex, Residual)| {
             lost.iter().filter(|role| protection.covers(*parity, **role)).eq(&residual.lost)
         };
+        // If they disagree about who is lost, their sums do not have the same unknowns.
         if !self.residuals.iter().all(is_of_all) {
             return None;
         }
