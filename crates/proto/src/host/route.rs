@@ -51,6 +51,7 @@ impl Host {
         }
         let role = self.views.group(member.group).and_then(|view| view.data_role(member.role));
         let Some(role) = role.copied() else { return Some(Outcome::Failed(Failure::Unavailable)) };
+        // What is accepted begins anew soon: requests wait for that as for any primary.
         if role.status == RoleStatus::Lost {
             return Some(Outcome::Failed(Failure::Lost));
         }
@@ -72,16 +73,19 @@ impl Host {
         let member = MemberId { group: forward.group, role: forward.role };
         let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
         let place = if is_flush { Place::of(member) } else { self.views.locate(forward.request.key_bytes()) };
+        // A key that lies elsewhere must not be written here: nobody would find it again.
         if self.views.map().is_none() || place.member != Some(member) {
             return self.answer_remote(from, forward.id, Outcome::Failed(Failure::WrongPrimary));
         }
         self.stats.received_forwards += 1;
         let reply = ReplyTo::Remote { host: from, id: forward.id };
+        // It counts from now, for times of another node's clock mean nothing here.
         let deadline = now.time + self.around.config().timing.request_deadline_us;
         self.route(now, member, Pending { reply, hash: place.hash, request: forward.request, deadline });
     }
 
     fn answer_remote(&mut self, host: HostId, id: u64, outcome: Outcome) {
+        // To the very process that asked: another one of that node may have given this number to another request.
         if self.links.has(host) {
             let message = PeerMessage::Answer(Answer { id, outcome });
             self.actions.push_back(Action::Send { to: host.node, message });
