@@ -128,6 +128,7 @@ impl Coordinator {
         if self.has_resigned() {
             return;
         }
+        // First: this message may have waited for as long as the coordinator stood still.
         self.forgive_own_absence(now.time);
         match self.gathering.is_some() {
             true => self.witness(now, from, message),
@@ -178,6 +179,7 @@ impl Coordinator {
             }
             return;
         }
+        // Before the epoch is looked at: whoever answers a former coordinator lives all the same.
         let is_heard = membership::hear(now, state, from);
         if !is_heard || message.epoch().is_some_and(|asked| asked != state.epoch()) {
             return;
@@ -253,6 +255,7 @@ impl Coordinator {
     /// A parity answers to F1; or to a question that was asked to see whether it lives, of a term that is served.
     fn handle_fenced(&mut self, now: Now, from: HostId, fenced: &FencedAnswer) {
         let (state, member) = (&mut self.state, fenced.member);
+        // A role that is being recovered has no primary, so no answer is for both.
         if self.repairs.recoveries_mut().handle_fenced(now, state, from, fenced) {
             return;
         }
@@ -281,7 +284,9 @@ impl Coordinator {
     /// An operator's command is done.
     fn note_done(&mut self, command: &AdminCommand) {
         match command {
+            // The removed one must not come in again as one that is merely late.
             AdminCommand::Remove { .. } => self.membership.end_founding(),
+            // They are of primaries that are none any more.
             AdminCommand::Reset => self.complaints.forget_all(),
             AdminCommand::Drain { .. }
             | AdminCommand::Undrain { .. }
@@ -330,14 +335,17 @@ impl Coordinator {
             return self.decide_where_to_go_on(now);
         }
         let (state, repairs) = (&mut self.state, &mut self.repairs);
+        // Before the leases: who hears too few must not take their silence for death.
         self.membership.resign_if_cut_off(now.time, state);
         if state.outbox().has_resigned() {
             return;
         }
         self.membership.expire_leases(now, state, repairs);
+        // After the leases: who has not answered and is lost now is not waited for any more.
         repairs.tick(now, state);
         self.learners.ask_for_hand_overs(now, state);
         repairs.losses_mut().begin_accepted_roles(now, state);
+        // Last, for it builds only where nothing is under way.
         self.learners.plan(now, state);
         self.check_invariants();
     }
@@ -357,6 +365,7 @@ impl Coordinator {
     fn forgive_own_absence(&mut self, now: Time) {
         let tick_us = self.tick_us();
         if let Some(late_us) = self.membership.forgive_own_absence(now, &mut self.state, tick_us) {
+            // They last by this clock, and while it stood still nobody could repeat one, or answer it.
             self.complaints.forget_all();
             self.gathering.iter_mut().for_each(|gathering| gathering.forgive(late_us));
         }
@@ -374,6 +383,7 @@ impl Coordinator {
             Verdict::Resume(kept) => match self.go_on_from_kept(now, kept) {
                 Ok(()) => self.admit_witnesses(now),
                 Err(error) => {
+                    // It goes on asking: another node may keep what is whole.
                     let why = format!("the records that nodes keep do not fit together: {error}");
                     self.gathering.iter_mut().for_each(|gathering| gathering.say(why.clone()));
                 }
@@ -428,6 +438,7 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         ToCoordinator::HandedOver { asked_at, .. } if asked_at > now.time => {
             Err(Impossible::AskedAt { asked_at, now: now.time })
         }
+        // By name from here on: a message with a number has to be judged, or somebody has to say why not.
         ToCoordinator::Fenced { .. } | ToCoordinator::HandedOver { .. } => Ok(()),
         // Its own part knows how many records there are.
         ToCoordinator::Kept { .. } => Ok(()),

@@ -47,6 +47,7 @@ impl StoreView {
         counts_as_heard: impl Fn(Seen) -> bool,
     ) -> bool {
         let patience = state.lease_us() * 3 / 4;
+        // A fenced process may keep its lease at the store as long as it lives, and is not listened to here.
         let counts = |host: &HostId| state.nodes().get(*host).is_none_or(|node| !node.is_fenced());
         let (mut all, mut heard) = (0, 0);
         for (host, seen) in self.alive.iter().filter(|(host, _)| counts(host)) {
