@@ -74,7 +74,8 @@ impl Membership {
         }
         let is_new = state.config().records == RecordKeeping::Kept && state.map().is_none();
         if is_new && registration.promised >= state.epoch() {
-            // Nothing has been decided in this epoch, and this process keeps nothing for it: it has promised another coordinator.
+            // Nothing has been decided in this epoch, and this process keeps nothing for it: it has promised another
+            // coordinator.
             state.begin_after(registration.promised);
         }
         let occupied = admission::occupied(now, state, &registration);
@@ -201,7 +202,8 @@ impl Membership {
 
     pub(super) fn expire_leases(&mut self, now: Now, state: &mut ClusterState, repairs: &mut Repairs) {
         let lease = state.lease_us();
-        // Those that are cut off together fall silent within a heartbeat of each other, and their leases run out one by one.
+        // Those that are cut off together fall silent within a heartbeat of each other, and their leases run out one by
+        // one.
         let is_heard = |host: &HostId| {
             state.nodes().get(*host).is_some_and(|node| node.silence_us(now.time) < lease / 2)
         };

@@ -190,7 +190,8 @@ impl Recoveries {
             let role = &mut view.data[at];
             role.primary = Some(host);
             role.status = RoleStatus::Rebuilding { start: end, wait_us };
-            // It was fenced by all whose acks it needed; whoever follows this one waits for a lease, and so for its own.
+            // It was fenced by all whose acks it needed; whoever follows this one waits for a lease, and so for its
+            // own.
             view.former.retain(|former| former.role != member.role);
             view.learners.retain(|learner| learner.role != member.role);
         });

@@ -125,8 +125,8 @@ impl Repairs {
         for member in roles_without_primary(state).collect::<Vec<_>>() {
             self.recoveries.begin(member, Former::MayLive, None);
         }
-        // Processes that views still name although they are fenced, or others have taken their names: the former coordinator
-        // was about to take them out.
+        // Processes that views still name although they are fenced, or others have taken their names: the former
+        // coordinator was about to take them out.
         let owns = |host: &HostId| state.nodes().get(*host).is_some_and(|node| !node.is_fenced());
         let gone: std::collections::BTreeSet<HostId> =
             state.views().flat_map(GroupView::hosts).filter(|host| !owns(host)).collect();

@@ -276,7 +276,8 @@ impl Members {
     /// Makes this host's members of the group what the view says they are. Gives back the requests of deposed primaries.
     pub(super) fn appoint(&mut self, around: &mut Surroundings, now: Now, view: &GroupView) -> Vec<Deposed> {
         self.due = Due::default();
-        // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a primary.
+        // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a
+        // primary.
         let (k, n) = (view.k(), view.k() + view.m());
         for role in k..n {
             self.appoint_parity(around, now, view, RoleIndex(role as u8));

@@ -193,7 +193,7 @@ impl Sum {
     /// Whether nobody has ever written to `pages`, and they are zero as they should be.
     pub(super) fn is_untouched(&self, pages: PageRange) -> bool {
         self.streams.iter().all(|stream| !stream.replica().touched().contains_any(pages))
-            // Memory goes bad also where nobody has written, and no session would look there.
+            // Else damage would be passed over where nobody has ever written.
             && self.area.bytes(pages.start_byte(), pages.len_bytes()).iter().all(|byte| *byte == 0)
     }
 

@@ -298,7 +298,7 @@ impl Primary {
 
     /// Whether nobody learns, or may want to, what the role has.
     fn is_undisturbed(&self) -> bool {
-        // They hear of the extents at the end of their lesson. One that was given up meanwhile they would have again.
+        // They hear of the extents at the end of a lesson: one that went meanwhile they might have again.
         self.lessons.is_empty() && self.absentees.is_empty() && !self.core.is_rebuilding()
     }
 

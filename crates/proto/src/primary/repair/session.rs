@@ -91,7 +91,8 @@ impl Session {
             return Ok(false);
         }
         let (k, own, lost) = (core.view().k(), core.member().role, &residual.lost);
-        // What its row does not cover is not in its sum, and what it covers of this role is all that is missing for sure.
+        // What its row does not cover is not in its sum, and what it covers of this role is all that is missing for
+        // sure.
         let can_be_lost = lost.is_sorted_by(|before, after| before < after)
             && lost.contains(&own) == protection.covers(parity, own)
             && lost.iter().all(|role| usize::from(role.0) < k);
