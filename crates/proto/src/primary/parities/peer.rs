@@ -27,7 +27,7 @@ pub(in crate::primary) struct ParityPeer {
     /// The Frame that is not yet acknowledged, by its time of sending.
     outstanding: Option<Time>,
     last_sent: Time,
-    /// Since when nothing has been heard though something was due. An answer that leaves something owed begins it anew.
+    /// Since when something is due and nothing is heard. Progress that leaves something due begins it anew.
     silent_since: Option<Time>,
     /// Time of sending of the newest acknowledged Frame: the lease counts from here.
     lease_base: Option<Time>,

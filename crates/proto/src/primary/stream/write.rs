@@ -120,7 +120,7 @@ impl SendStream {
         match occupied {
             Some(old) => {
                 draft.ops.push(IndexOp::Replace { hash, old, new: addr });
-                // As a victim it would be removed a second time.
+                // It must not become a victim meanwhile: it would be removed twice.
                 draft.pinned.push(old);
             }
             None => draft.ops.push(IndexOp::Insert { hash, addr }),
@@ -185,7 +185,7 @@ impl SendStream {
         }
         self.clear_at(self.log.last().next());
         let mut draft = Draft::of(Purpose::Schedule);
-        // In one record: a stand-in that found the schedule without the flush would flush what came after it.
+        // In one record: a stand-in that found the schedule still there would flush what came since.
         draft.ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(UnixSeconds(0))];
         self.append(context, store, draft);
     }
