@@ -30,6 +30,7 @@ struct Bucket {
 
 impl Bucket {
     fn set(&mut self, bytes_per_second: u64) {
+        // What was saved up under a higher rate must not go at once under a lower one.
         self.left_bytes = self.left_bytes.min(burst(bytes_per_second));
         self.bytes_per_second = bytes_per_second;
     }
@@ -40,6 +41,7 @@ impl Bucket {
         }
         let elapsed_us = now.since(self.filled_at);
         let earned = u128::from(elapsed_us) * u128::from(self.bytes_per_second) / 1_000_000;
+        // Else the fraction of a byte would be lost with each question, and all of it if these are frequent.
         if earned > 0 {
             let earned = i64::try_from(earned).unwrap_or(i64::MAX);
             self.left_bytes = self.left_bytes.saturating_add(earned).min(burst(self.bytes_per_second));
@@ -68,6 +70,7 @@ impl Bucket {
 impl Pace {
     /// The operators want it so from now on; rates are shared by `shards` workers.
     pub(crate) fn set(&mut self, layout: &Layout, shards: u16) {
+        // Rounded up: a share of 0 would mean that there is no limit.
         let share = |rate: u64| rate.div_ceil(u64::from(shards.max(1)));
         self.all.set(share(layout.repair.bytes_per_second));
         self.scrubs.set(share(layout.scrub.bytes_per_second));

@@ -43,6 +43,7 @@ impl<const N: usize> TimerTable<N> {
         if at < self.first {
             self.first = at;
         } else if before == self.first {
+            // It was the first one, and any other may be that now.
             self.first = self.due.iter().copied().min().unwrap_or(Time::NEVER);
         }
     }

@@ -34,6 +34,7 @@ pub(super) fn administer(
     check_version(request, map.layout.version)?;
     request.command.node().map_or(Ok(()), |node| known(map, node))?;
     match &request.command {
+        // By name, so that whoever adds a command has to say whether the layout alone carries it out.
         AdminCommand::CanStop { node } => {
             let silent = state.nodes().silent(now.time, state.lease_us());
             return Ok(AdminAnswer::CanStop(cluster::stop_report(map, *node, &silent)));
@@ -63,6 +64,7 @@ pub(super) fn administer(
 
 fn change_layout(state: &mut ClusterState, wanted: Layout) -> Result<(), AdminError> {
     let map = state.map().ok_or(AdminError::NotFormed)?;
+    // A command that changes nothing makes no version, so it conflicts with nobody's.
     if wanted == map.layout {
         return Ok(());
     }

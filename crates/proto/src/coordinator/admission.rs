@@ -73,6 +73,7 @@ pub(super) fn occupied(
     let node = state.nodes().named(host.node).filter(|node| node.host() != host && node.is_leased())?;
     let (by, peer) = (node.host(), node.info().peer);
     let cluster = state.map().map(|map: &ClusterMap| map.cluster);
+    // By the clock, and not by the last tick: a lease that is over is nobody's any more.
     let lasts = node.silence_us(now.time) < lease_us;
     lasts.then_some(FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch })
 }

@@ -62,9 +62,11 @@ impl Complaints {
         let Stalled { member, term, view: version, ref silent } = *stalled;
         let Some(view) = state.view(member.group) else { return };
         let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
+        // It may complain of what a newer view has seen to.
         if !named || view.version != version {
             return state.send_view(from, member.group);
         }
+        // First: nobody counts on learners, so nothing has to be proved to take them out.
         if view.learners.iter().any(|learner| silent.contains(&(learner.role, learner.host))) {
             return remove_learners(state, member, silent);
         }
@@ -77,8 +79,12 @@ impl Complaints {
         }
         let mut without = view.clone();
         remove_parities(&mut without, &silent);
+        // One that answers shows that the primary is not cut off; and without the silent the group must still be
+        // repairable.
         let enough_left = in_sync.len() > silent.len() && !protection.is_beyond_repair(&without);
         let is_full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
+        // To depose a full primary all its parities have to prove that they live. A stand-in costs nothing: those that
+        // it misses are enough.
         let suspect =
             Suspect { member, host: from, parities: if is_full { in_sync } else { silent.clone() } };
         if enough_left && (is_full || self.is_to_be_believed(now, state, &suspect)) {
@@ -122,6 +128,7 @@ impl Complaints {
         if now.time.since(complaint.since) < lease / 2 {
             return;
         }
+        // Only what answers this question is proof: a parity may have died since it gave the last one.
         complaint.proven.clear();
         complaint.suspected.clone_from(&suspect.parities);
         if !self.may_depose(now, state, &suspect) {
@@ -171,6 +178,7 @@ impl Complaints {
     fn may_depose(&self, now: Now, state: &ClusterState, suspect: &Suspect) -> bool {
         let (lease, member) = (state.lease_us(), suspect.member);
         let Some(view) = state.view(member.group) else { return false };
+        // A parity on the node of the primary itself proves nothing of the network between nodes.
         let elsewhere = suspect.parities.iter().all(|(_, parity)| parity.node != suspect.host.node);
         // A primary that has company in its complaint is not the one that is cut off.
         let alone = !self.of.iter().any(|(other, complaint)| {

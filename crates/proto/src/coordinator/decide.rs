@@ -17,6 +17,7 @@ pub(super) fn remove_host(
     protection: &Protection,
     lost: HostId,
 ) -> Vec<RoleIndex> {
+    // Before the roles are fenced: who is lost does not witness how they ended.
     for parity in view.parity.iter_mut().filter(|parity| **parity == Some(lost)) {
         *parity = None;
     }
@@ -26,6 +27,7 @@ pub(super) fn remove_host(
     for role in &fenced {
         fence(view, protection, *role);
     }
+    // A lost parity alone costs no learner anything: it learns from primaries.
     if !fenced.is_empty() {
         cancel_learners(rules, view);
     }
@@ -43,6 +45,7 @@ pub(super) fn fence(view: &mut GroupView, protection: &Protection, role: RoleInd
     let witnesses: Vec<HostId> = protection.witnesses(view, role).map(|(_, host)| host).collect();
     let Some(data) = view.data.get_mut(usize::from(role.0)) else { return };
     if let Some(primary) = data.primary.take() {
+        // The last one counts: those before it were fenced when it was appointed.
         view.former.retain(|former| former.role != role);
         view.former.push(Former { role, primary, witnesses });
     }
@@ -113,6 +116,7 @@ fn end_life(view: &mut GroupView, protection: &Protection, role: RoleIndex, stat
 pub(super) fn begin_anew(rules: Rules, view: &mut GroupView, role: RoleIndex, host: HostId) {
     let Some(data) = view.data.get_mut(usize::from(role.0)) else { return };
     data.term = data.term.next();
+    // A term of its own begins the life, so that nothing of the life before is taken for it.
     (data.origin, data.primary, data.status) = (data.term, Some(host), RoleStatus::Full);
     view.former.retain(|former| former.role != role);
     cancel_learners(rules, view);

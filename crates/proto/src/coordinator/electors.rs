@@ -53,6 +53,7 @@ impl ElectorSets {
 
     /// Whether there are more than a message can name.
     pub(super) fn are_too_many(&self) -> bool {
+        // The cheap bound first: `all` copies every set, and this is asked at every step.
         self.in_force.len() + self.pending.len() > KeptRecords::MAX_ELECTORS
             && self.all().len() > KeptRecords::MAX_ELECTORS
     }

@@ -250,6 +250,7 @@ impl Gathering {
         let namesakes = self.witnesses.iter().filter(|(other, _)| other.node == host.node && **other != host);
         let namesakes: Vec<(Time, HostId)> =
             namesakes.map(|(other, known)| (known.last_heard, *other)).collect();
+        // A node that is restarted again and again must not fill the memory.
         if namesakes.len() >= NAMESAKES
             && let Some((_, oldest)) = namesakes.into_iter().min()
         {
@@ -265,12 +266,14 @@ impl Gathering {
         let Some((kept, head)) = self.newest(epoch) else { return self.verdict_of_none(now, config) };
         let gathered = self.census(kept, head);
         let patient = self.heard_records.is_some_and(|at| now.since(at) < PATIENCE_LEASES * lease);
+        // All who may know something newer; or more than half of each set, of whom one would know it.
         let have_answered = gathered.missing.is_empty() || !patient && gathered.lacking == 0;
         let enough = config.rules.going_on_needs_electors(have_answered);
         let have_had_time = !patient && now.since(self.asked) >= PATIENCE_LEASES * lease;
         let another = || self.better_heard(epoch, &gathered).filter(|_| have_had_time);
         match enough {
             true => Verdict::Resume(kept.clone()),
+            // The newest may be a stranger's, and the others of its cluster will never answer here.
             false if let Some(kept) = another() => Verdict::Resume(kept.clone()),
             false if self.without_quorum && have_had_time && !self.may_be_dialling(now) => {
                 Verdict::Resume(self.without_the_silent(kept))
@@ -324,6 +327,7 @@ impl Gathering {
     /// Those that a cluster may form of.
     fn founders(&self, now: Time, lease: u64) -> BTreeSet<NodeId> {
         let is_founder = |witness: &&Witness| {
+            // Who has not answered yet may keep something.
             let fresh = witness.registration.holds.is_none() && matches!(witness.answer, Some(None));
             fresh
                 && witness.registration.expect.entry == Entry::Founder

@@ -45,6 +45,7 @@ impl Hosting {
         for (row, (before, now)) in before.iter().zip(&view.parity).enumerate() {
             let member = MemberId { group, role: RoleIndex((view.k() + row) as u8) };
             match (before, now) {
+                // Without a time, for none is at hand: it counts from the next look.
                 (Some(host), None) => _ = self.former.insert(member, FormerHost { host: *host, since: None }),
                 (_, Some(_)) => _ = self.former.remove(&member),
                 (None, None) => {}

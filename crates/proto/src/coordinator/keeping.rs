@@ -123,6 +123,7 @@ impl Keeping {
             return Err(Impossible::Kept { position, made: self.position });
         }
         if let Some(keeper) = self.keepers.get_mut(&host) {
+            // An answer that comes late says less than is known.
             keeper.kept = keeper.kept.max(position);
         }
         Ok(())
@@ -177,6 +178,7 @@ impl Keeping {
         all: impl FnOnce() -> Vec<Record>,
     ) -> Vec<CoordinatorAction> {
         let fresh = std::mem::take(&mut self.fresh);
+        // A shorter list of electors is news, too: who follows has fewer to hear then.
         let is_news = !fresh.is_empty() || std::mem::take(&mut self.electors_changed);
         if self.position == 0 || !is_news && self.keepers.values().all(|keeper| keeper.is_complete) {
             return Vec::new();
@@ -234,6 +236,7 @@ impl Keeping {
 
     fn is_kept(&self, position: u64, spared: &[HostId], processes: &Processes) -> bool {
         let keeps = |host: &HostId| self.keepers.get(host).is_some_and(|keeper| keeper.kept >= position);
+        // A process that is slow holds up all others only until its lease has run out.
         let by_all = processes.present.iter().all(|host| spared.contains(host) || keeps(host));
         by_all && self.are_enough(keeps, processes)
     }
@@ -263,6 +266,7 @@ fn is_quorum(electors: &Electors, keeps: impl Fn(&HostId) -> bool, processes: &P
         kept += usize::from(keeps(host));
         left += usize::from(!processes.replaced.contains(host));
     }
+    // Half is enough here, because who goes on later needs more than half: the two always meet.
     2 * kept >= all
         || all - kept <= processes.tolerance
         || 2 * left < all && left.saturating_sub(kept) <= processes.tolerance

@@ -122,6 +122,7 @@ impl Learners {
         let teachers = view.data_roles().filter(teaches).count();
         let row = usize::from(learner.0).checked_sub(view.k());
         let id = MemberId { group: member.group, role: learner };
+        // A mirror learns from its own primary alone.
         let needed = if row.is_some() { state.rules().teachers_of_parity(teachers) } else { 1 };
         if self.note_ended(id, member.role, lesson) < needed {
             return;
@@ -144,6 +145,7 @@ impl Learners {
     fn note_ended(&mut self, learner: MemberId, teacher: RoleIndex, lesson: Lesson) -> usize {
         let new = || EndedLessons { lesson, teachers: BTreeSet::new() };
         let ended = self.ended.entry(learner).or_insert_with(new);
+        // The learner has begun again since: what it was taught in the attempt before counts for nothing.
         if lesson > ended.lesson {
             *ended = new();
         }
@@ -206,7 +208,9 @@ impl Learners {
         let Some(view) = state.view(member.group) else { return };
         let named = view.data_role(member.role).is_some_and(|r| r.primary == Some(from) && r.term == term);
         let whole = view.learner(member.role).is_some_and(|l| l.whole && l.since == since);
+        // Counted from before the primary heard the question, and 2 % less than it keeps still, for clocks drift.
         let still_until = asked_at + state.timing().held_lease_us();
+        // Later than that it may serve again, with a lease. Then it is asked anew.
         if !named || !whole || !view.is_steady() || now.time >= still_until {
             return;
         }

@@ -59,6 +59,7 @@ impl Losses {
         if !protection.is_beyond_repair(view) {
             return Some(Judgement::Repairable);
         }
+        // The first time counts, or a group that loses one member after the other would be in doubt for ever.
         let since = self.doubtful.get(&group).copied().unwrap_or(now.time);
         let patient = now.time.since(since) < state.lease_us();
         if patient && decide::may_be_whole(view, &protection, &state.nodes().living()) {
@@ -165,11 +166,14 @@ impl Losses {
     fn is_surely_over(&mut self, now: Now, state: &ClusterState, member: MemberId) -> bool {
         let Some(view) = state.view(member.group) else { return false };
         let ending = self.ending(view);
+        // A witness that has ended or moved on acknowledges nothing more, and without it nothing commits and no lease
+        // is renewed.
         let is_gone = |host: &HostId| ending.confirmed.contains(host) || state.has_ended(*host);
         let is_over = |former: &Former| is_gone(&former.primary) || former.witnesses.iter().any(is_gone);
         if !view.former(member.role).is_none_or(is_over) {
             return false;
         }
+        // A whole lease, for nobody says when it was renewed last.
         let lease_us = recovery::lease_left_us(state.timing().read_lease_us, 0);
         let since = *ending.over.entry(member.role).or_insert(now.time);
         now.time.since(since) >= lease_us
@@ -190,6 +194,7 @@ impl Losses {
         let hosts: BTreeSet<HostId> =
             accepted.flat_map(|former| former.witnesses.iter().chain([&former.primary])).copied().collect();
         let living: BTreeSet<HostId> = state.nodes().living().into_iter().collect();
+        // Who is silent is asked when it is heard again.
         for host in hosts.difference(&ending.confirmed).filter(|host| living.contains(host)) {
             state.send(*host, FromCoordinator::Confirm { group, view: asked_for, epoch });
         }

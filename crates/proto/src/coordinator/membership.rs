@@ -78,15 +78,18 @@ impl Membership {
         }
         let is_new = state.config().records == RecordKeeping::Kept && state.map().is_none();
         if is_new && registration.promised >= state.epoch() {
-            // Nothing has been decided in this epoch, and this process keeps nothing for it: it has promised another coordinator.
+            // Nothing has been decided in this epoch, and this process keeps nothing for it: it has promised another
+            // coordinator.
             state.begin_after(registration.promised);
         }
         let occupied = admission::occupied(now, state, &registration);
         let keeping = state.outbox_mut().keeping_mut();
+        // An elector may be needed to put a record in force even while it waits for its place.
         if occupied.is_none() || keeping.counts(host) {
             keeping.greet(host);
         }
         if let Some(occupied) = occupied {
+            // It is heard, though it has no place yet: the coordinator must not seem cut off from it.
             self.store.hear(now, host);
             return state.send(host, occupied);
         }
@@ -106,6 +109,7 @@ impl Membership {
                 self.form(now, state);
             }
         } else if returning && state.map_names(host) {
+            // Only its connection is new: nobody else has to hear of that.
             state.send_map(host);
         } else {
             state.publish_nodes();
@@ -172,6 +176,7 @@ impl Membership {
             None => FromCoordinator::Alive,
         };
         state.send(from, answer);
+        // Before that the map would be held back, once more at every heartbeat.
         let is_in_force = state.outbox().keeping().is_in_force();
         if is_in_force && state.map().is_some_and(|map| map.version > has_map) {
             state.send_map(from);
@@ -209,6 +214,7 @@ impl Membership {
         let lease = state.lease_us();
         for host in state.nodes().expired(now.time, self.attention.leases_count_from(), lease) {
             if state.map().is_none() {
+                // Nothing depends on it yet, and it must not count among those that a cluster forms with.
                 state.nodes_mut().forget(host.node);
                 continue;
             }
@@ -288,8 +294,10 @@ fn take_name_over(now: Now, state: &mut ClusterState, repairs: &mut Repairs, reg
     let before = state.nodes().named(host.node).map(|node| (node.host(), node.info().peer));
     let Some((before, address)) = before.filter(|(before, _)| *before != host) else { return };
     if address == peer {
+        // Two processes cannot listen at one address, so the former one has ended. At another one it may live.
         state.outbox_mut().keeping_mut().note_ended(before);
     }
+    // Given up, so that no group waits for it; not dead, so that its read lease is waited for.
     state.nodes_mut().give_up(before);
     repairs.lose(now, state, before);
 }

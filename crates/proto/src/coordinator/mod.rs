@@ -209,6 +209,7 @@ impl Coordinator {
             }
             return;
         }
+        // Before the epoch is looked at: whoever answers a former coordinator lives all the same.
         let is_heard = membership::hear(now, state, from);
         if !is_heard || message.epoch().is_some_and(|asked| asked != state.epoch()) {
             return;
@@ -284,6 +285,7 @@ impl Coordinator {
     /// A parity answers to F1; or to a question that was asked to see whether it lives, of a term that is served.
     fn handle_fenced(&mut self, now: Now, from: HostId, fenced: &FencedAnswer) {
         let (state, member) = (&mut self.state, fenced.member);
+        // A role that is being recovered has no primary, so no answer is for both.
         if self.repairs.recoveries_mut().handle_fenced(now, state, from, fenced) {
             return;
         }
@@ -314,7 +316,9 @@ impl Coordinator {
     /// An operator's command is done.
     fn note_done(&mut self, command: &AdminCommand) {
         match command {
+            // The removed one must not come in again as one that is merely late.
             AdminCommand::Remove { .. } => self.membership.end_founding(),
+            // They are of primaries that are none any more.
             AdminCommand::Reset => self.complaints.forget_all(),
             AdminCommand::Drain { .. }
             | AdminCommand::Undrain { .. }
@@ -372,6 +376,7 @@ impl Coordinator {
             Verdict::Resume(kept) => match self.go_on_from_kept(now, kept) {
                 Ok(()) => self.admit_witnesses(now),
                 Err(error) => {
+                    // It goes on asking: another node may keep what is whole.
                     let why = format!("the records that nodes keep do not fit together: {error}");
                     self.gathering.iter_mut().for_each(|gathering| gathering.say(why.clone()));
                 }
@@ -427,6 +432,7 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         ToCoordinator::HandedOver { asked_at, .. } if asked_at > now.time => {
             Err(Impossible::AskedAt { asked_at, now: now.time })
         }
+        // By name from here on: a message with a number has to be judged, or somebody has to say why not.
         ToCoordinator::Fenced { .. } | ToCoordinator::HandedOver { .. } => Ok(()),
         // Its own part knows how many records there are.
         ToCoordinator::Kept { .. } => Ok(()),

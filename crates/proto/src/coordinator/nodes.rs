@@ -206,10 +206,12 @@ impl Nodes {
     /// Somebody speaks: the lease of a process that counts starts anew.
     pub(super) fn hear(&mut self, now: Time, from: HostId) -> Heard {
         let Some(node) = self.get_mut(from) else { return Heard::Stranger };
+        // However loudly it lives: an operator has said that it does not count.
         if node.is_fenced() {
             return Heard::Fenced;
         }
         let was_present = node.is_present();
+        // Also of a dead one, whose message was on its way; it stays dead.
         (node.last_heard, node.heard) = (now, true);
         let returns = matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp);
         if returns {
@@ -246,6 +248,7 @@ impl Nodes {
 
     /// Those whose lease runs out now; silence counts from `enough` on at the earliest.
     pub(super) fn expired(&self, now: Time, enough: Time, lease_us: u64) -> Vec<HostId> {
+        // Of many that come back together one is heard first; the others have a lease from then on.
         let is_late = |node: &&NodeState| now.since(node.last_heard.max(enough)) >= lease_us;
         self.iter().filter(|node| node.is_leased()).filter(is_late).map(NodeState::host).collect()
     }
@@ -303,6 +306,7 @@ impl Nodes {
 
     /// The process of `node` is not to come back; which one it is, unless it is known to be dead anyway.
     pub(super) fn fence(&mut self, node: NodeId) -> Option<HostId> {
+        // One that is dead has no lease to wait for; as a fenced one it would have.
         let state = self.states.get_mut(&node).filter(|state| !state.is_dead())?;
         state.liveness = Liveness::Fenced;
         Some(state.host())

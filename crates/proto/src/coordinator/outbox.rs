@@ -85,6 +85,7 @@ impl Outbox {
         }
         self.sort_out();
         if !self.resigned {
+            // New records go out at once, whatever waits: nothing is in force before somebody keeps it.
             self.ready.extend(self.keeping.distribute(epoch, all));
             if !self.keeping.is_in_force() {
                 let processes = processes(&self.keeping);
@@ -105,6 +106,7 @@ impl Outbox {
         }
         if self.keeping.is_hopeless() && !self.resigned {
             self.resign("too many changes wait for nodes that do not answer");
+            // That it resigns waits for no record.
             self.ready.extend(self.actions.drain(..));
         }
     }

@@ -53,6 +53,7 @@ pub(super) fn all_records<'a>(
 /// Whether a message tells of a decision, and so has to wait until that is recorded.
 pub(super) fn waits(message: &FromCoordinator) -> bool {
     match message {
+        // By name: what slips out before its record is in force may tell of what never will be.
         FromCoordinator::Map(_)
         | FromCoordinator::View(_)
         | FromCoordinator::Fence { .. }

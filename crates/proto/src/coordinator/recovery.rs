@@ -115,6 +115,7 @@ impl Recoveries {
     /// Takes the next step if all have answered, else asks those that have not, once per retry time-out.
     fn proceed(&mut self, now: Now, state: &mut ClusterState, member: MemberId) {
         let Some(term) = fenced_term(state, member) else {
+            // It is served, lost or begun anew by now.
             self.of.remove(&member);
             return;
         };
@@ -122,6 +123,7 @@ impl Recoveries {
         let witnesses = witnesses(state, member);
         recovery.find_end(now, state, member, &witnesses);
         recovery.without_place = None;
+        // Before anybody is asked: parities that left meanwhile may have been the last that lacked an answer.
         if let Some(end) = recovery.settled_end(&witnesses) {
             return self.appoint(state, member, end);
         }
@@ -143,6 +145,8 @@ impl Recoveries {
         fenced: &FencedAnswer,
     ) -> bool {
         let FencedAnswer { member, term, parity, answer } = *fenced;
+        // None to a recovery: of another term, or of who is no witness any more. It may still prove that a parity
+        // lives.
         if !is_current(state, from, member, term, parity) {
             return false;
         }
@@ -181,11 +185,13 @@ impl Recoveries {
         let wait_us = recovery.wait_us;
         let (candidates, load) = state.candidates(recovery.avoid);
         let is_here = |host: &HostId| candidates.iter().any(|node| node.host == *host);
+        // It has everything, so there is nothing to decode.
         let mirror = view.mirror(member.role).filter(is_here);
         let stand_in = mirror.or_else(|| cluster::choose_stand_in(view, &candidates, &load));
         let at = usize::from(member.role.0);
         let Some(host) = stand_in else {
             if view.data[at].status == RoleStatus::Fenced {
+                // On record, so that a successor goes on from this very end: parities have settled there.
                 state.change_view(member.group, |view| view.data[at].status = RoleStatus::Orphan(end));
             }
             recovery.without_place = Some(state.changes());
@@ -197,7 +203,8 @@ impl Recoveries {
             let role = &mut view.data[at];
             role.primary = Some(host);
             role.status = RoleStatus::Rebuilding { start: end, wait_us };
-            // It was fenced by all whose acks it needed; whoever follows this one waits for a lease, and so for its own.
+            // It was fenced by all whose acks it needed; whoever follows this one waits for a lease, and so for its
+            // own.
             view.former.retain(|former| former.role != member.role);
             view.learners.retain(|learner| learner.role != member.role);
         });
@@ -255,6 +262,7 @@ impl Recovery {
         let first = data.map_or(Seq(0), DataRole::first_seq);
         // An orphan's stream has its end, whoever found it.
         let end = orphan_end(state, member).unwrap_or(end).max(first);
+        // From here on the end is fixed, whatever else is heard: parities apply up to it.
         self.step = Step::Settling(end, Vec::new());
         self.asked_at = None;
     }

@@ -50,6 +50,7 @@ impl Repairs {
         let has_it = |view: &&GroupView| view.hosts().any(|other| other == host);
         let affected: Vec<GroupId> = state.views().filter(has_it).map(|view| view.group).collect();
         for group in affected {
+            // Nobody could recover what it has, and it may only be slow.
             if is_worth_waiting_for(state, host, group) {
                 tracing::error!(%group, %host, "losing this host would lose data; waiting for it to come back");
                 continue;
@@ -57,6 +58,7 @@ impl Repairs {
             // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
             let Some(before) = state.view(group).map(|view| view.data.clone()) else { continue };
             let (rules, protection, mut fenced) = (state.rules(), state.protection(), Vec::new());
+            // One change for all that it was: between two of them a parity of the dead would have to answer F1.
             state.change_view(group, |view| fenced = decide::remove_host(rules, view, &protection, host));
             for role in fenced {
                 let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
@@ -88,6 +90,7 @@ impl Repairs {
             decide::fence(view, &protection, member.role);
             decide::cancel_learners(rules, view);
         });
+        // It lives, so its lease is waited for; and it cannot reach the parities, so it must not be the stand-in.
         self.recoveries.begin(member, Former::MayLive, Some(host));
         self.recoveries.restart(now, state, member.group);
     }
@@ -119,6 +122,7 @@ impl Repairs {
         for node in state.nodes().silent(now.time, state.lease_us()) {
             state.nodes_mut().fence(node);
         }
+        // Before the roles are given up: a successor has to know who was fenced for it.
         state.publish_nodes();
         self.losses.give_all_up(state);
         self.recoveries.forget_all();
@@ -130,8 +134,8 @@ impl Repairs {
         for member in roles_without_primary(state).collect::<Vec<_>>() {
             self.recoveries.begin(member, Former::MayLive, None);
         }
-        // Processes that views still name although they are fenced, or others have taken their names: the former coordinator
-        // was about to take them out.
+        // Processes that views still name although they are fenced, or others have taken their names: the former
+        // coordinator was about to take them out.
         let owns = |host: &HostId| state.nodes().get(*host).is_some_and(|node| !node.is_fenced());
         let gone: std::collections::BTreeSet<HostId> =
             state.views().flat_map(GroupView::hosts).filter(|host| !owns(host)).collect();

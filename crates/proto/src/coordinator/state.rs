@@ -203,12 +203,14 @@ impl ClusterState {
         };
         let before = view.clone();
         change(view);
+        // Whatever was changed, it may have cost an exchange its mirror.
         decide::call_off_unmirrored(view);
         self.hosting.note_parities(group, &before.parity, view);
         view.version = expected.next();
         map.version += 1;
         self.map_changes += 1;
         let (view, map_version) = (view.clone(), map.version);
+        // Before the record is made, which looks for them.
         self.outbox.spare_removed(&before, &view);
         self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
         true
@@ -316,6 +318,7 @@ impl ClusterState {
                 host,
                 zone: given.unwrap_or(own).to_owned(),
                 draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
+                // A node that only a former coordinator has heard may be gone: nothing new goes there.
                 can_host: node.is_present() && !self.has_refused(host.node),
                 bytes: node.load().member_bytes,
                 room: node.load().room_bytes(),

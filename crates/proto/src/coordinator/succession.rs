@@ -86,6 +86,7 @@ pub(super) fn find_kept(records: Vec<Record>) -> Result<Records, ResumeError> {
 /// The record that is missing, or that cannot be; nothing has been done then.
 pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) -> Result<(), ResumeError> {
     let Records { head, views } = records;
+    // A view is recorded without the head, so the newest version of the map may be in any record.
     let version = views.values().map(|(version, _)| *version).fold(head.version, u64::max);
     let groups = check_views(&head, views)?;
     let found_by = now.time + state.lease_us();
@@ -98,6 +99,7 @@ pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) ->
     // Before anything is commanded under it.
     match state.config().records {
         RecordKeeping::Stored => state.record_head(),
+        // The nodes keep nothing of a former epoch beside records of this one: all of it is recorded anew.
         RecordKeeping::Kept => state.record_new_map(&map),
     }
     Ok(())

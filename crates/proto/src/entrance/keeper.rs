@@ -40,6 +40,7 @@ impl Keeper {
     /// Keeps records that follow what is kept, or are all; whether everything up to their position is kept now.
     pub(super) fn keep(&mut self, whole: bool, new: KeptRecords) -> bool {
         let KeptRecords { epoch, position, electors, records } = new;
+        // A later coordinator may go on from what it was answered: nothing is added behind its back.
         if epoch < self.promised {
             return false;
         }
@@ -64,6 +65,7 @@ impl Keeper {
 
     /// What is kept, for a coordinator that knows nothing; none if another one has been promised as much or more.
     pub(super) fn recall(&mut self, epoch: Epoch) -> Option<Option<KeptRecords>> {
+        // The same one may ask again, for its question or the answer may have been lost.
         if epoch < self.promised {
             return None;
         }

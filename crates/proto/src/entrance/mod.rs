@@ -135,9 +135,11 @@ impl Entrance {
             | FromCoordinator::Settle { .. }
             | FromCoordinator::HandOver { .. }
             | FromCoordinator::Confirm { .. } => {
+                // Who has shown no map of this cluster on this connection may be the coordinator of another one.
                 if !self.is_admitted {
                     return Verdict::Nothing;
                 }
+                // A view has no epoch, and needs none: an older one is not taken.
                 match message.epoch().is_none_or(|epoch| self.obey(epoch)) {
                     true => Verdict::Deliver(message),
                     false => Verdict::Nothing,
@@ -233,6 +235,7 @@ impl Entrance {
 
     fn keep(&mut self, whole: bool, new: KeptRecords) -> Verdict {
         let (epoch, position) = (new.epoch, new.position);
+        // Only a head names its cluster; but whoever sends records sends all of them first, the head among them.
         let foreign =
             new.records.iter().filter_map(cluster_of).find(|of| self.serves.is_some_and(|own| own != *of));
         if let Some(cluster) = foreign {
@@ -245,6 +248,7 @@ impl Entrance {
     }
 
     fn recall(&mut self, epoch: Epoch) -> Verdict {
+        // Of any cluster or none: a coordinator that knows nothing has none to show yet.
         let kept = self.keeper.recall(epoch);
         kept.map_or(Verdict::Nothing, |kept| Verdict::Answer(ToCoordinator::Recalled { epoch, kept }))
     }

@@ -24,6 +24,7 @@ pub(super) fn check_term(view: &GroupView, from: HostId, message: &GroupMessage)
 /// The term of the primary that sends this; none if it is not a primary that does.
 fn term_of_primary(body: &GroupBody) -> Option<Term> {
     match body {
+        // By name: a message of primaries that was forgotten here would be believed with any term.
         GroupBody::Hello(hello) => Some(hello.term),
         GroupBody::Frame(frame) => Some(frame.term),
         GroupBody::Reserve(reserve) => Some(reserve.term),
@@ -47,6 +48,7 @@ fn term_of_primary(body: &GroupBody) -> Option<Term> {
 /// Sessions live inside one view (I7).
 pub(super) fn is_of_session(body: &GroupBody) -> bool {
     match body {
+        // By name: a message of sessions that was forgotten here would be handled in another view than its own.
         GroupBody::Open(_)
         | GroupBody::Opened(_)
         | GroupBody::Read(_)

@@ -26,6 +26,7 @@ impl Dormants {
     /// A parity is none any more in `view`; whether it may come back.
     pub(super) fn keep(&mut self, mut parity: Parity, view: &GroupView, until: Time) -> bool {
         let id = parity.member();
+        // Its sum has to be one of what is still somebody's, and its row still without a host.
         let may_return =
             parity.may_rejoin() && parity.has_nothing_lost(view) && view.parity_host(id.role).is_none();
         if may_return {

@@ -37,6 +37,7 @@ impl Links {
     /// The link to `peer` is down.
     pub(super) fn down(&mut self, peer: HostId) {
         self.forget(peer);
+        // The link may be to a newer process of that node by now.
         if self.has(peer) {
             self.up.remove(&peer.node);
         }

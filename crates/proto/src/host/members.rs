@@ -20,7 +20,7 @@ pub(super) struct Members {
     parities: BTreeMap<MemberId, Parity>,
     dormant: Dormants,
     due: Due,
-    /// Parities that were here and have left their view: they do not come back.
+    /// Parities that were here and have left their view: only as learners do they come back.
     left: BTreeSet<MemberId>,
     history: History,
     /// The newest scrub that has ended here.
@@ -276,7 +276,8 @@ impl Members {
     /// Makes this host's members of the group what the view says they are. Gives back the requests of deposed primaries.
     pub(super) fn appoint(&mut self, around: &mut Surroundings, now: Now, view: &GroupView) -> Vec<Deposed> {
         self.due = Due::default();
-        // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a primary.
+        // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a
+        // primary.
         let (k, n) = (view.k(), view.k() + view.m());
         for role in k..n {
             self.appoint_parity(around, now, view, RoleIndex(role as u8));
@@ -305,6 +306,7 @@ impl Members {
             }
             (_, Some(learner)) => self.begin_to_learn(around, id, view, learner.since),
             (Some(_), None) => self.dismiss_parity(around, now, id, view),
+            // In sync and not here: of a new group, before any record. Who has left could only learn.
             (None, None) if in_sync && !self.left.contains(&id) => self.create_parity(around, id, view),
             (None, None) => self.dormant.reconsider(id, view),
         }
@@ -326,6 +328,7 @@ impl Members {
     /// A parity is none any more in `view`.
     fn dismiss_parity(&mut self, around: &Surroundings, now: Now, id: MemberId, view: &GroupView) {
         let Some(parity) = self.parities.remove(&id) else { return };
+        // Should a view name it in sync that finds it gone, it must not be made anew with nothing.
         self.left.insert(id);
         let until = now.time + around.config().timing.rejoin_us();
         let may_return = self.dormant.keep(parity, view, until);
@@ -378,6 +381,7 @@ impl Members {
             return None;
         }
         tracing::info!(member = %id, term = %primary.core().term(), view = %view.version, "deposed");
+        // It may be the stand-in as well; then it begins from the index, like any other.
         let requests = primary.step_down(&mut context);
         self.create_primary(around, now, id, view);
         Some(Deposed { member: id, requests })
@@ -402,6 +406,8 @@ impl Members {
                 let mirror = self.parities.remove(&id);
                 Primary::stand_in(&mut context, id, host, view, mirror, (&config, &budget))
             }
+            // Full, and not the first of its life: whoever had the data is not here, and nothing may pass for them. Of
+            // the others none is served.
             RoleStatus::Full
             | RoleStatus::Fenced
             | RoleStatus::Orphan(_)

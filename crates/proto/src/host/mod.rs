@@ -94,6 +94,7 @@ impl Host {
     /// A message of a coordinator that commands here, as [`crate::Entrance`] finds. One of a group is for the shard that has it,
     /// all others are for every shard.
     pub fn handle_coordinator(&mut self, now: Now, message: FromCoordinator) {
+        // First, for what comes may need the memory that they have.
         self.members.trim_dormant(&self.around, now);
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, map),
@@ -119,6 +120,7 @@ impl Host {
                 self.members.with_primary(&mut self.around, now, MemberId { group, role }, hand_over);
             }
             FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, (view, epoch)),
+            // These concern the process (`Entrance`) or whoever asked, and no member.
             FromCoordinator::Alive
             | FromCoordinator::Waiting
             | FromCoordinator::Forming(_)
@@ -168,6 +170,7 @@ impl Host {
             return;
         }
         self.appoint(now, view);
+        // Only now: the members have to be of the view that these messages belong to.
         for (from, message) in self.links.take_early(view.group) {
             self.dispatch_group(now, from, message);
         }
@@ -210,6 +213,7 @@ impl Host {
     /// A link to `peer` is up, in both directions; what was in flight on the one before is lost.
     pub fn link_up(&mut self, now: Now, peer: HostId) {
         self.links.up(peer);
+        // A link may be replaced without having been seen to go down.
         self.members.link_broken(peer);
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
         self.members.for_each_primary(&mut self.around, now, link_up);
@@ -245,6 +249,7 @@ impl Host {
     }
 
     fn dispatch_group(&mut self, now: Now, from: HostId, message: GroupMessage) {
+        // Without a map there is no member either. Whoever sends this says it again.
         let Some(view) = self.views.group(message.group) else { return };
         let known = view.version;
         if let Err(why) = check_term(view, from, &message) {
@@ -260,6 +265,7 @@ impl Host {
             }
             return;
         }
+        // All else is handled in any view, for its term says whether it counts: commits do not wait for news.
         let to = MemberId { group: message.group, role: message.to };
         // A mirror has the number of the role that it mirrors.
         if self.views.is_primary_role(message.to) && !self.members.parities().contains_key(&to) {
@@ -360,6 +366,7 @@ impl Host {
             while let Some((peer, why)) = self.around.out().accusations.pop() {
                 self.close(peer, why);
             }
+            // One at a time, so that what it brings about goes out before the next one is handled.
             let Some(message) = self.around.out().loopback.pop_front() else { break };
             any = true;
             self.dispatch(now, self.around.host(), message);

@@ -51,6 +51,7 @@ impl Host {
         }
         let role = self.views.group(member.group).and_then(|view| view.data_role(member.role));
         let Some(role) = role.copied() else { return Some(Outcome::Failed(Failure::Unavailable)) };
+        // What is accepted begins anew soon: requests wait for that as for any primary.
         if role.status == RoleStatus::Lost {
             return Some(Outcome::Failed(Failure::Lost));
         }
@@ -73,6 +74,7 @@ impl Host {
         let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
         let place = if is_flush { Place::of(member) } else { self.views.locate(forward.request.key_bytes()) };
         let reply = ReplyTo::Remote { host: from, id: forward.id };
+        // A key that lies elsewhere must not be written here: nobody would find it again.
         if self.views.map().is_none() || place.member != Some(member) {
             return self.around.out().reply(reply, Outcome::Failed(Failure::WrongPrimary));
         }

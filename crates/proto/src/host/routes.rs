@@ -146,6 +146,7 @@ impl Routes {
     /// Takes those whose deadline has passed, with what is said of them.
     pub(super) fn take_late(&mut self, now: Time) -> Vec<(ReplyTo, Failure)> {
         let failure = |pending: &Pending| {
+            // The other host may have done it, and only its answer be missing.
             if is_repeatable(&pending.request.op) { Failure::Unavailable } else { Failure::Unknown }
         };
         let forwarded = self.take_forwarded(|forwarded| forwarded.pending.deadline <= now).into_iter();
@@ -154,6 +155,7 @@ impl Routes {
         self.unrouted.retain(|(_, pending)| {
             let in_time = pending.deadline > now;
             if !in_time {
+                // Nobody was sent it, so nothing was done.
                 late.push((pending.reply, Failure::Unavailable));
             }
             in_time

@@ -65,6 +65,7 @@ impl Host {
         timers.set(Timer::Parities, self.members.parities_due(timing));
         timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now));
         timers.set(Timer::Requests, self.routes.requests_due());
+        // Before there is a map no request can be routed: the first one tries them all.
         if self.views.map().is_some() {
             timers.set(Timer::Routes, self.routes.due(timing));
         }

@@ -48,6 +48,7 @@ impl Views {
         let Some(known) = self.map.as_mut().filter(|known| known.cluster == map.cluster) else {
             return false;
         };
+        // Maps come from every coordinator and on every connection, so older ones may come later.
         if map.version <= known.version {
             return false;
         }

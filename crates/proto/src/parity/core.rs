@@ -50,6 +50,7 @@ impl Core {
     pub(super) fn support(&self) -> RoleSet {
         match self.row() {
             Some(_) => self.covered.without(self.lost_roles()),
+            // A role that is lost has no mirror: the view that says so takes its learners out.
             None => self.covered,
         }
     }

@@ -38,6 +38,7 @@ impl Parity {
             GroupBody::Abort(abort) => self.handle_abort(from.1, abort.session),
             GroupBody::Page(page) => self.handle_page(context, from, &page),
             GroupBody::Learn(learn) => self.handle_learn(context, from, &learn),
+            // By name, so that whoever adds a message has to say here who takes it.
             GroupBody::Welcome(_)
             | GroupBody::Ack(_)
             | GroupBody::Reject(_)
@@ -67,6 +68,7 @@ impl Parity {
         if context.rules.message_needs_unfenced_term(term >= stream.fence()) {
             return Some(stream);
         }
+        // An answer, and not silence: a deposed primary that hears it asks for its view at once.
         self.send(context, from, GroupBody::Reject(Reject { fence: stream.fence() }));
         None
     }
@@ -77,6 +79,7 @@ impl Parity {
         if let Err(why) = self.check_committed(hello.committed, stream.received()) {
             return context.impossible(from.1, why);
         }
+        // The Frame that told of this commit index may be lost with the connection before.
         self.apply_up_to(context, from.0, hello.committed);
         self.welcome(context, from, hello.term);
     }
@@ -93,21 +96,25 @@ impl Parity {
         let Some(stream) = self.admit(context, from, frame.term) else { return };
         let newest = frame.records.last().map_or(Seq(0), |record| record.seq);
         let received = stream.received().max(newest);
+        // Before anything is kept: of a Frame that cannot be, nothing counts.
         if let Err(why) = self.check_committed(frame.committed, received) {
             return context.impossible(from.1, why);
         }
         for record in frame.records {
             match self.keep(context, from, record) {
                 Kept::Yes => {}
+                // What is missing may be out of the log by now, and nobody counts on this learner yet.
                 Kept::Gap if !self.has_learned_all() => return self.start_again(),
                 // The sender believes in records that this parity does not have: make it start from what is there.
                 Kept::Gap => return self.welcome(context, from, frame.term),
+                // Without an Ack: the primary must not count on what is not here.
                 Kept::No => return,
             }
         }
         let received = self.sum.stream(from.0).map_or(Seq(0), Stream::received);
         self.apply_up_to(context, from.0, context.rules.applies_up_to(frame.committed, received));
         let Some(stream) = self.sum.stream_mut(from.0) else { return };
+        // Also for a Frame without records: each Ack renews the read lease, and `quiet_us` counts from the last one.
         stream.note_acknowledged(context.now.time, frame.wall);
         let ack = Ack { term: frame.term, received: stream.received(), echo: frame.sent_at };
         self.send(context, from, GroupBody::Ack(ack));
@@ -123,6 +130,7 @@ impl Parity {
             return Kept::No;
         }
         match self.sum.stream(role).map_or(Place::Gap, |stream| stream.place(record.seq)) {
+            // What was in flight when a link broke is sent again.
             Place::Duplicate => {
                 let coefficient = self.core.coefficient(context.protection, role);
                 let again = context.rules.counts_again(&record.writes);
@@ -156,6 +164,8 @@ impl Parity {
     /// A stand-in wants the replica of its role. Only answered for the settled stream of its own term.
     fn handle_fetch_index(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), fetch: &FetchIndex) {
         let Some(stream) = self.sum.stream(from.0) else { return };
+        // Before the Settle the replica may lack records that others have applied. After it nothing changes the replica
+        // until the stand-in has all of it, for only then can the stand-in write.
         if stream.fence() != fetch.term || stream.settled() != Some(fetch.term) {
             return;
         }
@@ -173,11 +183,14 @@ impl Parity {
         if !self.may_open(context, from, open) {
             return self.abort(context, from, id);
         }
+        // First, for the memory of sessions that were given up is needed for this one.
         self.sessions.make_way_for(id);
         if !self.sessions.reserve(context, open.pages.len_bytes()) {
             return self.abort(context, from, id);
         }
         if self.core.takes(id.role) {
+            // The stand-in may have written these pages, and given them up since for want of memory. All parities of
+            // the session need the same bytes of its role.
             self.apply_up_to(context, id.role, open.committed);
         }
         let mut gone = RoleSet::only(id.role);
@@ -192,11 +205,13 @@ impl Parity {
         let session = Session::of_repair(from, open.pages, context.now.time, copy, (gone, lost));
         self.sessions.insert(id, session);
         self.send(context, (id.role, from), GroupBody::Opened(Opened { session: id }));
+        // Where this row covers nobody else that is served, nobody is asked: the copy is the answer.
         self.finish_if_complete(context, id);
     }
 
     /// What is committed by the stand-in this parity has, if it takes its records, and the pages are in the area.
     fn check_open(&self, from: HostId, open: &Open) -> Result<(), Impossible> {
+        // From who is no stand-in here it is only late: `may_open` refuses it.
         let Some(stream) = self.stand_in_stream(from, open) else { return Ok(()) };
         if self.core.takes(open.session.role) {
             self.check_committed(open.committed, stream.received())?;
@@ -222,6 +237,7 @@ impl Parity {
     fn handle_page(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), page: &Page) {
         let (id, role) = (page.session, from.0);
         let Some(stream) = self.admit(context, from, page.term) else { return };
+        // A role leaves a sum once: a second Page of it would be taken out twice.
         let Some(session) = self.sessions.get(id).filter(|session| session.awaits(role)) else { return };
         let (cause, expected_len) = (session.cause(), session.pages().len_bytes());
         let fits = page.bytes.as_ref().is_none_or(|bytes| bytes.len() == expected_len);
@@ -230,6 +246,7 @@ impl Parity {
             context.impossible(from.1, why);
             return self.call_off(context, id, cause);
         }
+        // First the records that these bytes contain. Once the role is gone they would not reach the sum any more.
         if cause != Cause::Scrub || context.rules.scrubbed_pages_follow_their_records() {
             self.apply_up_to(context, role, page.committed);
         }
@@ -256,6 +273,7 @@ impl Parity {
 
     /// The stand-in has given the session up.
     fn handle_abort(&mut self, from: HostId, id: SessionId) {
+        // Nobody else can end it, and nobody at all a scrub of this parity.
         if self.sessions.get(id).is_some_and(|session| session.cause() == Cause::Repair(from)) {
             self.sessions.remove(id);
         }
@@ -264,6 +282,7 @@ impl Parity {
     /// The session cannot be brought to an end.
     fn call_off(&mut self, context: &mut Context<'_>, id: SessionId, cause: Cause) {
         match cause {
+            // The stand-in need not wait for its time-out.
             Cause::Repair(stand_in) => {
                 self.sessions.remove(id);
                 self.abort(context, stand_in, id);
@@ -280,6 +299,8 @@ impl Parity {
     pub(crate) fn link_broken(&mut self, host: HostId) {
         let has_begun = |role| self.sum.stream(role).is_some_and(Stream::has_begun);
         let teaches = |(role, data): (RoleIndex, &DataRole)| data.primary == Some(host) && has_begun(role);
+        // With all lessons over it is in no danger: what was lost in flight is sent again after the Hello. And it must
+        // not start again, for the view may already call it in sync (I6).
         if self.has_learned_all() || !self.core.view().data_roles().any(teaches) {
             return;
         }
@@ -315,6 +336,7 @@ impl Parity {
                     learner.give_up(context, &self.core);
                 }
             }
+            // One primary cannot go on, so none can: the sum is of all roles together.
             Err(Unfit::Gone) => self.start_again(),
             Err(Unfit::Broken) => {
                 tracing::warn!(member = %self.member(), role = %from.0, number = learn.number, "a lesson does not fit");

@@ -155,6 +155,7 @@ impl Learner {
         for (role, data) in core.view().data_roles().filter(|(role, _)| support.contains(*role)) {
             let Some(stream) = sum.stream(role).filter(|stream| !stream.has_begun()) else { continue };
             if let Some(host) = data.primary {
+                // All of it is applied: `rest` dropped the others, and none comes before the lesson begins.
                 let applied = offers.then(|| stream.received());
                 core.sender().send(
                     context,
@@ -195,6 +196,7 @@ impl Learner {
     fn next_attempt(&mut self, from: From) {
         self.lesson.attempt = self.lesson.attempt.saturating_add(1);
         self.ended = RoleSet::default();
+        // Who gave up for want of memory asks for nothing more, however its lessons break off.
         if self.phase != Phase::GaveUp {
             self.phase = Phase::Learns { asked_at: None, from };
         }
@@ -219,10 +221,13 @@ impl Learner {
     ) -> Result<(), Unfit> {
         let resuming = self.resumed().is_some();
         let Some(stream) = sum.stream_mut(role) else { return Err(Unfit::Broken) };
+        // Others may go on with what is here already: to take everything of one role would count it twice in the sum.
         let wants_all = !(resuming && rules.all_resume_or_none());
         let is_first = !stream.has_begun() && learn.number == 0;
         match &learn.part {
+            // At any time: the records may leave the log while they are being sent.
             LearnPart::Gone if resuming => Err(Unfit::Gone),
+            // Only exactly from what is here: a gap would never close.
             LearnPart::Resume if is_first && resuming && learn.tag == stream.received() => {
                 stream.resume(learn.term);
                 Ok(())
@@ -275,6 +280,7 @@ impl Learner {
 
     fn end(&mut self, sum: &mut Sum, role: RoleIndex, extents: &[u8]) -> Result<(), Unfit> {
         let extents = sum.decode_extents(extents).ok_or(Unfit::Broken)?;
+        // Also those that were never written to, which no run has brought: the primary may write there without asking.
         for extent in extents.iter() {
             sum.grant(role, extent)?;
         }

@@ -115,7 +115,9 @@ impl Parity {
         self.drop_sessions();
         self.sum.begin_new_lives(view);
         let role = self.core.member().role;
+        // A mirror stays a learner, as its view has it, until it takes the role over; only a parity can be in sync.
         let learner = self.learner.take_if(|learner| !learner.is_named_by(view, role))?;
+        // As a learner it gave nothing back: what became unused meanwhile goes now.
         self.sum.return_unused_extents();
         learner.rejoined(&self.sum)
     }
@@ -132,6 +134,7 @@ impl Parity {
     /// Whether its area is the weighted sum of what it has applied of each role, so that it can go on from there.
     pub(crate) fn may_rejoin(&self) -> bool {
         let support = self.core.support();
+        // Nobody keeps records for a mirror that is gone (`primary/absentees.rs`): it would have to begin anew anyway.
         self.row().is_some() && self.learner.as_ref().is_none_or(|learner| learner.is_consistent(support))
     }
 
@@ -149,6 +152,7 @@ impl Parity {
 
     /// The view `since` wants it again.
     pub(crate) fn rejoin(&mut self, view: &GroupView, since: ViewVersion) {
+        // It may come straight out of a view that had it in sync, if it has missed the one that evicted it.
         self.rest();
         self.core.adopt(view);
         self.sum.begin_new_lives(view);
@@ -166,6 +170,8 @@ impl Parity {
         let role = self.core.member().role;
         let complete = self.row().is_none() && self.learner.is_some() && self.has_learned_all();
         let stream = self.sum.stream(role)?;
+        // A mirror that has missed the Settle may lack a record, or have one beyond the end. Then the stand-in starts
+        // from the replica of a parity that has not.
         if !complete || stream.settled() != Some(term) || stream.applied() != end {
             return None;
         }
@@ -186,6 +192,7 @@ impl Parity {
         stream.raise_fence(term);
         let (received, applied, quiet_us) = (stream.received(), stream.applied(), stream.quiet_us(now));
         let fenced = ToCoordinator::Fenced { group, role, term, parity, received, applied, quiet_us, epoch };
+        // Under a later fence what was received says nothing of where the older stream ended: no answer.
         (stream.fence() == term).then_some(fenced)
     }
 
@@ -198,16 +205,20 @@ impl Parity {
         upto: Seq,
     ) -> bool {
         let (member, rules) = (self.core.member(), context.rules);
+        // Below the fence the term is over. Above it F1 has not been here: records of the old term could still come.
         let Some(stream) = self.sum.stream(role).filter(|stream| stream.fence() == term) else {
             return false;
         };
+        // A copy that comes late: records of the stand-in may be here by now, and a second cut would drop them.
         if rules.settles_once_a_term() && stream.settled() == Some(term) {
             return true;
         }
+        // F2 takes the least of what all have. To agree to more would be to claim records that are not here.
         if rules.ends_within_what_was_received() && upto > stream.received() {
             tracing::error!(%member, %role, %upto, "told to settle beyond what was received; refusing");
             return false;
         }
+        // What is in the sum was committed, and nothing is ever taken out again (I4).
         if rules.settles_once_a_term() && upto < stream.applied() {
             tracing::error!(%member, %role, %upto, "told to settle before what was applied; refusing");
             return false;
@@ -218,6 +229,8 @@ impl Parity {
         if let Some(stream) = self.sum.stream_mut(role) {
             stream.settle(rules, term, upto);
         }
+        // Extents that `settle` has taken from the role may be nobody's now. A mirror becomes the store of the role,
+        // which sees to that itself.
         if self.learner.is_none() {
             self.sum.return_unused_extents();
         }
@@ -283,6 +296,7 @@ impl Parity {
     /// Goes on with the scrub that the operators have asked for; whether a session is open now that was not before.
     pub(crate) fn go_on_scrubbing(&mut self, context: &mut Context<'_>) -> bool {
         self.scrub.follow(context.pace.scrub(), &mut self.sessions);
+        // The area of a learner is not the sum yet, and every session would find a difference.
         self.learner.is_none() && self.scrub.go_on(context, &self.core, &self.sum, &mut self.sessions)
     }
 

@@ -171,6 +171,7 @@ impl Scrub {
         if !wanted || !may_scrub(context, core, sessions) {
             return false;
         }
+        // What nobody wrote is compared here alone and costs no message. But requests wait meanwhile.
         for _ in 0..MAX_PASSED_RUNS {
             let Some(pages) = self.next_run(sum.area()) else {
                 self.ended = true;
@@ -206,6 +207,7 @@ impl Scrub {
         context.pace.spend_scrub(pages.len_bytes());
         self.count += 1;
         let role = core.member().role;
+        // A parity's role: it cannot be taken for the session of a stand-in.
         let id = SessionId { role, term: Term(0), number: self.count };
         let copy = sum.copy_pages(pages);
         sessions.insert(id, Session::of_scrub(pages, context.now.time, copy, core.absent_roles()));

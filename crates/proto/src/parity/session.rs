@@ -194,6 +194,7 @@ impl Sessions {
     /// A stand-in has at most `WINDOW` sessions open: older ones were given up without a word, and so was one of the same number.
     pub(super) fn make_way_for(&mut self, newest: SessionId) {
         self.remove(newest);
+        // Sessions are ordered by role, term and number: those of one stand-in in one term are side by side.
         let oldest = SessionId { number: newest.number.saturating_sub(WINDOW), ..newest };
         let from = SessionId { number: 0, ..newest };
         let abandoned: Vec<SessionId> = self.open.range(from..oldest).map(|(id, _)| *id).collect();

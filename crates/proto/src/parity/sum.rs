@@ -94,6 +94,7 @@ impl Sum {
                 sessions.apply(self.rules, role, coefficient, write);
             }
             self.streams[at].finish(&record);
+            // After `finish`: only then does the replica know these pages as untouched again.
             self.note_wiped(role, &record, gives_back);
         }
     }
@@ -109,6 +110,7 @@ impl Sum {
         for op in &record.ops {
             let IndexOp::Assign { run, class: RunClass::FREE } = *op else { continue };
             let extent = run / RUNS_PER_EXTENT;
+            // The grant goes in any case: the primary asks again before it writes there.
             if self.streams[usize::from(role.0)].give_up_wiped(extent) && gives_back {
                 self.return_if_unused(extent);
             }
@@ -191,6 +193,7 @@ impl Sum {
     /// Whether nobody has ever written to `pages`, and they are zero as they should be.
     pub(super) fn is_untouched(&self, pages: PageRange) -> bool {
         self.streams.iter().all(|stream| !stream.replica().touched().contains_any(pages))
+            // Else damage would be passed over where nobody has ever written.
             && self.area.bytes(pages.start_byte(), pages.len_bytes()).iter().all(|byte| *byte == 0)
     }
 
@@ -198,6 +201,7 @@ impl Sum {
     pub(super) fn has_nothing_lost(&self, view: &GroupView) -> bool {
         let mut streams = self.streams.iter().zip(&view.data);
         let is_well = |(stream, role): (&Stream, &DataRole)| {
+            // Without a byte of the role in the sum there is nothing that anybody would have to take out.
             stream.is_blank() || stream.is_of_life(role) && !role.status.is_lost()
         };
         self.rules.return_needs_sum_without_loss(streams.all(is_well))

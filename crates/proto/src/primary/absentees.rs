@@ -24,6 +24,7 @@ impl Absentees {
     /// The former host of `role`, which has applied the stream up to `applied`, may come back.
     pub(super) fn expect(&mut self, core: &Core, role: RoleIndex, applied: Seq, now: Time) {
         let view = core.view();
+        // A mirror never comes back, and a row that is served needs nothing.
         let is_missing = usize::from(role.0) >= view.k() && view.parity_host(role).is_none();
         self.rows.retain(|absentee| absentee.role != role);
         if is_missing {

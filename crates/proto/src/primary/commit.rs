@@ -8,6 +8,7 @@ impl Primary {
     pub(super) fn advance(&mut self, context: &mut Context<'_>) {
         let last = self.stream.last();
         let target = self.parities.acked_by_all(last, context);
+        // A learner that is waited for since may lack what is committed already: nothing is ever taken back.
         if self.stream.committed() >= target {
             return;
         }

@@ -17,10 +17,12 @@ impl Primary {
         self.touch(Touched::ByEvents);
         let now = context.now.time;
         self.core.adopt(view);
+        // Before the parities: their parting asks which lessons have ended.
         self.lessons.adopt(&self.core, context.protection, now);
         self.reconsider_hand_over(now);
         self.part_with_parities(context);
         self.repair.forget_sessions();
+        // Those who left were perhaps all that a record lacked. Nobody recovers from them any more: that is recorded.
         self.advance(context);
         // All parities that are left may have reserved what is asked for.
         if let Some(store) = self.phase.store_mut()
@@ -50,6 +52,7 @@ impl Primary {
         self.touch(Touched::ByEvents);
         self.lessons.lose_link(host);
         self.parities.link_up(context, &self.core, host, self.stream.committed());
+        // The question may have been lost with the connection before, and no timer repeats it.
         self.space.ask(context, &self.core, &self.parities);
         self.phase.retry_takeover(context, &self.core, &self.parities);
     }
@@ -64,6 +67,7 @@ impl Primary {
     /// The coordinator asks the primary of `term` to make way for its mirror.
     pub(crate) fn hand_over(&mut self, context: &mut Context<'_>, term: Term, question: Question) {
         self.touch(Touched::ByEvents);
+        // The view may be on its way; the coordinator asks again.
         if term != self.core.term() || !self.core.has_whole_mirror(question.since) {
             return;
         }
@@ -89,6 +93,7 @@ impl Primary {
             GroupBody::Abort(abort) => self.repair.abort(context, &self.core, abort.session),
             GroupBody::LearnHello(hello) => self.handle_learn_hello(context, from, &hello),
             GroupBody::Learned(learned) => self.handle_learned(context, from, &learned),
+            // By name, so that whoever adds a message has to say here who takes it.
             GroupBody::Hello(_)
             | GroupBody::Frame(_)
             | GroupBody::Reserve(_)
@@ -125,6 +130,7 @@ impl Primary {
                 return tracing::warn!(from = %from.1, %received, %committed, "a learner lacks what is gone");
             }
         }
+        // Before anything is served: what a former primary told expired must not come back.
         self.wall.learn(from.1, welcome.wall, now.unix);
         self.stream.stir();
         self.advance(context);
@@ -143,12 +149,15 @@ impl Primary {
         self.stream.stir();
         self.lessons.note_moved(now, from);
         self.advance(context);
+        // It may have been all that a learner lacked.
         self.report_ended_lessons(context);
+        // Also when nothing was committed: the Ack renews the lease, and tells what second is known.
         self.retry_waiting(context);
     }
 
     /// A parity refuses this term. The view will say why; until then nothing is acknowledged or read.
     fn handle_reject(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reject: &Reject) {
+        // It was meant for a primary before this one.
         if reject.fence <= self.core.term() {
             return;
         }
@@ -192,6 +201,7 @@ impl Primary {
     fn fill(&mut self, context: &mut Context<'_>, repaired: &Repaired) {
         let Some(store) = self.phase.store_mut() else { return };
         let waiters = self.waiting.for_pages();
+        // Asked before the pages are there, for then nobody waits for them any more.
         let is_waited_for = waiters.wants(repaired.pages);
         if !self.repair.fill(context, &self.core, store, repaired, is_waited_for) {
             return;
@@ -211,8 +221,11 @@ impl Primary {
         let Some(store) = self.phase.store() else { return };
         let begun = self.lessons.begin(context, &self.core, &self.stream, store, (from, hello));
         let Some(begun) = begun else { return };
+        // A lesson from here may have ended before, and was waited for. But one that asks anew lacks the lesson of
+        // another primary, so no view has it in sync, and nobody needs its Acks.
         self.parities.remove(from);
         if let Begun::After(applied) = begun {
+            // What it lacks has to stay until it is sent.
             self.absentees.expect(&self.core, from.0, applied, context.now.time);
         }
         self.stream.stir();
@@ -227,7 +240,9 @@ impl Primary {
         self.stream.stir();
         let ended = self.lessons.understood(context, self.phase.store(), from, learned);
         if let Some(peer) = ended {
+            // From here on its Acks count; CaughtUp comes after that, and the view after CaughtUp (I6).
             self.parities.add(peer);
+            // It has a say about an extent that is being asked for, too.
             self.space.ask(context, &self.core, &self.parities);
             self.go_on_repairing(context);
         }

@@ -101,6 +101,7 @@ fn decide_get(key: &[u8], get: Get, current: Option<Current<'_>>, context: Conte
     let expiring =
         get.recache_below_seconds.is_some_and(|below| view.ttl_seconds.is_some_and(|ttl| ttl < below));
     let due = get.claim == Claim::IfDue && (view.stale || expiring);
+    // One client at a time is to fetch the value anew; the others hear that somebody does.
     let wins = due && !view.win_sent;
     if wins {
         view.win = true;
@@ -277,6 +278,7 @@ fn decide_delete(key: &[u8], delete: Delete, current: Option<Current<'_>>, conte
     if delete.invalidate {
         let expiry = delete.touch.map_or(current.item.expiry, Expiry::to_stored);
         let version = delete.version.unwrap_or(context.next_version);
+        // The next reader is to fetch the value anew, whoever was to do so before.
         let state = ItemState { stale: true, win_sent: false };
         return Decision::Header { version, expiry, state, outcome: Outcome::Deleted };
     }
@@ -321,6 +323,7 @@ fn decide_arith(key: &[u8], arith: Arith, current: Option<Current<'_>>, context:
     let Some(old) = parse_number(current.item.value) else {
         return Decision::Answer(Outcome::Failed(Failure::NotANumber));
     };
+    // As in memcached: up it wraps at 64 bits, down it stops at zero.
     let new = match arith.direction {
         Direction::Increment => old.wrapping_add(arith.delta),
         Direction::Decrement => old.saturating_sub(arith.delta),

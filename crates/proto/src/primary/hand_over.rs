@@ -37,6 +37,7 @@ struct Asked {
 impl HandOver {
     /// The coordinator asks this primary to make way for its mirror.
     pub(super) fn ask(&mut self, question: Question, until: Time) {
+        // Each question is answered anew: the stillness counts from when the last one was asked.
         self.asked = Some(Asked { question, until, answered: false });
     }
 

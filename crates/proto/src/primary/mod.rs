@@ -136,6 +136,7 @@ impl Primary {
         let mut primary = Self::assemble(context, core, phase, start, serve_from);
         primary.wall.never_below(wall);
         primary.phase.retry_takeover(context, &primary.core, &primary.parities);
+        // Who was the mirror lacks nothing, and this says so at once.
         primary.go_on_repairing(context);
         Some(primary)
     }
@@ -252,6 +253,7 @@ impl Primary {
             return false;
         }
         self.touch(Touched::ByTraffic);
+        // First, for it may log wipes, which go out with everything else.
         self.go_on_releasing(context);
         let wall = self.wall.send(context.now.unix);
         self.lessons.teach(context, &self.core, &self.stream, self.phase.store(), wall);
@@ -259,7 +261,10 @@ impl Primary {
         while self.parities.is_empty() && self.stream.committed() < self.stream.last() {
             self.advance(context);
         }
+        // After all commits, so that the Frames tell of them.
         self.parities.send_frames(context, &self.core, &self.stream, &mut self.wall);
+        // After the Frames, which may need what goes now. What a parity has applied counts, and not what it has: should
+        // it be evicted, it goes on from there.
         let applied = self.parities.applied_by_all().into_iter();
         let wanted = applied.chain(self.absentees.applied_by_all()).min();
         self.stream.trim_history(context.limits, wanted);
@@ -268,6 +273,7 @@ impl Primary {
 
     fn reconsider_hand_over(&mut self, now: Time) {
         if self.hand_over.ends(&self.core, now) && self.core.rules().vain_hand_over_costs_the_lease() {
+            // The role may be fenced by now, and somebody may serve it who did not wait for the leases of before.
             self.parities.renounce_lease(now);
             self.stream.stir();
         }
@@ -295,6 +301,7 @@ impl Primary {
 
     /// Whether nobody learns, or may want to, what the role has.
     fn is_undisturbed(&self) -> bool {
+        // They hear of the extents at the end of a lesson: one that went meanwhile they might have again.
         self.lessons.is_empty() && self.absentees.is_empty() && !self.core.is_rebuilding()
     }
 
@@ -302,6 +309,7 @@ impl Primary {
     fn go_on_releasing(&mut self, context: &mut Context<'_>) {
         let undisturbed = self.is_undisturbed();
         let Some(store) = self.phase.store_mut() else { return };
+        // Wipes that have begun go on in any case: they are records like any other.
         self.release.wipe(context, store, &mut self.stream);
         let now = context.now.time;
         if undisturbed && self.release.give_up(now, &self.core, store, &self.stream, &mut self.parities) {

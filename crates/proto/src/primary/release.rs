@@ -67,6 +67,7 @@ impl Release {
         let Some(extent) = vacant else { return };
         store.vacating().begin(extent);
         let next_run = Wipe::runs(extent).start;
+        // As if the newest record were a wipe: while more than a few records are uncommitted no wipe joins them.
         self.vacating = Some(Vacating { extent, next_run, last: stream.last() });
         stream.stir();
     }
@@ -104,6 +105,7 @@ impl Release {
         if next_run < Wipe::runs(extent).end || stream.committed() < last {
             return false;
         }
+        // An idle role would tell them only after a while that the last wipe is committed, and memory may be short.
         parities.hurry_to_apply(last);
         let are_applied = parities.applied_by_all().is_none_or(|applied| applied >= last);
         if !core.rules().release_needs_applied_wipes(are_applied) {

@@ -68,6 +68,7 @@ impl Primary {
             return crate::Read::Submit;
         }
         let Phase::Serving(store) = &mut self.phase else { return crate::Read::Submit };
+        // The flush has to be a record first, and this path makes none.
         if self.stream.flush_is_due(store, now.unix) {
             return crate::Read::Submit;
         }
@@ -83,6 +84,7 @@ impl Primary {
                     self.expired_reads += 1;
                     return crate::Read::Miss;
                 }
+                // A decoded item is made of what all others have sent, and one wrong byte anywhere is in it.
                 if self.core.is_rebuilding() && !item.verify() {
                     return crate::Read::Submit;
                 }
@@ -138,6 +140,7 @@ impl Primary {
     /// A read of committed state.
     fn attempt_read(&mut self, context: &Context<'_>, pending: &Pending) -> Attempt {
         let now = self.wall.at(context.now.unix);
+        // A plain read writes nothing that would need a version.
         let next = execute::Context { now, next_version: 0 };
         let store = self.phase.serving_mut();
         let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
@@ -178,6 +181,7 @@ impl Primary {
                 self.stream.stir();
                 return Attempt::Wait(Wait::Lease);
             }
+            // The index still has it: what comes in its place replaces it there.
             current = None;
         }
         if self.core.is_rebuilding() && current.is_some_and(|current| !current.item.verify()) {
@@ -224,6 +228,7 @@ impl Primary {
         let mut outcome = outcome;
         if let Some(seq) = newest.rests_on {
             match self.stream.answer_with(seq, pending.reply, outcome) {
+                // To answer now would tell of what is not committed, and may still be lost.
                 Ok(()) => return Attempt::Logged,
                 Err(given_back) => outcome = given_back,
             }
@@ -267,6 +272,7 @@ impl Primary {
                 if !self.space.grow(context, &self.core, &self.parities, store, extent) {
                     return Err(Attempt::Wait(Wait::Space));
                 }
+                // Without parities the extent is there at once. Those go first that have waited for longer.
                 self.retry_waiting(context);
                 self.allocate(context, len_bytes)
             }
@@ -325,12 +331,14 @@ impl Primary {
 
     /// Tries a queue from its front until one has to wait for the same thing again.
     fn retry_in_order(&mut self, context: &mut Context<'_>, queue: Queue) {
+        // Only those that wait now: each gets one try a round, whatever comes back to the queue.
         for _ in 0..self.waiting.queue_len(queue) {
             let Some(pending) = self.waiting.pop_front(queue) else { return };
             match self.attempt(context, &pending) {
                 Attempt::Answer(outcome) => context.reply(pending.reply, outcome),
                 Attempt::Logged => {}
                 Attempt::Wait(Wait::Pages(pages)) => self.park(context, Wait::Pages(pages), pending),
+                // The others came later, and must not overtake it.
                 Attempt::Wait(_) => return self.waiting.push_front(queue, pending),
             }
         }

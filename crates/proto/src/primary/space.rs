@@ -66,6 +66,7 @@ impl Space {
         store: &mut DataStore,
         extent: u32,
     ) -> bool {
+        // One at a time: those who need another one come back when this one is decided.
         if self.asking.is_none() {
             self.asking = Some(Asking { extent, granted: smallvec![] });
             self.ask(context, core, parities);
@@ -138,6 +139,7 @@ impl Space {
         stream: &mut SendStream,
         (len_bytes, wall): (usize, UnixSeconds),
     ) -> bool {
+        // What is on its way may be enough, and an item more would be gone for nothing.
         if self.reclaiming > 0 {
             return true;
         }
@@ -179,6 +181,7 @@ impl Space {
         let mut draft = Draft::of(Purpose::Reclaim);
         for victim in victims {
             let item = store.item(victim.addr);
+            // A record on its way moves or removes this item, or rests on where it is.
             if stream.is_about(item.key) {
                 store.reclaiming().give_back(victim.addr);
                 continue;

@@ -42,6 +42,7 @@ impl Taking {
             self.asked = None;
             return;
         };
+        // Another replica may be cut into other parts.
         if before != Some(parity) {
             *self = Self::new(core.budget());
         }

@@ -80,6 +80,7 @@ impl Primary {
         let now = context.now.time;
         match timer {
             Timer::Parities => {
+                // An idle Frame has no other cause, and `flush` looks at nothing that nobody has stirred.
                 self.stream.stir();
                 self.parities.tick(context, &self.core, self.stream.committed());
             }

@@ -66,6 +66,7 @@ impl Wall {
     /// too. `known` is the newest second that all of them know; none if there are none.
     #[cold]
     pub(super) fn may_tell(&mut self, known: Option<UnixSeconds>, clock: UnixSeconds, expiry: u32) -> bool {
+        // Without parities nobody can take the role over, so nobody else has to know.
         let is_known = expiry <= known.unwrap_or(self.at(clock)).0;
         if is_known {
             self.never_below(UnixSeconds(expiry));

@@ -87,7 +87,8 @@ impl Look<'_> {
     pub(super) fn applied_everywhere(&self) -> Vec<Seq> {
         let learned = |role: usize| {
             let index = RoleIndex(role as u8);
-            let covering = move |learner: &&ParityInfo<'_>| self.protection.covers(learner.member.role, index);
+            let covering =
+                move |learner: &&ParityInfo<'_>| self.protection.covers(learner.member.role, index);
             let learners = self.members.learners.iter().filter(covering);
             learners.filter_map(move |learner| Some(learner.streams.get(role)?.applied))
         };

@@ -148,6 +148,7 @@ impl Stream {
     pub(super) fn keep(&mut self, record: Record, area: &Area) -> Result<(), NoPlace> {
         debug_assert_eq!(record.seq, self.received.next());
         let has_place = |write: &Write| area.covers(write.addr.byte(), write.delta.len());
+        // Now, and not when it is applied: an acknowledged record must be applicable.
         if !record.writes.iter().all(has_place) || !record.ops.iter().all(Replica::accepts) {
             tracing::error!(seq = %record.seq, "record names a place that was never reserved");
             return Err(NoPlace);
@@ -169,6 +170,7 @@ impl Stream {
 
     /// The next record to apply, if it is committed. `finish` must follow.
     pub(super) fn pop_applicable(&mut self, committed: Seq) -> Option<Record> {
+        // `committed` may be beyond what a learner has: then everything that is kept goes.
         if self.applied >= committed {
             return None;
         }
@@ -181,6 +183,7 @@ impl Stream {
         for write in &record.writes {
             self.replica.touch(write.addr, write.delta.len());
         }
+        // At a learner: what is in a segment to come would be in it twice.
         let known = self.taught.known_segments();
         for op in &record.ops {
             self.replica.learn(op, known);
@@ -209,6 +212,7 @@ impl Stream {
 
     /// The stream of the terms before `term` ends at `upto`; what came after is dropped.
     pub(super) fn settle(&mut self, rules: Rules, term: Term, upto: Seq) {
+        // What was beyond the end one of the parities lacked, so nobody was told that it is done.
         self.drop_kept();
         self.received = upto;
         self.applied = rules.applied_at_the_end(self.applied, upto);
@@ -241,6 +245,7 @@ impl Stream {
     pub(super) fn uses(&self, extent: u32) -> bool {
         self.grants.contain(extent)
             || grants::touches(&self.replica, extent)
+            // It will be applied, and has to find its memory then.
             || self.kept.iter().any(|record| grants::writes_to(record, extent))
     }
 

@@ -70,6 +70,7 @@ impl Taught {
         if segment != progress.segments || segment >= INDEX_SEGMENTS {
             return false;
         }
+        // Runs come first, so those that did not come are untouched, and known to be.
         progress.runs = u32::MAX;
         progress.segments = segment + 1;
         true
@@ -84,6 +85,7 @@ impl Taught {
     pub(super) fn known_part<'a>(&self, rules: Rules, write: &'a Write) -> &'a [u8] {
         let progress = self.progress().filter(|_| rules.unknown_pages_stay());
         let Some(progress) = progress else { return &write.delta };
+        // A large item may lie across the border of what is known: then a part of its delta counts.
         let end = (progress.runs as usize).saturating_mul(RUN_BYTES);
         let len = end.saturating_sub(write.addr.byte()).min(write.delta.len());
         &write.delta[..len]

@@ -87,6 +87,7 @@ impl Lessons {
         let is_named = |peer: &&mut LearnerPeer| peer.id() == from && peer.since == lesson.since;
         let learner = self.learners.iter_mut().find(is_named)?;
         let is_old = learner.lesson.as_ref().is_some_and(|known| known.attempt() >= lesson.attempt);
+        // A stand-in lacks pages itself. And a question that was repeated must not begin the same attempt twice.
         if core.is_rebuilding() || is_old {
             return None;
         }
@@ -145,6 +146,7 @@ impl Lessons {
         store: Option<&DataStore>,
         wall: UnixSeconds,
     ) {
+        // First: a part is the state as of `committed`, and the learner needs all records up to there to take it in.
         self.send_records(context, core, stream, wall);
         for learner in &mut self.learners {
             self.taught_bytes += learner.send_lacking_records(context, core, stream, wall) as u64;
@@ -206,6 +208,7 @@ impl Lessons {
         let (group, role, term) = (core.member().group, core.member().role, core.term());
         for learner in self.learners.iter_mut().filter(|learner| !learner.has_ended()) {
             if now.since(learner.moved) >= patience {
+                // To be said again after as long, and not at every tick.
                 learner.moved = now;
                 let (view, silent) = (core.view().version, smallvec![learner.id()]);
                 context.coordinator(ToCoordinator::Stalled { group, role, term, view, silent });
@@ -229,6 +232,7 @@ impl Lessons {
 
     /// The connection to `host` is gone: a lesson that was under way is lost; the learner asks for another one.
     pub(super) fn lose_link(&mut self, host: HostId) {
+        // One whose lesson has ended is greeted anew, like any parity.
         for learner in self.learners.iter_mut().filter(|learner| learner.host == host && !learner.has_ended())
         {
             learner.lesson = None;

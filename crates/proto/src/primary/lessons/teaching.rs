@@ -122,6 +122,7 @@ impl Teaching {
         let is_due = !peer.is_outstanding() && peer.sent() < stream.last();
         let bytes = if is_due { peer.send_frame(context, core, stream, wall) } else { 0 };
         if peer.sent() == stream.last() {
+            // From here on each record goes to it before it commits.
             self.next = Next::End;
         }
         bytes
@@ -178,6 +179,7 @@ impl Teaching {
         if self.next != Next::Answer || self.understood < self.number {
             return None;
         }
+        // Nobody has asked the learner for extents that came meanwhile: it was no parity yet. So they are told again.
         if self.extents != encoded_extents(store) {
             self.next = Next::End;
             return None;

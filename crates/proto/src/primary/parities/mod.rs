@@ -72,6 +72,7 @@ impl Parities {
     pub(super) fn acked_by_all(&self, last: Seq, context: &Context<'_>) -> Seq {
         let is_silent = |peer: &ParityPeer| peer.is_silent(context.now.time, context.timing);
         let required = self.peers.iter().filter(|peer| context.rules.is_waited_for(|| is_silent(peer)));
+        // Of all, and not of most: a recovery ends the stream at what all of them have (F2).
         let acked = required.map(ParityPeer::acked).min().unwrap_or(last);
         debug_assert!(acked <= last, "what was never sent is not believed to be acknowledged");
         acked.min(last)
@@ -189,6 +190,7 @@ impl Parities {
             return;
         }
         let mut silent: SmallVec<[(RoleIndex, HostId); 4]> = SmallVec::new();
+        // All that are silent, and not only who is due: by how many they are the coordinator judges who is cut off.
         for peer in self.peers.iter_mut().filter(|peer| peer.is_silent(now, timing)) {
             peer.note_complaint(now);
             silent.push(peer.id());

@@ -27,7 +27,7 @@ pub(in crate::primary) struct ParityPeer {
     /// The Frame that is not yet acknowledged, by its time of sending.
     outstanding: Option<Time>,
     last_sent: Time,
-    /// Since when nothing has been heard though something was due; reset by every answer.
+    /// Since when something is due and nothing is heard. Progress that leaves something due begins it anew.
     silent_since: Option<Time>,
     /// Time of sending of the newest acknowledged Frame: the lease counts from here.
     lease_base: Option<Time>,
@@ -69,6 +69,7 @@ impl ParityPeer {
 
     /// A learner that has everything up to `base`.
     pub(in crate::primary) fn for_learner(role: RoleIndex, host: HostId, base: Seq, now: Time) -> Self {
+        // The first part of its lesson says where it begins: no Hello is needed.
         Self { welcomed: true, silent_since: None, ..Self::new(role, host, base, now) }
     }
 
@@ -208,6 +209,7 @@ impl ParityPeer {
         self.welcomed = true;
         self.outstanding = None;
         self.wall = self.wall.max(welcome.wall);
+        // What was in flight on the connection before is sent again.
         self.sent = received;
         self.hear(received, now);
         // Its Ack is the lease.
@@ -228,13 +230,16 @@ impl ParityPeer {
         if ack.echo > now {
             return Err(Impossible::Echo { echo: ack.echo, now });
         }
+        // Of an older Frame it says nothing of the newest commit index and second.
         if self.outstanding == Some(ack.echo) {
             self.outstanding = None;
             self.wall = self.wall.max(self.wall_sent);
+            // It applies no more than it has: a learner may lack some of what is committed.
             self.applied = self.applied.max(self.committed_sent.min(ack.received));
         }
         self.hear(ack.received, now);
         if ack.echo >= lease_from {
+            // From the time of sending: a recovery counts from when the parity acknowledged, which is later.
             self.lease_base = self.lease_base.max(Some(ack.echo));
         }
         Ok(())
@@ -280,6 +285,7 @@ impl ParityPeer {
         let mut bytes = 0;
         for record in stream.records_after(self.sent) {
             let more = bytes + record_bytes(record);
+            // One record goes in any case: a large one would never be sent.
             if !records.is_empty()
                 && (more > context.limits.frame_bytes || records.len() >= context.limits.frame_records)
             {

@@ -106,7 +106,9 @@ impl Repair {
 
     /// A new view ends all sessions (I7); the pages that are here stay.
     pub(super) fn forget_sessions(&mut self) {
+        // Their ids are never given again, so what still comes of them is of none.
         self.sessions.clear();
+        // A view that still says "rebuilding" may have crossed the report.
         self.reported = None;
         self.rows = None;
     }
@@ -148,6 +150,7 @@ impl Repair {
         while self.has_place(Cause::Sweep, context.limits.sweep_sessions)
             && let Some(pages) = site.store.next_absent(from)
         {
+            // Pages stay absent until their session ends: it would find the same ones again.
             from = pages.first + pages.count;
             let Some(absent) = self.absent_part(site.store, pages) else { continue };
             self.is_held = !context.pace.allows(context.now.time);
@@ -178,6 +181,8 @@ impl Repair {
             let here = store.pages_present(PageRange { first: *page, count: 1 });
             !here && !self.sessions.values().any(|session| session.covers(*page))
         };
+        // Pages between that are here come once more, and `fill` leaves them as they are: one session costs less than
+        // two.
         let first = piece.iter().find(is_wanted)?;
         let last = piece.iter().filter(is_wanted).last()?;
         Some(PageRange { first, count: last - first + 1 })
@@ -219,6 +224,7 @@ impl Repair {
         id: SessionId,
     ) {
         let Some(session) = self.session(core, id) else { return };
+        // A role has to leave all sums at one record of its stream, so no page is read before all copies are taken.
         if !session.opened(parity) {
             return;
         }
@@ -307,6 +313,7 @@ impl Repair {
         let may_surrender = wanted && self.surrenders.allow(context.now.time, window_us);
         let extent = if may_surrender { store.surrender(pages.first / EXTENT_PAGES) } else { None };
         let extent = extent.ok_or(refused)?;
+        // Whether that helps or not, the extent is gone, and with it what sessions over it could rely on.
         let stored = store.fill(*pages, bytes);
         self.end_sessions_over(context, core, extent);
         stored

@@ -18,6 +18,7 @@ pub(in crate::primary) fn answer_read(
     store: Option<&DataStore>,
     read: &Read,
 ) {
+    // A stand-in without its index cannot say what it has: it lacks everything.
     let present = store.filter(|store| store.pages_present(read.pages));
     let bytes = present.map(|store| Bytes::copy_from_slice(store.page_bytes(read.pages)));
     let committed = context.rules.page_is_as_of(stream.committed());

@@ -91,7 +91,8 @@ impl Session {
             return Ok(false);
         }
         let (k, own, lost) = (core.view().k(), core.member().role, &residual.lost);
-        // What its row does not cover is not in its sum, and what it covers of this role is all that is missing for sure.
+        // What its row does not cover is not in its sum, and what it covers of this role is all that is missing for
+        // sure.
         let can_be_lost = lost.is_sorted_by(|before, after| before < after)
             && lost.contains(&own) == protection.covers(parity, own)
             && lost.iter().all(|role| usize::from(role.0) < k);
@@ -109,6 +110,7 @@ impl Session {
         let is_of_all = |(parity, residual): &(RoleIndex, Residual)| {
             lost.iter().filter(|role| protection.covers(*parity, **role)).eq(&residual.lost)
         };
+        // If they disagree about who is lost, their sums do not have the same unknowns.
         if !self.residuals.iter().all(is_of_all) {
             return None;
         }

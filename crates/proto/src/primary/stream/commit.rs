@@ -29,6 +29,7 @@ impl SendStream {
             committed.reclaims += u32::from(entry.purpose == Purpose::Reclaim);
             self.commit(context, store, entry);
         }
+        // The parities are to hear of the commit index.
         self.stirred = true;
         committed
     }

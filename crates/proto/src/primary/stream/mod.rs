@@ -154,6 +154,7 @@ impl SendStream {
     pub(super) fn answer_with(&mut self, seq: Seq, reply: ReplyTo, outcome: Outcome) -> Result<(), Outcome> {
         let Some(entry) = self.log.entry_mut(seq) else { return Err(outcome) };
         entry.answers.push((reply, outcome));
+        // Those who waited for it may have been told already that nobody knows; now there is somebody again.
         self.answered_upto = self.answered_upto.min(Seq(seq.0 - 1));
         Ok(())
     }
@@ -162,6 +163,7 @@ impl SendStream {
     pub(super) fn expire_answers(&mut self, context: &mut Context<'_>) {
         let patience = context.timing.request_deadline_us;
         let now = context.now.time;
+        // A parity may have it, and a stand-in go on from it: it can no more be taken back than be confirmed.
         for entry in self.log.entries_mut().take_while(|entry| now.since(entry.logged_at) >= patience) {
             self.answered_upto = entry.record.seq;
             for (reply, _) in entry.answers.drain(..) {

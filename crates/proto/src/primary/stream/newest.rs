@@ -56,6 +56,7 @@ impl SendStream {
             let occupied = pending.slot.as_ref().map(|slot| slot.addr);
             return Ok(Newest { occupied, rests_on: Some(pending.newest), image });
         }
+        // What was written after the flush is in `keys`; everything else goes with it.
         if let Some(cleared) = self.cleared {
             return Ok(Newest { occupied: None, rests_on: Some(cleared), image: None });
         }

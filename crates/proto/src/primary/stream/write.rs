@@ -120,6 +120,7 @@ impl SendStream {
         match occupied {
             Some(old) => {
                 draft.ops.push(IndexOp::Replace { hash, old, new: addr });
+                // It must not become a victim meanwhile: it would be removed twice.
                 draft.pinned.push(old);
             }
             None => draft.ops.push(IndexOp::Insert { hash, addr }),
@@ -140,6 +141,7 @@ impl SendStream {
     ) {
         let addr = newest.occupied.expect("a header change is decided for an item that is there");
         let old = newest.image(store, addr);
+        // Against the bytes as they will be: the records before it are applied first.
         let delta = header.delta(&old);
         let key = pending.key();
         let mut writers = self.writers_of(&key);
@@ -183,6 +185,7 @@ impl SendStream {
         }
         self.clear_at(self.log.last().next());
         let mut draft = Draft::of(Purpose::Schedule);
+        // In one record: a stand-in that found the schedule still there would flush what came since.
         draft.ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(UnixSeconds(0))];
         self.append(context, store, draft);
     }

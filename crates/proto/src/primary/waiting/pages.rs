@@ -138,6 +138,7 @@ impl PageWaiters {
     /// What is wanted over `pages`.
     fn over(&self, pages: PageRange) -> impl Iterator<Item = PageRange> + '_ {
         let end = pages.first.saturating_add(pages.count);
+        // No range is longer, so none that begins before can reach here.
         let from = PageRange { first: pages.first.saturating_sub(MAX_PAGES - 1), count: 0 };
         let to = PageRange { first: end, count: 0 };
         let near = self.waiting.range(from..to.max(from)).map(|(wanted, _)| *wanted);
