@@ -41,6 +41,8 @@ impl Look<'_> {
     /// All that can be said of the group.
     pub(super) fn all(&mut self) -> Result<(), Broken> {
         self.stats.checks += 1;
+        // What comes first is what the rest builds on: of a log with a gap the sums can only be
+        // wrong, and would say less about why.
         self.order()?;
         self.replicas()?;
         self.algebra()?;
@@ -85,6 +87,7 @@ impl Look<'_> {
         let applied =
             |role: usize| self.parities_of(role).map(move |parity| self.applied(parity, role)).min();
         let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
+        // Pages are compared as of both, so the shadow must still know the older of the two.
         let both = |role: usize| match (applied(role), committed(role)) {
             (Some(applied), Some(committed)) => applied.min(committed),
             (Some(applied), None) => applied,
@@ -101,6 +104,7 @@ impl Look<'_> {
                     return Err(("order", format!("parity {} has no stream for role-{role}", parity.row)));
                 }
                 self.contiguous(parity, role)?;
+                // Nobody waits for a parity that does not have the role in its sum.
                 if self.covers(parity, role) {
                     self.committed_is_received(parity, role)?;
                 }
@@ -184,6 +188,7 @@ impl Look<'_> {
 
     /// I3, against the shadow.
     fn algebra(&mut self) -> Result<(), Broken> {
+        // One part that is not known makes the whole sum unknown.
         if self.living_roles().any(|role| self.shadow(role).is_dark()) {
             return Ok(());
         }
@@ -234,6 +239,7 @@ impl Look<'_> {
             let pages = self.pages(self.shadow(role).touched());
             let Some(primary) = &self.members.data[role] else { continue };
             let committed = primary.info.committed;
+            // States that the shadow does not know: before it was taught anew, or with records that it has not seen.
             if committed < self.shadow(role).base() || committed > self.shadow(role).last() {
                 continue;
             }
