@@ -90,6 +90,7 @@ impl LocalCluster {
     fn wait_until_ready(&self, stdout: ChildStdout) -> Result<(), String> {
         let (sender, receiver) = std::sync::mpsc::channel();
         thread::spawn(move || {
+            // It reads on after that: in front of a full pipe the cluster would stop at its next line.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
@@ -168,6 +169,7 @@ impl LocalCluster {
     #[must_use]
     pub fn pid(&self, node: u16) -> Option<u32> {
         let wanted = format!("\0--node\0{node}\0");
+        // Not one that has ended and waits for its parent: it is still in the list.
         let is_node = |pid: &u32| {
             let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
             let stat = String::from_utf8_lossy(&read("stat")).into_owned();
