@@ -85,7 +85,7 @@ impl Server {
         let peer = peers::memcached()?;
         let address = free_address()?;
         let port = address.port().to_string();
-        // As root it would not start.
+        // Without a user it does not start as root.
         let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port];
         let child = start(Command::new(&peer.program).args(args), address)?;
         Ok(Self {

@@ -200,7 +200,6 @@ impl Write {
 
 impl PartialEq for Write {
     fn eq(&self, other: &Self) -> bool {
-        // The checksum says nothing more, and only one side may have it.
         (self.addr, &self.delta) == (other.addr, &other.delta)
     }
 }
