@@ -90,7 +90,7 @@ impl LocalCluster {
     fn wait_until_ready(&self, stdout: ChildStdout) -> Result<(), String> {
         let (sender, receiver) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            // It reads on after that: in front of a full pipe the cluster would stop at its next line.
+            // It goes on reading after `ready`: in front of a full pipe the cluster would stop at its next line.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
@@ -169,7 +169,6 @@ impl LocalCluster {
     #[must_use]
     pub fn pid(&self, node: u16) -> Option<u32> {
         let wanted = format!("\0--node\0{node}\0");
-        // Not one that has ended and waits for its parent: it is still in the list.
         let is_node = |pid: &u32| {
             let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
             let stat = String::from_utf8_lossy(&read("stat")).into_owned();
@@ -177,6 +176,7 @@ impl LocalCluster {
                 stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
             let parent = fields.get(1).and_then(|field| field.parse().ok());
             parent == Some(self.parent.id())
+                // One that has ended and waits for its parent is still in the list.
                 && fields.first() != Some(&"Z")
                 && String::from_utf8_lossy(&read("cmdline")).contains(&wanted)
         };

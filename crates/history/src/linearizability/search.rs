@@ -292,7 +292,7 @@ impl<'a> Search<'a> {
                 before: runs.before,
                 after,
             }));
-            // Where the target fits, a longer run to it is needless. An append fits always, and is the exception.
+            // Where the target fits, a longer run to it is needless. But an append remembers what was there.
             if end.is_none() || matches!(target, Step::Extend(_)) {
                 self.extend(runs, run);
             }
