@@ -97,10 +97,13 @@ impl Caps {
         let args = match &self.means {
             Means::Groups { dirs, .. } => {
                 let procs = dirs[usize::from(node)].join("cgroup.procs").display().to_string();
+                // The shell joins the group and turns into the program, which so is under
+                // the limit from its first byte on.
                 ["-c", "echo $$ > \"$0\" && exec \"$@\"", &procs, &program].map(str::to_owned)
             }
             Means::Rlimit => {
                 let kib = (self.bytes >> 10).to_string();
+                // The soft limit, which can be raised again.
                 ["-c", "ulimit -S -d \"$0\" && exec \"$@\"", &kib, &program].map(str::to_owned)
             }
         };
@@ -190,10 +193,12 @@ fn groups(bytes: u64, nodes: u16) -> Option<Means> {
 fn make(version: Version, parent: &Path, dir: &Path, bytes: u64) -> Result<(), String> {
     fs::create_dir(dir).map_err(|error| error.to_string())?;
     let limit = dir.join(version.limit());
+    // A group of version 2 has these files only once its parent hands the controller down.
     if version == Version::V2 && !limit.exists() {
         let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
     }
     set(&limit, bytes)?;
+    // Else it would be swapped out, and never be killed. Not every system has the file.
     let _ = fs::write(dir.join("memory.swap.max"), "0");
     Ok(())
 }

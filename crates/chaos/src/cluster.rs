@@ -234,6 +234,7 @@ impl Cluster {
     pub fn begin(&mut self, number: usize, fault: &Fault) -> Result<(), String> {
         match fault {
             Fault::Kill(nodes) => {
+                // All are killed before anyone is waited for: they are to end at one moment.
                 nodes.iter().for_each(|node| self.nodes[usize::from(*node)].kill());
                 nodes.iter().for_each(|node| self.nodes[usize::from(*node)].reap());
             }
@@ -279,6 +280,8 @@ impl Cluster {
             }
             Fault::CutCoordinator | Fault::CutEtcd => self.cut_coordinator(false)?,
             _ => {
+                // Nothing leads to the proxy any more when it goes; what it carried
+                // breaks, and is made anew without it.
                 self.remove_rules(number)?;
                 self.proxies.remove(&number);
             }
@@ -299,6 +302,7 @@ impl Cluster {
     /// Gives it its share again, and starts it if it has ended.
     fn release(&mut self, node: u16) -> Result<(), String> {
         let process = &mut self.nodes[usize::from(node)];
+        // Before its end is unwanted again: one that has ended meanwhile was allowed to.
         let end = process.end();
         process.let_end(false);
         if let Some(caps) = &self.caps {
@@ -342,6 +346,7 @@ impl Cluster {
             }
             Ill::Pause => process.signal(Signal::SIGSTOP),
             Ill::CutOff => {
+                // From the other members only: nodes go on asking it, and it answers what it knows.
                 let mut others = self.options.coordinators();
                 others.remove(usize::from(member));
                 let rules = [Rule::DropFrom(others.clone()), Rule::DropTo(others)];
@@ -375,6 +380,7 @@ impl Cluster {
     }
 
     fn apply(&self, node: u16) -> Result<(), String> {
+        // Those of all faults that go on: a namespace is given the whole of its rules at once.
         let of_node = self.rules.iter().filter(|((_, of), _)| *of == node);
         let rules: Vec<Rule> = of_node.flat_map(|(_, rules)| rules.clone()).collect();
         self.network.nodes[usize::from(node)].apply(&rules)
@@ -390,6 +396,7 @@ impl Cluster {
         };
         let targets = targets.into_iter().map(|(port, target)| (port, target, effect_on(&target))).collect();
         let (seed, flipped) = (self.options.seed ^ number as u64, Arc::clone(&self.flipped));
+        // First the proxy, then the rules that lead to it.
         let proxy = self.in_hub(move || Proxy::start(proxy_address(node), targets, seed, flipped))?;
         self.proxies.insert(number, proxy);
         self.add_rules(number, rules)

@@ -110,6 +110,7 @@ impl Nodes {
                 Ok(None) => (),
                 Err(_) => {
                     self.stream = None;
+                    // The next time another node: this one may be the one that is hurt.
                     self.at += 1;
                 }
             }

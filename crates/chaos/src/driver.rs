@@ -57,6 +57,7 @@ pub fn run(options: &Options) -> Result<Report, String> {
     run.heal()?;
     let report = run.judge(&dir);
     if let (Some(keeper), false) = (keeper, report.passed()) {
+        // The logs and the history of a run that failed are wanted.
         let _ = keeper.keep();
     }
     Ok(report)
@@ -147,6 +148,7 @@ impl Run {
         let deadline = Instant::now() + self.options.patience();
         let (kind, text) = (action.fault.kind(), action.to_string());
         action.fault = loop {
+            // Aimed anew each time: another node may preside by now.
             let why = match action.fault.aimed_at(|| self.cluster.leader()) {
                 Some(fault) => match self.objection(&fault) {
                     Some(why) => why,
@@ -171,6 +173,7 @@ impl Run {
         self.cluster.begin(action.number, &action.fault)?;
         if action.fault.fills() {
             let (number, nodes) = (action.number, self.cluster.memcached());
+            // Under a squeeze a little is enough. Only `Fill` is to fill the other nodes, too.
             let most = (action.fault != Fault::Fill).then_some(SQUEEZE_BYTES);
             let filler = self.cluster.in_hub(move || Filler::start(number, nodes, most));
             self.fillers.insert(number, filler);
@@ -273,6 +276,7 @@ impl Run {
             }
             let mut hurt = HurtNodes::new();
             match action.fault.cost() {
+                // While nobody decided anything, each of them may have been missed.
                 Cost::Everything => hurt.extend((0..self.options.nodes).map(|node| (node, Hurt::Away))),
                 cost => self.add(&mut hurt, cost),
             }

@@ -80,6 +80,7 @@ fn empty(prefix: &str, count: usize, nodes: &[SocketAddr]) {
     let mut socket = None;
     for key in 0..count {
         let request = format!("delete {prefix}-{key}\r\n");
+        // A node may be hurt: each is tried twice. What is left all the same counts as memory in use.
         let tries = nodes.iter().cycle().skip(key).take(2 * nodes.len());
         for node in tries {
             let answer = ask(&mut socket, node, request.as_bytes());

@@ -49,6 +49,7 @@ pub fn lives(samples: &[Sample]) -> Vec<Life> {
 
 fn life(samples: &[&Sample]) -> Option<Life> {
     let born = samples.first()?.at;
+    // What a process holds says nothing without its own account of it.
     let answered = samples.iter().filter(|sample| sample.accounted_bytes.is_some());
     let warm: Vec<&&Sample> = answered.filter(|sample| sample.at >= born + WARM_UP).collect();
     let (first, last) = (*warm.first()?, *warm.last()?);

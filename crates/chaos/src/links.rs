@@ -66,6 +66,7 @@ pub fn through_proxy(node: u16, options: &Options) -> (Vec<(u16, SocketAddr)>, R
     for Link { by, to, port } in links {
         let redirect = Rule::Redirect { from: to, to: (proxy_address(node), port) };
         rules.entry(by).or_default().push(redirect);
+        // What is connected does not pass the proxy. Reset from both ends, it is dialled anew, and does.
         if by != node {
             rules.entry(node).or_default().push(Rule::ResetFrom(node_address(by), to.1));
         }

@@ -48,6 +48,7 @@ fn cost(view: &GroupView, hurt: &HurtNodes) -> usize {
     };
     let has_primary = |node: u16| primaries_on(view, NodeId(node)) != (0, 0);
     let any = |kind: Hurt| hurt.iter().any(|(node, how)| *how == kind && has_primary(*node));
+    // At least one, so that they are refused where there is no margin at all.
     let all = |is_so: bool| if is_so { view.spare_parities().max(1) } else { 0 };
     members(false) + all(any(Hurt::Sick)) + members(true).max(all(any(Hurt::Torn)))
 }

@@ -58,6 +58,7 @@ impl Network {
             |id| join(&hub, &format!("coordinator {id}"), &format!("c{id}"), coordinator_address(id));
         let coordinators = (0..coordinators).map(coordinator).collect::<Result<_, _>>()?;
         let node = |id| {
+            // Proxies run in the hub, so their addresses are there.
             hub.ip(&format!("addr add {}/16 dev br0\n", proxy_address(id)))?;
             join(&hub, &format!("node {id}"), &format!("n{id}"), node_address(id))
         };

@@ -120,6 +120,7 @@ impl Schedule {
         some.sort_unstable();
         nodes.truncate(several as usize);
         nodes.sort_unstable();
+        // Drawn for every fault, whatever it needs: so its kind does not shift what is drawn after it.
         let (percent, delay_ms, every) = (rng.range(2, 40), rng.tailed(120), rng.range(3_000, 200_000));
         let from = rng.pick(&[From::Everyone, From::Everyone, From::Nodes, From::Coordinator]);
         let deed = rng.pick(&Deed::ALL);

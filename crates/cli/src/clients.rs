@@ -61,6 +61,7 @@ pub fn allow_connections(clients: ClientArgs) -> Result<(), Exit> {
             hard.saturating_sub(OTHER_FILES)
         )));
     }
+    // Never less than there is: whoever started this process may have raised it for a reason.
     if soft < needed.min(hard) {
         setrlimit(Resource::RLIMIT_NOFILE, needed.min(hard), hard).map_err(Exit::usage)?;
     }

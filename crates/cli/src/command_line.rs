@@ -22,6 +22,7 @@ const STARTING: [&str; 3] = ["local", "serve", "coordinator"];
 /// Every argument of every command, with the kind of its command.
 fn arguments() -> Vec<(Kind, Arg)> {
     let mut cli = Cli::command();
+    // Arguments that hold for all commands below are handed down by this.
     cli.build();
     let mut found = Vec::new();
     for command in cli.get_subcommands() {

@@ -202,6 +202,7 @@ impl NodeSettings {
             ("nodes", self.nodes.map(u32::from)),
             ("groups", self.groups),
         ];
+        // The flags' own parser judges them, so that there is one list of ranges.
         let flags = numbers.iter().filter_map(|(key, number)| Some(format!("--{key}={}", (*number)?)));
         let parsed =
             Self::augment_args(Command::new("serve").no_binary_name(true)).try_get_matches_from(flags);
@@ -262,6 +263,7 @@ fn unknown(key: &str) -> String {
     known.sort_unstable();
     let nearest = known.iter().map(|known| (strsim::jaro_winkler(key, known), known));
     match nearest.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        // Below that a guess would lead astray.
         Some((likeness, known)) if likeness > 0.7 => format!("unknown key '{key}': did you mean '{known}'?"),
         _ => format!("unknown key '{key}': known are {}", known.join(", ")),
     }

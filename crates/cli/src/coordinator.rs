@@ -60,8 +60,8 @@ pub struct CoordinatorArgs {
     /// Form a new cluster, and do not ask whether nodes serve one already
     #[arg(long, env = "GESTALT_NEW_CLUSTER")]
     new_cluster: bool,
-    /// Go on with the nodes that answer within two leases, even if most of the cluster's do not. What only the others know is
-    /// lost, acknowledged writes included: only if they are gone for good
+    /// Go on with the nodes that answer within five seconds and two leases, even if most of the cluster's do not. What
+    /// only the others know is lost, acknowledged writes included: only if they are gone for good
     #[arg(long, env = "GESTALT_WITHOUT_QUORUM", conflicts_with = "new_cluster")]
     without_quorum: bool,
     /// What becomes of data when more is lost than the profile makes up for
@@ -151,6 +151,7 @@ impl Coordinator {
                 records: RecordKeeping::Kept,
                 on_loss: plan.on_loss.into(),
             },
+            // Its nodes are started by the same process, with nothing: there is nobody to ask.
             start: CoordinatorStart::NewCluster,
             processes: Some(processes),
         };

@@ -63,6 +63,7 @@ async fn first_of(candidates: &[SocketAddr]) -> Result<SocketAddr, Exit> {
 }
 
 async fn first_with(page: &str, candidates: &[SocketAddr]) -> Option<SocketAddr> {
+    // One after the other: of the two the coordinator knows more, so it is asked first.
     for &candidate in candidates {
         if fetch(candidate, page, LIMIT).await.is_ok() {
             return Some(candidate);

@@ -27,6 +27,7 @@ pub fn coordination(
 ) -> Result<Coordination, Exit> {
     let etcd = Config { tls: tls(settings)?, login: login(settings)?, ..Config::plain(endpoints) };
     let founding = Founding {
+        // Counts only where this node's coordinator finds no cluster, and founds one.
         cluster: fresh_id(),
         nodes: settings.nodes,
         groups: settings.groups,
@@ -72,6 +73,7 @@ fn login(settings: &NodeSettings) -> Result<Option<Login>, Exit> {
     match (&settings.etcd_user, &settings.etcd_password_file) {
         (Some(user), Some(file)) => {
             let password = String::from_utf8(read(file, "--etcd-password-file")?).map_err(Exit::usage)?;
+            // Editors end a file with the end of a line, which is no part of a password.
             let password = password.trim_end_matches(['\r', '\n']).to_owned();
             Ok(Some(Login { user: user.clone(), password }))
         }
@@ -82,6 +84,7 @@ fn login(settings: &NodeSettings) -> Result<Option<Login>, Exit> {
 
 fn read(path: &Path, flag: &str) -> Result<Vec<u8>, Exit> {
     let bad = |reason: String| Exit::Usage(format!("{flag} {}: {reason}", path.display()));
+    // Before it is read: the name may be that of some huge file.
     let length = fs::metadata(path).map_err(|error| bad(error.to_string()))?.len();
     if length > MAX_FILE_BYTES {
         return Err(bad(format!("{length} bytes are too many")));

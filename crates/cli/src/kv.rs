@@ -116,6 +116,7 @@ async fn get(client: &mut Client, key: &str) -> Result<(), Exit> {
     let Some(value) = client.get(key.as_bytes()).await.map_err(exit_of)? else { return Err(not_found(key)) };
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(&value.bytes);
+    // For eyes. A file gets the value, and not a byte more.
     if out.is_terminal() {
         let _ = out.write_all(b"\n");
     }
@@ -203,6 +204,7 @@ struct Place {
 }
 
 async fn locate(client: &mut Client, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
+    // It goes into a line of the protocol as it is.
     if !client::request::is_valid_key(key.as_bytes()) {
         return Err(Exit::usage("a key is 1 to 250 bytes without blanks or control characters"));
     }

@@ -25,6 +25,7 @@ fn total_memory() -> Option<u64> {
 /// The limit of the control group at the root of this container, version 2 or 1.
 fn container_limit() -> Option<u64> {
     let paths = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    // `max` is no number, and no limit.
     paths.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
 }
 

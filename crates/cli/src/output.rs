@@ -36,6 +36,7 @@ impl Table {
     /// The text, one line a row.
     pub fn render(&self) -> String {
         let width_of = |column: usize| {
+            // In characters: some units have more bytes.
             let cells = self.rows.iter().map(|row| row[column].chars().count());
             cells.chain([self.header[column].len()]).max().unwrap_or(0)
         };

@@ -25,8 +25,10 @@ pub fn cpu_time_of_all(pids: &[u32]) -> Duration {
 /// The processes on this machine that listen on one of `addresses`, ascending.
 pub fn listening_on(addresses: &[SocketAddr]) -> Vec<u32> {
     let ports: BTreeSet<u16> =
+        // Other addresses may be those of other machines.
         addresses.iter().filter(|a| a.ip().is_loopback()).map(SocketAddr::port).collect();
     let inodes = listening_inodes(&ports);
+    // Else all processes of the machine would be looked through for nothing.
     if inodes.is_empty() {
         return Vec::new();
     }
@@ -64,6 +66,7 @@ fn holds_any(pid: u32, inodes: &BTreeMap<String, u16>) -> bool {
 /// `Usage` if the parent has ended already.
 pub fn die_with(parent: i32) -> Result<(), Exit> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Exit::usage)?;
+    // A parent that ended before the kernel was asked sends no signal any more.
     if nix::unistd::getppid().as_raw() != parent {
         return Err(Exit::usage("the process that started this one has ended"));
     }

@@ -39,6 +39,7 @@ impl Progress {
             return;
         }
         self.drawn = Some(Instant::now());
+        // Made only now: it may take some asking.
         eprint!("\r\x1b[2K{}", text());
         let _ = std::io::stderr().flush();
     }

@@ -71,11 +71,14 @@ pub struct ServeArgs {
 /// # Errors
 /// `Usage` if the node cannot start, `Unreachable` if the cluster will not have it.
 pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
+    // First: a parent that ends from now on takes it along.
     if let Some(parent) = args.parent_pid {
         die_with(parent)?;
     }
     let config = resolve(args)?;
+    // Not before the settings are read: what is wrong with them is told as every command tells it, and not as a log.
     log::to_stderr();
+    // Before there is a node: a signal that comes while it starts must not end it on the spot.
     let told = told_to_stop()?;
     kernel::announce();
     let node = Node::start(config).map_err(Exit::usage)?;

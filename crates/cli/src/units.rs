@@ -38,6 +38,7 @@ impl FromStr for Size {
         let (number, unit) = (&text[..split], text[split..].trim());
         let (_, factor) =
             UNITS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(bad)?;
+        // Exactly, as long as it is whole: a fraction has 53 bits.
         if let Ok(whole) = number.parse::<u64>() {
             return whole.checked_mul(factor).map(Self).ok_or_else(bad);
         }
@@ -83,6 +84,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
     let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| bad())?.collect();
+    // `localhost` may be both, and our own listeners are on IPv4 unless they are told otherwise.
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied().ok_or_else(bad)
 }
 

@@ -56,6 +56,8 @@ pub fn place_in_zones(
     let views = |seats: &[Vec<HostId>]| -> Vec<GroupView> {
         (0..groups).zip(seats).map(|(group, seats)| new_view(profile, group, |role| seats[role])).collect()
     };
+    // One group after the other leaves the last ones little choice. The planner's own moves even that out, so that
+    // it has none left to make when the cluster has formed.
     for step in plan_groups(&views(&seats), &Protection::of(profile), nodes, &PlanLimits::default()) {
         seats[step.group.0 as usize][usize::from(step.role.0)] = step.to;
     }
@@ -78,6 +80,7 @@ fn seats_in_zones(
         };
         let load =
             |at: usize| (if is_data { counts[at].data } else { counts[at].parity }, counts[at].total());
+        // As in `place`: of nodes that are alike each group begins with the next one.
         let turn = |at: usize| (at + nodes.len() - group as usize % nodes.len()) % nodes.len();
         let free = (0..nodes.len()).filter(|at| !taken.contains(at));
         let best = free.min_by_key(|&at| (in_zone(at), load(at), turn(at)));

@@ -119,6 +119,7 @@ impl Protection {
     #[must_use]
     pub fn cheapest_rows(&self, view: &GroupView, role: RoleIndex) -> Vec<RoleIndex> {
         let in_sync = view.in_sync().map(|(parity, _)| parity);
+        // Every row reads all roles here, so none is cheaper than another.
         if self.profile.is_mds() {
             return in_sync.take(view.roles_in_play()).collect();
         }
@@ -157,11 +158,13 @@ impl Protection {
         if self.profile.is_mds() {
             return pattern.margin_by_counting(self.code.k());
         }
+        // A margin that is in the table is right, whatever became of the thread that was about to add another.
         let mut margins = self.margins.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(margin) = margins.get(&pattern) {
             return *margin;
         }
         let margin = self.margin_of(&pattern);
+        // All at once is simple, and seldom: few patterns are in use at a time.
         if margins.len() >= MAX_PATTERNS {
             margins.clear();
         }
@@ -190,6 +193,7 @@ impl Protection {
             let parities = self.code.m() as u32 - (lost & !data_roles(self.code.k())).count_ones();
             return data.count_ones() <= parities;
         }
+        // Parities alone may all be missing: nothing has to be decoded.
         data == 0 || self.code.decodable(&list(lost)).unwrap_or(false)
     }
 
@@ -203,6 +207,7 @@ impl Protection {
                 trials <= MAX_TRIALS && self.is_solvable(lost)
             })
         };
+        // Where the loss of some nodes is not survived, that of more nodes with these among them is not, either.
         (1..=pattern.nodes.len()).take_while(|size| is_survived(*size)).count()
     }
 }
@@ -210,12 +215,14 @@ impl Protection {
 impl Pattern {
     fn of(view: &GroupView) -> Self {
         let mut by_node: BTreeMap<NodeId, Roles> = BTreeMap::new();
+        // A role that is not full is in `lost` already: its node takes nothing more with it.
         let full = view.data_roles().filter(|(_, data)| data.status == RoleStatus::Full);
         let full = full.filter_map(|(role, data)| Some((role, view.mirror_apart(role).or(data.primary)?)));
         for (role, host) in full.chain(view.in_sync()) {
             *by_node.entry(host.node).or_default() |= bit(role);
         }
         let mut nodes: Vec<Roles> = by_node.into_values().collect();
+        // Sorted, and without names: groups on other nodes have the same pattern, and need not be worked out again.
         nodes.sort_unstable();
         Self { lost: lost_roles(view), nodes }
     }
@@ -225,6 +232,7 @@ impl Pattern {
         let data = data_roles(k);
         let present: Roles = self.nodes.iter().fold(0, |all, roles| all | roles);
         let parities = (present & !data).count_ones();
+        // Of the parities that are present some are needed for what is lost already.
         let Some(mut margin) = parities.checked_sub((self.lost & data).count_ones()) else { return 0 };
         let mut costs: Vec<u32> = self.nodes.iter().map(|roles| roles.count_ones()).collect();
         costs.sort_unstable_by_key(|cost| std::cmp::Reverse(*cost));

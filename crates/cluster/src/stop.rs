@@ -17,6 +17,7 @@ pub fn stop_report(map: &ClusterMap, node: NodeId, silent: &[NodeId]) -> StopRep
     let without = |view: &GroupView| protection.losses_survived_without(view, &gone);
     let data_roles: usize = hosted().map(data).sum();
     let roles: usize = hosted().map(|view| view.roles_on(node)).sum();
+    // Without a role a node protects nothing.
     let least = hosted().map(without).min().unwrap_or(Some(map.profile.tolerance()));
     StopReport {
         node,

@@ -184,6 +184,8 @@ impl Side for OnCard {
     }
 
     fn round(&mut self, memory: &mut Memory, time: Duration) -> Result<f64, BenchError> {
+        // What is repaired needs right parities. Chunks that lie elsewhere are this side's alone, and stay right;
+        // those of the bench's memory other sides have written to in between.
         if self.plan.is_some() && self.elsewhere.is_none() {
             memory.sets().iter_mut().try_for_each(|set| encode_set(&self.code, set))?;
             encode_first(&self.code, memory)?;
@@ -230,6 +232,7 @@ fn on_host<'a>(
 ) -> Result<Split, CudaError> {
     let mut chosen: Vec<Chosen<'_>> = sets
         .map(|chunks| {
+            // Taken out one by one: what is written is lent to nobody for reading.
             let mut chunks: Vec<Option<&mut [u8]>> = chunks.into_iter().map(Some).collect();
             let outputs = outputs.iter().filter_map(|role| chunks[*role].take()).collect();
             let sources =

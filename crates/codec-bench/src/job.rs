@@ -135,6 +135,7 @@ impl Job {
                 self.losses, self.scheme
             )));
         }
+        // Some codes do not make up for every loss of as many chunks as they have parities.
         if !code.decodable(&self.lost())? {
             return Err(BenchError::Code(CodeError::Undetermined {
                 role: 0,

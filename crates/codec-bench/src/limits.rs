@@ -153,6 +153,7 @@ mod vector {
         #[target_feature(enable = "avx512f")]
         pub fn xor(sources: &[&mut [u8]], out: &mut [u8], past: bool) -> usize {
             assert!(sources.iter().all(|source| source.len() == out.len()), "all of one length");
+            // Such stores need aligned addresses.
             let past = past && out.as_ptr().align_offset(WIDTH) == 0;
             let mut done = 0;
             // SAFETY: so many bytes are left of all sources and of `out`, which is aligned if stores go past the caches.
@@ -166,6 +167,7 @@ mod vector {
                     done += WIDTH;
                 }
             }
+            // Stores past the caches are ordered with nothing: the clock must not stop before they are out.
             _mm_sfence();
             done
         }
@@ -181,6 +183,7 @@ mod vector {
             let (pairs, last) = sources.as_chunks::<2>();
             // SAFETY: as promised.
             unsafe {
+                // 0x96 is the XOR of three, which halves the arithmetic.
                 for [a, b] in pairs {
                     for (index, sum) in sums.iter_mut().enumerate() {
                         let (a, b) = (load(a, at + index * WIDTH), load(b, at + index * WIDTH));

@@ -39,6 +39,7 @@ impl Memory {
         let stride = stride(job.len);
         let sets = if job.cold { COLD_BYTES.div_ceil(touched(job, k, m) * stride) } else { 1 };
         let extra = k;
+        // A line more, to begin at one wherever the allocator puts it.
         let bytes = vec![0; sets * (k + m + extra) * stride + LINE];
         let offset = bytes.as_ptr().align_offset(LINE);
         let mut memory = Self { bytes, offset, stride, len: job.len, k, m, extra, sets };

@@ -136,6 +136,7 @@ pub fn encode_first(code: &Code, memory: &mut Memory) -> Result<(), BenchError> 
     if let Some(set) = memory.sets().first_mut() {
         let data: Vec<&[u8]> = set.data.iter().map(|chunk| &**chunk).collect();
         code.encode(&data, &mut set.parity)?;
+        // What an earlier round has left there must not pass for what this one repairs.
         set.extra.iter_mut().for_each(|chunk| chunk[0] = !data[0][0]);
     }
     Ok(())

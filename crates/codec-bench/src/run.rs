@@ -62,6 +62,7 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     for (figures, side) in case.sides.iter_mut().zip(&all) {
         figures.parts = side.parts();
     }
+    // Limits come last, and have no place among `peers`.
     let limits = names.into_iter().zip(&rates).skip(peers.len());
     case.limits = limits.map(|(name, rates)| Limit { name, gb_per_second: Spread::of(rates) }).collect();
     if sides.limits && case.sides.iter().any(|side| side.parts.is_some()) {

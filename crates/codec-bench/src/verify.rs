@@ -171,6 +171,7 @@ impl Word {
 
     fn encodes_alike(&self, code: &Code, offset: usize) -> Result<bool, codec::CodeError> {
         let data = shifted(&self.chunks[..self.k], offset);
+        // Not zeros: bytes that are never written have to show.
         let mut out = vec![vec![0x5a; self.len + offset]; code.m()];
         code.encode(&tails(&data, offset), &mut tails_mut(&mut out, offset))?;
         Ok(tails(&out, offset).into_iter().eq(self.chunks[self.k..].iter().map(Vec::as_slice)))

@@ -113,6 +113,7 @@ impl Recorder {
     #[must_use]
     pub fn start(workload: &Workload, nodes: &[SocketAddr]) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        // One clock for all: times of different clients are compared.
         let epoch = Instant::now();
         let start = |id: u64| {
             let client = Client::new(id, workload, nodes, epoch);
@@ -162,6 +163,7 @@ impl Recorder {
     /// # Panics
     /// If a client has.
     pub fn finish_and_read_all(self, limit: Duration) -> Result<Seen, String> {
+        // A client of its own, with a number that no other has.
         let mut reader = Client::new(self.workload.clients, &self.workload, &self.nodes, self.epoch);
         let mut recordings = self.stop();
         let all = recordings.iter().flat_map(|recording| &recording.operations);
@@ -210,6 +212,7 @@ fn merge(operations: Vec<Recorded>) -> History {
         if let Some((at, outcome)) = operation.answer {
             events.push((at, 1, Event::Answer(index, outcome)));
         }
+        // Taken out when its turn comes, so that values are not copied: histories are large.
         asked.push(Some((operation.client, operation.key, operation.op)));
     }
     events.sort_by_key(|(at, rank, _)| (*at, *rank));

@@ -52,6 +52,8 @@ impl Cluster {
         let nodes = (0..NODES).map(node).collect();
         let mut cluster = Self { nodes, coordinator, now, frames: Vec::new() };
         cluster.register();
+        // Always as many, whether it has formed before or not: time then stands still
+        // at the same moment in every run.
         for _ in 0..MOST_STEPS {
             cluster.now.time = cluster.now.time + STEP_US;
             cluster.coordinator.tick(cluster.now);
@@ -66,6 +68,7 @@ impl Cluster {
             self.coordinator.handle(self.now, node.id(), registration);
         }
         self.obey();
+        // Nobody dials anybody here: all are told that they are connected.
         for (one, other) in self.nodes.iter().flat_map(|one| self.nodes.iter().map(move |other| (one, other)))
         {
             if one.id() != other.id() {

@@ -12,6 +12,7 @@ pub fn binary() -> Result<PathBuf, String> {
         return Ok(path.into());
     }
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    // Programs lie beside it, tests one folder below.
     let candidates = own.ancestors().skip(1).take(2).map(|dir| dir.join("gestalt"));
     candidates
         .into_iter()

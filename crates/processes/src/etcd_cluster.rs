@@ -40,6 +40,7 @@ impl EtcdCluster {
         let ways = Arc::new(Ways::default());
         let mut members = Vec::new();
         for member in 0..count {
+            // Before any member starts: they call each other at once.
             Ways::open(&ways, usize::from(member), port(member) + PORTS, port(member) + PEER)?;
             let server = EtcdServer::member(&name(member), port(member), advertised(member), all.join(","))?;
             members.push(server);
@@ -146,6 +147,7 @@ impl Ways {
     /// Carries what comes to port `here` to port `there` of `member`.
     fn open(ways: &Arc<Self>, member: usize, here: u16, there: u16) -> Result<(), String> {
         let listener = TcpListener::bind(("127.0.0.1", here)).map_err(|error| error.to_string())?;
+        // So that the thread looks up now and then, and can end.
         listener.set_nonblocking(true).map_err(|error| error.to_string())?;
         let ways = Arc::clone(ways);
         thread::spawn(move || {

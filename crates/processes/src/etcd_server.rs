@@ -106,7 +106,9 @@ impl EtcdServer {
             .arg(self.dir.path().join("data"))
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &self.advertised])
+            // What a killed process has written the kernel has, synced or not.
             .args(["--initial-cluster", &self.cluster, "--unsafe-no-fsync"])
+            // Health on a port of its own, without certificates, whatever clients need.
             .args(["--listen-metrics-urls", &url("http", self.port + METRICS), "--logger", "zap"]);
         if let Some(TlsFiles { ca, certificate, key }) = &self.tls {
             command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(ca);

@@ -90,6 +90,7 @@ impl LocalCluster {
     fn wait_until_ready(&self, stdout: ChildStdout) -> Result<(), String> {
         let (sender, receiver) = std::sync::mpsc::channel();
         thread::spawn(move || {
+            // It goes on reading after `ready`: in front of a full pipe the cluster would stop at its next line.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
@@ -175,6 +176,7 @@ impl LocalCluster {
                 stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
             let parent = fields.get(1).and_then(|field| field.parse().ok());
             parent == Some(self.parent.id())
+                // One that has ended and waits for its parent is still in the list.
                 && fields.first() != Some(&"Z")
                 && String::from_utf8_lossy(&read("cmdline")).contains(&wanted)
         };

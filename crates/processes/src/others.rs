@@ -75,6 +75,7 @@ pub fn python_with(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
             .args(packages),
     )?;
+    // Last: what was broken off has no stamp, and is made anew.
     fs::write(&stamp, packages.join(" ")).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(python)
 }

@@ -142,6 +142,7 @@ pub fn replicas_online(primary: SocketAddr) -> Result<usize, String> {
     let ask = || -> std::io::Result<usize> {
         let mut stream = TcpStream::connect(primary)?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        // With QUIT the server closes, and the lines end.
         stream.write_all(b"INFO replication\r\nQUIT\r\n")?;
         let mut online = 0;
         for line in BufReader::new(stream).lines() {

@@ -114,6 +114,7 @@ fn carry(shared: &Arc<Shared>, inner: &TcpStream, outer: &TcpStream, effect: Eff
             open.push(stream);
         }
     }
+    // Dropped before these were in its list, the proxy has not closed them.
     if shared.stop.load(Ordering::Relaxed) {
         return;
     }

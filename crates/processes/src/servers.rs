@@ -85,6 +85,7 @@ impl Server {
         let peer = peers::memcached()?;
         let address = free_address()?;
         let port = address.port().to_string();
+        // Without a user it does not start as root.
         let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port];
         let child = start(Command::new(&peer.program).args(args), address)?;
         Ok(Self {
@@ -181,6 +182,7 @@ impl Drop for Children {
 }
 
 fn start_valkey(program: &Path, address: SocketAddr, primary: Option<SocketAddr>) -> Result<Child, String> {
+    // Nothing of it goes to a disk, as with the others.
     let mut command = Command::new(program);
     let port = address.port().to_string();
     command.args([
@@ -195,6 +197,7 @@ fn start_valkey(program: &Path, address: SocketAddr, primary: Option<SocketAddr>
         "--dir",
         "/tmp",
     ]);
+    // By default it waits some seconds for further replicas.
     command.args(["--repl-diskless-sync-delay", "0"]);
     if let Some(primary) = primary {
         command.args(["--replicaof", "127.0.0.1", &primary.port().to_string()]);

@@ -25,6 +25,8 @@ pub fn run(options: &Options) -> Report {
     let mut report = run_traced(options, Trace::off());
     if report.failure.is_some() {
         let again = run_traced(options, Trace::keep(TRACE_LINES));
+        // Most seeds pass, so the first run writes no lines. A trace must not change a run: if the two differ,
+        // something beside the seed had a say, and no failure of this seed can be trusted.
         if again.digest == report.digest && again.failure == report.failure {
             report = again;
         } else {
@@ -88,6 +90,7 @@ fn recover(world: &mut World) -> bool {
     let step = (lease / 16).max(50);
     let has_recovered = |world: &World| !world.cluster.has_lost_roles() && world.at_rest().is_whole();
     while !has_recovered(world) {
+        // Not once: a recovery that is given up only now leaves roles that nobody has accepted yet.
         world.reign().accept_losses();
         let next = (world.now() + step).min(deadline);
         if !world.run_until(next) || world.now() >= deadline {
@@ -137,10 +140,12 @@ fn last_scrub(world: &mut World) -> bool {
     let timing = world.stage.options.timing;
     let runs = runs_left(&world.cluster);
     let deadline = world.now() + 20 * timing.node_lease_us + runs * timing.retry_us;
+    // No session is opened unless all data roles of its group are full: such a scrub may wait for ever.
     let must = can_end(&world.cluster);
     if must && !wait(world, deadline, |world| is_scrubbed(&world.cluster)) {
         must_end(world, None, "the last scrub does not end".to_owned());
     }
+    // Findings are looked at after ticks. What came with the very last messages has not been looked at yet.
     for host in 0..world.cluster.nodes.host_count() {
         world.checks.scrub(&mut world.stage.book, &world.cluster.nodes, host);
         let stats = world.cluster.nodes.host(host).map(proto::Host::stats);
@@ -155,6 +160,7 @@ fn last_scrub(world: &mut World) -> bool {
 pub(crate) fn final_reads(world: &mut World) -> bool {
     for key in 0..world.clients.keys().len() {
         let live = world.cluster.nodes.up();
+        // In seeds without restarts, and with more losses than the code can bear, nobody may be left.
         if live.is_empty() {
             return true;
         }
@@ -188,6 +194,7 @@ fn must_end(world: &mut World, suspect: Option<Suspect>, what: String) {
 
 /// Goes on until `done`, looked at often enough, or `deadline`.
 pub(crate) fn wait(world: &mut World, deadline: u64, done: impl Fn(&World) -> bool) -> bool {
+    // To look after every event would cost more than the events themselves.
     let step = (world.stage.options.timing.node_lease_us / 16).max(50);
     while !done(world) {
         let next = (world.now() + step).min(deadline);
@@ -200,6 +207,7 @@ pub(crate) fn wait(world: &mut World, deadline: u64, done: impl Fn(&World) -> bo
 
 fn report(mut world: World) -> Report {
     let context = if world.stage.book.has_failed() { context(&world) } else { Vec::new() };
+    // A process that ends has to give back all memory of its budget: what leaks shows only now.
     for node in 0..world.cluster.nodes.count() {
         if !world.stage.book.has_failed() {
             world.crash(node);
@@ -234,6 +242,7 @@ fn context(world: &World) -> Vec<String> {
         Some(Suspect::Group(group)) => Some(group),
         None => None,
     };
+    // Lines that name no group are about nodes, and these matter to any group.
     let concerns =
         |line: &str| group.is_none_or(|group| !line.contains("group-") || line.contains(&group.to_string()));
     let trace: Vec<&str> =

@@ -60,6 +60,7 @@ impl PageRange {
     pub fn covering(start: usize, len: usize) -> Self {
         let first = start / PAGE_BYTES;
         let end = (start + len).div_ceil(PAGE_BYTES);
+        // Nothing covers no page, wherever it lies.
         let count = if len == 0 { 0 } else { end - first };
         Self { first: first as u32, count: count as u32 }
     }

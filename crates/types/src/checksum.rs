@@ -32,6 +32,7 @@ pub fn checksum_append(sum: u32, bytes: &[u8]) -> u32 {
 /// look at 32 KiB.
 #[must_use]
 pub fn checksum_combine(sum: u32, next: u32, len_bytes: usize) -> u32 {
+    // The length is in bytes, of eight bits each: its bit `i` stands for x to the power of 2^(i + 3).
     let bits_set = (0..usize::BITS as usize).filter(|bit| len_bytes >> bit & 1 == 1);
     let power = bits_set.fold(ONE, |power, bit| multiply(SQUARES[(bit + 3) % SQUARES.len()], power));
     multiply(power, sum) ^ next

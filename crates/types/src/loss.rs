@@ -37,6 +37,7 @@ impl SlotRange {
     /// Number of slots.
     #[must_use]
     pub fn count(self) -> u32 {
+        // A range that somebody else names may end before it begins, or with the largest number.
         (u32::from(self.last.0) + 1).saturating_sub(u32::from(self.first.0))
     }
 

@@ -178,6 +178,8 @@ impl ClusterMap {
     pub fn slots_of(&self, member: MemberId) -> SlotRange {
         let roles = self.groups.len() * self.profile.k();
         let index = usize::from(member.role.0) * self.groups.len() + member.group.0 as usize;
+        // The inverse of `member_of_slot`, which rounds down: a member's slots begin with the first
+        // one that comes out as its own.
         let first = (index * usize::from(SLOT_COUNT)).div_ceil(roles);
         let end = ((index + 1) * usize::from(SLOT_COUNT)).div_ceil(roles);
         SlotRange { first: Slot(first as u16), last: Slot((end - 1) as u16) }
@@ -207,6 +209,7 @@ impl ClusterMap {
             return false;
         }
         match self.groups.get_mut(view.group.0 as usize) {
+            // Views come by several ways: a late one must not undo a newer one.
             Some(known) if known.version < view.version => {
                 *known = view;
                 true

@@ -201,6 +201,7 @@ impl Expiry {
     pub fn to_stored(self) -> u32 {
         match self {
             Self::Never => 0,
+            // A 0 in an item means never.
             Self::At(at) => at.0.max(1),
         }
     }

@@ -57,6 +57,7 @@ impl Profile {
         if !scheme.exists() {
             return Err(ProfileError::None(scheme));
         }
+        // One data role and no parity is one thing, however it is spelled: profiles are compared by their schemes.
         let is_none = (k, m) == (1, 0);
         Ok(Self(if is_none { Scheme::Rep { n: 1 } } else { scheme }))
     }

@@ -206,6 +206,7 @@ pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Res
 
 /// Room for a header; where it begins.
 fn begin(out: &mut Vec<u8>) -> usize {
+    // Length and checksum of the body stand before it, and are known after it.
     let start = out.len();
     out.resize(start + HEADER_BYTES, 0);
     start
@@ -222,6 +223,7 @@ fn seal(
     let copied = out.len() - start - HEADER_BYTES;
     let body_bytes = copied + shared.iter().map(|(_, bytes, _)| bytes.len()).sum::<usize>();
     if overflow || body_bytes > MAX_FRAME_BYTES {
+        // What goes into a socket is whole frames only: nobody could find the next one behind a part.
         out.truncate(start);
         return Err(DoesNotFit { body_bytes });
     }
@@ -242,6 +244,7 @@ fn body_checksum(out: &[u8], from: usize, shared: &[(usize, Bytes, u32)]) -> u32
     let part = |from: usize, to: usize| out.get(from..to).unwrap_or_default();
     let Some((first, ..)) = shared.first() else { return types::checksum(part(from, out.len())) };
     let (mut sum, mut at) = (types::checksum(part(from, *first)), *first);
+    // A delta goes to all parities, and is summed up once.
     for (place, bytes, checksum) in shared {
         sum = types::checksum_append(sum, part(at, *place));
         sum = types::checksum_combine(sum, *checksum, bytes.len());
@@ -283,6 +286,7 @@ impl Encoder {
         let mut writer = Writer::sharing(copied, &mut shared);
         message.put_body(&mut writer);
         let overflow = writer.overflow;
+        // Nothing is shared before this: what does not fit leaves no trace.
         seal((&self.next, message.kind()), copied, start, &shared, overflow)?;
         shared.into_iter().for_each(|(place, bytes, _)| out.share(place, bytes));
         self.next.sequence += 1;
@@ -322,10 +326,12 @@ impl Decoder {
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<(Header, Message)>, FrameError> {
         let Some(raw) = self.header(buffer)? else { return Ok(None) };
         if buffer.len() < raw.body_bytes() {
+            // Its header is off the buffer, and need not be checked again.
             self.waiting = Some(raw);
             return Ok(None);
         }
         let body = buffer.split_to(raw.body_bytes()).freeze();
+        // First: what is wrong in a body after this was sent so, and is no damage on the way.
         if types::checksum(&body) != raw.body_crc {
             return Err(FrameError::Malformed(Malformed::BodyChecksum));
         }
@@ -341,6 +347,7 @@ impl Decoder {
         if let Some(raw) = self.waiting.take() {
             return Ok(Some(raw));
         }
+        // By the first bytes: whoever speaks another protocol may never send as many as a header has.
         if !MAGIC.starts_with(buffer.get(..4.min(buffer.len())).unwrap_or_default()) {
             return Err(FrameError::Malformed(Malformed::Magic));
         }
@@ -354,12 +361,14 @@ impl Decoder {
     /// Whether a frame with this header may come next.
     fn check(&self, raw: &RawHeader) -> Result<(), FrameError> {
         let Header { cluster, sequence, .. } = raw.header;
+        // First what an operator has to hear of. Of another format the rest may be anything.
         if raw.version != FORMAT_VERSION {
             return Err(FrameError::WrongVersion { theirs: raw.version });
         }
         if cluster != self.cluster {
             return Err(FrameError::WrongCluster { theirs: cluster });
         }
+        // Before anybody waits for the body, or makes room for it.
         if raw.body_bytes() > MAX_FRAME_BYTES {
             return Err(FrameError::Malformed(Malformed::TooLong(raw.body_len)));
         }
@@ -437,6 +446,7 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
         (kind::FORWARD, _) => Wire::take(from).map(PeerMessage::Forward).map(Message::Peer),
         (kind::ANSWER, _) => Wire::take(from).map(PeerMessage::Answer).map(Message::Peer),
         (_, kind::LINK) => LinkMessage::take_fields(tag, from).map(Message::Link),
+        // More kinds than one family has numbers.
         (kind::GROUP..kind::TO_COORDINATOR, _) => {
             take_group(kind - kind::GROUP, from).map(PeerMessage::Group).map(Message::Peer)
         }

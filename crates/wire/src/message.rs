@@ -182,6 +182,7 @@ impl Write {
     #[must_use]
     pub fn new(addr: Addr, delta: Bytes) -> Self {
         let checksum =
+            // A checksum that happens to be 0 counts as none: such a delta is copied, which is as right.
             if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(types::checksum(&delta)) };
         Self { addr, delta, checksum }
     }

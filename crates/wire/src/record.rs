@@ -164,6 +164,7 @@ impl Record {
     pub fn decode(key: &str, bytes: &[u8]) -> Result<Self, BadRecord> {
         let bad = |why| BadRecord { key: key.to_owned(), why };
         let record = from_bytes(bytes).map_err(bad)?;
+        // A value that was copied under another key is sound by itself.
         let own = record.key();
         if own == key { Ok(record) } else { Err(bad(NotARecord::Key(own))) }
     }
@@ -178,6 +179,7 @@ pub fn view_key(group: GroupId) -> String {
 fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     let rest = bytes.strip_prefix(&MAGIC).ok_or(NotARecord::Magic)?;
     let (&version, rest) = rest.split_first().ok_or(NotARecord::Magic)?;
+    // Before the checksum: another version may have another one, and is to be named.
     if version != RECORD_VERSION {
         return Err(NotARecord::Version(version));
     }

@@ -54,6 +54,7 @@ impl Segments {
     pub fn slices(&self) -> SmallVec<[IoSlice<'_>; 8]> {
         let mut slices = SmallVec::new();
         let mut at = self.sent;
+        // Each may have copied bytes before it, and some may follow the last one.
         for shared in self.shared.iter().take(MAX_SLICES / 2 - 1) {
             if at < shared.place {
                 slices.push(IoSlice::new(&self.copied[at..shared.place]));
@@ -95,6 +96,7 @@ impl Segments {
         if self.is_empty() {
             self.copied.clear();
             self.copied.shrink_to(kept_bytes);
+        // Only when less is to be moved than was sent: so no byte is moved more than once on the average.
         } else if self.sent > left {
             self.copied.drain(..self.sent);
             self.shared.iter_mut().for_each(|shared| shared.place -= self.sent);

@@ -80,6 +80,7 @@ pub async fn run(args: &LayoutArgs) -> Result<(), Exit> {
         }
         Action::Apply { file } => {
             let wanted = read(file)?;
+            // For the text alone. Whether the file is of the layout that is in force, the coordinator says.
             let before = target.map().await?;
             let diff = Diff::between(&before, &wanted);
             let command = AdminCommand::Apply { layout: wanted };
@@ -110,6 +111,7 @@ fn read(path: &Path) -> Result<Layout, Exit> {
 }
 
 fn show(format: Format, map: &ClusterMap) {
+    // With every node, also those of which nothing was asked: the output is there to be edited.
     let layout = map.layout.clone().spelled_out(map.nodes.iter().map(|info| info.host.node));
     if format == Format::Json {
         return output::print_json(&layout);

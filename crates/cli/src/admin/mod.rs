@@ -108,6 +108,7 @@ fn ask(what: &str) -> Result<(), Exit> {
             "{what} There is no terminal to ask at: give --yes if that is meant"
         )));
     }
+    // Standard output is for what comes of it, and may go to a file.
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "{what} Go on? [yes/no] ").and_then(|()| out.flush());
     let mut answer = String::new();

@@ -270,6 +270,7 @@ async fn wait_until_empty(
         }
         let left = roles_left(&map, node);
         if current && left == 0 {
+            // Its line goes before another one is printed.
             drop(progress);
             return told(target, node, &map.layout).await;
         }
@@ -314,6 +315,7 @@ enum Safety {
 impl Safety {
     fn of(report: &StopReport) -> Self {
         match report.losses_survived_after {
+            // Without roles it protects nothing: if nothing is survived, that is not for its sake.
             Some(0) if report.data_roles + report.parity_roles > 0 => Self::Degrading,
             Some(_) => Self::Harmless,
             None => Self::Fatal,

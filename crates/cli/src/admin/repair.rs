@@ -175,6 +175,7 @@ struct WaitingRoles {
 
 impl WaitingRoles {
     fn of(map: &ClusterMap) -> Self {
+        // A view may still name the process that was there before this one.
         let is_up = |host: &HostId| map.node(host.node).is_some_and(|info| info.host == *host && info.alive);
         let mut waiting = Self::default();
         for view in &map.groups {
@@ -193,6 +194,7 @@ impl WaitingRoles {
 fn missing_nodes(map: &ClusterMap) -> Vec<NodeId> {
     let gone = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
     gone.filter(|node| {
+        // One that was drained and has gone with nothing on it is not missing.
         !map.layout.is_draining(*node) || map.groups.iter().any(|view| view.roles_on(*node) > 0)
     })
     .collect()

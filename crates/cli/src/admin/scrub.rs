@@ -208,6 +208,7 @@ impl Status {
         };
         let ended = settings.generation > 0
             && silent_nodes.is_empty()
+            // Nobody is still at an older one.
             && current().count() == known().count()
             && progress.bytes.left_bytes == 0;
         let findings: Vec<_> = current().flat_map(|(_, scrub)| scrub.findings.iter().cloned()).collect();

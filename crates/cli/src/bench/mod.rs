@@ -70,6 +70,7 @@ fn check(args: &BenchArgs) -> Result<Popularity, Exit> {
 }
 
 fn verdict(reports: &[Report]) -> Result<(), Exit> {
+    // First what is worst: a wrong value counts for more than any failure.
     let wrong: u64 = reports.iter().map(|report| report.wrong_values).sum();
     if wrong > 0 {
         return Err(Exit::AtRisk(format!("{wrong} values read were not the bytes that were written")));
@@ -124,6 +125,7 @@ fn run_workload(
     (round, source): (u64, &targets::Source),
 ) -> Result<Report, Exit> {
     let mut format = KeyFormat::new(args.key_size);
+    // Anew for every workload: roles may have moved since the last one.
     let targets = Targets::resolve(source, &mut format, args.keys).map_err(Exit::Unreachable)?;
     let pids = if args.pids.is_empty() {
         process::listening_on(&targets.process_addresses)
@@ -169,6 +171,7 @@ fn plan(
         depth: usize::from(args.depth),
         timeout: args.timeout,
         interval: args.interval,
+        // A load ends with its keys, a bound by operations with these. A century is as good as for ever.
         duration: if endless { Duration::from_secs(u64::from(u32::MAX)) } else { args.duration },
         version: 0,
     }
@@ -214,6 +217,7 @@ fn share(
 ) -> (Plan, Source) {
     let step = usize::from(args.threads);
     let lanes = (usize::from(index)..usize::from(args.clients)).step_by(step).collect();
+    // Apart for all workloads and threads, so that each write has a version of its own.
     let version = (round << 56) | (u64::from(index) << 40);
     let plan = Plan { lanes, version, ..plan.clone() };
     let source = match workload {
@@ -221,6 +225,7 @@ fn share(
         _ => {
             let threads = u64::from(args.threads);
             let limit =
+                // What cannot be shared out evenly falls to the first threads.
                 args.ops.map_or(u64::MAX, |ops| ops / threads + u64::from(u64::from(index) < ops % threads));
             let seed = args.seed.wrapping_mul(1_000_003).wrapping_add((round << 16) + u64::from(index));
             Source::random(workload.writes_per_mille(), popularity, limit, seed)

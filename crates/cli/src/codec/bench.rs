@@ -155,6 +155,7 @@ fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<C
             };
             sweep::run(sweep, density, &sides, effort, &mut show).map_err(refused)?
         };
+        // Each as soon as it is there: the next one may take long, and may be broken off.
         sweep::write(sweep, &panels, &args.out, &command).map_err(refused)?;
         cases.extend(panels.into_iter().flat_map(sweep::Panel::cases));
     }
@@ -205,6 +206,7 @@ fn families(args: &BenchArgs, scheme: Scheme) -> Result<Vec<Family>, Exit> {
     if family != Family::CauchyXor {
         return Ok(vec![family]);
     }
+    // The default, and beside it the one that is run by a transform.
     Ok([Family::CauchyXor, Family::Lch].into_iter().filter(|family| has_matrix(scheme, *family)).collect())
 }
 
@@ -215,6 +217,7 @@ fn jobs(args: &BenchArgs, scheme: Scheme, k: usize) -> Vec<Job> {
         for extent in &args.size {
             let job = Job::new(scheme, *op, *extent, k);
             let job = Job { threads: args.threads, cold: args.cold, ..job };
+            // To the others losses mean nothing, and would be the same job again.
             let losses = if *op == Op::Decode { &args.losses[..] } else { &[1] };
             jobs.extend(losses.iter().map(|losses| Job { losses: *losses, ..job }));
         }

@@ -138,6 +138,7 @@ fn card(codec: &Codec) -> Card {
 /// Objects of several sizes, in each place where they may be.
 fn places(codec: &Codec, scheme: Scheme) -> Result<Vec<PlaceEntry>, Exit> {
     let code = Code::of(scheme).map_err(Exit::usage)?;
+    // What a card cannot do has one place only.
     let Ok(matrix) = Matrix::encode(&code) else { return Ok(Vec::new()) };
     let entry = |residence: Residence, object_bytes: usize| {
         let Choice { place, why } = codec.choose(&matrix, object_bytes.div_ceil(code.k()), residence);

@@ -162,6 +162,7 @@ impl Cluster {
                 Ok(ProcessDone { node, pid })
             }
             (ProcessAction::Stop, true) => {
+                // Before it ends, or it would be started again.
                 self.held.insert(index);
                 self.nodes[index].signal(Signal::SIGTERM);
                 Ok(ProcessDone { node, pid })
@@ -175,6 +176,7 @@ impl Cluster {
         let mut progress = Progress::start();
         let mut waiting: Vec<usize> = (0..self.nodes.len()).collect();
         while let Some(&index) = waiting.last() {
+            // Else whoever starts it would wait for the whole limit.
             if let Ok(ended) = self.ended.try_recv() {
                 return Err(self.failed_start(&ended));
             }
@@ -234,6 +236,7 @@ impl Cluster {
             }
             output::print(&table.render());
         }
+        // In both formats: scripts wait for this line.
         output::print("ready\n");
         if format == Format::Table {
             output::print(&format!("coordinator  {coordinator}\nlogs         {}\n", logs.display()));
@@ -246,6 +249,7 @@ impl Cluster {
 
     async fn handle_end(&mut self, ended: &Ended, restart: Restart) -> Result<(), Exit> {
         let id = self.plan.nodes[ended.index].node;
+        // First: requests wait for this, and not for the process that may come after it.
         self.coordinator.exited(id);
         eprintln!("node {} (pid {}) has ended: {}", id.0, ended.pid, ended.status);
         if restart == Restart::Always && !self.held.contains(&ended.index) {

@@ -66,6 +66,7 @@ impl Plan {
     pub fn new(args: &LocalArgs) -> Result<Self, Exit> {
         check_lease(args.lease).map_err(Exit::Usage)?;
         let processes = args.nodes + args.spares;
+        // All nodes share the machine's cores.
         let workers = args.workers.unwrap_or_else(|| (machine::cores() / processes).max(1));
         let groups = args.groups.unwrap_or(u32::from(args.nodes) * u32::from(workers));
         let plan = Self {
@@ -107,6 +108,7 @@ impl Plan {
     /// That the roles fit into a node and the nodes into the machine.
     fn check_memory(&self, machine: Option<Size>) -> Result<(), Exit> {
         let nodes = self.nodes.len() as u64;
+        // Among those that it forms with: spares have nothing at first.
         let roles = (u64::from(self.groups) * self.profile.n() as u64).div_ceil(self.founders() as u64);
         let needed = Size(BASE_MEMORY_BYTES + roles * ROLE_MEMORY_BYTES);
         if self.memory < needed {

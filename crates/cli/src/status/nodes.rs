@@ -112,6 +112,7 @@ impl From<RepairStatus> for RepairTotal {
         let RepairStatus { done_bytes, left_bytes, bytes_per_second } = status;
         let seconds_left = match left_bytes {
             0 => Some(0),
+            // As long as something is left it is not over.
             left => left.checked_div(bytes_per_second).map(|seconds| seconds.max(1)),
         };
         Self { done_bytes, left_bytes, bytes_per_second, seconds_left }
@@ -147,6 +148,7 @@ pub async fn ask_all(map: &ClusterMap, own: Option<&NodeStatus>, limit: Duration
     for (info, answer) in map.nodes.iter().zip(asked) {
         let answer = answer.await.ok().flatten();
         let own = own.filter(|own| own.node == info.host);
+        // Who was asked first has answered, also where the address that it tells others cannot be reached from here.
         reports.push(report(map, info, answer.as_ref().or(own)));
     }
     reports

@@ -89,6 +89,7 @@ pub async fn look(endpoint: &Endpoint, limit: Duration) -> Result<Found, Exit> {
         tokio::join!(fetch_json::<Source>(http, "/status", limit), fetch_json(http, "/map", limit));
     match (map, source.ok()) {
         (Ok(map), source) => Ok(Found::Cluster(Box::new(Survey::of(map, source.as_ref(), limit).await))),
+        // Somebody is there, and has no map.
         (Err(HttpError::Status { status: 503, .. }), Some(source)) => {
             Ok(Found::Formless(Formless::of(&source)))
         }
@@ -105,6 +106,7 @@ impl Survey {
         };
         let mut nodes = nodes::ask_all(&map, own, limit).await;
         if let Some(newer) = newer_map(&map, &nodes, limit).await {
+            // All once more: the newer map may have other nodes.
             nodes = nodes::ask_all(&newer, own, limit).await;
             map = newer;
         }
@@ -125,6 +127,7 @@ impl Survey {
         if !self.age.is_fresh() {
             caveats.push(format!("{}: what the map says may be as old", unheard(self.age)));
         }
+        // Nobody expects an answer of a node that was given up.
         let silent = self.nodes.iter().filter(|node| node.alive && node.word() == Word::Silent);
         let silent: Vec<NodeId> = silent.map(|node| node.node).collect();
         if !silent.is_empty() {
@@ -145,6 +148,7 @@ impl Formless {
             Source::Coordinator(report) => (report.forming.clone(), report.gathered.clone()),
         };
         Self {
+            // It knows of a cluster, so none is forming.
             health: if gathered.is_some() { Health::Unknown } else { Health::without_map(age) },
             expected_nodes: forming.as_ref().map(|forming| forming.expected),
             registered_nodes: forming.as_ref().map(|forming| forming.here.clone()),
@@ -194,6 +198,7 @@ async fn newer_map(map: &ClusterMap, nodes: &[NodeReport], limit: Duration) -> O
     let versions = map.groups.iter().map(|view| view.version.0).sum();
     let known = nodes::MapRank { cluster: map.cluster.0, map: map.version, views: versions };
     let same = nodes.iter().filter_map(|node| Some((node.map_rank?, node.http)));
+    // Where a node of ours was, one of another cluster may answer by now.
     let (_, http) = same.filter(|(rank, _)| rank.cluster == known.cluster && *rank > known).max()?;
     fetch_json(http, "/map", limit).await.ok()
 }
@@ -208,6 +213,7 @@ fn age(source: Option<&Source>, nodes: &[NodeReport]) -> Age {
     };
     let lease =
         source.map(Source::lease_seconds).or_else(|| nodes.iter().find_map(|node| node.lease_seconds));
+    // Where nobody tells a lease nothing counts as fresh.
     Age { coordinator_us: ages.map(micros).min(), lease_us: micros(lease.unwrap_or(0.0)) }
 }
 

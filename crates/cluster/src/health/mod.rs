@@ -205,7 +205,9 @@ impl Knowledge<'_> {
     fn is_missing(&self, node: NodeId) -> bool {
         let Some(info) = self.map.node(node) else { return true };
         match self.nodes.get(&node) {
+            // It has just answered, whatever the map says.
             Some(Word::Answered { .. } | Word::Reached) => false,
+            // Silent to whoever asks, but a coordinator has heard it: the asker may be the one that is cut off.
             Some(Word::Silent) => !(info.alive && self.age.is_within_a_lease()),
             None => !info.alive,
         }
@@ -247,7 +249,9 @@ impl Knowledge<'_> {
 
     /// Whether the process `host`, of which nobody knows whether it serves, is to be believed to do so.
     fn may_serve(&self, host: HostId) -> bool {
+        // A view may still name the process before this one, whose memory is gone.
         let is_current = self.map.node(host.node).is_some_and(|info| info.host == host);
+        // Who has told what it serves has told all of it.
         let has_told = matches!(self.nodes.get(&host.node), Some(Word::Answered { .. }));
         is_current && !has_told && !self.is_missing(host.node)
     }

@@ -36,6 +36,7 @@ pub(super) fn beyond_repair(map: &ClusterMap, protection: &Protection, gone: &[N
 pub(super) fn by_node(map: &ClusterMap, protection: &Protection, gone: &[NodeId]) -> Vec<Loss> {
     let mut members: BTreeMap<NodeId, Vec<MemberId>> = BTreeMap::new();
     let is_at_risk = |view: &&GroupView| protection.losses_survived_without(view, gone).unwrap_or(0) == 0;
+    // The others survive the loss of any node. To try each of them would take long in a large cluster.
     for view in map.groups.iter().filter(is_at_risk) {
         let lost_already: Vec<RoleIndex> = lost_by(view, protection, gone);
         let hosts: BTreeSet<NodeId> = view.hosts().map(|host| host.node).collect();

@@ -102,6 +102,7 @@ impl Search<'_> {
         });
         for &from in &sources {
             let exceeds = |to: &&usize| count(self.counts(from)) > count(self.counts(**to)) + self.slack;
+            // They ascend: behind one that has too many already there is none that has fewer.
             for &to in targets.iter().take_while(exceeds) {
                 let kind = kind(self.counts(from), self.counts(to));
                 if let Some(step) = kind.and_then(|kind| self.step(from, to, kind)) {
@@ -142,6 +143,7 @@ impl Search<'_> {
             let this = &self.layout.groups[group];
             let has_parity =
                 self.layout.nodes[to].roles.range((group, this.k)..(group + 1, 0)).next().is_some();
+            // For a while each of the two has one role of the group more. Nobody is to have three.
             let is_alone = this.roles_on(from) == 1 && this.roles_on(to) == 1;
             let fits = self.open[group] && this.kind(role).0 && has_parity && is_alone;
             fits.then_some(Step { group, role, to, reason: Reason::Balance })
@@ -170,6 +172,8 @@ impl Search<'_> {
         let slack = self.bytes_slack();
         for &from in &sources {
             let role = self.layout.bytes_per_role(from);
+            // A role that moves changes the difference by twice what it weighs: it would come to the other side, and
+            // the next step would take it back.
             let least = slack.max(role.saturating_mul(2));
             let exceeds = |to: &&usize| nodes[from].bytes.saturating_sub(nodes[**to].bytes) > least;
             for &to in targets.iter().take_while(exceeds).filter(|_| role > 0) {
@@ -204,6 +208,7 @@ impl Search<'_> {
             more.of(kind) <= fewer.of(kind) + self.slack && more.total() <= fewer.total() + self.slack
         };
         let is_target = self.layout.nodes[from].is_target;
+        // A node that cannot get roles is not compared with: it has few of them for a reason.
         self.targets().filter(|&node| node != to).all(|node| fits(after(to), after(node)))
             && (!is_target
                 || self.sources().filter(|&node| node != from).all(|node| fits(after(node), after(from))))

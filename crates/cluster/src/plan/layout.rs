@@ -226,6 +226,7 @@ impl Layout {
     }
 
     fn group_at(&self, group: GroupId) -> Option<usize> {
+        // A map has its groups in ascending order.
         self.groups.binary_search_by_key(&group, |known| known.id).ok()
     }
 
@@ -248,6 +249,8 @@ impl Layout {
         let seat = *self.groups[group].seats.get(role)?;
         let to = self.node_of(known.to);
         let step = Step { group, role, to, reason: known.reason };
+        // In an exchange the seats are as after both moves, so the parity seems to be
+        // where it has still to be built.
         let is_done = seat.is_some_and(|seat| seat.node == to) && !self.completes_exchange(&step);
         (!is_done).then_some(step)
     }
@@ -324,6 +327,7 @@ impl Layout {
         let bytes = match self.seat(group, role) {
             Some(seat) => {
                 self.groups[group].is_moving = true;
+                // Before the role is counted out: its weight is a share of what the node has with it.
                 let bytes = self.bytes_per_role(seat.node);
                 self.count_out(group, role, seat.node);
                 let from = &mut self.nodes[seat.node];
@@ -347,6 +351,8 @@ impl Layout {
         for group in 0..self.groups.len() {
             let this = &mut self.groups[group];
             this.margin += std::mem::take(&mut this.rebuilds);
+            // Of an exchange the half that is under way is done: after the parity nothing is left, after the mirror
+            // the parity is due.
             if let Some(exchange) = this.exchange.take_if(|known| known.stage == Stage::Parity) {
                 self.note_exchange(&exchange, false);
             }

@@ -149,6 +149,7 @@ fn begin(layout: &mut Layout, usage: &mut Usage, limits: &PlanLimits) -> Vec<Mov
     while let Some(step) = balance::next_due(layout, usage, limits) {
         begun.push(start(layout, usage, &step));
     }
+    // A group that recovers wants nothing yet. What it will want is more than balance.
     let waits = |group| wants::reason(layout, group).is_some() || layout.groups[group].is_recovering;
     if !(0..layout.groups.len()).any(waits) {
         let mut open = balance::open_groups(layout);

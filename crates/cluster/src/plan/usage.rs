@@ -35,6 +35,7 @@ impl Usage {
             of.get(&node).is_none_or(|&count| count < limit)
         };
         counts.total < limits.total
+            // Asked for by itself: where nothing is under way there is no count to hold against a limit of 0.
             && limits.per_node > 0
             && free(&counts.targets, step.to, limits.per_node)
             && limits.per_source > 0

@@ -48,6 +48,7 @@ pub(super) fn best_step(layout: &Layout, usage: &Usage, limits: &PlanLimits, gro
     candidates(layout, group, reason)
         .filter(|step| is_urgent || zone_change(step) == best)
         .filter(|step| usage.allows(layout, step, limits))
+        // Of two that are as good, the parity: nobody has to take over for one.
         .min_by_key(|step| (zone_change(step), load(layout, usage, step), Reverse(step.role)))
 }
 

@@ -69,10 +69,12 @@ fn too_few_nodes(layout: &Layout, roles: usize) -> Option<PlacementWarning> {
 fn too_few_zones(nodes: &[PlanNode], roles: usize, parities: usize) -> Option<PlacementWarning> {
     let mut room: BTreeMap<(&str, Option<NodeId>), usize> = BTreeMap::new();
     for node in nodes.iter().filter(|node| node.can_host && !node.draining) {
+        // A node without a zone is one by itself.
         *room.entry((&node.zone, node.zone.is_empty().then_some(node.host.node))).or_insert(0) += 1;
     }
     let room: Vec<usize> = room.into_values().collect();
     let mut shares = even_shares(&room, roles);
+    // At worst the zones with the most roles fail first.
     shares.sort_unstable_by(|a, b| b.cmp(a));
     let most = shares.first().copied().unwrap_or(0);
     let mut lost = 0;
@@ -106,6 +108,7 @@ fn blocked_drains(layout: &Layout) -> Vec<PlacementWarning> {
     let draining = (0..layout.nodes.len()).filter(|&node| layout.nodes[node].is_draining);
     let warning = |node: usize| {
         let groups: BTreeSet<usize> = layout.nodes[node].roles.iter().map(|(group, _)| *group).collect();
+        // A group in which nothing can move now may let its roles go later.
         let is_done = |group: &&usize| !layout.groups[**group].is_in_play;
         let kept = groups.iter().filter(is_done).map(|&group| layout.groups[group].roles_on(node));
         let without_target: usize = kept.sum();

@@ -107,7 +107,9 @@ fn checked_set(
         expiry: flags.touch.unwrap_or_default(),
         compare,
         version: flags.version,
+        // Only a cas can be too late: `I` then stores its value as a stale one. To other modes it means nothing.
         invalidate: flags.invalidate && mode == StoreMode::Set && compare.is_some(),
+        // Set and add make an item in any case, and replace never may.
         vivify: flags.vivify.filter(|_| appends),
     };
     let mut style = flags.style(MetaVerb::Set)?;
@@ -133,6 +135,7 @@ fn delete(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
 /// ma key flags*.
 fn arith(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
     check_shape(tokens, 2)?;
+    // memcached has one line here for all that can be wrong with a flag.
     let flags = Flags::parse(line, tokens.from(2), now).map_err(|_| lines::META_INVALID_OR_DUPLICATE)?;
     let key = flags.key(line, tokens.get(1))?;
     let direction = match flags.mode {
@@ -255,12 +258,14 @@ impl Flags {
         if !self.base64 {
             return Key::new(line.slice_ref(token)).map_err(|_| lines::BAD_FORMAT);
         }
+        // It may have spaces and zero bytes: it is never printed but in base64.
         let decoded = STANDARD.decode(token).map_err(|_| lines::META_BAD_KEY)?;
         Key::new(decoded.into()).map_err(|_| lines::META_BAD_KEY)
     }
 
     /// How the outcome is printed.
     fn style(self, verb: MetaVerb) -> Result<MetaStyle, Line> {
+        // Last of all: memcached sees this only when it writes the flags of its answer.
         if self.opaque_is_too_long {
             return Err(lines::META_OPAQUE);
         }

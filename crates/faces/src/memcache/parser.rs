@@ -181,6 +181,7 @@ fn complete(pending: Pending, data: Result<Bytes, BadChunk>) -> Option<Step> {
             }
             Some(Step::Ask(Ask::One { request, style: reply }))
         }
+        // `noreply` hides this error, too, although client and server may disagree about the stream from here on.
         (PendingKind::Store(_, ReplyStyle::Silent), Err(BadChunk)) => None,
         (PendingKind::Credentials, Err(BadChunk)) => Some(Step::Refuse(lines::AUTH_BAD_END)),
         (PendingKind::Credentials, Ok(data)) if !data.contains(&b' ') => {
@@ -217,6 +218,7 @@ fn take_line(buffer: &mut BytesMut, scanned: &mut usize, access: Access) -> Cut 
         *scanned = buffer.len();
         return if may_grow(buffer, buffer.len() + 1, access) { Cut::Incomplete } else { Cut::Refused };
     };
+    // Also where the newline is here already: how the network cuts a line makes no difference.
     if !may_grow(buffer, at + 1, access) {
         return Cut::Refused;
     }
@@ -241,6 +243,7 @@ fn may_grow(buffer: &[u8], len: usize, access: Access) -> bool {
 
 /// Whether a line is one of many keys.
 fn begins_with_keys(line: &[u8]) -> bool {
+    // memcached's own way to tell a long line of many keys from garbage, with its limit of spaces.
     let spaces = line.iter().take_while(|&&byte| byte == b' ').count();
     let command = line.get(spaces..).unwrap_or_default();
     spaces <= MAX_LEADING_SPACES
@@ -258,6 +261,7 @@ fn take_data(buffer: &mut BytesMut, len: usize) -> Option<Result<Bytes, BadChunk
         return None;
     }
     let mut block = buffer.split_to(len + 2).freeze();
+    // What was taken is gone all the same: as in memcached, the next command begins behind it.
     if !block.ends_with(b"\r\n") {
         return Some(Err(BadChunk));
     }

@@ -57,6 +57,7 @@ pub fn write_get<'a>(
 
 /// Writes one item of the answer to get or gets, straight from where its bytes lie.
 pub fn write_value(key: &[u8], flags: u32, version: Option<u64>, value: &[u8], out: &mut Vec<u8>) {
+    // Of the flags, the length and the version, so that the buffer grows at most once.
     const MOST_DIGITS: usize = 10 + 10 + 20;
     out.reserve(b"VALUE    \r\n\r\n".len() + MOST_DIGITS + key.len() + value.len());
     out.extend_from_slice(b"VALUE ");
@@ -172,6 +173,7 @@ fn write_code(code: &[u8; 2], style: &MetaStyle, key: &[u8], out: &mut Vec<u8>) 
 
 /// VA with the value, or HD.
 fn write_meta_item(style: &MetaStyle, key: &[u8], item: &ItemView, value: &[u8], out: &mut Vec<u8>) {
+    // The `C` of an mg names what the client has already; that of other commands is a condition.
     let known = style.verb == MetaVerb::Get && style.known_version == Some(item.version);
     if !style.value || known {
         out.extend_from_slice(b"HD");

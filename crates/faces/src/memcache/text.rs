@@ -113,6 +113,7 @@ fn touch_keys(line: &Bytes, from: usize, with_cas: WithCas, now: UnixSeconds) ->
     let args = line.slice(from..);
     let time = split(&args).next().unwrap_or_default();
     let after = args.len() - after_token(&args, time).len();
+    // In memcached's order: first that there are no keys, then the time, then what is wrong with a key.
     match (checked_keys(args.slice(after..)), seconds(time)) {
         (Ok(keys), _) if keys.count() == 0 => Parsed::Say(lines::BAD_FORMAT),
         (_, None) => Parsed::Say(lines::BAD_EXPTIME),
@@ -134,6 +135,7 @@ fn checked_keys(list: Bytes) -> Result<Keys, Line> {
     if memchr::memchr(0, &list).is_some() {
         return Err(lines::ERROR);
     }
+    // They are counted, and not kept: a line of a mebibyte may have half a million.
     let mut count = 0;
     for key in split(&list) {
         if key.len() > MAX_KEY_BYTES {
@@ -268,6 +270,7 @@ fn one(line: &Bytes, key: &[u8], op: Op, reply: ReplyStyle) -> Parsed {
 
 /// flush_all [time] [noreply].
 fn flush_all(tokens: &TextTokens<'_>, reply: ReplyStyle, now: UnixSeconds) -> Parsed {
+    // The last token may be `noreply`, which is no time.
     let has_time = tokens.count > if reply == ReplyStyle::Silent { 2 } else { 1 };
     if !has_time {
         return Parsed::Done(Ask::Flush { at: FlushAt::Now, style: reply });

@@ -95,6 +95,7 @@ fn signed32(token: &[u8]) -> Option<i32> {
 
 /// The length of a data block.
 pub(super) fn data_len(token: &[u8]) -> Option<usize> {
+    // memcached adds the two bytes of the line's end, in an `int`.
     const LONGEST: i32 = i32::MAX - 2;
     let len = signed32(token).filter(|&len| len <= LONGEST)?;
     usize::try_from(len).ok()
@@ -125,6 +126,7 @@ fn c_long(token: &[u8]) -> Option<i64> {
         [b'+', digits @ ..] => (1, digits),
         digits => (1, digits),
     };
+    // With its sign from the first digit on: the least number has no positive counterpart.
     let mut value = 0_i64;
     for (at, byte) in digits.iter().enumerate() {
         match byte {

@@ -174,6 +174,7 @@ impl Model {
                 _ => false,
             };
         }
+        // In the order of bytes whatever continues a value follows it at once.
         let followers = model.reads.iter().skip(1).map(Some).chain([None]);
         let longest = model.reads.iter().zip(followers);
         let longest = longest.filter(|(read, next)| next.is_none_or(|next| !next.starts_with(read)));
@@ -209,6 +210,7 @@ impl Model {
             Op::Add(value) => Step::PutIfAbsent(self.value(&value.0)),
             Op::Replace(value) => Step::PutIfPresent(self.value(&value.0)),
             Op::Append(Bytes(suffix)) => {
+                // Nobody ever reads a value with this in it, so what is left cannot be told from any other.
                 if !self.shows(suffix) {
                     return Some(Step::PutIfPresent(ANY));
                 }
@@ -231,6 +233,7 @@ impl Model {
             Step::Impossible | Step::SeesNothing | Step::PutIfAbsent(_) => None,
             Step::SeesSomething => Some(state),
             Step::SeesText => (self.number(held).is_none()).then_some(state),
+            // Also where nobody has seen the version: then it may be any other.
             Step::SeesOther(cas) => (version != Some(cas)).then_some(state),
             Step::Sees { value, cas: None } => (value == held).then_some(state),
             Step::Sees { value, cas: Some(cas) } => {
@@ -275,6 +278,7 @@ impl Model {
         }
         let bytes = self.values[value as usize].as_slice();
         let from_here = self.ids.range::<[u8], _>((Bound::Included(bytes), Bound::Unbounded));
+        // Values that begin with these bytes stand side by side in this order.
         let longer = from_here.take_while(|(read, _)| read.starts_with(bytes));
         longer.map(|(_, id)| *id).filter(|id| (*id as usize) < count).collect()
     }
@@ -292,6 +296,7 @@ impl Model {
 
     fn counted(&mut self, by: u64, to: u64) -> Step {
         let from = to.wrapping_sub(by).to_string();
+        // With leading zeros about, several values are the number that it was counted on from.
         let from = self.plain_numbers.then(|| self.value(from.as_bytes()));
         Step::Counted { by, to, from, left: self.value(to.to_string().as_bytes()) }
     }

@@ -68,6 +68,7 @@ pub fn check_within(history: &History, limits: Limits) -> Result<(), Failure> {
     for (key, operations) in history.by_key() {
         match decide(operations.iter().map(|operation| (*operation, operation.answer.as_ref())), limits) {
             Verdict::Linearizable => {}
+            // The search goes on: a violation at another key says more than a key that was given up.
             Verdict::Undecided => {
                 undecided = Err(Failure::Undecided { key: key.clone(), max_steps: limits.max_steps });
             }
@@ -87,6 +88,7 @@ fn decide<'a>(
     let asked = |(operation, answer): (&'a Operation, Option<&'a Answer>)| -> (&'a Op, Option<&'a Outcome>) {
         (&operation.op, answer.map(|answer| &answer.outcome))
     };
+    // From all operations at once: which values can be told apart depends on all that is ever read.
     let mut model = Model::new(operations.clone().map(asked));
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for (operation, answer) in operations {
@@ -118,6 +120,7 @@ fn shortest(key: &Bytes, operations: &[&Operation], limits: Limits) -> Violation
         operations.iter().filter_map(|op| op.answer.as_ref()).map(|answer| answer.at).collect();
     ends.sort_unstable();
     let fails = |end: &Moment| matches!(decide(prefix(operations, *end), limits), Verdict::Violation);
+    // A search that gives up counts as one that passes, so it may be that none fails.
     let end = ends[ends.partition_point(|end| !fails(end)).min(ends.len() - 1)];
     let taken =
         prefix(operations, end).map(|(op, answer)| Operation { answer: answer.cloned(), ..op.clone() });

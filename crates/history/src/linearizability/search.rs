@@ -124,6 +124,7 @@ impl<'a> Search<'a> {
         let steps = known.iter().map(|op| op.step).chain(unknown.iter().map(|(step, _)| *step));
         let mut tally = Tally::new(model, &steps.collect::<Vec<_>>());
         known.iter().for_each(|op| tally.add_known(op.step));
+        // Nothing waits for what an unanswered one would have seen: it need never take effect.
         unknown.iter().for_each(|(step, _)| tally.add_producer(*step));
         let head = known.len();
         Self {
@@ -157,6 +158,7 @@ impl<'a> Search<'a> {
             if self.past_count == self.known.len() {
                 return Verdict::Linearizable;
             }
+            // In this order: a node is remembered as searched in vain, and a dead end needs no memory.
             if self.is_dead_end(&candidate) || !self.visit(candidate.after) {
                 self.undo(&candidate);
                 continue;
@@ -186,6 +188,8 @@ impl<'a> Search<'a> {
             }
             moves.extend(direct);
         }
+        // Each of these has to follow before anything that began after its end: if one of them
+        // never can, nothing else helps.
         let hopeless = unfit.iter().any(|known| self.is_hopeless(*known, state));
         let ideas = if hopeless { Vec::new() } else { self.ideas(&candidates, moves, unfit) };
         Frame { by, state, deadline, ideas }
@@ -204,6 +208,8 @@ impl<'a> Search<'a> {
         let brings_it =
             |known: &usize| urgent.needs().is_some() && self.known[*known].step.produces() == urgent.needs();
         let only_by_runs = urgent.needs().is_some() && !candidates.iter().any(brings_it);
+        // Those of the most urgent one were put last. They go first where no answered
+        // operation brings what it needs.
         let runs_first = if only_by_runs { ideas.pop() } else { None };
         ideas.extend(moves.into_iter().rev().map(Idea::Move));
         ideas.extend(runs_first);
@@ -236,6 +242,7 @@ impl<'a> Search<'a> {
         let mut deadline = Moment { time: u64::MAX, order: u64::MAX };
         let mut candidates = Vec::new();
         for at in self.rest() {
+            // By invocation: all that follow began even later.
             if self.known[at].invoked > deadline {
                 break;
             }
@@ -285,6 +292,7 @@ impl<'a> Search<'a> {
                 before: runs.before,
                 after,
             }));
+            // Where the target fits, a longer run to it is needless. But an append remembers what was there.
             if end.is_none() || matches!(target, Step::Extend(_)) {
                 self.extend(runs, run);
             }
@@ -331,6 +339,7 @@ impl<'a> Search<'a> {
 
     /// Whether the value may come about from `state` by some of `steps`, as far as can be told without trying.
     fn leads_to(&self, value: ValueId, state: State, steps: &[Step]) -> bool {
+        // Backwards: who leaves this value, and which one would that operation need?
         let mut goals = vec![value];
         let mut tried = 0;
         while let Some(goal) = goals.get(tried).copied() {
@@ -365,6 +374,8 @@ impl<'a> Search<'a> {
         self.past ^= mark(known);
         self.past_count += 1;
         self.tally.remove_known(self.known[known].step);
+        // The links of the operation itself stay, so `undo` finds its neighbours: all that
+        // was taken later is back by then.
         let (previous, next) = (self.previous[known], self.next[known]);
         self.next[previous] = next;
         self.previous[next] = previous;
@@ -399,6 +410,7 @@ impl<'a> Search<'a> {
     /// Whether the move that was just taken left for good what is still to be seen.
     fn is_dead_end(&mut self, candidate: &Move) -> bool {
         let Move { run, before, after, .. } = candidate;
+        // A unique is that of one version only, so it never comes back.
         if before.version() != after.version()
             && before.version().is_some_and(|cas| self.tally.is_awaited(cas))
         {
@@ -493,6 +505,7 @@ impl Tally {
     /// Whether going from `value` to `kept` loses a value for good that is still needed.
     fn loses(&mut self, model: &Model, value: ValueId, kept: Option<ValueId>) -> bool {
         let (count, index) = (self.needs.len(), value as usize);
+        // Counting and appending make values during the search that were not known at its start.
         if self.continuations.len() <= index {
             self.continuations.resize(index + 1, None);
         }

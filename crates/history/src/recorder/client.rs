@@ -70,6 +70,7 @@ impl Client {
     pub(super) fn run(mut self, stop: &AtomicBool, answered: &AtomicU64) -> Recording {
         let mut last_answer = Instant::now();
         while !stop.load(Ordering::Relaxed) {
+            // A node that cannot be reached counts towards the longest wait, though nothing was asked.
             if self.connect().is_err() {
                 self.next_node();
                 continue;
@@ -132,6 +133,7 @@ impl Client {
             Heard::Unknown => None,
         };
         let outcome = answer.as_ref().map(|(_, outcome)| outcome.clone());
+        // A read without an answer has changed nothing, and says nothing.
         if outcome.is_some() || op != Op::Get {
             let (client, key) = (self.id, key.to_owned());
             self.recording.operations.push(Recorded { client, key, op, invoked_ns, answer });
@@ -161,6 +163,7 @@ impl Client {
             if is_connected && self.perform(key, Op::Get).is_some() {
                 return Ok(());
             }
+            // An answer as well: more tries will not bring it back.
             if self.recording.refusals.lost > lost {
                 return Ok(());
             }
@@ -179,6 +182,7 @@ impl Client {
         let Some(socket) = self.socket.as_mut() else { return Heard::Refused(Refusal::Unavailable) };
         let heard = socket.exchange(request, op);
         heard.unwrap_or_else(|_| {
+            // Never used again: a late answer would be taken for that to the next request.
             self.socket = None;
             self.next_node();
             Heard::Unknown
@@ -220,6 +224,7 @@ fn request(key: &str, op: &Op) -> Vec<u8> {
         request
     };
     match op {
+        // With the unique: what clients may see of it is checked, too.
         Op::Get => format!("gets {key}\r\n").into_bytes(),
         Op::Set(value) => store("set", value, String::new()),
         Op::Add(value) => store("add", value, String::new()),

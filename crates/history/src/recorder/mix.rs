@@ -51,6 +51,7 @@ impl Drawer {
             keys: workload.keys,
             max_value_bytes: workload.max_value_bytes,
             mix: workload.mix,
+            // Never 0, from which this generator would not come away.
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             written: 0,
         }

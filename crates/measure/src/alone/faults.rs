@@ -32,6 +32,7 @@ fn longest_wait(node: u16, signal: Signal) -> Result<Duration, String> {
         (0..5).filter(|&other| other != node).map(|other| cluster.memcached(other)).collect();
     let workload = Workload { clients: CLIENTS, keys: 2000, max_value_bytes: 1024, ..Workload::default() };
     let recorder = Recorder::start(&workload, &survivors);
+    // Until all clients are well under way.
     recorder.wait_for(20_000, Duration::from_secs(60))?;
     cluster.signal(node, signal);
     recorder.wait_for(40_000, Duration::from_secs(60))?;

@@ -29,6 +29,7 @@ pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), Str
     for &side in &sides {
         if let Entry::Vacant(place) = servers.entry(side.setup()) {
             let server = side.setup().start(MEMORY)?;
+            // To a load the mix means nothing.
             refuse_failures(side, &ycsb::load(&target(side, &server), &workload(Mix::C))?)?;
             place.insert(server);
         }

@@ -38,6 +38,7 @@ pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), Str
     document.matrix_command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     for value in arguments.values() {
         measure_size(arguments, value, document)?;
+        // After each size: a run takes long, and what it has measured is not to be lost with the rest.
         document.save(&arguments.out)?;
     }
     Ok(())
@@ -75,6 +76,7 @@ impl Servers {
         let mut memory = Memory { value, values, bytes: BTreeMap::new() };
         for &side in sides {
             let setup = side.setup();
+            // Sides that differ in their client alone share servers.
             if let Entry::Vacant(place) = servers.entry(setup) {
                 let (server, bytes) = start_loaded(setup, value, values)?;
                 place.insert(server);
@@ -151,6 +153,7 @@ fn measure_cell(
             runs.entry(side).or_default().push(run);
         }
     }
+    // All ratios are to the first side.
     let first = runs[&sides[0]].clone();
     let figures = sides.iter().map(|side| (*side, summary(&runs[side], &first))).collect();
     let measured = Measured { cell, rounds, sides: figures };
@@ -169,9 +172,11 @@ fn run(
     let mut flags = cell.flags();
     flags.extend(["--keys".to_owned(), values.to_string()]);
     flags.extend(["--duration".to_owned(), format!("{}ms", arguments.milliseconds)]);
+    // The same for all sides of a round.
     flags.extend(["--seed".to_owned(), (round + 1).to_string()]);
     flags.extend(side.flags().iter().map(|flag| (*flag).to_owned()));
     let report = server.bench(cell.workload.name(), flags)?;
+    // What is missing must not look like a figure.
     let number = |path: &str| report.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let failed =
         report["errors"].as_object().map_or(0, |errors| errors.values().filter_map(Value::as_u64).sum());

@@ -32,6 +32,7 @@ pub fn unavailable() -> Option<String> {
             return Some(format!("cannot run `{program}` of Debian's {package}: {error}"));
         }
     }
+    // By all that is needed later: where namespaces can be made, links or rules may still be missing.
     let built = Namespace::start("probe").and_then(|probe| {
         probe.ip("link add probe0 type veth peer name probe1\n")?;
         probe.apply(&[Rule::LoseFrom(vec![Ipv4Addr::LOCALHOST], 1)])
@@ -58,6 +59,7 @@ impl Namespace {
         let (ready, entered) = channel();
         thread::spawn(move || {
             let left = unshare(CloneFlags::CLONE_NEWNET).map_err(io::Error::from);
+            // Of this thread: the rest of the process is in the old network.
             let handle = left.and_then(|()| File::open("/proc/thread-self/ns/net"));
             let is_there = handle.is_ok();
             let _ = ready.send(handle);
@@ -123,6 +125,7 @@ fn feed(program: &str, args: &[&str], input: &str) -> Result<(), String> {
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let written = stdin.write_all(input.as_bytes());
+    // The program reads to the end of its input.
     drop(stdin);
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     if output.status.success() && written.is_ok() {

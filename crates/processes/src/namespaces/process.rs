@@ -85,6 +85,7 @@ impl Process {
     /// How it has ended, if it has although nobody wanted it.
     pub fn unexpected_end(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().ok()??;
+        // One whose end is wanted is left for `end`, which tells how it came.
         (!self.may_end).then(|| {
             self.child = None;
             status

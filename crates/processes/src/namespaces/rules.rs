@@ -60,6 +60,7 @@ fn line(rule: &Rule, chain: &str) -> Option<String> {
         (Rule::Redirect { from: (address, port), to }, "nat") => {
             format!("ip daddr {address} tcp dport {port} dnat to {}:{}", to.0, to.1)
         }
+        // This chain comes after the one that redirects: only what was connected directly has this address still.
         (Rule::Redirect { from: (address, port), .. }, "out") => {
             format!("ip daddr {address} tcp dport {port} {reset}")
         }

@@ -98,6 +98,7 @@ thread_local! {
 }
 
 fn options(seed: u64, arguments: &Arguments) -> Options {
+    // For the panic hook: several threads run seeds at a time, and each has its own.
     SEED.with(|cell| cell.set(seed));
     let options = match arguments.focus {
         Some(focus) => Options::draw_focused(seed, focus),
@@ -158,6 +159,8 @@ impl<'a> Campaign<'a> {
     fn work(&self) {
         while let Some(seed) = self.next_seed() {
             let options = options(seed, self.arguments);
+            // A panic is a find like any other. State that it may have left half-changed is
+            // that of its own run, and gone.
             let outcome = catch_unwind(AssertUnwindSafe(|| run(&options)));
             self.note(seed, outcome.ok());
         }

@@ -29,6 +29,8 @@ impl Look<'_> {
     pub(super) fn durability(&mut self) -> Result<(), Broken> {
         let Some(loss) = self.draw_loss() else { return Ok(()) };
         for (role, settled) in &loss.data {
+            // A takeover from these survivors would end the stream there, and drop what a
+            // client may have been told is done.
             if let Some(primary) = &self.members.data[*role]
                 && *settled < primary.info.committed
             {
@@ -48,6 +50,7 @@ impl Look<'_> {
         let unserved = |role: &usize| {
             self.members.data[*role].is_none() || self.view.data[*role].status != RoleStatus::Full
         };
+        // Who serves nothing, or lacks pages, uses up margin already: each such role needs an equation for itself.
         let in_play = self.living_roles().filter(unserved).count();
         let mut margin = self.members.parities.len().checked_sub(in_play)?;
         let gone: Vec<usize> =
@@ -57,6 +60,7 @@ impl Look<'_> {
         let full: Vec<usize> = self.living_roles().filter(|role| !unserved(role)).collect();
         let standing: Vec<usize> =
             self.living_roles().filter(|role| unserved(role) && !data.contains(role)).collect();
+        // A stand-in costs no margin here, whether it is lost or not: it was counted above.
         for role in standing {
             if self.rng.percent(50) {
                 data.push(role);
@@ -65,6 +69,8 @@ impl Look<'_> {
         let mut candidates = full;
         while margin > 0 {
             let choices = candidates.len() + survivors.len();
+            // One choice more than there are members: to lose nothing this time. A smaller
+            // loss is decoded in another way.
             let choice = self.rng.index(choices + 1);
             if choice < candidates.len() {
                 data.push(candidates.swap_remove(choice));
@@ -77,9 +83,11 @@ impl Look<'_> {
             return None;
         }
         data.sort_unstable();
+        // Some codes do not make up for every loss of as many members as they have parities.
         if !self.is_solvable(&data, &survivors) {
             return None;
         }
+        // As step F2 of a takeover: the stream ends where the parity ends that has least of it.
         let received = |role: usize| {
             let left = survivors.iter().map(|at| &self.members.parities[*at]);
             left.filter(|parity| self.covers(parity, role)).map(|parity| self.received(parity, role)).min()
@@ -117,6 +125,7 @@ impl Look<'_> {
         let mut scratch = [0; PAGE_BYTES];
         let mut lost: Vec<usize> = loss.data.iter().map(|(role, _)| *role).collect();
         for role in self.living_roles() {
+            // A stand-in that lacks the page helps nobody with it: as good as lost.
             let absent = match &self.members.data[role] {
                 Some(primary) => primary.page(page, &mut scratch).is_none(),
                 None => true,
@@ -140,6 +149,8 @@ impl Look<'_> {
             for role in self.living_roles() {
                 let coefficient = self.protection.code().coefficient(parity.row, role);
                 scratch.fill(0);
+                // A sum holds what was applied. It is brought to the record at which the role would be settled, or
+                // up to which its primary's page is: all parts have to be as of the same records in all sums.
                 add_kept(parity.stream(role), self.upto(loss, role), page, &mut scratch);
                 codec::mul_add(&mut sum[..], coefficient, &scratch).expect("slices of one length");
                 if let (false, Some(primary)) = (lost.contains(&role), &self.members.data[role]) {
@@ -160,6 +171,7 @@ impl Look<'_> {
     fn decode_pages(&mut self, loss: &Loss) -> Result<(), Broken> {
         for (role, settled) in loss.data.clone() {
             let shadow = self.shadow(role);
+            // The shadow cannot tell what the page should be.
             if shadow.is_dark() || settled > shadow.last() || settled < shadow.base() {
                 continue;
             }
@@ -212,6 +224,7 @@ impl Look<'_> {
             let Some(bytes) = self.decode_item(loss, role, addr, &mut pages)? else { return Ok(()) };
             let item = Item::parse(&bytes)
                 .map_err(|error| ("durability", format!("{name:?} at {addr}: {error}")))?;
+            // Keys may share the 40 bits of hash that the index knows.
             if item.key == &name[..] {
                 if !item.verify() {
                     let what = format!("{}: {name:?} at {addr} has a wrong checksum", self.describe(loss));
@@ -222,6 +235,7 @@ impl Look<'_> {
             }
         }
         self.stats.decoded_items += 1;
+        // By the clock that is furthest ahead. Whether a client may be told so is up to the oracle.
         let item = found
             .as_ref()
             .and_then(|(bytes, _)| Item::parse(bytes).ok())
@@ -271,6 +285,7 @@ impl Look<'_> {
         addr: Addr,
         pages: &mut BTreeMap<u32, Box<Page>>,
     ) -> Result<Option<Vec<u8>>, Broken> {
+        // The header tells how long the item is, so this takes a second round.
         let mut len = store::ITEM_HEADER_BYTES;
         loop {
             let Some(bytes) = self.decode_range(loss, role, addr.byte(), len, pages) else {

@@ -43,6 +43,8 @@ impl Look<'_> {
     pub(super) fn all(&mut self) -> Result<(), Broken> {
         self.stats.checks += 1;
         self.memory();
+        // What comes first is what the rest builds on: of a log with a gap the sums can only be
+        // wrong, and would say less about why.
         self.order()?;
         self.replicas()?;
         self.algebra()?;
@@ -95,6 +97,7 @@ impl Look<'_> {
         let in_sync = |role: usize| self.parities_of(role).map(move |parity| self.applied(parity, role));
         let applied = |role: usize| in_sync(role).chain(learned(role)).min();
         let committed = |role: usize| self.members.data[role].as_ref().map(|primary| primary.info.committed);
+        // Pages are compared as of both, so the shadow must still know the older of the two.
         let both = |role: usize| match (applied(role), committed(role)) {
             (Some(applied), Some(committed)) => applied.min(committed),
             (Some(applied), None) => applied,
@@ -124,6 +127,7 @@ impl Look<'_> {
                     return Err(("order", format!("parity {} has no stream for role-{role}", parity.row)));
                 }
                 self.contiguous(parity, role)?;
+                // Nobody waits for a parity that does not have the role in its sum.
                 if self.covers(parity, role) {
                     self.committed_is_received(parity, role)?;
                 }
@@ -207,6 +211,7 @@ impl Look<'_> {
 
     /// I3, against the shadow.
     fn algebra(&mut self) -> Result<(), Broken> {
+        // One part that is not known makes the whole sum unknown.
         if self.living_roles().any(|role| self.shadow(role).is_dark()) {
             return Ok(());
         }
@@ -257,6 +262,7 @@ impl Look<'_> {
             let pages = self.pages(self.shadow(role).touched());
             let Some(primary) = &self.members.data[role] else { continue };
             let committed = primary.info.committed;
+            // States that the shadow does not know: before it was taught anew, or with records that it has not seen.
             if committed < self.shadow(role).base() || committed > self.shadow(role).last() {
                 continue;
             }

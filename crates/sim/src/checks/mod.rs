@@ -112,6 +112,7 @@ impl Onlooker<'_> {
         if let Some(view) = view {
             self.relearn(view);
         }
+        // A stream of its own for every look: how much one draws changes nothing of what comes later.
         let seed = self.stage.rng.checks.next();
         let Some(view) = view else { return };
         let mut look = Look {
@@ -156,6 +157,8 @@ impl Onlooker<'_> {
 
 /// Whether nothing of a role is under way. A page that is absent, or was surrendered, can teach nothing.
 fn is_at_rest(protection: &Protection, members: &Members<'_>, role: usize, primary: &Primary<'_>) -> bool {
+    // With a record under way the primary's page and the sums are of different states, and the
+    // mistake would be learned as truth.
     let committed = primary.info.committed;
     let applied =
         |seq: Seq| members.parities_of(protection, role).all(|parity| parity.stream(role).applied == seq);

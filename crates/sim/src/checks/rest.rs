@@ -45,6 +45,7 @@ impl AtRest<'_> {
         let missing = view.parity.iter().enumerate().any(is_missing);
         let shares = |host: HostId| view.roles_on(host.node) > 1;
         let crowded = view.data.iter().filter_map(|role| role.primary).any(shares);
+        // Nothing is built in a group that recovers, so nothing can be asked of it yet.
         if !view.is_steady() || !missing && !crowded && view.learners.is_empty() {
             return true;
         }
@@ -73,6 +74,8 @@ impl AtRest<'_> {
             let committed = primary.info.committed;
             committed == primary.info.last
                 && primary.store.absent_count() == 0
+                // A parity whose process is gone is still named by the view, but is no
+                // member that can be looked into.
                 && members.parities.len() == view.in_sync().count()
                 && members.parities_of(&protection, role).all(|parity| {
                     parity.stream(role).applied == committed && parity.stream(role).received == committed
@@ -185,6 +188,7 @@ impl AtRest<'_> {
         let status = role.map(|role| role.status);
         let refused = matches!(self.clients.answer(call), Some(Outcome::Failed(_)));
         let lost = status == Some(RoleStatus::Lost);
+        // Both ways: a refusal without a loss, and an answer for what is lost.
         if refused != lost {
             let what = format!(
                 "the last read of key {key} of {member} ({status:?}) ends with {:?}",

@@ -78,6 +78,7 @@ pub(crate) enum Subject {
 pub(crate) fn fate_of(outcome: Outcome) -> Fate {
     match outcome {
         Outcome::Failed(Failure::Unknown) => Fate::Unknown,
+        // The only failure that tells something of the key: it is there, and is no number.
         Outcome::Failed(Failure::NotANumber) => Fate::Answered(outcome),
         Outcome::Failed(_) => Fate::Void,
         outcome => Fate::Answered(outcome),
@@ -91,6 +92,7 @@ pub(crate) fn key_space(options: &Options, map: &ClusterMap, cluster: ClusterId,
         let number = index >= options.text_keys;
         let mut text = format!("{}{index}", if number { "n" } else { "k" });
         if rng.once_in(10) {
+            // 250 bytes are the most that a key may have.
             let long = rng.pick(&[100, 249, 250]);
             text.extend(std::iter::repeat_n('-', long - text.len()));
         }
@@ -153,6 +155,7 @@ impl Client {
             Verb::Replace => store(StoreMode::Replace, None, rng),
             Verb::Append => store(StoreMode::Append, None, rng),
             Verb::Prepend => store(StoreMode::Prepend, None, rng),
+            // It has to see a version before it can compare.
             Verb::Cas if self.seen[key] == 0 => Op::Get(Get::default()),
             Verb::Cas => store(StoreMode::Set, Some(self.seen[key]), rng),
             Verb::Delete => Op::Delete(Delete::default()),
@@ -165,6 +168,7 @@ impl Client {
 
     fn value(&self, client: usize, number: bool, mode: StoreMode, options: &Options, rng: &mut Rng) -> Bytes {
         if number {
+            // The largest one, so that counting up wraps round; the smallest, so that counting down stops.
             return Bytes::from(rng.pick(&[0, 9, 1000, u64::MAX]).to_string());
         }
         let mut len = draw_len(options, rng);
@@ -176,6 +180,7 @@ impl Client {
 }
 
 fn draw_len(options: &Options, rng: &mut Rng) -> usize {
+    // A little below the edge, too: header and key take their part of a slot.
     let near = |edge: u64, rng: &mut Rng| rng.range(edge.saturating_sub(64), edge + 4);
     let len = match rng.weighted(&options.sizes.mix) {
         0 => rng.range(0, 1),

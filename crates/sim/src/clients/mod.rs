@@ -250,6 +250,8 @@ impl Clients {
             let what = format!("{id} answers call {number} again, or for another");
             return stage.book.fail("reply", None, what);
         }
+        // Who has given up hears no answer any more. The call counts as unknown, and the host
+        // has to answer all the same, once.
         if !call.ended {
             self.end(stage, cluster.map(), number as u32, outcome);
         }
@@ -295,6 +297,7 @@ impl Clients {
         let allowed = match failure {
             // Not everybody has heard yet that the role has begun anew.
             Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
+            // A seed damages no memory; and to find the right primary is the nodes' business.
             Failure::Corrupt | Failure::WrongPrimary => false,
             _ => true,
         };
@@ -313,6 +316,7 @@ impl Clients {
             Fate::Answered(Outcome::Hit(view) | Outcome::Stored(view) | Outcome::Number(_, view)) => {
                 *seen = view.version;
             }
+            // So that it reads the key next, and does not fail in the same way for ever.
             Fate::Answered(Outcome::Exists) => *seen = 0,
             _ => {}
         }
@@ -394,6 +398,7 @@ impl Clients {
 fn client_later(stage: &mut Stage, client: u16) {
     let Options { think_us, bursts_percent, .. } = stage.options;
     let long = stage.rng.clients.percent(bursts_percent);
+    // Long pauses are so long that the mean stays what it is without bursts.
     let most = match (bursts_percent, long) {
         (0, _) => think_us,
         (percent, true) => think_us * 100 / percent,

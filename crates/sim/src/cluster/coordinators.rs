@@ -90,6 +90,8 @@ impl Coordinators {
     pub(crate) fn arm(&mut self, stage: &mut Stage, number: u32, news_at: Option<u64>) {
         let Some(process) = self.get_mut(number) else { return };
         let deadline = process.coordinator.next_deadline();
+        // Not at this very moment: a deadline that has passed would wake it again and
+        // again, and time would stand still.
         let due = process.clock.when(deadline, stage.now() + 1);
         let Some(at) = due.into_iter().chain(news_at).min() else { return };
         if at < process.tick_at {
@@ -101,6 +103,7 @@ impl Coordinators {
     /// Whether the timer was not set anew since, and the coordinator does not stand still.
     pub(crate) fn tick_is_due(&mut self, stage: &Stage, number: u32) -> bool {
         let Some(process) = self.get_mut(number) else { return false };
+        // Nothing can be taken out of the queue. A tick that was set anew since is known by its time.
         let is_due = process.tick_at == stage.now();
         if is_due {
             process.tick_at = u64::MAX;
@@ -131,6 +134,7 @@ impl Coordinators {
         let Some(process) = self.get_mut(number) else { return };
         process.awaits_store = true;
         process.writing.push(record);
+        // How many go together is drawn, so that a coordinator can end between any two of its records.
         while process.writing.len() < most
             && let Some(CoordinatorAction::Record(_)) = process.waiting.front()
         {

@@ -42,6 +42,7 @@ impl<'a> Members<'a> {
             let machine = nodes.host_by_id(host, view.group)?;
             let info = machine.primaries().find(|p| p.member.group == view.group && p.member.role == role)?;
             let store = info.store?;
+            // A former primary that has not heard of its successor is none: nothing that it says counts.
             (info.term == data.term && !data.status.is_lost()).then_some(Primary { host, info, store })
         });
         let data = data.collect();

@@ -229,6 +229,7 @@ impl Nodes {
 
     /// What `node` tells the coordinator now and then; none while it stands still.
     pub(crate) fn heartbeat(&mut self, node: usize) -> Option<ToCoordinator> {
+        // The worker that is furthest behind speaks for its node, so that what it missed comes again.
         let versions = self.hosts_on(node).map(|host| self.host(host)?.map().map(|map| map.version));
         let map = versions.map(Option::unwrap_or_default).min().unwrap_or(0);
         let state = &mut self.nodes[node];
@@ -250,6 +251,7 @@ impl Nodes {
         let shard = &mut self.shards[host];
         let Some(machine) = &shard.host else { return };
         let Some(at) = clock.when(machine.next_deadline(), stage.now()) else { return };
+        // One that is in the queue and comes too early does no harm: it finds nothing due, and sets the timer anew.
         if at < shard.tick_at {
             shard.tick_at = at;
             stage.queue.push(at, Event::Tick { host: host as u16 });
@@ -323,6 +325,7 @@ impl Nodes {
         state.state = Life::Down;
         state.ended_at = stage.now();
         state.backlog.clear();
+        // Whatever a host has taken from the budget goes back with it. The rest has leaked.
         let left = state.budget.total_used();
         if left != 0 {
             let what = format!("{} has ended and still holds {left} bytes", state.id);

@@ -146,6 +146,7 @@ impl Node {
     /// Another process, with empty memory.
     pub(crate) fn begin_life(&mut self, options: &Options) {
         self.life += 1;
+        // In no order: to `proto` only whether two incarnations are equal may matter.
         let number = scatter(u64::from(self.life) << 16 ^ u64::from(self.id.node.0));
         self.id = HostId { node: self.id.node, incarnation: Incarnation(number) };
         self.state = Life::Up;

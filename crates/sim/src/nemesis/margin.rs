@@ -52,6 +52,8 @@ pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> boo
     let beyond = options.faults.beyond as i64;
     let protection = options.protection();
     let mut margins = views.map(|view| Margin { cluster, risk, view, protection: &protection });
+    // Where any parity is as good as another, counting is exact, and tells how far beyond the code a seed goes.
+    // Other codes are asked; no seed of these goes beyond.
     if protection.profile().is_mds() {
         return margins.all(|margin| margin.left() >= -beyond);
     }
@@ -114,6 +116,7 @@ impl Margin<'_> {
 
     /// The group at worst.
     fn worst(&self) -> GroupView {
+        // Pessimistic: what is being built makes up for nothing yet.
         let mut view = GroupView { learners: Vec::new(), ..self.view.clone() };
         let may_be_lost =
             |role: RoleIndex| self.view.data_role(role).is_some_and(|data| self.may_be_lost(role, data));

@@ -99,6 +99,7 @@ impl Nemesis {
         }
         let target = draw_target(stage);
         self.ambush = Some(Ambush { target, to_go: stage.rng.faults.range(1, 6) as u32 });
+        // If no such message comes, the fault hits all the same; else no other fault would ever follow.
         stage.after(3 * stage.options.timing.node_lease_us, Event::Aimed { fault: self.aimed });
         None
     }
@@ -121,6 +122,8 @@ impl Nemesis {
         if self.over || self.aimed != fault {
             return None;
         }
+        // One fault has two events in the queue, that of its aim and that of its
+        // patience. The second one is void now.
         self.aimed += 1;
         self.ambush = None;
         Some(FaultKind::ALL[stage.rng.faults.weighted(&stage.options.faults.mix)])
@@ -157,6 +160,7 @@ impl Nemesis {
 
     /// What may be lost now because of what has happened.
     fn risk(&self, now: u64) -> Risk {
+        // As long as nobody decides anything, no consequence wears off.
         let since = self.blind_since.unwrap_or(now);
         let counts = |active: &&Active| active.counts_until.is_none_or(|until| until > since);
         let mut risk = Risk::default();
@@ -174,6 +178,7 @@ impl Nemesis {
     /// The coordinator reads what has waited: the consequences of all that happened meanwhile begin now.
     pub(crate) fn coordinator_sees_again(&mut self, stage: &Stage) {
         let until = stage.now() + grace_us(stage);
+        // What was over before the coordinator went blind has shown all that could come of it.
         let Some(since) = self.blind_since.take() else { return };
         for active in &mut self.active {
             active.counts_until =
@@ -228,6 +233,7 @@ fn draw_target(stage: &mut Stage) -> Target {
 fn grace_us(stage: &Stage) -> u64 {
     let timing = &stage.options.timing;
     let once = 3 * timing.node_lease_us + 2 * timing.stall_us;
+    // A coordinator that follows begins all waiting anew, hence twice.
     match stage.options.succession {
         Some(Succession { write_us, gap_us, late_us, .. }) => 2 * once + 10 * write_us + gap_us + late_us,
         None if stage.options.faults.forgets => 2 * once,

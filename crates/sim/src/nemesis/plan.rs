@@ -132,6 +132,8 @@ impl Planner<'_> {
 
     fn crash(&mut self) -> Option<Strike> {
         let mut node = self.any_node();
+        // Another node rather than no crash: `crash_nodes` often refuses those with a parity,
+        // and crashes would become rare.
         if self.hosts_parity(node) && self.spares_parities() {
             node = self.any_node();
         }
@@ -229,6 +231,7 @@ impl Planner<'_> {
     fn isolate_from_peers(&mut self) -> Option<Strike> {
         let node = self.any_node();
         let others = self.others(&[node]);
+        // It may be deposed, or have its parities removed, whichever complaint comes first.
         let pairs = others.iter().map(|other| (node, *other)).collect();
         let risk = Risk { nodes: vec![node], pairs };
         if !self.can_bear(&risk) {
@@ -271,6 +274,7 @@ impl Planner<'_> {
         if a == b {
             return None;
         }
+        // Costs no margin: the two connect again before anybody has the patience to complain.
         note!(self.stage.book, "fault: flap node-{a} node-{b}");
         self.stage.book.stats.faults += 1;
         Some(Strike::at_once(vec![Deed::Cut(a, b)]))
@@ -279,6 +283,7 @@ impl Planner<'_> {
     fn split(&mut self) -> Option<Strike> {
         let nodes = 0..self.stage.options.nodes;
         let mut inside: Vec<usize> = nodes.filter(|_| self.stage.rng.faults.percent(30)).collect();
+        // All of them may be taken for dead, and the code makes up for no more.
         inside.truncate(self.stage.options.m);
         if inside.is_empty() { None } else { self.isolate(inside) }
     }

@@ -127,6 +127,8 @@ impl Lines {
         line.epoch += 1;
         let info = state.info();
         let register = ToCoordinator::Register(state.entrance.knock(info));
+        // The notice of the former line's end is void with its epoch; the coordinator
+        // sees the end now at the latest.
         line.notice_loss();
         self.send_up(stage, node, register);
     }
@@ -245,6 +247,8 @@ impl Lines {
         let jitter = stage.rng.network.below(LINE_JITTER_US);
         let node = usize::from(to.node.0);
         let line = &mut self.lines[node];
+        // The coordinator may not know yet that the process has ended: what it sends to
+        // that one, the next must not get.
         let is_present = line.registered == Some(to) && cluster.nodes[node].id == to;
         let connected = line.connected && line.to == number && is_present;
         let unsent = if connected { "" } else { " (no line)" };
@@ -286,6 +290,7 @@ impl Lines {
         }
         let mut at = stage.now();
         for message in under_way {
+            // Late, but in the order in which they were sent: a node reads a line from its beginning.
             at += stage.rng.succession.below(late_us + 1);
             stage.queue.push(at, Event::Stray { message: self.strays.len() as u32 });
             self.strays.push(Some(Stray { node: usize::from(node.id.node.0), life: node.life, message }));

@@ -72,6 +72,7 @@ impl Wire {
         self.open = false;
         self.parcels.clear();
         self.overdue = 0;
+        // The next connection does not queue behind what this one had under way.
         self.last_due = 0;
     }
 }
@@ -227,12 +228,15 @@ impl Wires {
             return;
         }
         let (a, b) = (usize::from(state.hosts.0), usize::from(state.hosts.1));
+        // A host connects to whom its map names. One of the two is enough: the other
+        // may have an old map, or none yet.
         let both_up = nodes.is_up(nodes.node_of(a)) && nodes.is_up(nodes.node_of(b));
         if state.blocked > 0 || !both_up || !(nodes.knows(a, b) || nodes.knows(b, a)) {
             return self.try_to_connect(stage, pair);
         }
         state.connected = true;
         for wire in self.of_pair(pair) {
+            // A new epoch, so that nothing of the former connection comes any more, not even the notice of its end.
             self.wires[wire].cut();
             let (from, _) = self.ends(wire);
             self.post(stage, wire, Parcel::Up(nodes.id_of(from)));
@@ -287,6 +291,8 @@ impl Wires {
             self.cut(stage, pair);
             for wire in self.of_pair(pair) {
                 let (_, to) = self.ends(wire);
+                // The process that was connected is gone: the next one must not hear of the end of
+                // a connection that it never had.
                 if to / self.shards == node {
                     self.wires[wire].sender = None;
                 }

@@ -38,6 +38,8 @@ impl Options {
             Focus::Codes => options.with_codes(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
+        // Each from a stream of its own: one draw more in any of these leaves all that the
+        // seed chooses elsewhere as it is.
         let restarted = focused.with_policy().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
         scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))
@@ -160,6 +162,7 @@ pub(super) fn draw_timing(rng: &mut Rng, lease_us: u64, network: &Network) -> Ti
     let mut timing = Timing::from_lease(lease_us);
     timing.read_lease_us = lease_us * rng.pick(&[2, 4, 4]) / 4;
     timing.stall_us = lease_us * rng.pick(&[2, 4, 8]) / 4;
+    // Who asks again before an ordinary answer can come never gets to the end of anything.
     timing.retry_us = (lease_us / rng.pick(&[2, 4, 8])).max(6 * slowest_us);
     timing.commit_delay_us = rng.pick(&[200, 1_000, lease_us / 20]);
     timing.request_deadline_us = lease_us * rng.pick(&[3, 5, 20]);
@@ -169,8 +172,10 @@ pub(super) fn draw_timing(rng: &mut Rng, lease_us: u64, network: &Network) -> Ti
 fn draw_mix(rng: &mut Rng) -> [u32; Verb::ALL.len()] {
     let usual = [30, 3, 30, 6, 5, 5, 4, 8, 8, 8, 4, 3, 0];
     let mut mix = usual.map(|weight: u32| if rng.percent(30) { 0 } else { weight * rng.range(1, 4) as u32 });
+    // Without these two nothing would be stored, or nobody would look.
     mix[Verb::Set as usize] = mix[Verb::Set as usize].max(2);
     mix[Verb::Get as usize] = mix[Verb::Get as usize].max(2);
+    // Seldom: a flush takes away all that has grown old enough to be interesting.
     if rng.once_in(5) {
         mix[Verb::Flush as usize] = 1;
     }
@@ -192,6 +197,7 @@ fn draw_limits(rng: &mut Rng) -> Limits {
         limits.frame_records = rng.range(1, 8) as usize;
         limits.frame_bytes = rng.pick(&[64, 1_024, 16_384]);
     }
+    // Bounds of very few: every wait for room has to happen, and with the usual ones none would.
     if rng.once_in(4) {
         limits.log_records = rng.range(1, 12) as usize;
         limits.log_bytes = rng.pick(&[512, 8_192, 1 << 20]);
@@ -227,6 +233,7 @@ pub(super) fn draw_memory(rng: &mut Rng, groups: usize, k: usize, m: usize, node
 }
 
 fn draw_faults(rng: &mut Rng, lease_us: u64, m: usize) -> Faults {
+    // What goes wrong in such a seed has no fault to blame.
     if rng.once_in(10) {
         return Faults::none();
     }

@@ -6,7 +6,7 @@
 pub enum FaultKind {
     /// A node ends; its memory is gone.
     Crash,
-    /// Several nodes end at the same moment.
+    /// Several nodes end, at one moment or one after the other.
     CrashSeveral,
     /// A node stands still (SIGSTOP), shorter or longer than every time-out.
     Pause,
@@ -20,7 +20,7 @@ pub enum FaultKind {
     Cut,
     /// A connection breaks and comes back at once.
     Flap,
-    /// The nodes fall into two halves.
+    /// At most `m` nodes are cut off from all others, and not from each other.
     Split,
     /// One direction between two nodes becomes slow.
     Slow,
@@ -74,7 +74,7 @@ pub struct Faults {
     pub restart_percent: u64,
     /// Whether the coordinator is told of a crash by the process's parent, and how soon.
     pub supervised_us: Option<u64>,
-    /// Percent of faults that wait for a record to be under way.
+    /// Percent of faults that wait for messages of some kind to be under way.
     pub aimed_percent: u64,
     /// Percent of crashes that spare nodes with a parity: lost parities take their time to come back.
     pub spare_parities_percent: u64,

@@ -43,6 +43,7 @@ impl Options {
         self.groups = 1;
         self.shards = 1;
         self.memory = Memory { node_bytes: 256 << 20, area_extents: 16, evict: false };
+        // A slow sweep, so that pages are absent still when the next fault comes.
         self.limits.sweep_sessions = 1;
         self.limits.demand_sessions = rng.range(1, 4) as usize;
         self.sizes.mix = [2, 30, 20, 6, 0, 0, 0];
@@ -62,6 +63,7 @@ impl Options {
             restart_percent: 100,
             supervised_us: Some(rng.range(1, 300)),
             aimed_percent: 70,
+            // Without its parities a group could not bear the next loss, and the nemesis would not cause it.
             spare_parities_percent: 95,
             beyond: 0,
             forgets: false,
@@ -128,6 +130,7 @@ impl Options {
         self.mix[Verb::Set as usize] = 30;
         self.mix[Verb::Delete as usize] = 30;
         self.mix[Verb::Flush as usize] = rng.pick(&[0, 1, 4]);
+        // None is kept for later.
         self.limits.vacant_extents = 0;
         let members = (self.groups * self.n()).div_ceil(self.nodes) as u64;
         let node_bytes = EXTENT_BYTES as u64 * (members + rng.range(2, 5));
@@ -144,6 +147,7 @@ impl Options {
         self.groups = rng.range(1, 2) as usize;
         self.text_keys = 60;
         let lease_us = self.with_small_items_on_uneven_wires(rng);
+        // With the short ones a primary no longer has what the parity lacks, and the lesson begins from nothing.
         self.limits.history_bytes = rng.pick(&[2_000, 20_000, 64 << 20, 64 << 20]);
         self.faults = Faults {
             mix: [0; FaultKind::ALL.len()],
@@ -168,6 +172,7 @@ impl Options {
                 (FaultKind::Flap, 1),
             ],
         );
+        // In every seed: without it hardly anybody comes back. Nodes that crash have nothing to offer.
         self.faults.mix[FaultKind::Pause as usize] = 8;
         self.phase_us = lease_us * 60;
         self.calls = 8_000;
@@ -206,6 +211,7 @@ impl Options {
                 (FaultKind::Move, 2),
             ],
         );
+        // In every seed, or nothing might be lost at all.
         self.faults.mix[FaultKind::Crash as usize] = 6;
         self.phase_us = lease_us * 80;
         self.calls = 8_000;
@@ -273,6 +279,7 @@ impl Options {
         (self.k, self.m) = rng.pick(&[(1, 2), (2, 1), (2, 2), (3, 2), (3, 2)]);
         self.nodes = self.nodes.max(self.n() + 1);
         self.faults.forgets = true;
+        // Both need a store, which can elect another one while the former lives.
         for kind in [FaultKind::CoordinatorDepose, FaultKind::CoordinatorIsolate] {
             self.faults.mix[kind as usize] = 0;
         }
@@ -294,6 +301,8 @@ impl Options {
         self.network.jitter_us = 5;
         self.timing = Timing::from_lease(lease_us);
         self.timing.retry_us = lease_us / 16;
+        // There and back takes three retry time-outs, so every question is asked again
+        // before the first answer comes.
         self.network.line_us = self.timing.retry_us * 3 / 2;
         self.phase_us = lease_us * 30;
         self.calls = 4_000;

@@ -61,7 +61,7 @@ pub struct Options {
     pub calls: u32,
     /// Longest pause of a client between its calls.
     pub think_us: u64,
-    /// Percent of pauses that are ten times longer, all others being as short as can be; 0 = all alike.
+    /// Percent of pauses that are long, all others being as short as can be, with the same mean; 0 = all alike.
     pub bursts_percent: u64,
     /// When a client gives up.
     pub patience_us: u64,

@@ -108,6 +108,7 @@ fn after_store(
         Some(Outcome::Stored(view)) => view.version,
         Some(_) => return None,
     };
+    // memcached ignores the flags and the expiry of append and prepend.
     let (content, expiry, over_for) = match (store.mode, state) {
         (StoreMode::Append | StoreMode::Prepend, Some(item)) => {
             (contents.after(call, store, Some(item.content)), item.expiry, item.over_for)
@@ -137,6 +138,7 @@ fn after_count(
         Some(Outcome::Number(number, view)) if *number == new => view.version,
         Some(_) => return None,
     };
+    // memcached writes over the old number where it lies, and fills up with spaces when the new one is shorter.
     let width = value.len();
     let content = contents.add(Bytes::from(format!("{new:<width$}")), flags);
     Some(Some(Item { content, version, ..item }))
@@ -150,6 +152,7 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
 /// A decimal number, possibly padded with spaces by an earlier decrement.
 fn parse_number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii_end();
+    // The largest number has 20 digits.
     let decimal = !digits.is_empty() && value.len() <= 20 && digits.iter().all(u8::is_ascii_digit);
     if decimal { std::str::from_utf8(digits).ok()?.parse().ok() } else { None }
 }

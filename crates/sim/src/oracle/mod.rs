@@ -128,6 +128,7 @@ impl Oracle {
         let next = self.calls.len() as u32;
         let entry = &mut self.calls[call as usize];
         debug_assert_eq!(entry.fate, Fate::Undecided, "a call ends once");
+        // Without an answer it never returns: it stays open, and may take effect at any later time.
         if matches!(fate, Fate::Answered(_)) {
             (entry.unix.1, entry.before) = (unix.0, next);
             self.moments.push_back(Moment::Returned(call));
@@ -150,6 +151,7 @@ impl Oracle {
         }
         let mut fork = self.clone();
         for call in &mut fork.calls {
+            // What is under way may have taken effect already, or not.
             if call.fate == Fate::Undecided {
                 call.fate = Fate::Unknown;
             }
@@ -184,6 +186,8 @@ impl Oracle {
         while let Some(moment) = self.moments.front().copied() {
             match moment {
                 Moment::Invoked(call) => match self.calls[call as usize].fate {
+                    // Not worked off yet: if it turns out to be void, or a read without an answer,
+                    // it needs none of the few bits.
                     Fate::Undecided => return Ok(()),
                     Fate::Void => {}
                     Fate::Unknown if is_plain_read(&self.calls[call as usize].op) => {}
@@ -261,6 +265,8 @@ impl Oracle {
                 return;
             }
             for state in after.into_iter().flatten() {
+                // A call without an answer that changes nothing here is better left open: it
+                // may still change something later.
                 if state != config.state || self.is_answered(call) {
                     out.push(Config { state, used });
                 }
@@ -307,6 +313,7 @@ impl Oracle {
         let entry = &self.calls[call as usize];
         let Some(item) = state else { return [entry.apply(call, &mut self.contents, None), None, None] };
         let (begun, ended) = entry.unix;
+        // Not for a copy in a slot, which `admits` looks at before the beginning of time.
         let over = call >= item.over_for && begun > 0;
         let alive = item.expiry == 0 || item.expiry > begun && !over;
         let expired = item.expiry != 0 && item.expiry <= ended;

@@ -65,6 +65,7 @@ impl Contents {
     }
 
     pub(super) fn add(&mut self, value: Bytes, flags: u32) -> Content {
+        // 64 bits stand for the whole value: a key has far too few values for two of them to meet by chance.
         let hash = KeyHash::of(ClusterId(u64::from(flags)), &value).0;
         let next = self.entries.len() as Content;
         let id = *self.ids.entry((hash, flags)).or_insert(next);

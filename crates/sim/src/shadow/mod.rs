@@ -137,6 +137,7 @@ impl Shadow {
     fn sent_lesson(&mut self, from: HostId, message: &GroupMessage) -> Result<(), Broken> {
         let member = |role| MemberId { group: message.group, role };
         match &message.body {
+            // A primary that says Gone teaches nothing: the learner asks anew.
             GroupBody::Learn(learn) if learn.part != LearnPart::Gone => {
                 let parity = self.taker(message.to);
                 let stream = self.stream_mut(member(message.from));
@@ -145,6 +146,7 @@ impl Shadow {
             }
             GroupBody::LearnHello(_) => {
                 let parity = self.taker(message.from);
+                // Also of one that comes back: whatever it had received beyond what it applied is dropped.
                 self.stream_mut(member(message.to)).forgotten(parity, from);
             }
             GroupBody::Learned(learned) => {

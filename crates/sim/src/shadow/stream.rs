@@ -117,12 +117,15 @@ impl Stream {
                 self.committed
             ));
         }
+        // What one parity lacks was never acknowledged: all drop it, and the numbers are used again.
         while self.last() > start && !self.tail.is_empty() {
             self.tail.pop_back();
         }
+        // The parities have settled at a record that was never seen here.
         if start > self.last() {
             self.dark = true;
         }
+        // All parities apply up to there: by that it is committed, also what was not before.
         self.committed = start;
         Ok(())
     }
@@ -147,6 +150,7 @@ impl Stream {
         if term > newest {
             return Err(format!("{from} sends under {term}, which the coordinator has not given out"));
         }
+        // A former primary may go on talking, as long as it has committed nothing of what was dropped.
         if term < newest {
             let (_, end) = *self.terms.iter().find(|(later, _)| *later > term).unwrap_or(&(newest, start));
             return if committed > end {
@@ -160,7 +164,9 @@ impl Stream {
         }
         if committed > self.committed {
             self.committed = committed;
+            // A parity on the primary's own node confirms inside of the process, where nobody sees it.
             for (parity, host) in required.filter(|(_, host)| host.node != from.node) {
+                // Whoever is in sync has all up to the start, without an Ack of this term: by step F3.
                 let received = self.received_by(parity, host, term).max(start);
                 if received < committed {
                     return Err(format!(
@@ -229,6 +235,7 @@ impl Stream {
         if record.seq == last.next() {
             self.tail.push_back((term, record.clone()));
         } else if record.seq > last.next() {
+            // Those in between never crossed the network, which is no mistake: the module's comment says when.
             self.dark = true;
         } else if let Some((known_term, known)) = self.record(record.seq)
             && (*known_term == term && !same(known, record))
@@ -264,7 +271,7 @@ impl Stream {
         self.base
     }
 
-    /// `out ^= area(seq)[page]`, or into a copy: the page as of record `seq`.
+    /// Writes the page as of record `seq` into `out`.
     pub(crate) fn page_at(&self, page: u32, seq: Seq, out: &mut Page) {
         match self.pages.get(&page) {
             Some(bytes) => out.copy_from_slice(&bytes[..]),

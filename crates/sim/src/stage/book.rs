@@ -77,6 +77,7 @@ impl Book {
     /// A rule is broken. The first one counts.
     pub(crate) fn fail(&mut self, rule: &'static str, suspect: Option<Suspect>, what: String) {
         note!(self, "BROKEN {rule}: {what}");
+        // Whatever breaks later may only be a consequence.
         if self.failure.is_none() {
             self.failure = Some(Failure { at: self.at, event: self.stats.events, rule, what });
             self.suspect = suspect;

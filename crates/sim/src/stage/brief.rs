@@ -41,6 +41,7 @@ fn body_number(body: &GroupBody) -> (u64, u64) {
         GroupBody::Hello(b) => (3, b.committed.0),
         GroupBody::Welcome(b) => (4, b.received.0),
         GroupBody::Frame(b) => {
+            // Lengths stand for contents: to go over all bytes of all records would be dear.
             let bytes: usize = b.records.iter().flat_map(|r| &r.writes).map(|w| w.delta.len()).sum();
             let first = b.records.first().map_or(0, |r| r.seq.0);
             (

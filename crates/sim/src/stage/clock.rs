@@ -39,6 +39,8 @@ impl Clock {
         if clocks.spread == 0 {
             return 0;
         }
+        // With the offset, so that the clocks do not all step at one moment. The step is the seed of its own draw:
+        // whoever asks, and however often, is told the same.
         let step = (self.offset + at) / clocks.steady_us;
         let off = Rng::new(self.offset ^ step, purpose::WALL).below(2 * u64::from(clocks.spread) + 1);
         off as i32 - clocks.spread as i32
@@ -52,6 +54,8 @@ impl Clock {
     /// A clock of a new process.
     pub(crate) fn draw(rng: &mut Rng, drift_ppm: i64) -> Self {
         let drift = rng.below(2 * drift_ppm as u64 + 1) as i64 - drift_ppm;
+        // Offsets of up to twelve days: a time of one process, taken for one of another, goes
+        // wrong by so much that it shows.
         Self::new(rng.below(1 << 40), drift)
     }
 
@@ -70,6 +74,7 @@ impl Clock {
         }
         let shown = time.0.saturating_sub(self.offset);
         let mut at = (u128::from(shown) * PPM as u128 / (PPM + self.drift_ppm) as u128) as u64;
+        // Both divisions round, here and in `read`, so the first guess may be a little too early.
         while self.read(at) < time {
             at += 1;
         }
@@ -82,7 +87,7 @@ pub(crate) fn unix_at(options: &Options, at: u64) -> UnixSeconds {
     UnixSeconds(FIRST_SECOND + (at / options.second_us) as u32)
 }
 
-/// The least and the most that any clock of the wall has ever shown, or shows, at virtual time `at`.
+/// The least that any clock of the wall shows from virtual time `at` on, and the most that any has shown until then.
 pub(crate) fn unix_bounds(options: &Options, at: u64) -> (UnixSeconds, UnixSeconds) {
     let UnixSeconds(second) = unix_at(options, at);
     (UnixSeconds(second - options.wall.spread), UnixSeconds(second + options.wall.spread))

@@ -84,7 +84,7 @@ impl Stage {
         unix_at(&self.options, self.now())
     }
 
-    /// The least that any clock of the wall has ever shown, or shows.
+    /// The least that any clock of the wall shows from now on.
     pub(crate) fn least_unix(&self) -> UnixSeconds {
         unix_bounds(&self.options, self.now()).0
     }

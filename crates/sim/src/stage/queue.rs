@@ -98,6 +98,8 @@ struct Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
+        // Turned round, for the heap gives the greatest first. The sequence leaves nothing
+        // to the order inside of the heap.
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }
 }

@@ -46,6 +46,7 @@ impl Trace {
         match self.mode {
             Mode::Off => {}
             Mode::Print => println!("{line}"),
+            // Few lines are kept, and idle talk would push out those that matter.
             Mode::Keep(_) if is_idle_talk(text) => {}
             Mode::Keep(count) => {
                 if self.lines.len() == count {

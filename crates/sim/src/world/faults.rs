@@ -17,6 +17,7 @@ impl World {
         if self.nemesis.is_over() {
             return;
         }
+        // Not at once: clients and further faults are to meet roles that are lost and not accepted.
         if self.cluster.has_lost_roles() && self.stage.rng.faults.percent(30) {
             self.reign().accept_losses();
         }
@@ -100,6 +101,7 @@ impl World {
     /// Ends all faults: everybody runs, everybody reaches everybody.
     pub(crate) fn heal(&mut self) {
         note!(self.stage.book, "all faults end");
+        // First: crashes and aimed faults that are in the queue still ask whether they may happen.
         self.nemesis.end();
         for fault in 0..self.nemesis.count() {
             self.mend(fault);

@@ -118,6 +118,8 @@ impl World {
             | Verdict::Waits
             | Verdict::WaitForPlace(_)
             | Verdict::Nothing => {}
+            // One that serves may have been fenced or replaced meanwhile. One that serves nothing yet fits this
+            // cluster, for here is no other: nothing may turn it away for good.
             Verdict::End(end) if serves => {
                 note!(self.stage.book, "{id} ends: {end:?}");
                 self.crash(node);
@@ -142,6 +144,8 @@ impl World {
     }
 
     fn link_up(&mut self, host: usize, wire: usize, peer: HostId) {
+        // The end of the former connection may not have been noticed: its notice is void now,
+        // and a host must hear of it first.
         self.link_down(host, wire);
         note!(self.stage.book, "{} link up to {peer}", self.cluster.nodes.id_of(host));
         self.wires.stands(&self.cluster.nodes, wire, peer);
@@ -202,6 +206,7 @@ impl World {
         let open = self.wires.is_open(wire);
         note!(book, "{from} -> node-{to}: {}{}", Brief(&message), if open { "" } else { " (no link)" });
         self.nemesis.aim(&mut self.stage, Target::of_peers(&message));
+        // Also where no link stands: what a member says has to be true, whether anybody hears it or not.
         self.shadow.sent(&mut self.stage.book, self.cluster.map(), from, &message);
         if open {
             self.wires.post(&mut self.stage, wire, Parcel::Message(message));
@@ -229,6 +234,8 @@ impl World {
     pub(super) fn tick_all(&mut self, node: usize) {
         for host in self.cluster.nodes.hosts_on(node) {
             self.tick(host);
+            // The end of a batch that came while the node stood still was dropped: what had
+            // gathered would stay where it is.
             if !self.cluster.nodes.is_batching(host) {
                 self.after(host);
             }

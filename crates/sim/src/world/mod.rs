@@ -51,6 +51,7 @@ impl World {
     pub fn new(options: Options, trace: Trace) -> Self {
         let mut stage = Stage::new(options, trace);
         let options = &stage.options;
+        // In this order: wires and lines draw from one stream, and in another order every seed would be another run.
         let mut world = Self {
             wires: Wires::new(options.nodes, options.shards, &options.network, &mut stage.rng.network),
             lines: Lines::new(&mut stage),

@@ -12,6 +12,7 @@ impl World {
         self.cluster.nodes.start(&mut self.stage, node);
         let after = 1 + self.stage.rng.network.below(self.stage.options.network.reconnect_us + 1);
         self.stage.after(after, Event::Join { node: node as u16, life });
+        // Each node at another time: heartbeats that always come together would hide what their order can do.
         let beat = self.stage.rng.network.below(self.stage.options.timing.heartbeat_us + 1);
         self.stage.after(beat, Event::Heartbeat { node: node as u16, life });
         self.wires.begin_at(&mut self.stage, node);
@@ -47,12 +48,15 @@ impl World {
         if !self.cluster.nodes.wake(&mut self.stage, node) {
             return;
         }
+        // A zombie may look at its clock before it reads what waits, or after: it depends
+        // on that what it still believes.
         let timers_first = self.stage.rng.processes.percent(50);
         if timers_first {
             self.tick_all(node);
         }
         while let Some(input) = self.cluster.nodes[node].backlog.pop_front() {
             self.feed(node, input);
+            // What it reads may end it: it was given up for dead meanwhile.
             if self.cluster.nodes[node].state == Life::Down {
                 return;
             }
@@ -80,6 +84,8 @@ impl World {
     pub(crate) fn call(&mut self, ask: Ask) -> u32 {
         let call = self.clients.begin(&mut self.stage, &self.cluster.nodes, &ask);
         let reads = ask.is_plain_read() && self.cluster.nodes.is_up(ask.node);
+        // Servers try this short way first. Half of the reads leave it out, so that the long way is looked at where
+        // the short one would do.
         if reads && self.stage.rng.clients.percent(50) {
             let key = &self.clients.keys()[ask.key];
             let host = self.cluster.nodes.host_for(ask.node, key.member.group);

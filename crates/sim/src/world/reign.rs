@@ -63,6 +63,7 @@ impl Reign<'_> {
         if let CoordinatorInput::Message(from, message) = &input {
             note!(self.stage.book, "coordinator {number} <- {from}: {}", Brief(&**message));
             if let ToCoordinator::Register(_) = **message {
+                // Before the coordinator hears of it: its answer needs somebody at the other end of the line.
                 self.lines.register(*from);
             }
         }
@@ -181,12 +182,14 @@ impl Reign<'_> {
         while let Some(action) = self.cluster.coordinators.next_action(number) {
             match action {
                 CoordinatorAction::Send { to, message } => self.send(number, to, message),
+                // All members here are honest.
                 CoordinatorAction::Close { peer, why } => {
                     self.stage.book.fail("impossible", None, format!("{peer}: {why}"));
                 }
                 CoordinatorAction::Record(record) => self.record(number, record),
                 CoordinatorAction::Resign => return self.resign(number),
             }
+            // After each single action: what it has done so far is out, whatever it had decided beside that is lost.
             if self.ends_now(number) {
                 return self.end(number);
             }
@@ -227,6 +230,7 @@ impl Reign<'_> {
     /// What a coordinator was writing comes to the store.
     pub(crate) fn write_arrives(&mut self, number: u32) {
         let Some(records) = self.cluster.coordinators.take_writing(number) else { return };
+        // The store takes nothing from one that was deposed; from the answer it learns that it was.
         let elected = self.cluster.coordinators.leads(number);
         if elected {
             records.iter().for_each(|record| self.write(record));
@@ -256,6 +260,7 @@ impl Reign<'_> {
     pub(crate) fn end(&mut self, number: u32) {
         let Some(process) = self.cluster.coordinators.remove(number) else { return };
         note!(self.stage.book, "coordinator {number} ends");
+        // Nobody can know whether a record came to the store whose writer ended while it was under way.
         let written = self.stage.rng.succession.percent(50);
         if self.cluster.coordinators.leads(number) {
             process.writing.iter().filter(|_| written).for_each(|record| self.write(record));
@@ -287,6 +292,7 @@ impl Reign<'_> {
         }
         let Cluster { coordinators, store, .. } = &mut *self.cluster;
         let Some(number) = coordinators.elect(self.stage, store) else { return };
+        // One that starts with nothing decides nothing yet. `after` says when it begins to.
         if !coordinators.is_gathering() {
             self.nemesis.coordinator_sees_again(self.stage);
         }
@@ -326,6 +332,8 @@ impl Reign<'_> {
         while let Some(input) = self.cluster.coordinators.next_waiting(number) {
             self.feed(number, input);
         }
+        // In any case: a tick that came due during the pause was dropped, and nothing else may
+        // come that sets the timer anew.
         self.tick(number);
     }
 

@@ -86,6 +86,7 @@ impl Wire for BTreeMap<NodeId, NodeLayout> {
         let mut table = Self::new();
         for _ in 0..from.count(MAX_NODES)? {
             let node = NodeId::take(from)?;
+            // In another order it would be a second encoding of the same table.
             if table.last_key_value().is_some_and(|(last, _)| *last >= node) {
                 return Err(BadBody::Order);
             }

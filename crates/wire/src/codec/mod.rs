@@ -392,6 +392,7 @@ fn put_list<T: Entry>(list: &[T], out: &mut Writer<'_>) {
 fn take_list<T: Entry, L: Default + Extend<T>>(from: &mut Reader) -> Result<L, BadBody> {
     let mut list = L::default();
     for _ in 0..from.count(T::MAX_COUNT)? {
+        // One by one: a count says what a peer claims, and nothing is reserved for it.
         list.extend(Some(T::take(from)?));
     }
     Ok(list)

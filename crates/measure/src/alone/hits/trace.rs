@@ -65,8 +65,10 @@ impl Trace {
     /// `count` requests for keys whose values have `footprint_bytes` together, but for those that are asked for once.
     pub fn requests(&self, footprint_bytes: u64, count: usize) -> Vec<Request> {
         let keys = (footprint_bytes as f64 / self.mean_bytes()).max(1.0);
+        // One seed, so that every cache is asked the same.
         let mut rng = SmallRng::seed_from_u64(7);
         let ranks = Zipf::new(keys, self.skew).expect("there is a key, and the exponent is positive");
+        // Beyond all ranks.
         let mut fresh = 1u64 << 40;
         let mut request = || {
             let once = rng.random_range(0..100) < self.once_percent;
@@ -89,6 +91,7 @@ impl Sizes {
         let draw = SmallRng::seed_from_u64(key ^ 0x9e37_79b9_7f4a_7c15).random::<f64>();
         match self {
             Self::Etc => {
+                // The inverse of the distribution function.
                 (214.476 / 0.348_238 * ((1.0 - draw).powf(-0.348_238) - 1.0)).clamp(1.0, 500_000.0) as usize
             }
             Self::Mixed(sizes) => {

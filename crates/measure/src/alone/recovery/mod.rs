@@ -70,6 +70,7 @@ fn probe(
         |key: &u64| Router::locate_in(&map, format!("load-{key}").as_bytes()).address == Some(address);
     let keys: Vec<u64> = (0..10_000).filter(is_its).take(2 * PROBES).collect();
     let other = cluster.memcached(node + 1);
+    // Connected and written before the loss: the client's own start is not to be measured.
     let mut connections = Vec::new();
     for key in keys {
         let mut connection = Connection::open(other)?;
@@ -103,6 +104,7 @@ fn probe(
 pub fn protection(arguments: &Arguments) -> Result<(), String> {
     for gib in &arguments.gib {
         let cluster = filled(*gib, 2, &[])?;
+        // The best of three: this is what the machine can do, not what it does on average.
         let copies = (0..3).map(|_| loopback_rate()).collect::<Result<Vec<_>, _>>()?;
         let copy = copies.iter().copied().fold(0.0, f64::max);
         println!(
@@ -167,6 +169,7 @@ fn filled(gib: u32, spares: u16, flags: &[&str]) -> Result<LocalCluster, String>
     let flags = ["--evict", "none"].iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
     let options = Options { spares, memory: memory(gib), flags, ..Options::default() };
     let cluster = LocalCluster::start(&options)?;
+    // Before there is anything to move: spare nodes take their share first.
     wait_until_calm(&cluster, usize::from(cluster.node_count()), REPAIR_LIMIT)?;
     let keys = (u64::from(gib) << 30) / (4 * KIB);
     let load = ["bench", "load", "--http", "{http}", "--value-size", "4KiB", "--depth", "4", "--keys"];
@@ -176,6 +179,8 @@ fn filled(gib: u32, spares: u16, flags: &[&str]) -> Result<LocalCluster, String>
 
 /// A node's memory, so that five can hold so much.
 fn memory(gib: u32) -> String {
+    // With rs(3+2) a GiB of values makes 341 MiB on each of five nodes. The rest is
+    // slack, and what an empty node needs.
     format!("{}MiB", gib * 400 + 200)
 }
 

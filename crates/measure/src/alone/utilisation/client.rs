@@ -58,6 +58,7 @@ impl Client {
         self.next = (self.next + 1) % self.nodes.len();
         let node = &mut self.nodes[self.next];
         node.get_mut().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
+        // Only now: the answers of a whole batch are short, and wait in the sockets' buffers.
         let mut tally = Tally::default();
         for _ in batch {
             let mut line = String::new();

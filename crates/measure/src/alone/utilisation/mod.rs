@@ -56,6 +56,7 @@ impl Bed {
 
     fn roll(&mut self) -> u64 {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The lower bits of this generator repeat soon.
         self.dice >> 33
     }
 
@@ -114,6 +115,8 @@ fn overwrite(arguments: &Arguments, sizes: &str, size: impl Fn(u64) -> usize) ->
     let mut full = Bed::new(arguments, "none")?;
     let fits = full.fill(&size)?.done;
     full.print(&format!("full of {sizes}"), 0)?;
+    // The next one is another cluster: a store that was full once has cut its memory
+    // otherwise than one that never was.
     drop(full);
     let mut bed = Bed::new(arguments, "none")?;
     let keys = fits * 4 / 5;
@@ -149,6 +152,7 @@ fn shift_by_eviction(arguments: &Arguments) -> Result<(), String> {
     let nodes = status["nodes"].as_array().cloned().unwrap_or_default();
     let limit: u64 = nodes.iter().map(|node| number(node, "memory_limit_bytes")).sum();
     for len in SHIFTS {
+        // With rs(3+2) three fifths of all memory can be values, and one and a half times that is nine tenths.
         let tally = bed.write(len, limit * 9 / 10)?;
         bed.print(&format!("one and a half times full of {len} B"), tally.refused)?;
     }
