@@ -182,7 +182,7 @@ fn a_role_weighs_in_each_row_what_the_code_says() {
         stage.frame(PRIMARIES[1], 0, vec![record(1, 5)]);
         stage.frame(PRIMARIES[1], 1, vec![]);
         let mut expected = [0];
-        codec::mul_add(&mut expected, stage.code.coefficient(row.into(), 1), &[5]).unwrap();
+        codec::mul_add(&mut expected, stage.protection.code().coefficient(row.into(), 1), &[5]).unwrap();
         assert_eq!(stage.byte(), expected[0], "row {row}");
     }
 }
