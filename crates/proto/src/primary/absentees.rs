@@ -1,7 +1,6 @@
 //! Parities that were evicted and may come back (group protocol, section 6): their primary keeps the records that they
 //! lack, for a while and up to a bound, so that little has to travel.
 
-use cluster::Protection;
 use types::{RoleIndex, Seq, Time};
 
 use super::core::Core;
@@ -33,11 +32,9 @@ impl Absentees {
     }
 
     /// Rows that cover the role and have no host, when a primary begins: their former hosts may have all that it starts from.
-    pub(super) fn expect_all(&mut self, core: &Core, protection: &Protection, applied: Seq, now: Time) {
-        let (k, n) = (core.view().k(), core.view().k() + core.view().m());
-        let rows = (k..n).map(|role| RoleIndex(role as u8));
-        for role in rows.filter(|role| protection.covers(*role, core.member().role)) {
-            self.expect(core, role, applied, now);
+    pub(super) fn expect_all(&mut self, core: &Core, applied: Seq, now: Time) {
+        for role in core.covering() {
+            self.expect(core, *role, applied, now);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Who a primary is. All of its parts read this; only a view changes it.
 
+use cluster::Protection;
 use smallvec::SmallVec;
 use store::{Budget, StoreConfig};
 use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
@@ -16,6 +17,8 @@ pub(crate) struct Core {
     config: StoreConfig,
     budget: Budget,
     rules: Rules,
+    /// The parity roles whose rows cover this role.
+    covering: SmallVec<[RoleIndex; 4]>,
 }
 
 impl Core {
@@ -25,11 +28,13 @@ impl Core {
         host: HostId,
         view: &GroupView,
         (config, budget): (&StoreConfig, &Budget),
-        rules: Rules,
+        (protection, rules): (&Protection, Rules),
     ) -> Self {
         let role = view.data_role(member.role).expect("the caller found itself in this view");
         let (config, budget) = (config.clone(), budget.clone());
-        Self { member, host, term: role.term, view: view.clone(), config, budget, rules }
+        let rows = (view.k()..view.k() + view.m()).map(|row| RoleIndex(row as u8));
+        let covering = rows.filter(|row| protection.covers(*row, member.role)).collect();
+        Self { member, host, term: role.term, view: view.clone(), config, budget, rules, covering }
     }
 
     pub(crate) fn member(&self) -> MemberId {
@@ -46,6 +51,16 @@ impl Core {
 
     pub(super) fn view(&self) -> &GroupView {
         &self.view
+    }
+
+    /// The parity roles whose rows cover this role: in sync or not, these and no others have anything of it.
+    pub(super) fn covering(&self) -> &[RoleIndex] {
+        &self.covering
+    }
+
+    /// Those of them that are in sync: they are waited for.
+    pub(super) fn covering_in_sync(&self) -> impl Iterator<Item = (RoleIndex, HostId)> {
+        self.view.in_sync().filter(|(parity, _)| self.covering.contains(parity))
     }
 
     pub(super) fn config(&self) -> &StoreConfig {

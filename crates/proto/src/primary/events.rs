@@ -18,7 +18,7 @@ impl Primary {
         let now = context.now.time;
         self.core.adopt(view);
         // Before the parities: their parting asks which lessons have ended.
-        self.lessons.adopt(&self.core, context.protection, now);
+        self.lessons.adopt(&self.core, now);
         self.reconsider_hand_over(now);
         self.part_with_parities(context);
         self.repair.forget_sessions();

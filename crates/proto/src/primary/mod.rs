@@ -109,7 +109,7 @@ impl Primary {
         config: &StoreConfig,
         budget: &Budget,
     ) -> Result<Self, store::AreaError> {
-        let core = Core::new(member, host, view, (config, budget), context.rules);
+        let core = Core::new(member, host, view, (config, budget), (context.protection, context.rules));
         let store = DataStore::new(config.clone(), budget.clone())?;
         let start = view.data_role(member.role).map_or(Seq(0), |role| role.first_seq());
         Ok(Self::assemble(context, core, Phase::Serving(Box::new(store)), start, Time(0)))
@@ -127,7 +127,7 @@ impl Primary {
         let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
             return None;
         };
-        let core = Core::new(member, host, view, (config, budget), context.rules);
+        let core = Core::new(member, host, view, (config, budget), (context.protection, context.rules));
         let serve_from = context.now.time + context.rules.waits_for_old_lease(wait_us);
         let (phase, wall) = match mirror.and_then(|mirror| store_of(&core, mirror, start)) {
             Some((store, wall)) => (Phase::Serving(Box::new(store)), wall),
@@ -143,11 +143,10 @@ impl Primary {
 
     fn assemble(context: &mut Context<'_>, core: Core, phase: Phase, start: Seq, serve_from: Time) -> Self {
         let now = context.now.time;
-        let (mut parities, mut absentees) =
-            (Parities::new(&core, context.protection, start, now), Absentees::default());
+        let (mut parities, mut absentees) = (Parities::new(&core, start, now), Absentees::default());
         let mut lessons = Lessons::default();
-        absentees.expect_all(&core, context.protection, start, now);
-        lessons.adopt(&core, context.protection, now);
+        absentees.expect_all(&core, start, now);
+        lessons.adopt(&core, now);
         parities.greet_all(context, &core, start);
         Self {
             phase,

@@ -6,7 +6,6 @@
 
 mod teaching;
 
-use cluster::Protection;
 use smallvec::smallvec;
 use store::DataStore;
 use types::{HostId, Learner, PAGE_BYTES, RoleIndex, Seq, Time, UnixSeconds, ViewVersion};
@@ -51,10 +50,10 @@ pub(super) enum Begun {
 
 impl Lessons {
     /// The view names other learners, or those who were are in sync.
-    pub(super) fn adopt(&mut self, core: &Core, protection: &Protection, now: Time) {
+    pub(super) fn adopt(&mut self, core: &Core, now: Time) {
         let mut before = std::mem::take(&mut self.learners);
         let (view, own) = (core.view(), core.member().role);
-        let taught = |learner: &&Learner| protection.covers(learner.role, own) || learner.role == own;
+        let taught = |learner: &&Learner| core.covering().contains(&learner.role) || learner.role == own;
         let named = view.learners.iter().filter(taught).map(|&Learner { role, host, since, .. }| {
             let same =
                 |learner: &LearnerPeer| (learner.role, learner.host, learner.since) == (role, host, since);

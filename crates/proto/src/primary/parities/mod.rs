@@ -5,7 +5,6 @@
 
 mod peer;
 
-use cluster::Protection;
 use smallvec::SmallVec;
 use types::{HostId, RoleIndex, Seq, Time, UnixSeconds};
 use wire::message::{GroupBody, ToCoordinator};
@@ -27,8 +26,8 @@ pub(super) struct Parities {
 
 impl Parities {
     /// The in-sync parities of the view that cover the role; nothing is known of them but that they have record `start`.
-    pub(super) fn new(core: &Core, protection: &Protection, start: Seq, now: Time) -> Self {
-        let in_sync = protection.in_sync_of(core.view(), core.member().role);
+    pub(super) fn new(core: &Core, start: Seq, now: Time) -> Self {
+        let in_sync = core.covering_in_sync();
         let peers = in_sync.map(|(role, host)| ParityPeer::new(role, host, start, now)).collect();
         Self { peers, lease_from: Time(0) }
     }
@@ -226,12 +225,12 @@ impl Parities {
         for peer in &self.peers {
             assert!(peer.applied() <= stream.committed(), "only what is committed is applied");
             assert!(peer.acked() <= stream.last(), "only what exists is acknowledged");
-            let is_in_sync = core.view().in_sync().any(|in_sync| in_sync == peer.id());
+            let is_in_sync = core.covering_in_sync().any(|in_sync| in_sync == peer.id());
             assert!(is_in_sync || has_learned(peer.id()), "nobody else is waited for");
             let has_it = !is_in_sync || stream.committed() <= peer.acked();
             assert!(core.rules().promise(has_it), "all in sync have what is committed");
         }
-        let all_are = core.view().in_sync().all(|parity| self.contain(parity));
+        let all_are = core.covering_in_sync().all(|parity| self.contain(parity));
         assert!(core.rules().promise(all_are), "only a view leaves a parity out");
     }
 }
