@@ -226,7 +226,7 @@ const SIM_SEEDS: [(&str, u64); 7] = [
     ("succession", 60),
     ("forgetting", 80),
     ("releases", 60),
-    ("codes", 60),
+    ("codes", 30),
 ];
 
 /// A number that changes with every commit and is the same for everyone who has it.

@@ -1,7 +1,6 @@
 //! The parity rows of each family of Reed-Solomon matrices.
 
-use crate::points::point;
-use crate::{CodeError, Family, gf};
+use crate::{CodeError, Family, gf, lch};
 
 /// The parity rows of `family`, one after the other. The caller has checked that `k >= 1` and `k + m <= 256`.
 pub(crate) fn rows(family: Family, k: usize, m: usize) -> Result<Vec<u8>, CodeError> {
@@ -9,7 +8,7 @@ pub(crate) fn rows(family: Family, k: usize, m: usize) -> Result<Vec<u8>, CodeEr
         check_isal_vandermonde(k, m)?;
     }
     Ok(match family {
-        Family::Lch => lch(k, m)?,
+        Family::Lch => lch::rows(k, m)?,
         Family::CauchyXor => matrix(k, m, |j, i| gf::mul(255 ^ i, gf::inverse((255 - j) ^ i))),
         Family::IsalCauchy => matrix(k, m, |j, i| gf::inverse(byte(k + usize::from(j)) ^ i)),
         Family::IsalVandermonde => matrix(k, m, |j, i| gf::power_of_two(usize::from(j) * usize::from(i))),
@@ -21,20 +20,6 @@ pub(crate) fn rows(family: Family, k: usize, m: usize) -> Result<Vec<u8>, CodeEr
 /// An `m` by `k` matrix, row by row.
 fn matrix(k: usize, m: usize, coefficient: impl Fn(u8, u8) -> u8) -> Vec<u8> {
     (0..m).flat_map(|j| (0..k).map(move |i| (j, i))).map(|(j, i)| coefficient(byte(j), byte(i))).collect()
-}
-
-/// See [`Family::Lch`].
-fn lch(k: usize, m: usize) -> Result<Vec<u8>, CodeError> {
-    let points = m.next_power_of_two();
-    if k + points > crate::MAX_ROLES {
-        return Err(CodeError::Points { k, m, points });
-    }
-    let product = |factors: &mut dyn Iterator<Item = u8>| factors.fold(1, gf::mul);
-    let nonzero = product(&mut (1..points).map(point));
-    let scale = |y: u8| gf::mul(product(&mut (0..points).map(|w| y ^ point(w))), gf::inverse(nonzero));
-    let columns: Vec<(u8, u8)> = (points..points + k).map(point).map(|y| (y, scale(y))).collect();
-    let row = |j: usize| columns.iter().map(move |(y, scale)| gf::mul(*scale, gf::inverse(point(j) ^ y)));
-    Ok((0..m).flat_map(row).collect())
 }
 
 /// An index below 256 as a field element.

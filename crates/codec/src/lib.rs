@@ -85,6 +85,7 @@ mod generators;
 pub mod gf;
 mod helpers;
 mod kernel;
+mod lch;
 mod lrc;
 #[cfg(test)]
 mod minors;

@@ -3,7 +3,6 @@
 use super::instruction_set::Kernel;
 use super::matrix::Matrix;
 use super::scalar::SCALAR;
-use crate::Family;
 use crate::chunks::Chunks;
 
 /// Longer than two vectors of the widest back end, with a tail.
@@ -60,7 +59,7 @@ fn transforms_right(kernel: Kernel, scalar: Kernel) -> bool {
     [(3, 2), (6, 3), (10, 4), (11, 5), (23, 8), (35, 13)].into_iter().all(|(k, m)| {
         let sources: Vec<&[u8]> = buffers[..k].iter().map(Vec::as_slice).collect();
         let mut expected = vec![vec![0; LEN]; m];
-        let rows = crate::generators::rows(Family::Lch, k, m).expect("within the bounds");
+        let rows = crate::lch::rows(k, m).expect("within the bounds");
         scalar.combine(&rows, &sources, &mut borrow(&mut expected)).expect("slices of one length");
         let mut found = vec![vec![0xa5; LEN]; m];
         let transform = Matrix::new(kernel, k, rows).with_transform_if_any();

@@ -5,12 +5,6 @@ use types::{GroupId, GroupView, RoleStatus};
 use super::told::Story;
 
 impl Story {
-    /// How many nodes the group may still lose.
-    #[must_use]
-    pub fn losses_survived(&self) -> usize {
-        self.world.stage.options.protection().losses_survived(self.view())
-    }
-
     /// The node that serves data role `role`.
     ///
     /// # Panics

@@ -24,10 +24,12 @@ fn get() -> Op {
 
 #[test]
 fn what_is_left_beside_lost_data_survives_m_losses_again() {
-    let mut story = with_a_lost_role(Options::quiet(3, 2, 9));
+    let options = Options::quiet(3, 2, 9);
+    let protection = options.protection();
+    let mut story = with_a_lost_role(options);
     assert_eq!(story.status(0), RoleStatus::Lost);
     story.until_protected(2);
-    assert_eq!((story.view().spare_parities(), story.losses_survived()), (2, 2));
+    assert_eq!((story.view().spare_parities(), protection.losses_survived(story.view())), (2, 2));
     story.operator().start_scrub(OnFinding::Report);
     story.until_scrubbed();
     assert_eq!(story.scrub().findings(), []);

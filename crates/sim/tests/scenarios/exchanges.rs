@@ -43,7 +43,7 @@ fn both_on_one_node(rules: Rules) -> (Story, usize, usize) {
     let (mut story, from, to) = filled_by(rules);
     story.run_until("the parity has come", |story| has_parity(story, from));
     assert!(is_at(&story, from) && is_mirrored(&story));
-    assert_eq!(story.losses_survived(), 2);
+    assert_eq!(Options::quiet(3, 2, 5).protection().losses_survived(story.view()), 2);
     (story, from, to)
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Teaching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// The records that a learner lacks which goes on from what it has.
-    RecordKeeping,
+    Records,
     /// The first touched run from this one on.
     Run(u32),
     Segment(usize),
@@ -52,7 +52,7 @@ impl Teaching {
 
     /// The records that the learner lacks, and those meanwhile.
     pub(super) fn with_what_it_lacks(lesson: Lesson, peer: ParityPeer) -> Self {
-        Self::new(lesson, peer, Next::RecordKeeping)
+        Self::new(lesson, peer, Next::Records)
     }
 
     fn new(lesson: Lesson, peer: ParityPeer, next: Next) -> Self {
@@ -92,7 +92,7 @@ impl Teaching {
 
     /// Whether the learner goes on from what it has, and lacks records.
     pub(super) fn lacks_records(&self) -> bool {
-        self.next == Next::RecordKeeping && self.peer.is_some()
+        self.next == Next::Records && self.peer.is_some()
     }
 
     /// Whether some of these records are not here any more.
@@ -107,7 +107,7 @@ impl Teaching {
 
     /// The same, if the learner lacks nothing that was before the lesson.
     pub(super) fn up_to_date_stream(&mut self) -> Option<&mut ParityPeer> {
-        if self.next == Next::RecordKeeping { None } else { self.peer.as_mut() }
+        if self.next == Next::Records { None } else { self.peer.as_mut() }
     }
 
     /// Sends some of the records that the learner lacks; returns how many bytes.
@@ -151,7 +151,7 @@ impl Teaching {
             }
         }
         match self.next {
-            Next::RecordKeeping | Next::Run(_) | Next::Answer => None,
+            Next::Records | Next::Run(_) | Next::Answer => None,
             Next::Segment(segment) if segment < INDEX_SEGMENTS => {
                 self.next = Next::Segment(segment + 1);
                 let entries = store.replica().encode_segment(segment);
@@ -205,7 +205,7 @@ impl Teaching {
     pub(super) fn untaught_bytes(&self, touched: u64, history: u64) -> u64 {
         match self.next {
             Next::Run(_) => touched.saturating_sub(u64::from(self.pages) * PAGE_BYTES as u64),
-            Next::RecordKeeping => history,
+            Next::Records => history,
             Next::Segment(_) | Next::End | Next::Answer => 0,
         }
     }
