@@ -73,6 +73,7 @@ impl Places {
             if let Some(place) = self.take() {
                 return place;
             }
+            // A place that is freed before this waits is not missed: the notice of it stays.
             self.freed.notified().await;
         }
     }
@@ -145,6 +146,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut seats = self.places.seats();
+        // Off the line too, or a newcomer would displace who is not there, and get no place.
         seats.speaks(self.number);
         seats.taken.remove(&self.number);
         drop(seats);

@@ -93,6 +93,7 @@ impl Connection {
     pub(crate) fn execute(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) {
         worker.pool.lend_output(&mut state.output);
         state.stall = None;
+        // A command that had to wait came before the end, and is still carried out.
         while state.phase == Phase::Open || state.work.is_some() {
             if let Some(stall) = self.must_wait(worker, state) {
                 return self.stall(worker, state, stall);
@@ -101,6 +102,7 @@ impl Connection {
             let work = if waited.is_some() {
                 state.work.take()
             } else {
+                // Not for one that has waited: its time runs since it was understood.
                 state.began = now.time;
                 match Face::next(&mut state.parser, &mut state.input, now.unix) {
                     Step::Incomplete => break,
@@ -115,6 +117,7 @@ impl Connection {
             if let Some(kind) = waited {
                 worker.stopwatch.queued(kind, state.began, now.time);
             }
+            // A whole command has come: what is incomplete now has begun after it.
             state.times.half_sent = None;
         }
         self.note_half_sent(worker, state, now);
@@ -127,9 +130,11 @@ impl Connection {
         if state.output_len() >= CLIENT_OUT_HIGH_BYTES {
             return Some(Stall::Output);
         }
+        // Replies that are known, but not their turn yet, take places too; so they have a bound of their own.
         let full = replies.waiting() >= limits.outstanding_requests
             || replies.len() >= limits.outstanding_requests * 2
             || replies.load().held + replies.load().expected >= limits.outstanding_bytes;
+        // With nothing unanswered no answer would ever wake the task again, however low the limits are.
         if full && !replies.is_empty() {
             return Some(Stall::Answers);
         }
@@ -141,6 +146,7 @@ impl Connection {
     fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State, stall: Stall) {
         worker.counters.client_stalls.inc();
         state.stall = Some(stall);
+        // Once: a connection that is woken for other reasons would come onto the gate's list again each time.
         if stall == Stall::Gate && !self.at_gate.replace(true) {
             worker.gate.wait(Rc::clone(self) as Rc<dyn AtGate>);
         }
@@ -149,6 +155,7 @@ impl Connection {
     fn note_half_sent(&self, worker: &Worker, state: &mut State, now: Now) {
         if state.parser.is_idle(&state.input) {
             state.times.half_sent = None;
+            // An idle connection must not keep the gate's privilege from others that are in the middle of a command.
             worker.gate.finished(self.id);
         } else {
             state.times.half_sent.get_or_insert(now.time);
@@ -167,6 +174,7 @@ impl Connection {
         match step {
             Step::Ask(_) | Step::Say(_) | Step::Quit if state.silent.is_some() && !state.keep_place() => (),
             Step::Ask(ask) => return self.take_ask(worker, state, ask),
+            // Who sends nothing but what is refused has not kept its place by that.
             Step::Say(line) | Step::Refuse(line) => state.print(|out| out.extend_from_slice(line)),
             Step::Quit | Step::Close => state.phase = Phase::Closing,
             Step::Incomplete => (),
@@ -204,6 +212,7 @@ impl Connection {
             used: None,
             load: Load::default(),
         });
+        // The connection may end meanwhile. Its slots are gone then, and the lines find no place.
         let (worker, connection) = (Rc::clone(worker), Rc::clone(self));
         tokio::task::spawn_local(async move {
             let lines = stats::lines(&worker.shared, which).await;
@@ -233,6 +242,7 @@ impl Connection {
     ) -> Turn {
         let place = worker.host.borrow().locate(request.key_bytes());
         let used = KeyUse::of(place, access_of(&request.op));
+        // Before anything is counted: a command that has to wait comes here again.
         if state.replies.uses().conflicts(used) {
             return Turn::Wait(Work::One(request, style), Stall::Answers);
         }
@@ -285,6 +295,7 @@ impl Connection {
         while let Some(key) = cursor.take_key() {
             let place = worker.host.borrow().locate(&key);
             let used = KeyUse::of(place, cursor.access());
+            // For each key anew: one get may have more keys than a connection may have unanswered.
             let conflict = state.replies.uses().conflicts(used).then_some(Stall::Answers);
             if let Some(stall) = conflict.or_else(|| self.must_wait(worker, state)) {
                 cursor.next = Some(key);
@@ -321,6 +332,7 @@ impl Connection {
         }
         let members = worker.data_roles();
         if members.is_empty() {
+            // What is gathered from nobody would never be complete.
             let outcome = Outcome::Failed(Failure::Unavailable);
             state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
             return Turn::Done;
@@ -388,6 +400,7 @@ impl Cursor {
     /// Tries to answer `key` here and now.
     fn read(&self, worker: &Worker, state: &mut State, now: Now, place: Place, key: &[u8]) -> Read {
         if self.touch.is_some() {
+            // A touch changes the item, so it needs a record.
             return Read::Submit;
         }
         let State { replies, output, .. } = state;
@@ -414,6 +427,7 @@ impl Cursor {
 
 fn access_of(op: &Op) -> Access {
     match op {
+        // With any of these a get may write: it creates the item, or hands out who is to fetch it anew.
         Op::Get(get)
             if get.touch.is_none() && get.vivify.is_none() && get.recache_below_seconds.is_none() =>
         {

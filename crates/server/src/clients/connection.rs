@@ -246,12 +246,15 @@ impl Connection {
         if state.is_finished() {
             return Next::End;
         }
+        // The socket has made room since it was full: nobody would wake the task for that any more.
         if state.unsent() > 0 && state.poll_write_ready(cx).is_ready() {
             return Next::Again;
         }
+        // `send` itself has ended what it stalled for, and nothing else would wake the task.
         if state.stall == Some(Stall::Output) && state.output_len() < CLIENT_OUT_HIGH_BYTES {
             return Next::Again;
         }
+        // What stalls is not read either: so TCP slows the client down, and its input stays bounded.
         if state.phase != Phase::Open || state.stall.is_some() {
             worker.pool.return_input(&mut state.input);
             return Next::Wait;
@@ -264,6 +267,7 @@ impl Connection {
         worker.pool.lend_output(&mut state.output);
         state.replies.drain(&mut state.output);
         let end = state.replies.sendable(&state.output);
+        // Also with nothing left to send: a writer that held bytes may be rid of them, and the deadline is to end.
         if (state.sent < end || state.times.unread.is_some()) && state.phase != Phase::Broken {
             state.write(worker, end);
         }
@@ -364,6 +368,7 @@ impl State {
 
     fn note_read(&mut self, worker: &Worker, len: usize) {
         if len == 0 {
+            // It sends no more, but may still read: what it has asked is answered.
             self.phase = Phase::Closing;
             return;
         }
@@ -374,6 +379,7 @@ impl State {
     /// Gives back the output that has been sent.
     pub(crate) fn tidy_output(&mut self, worker: &Worker) {
         let unsent = self.output_len();
+        // Only when less is moved than was sent: so no byte is moved more than once on the average.
         if unsent == 0 || self.sent > unsent {
             self.replies.sent(self.sent);
             self.output.drain(..self.sent);
@@ -413,6 +419,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, (mut reader, writer): (Reader, Wri
     worker.counters.curr_connections.dec();
     worker.connections.borrow_mut().take(connection.id);
     connection.end(&worker);
+    // `end` has dropped the writer: the client sees the end while it is still being read.
     if connection.state.borrow().phase == Phase::Closing {
         farewell(reader).await;
     }
@@ -427,6 +434,7 @@ impl Connection {
         });
         tokio::select! {
             biased;
+            // First: the newcomer is in already, also if a command comes in the same moment.
             () = place.lost() => Kept::No,
             () = turns => Kept::Yes,
         }
@@ -486,16 +494,19 @@ impl Connection {
         if let Some((since, sent)) = state.times.unread
             && passed(since, unread)
         {
+            // Who has taken less than one full output in all that time only pretends to read.
             if sent < CLIENT_OUT_HIGH_BYTES {
                 return Some(Overdue::Unread);
             }
             state.times.unread = Some((now.time, 0));
         }
+        // While it is stalled nobody reads it: the rest of the command may have been sent long ago.
         if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, limits.half_sent))
         {
             return Some(Overdue::HalfSent);
         }
         state.replies.trim();
+        // Who waits for an answer is not idle: it is the node that is late.
         let quiet = state.replies.is_empty() && state.output_len() == 0;
         let idle = limits.idle.is_some_and(|idle| quiet && passed(state.times.read, idle));
         idle.then_some(Overdue::Idle)

@@ -43,6 +43,7 @@ impl Gate {
     /// A gate that never lets more than `max` bytes gather, but at least the floor.
     pub(crate) fn new(budget: Budget, max: usize) -> Self {
         let mut charge = Charge::empty(budget, Category::Buffers);
+        // Without asking: `NodeConfig::check` has made sure that there is room for the floors of all workers.
         charge.set(BUFFER_FLOOR_BYTES);
         Self {
             used: Cell::new(0),
@@ -63,6 +64,7 @@ impl Gate {
     /// Something that weighed `before` now weighs `after` bytes.
     pub(crate) fn shift(&self, before: usize, after: usize) {
         self.used.set(self.used.get() + after - before);
+        // In this order: to ask whether the gate is open may take memory, and is done only for somebody who waits.
         if after < before && !self.waiting.borrow().is_empty() && self.is_open() {
             self.wake_all();
         }
@@ -89,6 +91,7 @@ impl Gate {
     pub(crate) fn finished(&self, id: u64) {
         if self.privileged.get() == Some(id) {
             self.privileged.set(None);
+            // All of them: whoever is in the middle of a command and asks first is next.
             self.wake_all();
         }
     }
@@ -113,6 +116,7 @@ impl Gate {
         if !self.waiting.borrow().is_empty() && self.is_open() {
             self.wake_all();
         }
+        // A step more than is used, or the next few bytes would have to ask the budget again.
         let wanted =
             (self.used.get() + BUFFER_STEP_BYTES).next_multiple_of(BUFFER_STEP_BYTES).max(BUFFER_FLOOR_BYTES);
         let mut charge = self.charge.borrow_mut();
@@ -134,6 +138,7 @@ impl Gate {
 
     fn raise(&self, used: usize) -> bool {
         let mut charge = self.charge.borrow_mut();
+        // One more than is used, for a charge that is used up counts as closed.
         let next = (used + 1).next_multiple_of(BUFFER_STEP_BYTES);
         next <= self.max && charge.try_set(next).is_ok()
     }

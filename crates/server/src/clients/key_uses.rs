@@ -100,6 +100,7 @@ impl KeyUses {
             Access::Read => count.reads -= 1,
             Access::Write | Access::WriteAll => count.writes -= 1,
         }
+        // Else every key that was ever asked for would stay here.
         if count.reads + count.writes == 0 {
             self.keys.remove(&used.hash);
         }

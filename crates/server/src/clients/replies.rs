@@ -140,6 +140,7 @@ impl ReplyQueue {
         let before = self.held.len();
         write(&mut self.held);
         let len = self.held.len() - before;
+        // One slot for all that follow each other: known replies must not use up the places of those that wait.
         match self.slots.back_mut() {
             Some(Slot::Held(last)) => *last += len,
             Some(_) | None => self.slots.push_back(Slot::Held(len)),
@@ -237,6 +238,7 @@ impl ReplyQueue {
             self.first += 1;
             self.print_slot(slot, out);
         }
+        // Only when less is moved than was printed, as with the output.
         if self.held_printed > self.held.len() / 2 {
             self.held.drain(..self.held_printed);
             self.held_printed = 0;
@@ -258,6 +260,7 @@ impl ReplyQueue {
     /// How much of the output may be sent now.
     pub(crate) fn sendable(&mut self, out: &[u8]) -> usize {
         let Some(get) = &mut self.get else { return out.len() };
+        // Else a large get would stay in memory as a whole. What is sent cannot be taken back: its end tells a failure.
         if out.len() - get.start > CLIENT_OUT_HIGH_BYTES {
             get.start = out.len();
         }
@@ -267,6 +270,7 @@ impl ReplyQueue {
     /// The first `len` bytes of the output are gone.
     pub(crate) fn sent(&mut self, len: usize) {
         if let Some(get) = &mut self.get {
+            // No more than up to the start was sendable, so this cannot go below 0.
             get.start -= len;
         }
     }
@@ -311,6 +315,7 @@ impl ReplyQueue {
         match print {
             Print::Styled(style, key) => Protocol::print(&style, &key, outcome, out),
             Print::Gathered { style, done: true, failure: Some(_), .. } => {
+                // More is known than `unknown` says: some of it was done.
                 Protocol::print_partial(&style, out);
             }
             Print::Gathered { style, .. } => Protocol::print(&style, &[], outcome, out),

@@ -140,6 +140,7 @@ fn members(snapshots: &[WorkerSnapshot]) -> HostStats {
 fn stored(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot]) {
     let sum = |of: fn(&WorkerSnapshot) -> u64| -> u64 { snapshots.iter().map(of).sum() };
     let (now, base) = (members(snapshots), shared.host_base());
+    // A role that moves away takes its counts along, so the sum may be below the base.
     let since = |of: fn(&HostStats) -> u64| of(&now).saturating_sub(of(&base));
     page.add("bytes", sum(|worker| worker.host.item_bytes));
     page.add("curr_items", sum(|worker| worker.host.items));

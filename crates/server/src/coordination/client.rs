@@ -38,6 +38,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut outgoing: Receiver<ToCoordinato
                     _ = place.changed() => StreamError::Moved,
                 };
                 give_up_on_another_version(&shared, &error);
+                // A foreign one can always be reached: without longer pauses it would be dialled in a loop.
                 if !matches!(error, StreamError::Foreign(_)) {
                     pause = REDIAL_MIN;
                 }
@@ -87,6 +88,7 @@ async fn connect<'a>(
     entrance: &'a mut Entrance,
 ) -> Result<Conversation<'a>, StreamError> {
     // A registration begins a lease, and a lease says that all workers run.
+    // Before there is a map workers have no members to speak for, and may not have run once.
     if shared.map().is_some() && shared.longest_silence_us() >= shared.config.timing.node_lease_us {
         return Err(StreamError::StuckWorker);
     }
@@ -129,6 +131,7 @@ impl Conversation<'_> {
         let timing = self.shared.config.timing;
         let silence = Duration::from_micros(timing.node_lease_us * COORDINATOR_SILENCE_LEASES);
         let mut beats = interval(Duration::from_micros(timing.heartbeat_us.max(1000)));
+        // After a pause one heartbeat is enough: a burst of them would say nothing more.
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
         loop {
@@ -160,6 +163,7 @@ impl Conversation<'_> {
             tracing::error!(silence_us, "a worker is stuck: no heartbeat");
             return Ok(());
         }
+        // Who waits for its place is not one of the nodes yet, so its heartbeats would count for nobody.
         if self.entrance.asks_again() {
             let registration = self.entrance.registration(self.shared.info());
             self.out.push(&ToCoordinator::Register(registration));
@@ -269,6 +273,7 @@ impl Conversation<'_> {
         let only = message.group().map(|group| usize::from(group.shard(workers.len() as u16)));
         let meant = |shard: usize| only.is_none_or(|only| only == shard);
         for (_, worker) in workers.iter().enumerate().filter(|(shard, _)| meant(*shard)) {
+            // Not dropped: the worker would miss it for good. The next connection begins with the whole map.
             worker.coordinator.try_send(message.clone()).map_err(|_| StreamError::StuckWorker)?;
         }
         Ok(())
@@ -279,6 +284,7 @@ impl Conversation<'_> {
 fn presides(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Deliver(_) | Verdict::Alive(_) | Verdict::Forms(..) => true,
+        // Who asks for what is kept (`Recall`) does not know yet whether it will preside.
         Verdict::Answer(answer) => matches!(answer, ToCoordinator::Kept { .. }),
         Verdict::Waits
         | Verdict::WaitForPlace(_)
@@ -294,6 +300,7 @@ fn adopt_map(shared: &Shared, map: &ClusterMap) {
         if newer {
             tracing::info!(node = %shared.host.node, version = map.version, nodes = map.nodes.len(), "map");
             let mut map = map.clone();
+            // Views travel by themselves, so some that are known may be newer than those of this map.
             for view in known.iter().flat_map(|known| &known.groups) {
                 map.adopt(view.clone());
             }

@@ -106,6 +106,7 @@ impl CoordinatorHandle {
     }
 
     fn end(&mut self) {
+        // Remembered if the thread does not listen yet.
         self.stop.notify_one();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -191,6 +192,7 @@ async fn preside(
             Next::Again
         }
     };
+    // Else the task of its timer would run on, for it holds what it drives.
     presiding.end("told to stop");
     presiding.hang_up();
     next
@@ -212,6 +214,7 @@ async fn obey(presiding: &Rc<Presiding>, inbox: &mut mpsc::Receiver<Command>) {
                 presiding.drive(|coordinator, now| coordinator.exited(now, node));
             }
             Command::Admin(request, asker) => {
+                // In a task of its own: its answer waits until nodes keep what was decided, the next command does not.
                 tokio::task::spawn_local(administer(Rc::clone(presiding), request, asker));
             }
         }

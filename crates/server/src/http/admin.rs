@@ -97,6 +97,7 @@ fn print(reply: AdminReply) -> Response {
 /// Whether a request comes from an operator on this machine: over the loopback or from one of the machine's own addresses
 /// to itself, and not from a web page whose name was made to point here.
 fn check_origin(peer: Peer, headers: &HeaderMap) -> Result<(), RelayError> {
+    // A listener at `[::]` sees IPv4 clients as `::ffff:a.b.c.d`.
     let from = peer.remote.ip().to_canonical();
     let own = from.is_loopback() || peer.local.is_some_and(|local| local.ip().to_canonical() == from);
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();

@@ -36,6 +36,7 @@ pub(crate) async fn serve(
         let (answering, busy) = (pages.call(request), Busy::begin(&pace));
         async move {
             let answered = timeout(HTTP_REQUEST, answering).await;
+            // Before the answer is written: a client that takes long to read it may lose its place.
             drop(busy);
             answered.unwrap_or_else(|_| Ok(StatusCode::REQUEST_TIMEOUT.into_response()))
         }
@@ -71,6 +72,7 @@ impl Pace {
                 continue;
             };
             sleep_until(until).await;
+            // Else a request has come meanwhile, and was perhaps answered.
             if self.until.get() == Some(until) {
                 return;
             }

@@ -73,6 +73,7 @@ async fn serve(listener: DetachedListener, pages: Router) {
         let Some(stream) = accept(&listener).await else { continue };
         let Ok(remote) = stream.remote_addr() else { continue };
         let peer = connection::Peer { remote, local: stream.local_addr().ok() };
+        // While all have requests nobody else is accepted: newcomers wait in the system's queue.
         let place = places.take_soon().await;
         tokio::task::spawn_local(connection::serve(stream, peer, pages.clone(), place));
     }

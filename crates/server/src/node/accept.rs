@@ -44,6 +44,7 @@ async fn deal(shared: &Shared, turn: &mut usize, mut errand: Errand) {
         for _ in 0..shared.workers.len() {
             let worker = &shared.workers[*turn % shared.workers.len()];
             *turn = turn.wrapping_add(1);
+            // Its queue has room for many, who would wait there in vain.
             if worker.silence_us(shared.clock.time()) >= shared.config.timing.node_lease_us {
                 continue;
             }
@@ -79,6 +80,7 @@ async fn welcome(shared: &Shared, stream: Stream) -> Result<(), handshake::Hands
     let map = shared.map();
     let tuning = Tuning::of_peers(&shared.config.timing);
     let (opened, shard) = handshake::accept(shared.host, map.as_deref(), stream, tuning).await?;
+    // In bounds: the shard is one of the map's, and no map with other workers than this node's gets here.
     let worker = &shared.workers[usize::from(shard)];
     let errand = Errand::Link(Box::new(portable(opened)?));
     // A worker that takes nothing gets no links; its peers dial again. If it is gone, so is the node.

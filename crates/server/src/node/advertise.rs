@@ -54,6 +54,7 @@ impl Advertise {
             ip => self.host.or(Some(ip)),
         };
         let port = told.map(|told| told.port()).filter(|port| *port != 0).unwrap_or(addr.port());
+        // Also if it was given: nobody can connect to `0.0.0.0`.
         let told = told.map(|told| told.ip()).or(host).filter(|ip| !ip.is_unspecified());
         told.map(|ip| SocketAddr::new(ip, port)).ok_or(StartError::NotAdvertisable { what, addr })
     }

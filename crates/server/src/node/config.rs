@@ -104,6 +104,7 @@ impl NodeConfig {
         if self.workers == 0 || self.workers > MAX_WORKERS {
             return out_of_bounds("the number of workers", self.workers.into(), "1 to 256");
         }
+        // So what the workers' buffers may always take is a quarter at most.
         let needed = MIN_MEMORY_BYTES.max(4 * usize::from(self.workers) * BUFFER_FLOOR_BYTES);
         if self.memory_bytes < needed {
             return Err(StartError::TooLittleMemory {
@@ -183,6 +184,7 @@ impl FromStr for CoordinatorAddress {
             .filter(|(host, _)| !host.is_empty())
             .map(|(_, port)| port.parse::<u16>());
         match port {
+            // Port 0 means "any" to who listens, and nothing to who connects.
             Some(Ok(1..)) => Ok(Self { authority: authority.to_owned() }),
             _ => Err(StartError::CoordinatorAddress(text.to_owned())),
         }

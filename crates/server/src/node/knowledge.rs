@@ -59,6 +59,7 @@ pub(crate) fn assess(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnaps
 }
 
 fn words(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnapshot]) -> BTreeMap<NodeId, Word> {
+    // Every worker has a link of its own; and where no worker answers, nothing is known.
     let is_reached = |host: HostId| {
         snapshots.iter().all(|worker| worker.links.iter().any(|link| link.peer == host))
             && !snapshots.is_empty()
@@ -131,7 +132,9 @@ pub(crate) fn cut_off(shared: &Shared, map: &ClusterMap, snapshots: &[WorkerSnap
             seconds(idle_us)
         ));
     }
+    // A node that is the whole cluster has no links to lose.
     let alone = map.nodes.len() > 1 && snapshots.iter().all(|worker| worker.links.is_empty());
+    // Both: links come up after the map, and without a coordinator what is there goes on.
     (alone && !age(shared).is_fresh())
         .then(|| "cut off: no coordinator heard for three leases, and no link to any other node".to_owned())
 }

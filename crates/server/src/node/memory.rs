@@ -60,6 +60,7 @@ impl MemoryUse {
         let workers = snapshots.iter().map(|worker| Self::of_worker(&worker.memory));
         let named = workers.fold(Self::default(), Self::add);
         let resident = process::resident_bytes().unwrap_or(0);
+        // The two are not read at one moment, and where the system tells nothing the first is 0.
         Self { resident, other: resident.saturating_sub(named.named()), ..named }
     }
 

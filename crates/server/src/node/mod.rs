@@ -73,6 +73,7 @@ impl Node {
             Crossings::mesh(workers).into_iter().map(worker_ends).unzip();
         let (to_coordinator, outgoing) = mpsc::channel(COORDINATOR_OUT_QUEUE);
         let shared = Shared::new(config, addresses, faces, to_coordinator);
+        // From here on a failure drops the handle, which ends the threads that run already.
         let mut handle = NodeHandle { shared, threads: Vec::new() };
         for (shard, inbox) in (0..workers).zip(inboxes) {
             handle.start_worker(shard, inbox)?;
@@ -245,6 +246,7 @@ impl Stopper {
 /// Everything that is not on the data path, until the node ends.
 async fn control(shared: Arc<Shared>, listeners: Listeners, outgoing: mpsc::Receiver<ToCoordinator>) {
     let listening = (listeners.memcached.attach(), listeners.peer.attach());
+    // To return ends the thread, and so the node (`ThreadGuard`).
     let (Ok(memcached), Ok(peer)) = listening else { return tracing::error!("cannot listen") };
     tokio::spawn(client::run(Arc::clone(&shared), outgoing));
     tokio::spawn(accept::clients(Arc::clone(&shared), memcached));

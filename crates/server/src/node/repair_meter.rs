@@ -46,6 +46,7 @@ impl RepairMeter {
         let rate = u128::from(moved) * 1_000_000 / u128::from(elapsed_us);
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
         let known = self.reading.bytes_per_second;
+        // An average that began at 0 would be too low for long.
         self.reading.bytes_per_second =
             if known == 0 { rate } else { known - known / SMOOTHING + rate / SMOOTHING };
         self.reading

@@ -203,6 +203,7 @@ impl Shared {
 
     /// The coordinator is there now.
     pub(crate) fn coordinator_is_at(&self, authority: String) {
+        // The same address is told again and again; who waits for another one must not be woken by it.
         self.coordinator_at.send_if_modified(|known| known.replace(authority.clone()) != Some(authority));
     }
 
@@ -332,6 +333,7 @@ impl Shared {
 
     /// Sum of all workers' counters since the last reset.
     pub(crate) fn counters(&self) -> CounterValues {
+        // The base first: one that a reset makes in between would be newer than the sum.
         let base = self.reset.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         self.all_counters().since(&base)
     }

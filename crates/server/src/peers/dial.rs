@@ -19,6 +19,7 @@ impl Worker {
         let mut host = self.host.borrow_mut();
         if let Some(before) = before {
             before.close(LinkEnd::Replaced);
+            // `link_up` does not see to requests that were forwarded over the old link: nobody would answer them.
             host.link_down(now, before.peer);
             self.counters.links_up.dec();
         }
@@ -36,6 +37,7 @@ impl Worker {
             self.counters.link_overflows.inc();
         }
         tracing::info!(node = %self.shared.host.node, shard = self.shard, peer = %link.peer, ?end, "link down");
+        // One that was replaced is none of the host's any more: it has been told, and a newer link is up.
         if self.links.remove(link) {
             self.counters.links_up.dec();
             self.host.borrow_mut().link_down(self.clock.now(), link.peer);
@@ -49,6 +51,7 @@ impl Worker {
         let Some(map) = host.map() else { return };
         self.links.close_stale(map);
         for info in map.nodes.iter().filter(|info| self.dials(info)) {
+            // A task that dials already looks at the map itself, before every attempt.
             if self.links.begin_to_dial(info.host.node) {
                 tokio::task::spawn_local(keep_linked(Rc::clone(self), info.host.node));
             }
@@ -80,8 +83,10 @@ async fn keep_linked(worker: Rc<Worker>, node: NodeId) {
             }
             Err(error) => tracing::debug!(peer = %info.host, %error, "link not opened"),
         }
+        // Also after a link that stood: a peer that ends each one at once must not be dialled in a loop.
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(REDIAL_MAX);
     }
+    // In one step with the look at the map: a map that has the node again finds nobody dialling.
     worker.links.end_dialling(node);
 }

@@ -28,6 +28,7 @@ impl Guess {
     pub(crate) fn learn(&self, outcome: &Outcome) {
         if let Outcome::Hit(item) = outcome {
             let (guess, len) = (self.0.get(), item.value.len());
+            // Rounded up, or a guess that is a few bytes too long would stay so for ever.
             self.0.set(len.max(guess - guess.saturating_sub(len).div_ceil(DECAY)));
         }
     }

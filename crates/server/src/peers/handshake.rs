@@ -94,6 +94,7 @@ pub(crate) async fn accept(
 ) -> Result<(Opened, u16), HandshakeError> {
     let map = map.ok_or(HandshakeError::NoMap)?;
     stream.tune(tuning);
+    // Who the peer is comes with its hello; until then this side stands in its place.
     let mut link = Opened::new(Identity { cluster: map.cluster, host: me }, me, stream);
     timeout(HANDSHAKE_DEADLINE, link.welcome(me, map))
         .await
@@ -156,11 +157,13 @@ fn judge(me: HostId, map: &ClusterMap, hello: &LinkHello) -> Result<(), Refusal>
     if hello.shard >= map.shards {
         return Err(Refusal::WrongShard);
     }
+    // Lower ids dial. Two sides that both do would replace each other's links for ever.
     let known =
         map.node(hello.from.node).filter(|_| hello.from.node < me.node).ok_or(Refusal::UnknownNode)?;
     match hello.from.incarnation.cmp(&known.host.incarnation) {
         std::cmp::Ordering::Less => Err(Refusal::StaleIncarnation),
         std::cmp::Ordering::Equal => Ok(()),
+        // The map here may be the older one: the peer dials again.
         std::cmp::Ordering::Greater => Err(Refusal::UnknownNode),
     }
 }

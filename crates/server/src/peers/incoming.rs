@@ -42,6 +42,7 @@ impl Incoming {
     /// Writes what waits, reads what is there, and hands it over; how the link ends, if it does.
     fn poll_turn(&mut self, worker: &Worker, link: &Link, cx: &mut Context<'_>) -> Poll<LinkEnd> {
         link.poll_write(&worker.gate, &worker.counters, cx);
+        // After the write: what has left makes room for further answers.
         self.room = link.room_for_answers();
         self.resume(worker, link);
         for _ in 0..LINK_READS_PER_TURN {
@@ -85,6 +86,7 @@ impl Incoming {
             }
             worker.counters.peer_messages_read.inc();
             match message {
+                // While some wait there is no room (`resume` uses it up first), so requests stay in their order.
                 PeerMessage::Forward(forward) if self.room == 0 => self.keep(worker, link, forward),
                 message => {
                     self.room -= usize::from(matches!(message, PeerMessage::Forward(_)));
@@ -103,6 +105,7 @@ impl Incoming {
 
     /// Tells the gate how much is held here.
     fn weigh(&mut self, worker: &Worker, link: &Link) {
+        // By capacity: the memory for a long frame is there before its bytes are.
         let held = self.bytes.capacity() + self.forwards_bytes;
         link.note_incoming(held);
         worker.gate.shift(std::mem::replace(&mut self.weighed, held), held);
@@ -130,6 +133,7 @@ impl Incoming {
     fn keep(&mut self, worker: &Worker, link: &Link, forward: Forward) {
         let bytes = bytes_of(&forward);
         if self.forwards.len() >= FORWARDS_KEPT || self.forwards_bytes + bytes > FORWARDS_KEPT_BYTES {
+            // Nothing was done, so the client is told at once that it may ask again.
             let answer = Answer { id: forward.id, outcome: Outcome::Failed(Failure::Busy) };
             return worker.links.push(
                 &worker.gate,
@@ -180,6 +184,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
         Err(_) => LinkEnd::Malformed,
     };
     worker.link_down(&link, end);
+    // The pump's list may still hold the link. It has nothing then, so the gate is not told twice.
     worker.gate.shift(link.unsent() + incoming.weighed, 0);
     link.drop_unsent();
     end

@@ -99,6 +99,7 @@ impl Link {
             };
             match written {
                 Ok(len) => out.segments.advance(len),
+                // Only a task can wait for the socket, and the pump, which calls this, must not.
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.waker.wake();
                     break;
@@ -146,6 +147,7 @@ impl Link {
 
     /// Ends the link; its task does the rest.
     pub(crate) fn close(&self, end: LinkEnd) {
+        // The first reason is the true one; those that come later mostly follow from it.
         if self.end.get().is_none() {
             self.end.set(Some(end));
         }
@@ -155,6 +157,7 @@ impl Link {
     /// Whether requests wait. Those for which there is room get their turn after the pump.
     pub(super) fn pause(&self, paused: bool) {
         self.paused.set(paused);
+        // Else the write that makes room wakes it.
         if paused && self.unsent() < LINK_PAUSE_BYTES {
             self.waker.wake();
         }

@@ -30,6 +30,7 @@ impl Links {
         let up = self.up.borrow();
         let pushed = up.get(&to).map_or(Pushed::Dropped, |link| {
             if let PeerMessage::Answer(answer) = &message {
+                // Before a value may be taken out: it is answers that are guessed, not what leaves.
                 link.answer_guess.learn(&answer.outcome);
             }
             if link.unsent() > LINK_VALUES_BYTES {
@@ -56,6 +57,7 @@ impl Links {
 
     /// Closes the link to `peer`, which has sent what cannot be.
     pub(crate) fn close(&self, peer: HostId) {
+        // What a former life has said is not held against the present one.
         if let Some(link) = self.up.borrow().get(&peer.node).filter(|link| link.peer == peer) {
             link.close(LinkEnd::Impossible);
         }
@@ -86,6 +88,7 @@ impl Links {
     /// `link` has ended; whether it was the one to its node.
     pub(super) fn remove(&self, link: &Rc<Link>) -> bool {
         let mut up = self.up.borrow_mut();
+        // By identity: a newer link to the same process has the same name.
         let is_known = up.get(&link.peer.node).is_some_and(|known| Rc::ptr_eq(known, link));
         if is_known {
             up.remove(&link.peer.node);

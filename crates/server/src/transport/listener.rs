@@ -29,7 +29,9 @@ pub(crate) fn listen(what: &'static str, addr: SocketAddr) -> Result<DetachedLis
 
 fn bind(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    // A node that is started again needs its port while connections of its former life are still in TIME_WAIT.
     socket.set_reuse_address(true)?;
+    // The runtime takes a socket as it is: a blocking `accept` would stop the whole thread.
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;

@@ -23,6 +23,7 @@ pub(crate) enum Tuning {
 impl Tuning {
     /// Of connections between nodes that keep this time.
     pub(crate) fn of_peers(timing: &Timing) -> Self {
+        // Well above the lease: the protocol decides who is lost, and this only clears the connection away.
         let silence = Duration::from_micros(timing.node_lease_us * 4).max(Duration::from_secs(2));
         Self::Peer { silence }
     }
@@ -34,6 +35,7 @@ impl Tuning {
         let _ = socket.set_tcp_keepalive(&self.keepalive());
         #[cfg(target_os = "linux")]
         if let Self::Peer { silence } = self {
+            // Keepalive asks only while nothing is unacknowledged. While something is, this is what counts.
             let _ = socket.set_tcp_user_timeout(Some(silence));
         }
     }
@@ -45,6 +47,7 @@ impl Tuning {
                 TcpKeepalive::new().with_time(silence).with_interval(silence / probes).with_retries(probes)
             }
             Self::Peer { silence } => {
+                // One quarter of silence, then three questions, a quarter each. The system counts in whole seconds.
                 let probe = (silence / 4).max(Duration::from_secs(1));
                 TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(3)
             }

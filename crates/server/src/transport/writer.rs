@@ -81,6 +81,7 @@ impl Writer {
             if left.is_empty() && self.held() == 0 {
                 return Ok(());
             }
+            // Also when nothing is left to hand over: what the writer holds leaves only while it is asked.
             poll_fn(|cx| self.poll_ready(cx)).await?;
         }
     }

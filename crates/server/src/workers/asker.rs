@@ -41,6 +41,7 @@ impl From<Asker> for Token {
 impl From<Token> for Asker {
     fn from(Token([connection, rest]): Token) -> Self {
         let slot = rest & ((1 << SLOT_BITS) - 1);
+        // Exactly 16 bits are left: nothing is cut off.
         Self { shard: (rest >> SLOT_BITS) as u16, connection, slot }
     }
 }

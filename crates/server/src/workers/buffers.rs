@@ -37,6 +37,7 @@ impl Pool {
         }
         let buffer = std::mem::take(input);
         let mut pool = self.input.borrow_mut();
+        // Without both bounds one burst, or one long value, would keep its memory for ever.
         if pool.len() < BUFFERS_POOLED && buffer.capacity() <= CLIENT_BUFFER_KEPT_BYTES {
             pool.push(buffer);
         }
@@ -53,6 +54,7 @@ impl Pool {
 
     /// Takes `output`'s buffer back if it is empty.
     pub(crate) fn return_output(&self, output: &mut Vec<u8>) {
+        // Without memory it is none: in the pool it would take the place of a real one.
         if !output.is_empty() || output.capacity() == 0 {
             return;
         }
@@ -67,6 +69,7 @@ impl Pool {
 /// Makes room for a read: about `chunk` bytes, or more if `wanted` are known to come, but never more than has come
 /// already: memory is not reserved on somebody's word.
 pub(crate) fn make_room(buffer: &mut BytesMut, wanted: usize, chunk: usize) {
+    // The lower bound keeps a buffer that is nearly full from being read into a few bytes at a time.
     let bounded = wanted.clamp(chunk / 4, chunk.max(buffer.len()));
     if buffer.capacity() - buffer.len() < bounded {
         buffer.reserve(bounded.max(chunk));

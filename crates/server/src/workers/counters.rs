@@ -199,6 +199,7 @@ impl Counters {
         match outcome {
             proto::Read::Hit => self.get_hits.inc(),
             proto::Read::Miss => self.get_misses.inc(),
+            // Counted when it is submitted: here it would be counted twice.
             proto::Read::Submit => return,
         }
         self.cmd_get.inc();
@@ -223,6 +224,7 @@ impl Counters {
             OpKind::Decr => either(&self.decr_hits, &self.decr_misses),
             OpKind::Cas if *outcome == Outcome::Exists => self.cas_badval.inc(),
             OpKind::Cas => either(&self.cas_hits, &self.cas_misses),
+            // memcached counts no outcomes of these, only that they came (`count_command`).
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => (),
             OpKind::FlushAll | OpKind::Debug => (),
         }
@@ -230,6 +232,7 @@ impl Counters {
 
     fn count_failure(&self, failure: Failure) {
         match failure {
+            // The client's own mistake: the cluster has not failed.
             Failure::NotANumber => (),
             Failure::TooLarge => self.store_too_large.inc(),
             Failure::OutOfMemory => self.store_no_memory.inc(),

@@ -76,6 +76,7 @@ impl Crossings {
 
     /// Puts a request into the next batch to `worker`, which may be asked.
     pub(crate) fn ask(&self, worker: u16, asking: Asking) {
+        // Counted here and not when it is sent: several requests of one cycle must not pass the bound together.
         let open = &self.open[usize::from(worker)];
         open.set(open.get() + 1);
         self.push(worker, Crossing::Ask(asking));

@@ -28,11 +28,15 @@ pub(crate) async fn run(worker: Rc<Worker>) {
     poll_fn(|cx| {
         worker.pump.register(cx);
         let now = worker.clock.now();
+        // Here and not in a task of its own: a worker whose cycle stands still must not seem to live.
         worker.face().pulse.store(now.time.0, Ordering::Relaxed);
+        // The timer stands still while the machine is suspended, the clock of the leases does not: both are asked.
         let due = timer.is_elapsed() || armed <= now.time;
         if worker.pump.take() | due {
+            // A cycle that runs anyway also does what is due by now: the timer may be a little late.
             cycle(&worker, now, due || deadline <= now.time);
             if due {
+                // It has to be set anew even if the clock says that it was early: an elapsed timer wakes nobody again.
                 armed = Time(0);
             }
             deadline = worker.host.borrow().next_deadline();
@@ -80,6 +84,7 @@ fn arm(
     cx: &mut Context<'_>,
 ) {
     let pulse = now + worker.shared.config.timing.heartbeat_us / 2;
+    // Never at once, or a deadline that is over already would make this loop spin.
     let next = deadline.min(pulse).max(now + TIMER_GRAIN_US);
     if *armed > now && *armed <= next {
         // An early tick does no harm, and is cheaper than to move the timer every time.
@@ -88,6 +93,7 @@ fn arm(
     *armed = next;
     if let Some(instant) = worker.clock.instant(next) {
         timer.as_mut().reset(instant);
+        // A timer wakes only who has polled it. One that is over by then wakes nobody, so that is done here.
         if timer.poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }

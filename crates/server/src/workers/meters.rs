@@ -9,6 +9,7 @@ use crate::workers::worker::Worker;
 
 /// Says how repair goes on and whether there is room, for the next heartbeat.
 pub(super) async fn report_repair(worker: Rc<Worker>) {
+    // The runtime refuses an interval of 0, and its timers are no finer than this.
     let heartbeat = Duration::from_micros(worker.shared.config.timing.heartbeat_us.max(1000));
     let mut ticks = tokio::time::interval(heartbeat);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

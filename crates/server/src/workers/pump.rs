@@ -15,6 +15,7 @@ pub(crate) struct Pump {
 impl Pump {
     /// Something has changed: pump soon.
     pub(crate) fn request(&self) {
+        // One wake-up is enough: the cycle looks at everything that has come by then.
         if !self.wanted.replace(true) {
             self.waker.wake();
         }

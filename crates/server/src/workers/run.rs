@@ -83,11 +83,13 @@ async fn serve_link(worker: Rc<Worker>, link: Box<AcceptedLink>) {
 
 async fn take_coordinator(worker: Rc<Worker>, mut messages: Receiver<FromCoordinator>) {
     while let Some(message) = messages.recv().await {
+        // Views say who serves what; only a map says which nodes there are to be linked to.
         let nodes_changed = matches!(message, FromCoordinator::Map(_));
         worker.host.borrow_mut().handle_coordinator(worker.clock.now(), message);
         if nodes_changed {
             worker.reconcile_links();
         }
+        // What the host has, not what has come: it does not take a map that is older.
         let version = worker.host.borrow().map().map_or(0, |map| map.version);
         worker.face().map_version.store(version, Ordering::Relaxed);
         worker.pump.request();
@@ -101,6 +103,7 @@ async fn take_batches(worker: Rc<Worker>, mut batches: Receiver<Batch>) {
         for crossing in batch {
             match crossing {
                 Crossing::Answer { asker, outcome } => {
+                    // Also if the connection has ended: the bound is on what the other worker has in hand.
                     worker.crossings.answered(shard);
                     worker.reply(now, asker, outcome);
                 }
@@ -130,6 +133,7 @@ async fn sweep(worker: Rc<Worker>) {
                     Overdue::HalfSent => worker.counters.half_sent_kicks.inc(),
                     Overdue::Unread => worker.counters.unread_kicks.inc(),
                 }
+                // It is only told to end: its own task takes it off the list, which is being walked here.
                 connection.abort();
             }
         }
@@ -140,6 +144,7 @@ async fn sweep(worker: Rc<Worker>) {
 /// Often enough for the shortest of the deadlines.
 fn sweep_interval(worker: &Worker) -> Duration {
     let limits = &worker.shared.config.limits;
+    // So a deadline is noticed late by a quarter of the shortest one; and the runtime refuses an interval of 0.
     let shortest = limits.half_sent.min(limits.unread).min(limits.idle.unwrap_or(Duration::MAX));
     SWEEP_INTERVAL.min(shortest / 4).max(Duration::from_millis(1))
 }
@@ -152,6 +157,7 @@ pub(crate) struct ThreadGuard {
 
 impl Drop for ThreadGuard {
     fn drop(&mut self) {
+        // Without effect in a node that was told to end before: the first reason counts.
         self.shared.end(NodeExit::Crashed(self.what));
     }
 }

@@ -41,6 +41,7 @@ impl<T> Slab<T> {
         if u64::from(place.generation) != number >> 32 {
             return None;
         }
+        // An empty place is free already: it must not come onto that list twice.
         let value = place.value.take()?;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);

@@ -91,8 +91,10 @@ impl Worker {
     pub(crate) fn submit(&self, now: Now, asker: Asker, place: Place, request: Request) -> Option<Outcome> {
         let workers = self.shared.config.workers;
         let shard = match place.member {
+            // Also without a map: the host lets requests wait for it.
             _ if workers == 1 => self.shard,
             Some(member) => member.group.shard(workers),
+            // Before there is a map nobody knows which worker will have the key, and could let it wait.
             None => return Some(Outcome::Failed(Failure::Unavailable)),
         };
         if shard == self.shard {
@@ -149,6 +151,7 @@ impl Worker {
     /// `outcome`, or a refusal to keep its value: if far too much waits to be sent already, or too much does and
     /// this connection, which holds `held` bytes, has more than its share.
     pub(crate) fn spare_memory(&self, outcome: Outcome, held: usize) -> Outcome {
+        // From a value that is refused below, too: the guess is what makes the next requests wait in time.
         self.reply_guess.learn(&outcome);
         let Outcome::Hit(item) = &outcome else { return outcome };
         let greedy = || held > self.shared.config.limits.outstanding_bytes && !self.gate.is_open();

@@ -87,6 +87,7 @@ fn ask_all(nodes: Vec<(NodeId, SocketAddr)>) -> JoinSet<(NodeId, Option<Vec<u8>>
         let turns = Arc::clone(&turns);
         answers.spawn(async move {
             let asked = timeout(SURVEY_DEADLINE, async {
+                // Within the time-out: the whole survey has one bound, however many nodes wait for their turn.
                 let _turn = turns.acquire().await.ok()?;
                 ask(address).await
             });

@@ -117,6 +117,7 @@ impl Candidate {
                     return self.shared.end(NodeExit::Etcd(text));
                 }
                 Ended::Refused(text) => text,
+                // Without a pause: it is etcd that has said so, so it answers.
                 Ended::Etcd(Error::LeaseGone) => {
                     tracing::warn!("the lease at etcd has run out: taking another one");
                     continue;
@@ -151,6 +152,7 @@ impl Candidate {
     /// That the cluster in `mirror`, if there is one, is one for this node.
     pub(super) fn check_settings(&self, mirror: &Mirror) -> Result<(), Ended> {
         match mirror.settings(&self.keys) {
+            // Who serves is in already. Whether it is the same cluster is another question (`Mirror::check_cluster`).
             Ok(Some(_)) if self.own_cluster().is_some() => Ok(()),
             Ok(Some(settings)) => {
                 settings.unmet(&self.shared.config).map_or(Ok(()), |text| Err(Ended::Refused(text)))

@@ -47,6 +47,7 @@ impl Journal {
                 Ok(batch) => batch,
                 Err(reason) => return reason,
             };
+            // The watch may show them before the answer comes, and `stranger` has to know them.
             self.in_flight.replace(batch.values.clone());
             match self.attempt(&batch).await {
                 Ok(TxnOutcome::Done(revision)) => {
@@ -57,6 +58,7 @@ impl Journal {
                 Ok(TxnOutcome::Failed) => {
                     return "it does not lead any more, or others have written".to_owned();
                 }
+                // Perhaps they are. Only a leader that reads anew can tell, so this one gives way.
                 Err(error) => return format!("its records cannot be written: {error}"),
             }
         }
@@ -74,6 +76,7 @@ impl Journal {
 
     fn txn(&self, batch: &Batch) -> Txn {
         let revisions = self.revisions.borrow();
+        // 0 stands for a key that must not be there yet.
         let known = |key: &String| revisions.get(key).copied().unwrap_or(0);
         let unchanged = batch.values.keys().map(|key| Compare::Changed(self.keys.record(key), known(key)));
         let leads = Compare::Created(self.keys.full(LEADER), self.created);
@@ -95,6 +98,7 @@ impl Journal {
         let mut shown = 0;
         for (key, entry) in mirror.records() {
             shown += 1;
+            // The watch may be behind what was written here: older is no stranger's.
             if entry.mod_revision > known(key) && in_flight.get(key) != Some(&entry.value) {
                 return Some(key.to_owned());
             }
@@ -103,6 +107,7 @@ impl Journal {
             return None;
         }
         let is_shown = |key: &str| mirror.records().any(|(shown, _)| shown == key);
+        // Only if the picture is as new as the record: before that it could not show it.
         let removed =
             revisions.iter().find(|(key, revision)| **revision <= mirror.revision && !is_shown(key));
         removed.map(|(key, _)| key.clone())
@@ -122,6 +127,7 @@ impl Batch {
             }
         });
         match broken {
+            // Those before it are written first; then it is met again.
             Some(reason) if batch.count == 0 => Err(reason),
             Some(_) | None => Ok(batch),
         }
@@ -131,6 +137,7 @@ impl Batch {
     fn add(&mut self, key: String, value: Vec<u8>) -> bool {
         // One of the compares is the leader's key.
         let full = self.values.len() + 1 >= MAX_TXN_OPS && !self.values.contains_key(&key);
+        // The first one is tried whatever its size, or it would wait for ever.
         if self.count > 0 && (full || self.bytes + value.len() > ETCD_TXN_BYTES) {
             return false;
         }

@@ -56,12 +56,12 @@ impl Mirror {
         }
     }
 
-    /// The key of whoever leads.
     /// Whether anything has been read at all.
     pub(crate) fn is_known(&self) -> bool {
         self.revision > 0
     }
 
+    /// The key of whoever leads.
     pub(crate) fn leader_key(&self) -> Option<&Entry> {
         self.entries.get(LEADER)
     }
@@ -76,6 +76,7 @@ impl Mirror {
     /// What the cluster is formed with; none if nobody has said so yet.
     pub(crate) fn settings(&self, keys: &Keys) -> Result<Option<Settings>, Bad> {
         match self.entries.get(SETTINGS) {
+            // Not as if nothing were there: a cluster formed anew would write over these records.
             None if self.records().next().is_some() => {
                 Err(bad(keys, SETTINGS, "it is missing, though there are records"))
             }

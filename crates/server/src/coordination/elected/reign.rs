@@ -43,6 +43,7 @@ impl EtcdSession<'_> {
                 Chance::Wait
             };
         }
+        // A picture that was never read shows no leader either.
         if !mirror.is_known() || self.candidate.is_resting() {
             return Chance::Wait;
         }
@@ -73,6 +74,7 @@ impl EtcdSession<'_> {
             ops: vec![Op::Put { key: leader, value, lease: Some(self.lease) }],
         };
         if let Some(founding) = founding {
+            // Others may found it too, and with other wishes: the settings are those of the one that leads.
             txn.compares.push(Compare::Created(settings.clone(), 0));
             txn.ops.push(Op::Put { key: settings, value: founding.encode(), lease: None });
         }
@@ -80,6 +82,7 @@ impl EtcdSession<'_> {
             Ok(TxnOutcome::Done(created)) => Some(created),
             Ok(TxnOutcome::Failed) => None,
             Err(error) => {
+                // If this node was elected all the same, `chance` finds its key and gives it back.
                 tracing::warn!(%error, "election: no answer");
                 None
             }
@@ -136,6 +139,7 @@ impl EtcdSession<'_> {
             let alive = {
                 let mirror = self.mirror.borrow();
                 let key = mirror.leader_key().map(|key| key.create_revision);
+                // A picture from before the election cannot show this leader, here and below.
                 if mirror.revision >= created && key != Some(created) {
                     return "its key is gone".to_owned();
                 }

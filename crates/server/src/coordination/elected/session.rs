@@ -51,12 +51,15 @@ impl Candidate {
     /// Gets a lease and takes part for as long as it lasts.
     pub(super) async fn session(&self) -> Result<Infallible, Ended> {
         self.client.version().await?;
+        // The keys under it would keep the place of this node, and perhaps of the leader, until it runs out.
         if let Some(former) = self.lease.get() {
             self.client.revoke(former).await?;
         }
         let range = self.client.range(self.keys.prefix().as_bytes()).await?;
         let mirror = Mirror::of(&self.keys, range);
+        // Before there is a lease: a node that is refused leaves nothing behind.
         self.check_settings(&mirror)?;
+        // Before it is asked: at etcd the lease begins between the question and its answer.
         let asked = self.clock().time();
         let (lease, ttl) = self.client.grant(self.wanted_ttl()).await?;
         self.lease.set(Some(lease));
@@ -86,6 +89,7 @@ impl EtcdSession<'_> {
         loop {
             sleep(ETCD_REST).await;
             match self.claim_key().await {
+                // How long etcd may be away is for `keep_alive` to say.
                 Err(error) if !error.is_outage() => return Ended::Etcd(error),
                 Ok(()) | Err(_) => (),
             }
@@ -96,6 +100,7 @@ impl EtcdSession<'_> {
     /// the next time.
     async fn claim_key(&self) -> Result<(), Error> {
         let shared = &self.candidate.shared;
+        // Not before the coordinator has let this process in, or two of one id would drive each other out.
         let may_replace =
             |other: HostId| shared.map().is_some() && other.incarnation < shared.host.incarnation;
         let Some(seen) = self.mirror.borrow().claim(shared.host.node, self.lease, may_replace) else {
@@ -165,6 +170,7 @@ impl EtcdSession<'_> {
         let candidate = self.candidate;
         let prefix = candidate.keys.prefix().as_bytes();
         let range = candidate.client.range(prefix).await?;
+        // From the very next revision on, so no change is missed between the two.
         let mut watch = candidate.client.watch(prefix, range.revision + 1).await?;
         self.mirror.replace(Mirror::of(&candidate.keys, range));
         loop {

@@ -78,6 +78,7 @@ impl Settings {
     /// What a node that was started with `config` expects and does not find here.
     pub(crate) fn unmet(&self, config: &NodeConfig) -> Option<String> {
         let Coordination::Elected(elected) = &config.coordinator else { return None };
+        // The rest are wishes of the one that forms it, and no node has to repeat them.
         let Founding { nodes, groups, .. } = elected.founding;
         let lease = |us: u64| humane(us);
         let differs = [

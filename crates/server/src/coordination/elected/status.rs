@@ -101,6 +101,7 @@ impl Election {
                     "what etcd has under this key is ignored, and nobody presides over it"
                 );
             }
+            // While etcd is away that is what is to be told.
             if status.reachable && (bad.is_some() || status.bad_key.is_some()) {
                 status.trouble = bad.map(|bad| format!("{}: {}", bad.key, bad.why));
             }

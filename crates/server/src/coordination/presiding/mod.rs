@@ -106,12 +106,14 @@ impl Presiding {
 
     /// Lets the state machine act, then does what it wants.
     pub(crate) fn drive<A>(&self, act: impl FnOnce(&mut Coordinator, proto::Now) -> A) -> Option<A> {
+        // Others may have taken over while this process stood still: to be known before anything is decided.
         self.check_validity();
         if self.is_over() {
             return None;
         }
         let mut coordinator = self.coordinator.borrow_mut();
         let result = act(&mut coordinator, self.clock.now());
+        // Messages go through the queue even if it is empty, so none overtakes a record that it follows from.
         while let Some(action) = coordinator.poll_action() {
             match action {
                 CoordinatorAction::Send { to, message } => self.hold(Held::Send { to, message }),
@@ -124,6 +126,7 @@ impl Presiding {
         self.publish(&coordinator);
         self.in_force.send_replace(coordinator.kept().1);
         let deadline = coordinator.next_deadline();
+        // A later one needs no notice: the timer comes too early then, and looks again.
         if deadline < self.deadline.replace(deadline) {
             self.nearer.notify_one();
         }
@@ -149,6 +152,7 @@ impl Presiding {
     /// What an operator asks of the embedded coordinator. Answered when what follows from it is in force.
     pub(crate) async fn administer(&self, request: &AdminRequest) -> Option<AdminReply> {
         let reply = self.drive(|coordinator, now| coordinator.administer(now, request))?;
+        // All records made so far, its own among them; they come into force in order.
         let (position, _) = self.coordinator.borrow().kept();
         let mut in_force = self.in_force.subscribe();
         in_force.wait_for(|in_force| *in_force >= position).await.ok().map(|_| reply)
@@ -204,6 +208,7 @@ impl Presiding {
     /// Returns when there are records to be written.
     pub(crate) async fn records_due(&self) {
         let Records::Written { due, .. } = &self.records else { return std::future::pending().await };
+        // In a loop: the notice may be of records that have been written since.
         while !self.held.borrow().iter().any(|held| matches!(held, Held::Record(_))) {
             due.notified().await;
         }
@@ -249,6 +254,7 @@ impl Presiding {
 
     fn send(&self, to: HostId, message: &FromCoordinator) {
         let mut connections = self.connections.borrow_mut();
+        // Who is not connected is told what it needs when it registers.
         let Some(connection) = connections.get(&to) else { return };
         let mut out = connection.out.borrow_mut();
         out.push(message);
@@ -261,6 +267,7 @@ impl Presiding {
     }
 
     fn publish(&self, coordinator: &Coordinator) {
+        // Nobody looks at that of an elected coordinator: `/status` is its node's there.
         if self.status.receiver_count() == 0 {
             return;
         }
@@ -274,6 +281,7 @@ impl Presiding {
             status.forming = coordinator.forming();
             let registered: Vec<NodeId> = coordinator.registered().map(|info| info.host.node).collect();
             let connected: Vec<HostId> = self.connections.borrow().keys().copied().collect();
+            // Loads and times change with every heartbeat: they are kept and wake nobody.
             let changed = map_changed || registered != status.registered || connected != status.connected;
             status.loads = coordinator.loads().collect();
             status.heard = coordinator.last_heard().collect();

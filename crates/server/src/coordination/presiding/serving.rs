@@ -52,6 +52,7 @@ impl Presiding {
         let host = registration.info.host;
         let out = RefCell::new(FrameBuffer::new(COORDINATOR));
         let connection = Rc::new(NodeConnection { out, wake: Notify::new() });
+        // Before the registration is looked at: its answer has to find this connection.
         let before = self.connections.borrow_mut().insert(host, Rc::clone(&connection));
         if let Some(before) = before {
             before.wake.notify_one();
@@ -61,6 +62,8 @@ impl Presiding {
             ended = self.listen(host, &connection, &mut reader) => ended,
             ended = self.talk(host, &connection, writer) => ended,
         };
+        // A newer one of the same process stays. The state machine is not told: a node is lost with its lease, and
+        // not with a connection.
         if self.is_current(host, &connection) {
             self.connections.borrow_mut().remove(&host);
         }
@@ -111,6 +114,7 @@ impl Presiding {
                 | ToCoordinator::Recalled { .. }
                 | ToCoordinator::Confirmed { .. } => false,
             };
+            // What still comes on a connection that was replaced may be older than what the newer one has said.
             if is_of_another || !self.is_current(host, connection) {
                 return Err(StreamError::Unexpected);
             }
