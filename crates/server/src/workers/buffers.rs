@@ -32,7 +32,8 @@ impl Pool {
 
     /// Takes `input`'s buffer back if it is empty.
     pub(crate) fn return_input(&self, input: &mut BytesMut) {
-        if !input.is_empty() {
+        // One without memory would be lent in the place of one with.
+        if !input.is_empty() || input.capacity() == 0 {
             return;
         }
         let buffer = std::mem::take(input);
@@ -100,6 +101,16 @@ mod tests {
         input.clear();
         pool.return_input(&mut input);
         assert_eq!(input.capacity(), 0);
+        pool.lend_input(&mut input);
+        assert!(input.capacity() >= 100);
+    }
+
+    #[test]
+    fn a_buffer_without_memory_is_not_kept() {
+        let pool = Pool::default();
+        pool.return_input(&mut BytesMut::with_capacity(100));
+        pool.return_input(&mut BytesMut::new());
+        let mut input = BytesMut::new();
         pool.lend_input(&mut input);
         assert!(input.capacity() >= 100);
     }

@@ -160,7 +160,12 @@ impl Presiding {
 
     /// It decides and says nothing more.
     pub(crate) fn end(&self, reason: &str) {
-        self.over.send_if_modified(|known| known.replace(reason.to_owned()).is_none());
+        // The first reason is the true one: the others follow from it.
+        self.over.send_if_modified(|known| {
+            let is_first = known.is_none();
+            known.get_or_insert_with(|| reason.to_owned());
+            is_first
+        });
         self.nearer.notify_one();
     }
 

@@ -21,8 +21,9 @@ impl Presiding {
             return;
         }
         let this = Rc::clone(self);
+        // Counted here and not in the task: many may be taken before the first task runs.
+        self.open.set(self.open.get() + 1);
         tokio::task::spawn_local(async move {
-            this.open.set(this.open.get() + 1);
             let ended = tokio::select! {
                 ended = this.serve_node(stream) => ended,
                 _ = this.ended() => Ok(()),

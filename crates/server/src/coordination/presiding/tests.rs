@@ -144,3 +144,11 @@ fn who_was_suspended_for_longer_than_its_lease_decides_nothing() {
     assert_eq!(register(&presiding), None);
     assert!(presiding.is_over() && due(&presiding).is_empty() && connection.out.borrow().bytes.is_empty());
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_first_reason_for_an_end_is_the_one_that_is_told() {
+    let (presiding, _) = presiding(written(MINUTE_US));
+    presiding.end("another one leads");
+    presiding.end("nobody is here to be told");
+    assert_eq!(presiding.ended().await, "another one leads");
+}
