@@ -42,7 +42,9 @@ fn free_port() -> u16 {
 #[test]
 fn a_bad_profile_is_one_line() {
     refuses(&["local", "--profile", "rs(3+)"], &["profile 'rs(3+)' is not understood", "write 'rs(3+2)'"]);
-    refuses(&["local", "--profile", "lrc(12,2,2)"], &["not available"]);
+    refuses(&["local", "--profile", "lrc(4,5,1)"], &["there is no code lrc(4,5,1)"]);
+    refuses(&["local", "--profile", "rs(33+2)"], &["out of bounds", "1..=32"]);
+    refuses(&["local", "--profile", "lrc(12,2,2)"], &["needs 16 nodes", "--nodes 16"]);
     refuses(&["local", "--profile", "rs(3+2)", "--nodes", "4"], &["needs 5 nodes", "--nodes 5"]);
 }
 

@@ -37,6 +37,31 @@ fn keys_are_set_read_located_and_removed() {
 }
 
 #[test]
+fn any_code_protects_a_cluster_and_status_says_what_it_survives() {
+    for (profile, nodes, survives) in [("lrc(4,2,1)", 7, 2), ("mirror(2)", 4, 1), ("isal-cauchy(3+2)", 5, 2)]
+    {
+        let options = Options { nodes, profile: profile.to_owned(), ..Options::default() };
+        let cluster = LocalCluster::start(&options).expect("a cluster starts");
+        for key in 0..8 {
+            let (key, value) = (format!("key-{key}"), format!("value {key}"));
+            assert_eq!(run(&cluster, &["kv", "set", &key, &value]).0, 0, "{profile}");
+        }
+        let (code, status) = support::json(&cluster, &["status", "-o", "json"]);
+        let number = |name: &str| status[name].as_u64();
+        assert_eq!(
+            (code, number("protection_asked"), number("protection_achieved")),
+            (0, Some(survives), Some(survives))
+        );
+        cluster.kill_nodes(&(0..survives as u16).collect::<Vec<_>>());
+        for key in 0..8 {
+            let value = format!("value {key}");
+            let get = || run(&cluster, &["kv", "get", &format!("key-{key}")]);
+            support::eventually("the key is served", || get() == (0, value.clone()));
+        }
+    }
+}
+
+#[test]
 fn status_tells_ok_from_degraded_from_at_risk_from_lost() {
     let cluster = cluster();
     let health = || {
