@@ -46,7 +46,7 @@ fn any_code_protects_a_cluster_and_status_says_what_it_survives() {
             let (key, value) = (format!("key-{key}"), format!("value {key}"));
             assert_eq!(run(&cluster, &["kv", "set", &key, &value]).0, 0, "{profile}");
         }
-        let (code, status) = support::json(&cluster, &["status", "-o", "json"]);
+        let (code, status) = support::json(&cluster, &["status"]);
         let number = |name: &str| status[name].as_u64();
         assert_eq!(
             (code, number("protection_asked"), number("protection_achieved")),
