@@ -16,7 +16,13 @@ const MINUTE_US: u64 = 60_000_000;
 const HOST: HostId = HostId { node: NodeId(0), incarnation: Incarnation(1) };
 
 fn presiding(records: impl FnOnce(&Clock) -> Records) -> (Rc<Presiding>, Rc<NodeConnection>) {
-    let timing = Timing::default();
+    presiding_with(Timing::default(), records)
+}
+
+fn presiding_with(
+    timing: Timing,
+    records: impl FnOnce(&Clock) -> Records,
+) -> (Rc<Presiding>, Rc<NodeConnection>) {
     let config = CoordinatorConfig {
         cluster: ClusterId(1),
         profile: Profile::rs(1, 0).unwrap(),
@@ -151,4 +157,26 @@ async fn the_first_reason_for_an_end_is_the_one_that_is_told() {
     presiding.end("another one leads");
     presiding.end("nobody is here to be told");
     assert_eq!(presiding.ended().await, "another one leads");
+}
+
+#[test]
+fn who_sleeps_until_the_next_deadline_wakes_up_when_it_comes_nearer_and_when_all_is_over() {
+    // So that nothing is due by itself for the time of a test.
+    let (presiding, _connection) = presiding_with(Timing::from_lease(60 * MINUTE_US), |_| Records::Kept);
+    crate::workers::run::runtime().unwrap().block_on(async {
+        let ticking = tokio::task::spawn_local(Rc::clone(&presiding).tick());
+        let is_asleep = || presiding.deadline.get() > presiding.clock.time() + MINUTE_US;
+        let asleep = async || {
+            while !is_asleep() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let patience = Duration::from_secs(60);
+        tokio::time::timeout(patience, asleep()).await.expect("there is nothing to do");
+        register(&presiding).unwrap();
+        assert!(!is_asleep(), "a cluster has formed, and is to be looked at");
+        tokio::time::timeout(patience, asleep()).await.expect("it was looked at");
+        presiding.end("the test is over");
+        tokio::time::timeout(patience, ticking).await.expect("it ends").unwrap();
+    });
 }
