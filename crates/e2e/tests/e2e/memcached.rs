@@ -24,7 +24,7 @@ const REFERENCE: &str = "memcached 1.6.45";
 /// Silence after which a server has said all that it will.
 const QUIET: Duration = Duration::from_millis(150);
 /// The same while it has said less than is expected.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest that one file of the suite may take.
 const SUITE_LIMIT: &str = "120";
 /// First port for the suite's nodes: below the range from which the kernel picks ports of outgoing connections.
