@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use cluster::Protection;
+use store::{Budget, StoreConfig};
 use types::op::Outcome;
 use types::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
@@ -111,6 +112,23 @@ impl Context<'_> {
     }
 }
 
+/// What a member is made with: the same for all members of a host.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub config: &'a StoreConfig,
+    pub budget: &'a Budget,
+    /// The code of the groups, and what it makes up for.
+    pub protection: &'a Protection,
+    pub rules: Rules,
+}
+
+/// Another member of a group: its role, and the process that serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub role: RoleIndex,
+    pub host: HostId,
+}
+
 /// The constant part of a member's messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sender {
@@ -120,9 +138,9 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends `body` to role `to`, which `host` hosts.
-    pub(crate) fn send(&self, context: &mut Context<'_>, host: HostId, to: RoleIndex, body: GroupBody) {
-        let message = GroupMessage { group: self.group, view: self.view, from: self.role, to, body };
-        context.out.send(host.node, PeerMessage::Group(message));
+    /// Sends `body` to another member of the group.
+    pub(crate) fn send(&self, context: &mut Context<'_>, to: Peer, body: GroupBody) {
+        let message = GroupMessage { group: self.group, view: self.view, from: self.role, to: to.role, body };
+        context.out.send(to.host.node, PeerMessage::Group(message));
     }
 }

@@ -201,7 +201,7 @@ pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Res
     let mut writer = Writer::new(out);
     message.put_body(&mut writer);
     let overflow = writer.overflow;
-    seal((header, message.kind()), out, start, &[], overflow)
+    seal(header, message.kind(), out, start, &[], overflow)
 }
 
 /// Room for a header; where it begins.
@@ -214,7 +214,8 @@ fn begin(out: &mut Vec<u8>) -> usize {
 
 /// Puts the header before a body, which is what was copied after it and the shared deltas between that.
 fn seal(
-    (header, kind): (&Header, u8),
+    header: &Header,
+    kind: u8,
     out: &mut Vec<u8>,
     start: usize,
     shared: &[(usize, Bytes, u32)],
@@ -287,7 +288,7 @@ impl Encoder {
         message.put_body(&mut writer);
         let overflow = writer.overflow;
         // Nothing is shared before this: what does not fit leaves no trace.
-        seal((&self.next, message.kind()), copied, start, &shared, overflow)?;
+        seal(&self.next, message.kind(), copied, start, &shared, overflow)?;
         shared.into_iter().for_each(|(place, bytes, _)| out.share(place, bytes));
         self.next.sequence += 1;
         Ok(())

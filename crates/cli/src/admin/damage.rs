@@ -54,10 +54,10 @@ pub fn explain(map: &ClusterMap, findings: &[FindingStatus]) -> Vec<Damage> {
         let first = found.first_page - found.first_page % SESSION_PAGES;
         places.entry((found.group, first)).or_default().push(found);
     }
-    places.into_iter().map(|(place, found)| place_of(map, place, &found)).collect()
+    places.into_iter().map(|((group, page), found)| place_of(map, group, page, &found)).collect()
 }
 
-fn place_of(map: &ClusterMap, (group, first_page): (GroupId, u32), found: &[&FindingStatus]) -> Damage {
+fn place_of(map: &ClusterMap, group: GroupId, first_page: u32, found: &[&FindingStatus]) -> Damage {
     let mut wrong_items: Vec<WrongItem> = found.iter().flat_map(|one| one.wrong_items.clone()).collect();
     wrong_items.sort_unstable();
     wrong_items.dedup();

@@ -38,7 +38,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
     let source = source_of_targets(args)?;
     let mut reports = Vec::new();
     for (round, &workload) in args.workloads.iter().enumerate() {
-        reports.push(run_workload(args, workload, popularity, (round as u64, &source))?);
+        reports.push(run_workload(args, workload, popularity, round as u64, &source)?);
     }
     match args.output {
         Format::Table => output::print(&report::render(&reports)),
@@ -122,7 +122,8 @@ fn run_workload(
     args: &BenchArgs,
     workload: Workload,
     popularity: Popularity,
-    (round, source): (u64, &targets::Source),
+    round: u64,
+    source: &targets::Source,
 ) -> Result<Report, Exit> {
     let mut format = KeyFormat::new(args.key_size);
     // Anew for every workload: roles may have moved since the last one.
@@ -141,7 +142,7 @@ fn run_workload(
         servers: (!pids.is_empty()).then(|| servers_after.saturating_sub(servers_before)),
         client: client_after.saturating_sub(client_before),
     };
-    Ok(Report::new(args, workload, &tally, (began, elapsed), &cpu))
+    Ok(Report::new(args, workload, &tally, began, elapsed, &cpu))
 }
 
 fn cpu_now(pids: &[u32]) -> (Duration, Duration) {
@@ -271,8 +272,8 @@ mod tests {
     fn ended(operations: u64, wrong_values: u64, errors: &[(&str, u64)]) -> Result<(), Exit> {
         let args = Flags::parse_from(["bench"]).args;
         let cpu = Cpu { servers: None, client: Duration::ZERO };
-        let times = (SystemTime::now(), Duration::from_secs(1));
-        let report = Report::new(&args, Workload::A, &Tally::new(None), times, &cpu);
+        let (began, elapsed) = (SystemTime::now(), Duration::from_secs(1));
+        let report = Report::new(&args, Workload::A, &Tally::new(None), began, elapsed, &cpu);
         let errors: BTreeMap<String, u64> =
             errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
         verdict(&[Report { operations, wrong_values, errors, ..report }])

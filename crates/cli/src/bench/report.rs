@@ -98,7 +98,8 @@ impl Report {
         args: &BenchArgs,
         workload: Workload,
         tally: &Tally,
-        (began, elapsed): (SystemTime, Duration),
+        began: SystemTime,
+        elapsed: Duration,
         cpu: &Cpu,
     ) -> Self {
         let operations = tally.operations();

@@ -122,7 +122,7 @@ impl Entrance {
             FromCoordinator::Forming(forming) => self.forming(forming),
             FromCoordinator::Refused(refused) => self.refused(refused),
             FromCoordinator::Occupied { by, peer, lease_us, cluster, epoch } => {
-                self.occupied(now, (by, peer), (lease_us, cluster, epoch))
+                self.occupied(now, by, peer, lease_us, cluster, epoch)
             }
             FromCoordinator::Map(map) => self.map(map),
             FromCoordinator::Keep { epoch, position, electors, whole, records } => {
@@ -183,8 +183,11 @@ impl Entrance {
     fn occupied(
         &mut self,
         now: Time,
-        (by, peer): (HostId, SocketAddr),
-        (lease_us, cluster, epoch): (u64, Option<ClusterId>, Epoch),
+        by: HostId,
+        peer: SocketAddr,
+        lease_us: u64,
+        cluster: Option<ClusterId>,
+        epoch: Epoch,
     ) -> Verdict {
         let taken = format!("{} is already here as another process ({by}, at {peer})", by.node);
         if self.serves.is_some() {

@@ -8,7 +8,7 @@ use wire::message::GroupMessage;
 use super::dormant::Dormants;
 use super::surroundings::Surroundings;
 use super::views::Views;
-use crate::outbox::Context;
+use crate::outbox::{Context, Means, Peer};
 use crate::parity::{Parity, Rejoined};
 use crate::primary::{Pending, Primary, Touched};
 use crate::{Now, Timing};
@@ -122,10 +122,11 @@ impl Members {
         &mut self,
         around: &mut Surroundings,
         now: Now,
-        (from, message): (HostId, GroupMessage),
+        from: HostId,
+        message: GroupMessage,
     ) {
         let id = MemberId { group: message.group, role: message.to };
-        let from = (message.from, from);
+        let from = Peer { role: message.from, host: from };
         self.with_primary(around, now, id, |primary, context| primary.handle(context, from, message.body));
     }
 
@@ -133,14 +134,16 @@ impl Members {
         &mut self,
         around: &mut Surroundings,
         now: Now,
-        (from, message): (HostId, GroupMessage),
+        from: HostId,
+        message: GroupMessage,
     ) {
         let id = MemberId { group: message.group, role: message.to };
         let (Some(parity), Some(mut context)) = (self.parities.get_mut(&id), around.context(now)) else {
             return;
         };
         let waited = parity.waits();
-        parity.handle(&mut context, (message.from, from), message.body);
+        let from = Peer { role: message.from, host: from };
+        parity.handle(&mut context, from, message.body);
         if waited || parity.waits() {
             self.due.parities = None;
         }
@@ -313,11 +316,8 @@ impl Members {
     }
 
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
-        let config = around.config();
-        let Some(protection) = around.protection() else { return };
-        let (store, budget) = (&config.store, &config.budget);
-        let named = (view.clone(), protection);
-        match Parity::new(id, config.host, named, (store, budget), config.rules) {
+        let Some(means) = around.means() else { return };
+        match Parity::new(id, around.host(), view.clone(), means) {
             Ok(parity) => {
                 self.parities.insert(id, parity);
             }
@@ -394,9 +394,11 @@ impl Members {
         let Some(role) = view.data_role(id.role).filter(|role| role.primary == Some(host)) else { return };
         let (config, budget) = (around.config().store.clone(), around.config().budget.clone());
         let Some(mut context) = around.context(now) else { return };
+        let (protection, rules) = (context.protection, context.rules);
+        let means = Means { config: &config, budget: &budget, protection, rules };
         let primary = match role.status {
             RoleStatus::Full if role.starts_from_nothing() => {
-                Primary::first(&mut context, id, host, view, &config, &budget)
+                Primary::first(&mut context, id, host, view, means)
                     .map_err(|error| tracing::error!(member = %id, %error, "no address space for an area"))
                     .ok()
             }
@@ -404,7 +406,7 @@ impl Members {
                 tracing::info!(member = %id, term = %role.term, view = %view.version, "stand-in appointed");
                 // Its mirror may be here: then everything is.
                 let mirror = self.parities.remove(&id);
-                Primary::stand_in(&mut context, id, host, view, mirror, (&config, &budget))
+                Primary::stand_in(&mut context, id, host, view, mirror, means)
             }
             // Full, and not the first of its life: whoever had the data is not here, and nothing may pass for them. Of
             // the others none is served.

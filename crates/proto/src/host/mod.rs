@@ -101,7 +101,7 @@ impl Host {
             FromCoordinator::View(view) => self.adopt_view(now, &view),
             FromCoordinator::Fence { group, role, term, parity, epoch } => {
                 let parity = self.members.parity(MemberId { group, role: parity });
-                let fenced = parity.and_then(|parity| parity.fence(now.time, role, (term, epoch)));
+                let fenced = parity.and_then(|parity| parity.fence(now.time, role, term, epoch));
                 self.around.out().coordinator.extend(fenced);
             }
             FromCoordinator::Settle { group, role, term, parity, upto, epoch } => {
@@ -119,7 +119,7 @@ impl Host {
                 };
                 self.members.with_primary(&mut self.around, now, MemberId { group, role }, hand_over);
             }
-            FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, (view, epoch)),
+            FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, view, epoch),
             // These concern the process (`Entrance`) or whoever asked, and no member.
             FromCoordinator::Alive
             | FromCoordinator::Waiting
@@ -194,7 +194,7 @@ impl Host {
     }
 
     /// Whether this host has `view` of `group`, and so is nothing of what only older ones name.
-    fn handle_confirm(&mut self, now: Now, group: GroupId, (view, epoch): (ViewVersion, Epoch)) {
+    fn handle_confirm(&mut self, now: Now, group: GroupId, view: ViewVersion, epoch: Epoch) {
         let Some(known) = self.views.group(group).map(|known| known.version) else { return };
         if known < view {
             self.fetch_view(now, group);
@@ -269,9 +269,9 @@ impl Host {
         let to = MemberId { group: message.group, role: message.to };
         // A mirror has the number of the role that it mirrors.
         if self.views.is_primary_role(message.to) && !self.members.parities().contains_key(&to) {
-            self.members.dispatch_to_primary(&mut self.around, now, (from, message));
+            self.members.dispatch_to_primary(&mut self.around, now, from, message);
         } else {
-            self.members.dispatch_to_parity(&mut self.around, now, (from, message));
+            self.members.dispatch_to_parity(&mut self.around, now, from, message);
         }
     }
 

@@ -5,7 +5,7 @@ use types::{ClusterMap, HostId};
 
 use super::driver::HostConfig;
 use crate::Now;
-use crate::outbox::{Context, Outbox};
+use crate::outbox::{Context, Means, Outbox};
 use crate::pace::Pace;
 
 /// See the module.
@@ -33,11 +33,6 @@ impl Surroundings {
         self.config.host
     }
 
-    /// The code of the groups, once there is a map.
-    pub(super) fn protection(&self) -> Option<&Protection> {
-        self.protection.as_ref()
-    }
-
     pub(super) fn pace(&self) -> &Pace {
         &self.pace
     }
@@ -61,6 +56,12 @@ impl Surroundings {
     /// A newer map.
     pub(super) fn adopt(&mut self, map: &ClusterMap) {
         self.pace.set(&map.layout, map.shards);
+    }
+
+    /// What a member is made with; none before there is a map.
+    pub(super) fn means(&self) -> Option<Means<'_>> {
+        let HostConfig { store, budget, rules, .. } = &self.config;
+        Some(Means { config: store, budget, protection: self.protection.as_ref()?, rules: *rules })
     }
 
     /// What a member handles one event with; none before there is a map, and then there are no members.

@@ -12,7 +12,7 @@ use super::stream::Place;
 use super::sum::Weighted;
 use super::{Parity, Stream};
 use crate::Impossible;
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 use crate::roles::RoleSet;
 use crate::size::record_bytes;
 
@@ -27,15 +27,15 @@ enum Kept {
 }
 
 impl Parity {
-    /// A message of the member that serves `role` at `host`.
-    pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
+    /// A message of another member.
+    pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: Peer, body: GroupBody) {
         match body {
             GroupBody::Hello(hello) => self.handle_hello(context, from, &hello),
             GroupBody::Frame(frame) => self.handle_frame(context, from, frame),
             GroupBody::Reserve(reserve) => self.handle_reserve(context, from, &reserve),
             GroupBody::FetchIndex(fetch) => self.handle_fetch_index(context, from, &fetch),
-            GroupBody::Open(open) => self.handle_open(context, from.1, &open),
-            GroupBody::Abort(abort) => self.handle_abort(from.1, abort.session),
+            GroupBody::Open(open) => self.handle_open(context, from.host, &open),
+            GroupBody::Abort(abort) => self.handle_abort(from.host, abort.session),
             GroupBody::Page(page) => self.handle_page(context, from, &page),
             GroupBody::Learn(learn) => self.handle_learn(context, from, &learn),
             // By name, so that whoever adds a message has to say here who takes it.
@@ -49,18 +49,18 @@ impl Parity {
             | GroupBody::Residual(_)
             | GroupBody::LearnHello(_)
             | GroupBody::Learned(_) => {
-                tracing::warn!(from = %from.1, member = %self.member(), "not for a parity");
+                tracing::warn!(from = %from.host, member = %self.member(), "not for a parity");
             }
         }
     }
 
-    fn send(&self, context: &mut Context<'_>, (role, host): (RoleIndex, HostId), body: GroupBody) {
-        self.core.sender().send(context, host, role, body);
+    fn send(&self, context: &mut Context<'_>, to: Peer, body: GroupBody) {
+        self.core.sender().send(context, to, body);
     }
 
     /// The stream of a primary that may write: answers `Reject` if `term` is fenced.
-    fn admit(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), term: Term) -> Option<&Stream> {
-        let stream = self.sum.stream(from.0).filter(|_| self.core.takes(from.0))?;
+    fn admit(&self, context: &mut Context<'_>, from: Peer, term: Term) -> Option<&Stream> {
+        let stream = self.sum.stream(from.role).filter(|_| self.core.takes(from.role))?;
         // Of a role whose lesson has not begun records mean nothing here yet.
         if self.learner.is_some() && !stream.has_begun() {
             return None;
@@ -74,31 +74,31 @@ impl Parity {
     }
 
     /// A primary on a new connection, or a new primary: tells it where to go on.
-    fn handle_hello(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), hello: &Hello) {
+    fn handle_hello(&mut self, context: &mut Context<'_>, from: Peer, hello: &Hello) {
         let Some(stream) = self.admit(context, from, hello.term) else { return };
         if let Err(why) = self.check_committed(hello.committed, stream.received()) {
-            return context.impossible(from.1, why);
+            return context.impossible(from.host, why);
         }
         // The Frame that told of this commit index may be lost with the connection before.
-        self.apply_up_to(context, from.0, hello.committed);
+        self.apply_up_to(context, from.role, hello.committed);
         self.welcome(context, from, hello.term);
     }
 
     /// Go on after what is here.
-    fn welcome(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), term: Term) {
-        let Some(stream) = self.sum.stream(from.0) else { return };
+    fn welcome(&self, context: &mut Context<'_>, from: Peer, term: Term) {
+        let Some(stream) = self.sum.stream(from.role) else { return };
         let welcome = Welcome { term, received: stream.received(), wall: stream.wall() };
         self.send(context, from, GroupBody::Welcome(welcome));
     }
 
     /// Records: kept if they follow what is there, applied up to the commit index, acknowledged once.
-    fn handle_frame(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), frame: Frame) {
+    fn handle_frame(&mut self, context: &mut Context<'_>, from: Peer, frame: Frame) {
         let Some(stream) = self.admit(context, from, frame.term) else { return };
         let newest = frame.records.last().map_or(Seq(0), |record| record.seq);
         let received = stream.received().max(newest);
         // Before anything is kept: of a Frame that cannot be, nothing counts.
         if let Err(why) = self.check_committed(frame.committed, received) {
-            return context.impossible(from.1, why);
+            return context.impossible(from.host, why);
         }
         for record in frame.records {
             match self.keep(context, from, record) {
@@ -111,17 +111,17 @@ impl Parity {
                 Kept::No => return,
             }
         }
-        let received = self.sum.stream(from.0).map_or(Seq(0), Stream::received);
-        self.apply_up_to(context, from.0, context.rules.applies_up_to(frame.committed, received));
-        let Some(stream) = self.sum.stream_mut(from.0) else { return };
+        let received = self.sum.stream(from.role).map_or(Seq(0), Stream::received);
+        self.apply_up_to(context, from.role, context.rules.applies_up_to(frame.committed, received));
+        let Some(stream) = self.sum.stream_mut(from.role) else { return };
         // Also for a Frame without records: each Ack renews the read lease, and `quiet_us` counts from the last one.
         stream.note_acknowledged(context.now.time, frame.wall);
         let ack = Ack { term: frame.term, received: stream.received(), echo: frame.sent_at };
         self.send(context, from, GroupBody::Ack(ack));
     }
 
-    fn keep(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), record: Record) -> Kept {
-        let role = from.0;
+    fn keep(&mut self, context: &mut Context<'_>, from: Peer, record: Record) -> Kept {
+        let role = from.role;
         if let Some(learner) = &mut self.learner
             // What of it the role has is told at the end of the lesson.
             && self.sum.commit_for(&record).is_err()
@@ -140,7 +140,7 @@ impl Parity {
             Place::Next => {
                 let (bytes, seq) = (record_bytes(&record), record.seq);
                 if self.sum.keep(role, record).is_err() {
-                    context.impossible(from.1, Impossible::Place { seq });
+                    context.impossible(from.host, Impossible::Place { seq });
                     return Kept::No;
                 }
                 if let Some(learner) = &mut self.learner {
@@ -152,18 +152,18 @@ impl Parity {
     }
 
     /// May a data role use this extent? Yes if there is memory for its parity.
-    fn handle_reserve(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reserve: &Reserve) {
+    fn handle_reserve(&mut self, context: &mut Context<'_>, from: Peer, reserve: &Reserve) {
         if self.admit(context, from, reserve.term).is_none() {
             return;
         }
-        let granted = self.sum.grant(from.0, reserve.extent).is_ok();
+        let granted = self.sum.grant(from.role, reserve.extent).is_ok();
         let reserved = Reserved { term: reserve.term, extent: reserve.extent, granted };
         self.send(context, from, GroupBody::Reserved(reserved));
     }
 
     /// A stand-in wants the replica of its role. Only answered for the settled stream of its own term.
-    fn handle_fetch_index(&self, context: &mut Context<'_>, from: (RoleIndex, HostId), fetch: &FetchIndex) {
-        let Some(stream) = self.sum.stream(from.0) else { return };
+    fn handle_fetch_index(&self, context: &mut Context<'_>, from: Peer, fetch: &FetchIndex) {
+        let Some(stream) = self.sum.stream(from.role) else { return };
         // Before the Settle the replica may lack records that others have applied. After it nothing changes the replica
         // until the stand-in has all of it, for only then can the stand-in write.
         if stream.fence() != fetch.term || stream.settled() != Some(fetch.term) {
@@ -202,9 +202,9 @@ impl Parity {
         let lost = gone.without(absent);
         let gone = gone.with(absent);
         let copy = self.sum.copy_pages(open.pages);
-        let session = Session::of_repair(from, open.pages, context.now.time, copy, (gone, lost));
+        let session = Session::of_repair(from, open.pages, context.now.time, copy, gone, lost);
         self.sessions.insert(id, session);
-        self.send(context, (id.role, from), GroupBody::Opened(Opened { session: id }));
+        self.send(context, Peer { role: id.role, host: from }, GroupBody::Opened(Opened { session: id }));
         // Where this row covers nobody else that is served, nobody is asked: the copy is the answer.
         self.finish_if_complete(context, id);
     }
@@ -234,8 +234,8 @@ impl Parity {
     }
 
     /// R4: `role`'s bytes as of `page.committed` leave the sum, or the role is lost here too; either way it is gone.
-    fn handle_page(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), page: &Page) {
-        let (id, role) = (page.session, from.0);
+    fn handle_page(&mut self, context: &mut Context<'_>, from: Peer, page: &Page) {
+        let (id, role) = (page.session, from.role);
         let Some(stream) = self.admit(context, from, page.term) else { return };
         // A role leaves a sum once: a second Page of it would be taken out twice.
         let Some(session) = self.sessions.get(id).filter(|session| session.awaits(role)) else { return };
@@ -243,7 +243,7 @@ impl Parity {
         let fits = page.bytes.as_ref().is_none_or(|bytes| bytes.len() == expected_len);
         let length = if fits { Ok(()) } else { Err(Impossible::Pages) };
         if let Err(why) = self.check_committed(page.committed, stream.received()).and(length) {
-            context.impossible(from.1, why);
+            context.impossible(from.host, why);
             return self.call_off(context, id, cause);
         }
         // First the records that these bytes contain. Once the role is gone they would not reach the sum any more.
@@ -261,10 +261,10 @@ impl Parity {
         match session.cause() {
             Cause::Repair(stand_in) => {
                 let residual = GroupBody::Residual(session.into_residual(id));
-                self.send(context, (id.role, stand_in), residual);
+                self.send(context, Peer { role: id.role, host: stand_in }, residual);
             }
             Cause::Scrub => {
-                if self.scrub.finish(context, &self.core, self.sum.area_mut(), (id, &session)) {
+                if self.scrub.finish(context, &self.core, self.sum.area_mut(), id, &session) {
                     self.go_on_scrubbing(context);
                 }
             }
@@ -292,7 +292,8 @@ impl Parity {
     }
 
     fn abort(&self, context: &mut Context<'_>, stand_in: HostId, id: SessionId) {
-        self.send(context, (id.role, stand_in), GroupBody::Abort(Abort { session: id }));
+        let to = Peer { role: id.role, host: stand_in };
+        self.send(context, to, GroupBody::Abort(Abort { session: id }));
     }
 
     /// What was in flight on the link to `host` is lost, and with it the lesson of a primary there.
@@ -319,14 +320,14 @@ impl Parity {
     }
 
     /// A part of a lesson.
-    fn handle_learn(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), learn: &Learn) {
+    fn handle_learn(&mut self, context: &mut Context<'_>, from: Peer, learn: &Learn) {
         let wanted = self.learner.as_ref().is_some_and(|learner| learner.takes(learn.lesson));
-        let teacher = self.core.view().data_role(from.0);
-        let teaches = teacher.is_some_and(|role| role.primary == Some(from.1) && role.term == learn.term);
-        if !wanted || !teaches || !self.core.takes(from.0) {
+        let teacher = self.core.view().data_role(from.role);
+        let teaches = teacher.is_some_and(|role| role.primary == Some(from.host) && role.term == learn.term);
+        if !wanted || !teaches || !self.core.takes(from.role) {
             return;
         }
-        match self.take_in(context, from.0, learn) {
+        match self.take_in(context, from.role, learn) {
             Ok(()) => {
                 let learned = Learned { lesson: learn.lesson, term: learn.term, number: learn.number };
                 self.send(context, from, GroupBody::Learned(learned));
@@ -339,7 +340,7 @@ impl Parity {
             // One primary cannot go on, so none can: the sum is of all roles together.
             Err(Unfit::Gone) => self.start_again(),
             Err(Unfit::Broken) => {
-                tracing::warn!(member = %self.member(), role = %from.0, number = learn.number, "a lesson does not fit");
+                tracing::warn!(member = %self.member(), role = %from.role, number = learn.number, "a lesson does not fit");
                 self.start_again();
             }
         }
@@ -349,11 +350,11 @@ impl Parity {
         let Some(learner) = &self.learner else { return Err(Unfit::Broken) };
         match learn.part {
             LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone => {
-                return learner.open(context.rules, &mut self.sum, (role, learn), &self.budget);
+                return learner.open(context.rules, &mut self.sum, role, learn, &self.budget);
             }
             LearnPart::Run { .. } | LearnPart::Segment { .. } | LearnPart::End { .. } => {}
         }
-        if !learner.awaits(&self.sum, role, (learn.number, learn.tag)) {
+        if !learner.awaits(&self.sum, role, learn.number, learn.tag) {
             return Err(Unfit::Broken);
         }
         // The part is the state after these.

@@ -19,7 +19,7 @@ use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Lesson, ToCoordinat
 use super::core::Core;
 use super::stream::Stream;
 use super::sum::{Sum, Weighted};
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 use crate::roles::RoleSet;
 use crate::{Rules, Timing};
 
@@ -157,12 +157,8 @@ impl Learner {
             if let Some(host) = data.primary {
                 // All of it is applied: `rest` dropped the others, and none comes before the lesson begins.
                 let applied = offers.then(|| stream.received());
-                core.sender().send(
-                    context,
-                    host,
-                    role,
-                    GroupBody::LearnHello(LearnHello { lesson, applied }),
-                );
+                let hello = GroupBody::LearnHello(LearnHello { lesson, applied });
+                core.sender().send(context, Peer { role, host }, hello);
             }
         }
     }
@@ -216,7 +212,8 @@ impl Learner {
         &self,
         rules: Rules,
         sum: &mut Sum,
-        (role, learn): (RoleIndex, &Learn),
+        role: RoleIndex,
+        learn: &Learn,
         budget: &Budget,
     ) -> Result<(), Unfit> {
         let resuming = self.resumed().is_some();
@@ -247,7 +244,7 @@ impl Learner {
     }
 
     /// Whether a later part comes in its turn: the state after record `tag`, which must be here.
-    pub(super) fn awaits(&self, sum: &Sum, role: RoleIndex, (number, tag): (u32, Seq)) -> bool {
+    pub(super) fn awaits(&self, sum: &Sum, role: RoleIndex, number: u32, tag: Seq) -> bool {
         // An End may come again, with more extents.
         let ended = self.ended.contains(role);
         sum.stream(role)
@@ -263,7 +260,7 @@ impl Learner {
     ) -> Result<(), Unfit> {
         match part {
             LearnPart::Begin { .. } | LearnPart::Resume | LearnPart::Gone => return Err(Unfit::Broken),
-            LearnPart::Run { run, pages, bytes } => learn_run(sum, weighted, *run, (*pages, bytes))?,
+            LearnPart::Run { run, pages, bytes } => learn_run(sum, weighted, *run, *pages, bytes)?,
             LearnPart::Segment { segment, entries } => {
                 let stream = sum.stream_mut(weighted.role).ok_or(Unfit::Broken)?;
                 if !stream.learn_segment(usize::from(*segment), entries) {
@@ -292,11 +289,12 @@ impl Learner {
     }
 }
 
-fn learn_run(sum: &mut Sum, weighted: Weighted, run: u32, (pages, bytes): (u16, &[u8])) -> Result<(), Unfit> {
+/// The touched `pages` of a run, bit by bit, and their bytes.
+fn learn_run(sum: &mut Sum, weighted: Weighted, run: u32, pages: u16, bytes: &[u8]) -> Result<(), Unfit> {
     let awaited = sum.stream(weighted.role).is_some_and(|stream| stream.awaits_run(run));
     let in_area = (run as usize).saturating_mul(RUN_BYTES) < sum.area().limit_bytes();
     if !awaited || !in_area || bytes.len() != pages.count_ones() as usize * PAGE_BYTES {
         return Err(Unfit::Broken);
     }
-    Ok(sum.add_run(weighted, run, (pages, bytes))?)
+    Ok(sum.add_run(weighted, run, pages, bytes)?)
 }

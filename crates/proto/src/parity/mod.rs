@@ -26,8 +26,7 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-use cluster::Protection;
-use store::{Area, Budget, Replica, StoreConfig};
+use store::{Area, Budget, Replica};
 use types::{
     Epoch, GroupView, HostId, MemberId, PAGE_BYTES, RoleIndex, ScrubProgress, ScrubSettings, Seq, Term, Time,
     UnixSeconds, ViewVersion,
@@ -35,8 +34,8 @@ use types::{
 use wire::message::ToCoordinator;
 
 use self::core::Core;
-use crate::outbox::Context;
-use crate::{Impossible, Rules, Timing};
+use crate::outbox::{Context, Means};
+use crate::{Impossible, Timing};
 use learner::Learner;
 pub(crate) use learner::Rejoined;
 use scrub::Scrub;
@@ -61,19 +60,18 @@ impl Parity {
     pub(crate) fn new(
         member: MemberId,
         host: HostId,
-        (view, protection): (GroupView, &Protection),
-        (config, budget): (&StoreConfig, &Budget),
-        rules: Rules,
+        view: GroupView,
+        means: Means<'_>,
     ) -> Result<Self, store::AreaError> {
-        let sum = Sum::new(&view, config, budget, rules)?;
+        let sum = Sum::new(&view, means)?;
         let named = view.learner(member.role).filter(|learner| learner.host == host);
         Ok(Self {
             learner: named.map(|learner| Learner::new(learner.since)),
-            core: Core::new(member, view, protection),
+            core: Core::new(member, view, means.protection),
             sum,
-            sessions: Sessions::new(budget.clone()),
+            sessions: Sessions::new(means.budget.clone()),
             scrub: Scrub::default(),
-            budget: budget.clone(),
+            budget: means.budget.clone(),
         })
     }
 
@@ -185,7 +183,8 @@ impl Parity {
         &mut self,
         now: Time,
         role: RoleIndex,
-        (term, epoch): (Term, Epoch),
+        term: Term,
+        epoch: Epoch,
     ) -> Option<ToCoordinator> {
         let MemberId { group, role: parity } = self.core.member();
         let stream = self.sum.stream_mut(role)?;

@@ -18,7 +18,7 @@ use super::core::Core;
 use super::session::{MAX_PAGES, Session, Sessions};
 use super::sum::Sum;
 use crate::Timing;
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 use crate::roles::RoleSet;
 
 const EXTENT_PAGES: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
@@ -215,7 +215,7 @@ impl Scrub {
         let read = Read { session: id, pages, parities: smallvec![role] };
         for (role, data) in core.view().data_roles() {
             if let Some(host) = data.primary.filter(|_| core.takes(role)) {
-                core.sender().send(context, host, role, GroupBody::Read(read.clone()));
+                core.sender().send(context, Peer { role, host }, GroupBody::Read(read.clone()));
             }
         }
         true
@@ -227,7 +227,8 @@ impl Scrub {
         context: &Context<'_>,
         core: &Core,
         area: &mut Area,
-        (id, session): (SessionId, &Session),
+        id: SessionId,
+        session: &Session,
     ) -> bool {
         if self.open.take_if(|open| *open == id).is_none() {
             return false;

@@ -53,7 +53,8 @@ impl Session {
         pages: PageRange,
         opened_at: Time,
         sum: Vec<u8>,
-        (gone, lost): (RoleSet, RoleSet),
+        gone: RoleSet,
+        lost: RoleSet,
     ) -> Self {
         Self { pages, opened_at, sum, gone, lost, wrong: Vec::new(), cause: Cause::Repair(stand_in) }
     }

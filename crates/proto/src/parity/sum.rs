@@ -2,7 +2,7 @@
 //!
 //! What no role has is zero: a sum of nothing but zeros. Its memory goes back when the last role gives an extent up.
 
-use store::{Area, Budget, Category, OutOfMemory, PageSet, StoreConfig};
+use store::{Area, Budget, Category, OutOfMemory, PageSet};
 use types::{
     DataRole, EXTENT_BYTES, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RunClass, Seq,
 };
@@ -11,6 +11,7 @@ use wire::message::Record;
 use super::session::Sessions;
 use super::stream::Stream;
 use crate::Rules;
+use crate::outbox::Means;
 
 const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
@@ -32,12 +33,8 @@ pub(super) struct Weighted {
 
 impl Sum {
     /// Of data roles of which nothing is here.
-    pub(super) fn new(
-        view: &GroupView,
-        config: &StoreConfig,
-        budget: &Budget,
-        rules: Rules,
-    ) -> Result<Self, store::AreaError> {
+    pub(super) fn new(view: &GroupView, means: Means<'_>) -> Result<Self, store::AreaError> {
+        let Means { config, budget, rules, .. } = means;
         let area = Area::reserve(config.area_limit_bytes, budget.clone(), Category::Parity)?;
         let mut sum = Self { area, streams: Vec::new(), budget: budget.clone(), rules };
         sum.clear(view);
@@ -157,7 +154,8 @@ impl Sum {
         &mut self,
         Weighted { role, coefficient }: Weighted,
         run: u32,
-        (pages, bytes): (u16, &[u8]),
+        pages: u16,
+        bytes: &[u8],
     ) -> Result<(), OutOfMemory> {
         let start = run as usize * RUN_BYTES;
         self.commit(start, RUN_BYTES)?;

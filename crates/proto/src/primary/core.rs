@@ -1,12 +1,11 @@
 //! Who a primary is. All of its parts read this; only a view changes it.
 
-use cluster::Protection;
 use smallvec::SmallVec;
 use store::{Budget, StoreConfig};
 use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
 
 use crate::Rules;
-use crate::outbox::Sender;
+use crate::outbox::{Means, Peer, Sender};
 
 /// See the module.
 pub(crate) struct Core {
@@ -23,18 +22,21 @@ pub(crate) struct Core {
 
 impl Core {
     /// The primary of `member` that `view` names.
-    pub(super) fn new(
-        member: MemberId,
-        host: HostId,
-        view: &GroupView,
-        (config, budget): (&StoreConfig, &Budget),
-        (protection, rules): (&Protection, Rules),
-    ) -> Self {
+    pub(super) fn new(member: MemberId, host: HostId, view: &GroupView, means: Means<'_>) -> Self {
         let role = view.data_role(member.role).expect("the caller found itself in this view");
-        let (config, budget) = (config.clone(), budget.clone());
+        let Means { config, budget, protection, rules } = means;
         let rows = (view.k()..view.k() + view.m()).map(|row| RoleIndex(row as u8));
         let covering = rows.filter(|row| protection.covers(*row, member.role)).collect();
-        Self { member, host, term: role.term, view: view.clone(), config, budget, rules, covering }
+        Self {
+            member,
+            host,
+            term: role.term,
+            view: view.clone(),
+            config: config.clone(),
+            budget: budget.clone(),
+            rules,
+            covering,
+        }
     }
 
     pub(crate) fn member(&self) -> MemberId {
@@ -58,9 +60,14 @@ impl Core {
         &self.covering
     }
 
-    /// Those of them that are in sync: they are waited for.
-    pub(super) fn covering_in_sync(&self) -> impl Iterator<Item = (RoleIndex, HostId)> {
-        self.view.in_sync().filter(|(parity, _)| self.covering.contains(parity))
+    /// The parities in sync, whether their rows cover this role or not.
+    pub(super) fn in_sync(&self) -> impl Iterator<Item = Peer> {
+        self.view.in_sync().map(|(role, host)| Peer { role, host })
+    }
+
+    /// Those that are in sync and cover this role: they are waited for.
+    pub(super) fn covering_in_sync(&self) -> impl Iterator<Item = Peer> {
+        self.in_sync().filter(|parity| self.covering.contains(&parity.role))
     }
 
     pub(super) fn config(&self) -> &StoreConfig {
@@ -101,14 +108,14 @@ impl Core {
         mirror.is_some_and(|learner| learner.whole && learner.since == since)
     }
 
-    /// Those of `parities` that are in sync, with their hosts.
-    pub(super) fn hosts_of(&self, parities: &[RoleIndex]) -> SmallVec<[(RoleIndex, HostId); 4]> {
-        self.view.in_sync().filter(|(role, _)| parities.contains(role)).collect()
+    /// Those of `parities` that are in sync.
+    pub(super) fn in_sync_of(&self, parities: &[RoleIndex]) -> SmallVec<[Peer; 4]> {
+        self.in_sync().filter(|parity| parities.contains(&parity.role)).collect()
     }
 
     /// The other data roles that somebody serves.
-    pub(super) fn other_primaries(&self) -> impl Iterator<Item = (RoleIndex, HostId)> {
+    pub(super) fn other_primaries(&self) -> impl Iterator<Item = Peer> {
         let others = self.view.data_roles().filter(|(role, _)| *role != self.member.role);
-        others.filter_map(|(role, data)| data.primary.map(|host| (role, host)))
+        others.filter_map(|(role, data)| data.primary.map(|host| Peer { role, host }))
     }
 }

@@ -1,6 +1,6 @@
 //! What reaches a primary: views, connections, messages. Each goes to the parts that it concerns.
 
-use types::{GroupView, HostId, RoleIndex, Term};
+use types::{GroupView, HostId, Term};
 use wire::message::{
     Ack, GroupBody, IndexPart, LearnHello, Learned, Reject, Reserved, Residual, ToCoordinator, Welcome,
 };
@@ -9,7 +9,7 @@ use super::lessons::Begun;
 use super::parities::{ParityPeer, Unwelcome};
 use super::repair::{Repaired, answer_read};
 use super::{Phase, Primary, Question, Touched};
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 
 impl Primary {
     /// A newer view that still names this member: parities that left are no longer waited for, sessions start anew.
@@ -37,12 +37,12 @@ impl Primary {
 
     /// Parities that have left, unless they are learners whose lesson has ended.
     fn part_with_parities(&mut self, context: &Context<'_>) {
-        let (view, lessons) = (self.core.view(), &self.lessons);
+        let (core, lessons) = (&self.core, &self.lessons);
         let left = self.parities.part_with(|peer| {
-            view.in_sync().any(|in_sync| in_sync == peer.id()) || lessons.has_ended(peer.id())
+            core.in_sync().any(|in_sync| in_sync == peer.id()) || lessons.has_ended(peer.id())
         });
         for peer in left {
-            self.absentees.expect(&self.core, peer.id().0, peer.applied(), context.now.time);
+            self.absentees.expect(&self.core, peer.id().role, peer.applied(), context.now.time);
         }
         self.absentees.adopt(&self.core);
     }
@@ -75,8 +75,8 @@ impl Primary {
         self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
     }
 
-    /// A message of the member that serves `role` at `host`.
-    pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), body: GroupBody) {
+    /// A message of another member.
+    pub(crate) fn handle(&mut self, context: &mut Context<'_>, from: Peer, body: GroupBody) {
         let is_traffic = matches!(body, GroupBody::Ack(_));
         self.touch(if is_traffic { Touched::ByTraffic } else { Touched::ByEvents });
         match body {
@@ -85,7 +85,7 @@ impl Primary {
             GroupBody::Reject(reject) => self.handle_reject(context, from, &reject),
             GroupBody::Reserved(reserved) => self.handle_reserved(context, from, &reserved),
             GroupBody::IndexPart(part) => self.handle_index_part(context, from, &part),
-            GroupBody::Opened(opened) => self.repair.opened(context, &self.core, from.0, opened.session),
+            GroupBody::Opened(opened) => self.repair.opened(context, &self.core, from.role, opened.session),
             GroupBody::Read(read) => {
                 answer_read(context, &self.core, &self.stream, self.phase.store(), &read);
             }
@@ -101,13 +101,13 @@ impl Primary {
             | GroupBody::Open(_)
             | GroupBody::Page(_)
             | GroupBody::Learn(_) => {
-                tracing::warn!(from = %from.1, member = %self.core.member(), "not for a primary");
+                tracing::warn!(from = %from.host, member = %self.core.member(), "not for a primary");
             }
         }
     }
 
     /// The stream to a parity that is waited for, or to a learner.
-    fn stream_to(&mut self, peer: (RoleIndex, HostId)) -> Option<&mut ParityPeer> {
+    fn stream_to(&mut self, peer: Peer) -> Option<&mut ParityPeer> {
         match self.parities.find_mut(peer) {
             Some(parity) => Some(parity),
             None => self.lessons.stream_to(peer),
@@ -115,36 +115,36 @@ impl Primary {
     }
 
     /// The parity has everything up to `received`: go on from there.
-    fn handle_welcome(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), welcome: &Welcome) {
+    fn handle_welcome(&mut self, context: &mut Context<'_>, from: Peer, welcome: &Welcome) {
         if welcome.term != self.core.term() {
             return;
         }
         let (committed, now) = (self.stream.committed(), context.now);
-        let is_in_sync = self.core.view().parity_host(from.0) == Some(from.1);
+        let is_in_sync = self.core.view().parity_host(from.role) == Some(from.host);
         let Some(peer) = self.stream_to(from) else { return };
         match peer.welcome(welcome, committed, is_in_sync, now.time) {
             Ok(()) => {}
-            Err(Unwelcome::Impossible(why)) => return context.impossible(from.1, why),
+            Err(Unwelcome::Impossible(why)) => return context.impossible(from.host, why),
             Err(Unwelcome::Lacking) => {
-                let received = welcome.received;
-                return tracing::warn!(from = %from.1, %received, %committed, "a learner lacks what is gone");
+                let (from, received) = (from.host, welcome.received);
+                return tracing::warn!(%from, %received, %committed, "a learner lacks what is gone");
             }
         }
         // Before anything is served: what a former primary told expired must not come back.
-        self.wall.learn(from.1, welcome.wall, now.unix);
+        self.wall.learn(from.host, welcome.wall, now.unix);
         self.stream.stir();
         self.advance(context);
     }
 
     /// Cumulative acknowledgement.
-    fn handle_ack(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), ack: &Ack) {
+    fn handle_ack(&mut self, context: &mut Context<'_>, from: Peer, ack: &Ack) {
         if ack.term != self.core.term() {
             return;
         }
         let (now, lease_from) = (context.now.time, self.parities.lease_from());
         let Some(peer) = self.stream_to(from) else { return };
         if let Err(why) = peer.acknowledge(ack, lease_from, now) {
-            return context.impossible(from.1, why);
+            return context.impossible(from.host, why);
         }
         self.stream.stir();
         self.lessons.note_moved(now, from);
@@ -156,7 +156,7 @@ impl Primary {
     }
 
     /// A parity refuses this term. The view will say why; until then nothing is acknowledged or read.
-    fn handle_reject(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reject: &Reject) {
+    fn handle_reject(&mut self, context: &mut Context<'_>, from: Peer, reject: &Reject) {
         // It was meant for a primary before this one.
         if reject.fence <= self.core.term() {
             return;
@@ -167,7 +167,7 @@ impl Primary {
         context.coordinator(ToCoordinator::FetchView { group: self.core.member().group });
     }
 
-    fn handle_reserved(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), reserved: &Reserved) {
+    fn handle_reserved(&mut self, context: &mut Context<'_>, from: Peer, reserved: &Reserved) {
         let Some(store) = self.phase.store_mut().filter(|_| reserved.term == self.core.term()) else {
             return;
         };
@@ -176,7 +176,7 @@ impl Primary {
         }
     }
 
-    fn handle_index_part(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), part: &IndexPart) {
+    fn handle_index_part(&mut self, context: &mut Context<'_>, from: Peer, part: &IndexPart) {
         let Phase::Taking(taking) = &mut self.phase else { return };
         if let Some(store) = taking.take(context, &self.core, from, part) {
             self.phase = Phase::Serving(Box::new(store));
@@ -185,7 +185,7 @@ impl Primary {
         }
     }
 
-    fn handle_residual(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), residual: Residual) {
+    fn handle_residual(&mut self, context: &mut Context<'_>, from: Peer, residual: Residual) {
         match self.repair.take_residual(context, &self.core, from, residual) {
             Some(Ok(repaired)) => self.fill(context, &repaired),
             Some(Err(unsolved)) => {
@@ -212,28 +212,23 @@ impl Primary {
     }
 
     /// A learner wants its lesson.
-    fn handle_learn_hello(
-        &mut self,
-        context: &mut Context<'_>,
-        from: (RoleIndex, HostId),
-        hello: &LearnHello,
-    ) {
+    fn handle_learn_hello(&mut self, context: &mut Context<'_>, from: Peer, hello: &LearnHello) {
         let Some(store) = self.phase.store() else { return };
-        let begun = self.lessons.begin(context, &self.core, &self.stream, store, (from, hello));
+        let begun = self.lessons.begin(context, &self.core, &self.stream, store, from, hello);
         let Some(begun) = begun else { return };
         // A lesson from here may have ended before, and was waited for. But one that asks anew lacks the lesson of
         // another primary, so no view has it in sync, and nobody needs its Acks.
         self.parities.remove(from);
         if let Begun::After(applied) = begun {
             // What it lacks has to stay until it is sent.
-            self.absentees.expect(&self.core, from.0, applied, context.now.time);
+            self.absentees.expect(&self.core, from.role, applied, context.now.time);
         }
         self.stream.stir();
         self.advance(context);
     }
 
     /// A learner has understood a part.
-    fn handle_learned(&mut self, context: &mut Context<'_>, from: (RoleIndex, HostId), learned: &Learned) {
+    fn handle_learned(&mut self, context: &mut Context<'_>, from: Peer, learned: &Learned) {
         if learned.term != self.core.term() {
             return;
         }

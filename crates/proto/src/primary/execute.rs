@@ -315,7 +315,8 @@ fn decide_arith(key: &[u8], arith: Arith, current: Option<Current<'_>>, context:
     let version = arith.version.unwrap_or(context.next_version);
     let Some(current) = current else {
         let Some(expiry) = arith.vivify else { return Decision::Answer(Outcome::NotFound) };
-        return number(key, arith.initial, 0, (0, expiry.to_stored(), version), context);
+        let attributes = Attributes { flags: 0, expiry: expiry.to_stored(), version };
+        return number(key, arith.initial, 0, attributes, context);
     };
     if arith.compare.is_some_and(|compare| compare != current.item.version) {
         return Decision::Answer(Outcome::Exists);
@@ -329,17 +330,20 @@ fn decide_arith(key: &[u8], arith: Arith, current: Option<Current<'_>>, context:
         Direction::Decrement => old.saturating_sub(arith.delta),
     };
     let expiry = arith.touch.map_or(current.item.expiry, Expiry::to_stored);
-    number(key, new, current.item.value.len(), (current.item.client_flags, expiry, version), context)
+    let attributes = Attributes { flags: current.item.client_flags, expiry, version };
+    number(key, new, current.item.value.len(), attributes, context)
+}
+
+/// What an item has beside its key and its value.
+struct Attributes {
+    flags: u32,
+    expiry: u32,
+    version: u64,
 }
 
 /// Stores `value` in decimal. A shorter number keeps the old length, padded with spaces, as memcached does.
-fn number(
-    key: &[u8],
-    value: u64,
-    old_len: usize,
-    (flags, expiry, version): (u32, u32, u64),
-    context: Context,
-) -> Decision {
+fn number(key: &[u8], value: u64, old_len: usize, attributes: Attributes, context: Context) -> Decision {
+    let Attributes { flags, expiry, version } = attributes;
     let digits = format!("{value:<old_len$}");
     let new =
         NewItem { key, value: [digits.as_bytes(), b""], flags, expiry, version, state: ItemState::default() };

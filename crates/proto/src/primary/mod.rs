@@ -45,7 +45,7 @@ mod wall;
 #[cfg(test)]
 mod tests;
 
-use store::{Budget, DataStore, StoreConfig};
+use store::DataStore;
 use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Time, UnixSeconds};
 
 pub(crate) use self::core::Core;
@@ -55,12 +55,12 @@ pub use info::PrimaryInfo;
 use info::{PrimaryMemory, PrimaryStats};
 pub(crate) use waiting::Pending;
 
-use crate::outbox::Context;
+use crate::outbox::{Context, Means};
 use crate::parity::Parity;
 use crate::timers::TimerTable;
 use absentees::Absentees;
 use hand_over::HandOver;
-use lessons::Lessons;
+use lessons::{Lessons, Required};
 use parities::Parities;
 use phase::Phase;
 use release::Release;
@@ -106,11 +106,10 @@ impl Primary {
         member: MemberId,
         host: HostId,
         view: &GroupView,
-        config: &StoreConfig,
-        budget: &Budget,
+        means: Means<'_>,
     ) -> Result<Self, store::AreaError> {
-        let core = Core::new(member, host, view, (config, budget), (context.protection, context.rules));
-        let store = DataStore::new(config.clone(), budget.clone())?;
+        let core = Core::new(member, host, view, means);
+        let store = DataStore::new(means.config.clone(), means.budget.clone())?;
         let start = view.data_role(member.role).map_or(Seq(0), |role| role.first_seq());
         Ok(Self::assemble(context, core, Phase::Serving(Box::new(store)), start, Time(0)))
     }
@@ -122,16 +121,16 @@ impl Primary {
         host: HostId,
         view: &GroupView,
         mirror: Option<Parity>,
-        (config, budget): (&StoreConfig, &Budget),
+        means: Means<'_>,
     ) -> Option<Self> {
         let RoleStatus::Rebuilding { start, wait_us } = view.data_role(member.role)?.status else {
             return None;
         };
-        let core = Core::new(member, host, view, (config, budget), (context.protection, context.rules));
+        let core = Core::new(member, host, view, means);
         let serve_from = context.now.time + context.rules.waits_for_old_lease(wait_us);
         let (phase, wall) = match mirror.and_then(|mirror| store_of(&core, mirror, start)) {
             Some((store, wall)) => (Phase::Serving(Box::new(store)), wall),
-            None => (Phase::Taking(Box::new(Taking::new(budget))), UnixSeconds(0)),
+            None => (Phase::Taking(Box::new(Taking::new(means.budget))), UnixSeconds(0)),
         };
         let mut primary = Self::assemble(context, core, phase, start, serve_from);
         primary.wall.never_below(wall);
@@ -279,8 +278,8 @@ impl Primary {
     }
 
     fn report_ended_lessons(&mut self, context: &mut Context<'_>) {
-        let known = (self.stream.committed(), self.wall.told());
-        self.lessons.report_ended(context, &self.core, &self.parities, known);
+        let required = Required::of(&self.stream, &self.wall);
+        self.lessons.report_ended(context, &self.core, &self.parities, required);
     }
 
     fn release_if_due(&mut self, context: &mut Context<'_>) {

@@ -205,7 +205,7 @@ impl Primary {
             Decision::Put { image, outcome } => return self.put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {
                 let header = Header { version, expiry, state };
-                self.stream.append_header(context, store, (pending, newest), &header, outcome);
+                self.stream.append_header(context, store, pending, newest, &header, outcome);
             }
             Decision::Remove { outcome } => {
                 let addr = newest.occupied.expect("a removal is decided for an item that is there");
@@ -291,7 +291,7 @@ impl Primary {
     fn make_room(&mut self, context: &mut Context<'_>, len_bytes: usize) -> Attempt {
         let now = self.wall.at(context.now.unix);
         let store = self.phase.serving_mut();
-        let makes_room = self.space.make_room(context, store, &mut self.stream, (len_bytes, now));
+        let makes_room = self.space.make_room(context, store, &mut self.stream, len_bytes, now);
         if makes_room { Attempt::Wait(Wait::Space) } else { self.wait_or_refuse() }
     }
 

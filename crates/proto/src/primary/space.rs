@@ -2,13 +2,13 @@
 
 use smallvec::{SmallVec, smallvec};
 use store::{CrawlCursor, DataStore, Reclaim, Victim};
-use types::{HostId, RoleIndex, Time, UnixSeconds};
+use types::{Time, UnixSeconds};
 use wire::message::{GroupBody, Reserve, Reserved};
 
 use super::core::Core;
 use super::parities::Parities;
 use super::stream::{Draft, PlacedItem, Purpose, SendStream};
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 
 /// How long a refused extent is not asked for again, in microseconds.
 const REFUSAL_US: u64 = 1_000_000;
@@ -43,7 +43,7 @@ pub(crate) struct Removed {
 /// An extent that parities are being asked for.
 struct Asking {
     extent: u32,
-    granted: SmallVec<[(RoleIndex, HostId); 4]>,
+    granted: SmallVec<[Peer; 4]>,
 }
 
 impl Space {
@@ -86,7 +86,7 @@ impl Space {
     pub(super) fn hear(
         &mut self,
         now: Time,
-        from: (RoleIndex, HostId),
+        from: Peer,
         reserved: &Reserved,
         parities: &Parities,
         store: &mut DataStore,
@@ -137,7 +137,8 @@ impl Space {
         context: &mut Context<'_>,
         store: &mut DataStore,
         stream: &mut SendStream,
-        (len_bytes, wall): (usize, UnixSeconds),
+        len_bytes: usize,
+        wall: UnixSeconds,
     ) -> bool {
         // What is on its way may be enough, and an item more would be gone for nothing.
         if self.reclaiming > 0 {

@@ -1,12 +1,12 @@
 //! A stand-in begins: it takes the index replica from an in-sync parity (group protocol, section 4, F6).
 
 use store::{AdoptError, Budget, DataStore, Replica, ReplicaBuilder, ReplicaError};
-use types::{HostId, RoleIndex, Time};
+use types::{HostId, Time};
 use wire::message::{FetchIndex, GroupBody, IndexPart};
 
 use super::core::Core;
 use super::parities::Parities;
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 use crate::{Impossible, Timing};
 
 /// An index on its way.
@@ -19,7 +19,7 @@ pub(super) struct Taking {
 
 #[derive(Clone, Copy)]
 struct Asked {
-    parity: (RoleIndex, HostId),
+    parity: Peer,
     at: Time,
 }
 
@@ -54,10 +54,10 @@ impl Taking {
         self.asked.map_or(Time::NEVER, |asked| asked.at + timing.retry_us)
     }
 
-    fn ask(&mut self, context: &mut Context<'_>, core: &Core, parity: (RoleIndex, HostId)) {
+    fn ask(&mut self, context: &mut Context<'_>, core: &Core, parity: Peer) {
         self.asked = Some(Asked { parity, at: context.now.time });
         let fetch = FetchIndex { term: core.term(), part: self.next_part };
-        core.sender().send(context, parity.1, parity.0, GroupBody::FetchIndex(fetch));
+        core.sender().send(context, parity, GroupBody::FetchIndex(fetch));
     }
 
     /// A part has come. The store with the whole index, if it was the last one.
@@ -65,7 +65,7 @@ impl Taking {
         &mut self,
         context: &mut Context<'_>,
         core: &Core,
-        from: (RoleIndex, HostId),
+        from: Peer,
         part: &IndexPart,
     ) -> Option<DataStore> {
         let is_asked = self.asked.is_some_and(|asked| asked.parity == from);
@@ -104,7 +104,7 @@ impl Taking {
         &mut self,
         context: &mut Context<'_>,
         core: &Core,
-        source: (RoleIndex, HostId),
+        source: Peer,
         replica: Replica,
     ) -> Option<DataStore> {
         match DataStore::from_replica(core.config().clone(), core.budget().clone(), replica) {
@@ -126,26 +126,23 @@ impl Taking {
         &mut self,
         context: &mut Context<'_>,
         core: &Core,
-        parity: (RoleIndex, HostId),
+        parity: Peer,
         error: &dyn std::error::Error,
     ) {
-        tracing::error!(member = %core.member(), from = %parity.1, %error, "not an index; asking another parity");
+        let from = parity.host;
+        tracing::error!(member = %core.member(), %from, %error, "not an index; asking another parity");
         // As if it had been asked long ago, so that the next is asked at once.
         let asked = Some(Asked { parity, at: Time(0) });
         *self = Self { asked, ..Self::new(core.budget()) };
-        context.impossible(parity.1, Impossible::Index);
+        context.impossible(from, Impossible::Index);
     }
 }
 
 /// The parity to ask: the one on this node first, and after a failure the next in the list.
-fn next_source(
-    parities: &Parities,
-    before: Option<(RoleIndex, HostId)>,
-    here: HostId,
-) -> Option<(RoleIndex, HostId)> {
+fn next_source(parities: &Parities, before: Option<Peer>, here: HostId) -> Option<Peer> {
     let at = before.and_then(|before| parities.ids().position(|id| id == before));
     match at {
         Some(at) => parities.ids().nth(at + 1).or(parities.ids().next()),
-        None => parities.ids().find(|(_, host)| host.node == here.node).or(parities.ids().next()),
+        None => parities.ids().find(|id| id.host.node == here.node).or(parities.ids().next()),
     }
 }

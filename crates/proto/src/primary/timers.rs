@@ -4,6 +4,7 @@ use types::Time;
 use types::op::{Failure, Outcome};
 
 use super::Primary;
+use super::lessons::Required;
 use crate::outbox::Context;
 use crate::timers::{Kind, TimerTable};
 
@@ -133,11 +134,11 @@ impl Primary {
 
     fn armed(&self, context: &Context<'_>) -> TimerTable<TIMERS> {
         let (now, timing) = (context.now.time, context.timing);
-        let known = (self.stream.committed(), self.wall.told());
         let mut timers = TimerTable::default();
         timers.set(Timer::Parities, self.parities.due(self.stream.committed(), timing));
         timers.set(Timer::Absentees, self.absentees.due(timing));
-        timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, known));
+        let required = Required::of(&self.stream, &self.wall);
+        timers.set(Timer::Lessons, self.lessons.due(context, &self.parities, required));
         timers.set(Timer::HandOver, self.hand_over.due());
         if self.phase.store().is_some() {
             timers.set(Timer::Upkeep, self.kept_up + timing.heartbeat_us);

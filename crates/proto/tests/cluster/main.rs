@@ -52,21 +52,22 @@ impl Cluster {
     }
 
     fn with_memory(nodes: u16, profile: &str, store: &StoreConfig, budget: impl Fn(u16) -> Budget) -> Self {
-        Self::assemble(nodes, profile, store, (Limits::default(), budget))
+        Self::assemble(nodes, profile, store, Limits::default(), budget)
     }
 
     /// A cluster of 3+2 with other bounds.
     fn with_limits(nodes: u16, limits: Limits) -> Self {
         let store =
             StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
-        Self::assemble(nodes, "rs(3+2)", &store, (limits, |_| Budget::new(256 << 20)))
+        Self::assemble(nodes, "rs(3+2)", &store, limits, |_| Budget::new(256 << 20))
     }
 
     fn assemble(
         nodes: u16,
         profile: &str,
         store: &StoreConfig,
-        (limits, budget): (Limits, impl Fn(u16) -> Budget),
+        limits: Limits,
+        budget: impl Fn(u16) -> Budget,
     ) -> Self {
         let profile: Profile = profile.parse().unwrap();
         let config = CoordinatorConfig {

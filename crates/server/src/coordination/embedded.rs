@@ -44,7 +44,7 @@ impl CoordinatorServer {
         });
         let published = status.subscribe();
         let orders = commands.clone();
-        let run = move || serve(config, nodes, http, (orders, inbox), status, &stopped);
+        let run = move || serve(config, nodes, http, orders, inbox, status, &stopped);
         let thread = std::thread::Builder::new()
             .name("coordinator".to_owned())
             .spawn(run)
@@ -122,12 +122,13 @@ impl Drop for CoordinatorHandle {
     }
 }
 
-/// The thread.
+/// The thread. What it is told comes in at `inbox`; `orders` is its other end, for the pages.
 fn serve(
     config: CoordinatorServerConfig,
     nodes: DetachedListener,
     http: Option<DetachedListener>,
-    (orders, mut inbox): (mpsc::Sender<Command>, mpsc::Receiver<Command>),
+    orders: mpsc::Sender<Command>,
+    mut inbox: mpsc::Receiver<Command>,
     status: watch::Sender<CoordinatorStatus>,
     stop: &Notify,
 ) {
@@ -143,11 +144,11 @@ fn serve(
             Err(error) => return tracing::error!(%error, "the coordinator cannot listen"),
         };
         if let Some(http) = http {
-            tokio::task::spawn(http::serve_coordinator(http, published, (orders, config.processes), clock));
+            tokio::task::spawn(http::serve_coordinator(http, published, orders, config.processes, clock));
         }
         let mut start = config.start;
         let succession = async {
-            while preside(&config.cluster, start, (&listener, &mut inbox), clock, status.clone()).await
+            while preside(&config.cluster, start, &listener, &mut inbox, clock, status.clone()).await
                 == Next::Again
             {
                 // Whoever has followed it knows more than it does.
@@ -172,7 +173,8 @@ enum Next {
 async fn preside(
     config: &CoordinatorConfig,
     start: CoordinatorStart,
-    (listener, inbox): (&Listener, &mut mpsc::Receiver<Command>),
+    listener: &Listener,
+    inbox: &mut mpsc::Receiver<Command>,
     clock: Clock,
     status: watch::Sender<CoordinatorStatus>,
 ) -> Next {

@@ -46,7 +46,8 @@ pub(crate) async fn serve_node(listener: DetachedListener, shared: Arc<Shared>) 
 pub(crate) async fn serve_coordinator(
     listener: DetachedListener,
     status: watch::Receiver<CoordinatorStatus>,
-    (commands, processes): (mpsc::Sender<Command>, Option<mpsc::Sender<ProcessOrder>>),
+    commands: mpsc::Sender<Command>,
+    processes: Option<mpsc::Sender<ProcessOrder>>,
     clock: Clock,
 ) {
     let mut pages = Router::new()

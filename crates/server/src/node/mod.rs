@@ -79,8 +79,8 @@ impl Node {
             handle.start_worker(shard, inbox)?;
         }
         handle.start_control(listeners, outgoing)?;
-        if let Some(listening) = coordinator {
-            handle.start_candidate(listening)?;
+        if let Some((listener, address)) = coordinator {
+            handle.start_candidate(listener, address)?;
         }
         let Addresses { memcached, peer, http } = handle.addresses();
         tracing::info!(node = %handle.host(), %memcached, %peer, %http, workers, "node started");
@@ -198,14 +198,14 @@ impl NodeHandle {
         })
     }
 
-    fn start_candidate(&mut self, listening: (DetachedListener, SocketAddr)) -> Result<(), StartError> {
+    fn start_candidate(&mut self, listener: DetachedListener, address: SocketAddr) -> Result<(), StartError> {
         let Coordination::Elected(elected) = &self.shared.config.coordinator else { return Ok(()) };
         let config = ElectedConfig::clone(elected);
         self.start_thread(
             "candidate".to_owned(),
             "the candidate's thread",
             move |shared| match run::runtime() {
-                Ok(runtime) => elected::run(&runtime, &shared, config, listening),
+                Ok(runtime) => elected::run(&runtime, &shared, config, listener, address),
                 Err(error) => tracing::error!(%error, "no runtime"),
             },
         )

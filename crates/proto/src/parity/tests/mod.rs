@@ -9,14 +9,14 @@ use bytes::Bytes;
 use cluster::Protection;
 use cluster::place;
 use smallvec::smallvec;
-use store::Eviction;
+use store::{Eviction, StoreConfig};
 use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile, RoleStatus};
 use wire::message::{Frame, GroupBody, Hello, Open, Page, PeerMessage, Record, Reserve, SessionId, Write};
 
 use super::*;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Peer};
 use crate::pace::Pace;
-use crate::{Limits, Now, Timing};
+use crate::{Limits, Now, Rules, Timing};
 
 const PRIMARIES: [RoleIndex; 2] = [RoleIndex(0), RoleIndex(1)];
 
@@ -67,9 +67,9 @@ impl Stage {
         let learner = || view.learner(member.role).map(|learner| learner.host);
         let here = view.parity_host(member.role).or_else(learner).unwrap();
         let protection = Protection::of(Profile::rs(2, 2).unwrap());
-        let named = (view.clone(), &protection);
-        let parity =
-            Parity::new(member, here, named, (&config, &Budget::new(64 << 20)), Rules::all()).unwrap();
+        let budget = Budget::new(64 << 20);
+        let means = Means { config: &config, budget: &budget, protection: &protection, rules: Rules::all() };
+        let parity = Parity::new(member, here, view.clone(), means).unwrap();
         Self {
             parity,
             view,
@@ -84,10 +84,11 @@ impl Stage {
 
     /// A message of the primary of `role`, and what it is answered.
     fn hear(&mut self, role: RoleIndex, body: GroupBody) -> Vec<GroupBody> {
-        self.hear_of((role, self.view.data_role(role).unwrap().primary.unwrap()), body)
+        let host = self.view.data_role(role).unwrap().primary.unwrap();
+        self.hear_of(Peer { role, host }, body)
     }
 
-    fn hear_of(&mut self, from: (RoleIndex, HostId), body: GroupBody) -> Vec<GroupBody> {
+    fn hear_of(&mut self, from: Peer, body: GroupBody) -> Vec<GroupBody> {
         self.act(|parity, context| parity.handle(context, from, body))
             .1
             .into_iter()
@@ -206,7 +207,7 @@ fn after_a_gap_the_primary_is_told_where_to_go_on() {
 #[test]
 fn a_fenced_term_is_rejected_and_changes_nothing() {
     let mut stage = Stage::new();
-    stage.parity.fence(Time(0), PRIMARIES[0], (Term(2), Epoch(1)));
+    stage.parity.fence(Time(0), PRIMARIES[0], Term(2), Epoch(1));
     let answers = stage.frame(PRIMARIES[0], 0, vec![record(1, 5)]);
     assert!(matches!(&answers[..], [GroupBody::Reject(reject)] if reject.fence == Term(2)), "{answers:?}");
     assert_eq!(stage.received(PRIMARIES[0]), (0, 0));

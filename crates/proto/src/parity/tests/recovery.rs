@@ -10,7 +10,7 @@ const LOST: RoleIndex = PRIMARIES[0];
 fn fenced() -> Stage {
     let mut stage = Stage::new();
     stage.frame(LOST, 1, vec![record(1, 1), record(2, 2), record(3, 4)]);
-    stage.parity.fence(Time(stage.now), LOST, (Term(2), Epoch(1)));
+    stage.parity.fence(Time(stage.now), LOST, Term(2), Epoch(1));
     stage
 }
 
@@ -22,7 +22,7 @@ fn settle(stage: &mut Stage, upto: u64) -> bool {
 fn an_answer_to_a_fence_says_what_is_here_and_how_long_it_has_been_quiet() {
     let mut stage = fenced();
     let (now, group) = (Time(stage.now + 7), stage.view.group);
-    let answer = stage.parity.fence(now, LOST, (Term(2), Epoch(5)));
+    let answer = stage.parity.fence(now, LOST, Term(2), Epoch(5));
     let expected = ToCoordinator::Fenced {
         group,
         role: LOST,
@@ -34,8 +34,8 @@ fn an_answer_to_a_fence_says_what_is_here_and_how_long_it_has_been_quiet() {
         epoch: Epoch(5),
     };
     assert_eq!(answer, Some(expected));
-    assert_eq!(stage.parity.fence(now, LOST, (Term(1), Epoch(5))), None, "a term that is over");
-    assert_eq!(stage.parity.fence(now, RoleIndex(9), (Term(2), Epoch(5))), None, "no such role");
+    assert_eq!(stage.parity.fence(now, LOST, Term(1), Epoch(5)), None, "a term that is over");
+    assert_eq!(stage.parity.fence(now, RoleIndex(9), Term(2), Epoch(5)), None, "no such role");
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn a_session_that_no_stand_in_can_ask_for_costs_the_link() {
 #[test]
 fn whoever_is_not_the_primary_of_the_role_gets_no_session() {
     let mut stage = filled();
-    let stranger = (PRIMARIES[0], host(9));
+    let stranger = Peer { role: PRIMARIES[0], host: host(9) };
     assert!(is_abort(&stage.hear_of(stranger, open(PAGE, 1))));
     assert_eq!(stage.parity.session_bytes(), 0);
 }
@@ -140,7 +140,7 @@ fn a_page_of_another_length_calls_the_session_off() {
 fn a_stand_in_gives_its_own_session_up_and_nobody_elses() {
     let mut stage = opened();
     let abort = GroupBody::Abort(Abort { session: SESSION });
-    stage.hear_of((PRIMARIES[0], host(9)), abort.clone());
+    stage.hear_of(Peer { role: PRIMARIES[0], host: host(9) }, abort.clone());
     assert_ne!(stage.parity.session_bytes(), 0);
     stage.hear(PRIMARIES[0], abort);
     assert_eq!(stage.parity.session_bytes(), 0);

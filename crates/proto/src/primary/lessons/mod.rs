@@ -8,13 +8,14 @@ mod teaching;
 
 use smallvec::smallvec;
 use store::DataStore;
-use types::{HostId, Learner, PAGE_BYTES, RoleIndex, Seq, Time, UnixSeconds, ViewVersion};
+use types::{HostId, Learner, PAGE_BYTES, Seq, Time, UnixSeconds, ViewVersion};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Learned, Lesson, ToCoordinator};
 
 use super::core::Core;
 use super::parities::{Parities, ParityPeer};
 use super::stream::SendStream;
-use crate::outbox::Context;
+use super::wall::Wall;
+use crate::outbox::{Context, Peer};
 use crate::{Impossible, Timing};
 use teaching::Teaching;
 
@@ -27,14 +28,22 @@ pub(super) struct Lessons {
 
 /// A learner that the view names.
 struct LearnerPeer {
-    role: RoleIndex,
-    host: HostId,
+    id: Peer,
     since: ViewVersion,
     lesson: Option<Teaching>,
     /// When it last made progress.
     moved: Time,
     /// Whether its next part waits for the pace of background work.
     is_held: bool,
+}
+
+/// What a learner whose lesson has ended must have before the coordinator is told of it.
+#[derive(Clone, Copy)]
+pub(super) struct Required {
+    /// All that is committed.
+    committed: Seq,
+    /// The second from which on items were said to have expired: it may be all that is left.
+    told: UnixSeconds,
 }
 
 /// How a lesson has begun.
@@ -55,10 +64,10 @@ impl Lessons {
         let (view, own) = (core.view(), core.member().role);
         let taught = |learner: &&Learner| core.covering().contains(&learner.role) || learner.role == own;
         let named = view.learners.iter().filter(taught).map(|&Learner { role, host, since, .. }| {
-            let same =
-                |learner: &LearnerPeer| (learner.role, learner.host, learner.since) == (role, host, since);
+            let id = Peer { role, host };
+            let same = |learner: &LearnerPeer| (learner.id, learner.since) == (id, since);
             let known = before.iter().position(same).map(|at| before.swap_remove(at));
-            known.unwrap_or(LearnerPeer { role, host, since, lesson: None, moved: now, is_held: false })
+            known.unwrap_or(LearnerPeer { id, since, lesson: None, moved: now, is_held: false })
         });
         self.learners = named.collect();
     }
@@ -69,8 +78,8 @@ impl Lessons {
     }
 
     /// Whether the lesson of this learner has ended, so that it is waited for like a parity.
-    pub(super) fn has_ended(&self, learner: (RoleIndex, HostId)) -> bool {
-        self.learners.iter().any(|peer| peer.id() == learner && peer.has_ended())
+    pub(super) fn has_ended(&self, learner: Peer) -> bool {
+        self.learners.iter().any(|peer| peer.id == learner && peer.has_ended())
     }
 
     /// A learner wants its lesson; none if it gets none.
@@ -80,10 +89,11 @@ impl Lessons {
         core: &Core,
         stream: &SendStream,
         store: &DataStore,
-        (from, hello): ((RoleIndex, HostId), &LearnHello),
+        from: Peer,
+        hello: &LearnHello,
     ) -> Option<Begun> {
         let lesson = hello.lesson;
-        let is_named = |peer: &&mut LearnerPeer| peer.id() == from && peer.since == lesson.since;
+        let is_named = |peer: &&mut LearnerPeer| peer.id == from && peer.since == lesson.since;
         let learner = self.learners.iter_mut().find(is_named)?;
         let is_old = learner.lesson.as_ref().is_some_and(|known| known.attempt() >= lesson.attempt);
         // A stand-in lacks pages itself. And a question that was repeated must not begin the same attempt twice.
@@ -92,16 +102,15 @@ impl Lessons {
         }
         let committed = stream.committed();
         if let Some(applied) = hello.applied.filter(|applied| *applied > committed) {
-            context.impossible(from.1, Impossible::Applied { applied, committed });
+            context.impossible(from.host, Impossible::Applied { applied, committed });
             return None;
         }
         let now = context.now.time;
         // It starts anew: what it had understood before counts for nothing.
         (learner.moved, learner.lesson) = (now, None);
-        let (role, host) = from;
         match hello.applied {
             Some(applied) if stream.reaches_back_to(applied) => {
-                let peer = ParityPeer::for_learner(role, host, applied, now);
+                let peer = ParityPeer::for_learner(from, applied, now);
                 learner.lesson = Some(Teaching::with_what_it_lacks(lesson, peer));
                 learner.send_part(context, core, LearnPart::Resume, applied);
                 Some(Begun::After(applied))
@@ -111,7 +120,7 @@ impl Lessons {
                 Some(Begun::Refused)
             }
             Some(_) | None => {
-                let peer = ParityPeer::for_learner(role, host, committed, now);
+                let peer = ParityPeer::for_learner(from, committed, now);
                 learner.lesson = Some(Teaching::from_nothing(lesson, peer));
                 learner.send_part(context, core, teaching::begin(store), committed);
                 Some(Begun::Afresh)
@@ -124,13 +133,13 @@ impl Lessons {
         &mut self,
         context: &mut Context<'_>,
         store: Option<&DataStore>,
-        from: (RoleIndex, HostId),
+        from: Peer,
         learned: &Learned,
     ) -> Option<ParityPeer> {
         self.note_moved(context.now.time, from);
         let teaching = self.teaching(from).filter(|teaching| teaching.is(learned.lesson))?;
         if let Err(why) = teaching.understood(learned.number) {
-            context.impossible(from.1, why);
+            context.impossible(from.host, why);
             return None;
         }
         teaching.end(store?)
@@ -176,24 +185,23 @@ impl Lessons {
     }
 
     /// Tells the coordinator of lessons that have ended, until the view says so. A learner that is waited for may still lack
-    /// records that were acknowledged before: first it has to have what is committed. Also the second from which on items have
-    /// expired, which was `told`: it may be all that is left.
+    /// records that were acknowledged before: first it has to have what is `required`.
     pub(super) fn report_ended(
         &mut self,
         context: &mut Context<'_>,
         core: &Core,
         parities: &Parities,
-        (committed, told): (Seq, UnixSeconds),
+        required: Required,
     ) {
         let (group, role, term) = (core.member().group, core.member().role, core.term());
         for learner in &mut self.learners {
-            let has_everything = learner.has_ended() && learner.has_all(parities, (committed, told));
+            let has_everything = learner.has_ended() && learner.has_all(parities, required);
             let Some(teaching) = &mut learner.lesson else { continue };
             if !context.rules.caught_up_needs_everything(has_everything, teaching.awaits_answer()) {
                 continue;
             }
             if let Some(lesson) = teaching.report(context.now.time, context.timing) {
-                let learner = learner.role;
+                let learner = learner.id.role;
                 context.coordinator(ToCoordinator::CaughtUp { group, role, term, learner, lesson });
             }
         }
@@ -209,22 +217,21 @@ impl Lessons {
             if now.since(learner.moved) >= patience {
                 // To be said again after as long, and not at every tick.
                 learner.moved = now;
-                let (view, silent) = (core.view().version, smallvec![learner.id()]);
+                let (view, silent) = (core.view().version, smallvec![(learner.id.role, learner.id.host)]);
                 context.coordinator(ToCoordinator::Stalled { group, role, term, view, silent });
             }
         }
     }
 
-    /// When a learner has to be taught, reported or complained of, if nothing is heard before. `known` is as in
-    /// [`Self::report_ended`].
-    pub(super) fn due(&self, context: &Context<'_>, parities: &Parities, known: (Seq, UnixSeconds)) -> Time {
-        let of_one = |learner: &LearnerPeer| learner.due(context, parities, known);
+    /// When a learner has to be taught, reported or complained of, if nothing is heard before.
+    pub(super) fn due(&self, context: &Context<'_>, parities: &Parities, required: Required) -> Time {
+        let of_one = |learner: &LearnerPeer| learner.due(context, parities, required);
         self.learners.iter().map(of_one).min().unwrap_or(Time::NEVER)
     }
 
     /// Records are progress, too.
-    pub(super) fn note_moved(&mut self, now: Time, from: (RoleIndex, HostId)) {
-        if let Some(learner) = self.learners.iter_mut().find(|learner| learner.id() == from) {
+    pub(super) fn note_moved(&mut self, now: Time, from: Peer) {
+        if let Some(learner) = self.learners.iter_mut().find(|learner| learner.id == from) {
             learner.moved = now;
         }
     }
@@ -232,14 +239,15 @@ impl Lessons {
     /// The connection to `host` is gone: a lesson that was under way is lost; the learner asks for another one.
     pub(super) fn lose_link(&mut self, host: HostId) {
         // One whose lesson has ended is greeted anew, like any parity.
-        for learner in self.learners.iter_mut().filter(|learner| learner.host == host && !learner.has_ended())
+        for learner in
+            self.learners.iter_mut().filter(|learner| learner.id.host == host && !learner.has_ended())
         {
             learner.lesson = None;
         }
     }
 
     /// The stream of a learner that is not waited for yet.
-    pub(super) fn stream_to(&mut self, learner: (RoleIndex, HostId)) -> Option<&mut ParityPeer> {
+    pub(super) fn stream_to(&mut self, learner: Peer) -> Option<&mut ParityPeer> {
         self.teaching(learner)?.stream()
     }
 
@@ -260,33 +268,36 @@ impl Lessons {
 
     /// What holds after every event.
     pub(super) fn check_invariants(&self, parities: &Parities) {
-        let is_waited_for = |learner: &LearnerPeer| parities.contain(learner.id());
+        let is_waited_for = |learner: &LearnerPeer| parities.contain(learner.id);
         let mut taught = self.learners.iter().filter(|learner| learner.has_ended());
         assert!(taught.all(is_waited_for), "who has been taught everything is waited for");
     }
 
-    fn teaching(&mut self, learner: (RoleIndex, HostId)) -> Option<&mut Teaching> {
-        self.learners.iter_mut().find(|peer| peer.id() == learner)?.lesson.as_mut()
+    fn teaching(&mut self, learner: Peer) -> Option<&mut Teaching> {
+        self.learners.iter_mut().find(|peer| peer.id == learner)?.lesson.as_mut()
+    }
+}
+
+impl Required {
+    pub(super) fn of(stream: &SendStream, wall: &Wall) -> Self {
+        Self { committed: stream.committed(), told: wall.told() }
     }
 }
 
 impl LearnerPeer {
-    fn id(&self) -> (RoleIndex, HostId) {
-        (self.role, self.host)
-    }
-
-    /// Whether it has what is committed, and knows the second that was told.
-    fn has_all(&self, parities: &Parities, (committed, told): (Seq, UnixSeconds)) -> bool {
+    /// Whether it has all that is required.
+    fn has_all(&self, parities: &Parities, required: Required) -> bool {
+        let Required { committed, told } = required;
         let has_all = |peer: &ParityPeer| peer.acked() >= committed && peer.wall() >= told;
-        parities.find(self.id()).is_some_and(has_all)
+        parities.find(self.id).is_some_and(has_all)
     }
 
     /// See [`Lessons::due`].
-    fn due(&self, context: &Context<'_>, parities: &Parities, known: (Seq, UnixSeconds)) -> Time {
+    fn due(&self, context: &Context<'_>, parities: &Parities, required: Required) -> Time {
         let (now, timing) = (context.now.time, context.timing);
         match &self.lesson {
             // What it lacks comes with an Ack, which says so.
-            Some(ended) if ended.has_ended() && !self.has_all(parities, known) => Time::NEVER,
+            Some(ended) if ended.has_ended() && !self.has_all(parities, required) => Time::NEVER,
             Some(ended) if ended.has_ended() => ended.report_due(timing),
             Some(_) if self.is_held => context.pace.resumes_at(now),
             Some(_) | None => self.moved + patience_us(timing),
@@ -300,7 +311,7 @@ impl LearnerPeer {
     fn send_part(&mut self, context: &mut Context<'_>, core: &Core, part: LearnPart, tag: Seq) {
         let Some(teaching) = &mut self.lesson else { return };
         let learn = teaching.number_part(core.term(), part, tag);
-        core.sender().send(context, self.host, self.role, GroupBody::Learn(learn));
+        core.sender().send(context, self.id, GroupBody::Learn(learn));
     }
 
     /// The next part, if the learner may get one more now.
@@ -330,7 +341,7 @@ impl LearnerPeer {
         if teaching.lacks_what_is_gone(stream) {
             let lesson = teaching.lesson();
             self.lesson = None;
-            refuse_to_resume(context, core, stream, (self.role, self.host), lesson);
+            refuse_to_resume(context, core, stream, self.id, lesson);
             return 0;
         }
         self.is_held = !context.pace.allows(context.now.time);
@@ -355,10 +366,10 @@ fn refuse_to_resume(
     context: &mut Context<'_>,
     core: &Core,
     stream: &SendStream,
-    (role, host): (RoleIndex, HostId),
+    learner: Peer,
     lesson: Lesson,
 ) {
     let (term, tag) = (core.term(), stream.committed());
     let learn = Learn { lesson, term, number: 0, tag, part: LearnPart::Gone };
-    core.sender().send(context, host, role, GroupBody::Learn(learn));
+    core.sender().send(context, learner, GroupBody::Learn(learn));
 }

@@ -15,7 +15,7 @@ use super::core::Core;
 use super::stream::SendStream;
 use super::wall::Wall;
 use crate::Timing;
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 
 /// See the module.
 pub(super) struct Parities {
@@ -27,8 +27,7 @@ pub(super) struct Parities {
 impl Parities {
     /// The in-sync parities of the view that cover the role; nothing is known of them but that they have record `start`.
     pub(super) fn new(core: &Core, start: Seq, now: Time) -> Self {
-        let in_sync = core.covering_in_sync();
-        let peers = in_sync.map(|(role, host)| ParityPeer::new(role, host, start, now)).collect();
+        let peers = core.covering_in_sync().map(|id| ParityPeer::new(id, start, now)).collect();
         Self { peers, lease_from: Time(0) }
     }
 
@@ -37,19 +36,19 @@ impl Parities {
     }
 
     /// Who they are.
-    pub(super) fn ids(&self) -> impl Iterator<Item = (RoleIndex, HostId)> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = Peer> {
         self.peers.iter().map(ParityPeer::id)
     }
 
-    pub(super) fn contain(&self, parity: (RoleIndex, HostId)) -> bool {
+    pub(super) fn contain(&self, parity: Peer) -> bool {
         self.find(parity).is_some()
     }
 
-    pub(super) fn find(&self, parity: (RoleIndex, HostId)) -> Option<&ParityPeer> {
+    pub(super) fn find(&self, parity: Peer) -> Option<&ParityPeer> {
         self.peers.iter().find(|peer| peer.id() == parity)
     }
 
-    pub(super) fn find_mut(&mut self, parity: (RoleIndex, HostId)) -> Option<&mut ParityPeer> {
+    pub(super) fn find_mut(&mut self, parity: Peer) -> Option<&mut ParityPeer> {
         self.peers.iter_mut().find(|peer| peer.id() == parity)
     }
 
@@ -58,7 +57,7 @@ impl Parities {
         self.peers.push(peer);
     }
 
-    pub(super) fn remove(&mut self, parity: (RoleIndex, HostId)) {
+    pub(super) fn remove(&mut self, parity: Peer) {
         self.peers.retain(|peer| peer.id() != parity);
     }
 
@@ -123,13 +122,13 @@ impl Parities {
 
     /// A new connection to `host`: what was in flight on the old one is lost.
     pub(super) fn link_up(&mut self, context: &mut Context<'_>, core: &Core, host: HostId, committed: Seq) {
-        let there = self.peers.iter_mut().filter(|peer| peer.id().1 == host);
+        let there = self.peers.iter_mut().filter(|peer| peer.id().host == host);
         there.for_each(|peer| peer.greet(context, core, committed));
     }
 
     /// The connection to `host` is gone: nothing can be sent until the next one.
     pub(super) fn link_down(&mut self, now: Time, host: HostId) {
-        let there = self.peers.iter_mut().filter(|peer| peer.id().1 == host);
+        let there = self.peers.iter_mut().filter(|peer| peer.id().host == host);
         there.for_each(|peer| peer.lose_link(now));
     }
 
@@ -144,10 +143,10 @@ impl Parities {
         context: &mut Context<'_>,
         core: &Core,
         body: &GroupBody,
-        wants: impl Fn((RoleIndex, HostId)) -> bool,
+        wants: impl Fn(Peer) -> bool,
     ) {
-        for (role, host) in self.ids().filter(|id| wants(*id)) {
-            core.sender().send(context, host, role, body.clone());
+        for parity in self.ids().filter(|id| wants(*id)) {
+            core.sender().send(context, parity, body.clone());
         }
     }
 
@@ -192,7 +191,8 @@ impl Parities {
         // All that are silent, and not only who is due: by how many they are the coordinator judges who is cut off.
         for peer in self.peers.iter_mut().filter(|peer| peer.is_silent(now, timing)) {
             peer.note_complaint(now);
-            silent.push(peer.id());
+            let Peer { role, host } = peer.id();
+            silent.push((role, host));
         }
         let (member, view) = (core.member(), core.view().version);
         let (group, role, term) = (member.group, member.role, core.term());
@@ -220,7 +220,7 @@ impl Parities {
         &self,
         core: &Core,
         stream: &SendStream,
-        has_learned: impl Fn((RoleIndex, HostId)) -> bool,
+        has_learned: impl Fn(Peer) -> bool,
     ) {
         for peer in &self.peers {
             assert!(peer.applied() <= stream.committed(), "only what is committed is applied");

@@ -1,9 +1,9 @@
 //! What a primary knows of one parity that gets its stream.
 
-use types::{HostId, RoleIndex, Seq, Time, UnixSeconds};
+use types::{Seq, Time, UnixSeconds};
 use wire::message::{Ack, Frame, GroupBody, Hello, Welcome};
 
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 use crate::primary::core::Core;
 use crate::primary::stream::SendStream;
 use crate::size::record_bytes;
@@ -11,8 +11,7 @@ use crate::{Impossible, Timing};
 
 /// See the module.
 pub(in crate::primary) struct ParityPeer {
-    role: RoleIndex,
-    host: HostId,
+    id: Peer,
     /// Whether it has answered the Hello on this connection.
     welcomed: bool,
     /// Newest record sent on this connection.
@@ -47,10 +46,9 @@ pub(in crate::primary) enum Unwelcome {
 }
 
 impl ParityPeer {
-    pub(super) fn new(role: RoleIndex, host: HostId, start: Seq, now: Time) -> Self {
+    pub(super) fn new(id: Peer, start: Seq, now: Time) -> Self {
         Self {
-            role,
-            host,
+            id,
             welcomed: false,
             sent: start,
             most: start,
@@ -68,13 +66,13 @@ impl ParityPeer {
     }
 
     /// A learner that has everything up to `base`.
-    pub(in crate::primary) fn for_learner(role: RoleIndex, host: HostId, base: Seq, now: Time) -> Self {
+    pub(in crate::primary) fn for_learner(id: Peer, base: Seq, now: Time) -> Self {
         // The first part of its lesson says where it begins: no Hello is needed.
-        Self { welcomed: true, silent_since: None, ..Self::new(role, host, base, now) }
+        Self { welcomed: true, silent_since: None, ..Self::new(id, base, now) }
     }
 
-    pub(in crate::primary) fn id(&self) -> (RoleIndex, HostId) {
-        (self.role, self.host)
+    pub(in crate::primary) fn id(&self) -> Peer {
+        self.id
     }
 
     pub(in crate::primary) fn acked(&self) -> Seq {
@@ -172,7 +170,7 @@ impl ParityPeer {
         self.lose_link(context.now.time);
         self.last_sent = context.now.time;
         let hello = Hello { term: core.term(), committed };
-        core.sender().send(context, self.host, self.role, GroupBody::Hello(hello));
+        core.sender().send(context, self.id, GroupBody::Hello(hello));
     }
 
     /// Whether the last Hello has been unanswered for a heartbeat.
@@ -306,7 +304,7 @@ impl ParityPeer {
         self.last_sent = now;
         self.silent_since.get_or_insert(now);
         let frame = Frame { term: core.term(), sent_at: now, wall, committed: stream.committed(), records };
-        core.sender().send(context, self.host, self.role, GroupBody::Frame(frame));
+        core.sender().send(context, self.id, GroupBody::Frame(frame));
         bytes
     }
 

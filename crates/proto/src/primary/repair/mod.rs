@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use cluster::Protection;
 use smallvec::SmallVec;
 use store::{DataStore, OutOfMemory};
-use types::{EXTENT_BYTES, HostId, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RoleStatus, Time};
+use types::{EXTENT_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RoleStatus, Time};
 use wire::message::{Abort, GroupBody, Open, Read, Residual, SessionId, ToCoordinator};
 
 use super::core::Core;
 use super::stream::SendStream;
 use super::waiting::PageWaiters;
 use crate::Impossible;
-use crate::outbox::Context;
+use crate::outbox::{Context, Peer};
 pub(super) use read::answer_read;
 use session::{Cause, Session};
 
@@ -201,8 +201,8 @@ impl Repair {
         self.count += 1;
         let session = Session::new(pages, parities, cause, context.now.time);
         let open = Open { session: session_id(core, self.count), pages, committed: stream.committed() };
-        for (role, host) in session.hosts(core) {
-            core.sender().send(context, host, role, GroupBody::Open(open.clone()));
+        for parity in session.peers(core) {
+            core.sender().send(context, parity, GroupBody::Open(open.clone()));
         }
         self.sessions.insert(self.count, session);
     }
@@ -229,12 +229,12 @@ impl Repair {
             return;
         }
         let (pages, rows) = (session.pages(), session.parities().clone());
-        for (role, host) in core.other_primaries() {
-            let covering = rows.iter().copied().filter(|row| context.protection.covers(*row, role));
+        for primary in core.other_primaries() {
+            let covering = rows.iter().copied().filter(|row| context.protection.covers(*row, primary.role));
             let parities: SmallVec<[RoleIndex; 4]> = covering.collect();
             if !parities.is_empty() {
                 let read = Read { session: id, pages, parities };
-                core.sender().send(context, host, role, GroupBody::Read(read));
+                core.sender().send(context, primary, GroupBody::Read(read));
             }
         }
     }
@@ -244,15 +244,15 @@ impl Repair {
         &mut self,
         context: &mut Context<'_>,
         core: &Core,
-        (parity, from): (RoleIndex, HostId),
+        from: Peer,
         residual: Residual,
     ) -> Option<Result<Repaired, Unsolved>> {
         let id = residual.session;
-        match self.session(core, id)?.add((core, context.protection), parity, residual) {
+        match self.session(core, id)?.add(core, context.protection, from.role, residual) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(session::NotOfThisSession) => {
-                context.impossible(from, Impossible::Pages);
+                context.impossible(from.host, Impossible::Pages);
                 return None;
             }
         }
@@ -394,8 +394,8 @@ impl Repair {
     fn end(&mut self, context: &mut Context<'_>, core: &Core, number: u64) {
         let Some(session) = self.sessions.remove(&number) else { return };
         let abort = Abort { session: session_id(core, number) };
-        for (role, host) in session.hosts(core) {
-            core.sender().send(context, host, role, GroupBody::Abort(abort.clone()));
+        for parity in session.peers(core) {
+            core.sender().send(context, parity, GroupBody::Abort(abort.clone()));
         }
     }
 }

@@ -24,8 +24,8 @@ pub(in crate::primary) fn answer_read(
     let committed = context.rules.page_is_as_of(stream.committed());
     let wrong = wrong_items(core, store, read);
     let page = Page { session: read.session, term: core.term(), committed, bytes, wrong };
-    for (role, host) in core.hosts_of(&read.parities) {
-        core.sender().send(context, host, role, GroupBody::Page(page.clone()));
+    for parity in core.in_sync_of(&read.parities) {
+        core.sender().send(context, parity, GroupBody::Page(page.clone()));
     }
 }
 

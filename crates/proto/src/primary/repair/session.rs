@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use cluster::Protection;
 use smallvec::SmallVec;
-use types::{HostId, PageRange, RoleIndex, Time};
+use types::{PageRange, RoleIndex, Time};
 use wire::message::Residual;
 
+use crate::outbox::Peer;
 use crate::primary::core::Core;
 
 /// A session under way.
@@ -82,7 +83,8 @@ impl Session {
     /// What is left at `parity`; whether all have answered by now.
     pub(super) fn add(
         &mut self,
-        (core, protection): (&Core, &Protection),
+        core: &Core,
+        protection: &Protection,
         parity: RoleIndex,
         residual: Residual,
     ) -> Result<bool, NotOfThisSession> {
@@ -124,8 +126,8 @@ impl Session {
         Some(out)
     }
 
-    /// Its parities that are in sync, with their hosts.
-    pub(super) fn hosts(&self, core: &Core) -> SmallVec<[(RoleIndex, HostId); 4]> {
-        core.hosts_of(&self.parities)
+    /// Its parities that are in sync.
+    pub(super) fn peers(&self, core: &Core) -> SmallVec<[Peer; 4]> {
+        core.in_sync_of(&self.parities)
     }
 }

@@ -135,7 +135,8 @@ impl SendStream {
         &mut self,
         context: &mut Context<'_>,
         store: &mut DataStore,
-        (pending, newest): (&Pending, &Newest),
+        pending: &Pending,
+        newest: &Newest,
         header: &Header,
         outcome: Outcome,
     ) {

@@ -6,14 +6,15 @@ use wire::message::{LearnHello, Learned, Lesson};
 
 use super::*;
 
-const LEARNER: (RoleIndex, HostId) = (RoleIndex(3), HostId { node: NodeId(9), incarnation: Incarnation(1) });
+const LEARNER: Peer =
+    Peer { role: RoleIndex(3), host: HostId { node: NodeId(9), incarnation: Incarnation(1) } };
 
 /// The second parity has gone, and another one is being built.
 fn appoint(stage: &mut Stage) -> Lesson {
     let since = stage.view.version.next();
     stage.adopt(|view| {
         view.parity[1] = None;
-        view.learners.push(Learner { role: LEARNER.0, host: LEARNER.1, since, whole: false });
+        view.learners.push(Learner { role: LEARNER.role, host: LEARNER.host, since, whole: false });
     });
     Lesson { since, attempt: 0 }
 }
@@ -27,7 +28,7 @@ fn understood(stage: &mut Stage, lesson: Lesson, number: u32) -> Vec<Done> {
 }
 
 fn to_learner(what: &'static str) -> Done {
-    Done::Sends(LEARNER.0, what)
+    Done::Sends(LEARNER.role, what)
 }
 
 /// The number of the part that was sent last, if one was.
@@ -95,7 +96,7 @@ fn that_a_learner_has_caught_up_is_said_again_until_the_view_says_so() {
     assert!(stage.tick().contains(&Done::Reports("CaughtUp")));
     stage.adopt(|view| {
         view.learners.clear();
-        view.parity[1] = Some(LEARNER.1);
+        view.parity[1] = Some(LEARNER.host);
     });
     stage.now += stage.timing.retry_us;
     assert!(!stage.tick().contains(&Done::Reports("CaughtUp")));
@@ -107,7 +108,7 @@ fn a_part_that_was_never_sent_is_understood_by_nobody() {
     let lesson = appoint(&mut stage);
     ask(&mut stage, lesson, None);
     let part = Impossible::Part { number: 1, sent: 1 };
-    assert_eq!(understood(&mut stage, lesson, 1), [Done::Accuses(LEARNER.1.node, part)]);
+    assert_eq!(understood(&mut stage, lesson, 1), [Done::Accuses(LEARNER.host.node, part)]);
     let another = Lesson { attempt: 1, ..lesson };
     assert_eq!(understood(&mut stage, another, 1), [], "of a lesson that is none any more");
 }
@@ -151,7 +152,7 @@ fn a_former_parity_with_more_than_is_committed_is_believed_by_nobody() {
     let mut stage = Stage::with_item();
     let lesson = appoint(&mut stage);
     let applied = Impossible::Applied { applied: Seq(2), committed: Seq(1) };
-    assert_eq!(ask(&mut stage, lesson, Some(2)), [Done::Accuses(LEARNER.1.node, applied)]);
+    assert_eq!(ask(&mut stage, lesson, Some(2)), [Done::Accuses(LEARNER.host.node, applied)]);
 }
 
 #[test]
@@ -159,13 +160,13 @@ fn a_broken_link_ends_a_lesson_under_way_and_not_one_that_has_ended() {
     let mut stage = Stage::leased();
     let lesson = appoint(&mut stage);
     ask(&mut stage, lesson, None);
-    stage.act(|primary, context| primary.link_down(context, LEARNER.1));
+    stage.act(|primary, context| primary.link_down(context, LEARNER.host));
     assert_eq!(stage.flush(), [], "nothing more of it");
     let again = Lesson { attempt: 1, ..lesson };
     assert_eq!(ask(&mut stage, again, None), [to_learner("Begin")]);
     let last = teach_all(&mut stage, again);
     understood(&mut stage, again, last);
-    let linked = stage.act(|primary, context| primary.link_up(context, LEARNER.1)).1;
+    let linked = stage.act(|primary, context| primary.link_up(context, LEARNER.host)).1;
     assert_eq!(linked, [to_learner("Hello")], "it is a parity like any other");
 }
 
@@ -177,8 +178,12 @@ fn a_learner_that_does_not_move_for_two_leases_is_complained_of() {
     stage.flush();
     stage.now += 2 * LEASE_US;
     stage.tick();
-    let of_learner = |message: &ToCoordinator| matches!(message, ToCoordinator::Stalled { silent, .. } if silent.contains(&LEARNER));
-    assert_eq!(stage.reported.iter().filter(|message| of_learner(message)).count(), 1);
+    let learner = (LEARNER.role, LEARNER.host);
+    let complaints = stage.reported.iter().filter_map(|message| match message {
+        ToCoordinator::Stalled { silent, .. } => Some(silent),
+        _ => None,
+    });
+    assert_eq!(complaints.filter(|silent| silent.contains(&learner)).count(), 1);
 }
 
 #[test]

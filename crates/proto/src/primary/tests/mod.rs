@@ -19,7 +19,7 @@ use wire::message::{Ack, GroupBody, LearnPart, PeerMessage, Reserved, ToCoordina
 
 use super::*;
 use crate::host::Token;
-use crate::outbox::{Outbox, ReplyTo};
+use crate::outbox::{Outbox, Peer, ReplyTo};
 use crate::pace::Pace;
 use crate::{Impossible, Limits, Now, Rules, Timing};
 
@@ -82,6 +82,11 @@ fn name_of(body: &GroupBody) -> &'static str {
     }
 }
 
+/// What a primary is made with in this context.
+fn means<'a>(context: &Context<'a>, config: &'a StoreConfig, budget: &'a Budget) -> Means<'a> {
+    Means { config, budget, protection: context.protection, rules: context.rules }
+}
+
 impl Stage {
     fn new() -> Self {
         let mut stage = Self::empty();
@@ -90,7 +95,8 @@ impl Stage {
         let (view, budget) = (stage.view.clone(), stage.budget.clone());
         let here = view.data[0].primary.unwrap();
         let mut context = stage.context();
-        let primary = Primary::first(&mut context, member, here, &view, &config, &budget).unwrap();
+        let means = means(&context, &config, &budget);
+        let primary = Primary::first(&mut context, member, here, &view, means).unwrap();
         stage.primary = Some(primary);
         stage
     }
@@ -162,6 +168,10 @@ impl Stage {
         self.view.parity_host(role).unwrap()
     }
 
+    fn parity(&self, role: RoleIndex) -> Peer {
+        Peer { role, host: self.parity_host(role) }
+    }
+
     /// Lets it do something, and says what it wants done.
     fn act<T>(&mut self, act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T) -> (T, Vec<Done>) {
         let mut primary = self.primary.take().unwrap();
@@ -197,19 +207,19 @@ impl Stage {
     }
 
     fn hear(&mut self, role: RoleIndex, body: GroupBody) -> Vec<Done> {
-        self.hear_of((role, self.parity_host(role)), body)
+        self.hear_of(self.parity(role), body)
     }
 
-    fn hear_of(&mut self, from: (RoleIndex, HostId), body: GroupBody) -> Vec<Done> {
+    fn hear_of(&mut self, from: Peer, body: GroupBody) -> Vec<Done> {
         self.act(|primary, context| primary.handle(context, from, body)).1
     }
 
     /// An acknowledgement of the Frame that was sent now.
     fn ack(&mut self, role: RoleIndex, received: u64) -> Vec<Done> {
-        self.ack_of((role, self.parity_host(role)), received)
+        self.ack_of(self.parity(role), received)
     }
 
-    fn ack_of(&mut self, from: (RoleIndex, HostId), received: u64) -> Vec<Done> {
+    fn ack_of(&mut self, from: Peer, received: u64) -> Vec<Done> {
         let term = self.primary().core().term();
         let ack = Ack { term, received: Seq(received), echo: Time(self.now) };
         self.hear_of(from, GroupBody::Ack(ack))

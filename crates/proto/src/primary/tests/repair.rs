@@ -32,7 +32,8 @@ fn appointed(wait_us: u64, change: impl FnOnce(&mut GroupView)) -> Stage {
     let (view, budget, config) = (stage.view.clone(), stage.budget.clone(), config());
     let member = MemberId { group: view.group, role: RoleIndex(0) };
     let mut context = stage.context();
-    let primary = Primary::stand_in(&mut context, member, host(HERE), &view, None, (&config, &budget));
+    let means = means(&context, &config, &budget);
+    let primary = Primary::stand_in(&mut context, member, host(HERE), &view, None, means);
     stage.primary = primary;
     stage
 }
@@ -174,7 +175,7 @@ fn a_page_for_the_session_of_another_is_what_is_committed_and_goes_to_its_pariti
     stage.set(2);
     let session = SessionId { role: RoleIndex(1), term: Term(2), number: 1 };
     let read = Read { session, pages: PAGE, parities: smallvec![PARITIES[1]] };
-    let stand_in = (RoleIndex(1), host(8));
+    let stand_in = Peer { role: RoleIndex(1), host: host(8) };
     assert_eq!(stage.hear_of(stand_in, GroupBody::Read(read)), [Done::Sends(PARITIES[1], "Page")]);
     let page = Page { session, term: Term(1), committed: Seq(1), bytes: Some(committed), wrong: smallvec![] };
     assert_eq!(stage.sent, [(PARITIES[1], GroupBody::Page(page))]);
@@ -185,7 +186,7 @@ fn a_stand_in_says_of_a_page_that_it_lacks_that_it_is_absent() {
     let mut stage = taken_over();
     let session = SessionId { role: RoleIndex(1), term: Term(2), number: 1 };
     let read = Read { session, pages: PAGE, parities: smallvec![PARITIES[0]] };
-    stage.hear_of((RoleIndex(1), host(8)), GroupBody::Read(read));
+    stage.hear_of(Peer { role: RoleIndex(1), host: host(8) }, GroupBody::Read(read));
     let page = Page { session, term: Term(2), committed: Seq(1), bytes: None, wrong: smallvec![] };
     assert_eq!(stage.sent, [(PARITIES[0], GroupBody::Page(page))]);
 }

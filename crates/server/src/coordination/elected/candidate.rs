@@ -44,7 +44,8 @@ pub(crate) fn run(
     runtime: &LocalRuntime,
     shared: &Arc<Shared>,
     config: ElectedConfig,
-    (listener, address): (DetachedListener, SocketAddr),
+    listener: DetachedListener,
+    address: SocketAddr,
 ) {
     runtime.block_on(async {
         let client = match Client::new(config.etcd.clone().within(wanted_ttl(shared))) {
