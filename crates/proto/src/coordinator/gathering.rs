@@ -91,7 +91,7 @@ pub(super) struct Admitted {
 }
 
 impl Gathering {
-    /// Begins now. `without_quorum`: those that answer within two leases are all that there are.
+    /// Begins now. `without_quorum`: those that answer within five seconds and two leases are all that there are.
     pub(super) fn begin(now: Time, without_quorum: bool) -> Self {
         Self {
             since: now,

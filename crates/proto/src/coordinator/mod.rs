@@ -125,7 +125,7 @@ impl Coordinator {
     }
 
     /// A coordinator that knows nothing, and whose nodes may know more. `without_quorum`: an operator says that those that answer
-    /// within two leases are all that there are; the others count as fenced then.
+    /// within five seconds and two leases are all that there are; the others count as fenced then.
     #[must_use]
     pub fn gather(config: CoordinatorConfig, now: Now, without_quorum: bool) -> Self {
         let mut coordinator = Self::new(config);
