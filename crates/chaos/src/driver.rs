@@ -49,7 +49,7 @@ const GENERATION: Duration = Duration::from_secs(15);
 /// One line if the cluster cannot be started or hurt. What is found wrong with it is in the report.
 pub fn run(options: &Options) -> Result<Report, String> {
     let profile: Profile = options.profile.parse().map_err(|error| format!("{error}"))?;
-    let schedule = Schedule::new(options, u16::try_from(profile.m()).unwrap_or(u16::MAX))?;
+    let schedule = Schedule::new(options, u16::try_from(profile.tolerance()).unwrap_or(u16::MAX))?;
     let (dir, keeper) = directory(options)?;
     let mut run = Run::start(options, &dir)?;
     sleep(WARM_UP);

@@ -29,17 +29,25 @@ pub type HurtNodes = BTreeSet<(u16, Hurt)>;
 /// Why hurting nodes so that these are hurt in all would take away too much; none if it would not.
 #[must_use]
 pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
-    let lacking = |view: &&GroupView| cost(view, hurt) > view.spare_parities();
+    let lacking = |view: &&GroupView| cost(view, margin(map, view), hurt) > margin(map, view);
     map.groups.iter().find(lacking).map(|view| {
-        let (group, margin, cost) = (view.group, view.spare_parities(), cost(view, hurt));
+        let margin = margin(map, view);
+        let (group, cost) = (view.group, cost(view, margin, hurt));
         let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
         format!("{group} can lose {margin} more, and nodes {nodes:?} may cost it {cost}")
     })
 }
 
-/// What the nodes may cost `view`, in members of its margin. Sick primaries together cost all of it, whatever they are, and so
+/// Further members that a group can lose, whichever they are: what its code always bears, less what is missing already. With an LRC
+/// the pattern of what is missing may allow more.
+fn margin(map: &ClusterMap, view: &GroupView) -> usize {
+    let profile = map.profile;
+    view.spare_parities().saturating_sub(profile.m() - profile.tolerance())
+}
+
+/// What the nodes may cost `view`, in members of its `margin`. Sick primaries together cost all of it, whatever they are, and so
 /// do torn ones, if they do not cost more as members.
-fn cost(view: &GroupView, hurt: &HurtNodes) -> usize {
+fn cost(view: &GroupView, margin: usize, hurt: &HurtNodes) -> usize {
     let is_torn = |node: u16| hurt.contains(&(node, Hurt::Torn));
     let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
     let members = |torn: bool| -> usize {
@@ -49,7 +57,7 @@ fn cost(view: &GroupView, hurt: &HurtNodes) -> usize {
     let has_primary = |node: u16| primaries_on(view, NodeId(node)) != (0, 0);
     let any = |kind: Hurt| hurt.iter().any(|(node, how)| *how == kind && has_primary(*node));
     // At least one, so that they are refused where there is no margin at all.
-    let all = |is_so: bool| if is_so { view.spare_parities().max(1) } else { 0 };
+    let all = |is_so: bool| if is_so { margin.max(1) } else { 0 };
     members(false) + all(any(Hurt::Sick)) + members(true).max(all(any(Hurt::Torn)))
 }
 
@@ -115,9 +123,13 @@ mod tests {
     }
 
     fn map(nodes: u16) -> ClusterMap {
+        map_of("rs(3+2)", nodes)
+    }
+
+    fn map_of(profile: &str, nodes: u16) -> ClusterMap {
         let host = |node| HostId { node: NodeId(node), incarnation: Incarnation(1) };
         let hosts: Vec<_> = (0..nodes).map(host).collect();
-        let profile = Profile::rs(3, 2).unwrap();
+        let profile: Profile = profile.parse().unwrap();
         let groups = place(profile, &hosts, 1).unwrap();
         let addr = "127.0.0.1:1".parse().unwrap();
         let info = |host: &HostId| NodeInfo {
@@ -148,6 +160,20 @@ mod tests {
             let why = objection(&map, &all(hurt, &[0, 1, 4])).unwrap();
             assert!(why.contains("can lose 2 more, and nodes {0, 1, 4} may cost it 3"), "{why}");
         }
+    }
+
+    #[test]
+    fn of_an_lrc_as_many_may_go_as_it_always_bears() {
+        let mut map = map_of("lrc(4,2,1)", 7);
+        assert_eq!(
+            objection(&map, &all(Hurt::Dead, &[0, 1])),
+            None,
+            "three parities, and any two losses are borne"
+        );
+        assert!(objection(&map, &all(Hurt::Dead, &[0, 1, 2])).is_some());
+        lose_parity(&mut map, 0);
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0])), None);
+        assert!(objection(&map, &all(Hurt::Dead, &[0, 1])).is_some());
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn main() -> ExitCode {
 
 fn print_schedule(options: &Options) -> ExitCode {
     let losses = match options.profile.parse::<types::Profile>() {
-        Ok(profile) => u16::try_from(profile.m()).unwrap_or(u16::MAX),
+        Ok(profile) => u16::try_from(profile.tolerance()).unwrap_or(u16::MAX),
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::from(2);

@@ -81,7 +81,7 @@ impl Complaints {
         remove_parities(&mut without, &silent);
         // One that answers shows that the primary is not cut off; and without the silent the group must still be
         // repairable.
-        let enough_left = in_sync.len() > silent.len() && !protection.is_beyond_repair(&without);
+        let enough_left = in_sync.len() > silent.len() && !state.is_beyond_repair(&without);
         let is_full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
         // To depose a full primary all its parities have to prove that they live. A stand-in costs nothing: those that
         // it misses are enough.
@@ -190,7 +190,7 @@ impl Complaints {
         let protection = state.protection();
         let mut without = view.clone();
         decide::fence(&mut without, &protection, member.role);
-        elsewhere && alone && !protection.is_beyond_repair(&without)
+        elsewhere && alone && !state.is_beyond_repair(&without)
     }
 }
 

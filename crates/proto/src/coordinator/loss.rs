@@ -56,7 +56,7 @@ impl Losses {
     pub(super) fn judge(&mut self, now: Now, state: &ClusterState, group: GroupId) -> Option<Judgement> {
         let view = state.view(group)?;
         let protection = state.protection();
-        if !protection.is_beyond_repair(view) {
+        if !state.is_beyond_repair(view) {
             return Some(Judgement::Repairable);
         }
         // The first time counts, or a group that loses one member after the other would be in doubt for ever.
@@ -85,9 +85,8 @@ impl Losses {
 
     /// The groups in doubt, and when that ends: at once where stand-ins have said that they are whole.
     fn doubts(&self, state: &ClusterState) -> impl Iterator<Item = (GroupId, Time)> {
-        let protection = state.protection();
         let saved =
-            move |group: &GroupId| state.view(*group).is_some_and(|view| !protection.is_beyond_repair(view));
+            move |group: &GroupId| state.view(*group).is_some_and(|view| !state.is_beyond_repair(view));
         let ends = move |group: &GroupId, since: Time| {
             if saved(group) { Time(0) } else { since + state.lease_us() }
         };

@@ -161,5 +161,5 @@ fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> b
     let Some(mut without) = state.view(group).cloned() else { return false };
     let protection = state.protection();
     decide::remove_host(state.rules(), &mut without, &protection, host);
-    suspected && protection.is_beyond_repair(&without)
+    suspected && state.is_beyond_repair(&without)
 }

@@ -62,6 +62,12 @@ impl ClusterState {
         Arc::clone(&self.protection)
     }
 
+    /// Whether what is missing of `view` cannot all be made up for.
+    pub(super) fn is_beyond_repair(&self, view: &GroupView) -> bool {
+        let by_counting = view.roles_in_play() > view.in_sync().count();
+        self.rules().beyond_repair(self.protection.is_beyond_repair(view), by_counting)
+    }
+
     pub(super) fn timing(&self) -> &Timing {
         &self.config.timing
     }

@@ -77,11 +77,13 @@ pub enum Bug {
     HandedOverToCrowded,
     /// A failure in the group takes the mirror away from a primary that has a parity beside it.
     CrowdedMirrorDropped,
+    /// A coordinator counts parities to find out whether they make up for what is missing.
+    SolvabilityByCounting,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -119,5 +121,6 @@ impl Bug {
         Self::AcceptedBeforeOver,
         Self::HandedOverToCrowded,
         Self::CrowdedMirrorDropped,
+        Self::SolvabilityByCounting,
     ];
 }

@@ -244,6 +244,11 @@ impl Rules {
         self.prevent(Bug::LearnerSurvivesFailure)
     }
 
+    /// Whether something is beyond repair the rows of the code say.
+    pub(crate) fn beyond_repair(self, by_rows: bool, by_counting: bool) -> bool {
+        if self.prevent(Bug::SolvabilityByCounting) { by_rows } else { by_counting }
+    }
+
     /// The whole mirror stays of a primary that has a parity beside it.
     pub(crate) fn crowded_mirrors_stay(self) -> bool {
         self.prevent(Bug::CrowdedMirrorDropped)

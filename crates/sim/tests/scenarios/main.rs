@@ -7,6 +7,7 @@
 mod accepted;
 mod codes;
 mod commit;
+mod counting;
 mod exchanges;
 mod forming;
 mod late_settle;

@@ -1,6 +1,8 @@
 //! Every deliberately broken rule is found within its budget of seeds, and the same seeds pass without it: the proof
 //! that the simulator still sees. `cargo test -p sim --features planted-bugs planted::`
 
+#[path = "../scenarios/counting.rs"]
+mod counting;
 #[path = "../scenarios/exchanges.rs"]
 mod exchanges;
 #[path = "../scenarios/late_settle.rs"]
@@ -81,12 +83,13 @@ fn is_found(bug: Bug) {
 }
 
 /// Bugs that too few seeds meet: a story shows them.
-const TOLD: [Bug; 5] = [
+const TOLD: [Bug; 6] = [
     Bug::OldCoordinatorObeyed,
     Bug::ServesAfterHandOver,
     Bug::LeaseOutlivesHandOver,
     Bug::HandedOverToCrowded,
     Bug::CrowdedMirrorDropped,
+    Bug::SolvabilityByCounting,
 ];
 
 #[test]
@@ -112,6 +115,11 @@ fn a_mirror_that_takes_over_beside_a_parity_is_found() {
 #[test]
 fn a_mirror_that_a_node_with_two_roles_loses_is_found() {
     shows(Bug::CrowdedMirrorDropped, exchanges::another_primary_dies_first);
+}
+
+#[test]
+fn parities_that_are_counted_are_found() {
+    shows(Bug::SolvabilityByCounting, counting::tell);
 }
 
 /// The story ends badly with the bug, and well without.
