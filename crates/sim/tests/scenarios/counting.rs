@@ -1,6 +1,5 @@
 //! A suspected process without which data would be lost is waited for, also where a count of parities says that it can be
-//! missed. Also
-//! told with the rule broken that asks the rows of the code (planted.rs).
+//! missed. Also told with the rule broken that asks the rows of the code (planted.rs).
 
 use proto::Rules;
 use sim::{Options, Story};
