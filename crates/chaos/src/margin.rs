@@ -41,7 +41,7 @@ pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
 /// Further members that a group can lose, whichever they are: what its code always bears, less what is missing already. With an LRC
 /// the pattern of what is missing may allow more.
 fn margin(map: &ClusterMap, view: &GroupView) -> usize {
-    let profile = map.profile;
+    let Some(profile) = map.profile_of(view.group) else { return 0 };
     view.spare_parities().saturating_sub(profile.m() - profile.tolerance())
 }
 
@@ -144,7 +144,7 @@ mod tests {
         ClusterMap {
             cluster: ClusterId(1),
             version: 1,
-            profile,
+            catalog: types::Catalog::first(profile, 1),
             shards: 1,
             layout: types::Layout::default(),
             nodes,

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use types::Profile;
 
 use crate::exit::Exit;
+use crate::listeners::{ClientListener, listeners};
 use crate::settings::{Eviction, OnLoss, Scheduling};
 use crate::units::{Size, address, duration, from_text, host};
 
@@ -73,10 +74,11 @@ settings! {
         /// Where the coordinator is: embedded://HOST:PORT, or the etcd over which it is elected: etcd://HOST:PORT[,HOST:PORT...]
         #[arg(long, env = "GESTALT_COORDINATOR")]
         pub coordinator: Option<String>,
-        /// Where memcached clients connect [default: 127.0.0.1:11211]
-        #[arg(long, env = "GESTALT_MEMCACHED", value_parser = address)]
-        #[serde(deserialize_with = "from_text")]
-        pub memcached: Option<SocketAddr>,
+        /// Where memcached clients connect, the first one without a name those of the default namespace; with =NAMESPACE those of
+        /// that one. May be given several times [default: 127.0.0.1:11211]
+        #[arg(long, env = "GESTALT_MEMCACHED", value_name = "ADDR[=NAMESPACE]", value_delimiter = ',')]
+        #[serde(deserialize_with = "listeners")]
+        pub memcached: Option<Vec<ClientListener>>,
         /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
         #[arg(long, env = "GESTALT_PEER", value_parser = address)]
         #[serde(deserialize_with = "from_text")]
@@ -252,6 +254,7 @@ fn explain(key: &str, message: &str) -> String {
         Some((_, "u32")) => "a number from 0 to 4294967295",
         Some((_, "a boolean")) => "true or false",
         Some(_) => "a string in quotes",
+        None if message.starts_with("a string") => message,
         None => return format!("key '{key}': {message}"),
     };
     format!("key '{key}' must be {wanted}")
@@ -300,7 +303,7 @@ mod tests {
         for argument in arguments() {
             let key = argument.get_long().unwrap();
             keys.push(key.replace('-', "_"));
-            let error = NodeSettings::parse(&format!("{key} = []")).unwrap_err();
+            let error = NodeSettings::parse(&format!("{key} = {{}}")).unwrap_err();
             assert!(error.starts_with(&format!("line 1: key '{key}' must be ")), "{error}");
         }
         assert_eq!(

@@ -194,7 +194,7 @@ async fn memory_of(node: NodeId, http: SocketAddr) -> Option<String> {
 #[derive(Serialize)]
 struct Place {
     key: String,
-    slot: u16,
+    slot: u32,
     group: u32,
     role: u8,
     node: Option<u16>,

@@ -15,6 +15,7 @@ mod etcd;
 mod exit;
 mod kernel;
 mod kv;
+mod listeners;
 mod local;
 mod log;
 mod machine;
@@ -61,6 +62,8 @@ enum Command {
     Repair(admin::repair::RepairArgs),
     Scrub(admin::scrub::ScrubArgs),
     Lost(admin::lost::LostArgs),
+    Pool(admin::pool::PoolArgs),
+    Namespace(admin::namespace::NamespaceArgs),
     Cluster(admin::whole::ClusterArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
@@ -91,6 +94,8 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Node(args) => on_runtime(admin::node::run(&args)),
         Command::Scrub(args) => on_runtime(admin::scrub::run(&args)),
         Command::Lost(args) => on_runtime(admin::lost::run(&args)),
+        Command::Pool(args) => on_runtime(admin::pool::run(&args)),
+        Command::Namespace(args) => on_runtime(admin::namespace::run(&args)),
         Command::Cluster(args) => on_runtime(admin::whole::run(&args)),
         Command::Layout(args) => on_runtime(admin::layout::run(&args)),
         Command::Repair(args) => on_runtime(admin::repair::run(&args)),

@@ -16,6 +16,7 @@ use crate::endpoint::NODE_HTTP_PORT;
 use crate::etcd;
 use crate::exit::Exit;
 use crate::kernel;
+use crate::listeners;
 use crate::log;
 use crate::machine;
 use crate::process::{die_with, told_to_stop};
@@ -102,6 +103,9 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     let (coordinator, cluster) = coordination(&settings, peer)?;
     let lease = settings.lease.unwrap_or(DEFAULT_LEASE);
     check_lease(lease).map_err(Exit::Usage)?;
+    let default = SocketAddr::from(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT));
+    let (memcached, bound) =
+        listeners::split(settings.memcached.clone().unwrap_or_default(), default).map_err(Exit::Usage)?;
     let memory = settings.memory.unwrap_or(DEFAULT_MEMORY);
     check_memory(memory)?;
     let clients = ClientArgs::from(&settings);
@@ -111,7 +115,8 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         profile: settings.profile,
         entry: if args.join { Entry::Joiner } else { Entry::Founder },
         workers: settings.workers.unwrap_or_else(machine::cores),
-        memcached: settings.memcached.unwrap_or(([127, 0, 0, 1], DEFAULT_MEMCACHED_PORT).into()),
+        memcached,
+        bound,
         peer,
         http: settings.http.unwrap_or(pages_beside(peer, NODE_HTTP_PORT)),
         advertise: advertised(&settings),

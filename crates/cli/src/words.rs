@@ -1,6 +1,8 @@
 //! One or several: what is counted and named in what people read.
 
-use types::NodeId;
+use std::fmt::Display;
+
+use types::{Name, NodeId, PoolSlots};
 
 /// `node 3`, `nodes 1, 2`.
 pub fn nodes(nodes: &[NodeId]) -> String {
@@ -21,6 +23,20 @@ pub fn count_u64(number: u64, one: &str, several: &str) -> String {
 /// The word for so many.
 pub fn one_or<'a>(number: usize, one: &'a str, several: &'a str) -> &'a str {
     if number == 1 { one } else { several }
+}
+
+/// `0-1092`, `0-1092 of pool hot`.
+pub fn slot_range(PoolSlots { pool, slots }: &PoolSlots) -> String {
+    let range = format!("{}-{}", slots.first.0, slots.last.0);
+    if *pool == Name::default_name() { range } else { format!("{range} of pool {pool}") }
+}
+
+/// All of them, or a line where there are none.
+pub fn some<T: Display>(all: &[T]) -> String {
+    if all.is_empty() {
+        return "-".to_owned();
+    }
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

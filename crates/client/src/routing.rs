@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use types::{ClusterId, ClusterMap, HostId, KeyHash, MemberId, Slot};
+use types::{ClusterId, ClusterMap, HostId, KeyBuffer, KeyHash, MemberId, NamespaceId, Slot, qualify};
 
 use crate::{HttpError, fetch_json};
 
@@ -81,15 +81,17 @@ impl Router {
         Self::locate_in(&self.map, key)
     }
 
-    /// Where `key` lies by `map`.
+    /// Where `key` of the default namespace lies by `map`.
     #[must_use]
     pub fn locate_in(map: &ClusterMap, key: &[u8]) -> Location {
-        let hash = KeyHash::of(map.cluster, key);
-        let member = map.member_of(hash);
+        let mut buffer = KeyBuffer::new();
+        let hash = KeyHash::of(map.cluster, qualify(NamespaceId::DEFAULT, key, &mut buffer));
+        let pool = map.default_pool();
+        let (slot, member) = (pool.slot_of(hash), pool.member_of(hash));
         let primary = map.primary_of(member);
         let node = primary.and_then(|host| map.node(host.node));
         let (address, http) = (node.map(|node| node.memcached), node.map(|node| node.http));
-        Location { slot: hash.slot(), member, primary, address, http }
+        Location { slot, member, primary, address, http }
     }
 
     /// Every memcached address that may answer for `key`, the primary's first.

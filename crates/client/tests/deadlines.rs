@@ -34,7 +34,7 @@ fn map(cluster: u64, version: u64, http: SocketAddr, memcached: SocketAddr) -> C
     ClusterMap {
         cluster: ClusterId(cluster),
         version,
-        profile,
+        catalog: types::Catalog::first(profile, 1),
         shards: 1,
         layout: Default::default(),
         nodes: (0..2).map(info).collect(),

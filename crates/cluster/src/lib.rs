@@ -2,13 +2,15 @@
 //!
 //! Pure functions of plain data, without behaviour over time: nothing here sends or waits.
 
+mod codes;
 pub mod health;
 mod placement;
 mod plan;
 mod protection;
 mod stop;
 
-pub use placement::{PlacementError, place, place_in_zones};
+pub use codes::{Codes, PoolProtection, worst_off};
+pub use placement::{PlacementError, groups_for, place, place_in_zones, place_pool};
 pub use plan::{
     MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
     choose_successor, next_moves, plan, role_counts, warnings,

@@ -3,8 +3,8 @@
 use thiserror::Error;
 
 use crate::plan::plan_groups;
-use crate::{PlanLimits, PlanNode, Protection, RoleCounts};
-use types::{DataRole, GroupId, GroupView, HostId, Profile, RoleStatus, Term, ViewVersion};
+use crate::{Codes, PlanLimits, PlanNode, RoleCounts};
+use types::{Catalog, DataRole, GroupId, GroupView, HostId, Pool, Profile, RoleStatus, Term, ViewVersion};
 
 /// Why no placement exists.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -58,10 +58,39 @@ pub fn place_in_zones(
     };
     // One group after the other leaves the last ones little choice. The planner's own moves even that out, so that
     // it has none left to make when the cluster has formed.
-    for step in plan_groups(&views(&seats), &Protection::of(profile), nodes, &PlanLimits::default()) {
+    for step in plan_groups(
+        &views(&seats),
+        &Codes::of(&Catalog::first(profile, groups)),
+        nodes,
+        &PlanLimits::default(),
+    ) {
         seats[step.group.0 as usize][usize::from(step.role.0)] = step.to;
     }
     Ok(views(&seats))
+}
+
+/// Roles that each node gets of a new pool, and at least so many for each of its workers: the cluster may grow eightfold before
+/// a node has only five.
+const ROLES_PER_NODE: usize = 40;
+const ROLES_PER_WORKER: usize = 8;
+
+/// How many groups of `profile` so many nodes have use for.
+#[must_use]
+pub fn groups_for(profile: Profile, nodes: usize, workers: u16) -> u32 {
+    let roles = nodes * ROLES_PER_NODE.max(ROLES_PER_WORKER * usize::from(workers));
+    u32::try_from((roles / profile.n()).max(1)).unwrap_or(u32::MAX)
+}
+
+/// As [`place_in_zones`], for the groups of `pool`.
+///
+/// # Errors
+/// `TooFewNodes` if two roles of a group would share a node.
+pub fn place_pool(pool: &Pool, nodes: &[PlanNode]) -> Result<Vec<GroupView>, PlacementError> {
+    let mut views = place_in_zones(pool.profile, nodes, pool.groups)?;
+    for (view, group) in views.iter_mut().zip(pool.group_ids()) {
+        view.group = group;
+    }
+    Ok(views)
 }
 
 /// The host of each role of `group`: the least loaded of the zone with the fewest roles of the group.
@@ -219,7 +248,7 @@ mod tests {
             let profile = Profile::rs(k, m).unwrap();
             let nodes = nodes_in(&zones);
             let views = place_in_zones(profile, &nodes, groups).unwrap();
-            let moves = plan_groups(&views, &Protection::of(profile), &nodes, &PlanLimits::default());
+            let moves = plan_groups(&views, &Codes::of(&Catalog::first(profile, groups)), &nodes, &PlanLimits::default());
             proptest::prop_assert_eq!(moves, vec![]);
         }
     }

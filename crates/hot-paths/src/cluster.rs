@@ -133,7 +133,9 @@ impl Cluster {
 
     /// The first `count` keys of the member.
     pub fn keys(&self, count: usize) -> Vec<String> {
-        let is_ours = |key: &String| self.map().member_of(KeyHash::of(CLUSTER, key.as_bytes())) == MEMBER;
+        let is_ours = |key: &String| {
+            self.map().default_pool().member_of(KeyHash::of(CLUSTER, key.as_bytes())) == MEMBER
+        };
         (0..).map(data::key).filter(is_ours).take(count).collect()
     }
 }

@@ -284,7 +284,7 @@ impl Drop for LocalCluster {
 pub fn is_whole(map: &ClusterMap) -> bool {
     map.groups
         .iter()
-        .all(|view| view.learners.is_empty() && view.is_full() && view.in_sync().count() == map.profile.m())
+        .all(|view| view.learners.is_empty() && view.is_full() && view.in_sync().count() == view.m())
 }
 
 /// A node that has joined later.

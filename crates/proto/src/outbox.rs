@@ -1,11 +1,12 @@
 //! What members want done, and what they need to know to want it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use cluster::Protection;
 use store::{Budget, StoreConfig};
 use types::op::Outcome;
-use types::{GroupId, HostId, NodeId, RoleIndex, ViewVersion};
+use types::{Catalog, GroupId, HostId, NodeId, Pool, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::host::driver::Token;
@@ -89,10 +90,8 @@ pub(crate) struct Context<'a> {
     pub timing: &'a Timing,
     pub limits: &'a Limits,
     pub rules: Rules,
-    /// The code of the groups, and what it makes up for.
-    pub protection: &'a Protection,
-    /// Groups of the cluster.
-    pub groups: usize,
+    /// The pools and namespaces.
+    pub catalog: &'a Catalog,
     pub pace: &'a mut Pace,
     pub out: &'a mut Outbox,
 }
@@ -112,13 +111,15 @@ impl Context<'_> {
     }
 }
 
-/// What a member is made with: the same for all members of a host.
+/// What a member is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct Means<'a> {
     pub config: &'a StoreConfig,
     pub budget: &'a Budget,
-    /// The code of the groups, and what it makes up for.
-    pub protection: &'a Protection,
+    /// The pool of its group.
+    pub pool: &'a Pool,
+    /// The code of that pool, and what it makes up for.
+    pub protection: &'a Arc<Protection>,
     pub rules: Rules,
 }
 

@@ -4,6 +4,7 @@
 //! (`_bytes`, `_seconds`), as Prometheus wants it; that of a counter with `_total`. What workers count has its table beside the counters
 //! themselves, in `workers::counters`; all others are in `http::metrics`.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 
 use proto::Histogram;
@@ -75,7 +76,10 @@ macro_rules! metrics {
 pub(crate) use metrics;
 
 /// Names and values of labels.
-pub(crate) type Labels = Vec<(&'static str, &'static str)>;
+pub(crate) type Labels = Vec<Label>;
+
+/// A label: its name, and what it says.
+pub(crate) type Label = (&'static str, Cow<'static, str>);
 
 /// One value of a metric.
 pub(crate) struct Sample {
@@ -144,11 +148,11 @@ impl Reading for Vec<Sample> {
 }
 
 /// A sample for each value of one label.
-pub(crate) fn by<T: Into<Value>>(
+pub(crate) fn by<L: Into<Cow<'static, str>>, T: Into<Value>>(
     label: &'static str,
-    values: impl IntoIterator<Item = (&'static str, T)>,
+    values: impl IntoIterator<Item = (L, T)>,
 ) -> Vec<Sample> {
-    let sample = |(text, value): (_, T)| Sample { labels: vec![(label, text)], value: value.into() };
+    let sample = |(text, value): (L, T)| Sample { labels: vec![(label, text.into())], value: value.into() };
     values.into_iter().map(sample).collect()
 }
 
@@ -188,10 +192,10 @@ impl Exposition {
     }
 
     /// One histogram: its buckets, sum and count.
-    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+    fn histogram(&mut self, name: &str, labels: &[Label], histogram: &Histogram) {
         let bounds = histogram.cumulative().map(|(bound, count)| (bound.as_secs_f64().to_string(), count));
         for (bound, count) in bounds.chain([("+Inf".to_owned(), histogram.count())]) {
-            let labels = [labels, &[("le", &bound)]].concat();
+            let labels = [labels, &[("le", bound.into())]].concat();
             self.line(format_args!("{name}_bucket{} {count}", Braces(&labels)));
         }
         let labels = Braces(labels);
@@ -205,7 +209,7 @@ impl Exposition {
 }
 
 /// Labels as they are written; values are escaped.
-struct Braces<'a>(&'a [(&'a str, &'a str)]);
+struct Braces<'a>(&'a [Label]);
 
 impl Display for Braces<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -257,8 +261,8 @@ mod tests {
             gauge gestalt_items "Items." = 3u64;
             gauge gestalt_left "Left out." = *it;
             counter gestalt_requests_total "Requests." = vec![
-                Sample { labels: vec![("op", "get")], value: Value::Whole(1) },
-                Sample { labels: vec![("op", "a\"b"), ("x", "y")], value: Value::Real(2.5) },
+                Sample { labels: vec![("op", "get".into())], value: Value::Whole(1) },
+                Sample { labels: vec![("op", "a\"b".into()), ("x", "y".into())], value: Value::Real(2.5) },
             ];
             histogram gestalt_took_seconds "Took." = Vec::new();
         }

@@ -41,7 +41,9 @@ pub use http::status::{
 };
 pub use limits::ConnectionLimits;
 pub use node::advertise::Advertise;
-pub use node::config::{CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig};
+pub use node::config::{
+    BoundListener, CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig,
+};
 pub use node::error::{NodeExit, StartError};
 pub use node::memory::MemoryUse;
 pub use node::shared::Addresses;

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    ClusterId, GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeState, OnFinding, Profile, SlotRange,
+    BadCatalog, Catalog, ClusterId, GroupId, Layout, LayoutVersion, LossPolicy, Name, NodeId, NodeState,
+    OnFinding, Policy, PolicyChange, PoolSlots, Profile, SlotRange,
 };
 
 /// One thing that an operator asks.
@@ -77,8 +78,14 @@ pub enum AdminCommand {
     /// What is lost in these slots is given up: every lost data role that has one of them begins anew, empty, with all of its
     /// slots.
     AcceptLoss {
+        /// Of which pool.
+        #[serde(default = "Name::default_name")]
+        pool: Name,
         /// Which.
         slots: Vec<SlotRange>,
+        /// For this namespace alone; none = for all of the pool's.
+        #[serde(default)]
+        namespace: Option<Name>,
     },
     /// What becomes of lost data roles from now on.
     SetLossPolicy {
@@ -87,6 +94,44 @@ pub enum AdminCommand {
     },
     /// Give up all data: every data role begins anew, empty, on the nodes that live. Nodes that are silent count as fenced.
     Reset,
+    /// A further pool.
+    CreatePool {
+        /// What it is called.
+        name: Name,
+        /// Its protection.
+        profile: Profile,
+        /// How many groups it has; none = as many as its nodes have use for.
+        #[serde(default)]
+        groups: Option<u32>,
+    },
+    /// A pool without namespaces is no more.
+    RemovePool {
+        /// Which.
+        name: Name,
+    },
+    /// A further namespace.
+    CreateNamespace {
+        /// What it is called.
+        name: Name,
+        /// The pool that its keys lie in.
+        #[serde(default = "Name::default_name")]
+        pool: Name,
+        /// What holds for its keys.
+        #[serde(default)]
+        policy: Policy,
+    },
+    /// Something else holds for the keys of a namespace.
+    SetPolicy {
+        /// Which.
+        name: Name,
+        /// What.
+        change: PolicyChange,
+    },
+    /// A namespace and all of its items are no more.
+    RemoveNamespace {
+        /// Which.
+        name: Name,
+    },
 }
 
 /// What to do about a loss of data.
@@ -109,7 +154,9 @@ pub enum AdminAnswer {
     /// What it would mean to stop a node.
     CanStop(StopReport),
     /// The loss of these slots is accepted; so is what had been before.
-    Accepted(Vec<SlotRange>),
+    Accepted(Vec<PoolSlots>),
+    /// It is done; these are the pools and namespaces now.
+    Catalog(Catalog),
 }
 
 /// What it would mean to stop a node now.
@@ -191,6 +238,18 @@ pub enum AdminError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// Pools and namespaces cannot be changed so.
+    #[error("{reason}")]
+    BadCatalog {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl From<BadCatalog> for AdminError {
+    fn from(bad: BadCatalog) -> Self {
+        Self::BadCatalog { reason: bad.to_string() }
+    }
 }
 
 /// What the coordinator says to a request.
@@ -296,7 +355,12 @@ impl AdminCommand {
             | Self::StopScrub
             | Self::AcceptLoss { .. }
             | Self::SetLossPolicy { .. }
-            | Self::Reset => None,
+            | Self::Reset
+            | Self::CreatePool { .. }
+            | Self::RemovePool { .. }
+            | Self::CreateNamespace { .. }
+            | Self::SetPolicy { .. }
+            | Self::RemoveNamespace { .. } => None,
         }
     }
 }
@@ -337,7 +401,12 @@ impl Layout {
             AdminCommand::Fence { .. }
             | AdminCommand::CanStop { .. }
             | AdminCommand::AcceptLoss { .. }
-            | AdminCommand::Reset => return None,
+            | AdminCommand::Reset
+            | AdminCommand::CreatePool { .. }
+            | AdminCommand::RemovePool { .. }
+            | AdminCommand::CreateNamespace { .. }
+            | AdminCommand::SetPolicy { .. }
+            | AdminCommand::RemoveNamespace { .. } => return None,
         }
         Some(layout.normalized())
     }

@@ -48,8 +48,14 @@ newtype!(
     /// Number of a record in a data role's stream; consecutive, across terms. 0 = before the first record.
     Seq(u64), "");
 newtype!(
-    /// One of the 16,384 hash slots of the keyspace.
-    Slot(u16), "slot-");
+    /// One of a pool's hash slots: the first bits of the hashes of its keys.
+    Slot(u32), "slot-");
+newtype!(
+    /// A code with its groups; see [`crate::Pool`]. Never used again.
+    PoolId(u32), "pool-");
+newtype!(
+    /// A set of keys in one pool; see [`crate::Namespace`]. Never used again.
+    NamespaceId(u32), "namespace-");
 newtype!(
     /// Monotonic time of one node, in microseconds from an arbitrary start. Never compared between nodes.
     Time(u64), "");
@@ -73,6 +79,18 @@ bounded! {
     ViewVersion: u64::MAX / 2,
     Epoch: u64::MAX / 2,
     Term: u32::MAX / 2,
+}
+
+impl PoolId {
+    /// What every cluster has.
+    pub const DEFAULT: Self = Self(0);
+}
+
+impl NamespaceId {
+    /// What every cluster has, and whoever names none means.
+    pub const DEFAULT: Self = Self(0);
+    /// Larger than all that are ever given: who has it has none. Keys begin with these numbers, and items are counted by them.
+    pub const MAX: Self = Self((1 << 24) - 1);
 }
 
 impl Epoch {
@@ -182,22 +200,16 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// The hash of a key, from which everything else is cut: bits 63..50 are the hash slot, bits 39..0 go into the
+/// The hash of a key, from which everything else is cut: the first 14 to 24 bits are the slot in its pool, bits 39..0 go into the
 /// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub u64);
 
 impl KeyHash {
-    /// Hash of `key`, seeded by the cluster so that a client cannot aim at one bucket.
+    /// Hash of the bytes of a key, which name its namespace, seeded by the cluster so that a client cannot aim at one bucket.
     #[must_use]
     pub fn of(cluster: ClusterId, key: &[u8]) -> Self {
         Self(xxhash_rust::xxh3::xxh3_64_with_seed(key, cluster.0))
-    }
-
-    /// The hash slot, `0..16384`.
-    #[must_use]
-    pub fn slot(self) -> Slot {
-        Slot((self.0 >> 50) as u16)
     }
 
     /// The 40 bits that an index keeps.

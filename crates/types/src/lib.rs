@@ -6,6 +6,7 @@
 
 mod addr;
 mod admin;
+mod catalog;
 mod checksum;
 pub mod class;
 mod forming;
@@ -26,20 +27,25 @@ pub use admin::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,
     ScrubProgress, StopReport,
 };
+pub use catalog::{
+    BadCatalog, BadName, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Name, Namespace, Policy,
+    PolicyChange, Pool, slot_bits_for,
+};
 pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
 pub use forming::Forming;
 pub use ids::{
-    ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NodeId, RoleIndex, Seq, Slot, Term,
-    Time, UnixSeconds, ViewVersion,
+    ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NamespaceId, NodeId, PoolId,
+    RoleIndex, Seq, Slot, Term, Time, UnixSeconds, ViewVersion,
 };
 pub use index_op::{IndexHash, IndexOp, RunClass};
-pub use key::{BadKey, Key, MAX_ITEM_KEY_BYTES, MAX_KEY_BYTES};
+pub use key::{BadKey, Key, KeyBuffer, MAX_ITEM_KEY_BYTES, MAX_KEY_BYTES, qualify, split_key};
 pub use layout::{
     Layout, LayoutVersion, LossPolicy, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings,
 };
 
-pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SLOT_COUNT, SlotRange};
+pub use loss::PoolSlots;
+pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SlotRange};
 pub use profile::{Profile, ProfileError};
 pub use view::{DataRole, Exchange, Former, GroupView, ImpossibleView, Learner, RoleStatus};
 

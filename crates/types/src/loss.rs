@@ -1,6 +1,10 @@
 //! Data that is lost for good: which slots, what to do about it, and when such a role may begin anew.
 
-use crate::{ClusterMap, DataRole, MemberId, RoleStatus, SLOT_COUNT, Seq, Slot, SlotRange};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClusterMap, DataRole, MemberId, Name, PoolId, RoleStatus, Seq, Slot, SlotRange};
 
 /// Records between the numbers of one life of a role and the next: half a year of a million a second.
 const LIFE_RECORDS: u64 = 1 << 44;
@@ -31,14 +35,11 @@ impl DataRole {
 }
 
 impl SlotRange {
-    /// All slots.
-    pub const ALL: Self = Self { first: Slot(0), last: Slot(SLOT_COUNT - 1) };
-
     /// Number of slots.
     #[must_use]
     pub fn count(self) -> u32 {
         // A range that somebody else names may end before it begins, or with the largest number.
-        (u32::from(self.last.0) + 1).saturating_sub(u32::from(self.first.0))
+        self.last.0.saturating_add(1).saturating_sub(self.first.0)
     }
 
     /// Whether a slot is in both.
@@ -54,7 +55,7 @@ impl SlotRange {
         let mut merged: Vec<Self> = Vec::new();
         for range in ranges {
             match merged.last_mut() {
-                Some(last) if u32::from(range.first.0) <= u32::from(last.last.0) + 1 => {
+                Some(last) if range.first.0 <= last.last.0.saturating_add(1) => {
                     last.last = last.last.max(range.last);
                 }
                 _ => merged.push(range),
@@ -62,6 +63,23 @@ impl SlotRange {
         }
         merged
     }
+
+    /// Whether `slot` is in one of `ranges`, which are [merged](Self::merged).
+    #[must_use]
+    pub fn any_has(ranges: &[Self], slot: Slot) -> bool {
+        let at = ranges.partition_point(|range| range.last < slot);
+        ranges.get(at).is_some_and(|range| range.first <= slot)
+    }
+}
+
+/// Slots of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolSlots {
+    /// Which pool.
+    pub pool: Name,
+    /// Which of its slots.
+    #[serde(flatten)]
+    pub slots: SlotRange,
 }
 
 impl ClusterMap {
@@ -78,14 +96,31 @@ impl ClusterMap {
 
     /// The slots whose data is lost, in as few ranges as possible.
     #[must_use]
-    pub fn lost_slots(&self) -> Vec<SlotRange> {
+    pub fn lost_slots(&self) -> Vec<PoolSlots> {
         self.slots_that(|data| data.status.is_lost())
     }
 
     /// The slots of the roles of which `is_meant` is true, in as few ranges as possible.
     #[must_use]
-    pub fn slots_that(&self, is_meant: impl Fn(&DataRole) -> bool + Copy) -> Vec<SlotRange> {
-        SlotRange::merged(self.members_that(is_meant).map(|member| self.slots_of(member)).collect())
+    pub fn slots_that(&self, is_meant: impl Fn(&DataRole) -> bool + Copy) -> Vec<PoolSlots> {
+        self.slots_of_all(self.members_that(is_meant))
+    }
+
+    /// The slots of `members`, in as few ranges as possible, pool by pool.
+    #[must_use]
+    pub fn slots_of_all(&self, members: impl Iterator<Item = MemberId>) -> Vec<PoolSlots> {
+        let mut ranges: BTreeMap<PoolId, Vec<SlotRange>> = BTreeMap::new();
+        for member in members {
+            if let Some(pool) = self.catalog.pool_of_group(member.group) {
+                ranges.entry(pool.id).or_default().push(pool.slots_of(member));
+            }
+        }
+        let pools = self.catalog.pools.iter();
+        let of_pool = pools.filter_map(|pool| Some((pool.name.clone(), ranges.remove(&pool.id)?)));
+        let merged = of_pool.flat_map(|(pool, ranges)| {
+            SlotRange::merged(ranges).into_iter().map(move |slots| PoolSlots { pool: pool.clone(), slots })
+        });
+        merged.collect()
     }
 }
 
@@ -94,7 +129,7 @@ mod tests {
     use super::*;
     use crate::Term;
 
-    fn range(first: u16, last: u16) -> SlotRange {
+    fn range(first: u32, last: u32) -> SlotRange {
         SlotRange { first: Slot(first), last: Slot(last) }
     }
 
@@ -102,8 +137,11 @@ mod tests {
     fn neighbours_and_overlaps_become_one_range() {
         let ranges = vec![range(200, 299), range(0, 99), range(100, 199), range(301, 301), range(250, 260)];
         assert_eq!(SlotRange::merged(ranges), [range(0, 299), range(301, 301)]);
-        assert_eq!(SlotRange::merged(vec![range(5, 16_383), range(0, 4)]), [SlotRange::ALL]);
-        assert_eq!((SlotRange::ALL.count(), range(7, 7).count()), (16_384, 1));
+        assert_eq!(SlotRange::merged(vec![range(5, 16_383), range(0, 4)]), [range(0, 16_383)]);
+        assert_eq!((range(0, 16_383).count(), range(7, 7).count()), (16_384, 1));
+        let ranges = [range(3, 5), range(9, 9)];
+        let found: Vec<u32> = (0..12).filter(|slot| SlotRange::any_has(&ranges, Slot(*slot))).collect();
+        assert_eq!(found, [3, 4, 5, 9]);
         assert!(range(0, 9).intersects(range(9, 20)) && !range(0, 9).intersects(range(10, 20)));
     }
 

@@ -7,12 +7,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    ClusterId, GroupId, GroupView, HostId, ImpossibleView, KeyHash, Layout, MemberId, NodeId, Profile,
-    RoleIndex, Slot,
+    BadCatalog, Catalog, ClusterId, GroupId, GroupView, HostId, ImpossibleView, KeyHash, Layout, MemberId,
+    NamespaceId, NodeId, Pool, Profile, Slot,
 };
-
-/// Hash slots of the keyspace.
-pub const SLOT_COUNT: u16 = 16_384;
 
 /// What the cluster knows of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,15 +36,15 @@ pub struct ClusterMap {
     pub cluster: ClusterId,
     /// Grows with each change of anything below.
     pub version: u64,
-    /// Protection of all groups.
-    pub profile: Profile,
+    /// Its pools and namespaces.
+    pub catalog: Catalog,
     /// Workers of every node; group `g` is worker `g % shards`' business on each of them.
     pub shards: u16,
     /// What operators have asked for.
     pub layout: Layout,
     /// Sorted by node id.
     pub nodes: Vec<NodeInfo>,
-    /// Sorted by group id, dense from 0.
+    /// Those of all pools, ascending by group id.
     pub groups: Vec<GroupView>,
 }
 
@@ -56,7 +53,7 @@ pub struct ClusterMap {
 struct Unchecked {
     cluster: ClusterId,
     version: u64,
-    profile: Profile,
+    catalog: Catalog,
     shards: u16,
     #[serde(default)]
     layout: Layout,
@@ -68,8 +65,8 @@ impl TryFrom<Unchecked> for ClusterMap {
     type Error = ImpossibleMap;
 
     fn try_from(read: Unchecked) -> Result<Self, ImpossibleMap> {
-        let Unchecked { cluster, version, profile, shards, layout, nodes, groups } = read;
-        let map = Self { cluster, version, profile, shards, layout, nodes, groups };
+        let Unchecked { cluster, version, catalog, shards, layout, nodes, groups } = read;
+        let map = Self { cluster, version, catalog, shards, layout, nodes, groups };
         map.check().map(|()| map)
     }
 }
@@ -84,7 +81,7 @@ pub struct SlotRange {
 }
 
 /// Why a map cannot be.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ImpossibleMap {
     /// A key could belong to nobody.
     #[error("the map has no groups")]
@@ -95,7 +92,18 @@ pub enum ImpossibleMap {
     /// More than anything that counts versions could follow.
     #[error("the map's version {0} is beyond all that there can be")]
     Version(u64),
-    /// The views are not those of groups 0, 1, 2, ...
+    /// Pools and namespaces that no cluster can have.
+    #[error("the map's pools and namespaces cannot be: {0}")]
+    Catalog(#[from] BadCatalog),
+    /// Not as many views as the pools have groups.
+    #[error("the map has {views} views of {groups} groups")]
+    Views {
+        /// Views that there are.
+        views: usize,
+        /// Groups of the pools.
+        groups: usize,
+    },
+    /// The views are not those of the pools' groups, in their order.
     #[error("the map has {got} in the place of {expected}")]
     Order {
         /// The group that was due.
@@ -103,8 +111,8 @@ pub enum ImpossibleMap {
         /// The one that is there.
         got: GroupId,
     },
-    /// A view with other numbers of roles than the profile's.
-    #[error("{0} is of another profile than the map")]
+    /// A view with other numbers of roles than its pool's profile.
+    #[error("{0} is of another profile than its pool")]
     Profile(GroupId),
     /// A view that no group can have.
     #[error("the view of {0} cannot be: {1}")]
@@ -136,17 +144,14 @@ impl ClusterMap {
         if !self.nodes.is_sorted_by(|before, after| before.host.node < after.host.node) {
             return Err(ImpossibleMap::Nodes);
         }
-        (0..).map(GroupId).zip(&self.groups).try_for_each(|(group, view)| self.check_group(group, view))
-    }
-
-    fn check_group(&self, expected: GroupId, view: &GroupView) -> Result<(), ImpossibleMap> {
-        if view.group != expected {
-            return Err(ImpossibleMap::Order { expected, got: view.group });
+        self.catalog.check()?;
+        let (views, groups) = (self.groups.len(), self.catalog.groups());
+        if views != groups {
+            return Err(ImpossibleMap::Views { views, groups });
         }
-        if (view.k(), view.m()) != (self.profile.k(), self.profile.m()) {
-            return Err(ImpossibleMap::Profile(expected));
-        }
-        view.check().map_err(|why| ImpossibleMap::View(expected, why))
+        let expected =
+            self.catalog.pools.iter().flat_map(|pool| pool.group_ids().map(move |group| (pool, group)));
+        expected.zip(&self.groups).try_for_each(|((pool, group), view)| check_group(pool, group, view))
     }
 
     /// Whether `view` may take the place of the one that is here: of one of these groups, and with as many roles.
@@ -155,40 +160,63 @@ impl ClusterMap {
         self.group(view.group).is_some_and(|known| (known.k(), known.m()) == (view.k(), view.m()))
     }
 
-    /// The data role that holds `hash`. Slots are dealt to data roles in contiguous, equal ranges.
+    /// What every cluster has, and keys of no named namespace lie in.
     #[must_use]
-    pub fn member_of(&self, hash: KeyHash) -> MemberId {
-        self.member_of_slot(hash.slot())
+    pub fn default_pool(&self) -> &Pool {
+        self.catalog.pool_of(NamespaceId::DEFAULT).unwrap_or(&self.catalog.pools[0])
     }
 
-    /// The data role that holds `slot`.
+    /// The protection of `group`.
     #[must_use]
-    pub fn member_of_slot(&self, slot: Slot) -> MemberId {
-        let k = self.profile.k();
-        let index = usize::from(slot.0) * self.groups.len() * k / usize::from(SLOT_COUNT);
-        // Neighbouring ranges go to different groups, so that a scan of the keyspace spreads over the nodes.
-        MemberId {
-            group: GroupId((index % self.groups.len()) as u32),
-            role: RoleIndex((index / self.groups.len()) as u8),
-        }
+    pub fn profile_of(&self, group: GroupId) -> Option<Profile> {
+        self.catalog.pool_of_group(group).map(|pool| pool.profile)
     }
 
-    /// The slots of data role `member`.
+    /// How many losses every pool survives, whichever they are.
     #[must_use]
-    pub fn slots_of(&self, member: MemberId) -> SlotRange {
-        let roles = self.groups.len() * self.profile.k();
-        let index = usize::from(member.role.0) * self.groups.len() + member.group.0 as usize;
-        // The inverse of `member_of_slot`, which rounds down: a member's slots begin with the first
-        // one that comes out as its own.
-        let first = (index * usize::from(SLOT_COUNT)).div_ceil(roles);
-        let end = ((index + 1) * usize::from(SLOT_COUNT)).div_ceil(roles);
-        SlotRange { first: Slot(first as u16), last: Slot((end - 1) as u16) }
+    pub fn least_tolerance(&self) -> usize {
+        self.catalog.pools.iter().map(|pool| pool.profile.tolerance()).min().unwrap_or(0)
+    }
+
+    /// The data role that holds what has this hash in `namespace`; none if there is no such namespace.
+    #[must_use]
+    pub fn member_of(&self, namespace: NamespaceId, hash: KeyHash) -> Option<MemberId> {
+        self.catalog.pool_of(namespace).map(|pool| pool.member_of(hash))
+    }
+
+    /// The slots of data role `member` in its pool; none if there is no such group.
+    #[must_use]
+    pub fn slots_of(&self, member: MemberId) -> Option<SlotRange> {
+        self.catalog.pool_of_group(member.group).map(|pool| pool.slots_of(member))
     }
 
     /// The view of `group`.
     #[must_use]
     pub fn group(&self, group: GroupId) -> Option<&GroupView> {
-        self.groups.get(group.0 as usize)
+        self.place_of(group).map(|at| &self.groups[at])
+    }
+
+    /// The view of `group`, to change it.
+    pub fn group_mut(&mut self, group: GroupId) -> Option<&mut GroupView> {
+        self.place_of(group).map(|at| &mut self.groups[at])
+    }
+
+    /// The views of `pool`.
+    #[must_use]
+    pub fn groups_of(&self, pool: &Pool) -> &[GroupView] {
+        let Some(first) = self.place_of(pool.first_group) else { return &[] };
+        self.groups.get(first..first + pool.groups as usize).unwrap_or_default()
+    }
+
+    /// Where the view of `group` is.
+    #[inline]
+    fn place_of(&self, group: GroupId) -> Option<usize> {
+        let at = group.0 as usize;
+        // As long as no pool has been removed.
+        if self.groups.get(at).is_some_and(|view| view.group == group) {
+            return Some(at);
+        }
+        self.groups.binary_search_by_key(&group, |view| view.group).ok()
     }
 
     /// The process that serves `member` (a data role), none while there is no primary.
@@ -208,7 +236,7 @@ impl ClusterMap {
         if !self.has_place_for(&view) {
             return false;
         }
-        match self.groups.get_mut(view.group.0 as usize) {
+        match self.group_mut(view.group) {
             // Views come by several ways: a late one must not undo a newer one.
             Some(known) if known.version < view.version => {
                 *known = view;
@@ -219,48 +247,12 @@ impl ClusterMap {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ViewVersion;
-
-    fn map(k: u32, m: u32, groups: u32) -> ClusterMap {
-        let profile = Profile::rs(k, m).unwrap();
-        let empty = |g| GroupView {
-            group: GroupId(g),
-            version: ViewVersion(0),
-            data: vec![],
-            parity: vec![],
-            learners: vec![],
-            former: vec![],
-        };
-        ClusterMap {
-            cluster: ClusterId(1),
-            version: 0,
-            profile,
-            shards: 1,
-            layout: Layout::default(),
-            nodes: vec![],
-            groups: (0..groups).map(empty).collect(),
-        }
+fn check_group(pool: &Pool, expected: GroupId, view: &GroupView) -> Result<(), ImpossibleMap> {
+    if view.group != expected {
+        return Err(ImpossibleMap::Order { expected, got: view.group });
     }
-
-    #[test]
-    fn every_slot_belongs_to_exactly_the_role_whose_range_names_it() {
-        for (k, groups) in [(3, 5), (1, 1), (8, 7), (10, 96), (3, 1000)] {
-            let map = map(k, 0, groups);
-            let mut covered = 0;
-            for group in 0..groups {
-                for role in 0..k {
-                    let member = MemberId { group: GroupId(group), role: RoleIndex(role as u8) };
-                    let range = map.slots_of(member);
-                    for slot in range.first.0..=range.last.0 {
-                        assert_eq!(map.member_of_slot(Slot(slot)), member);
-                        covered += 1;
-                    }
-                }
-            }
-            assert_eq!(covered, i32::from(SLOT_COUNT));
-        }
+    if (view.k(), view.m()) != (pool.profile.k(), pool.profile.m()) {
+        return Err(ImpossibleMap::Profile(expected));
     }
+    view.check().map_err(|why| ImpossibleMap::View(expected, why))
 }

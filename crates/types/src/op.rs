@@ -1,7 +1,7 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
-use crate::UnixSeconds;
+use crate::{NamespaceId, UnixSeconds};
 use bytes::Bytes;
 
 pub use crate::{BadKey, Key, MAX_KEY_BYTES};
@@ -40,8 +40,17 @@ impl Request {
 
     /// Of a data role.
     #[must_use]
-    pub fn flush(at: FlushAt) -> Self {
-        Self { key: None, op: Op::Flush(at) }
+    pub fn flush(flush: Flush) -> Self {
+        Self { key: None, op: Op::Flush(flush) }
+    }
+
+    /// Whose keys it is about.
+    #[must_use]
+    pub fn namespace(&self) -> NamespaceId {
+        match &self.op {
+            Op::Flush(flush) => flush.namespace,
+            _ => self.key.as_ref().map_or(NamespaceId::DEFAULT, Key::namespace),
+        }
     }
 
     /// The bytes of the key; none of them if there is no key.
@@ -67,7 +76,7 @@ pub enum Op {
     /// me: a line of debug data about the item.
     Debug,
     /// flush_all on one data role; there is no key.
-    Flush(FlushAt),
+    Flush(Flush),
 }
 
 /// What an operation does, by the name of memcached's command for it.
@@ -205,6 +214,15 @@ impl Expiry {
             Self::At(at) => at.0.max(1),
         }
     }
+}
+
+/// A removal of all items of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flush {
+    /// Whose.
+    pub namespace: NamespaceId,
+    /// When.
+    pub at: FlushAt,
 }
 
 /// When to flush.
@@ -388,6 +406,8 @@ pub enum Failure {
     Unavailable,
     /// More members were lost than the code can make up for.
     Lost,
+    /// The namespace is not there (any more); nothing was done.
+    NoNamespace,
     /// The primary was lost or deposed with the request in flight: it may or may not have been done.
     Unknown,
     /// The bytes decoded to something whose checksum is wrong; nothing is returned.

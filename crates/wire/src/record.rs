@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use thiserror::Error;
-use types::{ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo, Profile};
+use types::{Catalog, ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo};
 
 pub use crate::codec::BadBody;
 use crate::codec::{Reader, Wire, Writer};
@@ -14,7 +14,7 @@ use crate::codec::{Reader, Wire, Writer};
 /// First bytes of every record.
 pub const MAGIC: [u8; 4] = *b"GSTR";
 /// Version of the encoding of records.
-pub const RECORD_VERSION: u8 = 2;
+pub const RECORD_VERSION: u8 = 3;
 /// The key of the head.
 pub const HEAD_KEY: &str = "map";
 /// What the keys of views begin with; eight decimal digits of the group follow.
@@ -40,12 +40,10 @@ pub struct MapHead {
     pub epoch: Epoch,
     /// Version of the map at the time.
     pub version: u64,
-    /// Protection of all groups.
-    pub profile: Profile,
+    /// Its pools and namespaces; each group of a pool has a record of its view.
+    pub catalog: Catalog,
     /// Workers of every node.
     pub shards: u16,
-    /// How many groups there are, and records of views.
-    pub groups: u32,
     /// What operators have asked for.
     pub layout: Layout,
     /// All nodes, ascending by id.
@@ -106,7 +104,10 @@ pub enum NotARecord {
     #[error("this is no record of a Gestalt coordinator")]
     Magic,
     /// Of another version of Gestalt.
-    #[error("format {0}, this version reads {RECORD_VERSION}")]
+    #[error(
+        "it has format {0}, and this version of Gestalt reads {RECORD_VERSION}: no data is in such records, so end all processes of the \
+         cluster, delete them (or choose another prefix) and form it anew"
+    )]
     Version(u8),
     /// They were changed.
     #[error("the checksum is wrong")]

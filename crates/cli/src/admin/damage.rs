@@ -141,7 +141,15 @@ mod tests {
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 1).unwrap();
         let (layout, nodes) = (Default::default(), vec![]);
-        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, layout, nodes, groups }
+        ClusterMap {
+            cluster: ClusterId(1),
+            version: 1,
+            catalog: types::Catalog::first(profile, 1),
+            shards: 1,
+            layout,
+            nodes,
+            groups,
+        }
     }
 
     fn found(parity: u8, first_page: u32, items: &[u8], differs: bool) -> FindingStatus {

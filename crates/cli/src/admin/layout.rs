@@ -248,7 +248,15 @@ mod tests {
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 5).unwrap();
         let layout = Layout { version: LayoutVersion(3), ..Layout::default() };
-        ClusterMap { cluster: ClusterId(1), version: 1, profile, shards: 1, layout, nodes: vec![], groups }
+        ClusterMap {
+            cluster: ClusterId(1),
+            version: 1,
+            catalog: types::Catalog::first(profile, 5),
+            shards: 1,
+            layout,
+            nodes: vec![],
+            groups,
+        }
     }
 
     #[test]

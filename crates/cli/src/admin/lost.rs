@@ -5,14 +5,15 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use types::{
-    AdminAnswer, AdminCommand, ClusterMap, LossPolicy, MemberId, NodeId, RoleStatus, SLOT_COUNT, Slot,
-    SlotRange,
+    AdminAnswer, AdminCommand, ClusterMap, LossPolicy, MAX_SLOT_BITS, MemberId, Name, NodeId, PoolSlots,
+    RoleStatus, Slot, SlotRange,
 };
 
 use super::{Expect, Target, ask};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::settings::OnLoss;
+use crate::words;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -45,9 +46,15 @@ enum Action {
         /// Ranges of slots, as `gestalt lost list` names them: 0-1092,4000
         #[arg(long, value_parser = Slots::from_str, conflicts_with = "all", required_unless_present = "all")]
         slots: Option<Slots>,
-        /// All that is lost
+        /// All that is lost in the pool
         #[arg(long)]
         all: bool,
+        /// The pool whose slots they are
+        #[arg(long, default_value = "default")]
+        pool: Name,
+        /// For this namespace alone; the pool's others go on answering that it is lost
+        #[arg(long)]
+        namespace: Option<Name>,
         /// Do not ask
         #[arg(long)]
         yes: bool,
@@ -75,12 +82,18 @@ impl FromStr for Slots {
     }
 }
 
+/// Slots of the largest pool.
+const MOST_SLOTS: u32 = 1 << MAX_SLOT_BITS;
+
+/// Whatever there may be.
+const ALL: SlotRange = SlotRange { first: Slot(0), last: Slot(MOST_SLOTS - 1) };
+
 fn range(text: &str) -> Result<SlotRange, String> {
-    let slot = |text: &str| text.trim().parse().ok().filter(|slot| *slot < SLOT_COUNT).map(Slot);
+    let slot = |text: &str| text.trim().parse().ok().filter(|slot| *slot < MOST_SLOTS).map(Slot);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (slot(first), slot(last)) {
         (Some(first), Some(last)) if first <= last => Ok(SlotRange { first, last }),
-        _ => Err(format!("'{text}' is no range of slots: write FIRST-LAST, from 0 to {}", SLOT_COUNT - 1)),
+        _ => Err(format!("'{text}' is no range of slots: write FIRST-LAST, from 0 to {}", MOST_SLOTS - 1)),
     }
 }
 
@@ -92,47 +105,78 @@ pub async fn run(args: &LostArgs) -> Result<(), Exit> {
     let target = &args.target;
     match &args.action {
         Action::List => list(target).await,
-        Action::Accept { slots, yes, .. } => {
-            let slots = slots.clone().map_or_else(|| vec![SlotRange::ALL], |slots| slots.0);
-            accept(target, slots, *yes).await
+        Action::Accept { slots, yes, pool, namespace, .. } => {
+            let slots = slots.clone().map_or_else(|| vec![ALL], |slots| slots.0);
+            let meant = Meant { pool: pool.clone(), slots, namespace: namespace.clone() };
+            accept(target, meant, *yes).await
         }
         Action::Policy { policy, expect } => policy_of(target, *policy, *expect).await,
     }
 }
 
+/// What is given up.
+struct Meant {
+    pool: Name,
+    slots: Vec<SlotRange>,
+    namespace: Option<Name>,
+}
+
 /// Slots of one kind.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Line {
+    pool: Name,
     first: Slot,
     last: Slot,
     /// `lost`, or `accepted` while it waits to begin anew.
     state: &'static str,
+    /// The namespace that has not accepted the loss, where others of its pool have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<Name>,
     /// Nodes whose processes are silent and may still serve these slots.
     waits_for: Vec<NodeId>,
 }
 
 /// Ranges of the same kind are one where they meet.
 fn lines(map: &ClusterMap) -> Vec<Line> {
-    let mut kinds: Vec<(&'static str, Vec<NodeId>, Vec<SlotRange>)> = Vec::new();
+    let mut kinds: Vec<(&'static str, Vec<NodeId>, Vec<MemberId>)> = Vec::new();
     for member in map.members_that(|data| data.status.is_lost()) {
         let (state, waits_for) = kind(map, member);
-        let slots = map.slots_of(member);
         match kinds.iter_mut().find(|(known, nodes, _)| *known == state && *nodes == waits_for) {
-            Some((_, _, ranges)) => ranges.push(slots),
-            None => kinds.push((state, waits_for, vec![slots])),
+            Some((_, _, members)) => members.push(member),
+            None => kinds.push((state, waits_for, vec![member])),
         }
     }
-    let of_kind = |(state, waits_for, ranges): (&'static str, Vec<NodeId>, Vec<SlotRange>)| {
-        let line = move |range: SlotRange| Line {
-            first: range.first,
-            last: range.last,
+    let of_kind = |(state, waits_for, members): (&'static str, Vec<NodeId>, Vec<MemberId>)| {
+        let line = move |PoolSlots { pool, slots }| Line {
+            pool,
+            first: slots.first,
+            last: slots.last,
             state,
+            namespace: None,
             waits_for: waits_for.clone(),
         };
-        SlotRange::merged(ranges).into_iter().map(line)
+        map.slots_of_all(members.into_iter()).into_iter().map(line)
     };
-    let mut lines: Vec<Line> = kinds.into_iter().flat_map(of_kind).collect();
-    lines.sort_by_key(|line| line.first);
+    let of_roles = kinds.into_iter().flat_map(of_kind);
+    let mut lines: Vec<Line> = of_roles.chain(lines_of_namespaces(map)).collect();
+    lines.sort_by(|a, b| (&a.pool, a.first, &a.namespace).cmp(&(&b.pool, b.first, &b.namespace)));
+    lines
+}
+
+/// What namespaces have lost, and others of their pools have accepted.
+fn lines_of_namespaces(map: &ClusterMap) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for namespace in &map.catalog.namespaces {
+        let Some(pool) = map.catalog.pool(namespace.pool) else { continue };
+        lines.extend(namespace.lost.iter().map(|slots| Line {
+            pool: pool.name.clone(),
+            first: slots.first,
+            last: slots.last,
+            state: "lost",
+            namespace: Some(namespace.name.clone()),
+            waits_for: Vec::new(),
+        }));
+    }
     lines
 }
 
@@ -156,18 +200,26 @@ async fn list(target: &Target) -> Result<(), Exit> {
 }
 
 fn table(lines: &[Line]) -> String {
-    let mut table = Table::new(&["first", "last", "state", "silent"]);
+    let mut table = Table::new(&["pool", "first", "last", "state", "namespace", "silent"]);
     for line in lines {
         let silent: Vec<String> = line.waits_for.iter().map(ToString::to_string).collect();
         let silent = if silent.is_empty() { "-".to_owned() } else { silent.join(" ") };
-        table.row(vec![line.first.0.to_string(), line.last.0.to_string(), line.state.to_owned(), silent]);
+        let namespace = line.namespace.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        table.row(vec![
+            line.pool.to_string(),
+            line.first.0.to_string(),
+            line.last.0.to_string(),
+            line.state.to_owned(),
+            namespace,
+            silent,
+        ]);
     }
     table.render()
 }
 
-async fn accept(target: &Target, slots: Vec<SlotRange>, sure: bool) -> Result<(), Exit> {
+async fn accept(target: &Target, asked: Meant, sure: bool) -> Result<(), Exit> {
     let map = target.survey().await?.map;
-    let meant = meant(&map, &slots);
+    let meant = meant(&map, &asked);
     if meant.is_empty() {
         return say(target, &[], "nothing is lost there");
     }
@@ -177,7 +229,8 @@ async fn accept(target: &Target, slots: Vec<SlotRange>, sure: bool) -> Result<()
             named(&meant)
         ))?;
     }
-    match target.order(Expect::default(), AdminCommand::AcceptLoss { slots }).await? {
+    let Meant { pool, slots, namespace } = asked;
+    match target.order(Expect::default(), AdminCommand::AcceptLoss { pool, slots, namespace }).await? {
         AdminAnswer::Accepted(accepted) => say(
             target,
             &accepted,
@@ -190,21 +243,27 @@ async fn accept(target: &Target, slots: Vec<SlotRange>, sure: bool) -> Result<()
     }
 }
 
-/// The slots of all lost roles that have one of `slots`.
-fn meant(map: &ClusterMap, slots: &[SlotRange]) -> Vec<SlotRange> {
-    let lost = map.members_that(|data| data.status.is_lost()).map(|member| map.slots_of(member));
-    let is_meant = |range: &SlotRange| slots.iter().any(|slots| slots.intersects(*range));
-    SlotRange::merged(lost.filter(is_meant).collect())
+/// What is lost of `asked`: the slots of all lost roles that have one of them, and what single namespaces have lost there.
+fn meant(map: &ClusterMap, asked: &Meant) -> Vec<PoolSlots> {
+    let Ok(pool) = map.catalog.pool_named(&asked.pool) else { return Vec::new() };
+    let lost = map.members_that(|data| data.status.is_lost()).filter(|member| pool.has(member.group));
+    let named = |name: &Name| asked.namespace.as_ref().is_none_or(|asked| asked == name);
+    let of_namespaces = map.catalog.namespaces_in(pool.id).filter(|known| named(&known.name));
+    let ranges =
+        lost.map(|member| pool.slots_of(member)).chain(of_namespaces.flat_map(|known| known.lost.clone()));
+    let is_meant = |range: &SlotRange| asked.slots.iter().any(|slots| slots.intersects(*range));
+    let merged = SlotRange::merged(ranges.filter(is_meant).collect());
+    merged.into_iter().map(|slots| PoolSlots { pool: pool.name.clone(), slots }).collect()
 }
 
 /// Slots in words.
-pub(super) fn named(ranges: &[SlotRange]) -> String {
-    let name = |range: &SlotRange| format!("{}-{}", range.first.0, range.last.0);
+pub(super) fn named(ranges: &[PoolSlots]) -> String {
+    let name = |range: &PoolSlots| words::slot_range(range);
     ranges.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// What has been accepted, for people or for programs.
-pub(super) fn say(target: &Target, accepted: &[SlotRange], text: &str) -> Result<(), Exit> {
+pub(super) fn say(target: &Target, accepted: &[PoolSlots], text: &str) -> Result<(), Exit> {
     match target.output {
         Format::Json => output::print_json(&accepted),
         Format::Table => output::print(&format!("{text}\n")),
@@ -239,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    fn slots(first: u16, last: u16) -> SlotRange {
+    fn slots(first: u32, last: u32) -> SlotRange {
         SlotRange { first: Slot(first), last: Slot(last) }
     }
 
@@ -249,14 +308,19 @@ mod tests {
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 5).unwrap();
         let (layout, nodes) = (Default::default(), vec![]);
-        ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, layout, nodes, groups }
+        let catalog = types::Catalog::first(profile, 5);
+        ClusterMap { cluster: ClusterId(1), version: 3, catalog, shards: 1, layout, nodes, groups }
+    }
+
+    fn meant_of(map: &ClusterMap, slots: SlotRange) -> Vec<PoolSlots> {
+        meant(map, &Meant { pool: Name::default_name(), slots: vec![slots], namespace: None })
     }
 
     #[test]
     fn ranges_of_slots_are_read_and_garbage_is_refused() {
         let read = |text: &str| text.parse::<Slots>();
         assert_eq!(read("0-1092, 4000").unwrap().0, [slots(0, 1092), slots(4000, 4000)]);
-        for bad in ["", "5-3", "16384", "1-", "a-b", "1,,2"] {
+        for bad in ["", "5-3", "16777216", "1-", "a-b", "1,,2"] {
             assert!(read(bad).unwrap_err().contains("no range of slots"), "{bad}");
         }
     }
@@ -273,8 +337,18 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!((lines[0].state, lines[1].state), ("lost", "accepted"));
         let first = SlotRange { first: lines[0].first, last: lines[0].last };
-        assert_eq!(meant(&map, &[slots(first.first.0, first.first.0)])[0].first, first.first);
-        assert_eq!(meant(&map, &[SlotRange::ALL]).len(), 2);
-        assert_eq!(meant(&map, &[slots(0, 0)]), []);
+        assert_eq!(meant_of(&map, slots(first.first.0, first.first.0))[0].slots.first, first.first);
+        assert_eq!(meant_of(&map, ALL).len(), 2);
+        assert_eq!(meant_of(&map, slots(0, 0)), []);
+    }
+
+    #[test]
+    fn what_single_namespaces_have_lost_is_a_line_of_its_own() {
+        let mut map = map();
+        let default = map.catalog.namespaces[0].name.clone();
+        map.catalog.namespaces[0].lost = vec![slots(10, 19)];
+        let lines = lines(&map);
+        assert_eq!((lines.len(), &lines[0].namespace), (1, &Some(default)));
+        assert_eq!(meant_of(&map, slots(0, 12))[0].slots, slots(10, 19));
     }
 }

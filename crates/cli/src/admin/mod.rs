@@ -3,7 +3,9 @@
 mod damage;
 pub mod layout;
 pub mod lost;
+pub mod namespace;
 pub mod node;
+pub mod pool;
 mod preview;
 mod processes;
 pub mod repair;
@@ -17,7 +19,7 @@ use clap::Args;
 use client::{HttpError, Router, post_json};
 use serde::Deserialize;
 use types::{
-    AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterMap, Layout, LayoutVersion, NodeId,
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, ClusterMap, Layout, LayoutVersion, NodeId,
     StopReport,
 };
 
@@ -89,11 +91,21 @@ impl Target {
         }
     }
 
+    /// Asks for a change of pools or namespaces; all of them after it.
+    async fn change_catalog(&self, command: AdminCommand) -> Result<Catalog, Exit> {
+        match self.order(Expect::default(), command).await? {
+            AdminAnswer::Catalog(catalog) => Ok(catalog),
+            AdminAnswer::Layout(_) | AdminAnswer::CanStop(_) | AdminAnswer::Accepted(_) => {
+                Err(Exit::unreachable("the coordinator answered another question"))
+            }
+        }
+    }
+
     /// Asks for a change; the layout after it.
     async fn change(&self, expect: Expect, command: AdminCommand) -> Result<Layout, Exit> {
         match self.order(expect, command).await? {
             AdminAnswer::Layout(layout) => Ok(layout),
-            AdminAnswer::CanStop(_) | AdminAnswer::Accepted(_) => {
+            AdminAnswer::CanStop(_) | AdminAnswer::Accepted(_) | AdminAnswer::Catalog(_) => {
                 Err(Exit::unreachable("the coordinator answered another question"))
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cluster::{Move, PlanLimits, PlanNode, RoleCounts, plan, role_counts, warnings};
 use serde::Serialize;
-use types::{ClusterMap, Layout, NodeId};
+use types::{ClusterMap, GroupView, Layout, NodeId};
 
 use crate::output::Table;
 use crate::status::nodes::NodeReport;
@@ -65,7 +65,7 @@ impl Preview {
         };
         let before: BTreeMap<NodeId, Share> = nodes.iter().map(share).collect();
         let mut after = before.clone();
-        let travelling = moves.iter().map(|step| carry_out(&mut after, step, map.profile.k())).sum();
+        let travelling = moves.iter().map(|step| carry_out(&mut after, step, data_roles(map, step))).sum();
         let balance = |(node, before): (&NodeId, &Share)| {
             let after = after.get(node).copied().unwrap_or_default();
             Balance { node: *node, before: *before, after }
@@ -135,6 +135,11 @@ fn plan_nodes(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Vec<
     map.nodes.iter().map(plan_node).collect()
 }
 
+/// Data roles of the group that `step` is about.
+fn data_roles(map: &ClusterMap, step: &Move) -> usize {
+    map.group(step.group).map_or(0, GroupView::k)
+}
+
 /// Does `step` in `shares`; the bytes that travel: a data role's own, or, for a parity, those of all data roles.
 fn carry_out(shares: &mut BTreeMap<NodeId, Share>, step: &Move, k: usize) -> u64 {
     let is_data = usize::from(step.role.0) < k;
@@ -183,7 +188,7 @@ mod tests {
         ClusterMap {
             cluster: ClusterId(1),
             version: 1,
-            profile,
+            catalog: types::Catalog::first(profile, groups),
             shards: 1,
             layout: Layout { version: LayoutVersion(3), ..Layout::default() },
             nodes: (0..nodes).map(info).collect(),

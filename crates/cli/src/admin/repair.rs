@@ -282,7 +282,7 @@ mod tests {
         ClusterMap {
             cluster: ClusterId(1),
             version: 1,
-            profile,
+            catalog: types::Catalog::first(profile, groups.len() as u32),
             shards: 1,
             layout: Layout::default(),
             nodes,

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use cluster::Protection;
+use cluster::Codes;
 use cluster::health::Assessment;
 use serde::Serialize;
-use types::{ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
+use types::{Catalog, ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
 
 use self::elected::Elected;
 use self::memory::Memory;
@@ -65,6 +65,7 @@ struct Status {
     #[serde(skip)]
     unheard: Option<String>,
     profile: Profile,
+    catalog: Catalog,
     cluster: u64,
     map_version: u64,
     layout_version: u64,
@@ -127,8 +128,10 @@ fn tell_formless(format: Format, formless: &Formless) -> Result<(), Exit> {
 
 fn gather(survey: &Survey) -> Status {
     let (map, nodes, missing) = (&survey.map, &survey.nodes, &survey.assessment.missing_nodes);
-    let protection = Protection::of(map.profile);
-    let survived = |view: &GroupView| protection.losses_survived_without(view, missing).unwrap_or(0);
+    let codes = Codes::of(&map.catalog);
+    let survived = |view: &GroupView| {
+        codes.of_group(view.group).and_then(|code| code.losses_survived_without(view, missing)).unwrap_or(0)
+    };
     let group = |view: &GroupView| GroupReport {
         group: view.group,
         view: view.version.0,
@@ -152,7 +155,8 @@ fn gather(survey: &Survey) -> Status {
         coordinator_age_seconds: survey.coordinator_age_seconds(),
         lease_seconds: Duration::from_micros(survey.age.lease_us).as_secs_f64(),
         unheard: (!survey.age.is_fresh()).then(|| survey::unheard(survey.age)),
-        profile: map.profile,
+        profile: map.default_pool().profile,
+        catalog: map.catalog.clone(),
         cluster: map.cluster.0,
         map_version: map.version,
         nodes: nodes.clone(),

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use cluster::PoolProtection;
 use cluster::health::{Health, Loss};
-use types::{HostId, SlotRange};
+use types::HostId;
 
 use super::nodes::{NodeReport, RepairTotal};
 use super::roles::RoleReport;
@@ -49,13 +50,16 @@ fn headline(status: &Status) -> String {
         Health::Unavailable => ("unavailable", Tone::Bad),
         Health::Lost => ("data lost", Tone::Bad),
     };
-    format!(
-        "{}  profile {}  node losses survived: {} of {} asked for\n",
-        tinted(word, tone),
-        status.profile,
-        found.protection_achieved,
-        found.protection_asked
-    )
+    let word = tinted(word, tone);
+    if let [only] = found.pools.as_slice() {
+        let PoolProtection { profile, asked, achieved, .. } = only;
+        return format!("{word}  profile {profile}  node losses survived: {achieved} of {asked} asked for\n");
+    }
+    let line = |known: &PoolProtection| {
+        let PoolProtection { pool, profile, asked, achieved } = known;
+        format!("pool {pool}  profile {profile}  node losses survived: {achieved} of {asked} asked for\n")
+    };
+    format!("{word}\n{}", found.pools.iter().map(line).collect::<String>())
 }
 
 /// What is lost, and what is out of reach.
@@ -64,14 +68,10 @@ fn slots(status: &Status) -> String {
     let mut text = String::new();
     for (what, ranges) in [("lost", &found.lost_slots), ("unavailable", &found.unavailable_slots)] {
         for range in ranges {
-            text.push_str(&format!("{what}: slots {}\n", slot_range(range)));
+            text.push_str(&format!("{what}: slots {}\n", words::slot_range(range)));
         }
     }
     text
-}
-
-fn slot_range(range: &SlotRange) -> String {
-    format!("{}-{}", range.first.0, range.last.0)
 }
 
 /// Who does not answer, who is full, and whose loss would cost what.
@@ -98,7 +98,7 @@ fn nodes_in_trouble(status: &Status) -> String {
 fn cost(loss: &Loss) -> String {
     let groups: Vec<String> =
         loss.groups.iter().take(RANGES_SHOWN).map(|group| group.0.to_string()).collect();
-    let slots: Vec<String> = loss.slots.iter().take(RANGES_SHOWN).map(slot_range).collect();
+    let slots: Vec<String> = loss.slots.iter().take(RANGES_SHOWN).map(words::slot_range).collect();
     let more = |all: usize| if all > RANGES_SHOWN { ", ..." } else { "" };
     format!(
         "the loss of {} would lose slots {}{} ({} {}{})\n",

@@ -115,7 +115,7 @@ fn lost(found: &Assessment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use types::{GroupId, Slot, SlotRange};
+    use types::{GroupId, Name, PoolSlots, Slot, SlotRange};
 
     use super::*;
 
@@ -129,7 +129,11 @@ mod tests {
             protection_asked: 2,
             protection_achieved: 0,
             lost_slots: vec![],
-            unavailable_slots: vec![SlotRange { first: Slot(10), last: Slot(19) }],
+            pools: vec![],
+            unavailable_slots: vec![PoolSlots {
+                pool: Name::default_name(),
+                slots: SlotRange { first: Slot(10), last: Slot(19) },
+            }],
             silent_nodes: vec![NodeId(3)],
             missing_nodes: vec![],
             beyond_repair: None,

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use types::{ClusterMap, GroupView, HostId, MemberId, NodeId, SlotRange};
+use types::{ClusterMap, GroupView, HostId, MemberId, NodeId, PoolSlots};
 
-use crate::Protection;
+use crate::{Codes, PoolProtection, worst_off};
 
 pub use risk::Loss;
 pub use slots::slot_count;
@@ -98,14 +98,16 @@ pub struct Assessment {
     pub health: Health,
     /// All that hold, the worst first.
     pub states: Vec<Health>,
-    /// Node losses that the profile is to survive.
+    /// Node losses that the profile of the worst-off pool is to survive.
     pub protection_asked: usize,
-    /// Further node losses that every group would survive now, if nobody comes back who is missing.
+    /// Further node losses that every group of that pool would survive now, if nobody comes back who is missing.
     pub protection_achieved: usize,
+    /// The same of every pool.
+    pub pools: Vec<PoolProtection>,
     /// Hash slots whose data is lost, ascending, merged.
-    pub lost_slots: Vec<SlotRange>,
+    pub lost_slots: Vec<PoolSlots>,
     /// Hash slots that nobody serves now, though nobody has called them lost; ascending, merged.
-    pub unavailable_slots: Vec<SlotRange>,
+    pub unavailable_slots: Vec<PoolSlots>,
     /// Nodes that do not answer, whatever the map says of them; not those that were drained and have left.
     pub silent_nodes: Vec<NodeId>,
     /// Nodes that host something, and on whose memory nobody can count now.
@@ -151,20 +153,20 @@ impl Knowledge<'_> {
     pub fn assess(&self) -> Assessment {
         let map = self.map;
         let gone = self.missing_nodes();
-        let protection = Protection::of(map.profile);
-        let asked = map.profile.tolerance();
-        let survived = |view: &GroupView| protection.losses_survived_without(view, &gone).unwrap_or(0);
-        let achieved = map.groups.iter().map(survived).min().unwrap_or(0).min(asked);
+        let codes = Codes::of(&map.catalog);
+        let pools = codes.protections(map, &gone);
+        let (asked, achieved) = worst_off(&pools).map_or((0, 0), |worst| (worst.asked, worst.achieved));
         let mut found = Assessment {
             health: Health::Ok,
             states: Vec::new(),
             protection_asked: asked,
             protection_achieved: achieved,
+            pools,
             lost_slots: map.lost_slots(),
             unavailable_slots: self.unavailable_slots(),
             silent_nodes: self.silent_nodes(),
-            beyond_repair: risk::beyond_repair(map, &protection, &gone),
-            at_risk_by: risk::by_node(map, &protection, &gone),
+            beyond_repair: risk::beyond_repair(map, &codes, &gone),
+            at_risk_by: risk::by_node(map, &codes, &gone),
             missing_nodes: gone,
             evicting_nodes: self.nodes_that_are(Fullness::Evicting),
             refusing_nodes: self.nodes_that_are(Fullness::Refusing),
@@ -176,7 +178,8 @@ impl Knowledge<'_> {
 
     /// All states that hold, the worst first.
     fn states(&self, found: &Assessment) -> Vec<Health> {
-        let (asked, achieved) = (found.protection_asked, found.protection_achieved);
+        let is_at_risk = found.pools.iter().any(PoolProtection::is_at_risk);
+        let is_short = found.pools.iter().any(|pool| pool.missing() > 0);
         let is_whole = self.map.groups.iter().all(|view| view.roles_in_play() == 0);
         // Of a node that counts as lost all is known.
         let is_doubtful = found.silent_nodes.iter().any(|node| self.is_alive(*node));
@@ -184,9 +187,9 @@ impl Knowledge<'_> {
         [
             (Health::Lost, !found.lost_slots.is_empty()),
             (Health::Unavailable, !found.unavailable_slots.is_empty()),
-            (Health::AtRisk, found.beyond_repair.is_some() || (achieved == 0 && asked > 0)),
+            (Health::AtRisk, found.beyond_repair.is_some() || is_at_risk),
             (Health::Unknown, is_unknown),
-            (Health::Degraded, achieved < asked || !is_whole),
+            (Health::Degraded, is_short || !is_whole),
             (Health::Full, !found.evicting_nodes.is_empty() || !found.refusing_nodes.is_empty()),
         ]
         .into_iter()
@@ -234,7 +237,7 @@ impl Knowledge<'_> {
         self.nodes.iter().filter(|(_, word)| is(word)).map(|(node, _)| *node).collect()
     }
 
-    fn unavailable_slots(&self) -> Vec<SlotRange> {
+    fn unavailable_slots(&self) -> Vec<PoolSlots> {
         let served: BTreeSet<MemberId> = self.nodes.values().flat_map(Word::serves).collect();
         let members = self.map.groups.iter().flat_map(|view| {
             let unlost = view.data_roles().filter(|(_, known)| !known.status.is_lost());
@@ -244,7 +247,7 @@ impl Knowledge<'_> {
         let unserved = members.filter(|(member, primary)| {
             !served.contains(member) && !primary.is_some_and(|p| self.may_serve(p))
         });
-        SlotRange::merged(unserved.map(|(member, _)| self.map.slots_of(member)).collect())
+        self.map.slots_of_all(unserved.map(|(member, _)| member))
     }
 
     /// Whether the process `host`, of which nobody knows whether it serves, is to be believed to do so.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::place;
-use types::{ClusterId, GroupId, Incarnation, NodeInfo, Profile, RoleIndex, RoleStatus, Seq};
+use types::{ClusterId, GroupId, Incarnation, NodeInfo, PoolSlots, Profile, RoleIndex, RoleStatus, Seq};
 
 const LEASE_US: u64 = 1_000_000;
 const FRESH: Age = Age { coordinator_us: Some(LEASE_US / 5), lease_us: LEASE_US };
@@ -27,7 +27,7 @@ fn map() -> ClusterMap {
     ClusterMap {
         cluster: ClusterId(1),
         version: 1,
-        profile,
+        catalog: types::Catalog::first(profile, 5),
         shards: 1,
         layout: Default::default(),
         nodes,
@@ -60,13 +60,17 @@ fn without(map: &ClusterMap, silent: &[u16]) -> BTreeMap<NodeId, Word> {
     words
 }
 
-fn data_slots(map: &ClusterMap, nodes: &[u16]) -> Vec<SlotRange> {
-    let ranges = map.groups.iter().flat_map(|view| {
+fn slots_of(map: &ClusterMap, member: MemberId) -> Vec<PoolSlots> {
+    map.slots_of_all([member].into_iter())
+}
+
+fn data_slots(map: &ClusterMap, nodes: &[u16]) -> Vec<PoolSlots> {
+    let members = map.groups.iter().flat_map(|view| {
         let here =
             view.data_roles().filter(|(_, role)| role.primary.is_some_and(|p| nodes.contains(&p.node.0)));
-        here.map(|(role, _)| map.slots_of(MemberId { group: view.group, role })).collect::<Vec<_>>()
+        here.map(|(role, _)| MemberId { group: view.group, role }).collect::<Vec<_>>()
     });
-    SlotRange::merged(ranges.collect())
+    map.slots_of_all(members)
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn a_missing_parity_degrades_and_two_put_data_at_risk() {
     // Each of its primaries has what nobody else has, and nothing else is at risk.
     let expected: Vec<Loss> = {
         let primaries = map.groups[2].data_roles().map(|(role, known)| {
-            let slots = vec![map.slots_of(MemberId { group, role })];
+            let slots = slots_of(&map, MemberId { group, role });
             Loss { nodes: vec![known.primary.unwrap().node], groups: vec![group], slots }
         });
         let mut losses: Vec<Loss> = primaries.collect();
@@ -131,9 +135,9 @@ fn lost_roles_are_named_by_their_slots() {
         let found = assess(&map, STALE, &words(&map));
         assert_eq!((found.health, found.states.contains(&Health::Unknown)), (Health::Lost, true));
         let member = MemberId { group: GroupId(1), role: RoleIndex(2) };
-        assert_eq!(found.lost_slots, [map.slots_of(member)]);
+        assert_eq!(found.lost_slots, slots_of(&map, member));
         assert!(found.unavailable_slots.is_empty(), "what is lost is not counted twice");
-        assert!(found.at_risk_by.iter().all(|loss| !loss.slots.contains(&map.slots_of(member))));
+        assert!(found.at_risk_by.iter().all(|loss| !loss.slots.contains(&slots_of(&map, member)[0])));
     }
 }
 
@@ -143,8 +147,9 @@ fn neighbouring_lost_roles_are_one_range() {
     for group in [0, 1] {
         map.groups[group].data[0].status = RoleStatus::Lost;
     }
-    let of = |group| map.slots_of(MemberId { group: GroupId(group), role: RoleIndex(0) });
-    assert_eq!(map.lost_slots(), [SlotRange { first: of(0).first, last: of(1).last }]);
+    let of = |group| map.slots_of(MemberId { group: GroupId(group), role: RoleIndex(0) }).unwrap();
+    let slots = types::SlotRange { first: of(0).first, last: of(1).last };
+    assert_eq!(map.lost_slots(), [PoolSlots { pool: types::Name::default_name(), slots }]);
 }
 
 #[test]
@@ -164,7 +169,7 @@ fn a_role_without_a_primary_is_unavailable() {
     let found = assess(&map, FRESH, &words);
     assert_eq!(
         (found.health, &found.unavailable_slots[..]),
-        (Health::Unavailable, &[map.slots_of(member)][..])
+        (Health::Unavailable, &slots_of(&map, member)[..])
     );
 }
 
@@ -286,7 +291,7 @@ fn full_is_told_of_a_cluster_that_is_well_otherwise() {
 #[test]
 fn a_cluster_without_protection_is_as_safe_as_asked_for() {
     let mut map = map();
-    map.profile = Profile::rs(3, 0).unwrap();
+    map.catalog.pools[0].profile = Profile::rs(3, 0).unwrap();
     for view in &mut map.groups {
         view.parity.clear();
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::question::{Move, PlanNode, Reason};
-use crate::Protection;
+use crate::{Codes, Protection};
 use types::{GroupId, GroupView, HostId, NodeId, RoleIndex, RoleStatus};
 
 /// How many roles of each kind a node has.
@@ -126,7 +126,7 @@ impl RoleCounts {
 pub(super) struct IsData(pub bool);
 
 impl Layout {
-    pub fn read(groups: &[GroupView], protection: &Protection, nodes: &[PlanNode]) -> Self {
+    pub fn read(groups: &[GroupView], codes: &Codes, nodes: &[PlanNode]) -> Self {
         let mut layout = Self { nodes: Vec::new(), groups: Vec::new(), index: BTreeMap::new() };
         let mut zones: BTreeMap<&str, usize> = BTreeMap::new();
         for node in nodes {
@@ -139,7 +139,7 @@ impl Layout {
             layout.add_node(node, zone);
         }
         for view in groups {
-            layout.add_group(view, protection);
+            layout.add_group(view, codes.of_group(view.group).map(|protection| &**protection));
         }
         for node in nodes {
             layout.add_former(node);
@@ -163,7 +163,7 @@ impl Layout {
         });
     }
 
-    fn add_group(&mut self, view: &GroupView, protection: &Protection) {
+    fn add_group(&mut self, view: &GroupView, protection: Option<&Protection>) {
         let group = self.groups.len();
         let mut seats: Vec<Option<Seat>> = vec![None; view.k() + view.m()];
         let primaries = view.data_roles().filter_map(|(role, data)| Some((role, data.primary?)));
@@ -172,7 +172,9 @@ impl Layout {
             seats[usize::from(role.0)] = Some(Seat { node, host });
         }
         let parities = view.k()..view.k() + view.m();
-        let untaught = parities.filter(|role| !protection.has_teachers(view, RoleIndex(*role as u8)));
+        let is_taught =
+            |role: &usize| protection.is_some_and(|code| code.has_teachers(view, RoleIndex(*role as u8)));
+        let untaught = parities.filter(|role| !is_taught(role));
         let recovering = |status: RoleStatus| status != RoleStatus::Full && !status.is_lost();
         self.groups.push(Group {
             id: view.group,

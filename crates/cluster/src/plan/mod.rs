@@ -51,7 +51,7 @@ mod usage;
 mod wants;
 mod warnings;
 
-use crate::Protection;
+use crate::Codes;
 use layout::{Layout, Stage, Step};
 use types::{ClusterMap, Exchange, GroupView, HostId};
 use usage::Usage;
@@ -74,7 +74,7 @@ pub fn next_moves(
     limits: &PlanLimits,
 ) -> Vec<Move> {
     let groups = &map.groups;
-    let mut layout = Layout::read(groups, &Protection::of(map.profile), nodes);
+    let mut layout = Layout::read(groups, &Codes::of(&map.catalog), nodes);
     let mut usage = Usage::default();
     begin_known(groups, &mut layout, &mut usage, under_way);
     begin(&mut layout, &mut usage, limits)
@@ -84,17 +84,17 @@ pub fn next_moves(
 /// At most [`MAX_PREVIEW_MOVES`].
 #[must_use]
 pub fn plan(map: &ClusterMap, nodes: &[PlanNode], limits: &PlanLimits) -> Vec<Move> {
-    plan_groups(&map.groups, &Protection::of(map.profile), nodes, limits)
+    plan_groups(&map.groups, &Codes::of(&map.catalog), nodes, limits)
 }
 
 /// [`plan`] where there is no map yet.
 pub(crate) fn plan_groups(
     groups: &[GroupView],
-    protection: &Protection,
+    codes: &Codes,
     nodes: &[PlanNode],
     limits: &PlanLimits,
 ) -> Vec<Move> {
-    let mut layout = Layout::read(groups, protection, nodes);
+    let mut layout = Layout::read(groups, codes, nodes);
     begin_known(groups, &mut layout, &mut Usage::default(), &[]);
     let mut moves = Vec::new();
     while moves.len() < MAX_PREVIEW_MOVES {
@@ -188,7 +188,7 @@ fn when_all_is_done(map: &ClusterMap, nodes: &[PlanNode]) -> Layout {
         total: usize::MAX,
         ..PlanLimits::default()
     };
-    let mut layout = Layout::read(groups, &Protection::of(map.profile), nodes);
+    let mut layout = Layout::read(groups, &Codes::of(&map.catalog), nodes);
     begin_known(groups, &mut layout, &mut Usage::default(), &[]);
     loop {
         layout.finish_all();

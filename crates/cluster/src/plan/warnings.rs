@@ -50,10 +50,14 @@ pub enum PlacementWarning {
 #[must_use]
 pub fn warnings(map: &ClusterMap, nodes: &[PlanNode]) -> Vec<PlacementWarning> {
     let layout = super::when_all_is_done(map, nodes);
-    let roles = map.profile.n();
+    let profiles = map.catalog.pools.iter().map(|pool| pool.profile);
+    // What is enough for the widest is enough for all.
+    let widest = profiles.max_by_key(|profile| (profile.n(), std::cmp::Reverse(profile.tolerance())));
     let mut warnings = Vec::new();
-    warnings.extend(too_few_nodes(&layout, roles));
-    warnings.extend(too_few_zones(nodes, roles, map.profile.tolerance()));
+    if let Some(widest) = widest {
+        warnings.extend(too_few_nodes(&layout, widest.n()));
+        warnings.extend(too_few_zones(nodes, widest.n(), widest.tolerance()));
+    }
     warnings.extend(without_zone(nodes));
     warnings.extend(blocked_drains(&layout));
     warnings

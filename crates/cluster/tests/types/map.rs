@@ -2,8 +2,8 @@
 
 use cluster::place;
 use types::{
-    ClusterId, ClusterMap, GroupId, HostId, ImpossibleMap, ImpossibleView, Incarnation, Layout, Learner,
-    NodeId, Profile, RoleIndex, ViewVersion,
+    Catalog, ClusterId, ClusterMap, GroupId, HostId, ImpossibleMap, ImpossibleView, Incarnation, Layout,
+    Learner, NodeId, Profile, RoleIndex, ViewVersion,
 };
 
 fn placed() -> ClusterMap {
@@ -12,7 +12,7 @@ fn placed() -> ClusterMap {
     ClusterMap {
         cluster: ClusterId(1),
         version: 0,
-        profile,
+        catalog: Catalog::first(profile, 5),
         shards: 1,
         layout: Layout::default(),
         nodes: vec![],
@@ -34,11 +34,12 @@ fn what_no_cluster_can_have_is_named() {
         let (host, since) = (map.groups[0].data[0].primary.unwrap(), ViewVersion(since));
         map.groups[0].learners.push(Learner { role: RoleIndex(role), host, since, whole: false });
     };
-    let cases: [(Change, ImpossibleMap); 5] = [
+    let cases: [(Change, ImpossibleMap); 6] = [
         (|map| map.groups.clear(), ImpossibleMap::NoGroups),
         (|map| map.shards = 0, ImpossibleMap::NoShards),
         (|map| map.version = u64::MAX, ImpossibleMap::Version(u64::MAX)),
-        (|map| map.profile = Profile::rs(4, 2).unwrap(), ImpossibleMap::Profile(GroupId(0))),
+        (|map| map.catalog.pools[0].profile = Profile::rs(4, 2).unwrap(), ImpossibleMap::Profile(GroupId(0))),
+        (|map| drop(map.groups.pop()), ImpossibleMap::Views { views: 4, groups: 5 }),
         (|map| map.groups.swap(1, 2), ImpossibleMap::Order { expected: GroupId(1), got: GroupId(2) }),
     ];
     for (change, why) in cases {

@@ -28,6 +28,8 @@ pub enum FailureCode {
     Partial,
     /// What is stored does not match its checksum.
     Corrupt,
+    /// The namespace that the address is bound to is not there.
+    NoNamespace,
 }
 
 /// What a failed command has done.
@@ -69,7 +71,7 @@ macro_rules! row {
 
 impl FailureCode {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NotANumber,
         Self::TooLarge,
         Self::OutOfMemory,
@@ -79,6 +81,7 @@ impl FailureCode {
         Self::Unknown,
         Self::Partial,
         Self::Corrupt,
+        Self::NoNamespace,
     ];
 
     /// The table.
@@ -102,6 +105,8 @@ impl FailureCode {
                 MaybeDone, Worthwhile),
             Self::Corrupt => row!("SERVER_ERROR", "corrupt",
                 ": the stored bytes do not match their checksum, nothing is returned", NotDone, Pointless),
+            Self::NoNamespace => row!("SERVER_ERROR", "no such namespace",
+                ": the one that this address is bound to is not there (any more), nothing was done", NotDone, Pointless),
         }
     }
 
@@ -150,6 +155,7 @@ impl From<Failure> for FailureCode {
             Failure::Lost => Self::Lost,
             Failure::Unknown => Self::Unknown,
             Failure::Corrupt => Self::Corrupt,
+            Failure::NoNamespace => Self::NoNamespace,
         }
     }
 }

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use cluster::Protection;
 use types::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, ClusterMap, GroupId, GroupView, Layout,
     LayoutVersion, NodeId, OnLoss, RepairSettings,
 };
 
+use super::catalog;
 use super::loss;
 use super::nodes::NodeState;
 use super::repairs::Repairs;
@@ -39,9 +39,14 @@ pub(super) fn administer(
             let silent = state.nodes().silent(now.time, state.lease_us());
             return Ok(AdminAnswer::CanStop(cluster::stop_report(map, *node, &silent)));
         }
-        AdminCommand::AcceptLoss { slots } => {
-            return Ok(AdminAnswer::Accepted(loss::accept_slots(state, slots)));
+        AdminCommand::AcceptLoss { pool, slots, namespace } => {
+            return loss::accept_slots(state, pool, slots, namespace.as_ref()).map(AdminAnswer::Accepted);
         }
+        AdminCommand::CreatePool { .. }
+        | AdminCommand::RemovePool { .. }
+        | AdminCommand::CreateNamespace { .. }
+        | AdminCommand::SetPolicy { .. }
+        | AdminCommand::RemoveNamespace { .. } => return catalog::change(state, &request.command),
         AdminCommand::Reset => return Ok(AdminAnswer::Accepted(repairs.reset(now, state))),
         AdminCommand::Fence { node, loss } => fence_node(now, state, repairs, *node, *loss)?,
         AdminCommand::Remove { node } => remove_node(state, *node)?,
@@ -89,10 +94,10 @@ fn check_drains(state: &ClusterState, map: &ClusterMap, wanted: &Layout) -> Resu
     let Some(&node) = drains.first() else { return Ok(()) };
     let living = state.nodes().living().into_iter().map(|host| host.node);
     let left: Vec<NodeId> = living.filter(|node| !wanted.is_draining(*node)).collect();
-    let needed = map.profile.n();
-    if left.len() < needed {
-        let (left, needed) = (left.len() as u32, needed as u32);
-        return Err(AdminError::NotEnoughNodes { node, left, profile: map.profile, needed });
+    let widest = map.catalog.pools.iter().map(|pool| pool.profile).max_by_key(|profile| profile.n());
+    if let Some(profile) = widest.filter(|profile| left.len() < profile.n()) {
+        let (left, needed) = (left.len() as u32, profile.n() as u32);
+        return Err(AdminError::NotEnoughNodes { node, left, profile, needed });
     }
     check_room(state, &drains, &left)
 }
@@ -128,7 +133,7 @@ fn fence_node(
     loss: OnLoss,
 ) -> Result<(), AdminError> {
     let map = state.map().ok_or(AdminError::NotFormed)?;
-    let lost = groups_lost_without(map, &state.protection(), node);
+    let lost = groups_lost_without(state, map, node);
     if loss == OnLoss::Refuse && !lost.is_empty() {
         return Err(AdminError::WouldLoseData {
             reason: format!("{} cannot do without {node}", named(&lost)),
@@ -206,8 +211,9 @@ fn hosts_members(map: &ClusterMap, node: NodeId) -> bool {
 }
 
 /// Groups that would be beyond repair if `node` were lost, and are not without that.
-fn groups_lost_without(map: &ClusterMap, protection: &Protection, node: NodeId) -> Vec<GroupId> {
+fn groups_lost_without(state: &ClusterState, map: &ClusterMap, node: NodeId) -> Vec<GroupId> {
     let would_be = |view: &&GroupView| {
+        let protection = state.protection(view.group);
         view.roles_on(node) > 0
             && !protection.is_beyond_repair(view)
             && protection.losses_survived_without(view, &[node]).is_none()

@@ -1,6 +1,6 @@
 //! Who may be a node of this cluster: what a process that registers is refused for.
 
-use types::{ClusterMap, Entry};
+use types::{ClusterMap, Entry, Profile};
 use wire::message::{FromCoordinator, Registration};
 
 use super::RecordKeeping;
@@ -84,11 +84,10 @@ pub(super) fn is_followed(state: &ClusterState, registration: &Registration) -> 
     kept && registration.promised > state.epoch()
 }
 
-/// Whether nodes can keep the records of so many groups.
-pub(super) fn check_group_count(state: &ClusterState) -> Result<(), String> {
-    let (groups, profile) = (state.config().groups, state.config().profile);
+/// Whether nodes can keep the records of so many groups, if the widest are of `profile`.
+pub(super) fn check_group_count(state: &ClusterState, groups: usize, profile: Profile) -> Result<(), String> {
     let most = most_kept_groups(profile);
-    if state.config().records == RecordKeeping::Stored || groups as usize <= most {
+    if state.config().records == RecordKeeping::Stored || groups <= most {
         return Ok(());
     }
     Err(format!(

@@ -50,6 +50,11 @@ impl Complaints {
         self.of.clear();
     }
 
+    /// Groups that are no more have nobody who complains.
+    pub(super) fn forget_gone(&mut self, state: &ClusterState) {
+        self.of.retain(|member, _| state.view(member.group).is_some());
+    }
+
     /// A primary complains.
     pub(super) fn handle_stalled(
         &mut self,
@@ -70,7 +75,7 @@ impl Complaints {
         if view.learners.iter().any(|learner| silent.contains(&(learner.role, learner.host))) {
             return remove_learners(state, member, silent);
         }
-        let protection = state.protection();
+        let protection = state.protection(member.group);
         let in_sync: Vec<(RoleIndex, HostId)> = protection.in_sync_of(view, member.role).collect();
         let silent: Vec<(RoleIndex, HostId)> =
             in_sync.iter().filter(|parity| silent.contains(parity)).copied().collect();
@@ -155,7 +160,8 @@ impl Complaints {
         from: (RoleIndex, HostId),
     ) -> Option<HostId> {
         let view = state.view(member.group)?;
-        let in_sync: Vec<(RoleIndex, HostId)> = state.protection().in_sync_of(view, member.role).collect();
+        let in_sync: Vec<(RoleIndex, HostId)> =
+            state.protection(member.group).in_sync_of(view, member.role).collect();
         let primary = view.data_role(member.role).and_then(|role| role.primary);
         let complaint = self.of.get_mut(&member)?;
         if !in_sync.contains(&from) || primary != Some(complaint.host) {
@@ -187,7 +193,7 @@ impl Complaints {
                 && !complaint.deposed
                 && now.time.since(complaint.since) < 2 * lease
         });
-        let protection = state.protection();
+        let protection = state.protection(member.group);
         let mut without = view.clone();
         decide::fence(&mut without, &protection, member.role);
         elsewhere && alone && !state.is_beyond_repair(&without)

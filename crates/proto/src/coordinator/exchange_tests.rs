@@ -139,7 +139,7 @@ impl Story {
     }
 
     fn losses_survived(&self) -> usize {
-        self.coordinator.state.protection().losses_survived(self.view())
+        self.coordinator.state.protection(self.view().group).losses_survived(self.view())
     }
 
     fn view(&self) -> &GroupView {

@@ -61,6 +61,12 @@ pub(super) struct HandedOver {
 }
 
 impl Learners {
+    /// Groups that are no more have no learners.
+    pub(super) fn forget_gone(&mut self, state: &ClusterState) {
+        self.ended.retain(|member, _| state.view(member.group).is_some());
+        self.asked.retain(|member, _| state.view(member.group).is_some());
+    }
+
     /// Begins what the planner finds most worth doing: parities that are missing, roles that should be elsewhere.
     pub(super) fn plan(&mut self, now: Now, state: &mut ClusterState) {
         let timing = *state.timing();
@@ -115,7 +121,7 @@ impl Learners {
             return;
         }
         // What is lost nobody can teach, and nobody has to: it is nothing. What it does not cover, neither.
-        let protection = state.protection();
+        let protection = state.protection(member.group);
         let teaches = |(role, data): &(RoleIndex, &DataRole)| {
             !data.status.is_lost() && protection.covers(learner, *role)
         };
@@ -243,7 +249,7 @@ pub(super) fn appoint(state: &mut ClusterState, member: MemberId, host: HostId) 
     let Some(view) = state.view(member.group) else { return false };
     let is_data = usize::from(member.role.0) < view.k();
     // A parity is worth building if there is something to protect.
-    let exists = is_data || state.protection().has_teachers(view, member.role);
+    let exists = is_data || state.protection(member.group).has_teachers(view, member.role);
     if !exists
         || !view.may_learn(member.role, host)
         || !view.is_steady()

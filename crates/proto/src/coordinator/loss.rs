@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use types::{
-    Former, GroupId, GroupView, HostId, LossPolicy, MemberId, RoleIndex, RoleStatus, SlotRange, Time,
-    ViewVersion,
+    AdminError, Former, GroupId, GroupView, HostId, LossPolicy, MemberId, Name, Namespace, Pool, PoolSlots,
+    RoleIndex, RoleStatus, SlotRange, Time, ViewVersion,
 };
 use wire::message::FromCoordinator;
 
@@ -55,7 +55,7 @@ impl Losses {
     /// The in-sync parities of `group`, or its roles, have become fewer: is it beyond repair?
     pub(super) fn judge(&mut self, now: Now, state: &ClusterState, group: GroupId) -> Option<Judgement> {
         let view = state.view(group)?;
-        let protection = state.protection();
+        let protection = state.protection(group);
         if !state.is_beyond_repair(view) {
             return Some(Judgement::Repairable);
         }
@@ -93,6 +93,12 @@ impl Losses {
         self.doubtful.iter().map(move |(group, since)| (*group, ends(group, *since)))
     }
 
+    /// Groups that are no more have lost nothing.
+    pub(super) fn forget_gone(&mut self, state: &ClusterState) {
+        self.doubtful.retain(|group, _| state.view(*group).is_some());
+        self.endings.retain(|group, _| state.view(*group).is_some());
+    }
+
     /// There is no doubt about `group` any more.
     pub(super) fn end_doubt(&mut self, group: GroupId) {
         self.doubtful.remove(&group);
@@ -100,9 +106,8 @@ impl Losses {
 
     /// `group` has lost more than its parities make up for: they leave with what is lost.
     pub(super) fn declare(&mut self, state: &mut ClusterState, group: GroupId) {
-        let policy = state.map().map_or(state.config().on_loss, |map| map.layout.on_loss);
-        let (rules, protection) = (state.rules(), state.protection());
-        state.change_view(group, |view| decide::declare_lost(rules, view, &protection, policy));
+        let (rules, protection) = (state.rules(), state.protection(group));
+        state.change_view(group, |view| decide::declare_lost(rules, view, &protection));
         forget_former_hosts(state, group);
         // More of it is lost: what was confirmed of an older view says nothing of that.
         self.endings.remove(&group);
@@ -112,8 +117,8 @@ impl Losses {
     /// An operator gives everything up.
     pub(super) fn give_all_up(&mut self, state: &mut ClusterState) {
         let groups: Vec<GroupId> = state.views().map(|view| view.group).collect();
-        let protection = state.protection();
         for group in groups {
+            let protection = state.protection(group);
             state.change_view(group, |view| decide::give_all_up(view, &protection));
             forget_former_hosts(state, group);
         }
@@ -132,10 +137,9 @@ impl Losses {
     pub(super) fn begin_accepted_roles(&mut self, now: Now, state: &mut ClusterState) {
         self.looked = Look::at(now.time, state);
         let Some(map) = state.map() else { return };
-        if map.layout.on_loss == LossPolicy::Empty {
-            let lost: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Lost).collect();
-            accept(state, &lost);
-        }
+        let (lost, policy): (Vec<MemberId>, _) =
+            (map.members_that(|data| data.status == RoleStatus::Lost).collect(), map.layout.on_loss);
+        accept(state, &lost, |namespace| accepts_losses(namespace, policy));
         let Some(map) = state.map() else { return };
         let accepted: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Accepted).collect();
         let groups: BTreeSet<GroupId> = accepted.iter().map(|member| member.group).collect();
@@ -216,27 +220,100 @@ fn forget_former_hosts(state: &mut ClusterState, group: GroupId) {
     }
 }
 
-/// An operator gives up what is lost of `slots`: the slots of all lost roles that have one of them. What had been accepted
-/// before and has not begun yet is named, too.
-pub(super) fn accept_slots(state: &mut ClusterState, slots: &[SlotRange]) -> Vec<SlotRange> {
-    let Some(map) = state.map() else { return Vec::new() };
-    let is_meant = |member: &MemberId| slots.iter().any(|range| range.intersects(map.slots_of(*member)));
+/// An operator gives up what is lost of `slots` of `pool`, for one of its namespaces or for all: the slots of all lost roles that
+/// have one of them. What had been accepted before and has not begun yet is named, too.
+///
+/// # Errors
+/// If there is no such pool or namespace.
+pub(super) fn accept_slots(
+    state: &mut ClusterState,
+    pool: &Name,
+    slots: &[SlotRange],
+    namespace: Option<&Name>,
+) -> Result<Vec<PoolSlots>, AdminError> {
+    let map = state.map().ok_or(AdminError::NotFormed)?;
+    let pool = map.catalog.pool_named(pool)?.clone();
+    let only = namespace.map(|name| map.catalog.namespace_named(name)).transpose()?.map(|known| known.id);
+    let is_meant = |member: &MemberId| {
+        pool.has(member.group) && slots.iter().any(|range| range.intersects(pool.slots_of(*member)))
+    };
     let lost = map.members_that(|data| data.status.is_lost());
     let meant: Vec<MemberId> = lost.filter(is_meant).collect();
-    let ranges = SlotRange::merged(meant.iter().map(|member| map.slots_of(*member)).collect());
-    accept(state, &meant);
-    ranges
+    let accepts = |namespace: &Namespace| only.is_none_or(|only| namespace.id == only);
+    let forgiven = forgive(state, &pool, slots, accepts);
+    let policy = state.map().map(|map| map.layout.on_loss).unwrap_or_default();
+    accept(state, &meant, |namespace| accepts(namespace) || accepts_losses(namespace, policy));
+    let named =
+        SlotRange::merged(meant.iter().map(|member| pool.slots_of(*member)).chain(forgiven).collect());
+    Ok(named.into_iter().map(|slots| PoolSlots { pool: pool.name.clone(), slots }).collect())
 }
 
-fn accept(state: &mut ClusterState, members: &[MemberId]) {
-    for MemberId { group, role } in members {
-        let at = usize::from(role.0);
-        let is_new = |view: &GroupView| view.data.get(at).is_some_and(|data| data.status == RoleStatus::Lost);
-        if state.view(*group).is_some_and(is_new) {
-            tracing::warn!(member = %MemberId { group: *group, role: *role }, "its loss is accepted");
-            state.change_view(*group, |view| view.data[at].status = RoleStatus::Accepted);
+/// What the namespaces that `accepts` is true of had lost in `slots` is given up, too; which slots that are.
+fn forgive(
+    state: &mut ClusterState,
+    pool: &Pool,
+    slots: &[SlotRange],
+    accepts: impl Fn(&Namespace) -> bool,
+) -> Vec<SlotRange> {
+    let Some(mut catalog) = state.map().map(|map| map.catalog.clone()) else { return Vec::new() };
+    let is_meant = |lost: &SlotRange| slots.iter().any(|range| range.intersects(*lost));
+    let mut forgiven = Vec::new();
+    for namespace in catalog.namespaces.iter_mut().filter(|known| known.pool == pool.id && accepts(known)) {
+        forgiven.extend(namespace.lost.extract_if(.., |lost| is_meant(lost)));
+    }
+    if !forgiven.is_empty() {
+        state.change_catalog(catalog);
+    }
+    forgiven
+}
+
+/// Whether a namespace goes on without what is lost, if the layout says `policy` of those that say nothing themselves.
+pub(super) fn accepts_losses(namespace: &Namespace, policy: LossPolicy) -> bool {
+    namespace.policy.on_loss.unwrap_or(policy) == LossPolicy::Empty
+}
+
+/// The losses of `members` are accepted by the namespaces of which `accepts` is true, if there are any.
+fn accept(state: &mut ClusterState, members: &[MemberId], accepts: impl Fn(&Namespace) -> bool) {
+    let is_new = |member: &&MemberId| {
+        let data = state.view(member.group).and_then(|view| view.data_role(member.role));
+        data.is_some_and(|data| data.status == RoleStatus::Lost)
+    };
+    let members: Vec<MemberId> = members.iter().filter(is_new).copied().collect();
+    // Before a view says that the role begins anew: its primary must know to whom it may not pass for what was.
+    let accepted = note_losses(state, &members, accepts);
+    for member in accepted {
+        tracing::warn!(%member, "its loss is accepted");
+        let at = usize::from(member.role.0);
+        state.change_view(member.group, |view| view.data[at].status = RoleStatus::Accepted);
+    }
+}
+
+/// Of `members`, whose data is lost: the namespaces that do not accept that remember which slots it was. Those members that
+/// some namespace accepts the loss of.
+pub(super) fn note_losses(
+    state: &mut ClusterState,
+    members: &[MemberId],
+    accepts: impl Fn(&Namespace) -> bool,
+) -> Vec<MemberId> {
+    let Some(mut catalog) = state.map().map(|map| map.catalog.clone()) else { return Vec::new() };
+    let (mut accepted, mut has_changed) = (Vec::new(), false);
+    for member in members {
+        let Some(pool) = catalog.pool_of_group(member.group).cloned() else { continue };
+        if !catalog.namespaces_in(pool.id).any(&accepts) {
+            continue;
+        }
+        accepted.push(*member);
+        let others = catalog.namespaces.iter_mut().filter(|known| known.pool == pool.id && !accepts(known));
+        for namespace in others {
+            let known = std::mem::take(&mut namespace.lost);
+            namespace.lost = SlotRange::merged(known.into_iter().chain([pool.slots_of(*member)]).collect());
+            has_changed = true;
         }
     }
+    if has_changed {
+        state.change_catalog(catalog);
+    }
+    accepted
 }
 
 /// The first primary of a new life, on a living node; without one it waits until one comes.
@@ -253,7 +330,7 @@ fn log_loss(state: &ClusterState, group: GroupId) {
     let Some(map) = state.map() else { return };
     let lost = map.members_that(|data| data.status.is_lost()).filter(|member| member.group == group);
     for member in lost {
-        let SlotRange { first, last } = map.slots_of(member);
+        let Some(SlotRange { first, last }) = map.slots_of(member) else { continue };
         tracing::error!(%member, first_slot = first.0, last_slot = last.0, "the data of this role is lost");
     }
 }

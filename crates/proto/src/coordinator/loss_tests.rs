@@ -2,8 +2,8 @@
 
 use types::{
     AdminAnswer, AdminCommand, AdminRequest, ClusterId, Entry, Expectations, GroupId, GroupView, HostId,
-    Incarnation, LossPolicy, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, RoleStatus, Slot, SlotRange,
-    Time, UnixSeconds, ViewVersion,
+    Incarnation, LossPolicy, Name, NodeId, NodeInfo, NodeLoad, PoolSlots, Profile, RoleIndex, RoleStatus,
+    Slot, SlotRange, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -42,6 +42,18 @@ fn config(on_loss: LossPolicy) -> CoordinatorConfig {
         records: super::RecordKeeping::Stored,
         on_loss,
     }
+}
+
+/// All slots of the first pool.
+const ALL: SlotRange = SlotRange { first: Slot(0), last: Slot(16_383) };
+
+fn accept(slots: SlotRange) -> AdminCommand {
+    AdminCommand::AcceptLoss { pool: Name::default_name(), slots: vec![slots], namespace: None }
+}
+
+fn accepted(slots: &[SlotRange]) -> AdminAnswer {
+    let of_pool = |slots: &SlotRange| PoolSlots { pool: Name::default_name(), slots: *slots };
+    AdminAnswer::Accepted(slots.iter().map(of_pool).collect())
 }
 
 impl Story {
@@ -116,7 +128,7 @@ impl Story {
     }
 
     fn accept_all(&mut self) -> AdminAnswer {
-        self.ask(AdminCommand::AcceptLoss { slots: vec![SlotRange::ALL] })
+        self.ask(accept(ALL))
     }
 
     fn view(&self) -> GroupView {
@@ -241,8 +253,8 @@ fn a_process_whose_name_another_one_has_taken_is_gone() {
     (0..7).for_each(|node| story.register(node, 2));
     story.take();
     assert!(story.view().data.iter().all(|role| role.status == RoleStatus::Lost));
-    let accepted = story.accept_all();
-    assert_eq!(accepted, AdminAnswer::Accepted(vec![SlotRange::ALL]));
+    let answer = story.accept_all();
+    assert_eq!(answer, accepted(&[ALL]));
     story.pass(2 * LEASE_US);
     assert!(story.view().is_full());
 }
@@ -280,29 +292,27 @@ fn slots_select_roles_as_a_whole_and_accepting_twice_is_accepting_once() {
     let mut story = beyond(LossPolicy::Error);
     let of_role = |story: &Story, role| {
         let member = types::MemberId { group: GroupId(0), role: RoleIndex(role) };
-        story.coordinator.map().unwrap().slots_of(member)
+        story.coordinator.map().unwrap().slots_of(member).unwrap()
     };
     let second = of_role(&story, 1);
-    let slots = vec![SlotRange { first: Slot(second.first.0 + 3), last: Slot(second.first.0 + 3) }];
-    let accept = || AdminCommand::AcceptLoss { slots: slots.clone() };
-    assert_eq!(story.ask(accept()), AdminAnswer::Accepted(vec![second]));
+    let slot = SlotRange { first: Slot(second.first.0 + 3), last: Slot(second.first.0 + 3) };
+    assert_eq!(story.ask(accept(slot)), accepted(&[second]));
     let version = story.view().version;
-    assert_eq!(story.ask(accept()), AdminAnswer::Accepted(vec![second]));
+    assert_eq!(story.ask(accept(slot)), accepted(&[second]));
     assert_eq!((story.view().version, story.status(0)), (version, RoleStatus::Lost));
     story.pass(2 * LEASE_US);
     assert_eq!((story.status(0), story.status(1)), (RoleStatus::Lost, RoleStatus::Full));
     let term = story.view().data[1].term;
-    assert_eq!(story.ask(accept()), AdminAnswer::Accepted(vec![]), "it has begun anew");
+    assert_eq!(story.ask(accept(slot)), accepted(&[]), "it has begun anew");
     story.pass(2 * LEASE_US);
     assert_eq!(story.view().data[1].term, term);
-    let full = vec![of_role(&story, 2)];
-    assert_eq!(story.ask(AdminCommand::AcceptLoss { slots: full }), AdminAnswer::Accepted(vec![]));
+    let full = of_role(&story, 2);
+    assert_eq!(story.ask(accept(full)), accepted(&[]));
 }
 
 #[test]
 fn with_the_policy_of_caches_nobody_needs_to_accept() {
     let mut story = beyond(LossPolicy::Empty);
-    assert_eq!(story.status(0), RoleStatus::Accepted);
     story.pass(2 * LEASE_US);
     assert!(story.view().is_full());
     let mut story = beyond(LossPolicy::Error);
@@ -318,7 +328,7 @@ fn a_reset_begins_everything_anew_whatever_the_state_is() {
     story.lives[5] = None;
     story.pass(2 * LEASE_US);
     let primary = story.view().data[2].primary.unwrap();
-    assert_eq!(story.ask(AdminCommand::Reset), AdminAnswer::Accepted(vec![SlotRange::ALL]));
+    assert_eq!(story.ask(AdminCommand::Reset), accepted(&[ALL]));
     let view = story.view();
     assert!(view.data.iter().all(|role| role.status == RoleStatus::Accepted && role.primary.is_none()));
     assert!(view.in_sync().count() == 0 && view.learners.is_empty());

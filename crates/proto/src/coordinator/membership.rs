@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cluster::place_in_zones;
-use types::{ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVersion};
+use types::{Catalog, ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVersion};
 use wire::message::{FromCoordinator, Registration};
 
 use super::attention::Attention;
@@ -127,11 +127,14 @@ impl Membership {
         let founders: Vec<HostId> = state.nodes().founders().collect();
         let mut nodes = state.plan_nodes();
         nodes.retain(|node| founders.contains(&node.host));
-        if let Err(text) = admission::check_group_count(state) {
+        if let Err(text) =
+            admission::check_group_count(state, state.config().groups as usize, state.config().profile)
+        {
             tracing::error!("{text}");
             return founders.into_iter().for_each(|host| state.refuse(host, false, text.clone()));
         }
         let config = state.config();
+        let catalog = Catalog::first(config.profile, config.groups);
         let mut groups = match place_in_zones(config.profile, &nodes, config.groups) {
             Ok(groups) => groups,
             Err(error) => {
@@ -146,13 +149,13 @@ impl Membership {
         let map = ClusterMap {
             cluster: config.cluster,
             version: 1,
-            profile: config.profile,
+            catalog,
             shards: config.shards,
             layout: Layout { on_loss: config.on_loss, ..Layout::default() },
             nodes: state.nodes().infos(None),
             groups,
         };
-        tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %map.profile, "cluster formed");
+        tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %config.profile, "cluster formed");
         self.formed = Some(now.time);
         state.set_map(map.clone());
         state.record_new_map(&map);

@@ -13,6 +13,7 @@ mod admin;
 mod admin_tests;
 mod admission;
 mod attention;
+mod catalog;
 mod complaints;
 mod contract;
 mod decide;
@@ -331,8 +332,21 @@ impl Coordinator {
             | AdminCommand::StartScrub { .. }
             | AdminCommand::StopScrub
             | AdminCommand::AcceptLoss { .. }
-            | AdminCommand::SetLossPolicy { .. } => {}
+            | AdminCommand::SetLossPolicy { .. }
+            | AdminCommand::CreatePool { .. }
+            | AdminCommand::CreateNamespace { .. }
+            | AdminCommand::SetPolicy { .. }
+            | AdminCommand::RemoveNamespace { .. } => {}
+            AdminCommand::RemovePool { .. } => self.forget_groups(),
         }
+    }
+
+    /// Groups are no more: nothing of theirs is under way.
+    fn forget_groups(&mut self) {
+        let state = &self.state;
+        self.complaints.forget_gone(state);
+        self.repairs.forget_gone(state);
+        self.learners.forget_gone(state);
     }
 
     /// The process of `node` is known to have ended (its parent saw it).

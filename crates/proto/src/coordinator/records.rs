@@ -32,9 +32,8 @@ pub(super) fn head_of<'a>(
         cluster: map.cluster,
         epoch,
         version: map.version,
-        profile: map.profile,
+        catalog: map.catalog.clone(),
         shards: map.shards,
-        groups: map.groups.len() as u32,
         layout: map.layout.clone(),
         nodes: nodes.map(NodeState::record).collect(),
     })

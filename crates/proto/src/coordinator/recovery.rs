@@ -84,6 +84,11 @@ impl Recoveries {
         self.of.clear();
     }
 
+    /// Groups that are no more have nothing to recover.
+    pub(super) fn forget_gone(&mut self, state: &ClusterState) {
+        self.of.retain(|member, _| state.view(member.group).is_some());
+    }
+
     /// The set of in-sync parities has changed: all of a group's recoveries start again.
     pub(super) fn restart(&mut self, now: Now, state: &mut ClusterState, group: GroupId) {
         let members: Vec<MemberId> = self.of.keys().filter(|member| member.group == group).copied().collect();
@@ -294,7 +299,7 @@ impl Recovery {
 
 /// Who can say how the role's stream ends.
 fn witnesses(state: &ClusterState, member: MemberId) -> Vec<(RoleIndex, HostId)> {
-    let protection = state.protection();
+    let protection = state.protection(member.group);
     state.view(member.group).map(|view| protection.witnesses(view, member.role).collect()).unwrap_or_default()
 }
 

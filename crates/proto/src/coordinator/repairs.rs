@@ -1,6 +1,6 @@
 //! What becomes of groups that lose members: roles are recovered, or what is lost is declared so (protocol, section 4).
 
-use types::{GroupId, GroupView, HostId, MemberId, SlotRange, Time};
+use types::{GroupId, GroupView, HostId, MemberId, PoolSlots, Time};
 
 use super::decide;
 use super::loss::{Judgement, Losses};
@@ -57,7 +57,7 @@ impl Repairs {
             }
             // A stand-in's death says nothing of the one before it, whose lease it may have been waiting for.
             let Some(before) = state.view(group).map(|view| view.data.clone()) else { continue };
-            let (rules, protection, mut fenced) = (state.rules(), state.protection(), Vec::new());
+            let (rules, protection, mut fenced) = (state.rules(), state.protection(group), Vec::new());
             // One change for all that it was: between two of them a parity of the dead would have to answer F1.
             state.change_view(group, |view| fenced = decide::remove_host(rules, view, &protection, host));
             for role in fenced {
@@ -67,6 +67,12 @@ impl Repairs {
             }
             self.after_loss(now, state, group);
         }
+    }
+
+    /// Groups are no more.
+    pub(super) fn forget_gone(&mut self, state: &ClusterState) {
+        self.recoveries.forget_gone(state);
+        self.losses.forget_gone(state);
     }
 
     /// The in-sync parities of `group`, or its roles, have become fewer.
@@ -85,7 +91,7 @@ impl Repairs {
     /// The primary of `member` is cut off from its parities: another host goes on, and not `host`.
     pub(super) fn depose(&mut self, now: Now, state: &mut ClusterState, host: HostId, member: MemberId) {
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
-        let (rules, protection) = (state.rules(), state.protection());
+        let (rules, protection) = (state.rules(), state.protection(member.group));
         state.change_view(member.group, |view| {
             decide::fence(view, &protection, member.role);
             decide::cancel_learners(rules, view);
@@ -104,7 +110,7 @@ impl Repairs {
         still_until: Time,
     ) {
         tracing::info!(%member, "primary makes way for its mirror");
-        let (rules, protection) = (state.rules(), state.protection());
+        let (rules, protection) = (state.rules(), state.protection(member.group));
         state.change_view(member.group, |view| {
             decide::fence(view, &protection, member.role);
             // What another learner was taught by this primary the next one knows nothing of.
@@ -117,7 +123,7 @@ impl Repairs {
     }
 
     /// An operator gives up everything. Processes that are silent count as fenced: they come back as new ones, or not at all.
-    pub(super) fn reset(&mut self, now: Now, state: &mut ClusterState) -> Vec<SlotRange> {
+    pub(super) fn reset(&mut self, now: Now, state: &mut ClusterState) -> Vec<PoolSlots> {
         tracing::warn!("an operator has given up all data");
         for node in state.nodes().silent(now.time, state.lease_us()) {
             state.nodes_mut().fence(node);
@@ -126,7 +132,8 @@ impl Repairs {
         state.publish_nodes();
         self.losses.give_all_up(state);
         self.recoveries.forget_all();
-        vec![SlotRange::ALL]
+        let pools = state.map().into_iter().flat_map(|map| &map.catalog.pools);
+        pools.map(|pool| PoolSlots { pool: pool.name.clone(), slots: pool.all_slots() }).collect()
     }
 
     /// What was under way when a former coordinator ended.
@@ -142,9 +149,9 @@ impl Repairs {
         for host in gone {
             self.lose(now, state, host);
         }
-        let protection = state.protection();
-        let beyond =
-            state.views().filter(|view| decide::is_to_be_judged(view, &protection)).map(|view| view.group);
+        let is_to_be_judged =
+            |view: &&GroupView| decide::is_to_be_judged(view, &state.protection(view.group));
+        let beyond = state.views().filter(is_to_be_judged).map(|view| view.group);
         for group in beyond.collect::<Vec<GroupId>>() {
             self.after_loss(now, state, group);
         }
@@ -159,7 +166,7 @@ impl Repairs {
 fn is_worth_waiting_for(state: &ClusterState, host: HostId, group: GroupId) -> bool {
     let suspected = state.nodes().get(host).is_some_and(NodeState::is_suspected);
     let Some(mut without) = state.view(group).cloned() else { return false };
-    let protection = state.protection();
+    let protection = state.protection(group);
     decide::remove_host(state.rules(), &mut without, &protection, host);
     suspected && state.is_beyond_repair(&without)
 }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::{PlanNode, Protection, RoleCounts, role_counts};
-use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, Time, ViewVersion};
+use cluster::{Codes, PlanNode, Protection, RoleCounts, role_counts};
+use types::{Catalog, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, Time, ViewVersion};
 use wire::message::{FromCoordinator, Refused};
 use wire::record::{MapHead, Record};
 
@@ -26,8 +26,8 @@ pub(super) const FENCED: &str =
 /// See the module.
 pub(super) struct ClusterState {
     config: CoordinatorConfig,
-    /// What the code of its profile makes up for.
-    protection: Arc<Protection>,
+    /// What the codes of the pools make up for.
+    codes: Codes,
     /// Which coordinator this is; nodes obey no older one.
     epoch: Epoch,
     /// Processes that have registered, in their newest incarnation.
@@ -44,7 +44,7 @@ impl ClusterState {
     pub(super) fn new(config: CoordinatorConfig) -> Self {
         Self {
             outbox: Outbox::new(config.records, config.rules),
-            protection: Arc::new(Protection::of(config.profile)),
+            codes: Codes::of(&Catalog::first(config.profile, config.groups)),
             config,
             epoch: Epoch::default().next(),
             nodes: Nodes::default(),
@@ -58,14 +58,17 @@ impl ClusterState {
         &self.config
     }
 
-    pub(super) fn protection(&self) -> Arc<Protection> {
-        Arc::clone(&self.protection)
+    /// What the code of `group` makes up for.
+    pub(super) fn protection(&self, group: GroupId) -> Arc<Protection> {
+        let known = self.codes.of_group(group).map(Arc::clone);
+        // Nobody asks of a group that no pool has; whoever did so would be told of the first pool's code.
+        known.unwrap_or_else(|| Arc::new(Protection::of(self.config.profile)))
     }
 
     /// Whether what is missing of `view` cannot all be made up for.
     pub(super) fn is_beyond_repair(&self, view: &GroupView) -> bool {
         let by_counting = view.roles_in_play() > view.in_sync().count();
-        self.rules().beyond_repair(self.protection.is_beyond_repair(view), by_counting)
+        self.rules().beyond_repair(self.protection(view.group).is_beyond_repair(view), by_counting)
     }
 
     pub(super) fn timing(&self) -> &Timing {
@@ -134,6 +137,7 @@ impl ClusterState {
 
     /// The map as it is now, the first of this coordinator: everybody is told who has to know.
     pub(super) fn set_map(&mut self, map: ClusterMap) {
+        self.codes = self.codes.changed_to(&map.catalog);
         self.map = Some(map);
         self.map_changes += 1;
     }
@@ -143,9 +147,10 @@ impl ClusterState {
     pub(super) fn adopt_head(&mut self, head: &MapHead, found_by: Time) {
         self.begin_after(head.epoch);
         let config = &mut self.config;
-        (config.cluster, config.profile) = (head.cluster, head.profile);
-        (config.shards, config.groups) = (head.shards, head.groups);
-        self.protection = Arc::new(Protection::of(head.profile));
+        (config.cluster, config.shards) = (head.cluster, head.shards);
+        if let Some(first) = head.catalog.pools.first() {
+            (config.profile, config.groups) = (first.profile, first.groups);
+        }
         // The new list counts its arrivals from the beginning; the sum of all changes must not go back.
         self.map_changes += self.nodes.arrivals();
         self.nodes = Nodes::of_records(head.nodes.clone(), found_by);
@@ -204,18 +209,17 @@ impl ClusterState {
         change: impl FnOnce(&mut GroupView),
     ) -> bool {
         let Some(map) = &mut self.map else { return false };
-        let Some(view) = map.groups.get_mut(group.0 as usize).filter(|view| view.version == expected) else {
-            return false;
-        };
+        let Some(view) = map.group_mut(group).filter(|view| view.version == expected) else { return false };
         let before = view.clone();
         change(view);
         // Whatever was changed, it may have cost an exchange its mirror.
         decide::call_off_unmirrored(view);
         self.hosting.note_parities(group, &before.parity, view);
         view.version = expected.next();
+        let view = view.clone();
         map.version += 1;
+        let map_version = map.version;
         self.map_changes += 1;
-        let (view, map_version) = (view.clone(), map.version);
         // Before the record is made, which looks for them.
         self.outbox.spare_removed(&before, &view);
         self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
@@ -235,6 +239,32 @@ impl ClusterState {
             map.layout = layout;
         }
         self.publish_nodes();
+    }
+
+    /// There are other pools or namespaces. Groups of pools that are no more go.
+    pub(super) fn change_catalog(&mut self, catalog: Catalog) {
+        if let Some(map) = &mut self.map {
+            map.groups.retain(|view| catalog.pool_of_group(view.group).is_some());
+            self.codes = self.codes.changed_to(&catalog);
+            map.catalog = catalog;
+        }
+        self.publish_nodes();
+    }
+
+    /// A pool of `catalog` is new, whose groups are `views`. Their numbers are given before their views are recorded, and the
+    /// pool comes last: where a coordinator ends between, nobody has heard of the pool, and its numbers are never used.
+    pub(super) fn add_pool(&mut self, catalog: Catalog, views: Vec<GroupView>) {
+        let Some(map) = &mut self.map else { return };
+        (map.catalog.next_group, map.catalog.next_pool) = (catalog.next_group, catalog.next_pool);
+        let version = map.version;
+        self.record_head();
+        for view in &views {
+            self.outbox.record(Record::View(view_record(version, view)));
+        }
+        if let Some(map) = &mut self.map {
+            map.groups.extend(views);
+        }
+        self.change_catalog(catalog);
     }
 
     /// Nodes have changed: a new map for all.

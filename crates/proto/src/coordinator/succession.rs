@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
-use types::{ClusterMap, GroupId, GroupView, NodeId, ViewVersion};
+use types::{ClusterMap, GroupId, GroupView, NodeId, Pool, ViewVersion};
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::RecordKeeping;
@@ -91,9 +91,9 @@ pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) ->
     let groups = check_views(&head, views)?;
     let found_by = now.time + state.lease_us();
     state.adopt_head(&head, found_by);
-    let MapHead { cluster, profile, shards, layout, .. } = head;
+    let MapHead { cluster, catalog, shards, layout, .. } = head;
     let nodes = state.nodes().infos(Some(&layout));
-    let map = ClusterMap { cluster, version, profile, shards, layout, nodes, groups };
+    let map = ClusterMap { cluster, version, catalog, shards, layout, nodes, groups };
     state.set_map(map.clone());
     tracing::info!(epoch = %state.epoch(), version, "going on from the records");
     // Before anything is commanded under it.
@@ -132,10 +132,10 @@ fn check_head(head: &MapHead) -> Result<(), ResumeError> {
     if !ids.is_sorted_by(|before, after| before < after) {
         return Err(wrong(HEAD_KEY.to_owned(), "its nodes are out of order"));
     }
-    if head.groups == 0 || head.shards == 0 || head.version == 0 {
-        return Err(wrong(HEAD_KEY.to_owned(), "it has no groups, no workers or no version"));
+    if head.shards == 0 || head.version == 0 {
+        return Err(wrong(HEAD_KEY.to_owned(), "it has no workers or no version"));
     }
-    Ok(())
+    head.catalog.check().map_err(|why| wrong(HEAD_KEY.to_owned(), why.to_string()))
 }
 
 /// The views of all groups, in order.
@@ -145,20 +145,23 @@ fn check_views(
 ) -> Result<Vec<GroupView>, ResumeError> {
     let nodes: BTreeSet<NodeId> = head.nodes.iter().map(|node| node.info.host.node).collect();
     let mut groups = Vec::new();
-    for group in (0..head.groups).map(GroupId) {
-        let key = view_key(group);
-        let Some((_, view)) = views.remove(&group) else { return Err(ResumeError::Missing { key }) };
-        check_view(head, &nodes, &view).map_err(|why| wrong(key, why))?;
-        groups.push(view);
+    for pool in &head.catalog.pools {
+        for group in pool.group_ids() {
+            let key = view_key(group);
+            let Some((_, view)) = views.remove(&group) else { return Err(ResumeError::Missing { key }) };
+            check_view(pool, &nodes, &view).map_err(|why| wrong(key, why))?;
+            groups.push(view);
+        }
     }
-    match views.keys().next() {
+    // Of pools that were removed, or that were being made, records may be left: their numbers are never used for anything else.
+    match views.keys().find(|group| **group >= head.catalog.next_group) {
         Some(group) => Err(wrong(view_key(*group), "the map has no such group")),
         None => Ok(groups),
     }
 }
 
-fn check_view(head: &MapHead, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Result<(), String> {
-    if view.k() != head.profile.k() || view.m() != head.profile.m() {
+fn check_view(pool: &Pool, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Result<(), String> {
+    if (view.k(), view.m()) != (pool.profile.k(), pool.profile.m()) {
         return Err("it is of another profile".to_owned());
     }
     view.check().map_err(|why| why.to_string())?;

@@ -291,8 +291,8 @@ fn records_that_do_not_fit_are_named_and_nothing_is_done() {
     }
     let damages: [(Damage, &str); 9] = [
         (|records| drop(records.remove("view/00000001")), "view/00000001"),
-        (|records| head(records).groups = 1, "view/00000001"),
-        (|records| head(records).groups = 0, "map"),
+        (|records| head(records).catalog.pools[0].groups = 3, "map"),
+        (|records| head(records).catalog.pools[0].groups = 0, "map"),
         (|records| head(records).nodes.swap(0, 1), "map"),
         (|records| drop(head(records).nodes.remove(2)), "view/0000000"),
         (|records| view(records).data.truncate(2), "view/00000001"),

@@ -101,9 +101,8 @@ mod tests {
             cluster,
             epoch,
             version,
-            profile,
+            catalog: types::Catalog::first(profile, 1),
             shards: 1,
-            groups: 1,
             layout,
             nodes: Vec::new(),
         })

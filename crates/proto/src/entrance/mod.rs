@@ -224,8 +224,9 @@ impl Entrance {
         if let Some(wanted) = self.serves.or(self.expect.cluster).filter(|wanted| *wanted != map.cluster) {
             return Err(format!("this node is meant for {wanted}, the coordinator has {}", map.cluster));
         }
-        if let Some(wanted) = self.expect.profile.filter(|wanted| *wanted != map.profile) {
-            return Err(format!("this node is meant for profile {wanted}, the cluster has {}", map.profile));
+        let has = map.default_pool().profile;
+        if let Some(wanted) = self.expect.profile.filter(|wanted| *wanted != has) {
+            return Err(format!("this node is meant for profile {wanted}, the cluster has {has}"));
         }
         let (mine, theirs) = (self.expect.shards, map.shards);
         if mine != 0 && mine != theirs {

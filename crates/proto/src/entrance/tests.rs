@@ -10,7 +10,7 @@ fn map(cluster: ClusterId) -> FromCoordinator {
     FromCoordinator::Map(ClusterMap {
         cluster,
         version: 1,
-        profile: Profile::rs(3, 2).unwrap(),
+        catalog: types::Catalog::first(Profile::rs(3, 2).unwrap(), 1),
         shards: 1,
         layout: Layout::default(),
         nodes: Vec::new(),

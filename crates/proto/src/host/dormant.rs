@@ -36,6 +36,11 @@ impl Dormants {
         may_return
     }
 
+    /// Those of which `is_gone` is true go.
+    pub(super) fn forget(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
+        self.parities.retain(|id, _| !is_gone(id));
+    }
+
     /// Takes the one that has been a parity of `id`.
     pub(super) fn take(&mut self, id: MemberId) -> Option<Parity> {
         self.parities.remove(&id).map(|dormant| dormant.parity)

@@ -1,7 +1,7 @@
 //! What a driver gives to a host and gets from it: the words of the border.
 
 use store::{Budget, StoreConfig};
-use types::op::Outcome;
+use types::op::{Failure, Outcome};
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
 
@@ -16,15 +16,17 @@ pub struct Token(pub [u64; 2]);
 pub struct Place {
     /// The key's.
     pub hash: KeyHash,
-    /// The data role that has the key; none as long as there is no map.
+    /// The data role that has the key; none as long as there is no map, or the map has no such namespace yet.
     pub member: Option<MemberId>,
+    /// Why no request for it can be done, whatever its data role says.
+    pub refusal: Option<Failure>,
 }
 
 impl Place {
     /// Of a request for a whole data role.
     #[must_use]
     pub fn of(member: MemberId) -> Self {
-        Self { hash: KeyHash(0), member: Some(member) }
+        Self { hash: KeyHash(0), member: Some(member), refusal: None }
     }
 }
 

@@ -1,14 +1,17 @@
 //! The members of a host: they come and go as views say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, Time, ViewVersion};
+use types::{
+    ClusterMap, GroupView, HostId, MemberId, RoleIndex, RoleStatus, ScrubProgress, Seq, Time, ViewVersion,
+};
 use wire::message::GroupMessage;
 
 use super::dormant::Dormants;
 use super::surroundings::Surroundings;
 use super::views::Views;
-use crate::outbox::{Context, Means, Peer};
+use crate::outbox::{Context, Means, Peer, ReplyTo};
 use crate::parity::{Parity, Rejoined};
 use crate::primary::{Pending, Primary, Touched};
 use crate::{Now, Timing};
@@ -293,6 +296,29 @@ impl Members {
         deposed
     }
 
+    /// Members of groups that `map` does not have are no more, and nor is what they held. Who waited for them.
+    pub(super) fn dismiss_gone(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        map: &ClusterMap,
+    ) -> Vec<ReplyTo> {
+        let is_gone = |id: &MemberId| map.group(id.group).is_none();
+        self.parities.retain(|id, _| !is_gone(id));
+        self.left.retain(|id| !is_gone(id));
+        self.dormant.forget(is_gone);
+        let gone: Vec<MemberId> = self.primaries.keys().copied().filter(is_gone).collect();
+        let mut waiting = Vec::new();
+        for id in gone {
+            tracing::info!(member = %id, "its pool is no more");
+            self.due = Due::default();
+            if let (Some(primary), Some(mut context)) = (self.primaries.remove(&id), around.context(now)) {
+                waiting.extend(primary.step_down(&mut context).into_iter().map(|pending| pending.reply));
+            }
+        }
+        waiting
+    }
+
     /// A parity, or the mirror of a data role.
     fn appoint_parity(&mut self, around: &Surroundings, now: Now, view: &GroupView, role: RoleIndex) {
         let id = MemberId { group: view.group, role };
@@ -316,7 +342,7 @@ impl Members {
     }
 
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
-        let Some(means) = around.means() else { return };
+        let Some(means) = around.means(id.group) else { return };
         match Parity::new(id, around.host(), view.clone(), means) {
             Ok(parity) => {
                 self.parities.insert(id, parity);
@@ -392,10 +418,12 @@ impl Members {
     fn create_primary(&mut self, around: &mut Surroundings, now: Now, id: MemberId, view: &GroupView) {
         let host = around.host();
         let Some(role) = view.data_role(id.role).filter(|role| role.primary == Some(host)) else { return };
-        let (config, budget) = (around.config().store.clone(), around.config().budget.clone());
+        let Some(known) = around.means(id.group) else { return };
+        let Means { rules, .. } = known;
+        let (config, budget) = (known.config.clone(), known.budget.clone());
+        let (pool, protection) = (known.pool.clone(), Arc::clone(known.protection));
         let Some(mut context) = around.context(now) else { return };
-        let (protection, rules) = (context.protection, context.rules);
-        let means = Means { config: &config, budget: &budget, protection, rules };
+        let means = Means { config: &config, budget: &budget, pool: &pool, protection: &protection, rules };
         let primary = match role.status {
             RoleStatus::Full if role.starts_from_nothing() => {
                 Primary::first(&mut context, id, host, view, means)

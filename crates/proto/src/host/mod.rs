@@ -34,6 +34,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use store::Item;
+use types::op::{Failure, Outcome};
 use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, ViewVersion};
 use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
@@ -141,10 +142,14 @@ impl Host {
         if self.views.map().is_none() {
             return self.begin(now, map);
         }
-        if !self.views.adopt_map(&map) {
-            return;
-        }
+        let Some(new) = self.views.adopt_map(&map) else { return };
         self.around.adopt(&map);
+        for reply in self.members.dismiss_gone(&mut self.around, now, &map) {
+            self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
+        }
+        for view in &new {
+            self.appoint(now, view);
+        }
         // The pace of background work may be another one.
         self.members.touch_primaries();
         for view in &map.groups {
@@ -268,7 +273,7 @@ impl Host {
         // All else is handled in any view, for its term says whether it counts: commits do not wait for news.
         let to = MemberId { group: message.group, role: message.to };
         // A mirror has the number of the role that it mirrors.
-        if self.views.is_primary_role(message.to) && !self.members.parities().contains_key(&to) {
+        if self.views.is_primary_role(to) && !self.members.parities().contains_key(&to) {
             self.members.dispatch_to_primary(&mut self.around, now, from, message);
         } else {
             self.members.dispatch_to_parity(&mut self.around, now, from, message);
@@ -284,7 +289,8 @@ impl Host {
     /// Reads `key`, which is at `place`, if this host is its primary, holds a lease and has the item at hand: no allocation, no
     /// message.
     pub fn read(&mut self, now: Now, place: Place, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
-        let Some(primary) = place.member.and_then(|member| self.members.primary(member)) else {
+        let member = place.member.filter(|_| place.refusal.is_none());
+        let Some(primary) = member.and_then(|member| self.members.primary(member)) else {
             return Read::Submit;
         };
         let read = primary.read(now, &self.around.config().timing, place.hash, key, found);

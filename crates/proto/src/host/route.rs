@@ -22,9 +22,10 @@ impl Host {
         let config = self.around.config();
         let deadline = now.time + config.timing.request_deadline_us;
         let pending = Pending { reply: ReplyTo::Local(token), hash: place.hash, request, deadline };
-        let done = match place.member {
-            Some(member) => self.route_once(now, member, pending),
-            None => self.routes.wait(&config.limits, None, pending),
+        let done = match (place.refusal, place.member) {
+            (Some(why), _) => Some(Outcome::Failed(why)),
+            (None, Some(member)) => self.route_once(now, member, pending),
+            (None, None) => self.routes.wait(&config.limits, None, pending),
         };
         self.carry_out(now);
         done.map_or(Submitted::Pending, Submitted::Done)
@@ -74,6 +75,9 @@ impl Host {
         let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
         let place = if is_flush { Place::of(member) } else { self.views.locate(forward.request.key_bytes()) };
         let reply = ReplyTo::Remote { host: from, id: forward.id };
+        if let Some(why) = place.refusal {
+            return self.around.out().reply(reply, Outcome::Failed(why));
+        }
         // A key that lies elsewhere must not be written here: nobody would find it again.
         if self.views.map().is_none() || place.member != Some(member) {
             return self.around.out().reply(reply, Outcome::Failed(Failure::WrongPrimary));
@@ -153,13 +157,21 @@ impl Host {
         }
         for (member, mut pending) in self.routes.take_unrouted(now.time) {
             let place = match member {
-                Some(member) => Place { hash: pending.hash, member: Some(member) },
+                Some(member) => Place { hash: pending.hash, ..Place::of(member) },
                 // It came before the map did.
                 None => self.views.locate(pending.request.key_bytes()),
             };
-            if let Some(member) = place.member {
-                pending.hash = place.hash;
-                self.route(now, member, pending);
+            pending.hash = place.hash;
+            match (place.refusal, place.member) {
+                (Some(why), _) => self.around.out().reply(pending.reply, Outcome::Failed(why)),
+                (None, Some(member)) => self.route(now, member, pending),
+                (None, None) => {
+                    let limits = &self.around.config().limits;
+                    let reply = pending.reply;
+                    if let Some(busy) = self.routes.wait(limits, None, pending) {
+                        self.around.out().reply(reply, busy);
+                    }
+                }
             }
         }
     }

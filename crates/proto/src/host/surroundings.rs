@@ -1,7 +1,9 @@
-//! What the members of a host act in: its configuration, the cluster's code, the pace of background work, and the outbox.
+//! What the members of a host act in: its configuration, the pools with their codes, the pace of background work, and the outbox.
 
-use cluster::Protection;
-use types::{ClusterMap, HostId};
+use std::sync::Arc;
+
+use cluster::Codes;
+use types::{Catalog, ClusterMap, GroupId, HostId};
 
 use super::driver::HostConfig;
 use crate::Now;
@@ -11,9 +13,9 @@ use crate::pace::Pace;
 /// See the module.
 pub(super) struct Surroundings {
     config: HostConfig,
-    /// Once there is a map.
-    protection: Option<Protection>,
-    groups: usize,
+    /// The pools and namespaces, once there is a map.
+    catalog: Option<Arc<Catalog>>,
+    codes: Codes,
     pace: Pace,
     out: Outbox,
 }
@@ -21,7 +23,7 @@ pub(super) struct Surroundings {
 impl Surroundings {
     pub(super) fn new(config: HostConfig) -> Self {
         let out = Outbox::new(config.host.node);
-        Self { config, protection: None, groups: 0, pace: Pace::default(), out }
+        Self { config, catalog: None, codes: Codes::default(), pace: Pace::default(), out }
     }
 
     pub(super) fn config(&self) -> &HostConfig {
@@ -47,21 +49,29 @@ impl Surroundings {
 
     /// The first map: without a code there is no member.
     pub(super) fn begin(&mut self, map: &ClusterMap) {
-        self.protection = Some(Protection::of(map.profile));
         self.config.store.cluster = map.cluster;
-        self.groups = map.groups.len();
-        self.pace.set(&map.layout, map.shards);
+        self.adopt(map);
     }
 
     /// A newer map.
     pub(super) fn adopt(&mut self, map: &ClusterMap) {
         self.pace.set(&map.layout, map.shards);
+        if self.catalog.as_ref().is_none_or(|known| **known != map.catalog) {
+            self.codes = self.codes.changed_to(&map.catalog);
+            self.catalog = Some(Arc::new(map.catalog.clone()));
+        }
     }
 
-    /// What a member is made with; none before there is a map.
-    pub(super) fn means(&self) -> Option<Means<'_>> {
+    /// The pools and namespaces, once there is a map.
+    pub(super) fn catalog(&self) -> Option<&Arc<Catalog>> {
+        self.catalog.as_ref()
+    }
+
+    /// What a member of `group` is made with; none if there is no such group.
+    pub(super) fn means(&self, group: GroupId) -> Option<Means<'_>> {
         let HostConfig { store, budget, rules, .. } = &self.config;
-        Some(Means { config: store, budget, protection: self.protection.as_ref()?, rules: *rules })
+        let (pool, protection) = (self.catalog.as_ref()?.pool_of_group(group)?, self.codes.of_group(group)?);
+        Some(Means { config: store, budget, pool, protection, rules: *rules })
     }
 
     /// What a member handles one event with; none before there is a map, and then there are no members.
@@ -71,8 +81,7 @@ impl Surroundings {
             timing: &self.config.timing,
             limits: &self.config.limits,
             rules: self.config.rules,
-            protection: self.protection.as_ref()?,
-            groups: self.groups,
+            catalog: self.catalog.as_deref()?,
             pace: &mut self.pace,
             out: &mut self.out,
         })

@@ -1,6 +1,11 @@
 //! What a host knows of the cluster: the map with its views.
 
-use types::{ClusterId, ClusterMap, FastMap, GroupId, GroupView, KeyHash, RoleIndex, Time};
+use std::collections::BTreeMap;
+
+use types::op::Failure;
+use types::{
+    ClusterId, ClusterMap, FastMap, GroupId, GroupView, KeyHash, MemberId, Pool, SlotRange, Time, split_key,
+};
 
 use super::driver::Place;
 use crate::Timing;
@@ -24,13 +29,27 @@ impl Views {
 
     /// Where a key is.
     pub(super) fn locate(&self, key: &[u8]) -> Place {
-        let cluster = self.map.as_ref().map_or(ClusterId(0), |map| map.cluster);
-        let hash = KeyHash::of(cluster, key);
-        Place { hash, member: self.map.as_ref().map(|map| map.member_of(hash)) }
+        let Some(map) = &self.map else {
+            return Place { hash: KeyHash::of(ClusterId(0), key), member: None, refusal: None };
+        };
+        let hash = KeyHash::of(map.cluster, key);
+        let id = split_key(key).0;
+        let Some(namespace) = map.catalog.namespace(id) else {
+            // One with a number that is still to be given is of a newer map, which is on its way.
+            let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
+            return Place { hash, member: None, refusal };
+        };
+        let pool = map.catalog.pool(namespace.pool);
+        let is_lost = |pool: &Pool| {
+            !namespace.lost.is_empty() && SlotRange::any_has(&namespace.lost, pool.slot_of(hash))
+        };
+        let refusal = pool.is_some_and(is_lost).then_some(Failure::Lost);
+        Place { hash, member: pool.map(|pool| pool.member_of(hash)), refusal }
     }
 
-    pub(super) fn is_primary_role(&self, role: RoleIndex) -> bool {
-        self.map.as_ref().is_some_and(|map| usize::from(role.0) < map.profile.k())
+    /// Whether `member` is a data role.
+    pub(super) fn is_primary_role(&self, member: MemberId) -> bool {
+        self.group(member.group).is_some_and(|view| usize::from(member.role.0) < view.k())
     }
 
     /// Whether `shard` of each node serves the group.
@@ -43,19 +62,27 @@ impl Views {
         self.map = Some(map);
     }
 
-    /// A newer map of the same cluster: its nodes and its layout. Whether it is one; its views are to be adopted one by one.
-    pub(super) fn adopt_map(&mut self, map: &ClusterMap) -> bool {
-        let Some(known) = self.map.as_mut().filter(|known| known.cluster == map.cluster) else {
-            return false;
-        };
+    /// A newer map of the same cluster: its nodes, its layout, its pools and namespaces. The views of groups that are new; none
+    /// if it is no such map. Those of all others are to be adopted one by one.
+    pub(super) fn adopt_map(&mut self, map: &ClusterMap) -> Option<Vec<GroupView>> {
+        let known = self.map.as_mut().filter(|known| known.cluster == map.cluster)?;
         // Maps come from every coordinator and on every connection, so older ones may come later.
         if map.version <= known.version {
-            return false;
+            return None;
         }
         known.version = map.version;
         known.nodes.clone_from(&map.nodes);
         known.layout.clone_from(&map.layout);
-        true
+        if known.catalog == map.catalog {
+            return Some(Vec::new());
+        }
+        known.catalog.clone_from(&map.catalog);
+        // Groups come and go with their pools; of one that stays the newer view may be here.
+        let old: BTreeMap<GroupId, GroupView> =
+            std::mem::take(&mut known.groups).into_iter().map(|view| (view.group, view)).collect();
+        known.groups = map.groups.iter().map(|view| old.get(&view.group).unwrap_or(view).clone()).collect();
+        self.asked.retain(|group, _| map.group(*group).is_some());
+        Some(map.groups.iter().filter(|view| !old.contains_key(&view.group)).cloned().collect())
     }
 
     /// A group's view; whether it is newer than the one known.

@@ -1,5 +1,7 @@
 //! Who a parity is, and what each data role weighs in its sum. Only a view changes it.
 
+use std::sync::Arc;
+
 use cluster::Protection;
 use types::{GroupView, MemberId, RoleIndex};
 
@@ -12,17 +14,18 @@ pub(super) struct Core {
     view: GroupView,
     /// The data roles that weigh something in its row; of a mirror, the role itself.
     covered: RoleSet,
+    protection: Arc<Protection>,
 }
 
 impl Core {
-    pub(super) fn new(member: MemberId, view: GroupView, protection: &Protection) -> Self {
+    pub(super) fn new(member: MemberId, view: GroupView, protection: &Arc<Protection>) -> Self {
         let mut covered = RoleSet::default();
         for (role, _) in view.data_roles() {
             if role == member.role || protection.covers(member.role, role) {
                 covered.insert(role);
             }
         }
-        Self { member, view, covered }
+        Self { member, view, covered, protection: Arc::clone(protection) }
     }
 
     pub(super) fn member(&self) -> MemberId {
@@ -61,9 +64,9 @@ impl Core {
     }
 
     /// What the bytes of `role` weigh in the sum.
-    pub(super) fn coefficient(&self, protection: &Protection, role: RoleIndex) -> u8 {
+    pub(super) fn coefficient(&self, role: RoleIndex) -> u8 {
         match self.row() {
-            Some(row) => protection.code().coefficient(row, usize::from(role.0)),
+            Some(row) => self.protection.code().coefficient(row, usize::from(role.0)),
             None => u8::from(role == self.member.role),
         }
     }

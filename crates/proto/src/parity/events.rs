@@ -132,7 +132,7 @@ impl Parity {
         match self.sum.stream(role).map_or(Place::Gap, |stream| stream.place(record.seq)) {
             // What was in flight when a link broke is sent again.
             Place::Duplicate => {
-                let coefficient = self.core.coefficient(context.protection, role);
+                let coefficient = self.core.coefficient(role);
                 let again = context.rules.counts_again(&record.writes);
                 again.iter().for_each(|write| self.sum.add(coefficient, write.addr.byte(), &write.delta));
             }
@@ -250,7 +250,7 @@ impl Parity {
         if cause != Cause::Scrub || context.rules.scrubbed_pages_follow_their_records() {
             self.apply_up_to(context, role, page.committed);
         }
-        self.sessions.take_out(id, role, self.core.coefficient(context.protection, role), page);
+        self.sessions.take_out(id, role, self.core.coefficient(role), page);
         self.finish_if_complete(context, id);
     }
 
@@ -361,7 +361,7 @@ impl Parity {
         if context.rules.parts_follow_their_records() {
             self.apply_up_to(context, role, learn.tag);
         }
-        let coefficient = self.core.coefficient(context.protection, role);
+        let coefficient = self.core.coefficient(role);
         let Some(learner) = &mut self.learner else { return Err(Unfit::Broken) };
         learner.take_in(&mut self.sum, Weighted { role, coefficient }, &learn.part)
     }

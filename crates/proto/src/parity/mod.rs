@@ -238,7 +238,7 @@ impl Parity {
 
     /// Applies what is kept of `role`'s stream up to `upto`.
     fn apply_up_to(&mut self, context: &Context<'_>, role: RoleIndex, upto: Seq) {
-        let coefficient = self.core.coefficient(context.protection, role);
+        let coefficient = self.core.coefficient(role);
         let coefficient = context.rules.weight(coefficient, self.row(), role);
         // A learner gives nothing back: what it has been told of is not all yet.
         let gives_back = self.learner.is_none();

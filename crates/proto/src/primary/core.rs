@@ -1,9 +1,13 @@
 //! Who a primary is. All of its parts read this; only a view changes it.
 
+use std::sync::Arc;
+
+use cluster::Protection;
 use smallvec::SmallVec;
 use store::{Budget, StoreConfig};
 use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
 
+use super::stream::Versions;
 use crate::Rules;
 use crate::outbox::{Means, Peer, Sender};
 
@@ -18,13 +22,15 @@ pub(crate) struct Core {
     rules: Rules,
     /// The parity roles whose rows cover this role.
     covering: SmallVec<[RoleIndex; 4]>,
+    protection: Arc<Protection>,
+    versions: Versions,
 }
 
 impl Core {
     /// The primary of `member` that `view` names.
     pub(super) fn new(member: MemberId, host: HostId, view: &GroupView, means: Means<'_>) -> Self {
         let role = view.data_role(member.role).expect("the caller found itself in this view");
-        let Means { config, budget, protection, rules } = means;
+        let Means { config, budget, pool, protection, rules } = means;
         let rows = (view.k()..view.k() + view.m()).map(|row| RoleIndex(row as u8));
         let covering = rows.filter(|row| protection.covers(*row, member.role)).collect();
         Self {
@@ -36,7 +42,19 @@ impl Core {
             budget: budget.clone(),
             rules,
             covering,
+            protection: Arc::clone(protection),
+            versions: Versions::of(pool, member),
         }
+    }
+
+    /// The code of its group, and what it makes up for.
+    pub(super) fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// Which versions its records give.
+    pub(super) fn versions(&self) -> Versions {
+        self.versions
     }
 
     pub(crate) fn member(&self) -> MemberId {

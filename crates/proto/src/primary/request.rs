@@ -128,7 +128,7 @@ impl Primary {
             return Attempt::Wait(Wait::Log);
         }
         if let Op::Flush(at) = pending.request.op {
-            self.stream.append_flush(context, store, at, pending.reply);
+            self.stream.append_flush(context, store, at.at, pending.reply);
             return Attempt::Logged;
         }
         match self.stream.newest(store, pending.hash, pending.request.key_bytes()) {
@@ -187,7 +187,7 @@ impl Primary {
         if self.core.is_rebuilding() && current.is_some_and(|current| !current.item.verify()) {
             return Attempt::failed(Failure::Corrupt);
         }
-        let next_version = self.stream.next_version(&self.core, context.groups);
+        let next_version = self.stream.next_version(&self.core);
         let decision = execute::decide(&pending.request, current, execute::Context { now, next_version });
         self.carry_out(context, pending, newest, decision)
     }

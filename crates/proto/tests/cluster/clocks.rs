@@ -23,7 +23,7 @@ impl Cluster {
     fn primary_of(&self, key: &str) -> u16 {
         let map = self.coordinator.map().unwrap();
         let hash = types::KeyHash::of(map.cluster, key.as_bytes());
-        map.primary_of(map.member_of(hash)).unwrap().node.0
+        map.primary_of(map.default_pool().member_of(hash)).unwrap().node.0
     }
 
     /// Two keys that expire, one that does not, and the node that serves all three, whose clock is then `ahead`. No time passes, so the

@@ -87,7 +87,7 @@ fn map() -> ClusterMap {
     ClusterMap {
         cluster: ClusterId(7),
         version: 1,
-        profile: Profile::rs(1, 1).unwrap(),
+        catalog: types::Catalog::first(Profile::rs(1, 1).unwrap(), 1),
         shards: 1,
         layout: Default::default(),
         nodes: vec![node(0), node(1)],

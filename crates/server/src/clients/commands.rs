@@ -8,7 +8,8 @@ use std::rc::Rc;
 use bytes::Bytes;
 use faces::{Ask, Face, Found, Keys, Stats, Step};
 use proto::{Now, Place, Read};
-use types::op::{Expiry, Failure, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
+use types::NamespaceId;
+use types::op::{Expiry, Failure, Flush, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
 use crate::clients::connection::{Connection, Phase, Stall, State};
 use crate::clients::gate::{AtGate, Load};
@@ -32,6 +33,8 @@ pub(crate) enum Work {
 
 /// A get on its way through its keys.
 pub(crate) struct Cursor {
+    /// Whose keys they are.
+    namespace: NamespaceId,
     /// The keys that are left.
     keys: Keys,
     /// A key whose turn has to wait.
@@ -190,8 +193,13 @@ impl Connection {
         ask: Ask<Style, Values>,
     ) -> Option<Work> {
         match ask {
-            Ask::Read { keys, touch, style } => return Some(Work::Get(Cursor::new(keys, style, touch))),
-            Ask::One { request, style } => return Some(Work::One(request, style)),
+            Ask::Read { keys, touch, style } => {
+                let namespace = worker.namespace(self.binding);
+                return Some(Work::Get(Cursor::new(namespace, keys, style, touch)));
+            }
+            Ask::One { request, style } => {
+                return Some(Work::One(in_namespace(request, worker.namespace(self.binding)), style));
+            }
             Ask::Flush { at, style } => return Some(Work::Flush(at, style)),
             Ask::Stats(which) => self.tell_stats(worker, state, which),
             Ask::Authenticate(_) => {
@@ -251,7 +259,7 @@ impl Connection {
             worker.counters.cmd_meta.inc();
         }
         let printed = request.key.as_ref().filter(|_| prints_key);
-        let key = printed.map(|key| key.bytes().clone()).unwrap_or_default();
+        let key = printed.map(Key::client_bytes).unwrap_or_default();
         self.submit(worker, state, now, Asking { print: Print::Styled(style, key), used, place, request });
         Turn::Done
     }
@@ -273,7 +281,7 @@ impl Connection {
         match cursor.read(worker, state, now, place, &key) {
             Read::Hit | Read::Miss => state.print(|out| Protocol::print_end(cursor.style, None, out)),
             Read::Submit => {
-                let print = Print::Get(key.bytes().clone(), cursor.style);
+                let print = Print::Get(key.client_bytes(), cursor.style);
                 let request = cursor.request(key);
                 self.submit(worker, state, now, Asking { print, used, place, request });
             }
@@ -302,7 +310,7 @@ impl Connection {
                 return Turn::Wait(Work::Get(cursor), stall);
             }
             if cursor.read(worker, state, now, place, &key) == Read::Submit {
-                let print = Print::Value(key.bytes().clone(), cursor.style);
+                let print = Print::Value(key.client_bytes(), cursor.style);
                 let request = cursor.request(key);
                 self.submit(worker, state, now, Asking { print, used, place, request });
             }
@@ -330,7 +338,8 @@ impl Connection {
             state.print(|out| Protocol::print_no_flush(&style, out));
             return Turn::Done;
         }
-        let members = worker.data_roles();
+        let namespace = worker.namespace(self.binding);
+        let members = worker.data_roles(namespace);
         if members.is_empty() {
             // What is gathered from nobody would never be complete.
             let outcome = Outcome::Failed(Failure::Unavailable);
@@ -341,7 +350,7 @@ impl Connection {
         let asked = state.asked(&print, OpKind::FlushAll);
         let slot = state.replies.expect(Expected { print, asked, used: Some(used), load: Load::default() });
         for member in members {
-            let request = Request::flush(at);
+            let request = Request::flush(Flush { namespace, at });
             let asker = self.asker(worker, slot);
             if let Some(outcome) = worker.submit(now, asker, Place::of(member), request)
                 && let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters)
@@ -388,17 +397,17 @@ impl State {
 }
 
 impl Cursor {
-    fn new(keys: Keys, style: Values, touch: Option<Expiry>) -> Self {
+    fn new(namespace: NamespaceId, keys: Keys, style: Values, touch: Option<Expiry>) -> Self {
         let progress = if keys.count() == 1 { Progress::Single } else { Progress::Fresh };
-        Self { keys, next: None, progress, style, touch }
+        Self { namespace, keys, next: None, progress, style, touch }
     }
 
     fn take_key(&mut self) -> Option<Key> {
-        self.next.take().or_else(|| self.keys.pop())
+        self.next.take().or_else(|| self.keys.pop().map(|key| key.moved_to(self.namespace)))
     }
 
     /// Tries to answer `key` here and now.
-    fn read(&self, worker: &Worker, state: &mut State, now: Now, place: Place, key: &[u8]) -> Read {
+    fn read(&self, worker: &Worker, state: &mut State, now: Now, place: Place, key: &Key) -> Read {
         if self.touch.is_some() {
             // A touch changes the item, so it needs a record.
             return Read::Submit;
@@ -406,7 +415,7 @@ impl Cursor {
         let State { replies, output, .. } = state;
         let read = worker.host.borrow_mut().read(now, place, key, |item| {
             let found = Found { flags: item.client_flags, version: item.version, value: item.value };
-            replies.say(output, |out| Protocol::print_value(self.style, key, &found, out));
+            replies.say(output, |out| Protocol::print_value(self.style, key.client(), &found, out));
         });
         worker.counters.count_read(read);
         if read != Read::Submit {
@@ -423,6 +432,11 @@ impl Cursor {
     fn request(&self, key: Key) -> Request {
         Request::on(key, Op::Get(Get { touch: self.touch, ..Get::default() }))
     }
+}
+
+/// What a client of `namespace` asks.
+fn in_namespace(request: Request, namespace: NamespaceId) -> Request {
+    Request { key: request.key.map(|key| key.moved_to(namespace)), op: request.op }
 }
 
 fn access_of(op: &Op) -> Access {

@@ -26,6 +26,7 @@ use crate::limits::{
 };
 use crate::places::{Kept, Place};
 use crate::transport::{Reader, Writer};
+use crate::workers::bindings::Binding;
 use crate::workers::buffers;
 use crate::workers::waker::WakerCell;
 use crate::workers::worker::Worker;
@@ -34,6 +35,8 @@ use crate::workers::worker::Worker;
 pub(crate) struct Connection {
     /// Its worker's number for it.
     pub(crate) id: u64,
+    /// The namespace that its listener is bound to; none = the default one.
+    pub(crate) binding: Option<Binding>,
     /// Whether the gate knows that this connection waits.
     pub(crate) at_gate: Cell<bool>,
     /// Whether the worker knows that this connection has answers to print.
@@ -119,7 +122,13 @@ impl AtGate for Connection {
 
 impl Connection {
     /// Without a socket nothing is sent, and without a place nobody can take it.
-    pub(crate) fn new(id: u64, socket: Option<Writer>, place: Option<Rc<Place>>, now: Time) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        binding: Option<Binding>,
+        socket: Option<Writer>,
+        place: Option<Rc<Place>>,
+        now: Time,
+    ) -> Self {
         let state = State {
             socket,
             input: BytesMut::new(),
@@ -137,6 +146,7 @@ impl Connection {
         };
         Self {
             id,
+            binding,
             at_gate: Cell::new(false),
             answered: Cell::new(false),
             waker: WakerCell::default(),
@@ -406,10 +416,15 @@ impl State {
 }
 
 /// Serves a client until either side has had enough, or until a newcomer gets the place of one that has sent no command.
-pub(crate) async fn serve(worker: Rc<Worker>, (mut reader, writer): (Reader, Writer), place: Place) {
+pub(crate) async fn serve(
+    worker: Rc<Worker>,
+    (mut reader, writer): (Reader, Writer),
+    place: Place,
+    binding: Option<Binding>,
+) {
     let now = worker.clock.time();
     let place = Rc::new(place);
-    let connect = |id| Rc::new(Connection::new(id, Some(writer), Some(Rc::clone(&place)), now));
+    let connect = |id| Rc::new(Connection::new(id, binding, Some(writer), Some(Rc::clone(&place)), now));
     let connection = Rc::clone(worker.connections.borrow_mut().insert_with(connect));
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();

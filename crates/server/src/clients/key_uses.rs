@@ -115,7 +115,7 @@ mod tests {
 
     fn using(key: &str, access: Access) -> KeyUse {
         let member = Some(MemberId { group: GroupId(0), role: RoleIndex(0) });
-        KeyUse::of(Place { hash: KeyHash::of(ClusterId(1), key.as_bytes()), member }, access)
+        KeyUse::of(Place { hash: KeyHash::of(ClusterId(1), key.as_bytes()), member, refusal: None }, access)
     }
 
     #[test]

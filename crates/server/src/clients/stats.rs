@@ -163,10 +163,14 @@ fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: 
     page.add("gestalt_incarnation", shared.host.incarnation.0);
     page.add("gestalt_map_version", shared.map_version());
     if let Some(map) = shared.map() {
-        page.add("gestalt_profile", map.profile);
+        let pools = cluster::Codes::of(&map.catalog).protections(&map, &[]);
+        let worst = cluster::worst_off(&pools);
+        page.add("gestalt_profile", map.default_pool().profile);
+        page.add("gestalt_pools", map.catalog.pools.len());
+        page.add("gestalt_namespaces", map.catalog.namespaces.len());
         page.add("gestalt_groups", map.groups.len());
-        page.add("gestalt_protection_asked", map.profile.tolerance());
-        page.add("gestalt_protection_achieved", cluster::Protection::of(map.profile).achieved(&map.groups));
+        page.add("gestalt_protection_asked", worst.map_or(0, |pool| pool.asked));
+        page.add("gestalt_protection_achieved", worst.map_or(0, |pool| pool.achieved));
     }
     page.add("gestalt_links", values.links_up);
     page.add("gestalt_forwarded", sum(|worker| worker.host.forwarded));
@@ -178,6 +182,7 @@ fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: 
         ("gestalt_failed_unavailable", values.failed_unavailable),
         ("gestalt_failed_unknown", values.failed_unknown),
         ("gestalt_failed_lost", values.failed_lost),
+        ("gestalt_failed_no_namespace", values.failed_no_namespace),
         ("gestalt_failed_corrupt", values.failed_corrupt),
         ("gestalt_client_reads", values.client_reads),
         ("gestalt_client_writes", values.client_writes),

@@ -85,7 +85,7 @@ fn print(reply: AdminReply) -> Response {
     let status = match &error {
         AdminError::NotFormed => StatusCode::SERVICE_UNAVAILABLE,
         AdminError::UnknownNode { .. } => StatusCode::NOT_FOUND,
-        AdminError::BadLayout { .. } => StatusCode::BAD_REQUEST,
+        AdminError::BadLayout { .. } | AdminError::BadCatalog { .. } => StatusCode::BAD_REQUEST,
         AdminError::VersionConflict { .. }
         | AdminError::NotEnoughNodes { .. }
         | AdminError::WouldLoseData { .. }

@@ -5,8 +5,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cluster::Protection;
 use cluster::health::{Assessment, Fullness, slot_count};
+use cluster::{Codes, PoolProtection, worst_off};
 use proto::{Histogram, HostLatencies, HostStats};
 use store::Category;
 use types::ClusterMap;
@@ -132,9 +132,15 @@ metrics! {
         gauge gestalt_repair_paused "Whether operators have paused repair." = map.layout.repair.paused;
         gauge gestalt_map_version "Version of the cluster map." = map.version;
         gauge gestalt_groups "Coding groups." = map.groups.len();
-        gauge gestalt_protection_asked "Losses that every group is to survive." = map.profile.tolerance();
-        gauge gestalt_protection_achieved "Losses that every group would survive now."
-            = Protection::of(map.profile).achieved(&map.groups);
+        gauge gestalt_namespaces "Namespaces." = map.catalog.namespaces.len();
+        gauge gestalt_protection_asked "Losses that every group of the worst-off pool is to survive."
+            = worst_off(&protections(map)).map_or(0, |pool| pool.asked);
+        gauge gestalt_protection_achieved "Losses that every group of that pool would survive now."
+            = worst_off(&protections(map)).map_or(0, |pool| pool.achieved);
+        gauge gestalt_pool_protection_asked "Losses that every group of the pool is to survive."
+            = by("pool", protections(map).into_iter().map(|pool| (String::from(pool.pool), pool.asked)));
+        gauge gestalt_pool_protection_achieved "Losses that every group of the pool would survive now."
+            = by("pool", protections(map).into_iter().map(|pool| (String::from(pool.pool), pool.achieved)));
         gauge gestalt_lost_slots "Hash slots whose items are lost." = slot_count(&map.lost_slots());
     }
 
@@ -211,6 +217,10 @@ fn coordinator_age_seconds(node: &Shared) -> f64 {
     heard.unwrap_or_else(|| Duration::from_secs(node.clock.uptime_seconds()).as_secs_f64())
 }
 
+fn protections(map: &ClusterMap) -> Vec<PoolProtection> {
+    Codes::of(&map.catalog).protections(map, &[])
+}
+
 fn alive(map: &ClusterMap) -> usize {
     map.nodes.iter().filter(|info| info.alive).count()
 }
@@ -239,8 +249,8 @@ impl Latencies {
             ("network", &self.waits.network),
             ("parities", &self.waits.parities),
         ];
-        let sample = |stage, kind: OpKind, histogram: &Histogram| Sample {
-            labels: vec![("operation", kind.name()), ("stage", stage)],
+        let sample = |stage: &'static str, kind: OpKind, histogram: &Histogram| Sample {
+            labels: vec![("operation", kind.name().into()), ("stage", stage.into())],
             value: histogram.into(),
         };
         let kinds = stages.into_iter().flat_map(|(stage, kinds)| kinds.iter().map(move |it| (stage, it)));

@@ -101,7 +101,9 @@ async fn node_ready(State(shared): State<Arc<Shared>>) -> Response {
 /// What a node that is ready cannot answer, and no other one either; nothing if there is no such thing.
 fn lost(status: &NodeStatus) -> String {
     let lost = status.cluster.as_ref().map_or(&[][..], |cluster| &cluster.lost_slots);
-    let line = |range: &types::SlotRange| format!("slots {}-{} are lost\n", range.first.0, range.last.0);
+    let line = |lost: &types::PoolSlots| {
+        format!("slots {}-{} of pool {} are lost\n", lost.slots.first.0, lost.slots.last.0, lost.pool)
+    };
     lost.iter().map(line).collect()
 }
 

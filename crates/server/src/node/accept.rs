@@ -12,12 +12,13 @@ use crate::node::shared::{AcceptedLink, ClientSocket, Errand, Shared};
 use crate::peers::handshake::{self, Opened};
 use crate::places::Places;
 use crate::transport::{Listener, Stream, Tuning};
+use crate::workers::bindings::Binding;
 
 /// What memcached says in this place.
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
-/// Accepts memcached clients, for ever.
-pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener) {
+/// Accepts memcached clients, for ever; those of a bound listener for its namespace.
+pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener, binding: Option<Binding>) {
     let mut turn = 0;
     loop {
         let stream = match accept_or_pause(&listener).await {
@@ -34,7 +35,7 @@ pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener) {
         };
         stream.tune(Tuning::Client);
         let Ok(stream) = stream.detach() else { continue };
-        deal(&shared, &mut turn, Errand::Client(ClientSocket { stream, place })).await;
+        deal(&shared, &mut turn, Errand::Client(ClientSocket { stream, place, binding })).await;
     }
 }
 
@@ -174,7 +175,7 @@ mod tests {
     /// Connects clients, all of which the second worker must be given.
     async fn second_worker_gets_all(shared: &Arc<Shared>, inbox: &mut Inbox) {
         let (listener, addr) = transport::on_loopback();
-        tokio::spawn(clients(Arc::clone(shared), listener));
+        tokio::spawn(clients(Arc::clone(shared), listener, None));
         let mut kept = Vec::new();
         for _ in 0..10 {
             kept.push(Stream::connect(addr).await.unwrap());
@@ -215,7 +216,7 @@ mod tests {
         let map = ClusterMap {
             cluster: ClusterId(7),
             version: 1,
-            profile: Profile::rs(1, 1).unwrap(),
+            catalog: types::Catalog::first(Profile::rs(1, 1).unwrap(), 1),
             shards: 2,
             layout: Default::default(),
             nodes: vec![info(me), info(shared.host)],

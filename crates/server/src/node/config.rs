@@ -7,7 +7,7 @@ use std::str::FromStr;
 use proto::{Limits, Timing};
 use store::Eviction;
 use tokio::sync::mpsc;
-use types::{ClusterId, Entry, NodeId, Profile};
+use types::{ClusterId, Entry, Name, NodeId, Profile};
 
 use crate::Advertise;
 use crate::ConnectionLimits;
@@ -17,6 +17,9 @@ use crate::Scheduling;
 use crate::StartError;
 use crate::check_name;
 use crate::limits::{BUFFER_FLOOR_BYTES, MIN_MEMORY_BYTES};
+
+/// Most listeners that are bound to one namespace each.
+const MAX_BOUND_LISTENERS: usize = 64;
 
 /// What a node is started with.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub struct NodeConfig {
     pub entry: Entry,
     /// Where clients connect.
     pub memcached: SocketAddr,
+    /// Where clients of one namespace connect, besides.
+    pub bound: Vec<BoundListener>,
     /// Where other nodes connect; port 0 = any free one.
     pub peer: SocketAddr,
     /// Where metrics and status are.
@@ -59,6 +64,15 @@ pub struct NodeConfig {
     pub scheduling: Scheduling,
 }
 
+/// Where clients of one namespace connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundListener {
+    /// Where.
+    pub addr: SocketAddr,
+    /// Which namespace.
+    pub namespace: Name,
+}
+
 impl NodeConfig {
     /// A node on this machine's loopback, on free ports, with one worker and 64 MiB.
     #[must_use]
@@ -76,6 +90,7 @@ impl NodeConfig {
             profile: None,
             entry: Entry::Founder,
             memcached: LOOPBACK,
+            bound: Vec::new(),
             peer: LOOPBACK,
             http: LOOPBACK,
             advertise: Advertise::default(),
@@ -112,6 +127,9 @@ impl NodeConfig {
                 needed,
                 workers: self.workers,
             });
+        }
+        if self.bound.len() > MAX_BOUND_LISTENERS {
+            return out_of_bounds("the number of bound listeners", self.bound.len() as u64, "at most 64");
         }
         if self.limits.max_connections == 0 {
             return out_of_bounds("the number of connections", 0, "at least 1");

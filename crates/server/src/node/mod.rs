@@ -32,6 +32,7 @@ use crate::limits::{COORDINATOR_IN_QUEUE, COORDINATOR_OUT_QUEUE, ERRAND_QUEUE};
 use crate::node::advertise::Listening;
 use crate::node::shared::{Addresses, Shared, WorkerFace};
 use crate::transport::{DetachedListener, listen};
+use crate::workers::bindings::Binding;
 use crate::workers::crossings::Crossings;
 use crate::workers::run::{self, Inbox, ThreadGuard};
 
@@ -53,6 +54,8 @@ pub struct Stopper {
 
 struct Listeners {
     memcached: DetachedListener,
+    /// Those that are bound to one namespace each, in the order of the configuration.
+    bound: Vec<DetachedListener>,
     peer: DetachedListener,
     http: DetachedListener,
     /// For nodes, while this one has the coordinator; and where they find it.
@@ -113,6 +116,8 @@ pub(crate) fn worker_ends(
 impl Listeners {
     fn open(config: &NodeConfig) -> Result<(Self, Addresses), StartError> {
         let memcached = listen("memcached", config.memcached)?;
+        let bound = config.bound.iter().map(|bound| listen("memcached", bound.addr));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
         let peer = listen("peer", config.peer)?;
         let http = listen("http", config.http)?;
         let advertise = &config.advertise;
@@ -133,7 +138,7 @@ impl Listeners {
                 Some((listener, address))
             }
         };
-        Ok((Self { memcached, peer, http, coordinator }, addresses))
+        Ok((Self { memcached, bound, peer, http, coordinator }, addresses))
     }
 }
 
@@ -249,7 +254,11 @@ async fn control(shared: Arc<Shared>, listeners: Listeners, outgoing: mpsc::Rece
     // To return ends the thread, and so the node (`ThreadGuard`).
     let (Ok(memcached), Ok(peer)) = listening else { return tracing::error!("cannot listen") };
     tokio::spawn(client::run(Arc::clone(&shared), outgoing));
-    tokio::spawn(accept::clients(Arc::clone(&shared), memcached));
+    tokio::spawn(accept::clients(Arc::clone(&shared), memcached, None));
+    for (at, listener) in (0..).zip(listeners.bound) {
+        let Ok(listener) = listener.attach() else { return tracing::error!("cannot listen") };
+        tokio::spawn(accept::clients(Arc::clone(&shared), listener, Some(Binding(at))));
+    }
     tokio::spawn(accept::peers(Arc::clone(&shared), peer));
     tokio::spawn(http::serve_node(listeners.http, Arc::clone(&shared)));
     let exit = shared.ended().await;

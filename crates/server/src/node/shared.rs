@@ -25,6 +25,7 @@ use crate::node::repair_meter::{Reading, RepairMeter, Sample};
 use crate::node::snapshot::WorkerSnapshot;
 use crate::places::{Place, Places};
 use crate::transport::DetachedStream;
+use crate::workers::bindings::Binding;
 use crate::workers::counters::{CounterValues, Counters};
 
 /// See the module.
@@ -140,6 +141,8 @@ pub(crate) enum Errand {
 pub(crate) struct ClientSocket {
     pub stream: DetachedStream,
     pub place: Place,
+    /// The namespace that its listener is bound to; none = the default one.
+    pub binding: Option<Binding>,
 }
 
 /// A link that a peer has opened, on its way between two threads.

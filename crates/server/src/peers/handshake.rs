@@ -193,7 +193,7 @@ mod tests {
         ClusterMap {
             cluster: ClusterId(7),
             version: 1,
-            profile: Profile::rs(1, 1).unwrap(),
+            catalog: types::Catalog::first(Profile::rs(1, 1).unwrap(), 1),
             shards: 2,
             layout: Default::default(),
             nodes: (0..3).map(info).collect(),

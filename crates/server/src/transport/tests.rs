@@ -61,7 +61,7 @@ fn a_client_hears_every_answer_where_a_writer_holds_bytes_back() {
     runtime().unwrap().block_on(async {
         let [server, (mut reader, writer)] = in_memory(7);
         let place = Places::new(1).take().unwrap();
-        tokio::task::spawn_local(connection::serve(alone(), server, place));
+        tokio::task::spawn_local(connection::serve(alone(), server, place, None));
         let asking = async move {
             let commands = [&b"mn\r\n".repeat(COMMANDS)[..], b"quit\r\n"].concat();
             writer.write_all(&commands).await.unwrap();

@@ -87,7 +87,7 @@ macro_rules! counters {
         /// What `/metrics` tells of them.
         pub(crate) const COUNTERS: &[Metric<CounterValues>] = &[$(
             Metric::$kind(stringify!($metric), $help, |values| vec![$(
-                Sample { labels: vec![$($((stringify!($label), $text)),*)?], value: values.$name.into() }
+                Sample { labels: vec![$($((stringify!($label), $text.into())),*)?], value: values.$name.into() }
             ),*]),
         )*];
     };
@@ -137,6 +137,7 @@ counters! {
             failed_unavailable { reason = "unavailable" },
             failed_unknown { reason = "unknown" },
             failed_lost { reason = "lost" },
+            failed_no_namespace { reason = "no_namespace" },
             failed_corrupt { reason = "corrupt" },
             store_no_memory { reason = "out_of_memory" },
             store_too_large { reason = "too_large" }
@@ -241,6 +242,7 @@ impl Counters {
             Failure::Lost => self.failed_lost.inc(),
             Failure::Unknown => self.failed_unknown.inc(),
             Failure::Corrupt => self.failed_corrupt.inc(),
+            Failure::NoNamespace => self.failed_no_namespace.inc(),
         }
     }
 }

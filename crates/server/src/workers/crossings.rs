@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place = Place { hash: KeyHash(0), member: None };
+    const PLACE: Place = Place { hash: KeyHash(0), member: None, refusal: None };
 
     fn asker(worker: &Crossings, slot: u64) -> Asker {
         Asker { shard: worker.me, connection: 0, slot }

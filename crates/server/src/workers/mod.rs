@@ -3,6 +3,7 @@
 pub(crate) mod asker;
 #[cfg(feature = "bare")]
 pub(crate) mod bare;
+pub(crate) mod bindings;
 pub(crate) mod buffers;
 pub(crate) mod counters;
 pub(crate) mod crossings;

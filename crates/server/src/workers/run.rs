@@ -64,9 +64,9 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
 }
 
 async fn serve_client(worker: Rc<Worker>, socket: ClientSocket) {
-    let ClientSocket { stream, place } = socket;
+    let ClientSocket { stream, place, binding } = socket;
     match stream.attach() {
-        Ok(stream) => connection::serve(worker, stream.split(), place).await,
+        Ok(stream) => connection::serve(worker, stream.split(), place, binding).await,
         Err(error) => tracing::debug!(%error, "client not served"),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proto::{Host, HostConfig, Now, Place, Rules, Submitted};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
-use types::{GroupId, MemberId, RoleIndex};
+use types::{GroupId, MemberId, NamespaceId, RoleIndex};
 
 use crate::clients::connection::Connection;
 use crate::clients::gate::Gate;
@@ -20,6 +20,7 @@ use crate::node::snapshot::{WorkerMemory, WorkerSnapshot};
 use crate::peers::guess::Guess;
 use crate::peers::links::Links;
 use crate::workers::asker::Asker;
+use crate::workers::bindings::{Binding, Bindings};
 use crate::workers::buffers::Pool;
 use crate::workers::counters::Counters;
 use crate::workers::crossings::{Asking, Crossings};
@@ -40,6 +41,8 @@ pub(crate) struct Worker {
     pub pump: Pump,
     pub crossings: Crossings,
     pub stopwatch: Stopwatch,
+    /// The namespaces of the listeners that are bound to one.
+    bindings: Bindings,
     /// Connections that have been answered in this cycle.
     answered: RefCell<Vec<Rc<Connection>>>,
     /// How long the value of a read will be, going by those before it.
@@ -76,6 +79,7 @@ impl Worker {
             pump: Pump::default(),
             crossings,
             stopwatch: Stopwatch::default(),
+            bindings: Bindings::of(config.bound.iter().map(|bound| bound.namespace.clone())),
             answered: RefCell::default(),
             reply_guess: Guess::default(),
             shared,
@@ -161,14 +165,24 @@ impl Worker {
         outcome
     }
 
-    /// Every data role of the map.
-    pub(crate) fn data_roles(&self) -> Vec<MemberId> {
+    /// The namespace of a connection that came by `binding`; one that nobody has if there is none of this name.
+    #[inline]
+    pub(crate) fn namespace(&self, binding: Option<Binding>) -> NamespaceId {
+        match binding {
+            None => NamespaceId::DEFAULT,
+            Some(binding) => self.bindings.resolve(binding, self.host.borrow().map()),
+        }
+    }
+
+    /// Every data role that has keys of `namespace`.
+    pub(crate) fn data_roles(&self, namespace: NamespaceId) -> Vec<MemberId> {
         let host = self.host.borrow();
         let Some(map) = host.map() else { return Vec::new() };
+        let Some(pool) = map.catalog.pool_of(namespace) else { return Vec::new() };
         let roles = |group: GroupId| {
-            (0..map.profile.k()).map(move |role| MemberId { group, role: RoleIndex(role as u8) })
+            (0..pool.profile.k()).map(move |role| MemberId { group, role: RoleIndex(role as u8) })
         };
-        map.groups.iter().flat_map(|view| roles(view.group)).collect()
+        pool.group_ids().flat_map(roles).collect()
     }
 
     pub(super) fn snapshot(&self) -> WorkerSnapshot {
@@ -229,7 +243,7 @@ pub(crate) mod tests {
     }
 
     fn connect(worker: &Worker) -> Rc<Connection> {
-        let connect = |id| Rc::new(Connection::new(id, None, None, Time(0)));
+        let connect = |id| Rc::new(Connection::new(id, None, None, None, Time(0)));
         Rc::clone(worker.connections.borrow_mut().insert_with(connect))
     }
 

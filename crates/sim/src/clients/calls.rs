@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use rng::Rng;
-use types::op::{Arith, Delete, Direction, Expiry, Failure, FlushAt, Get, Op, Outcome, Store, StoreMode};
-use types::{ClusterId, ClusterMap, KeyHash, MemberId, UnixSeconds};
+use types::op::{
+    Arith, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, Op, Outcome, Store, StoreMode,
+};
+use types::{ClusterId, ClusterMap, KeyHash, MemberId, NamespaceId, UnixSeconds};
 
 use crate::options::{Options, Verb};
 use crate::oracle::Fate;
@@ -98,7 +100,7 @@ pub(crate) fn key_space(options: &Options, map: &ClusterMap, cluster: ClusterId,
         }
         let bytes = Bytes::from(text);
         let hash = KeyHash::of(cluster, &bytes);
-        keys.push(Key { member: map.member_of(hash), bytes, hash, number });
+        keys.push(Key { member: map.default_pool().member_of(hash), bytes, hash, number });
     }
     keys
 }
@@ -162,7 +164,7 @@ impl Client {
             Verb::Increment => count(Direction::Increment, rng),
             Verb::Decrement => count(Direction::Decrement, rng),
             Verb::Touch => Op::Touch(expiry(rng)),
-            Verb::Flush => Op::Flush(FlushAt::Now),
+            Verb::Flush => Op::Flush(Flush { namespace: NamespaceId::DEFAULT, at: FlushAt::Now }),
         }
     }
 

@@ -3,8 +3,8 @@
 pub(crate) mod calls;
 
 use proto::Token;
-use types::op::{Failure, FlushAt, Op, Outcome, Request};
-use types::{ClusterMap, MemberId, Term};
+use types::op::{Failure, Flush, FlushAt, Op, Outcome, Request};
+use types::{ClusterMap, MemberId, NamespaceId, Term};
 
 use crate::cluster::Cluster;
 use crate::cluster::nodes::Nodes;
@@ -384,7 +384,10 @@ impl Clients {
         note!(stage.book, "{member} begins anew");
         stage.book.stats.begun_anew += 1;
         for key in self.keys_of(member) {
-            let call = self.oracles[key].invoke(Op::Flush(FlushAt::Now), stage.least_unix());
+            let call = self.oracles[key].invoke(
+                Op::Flush(Flush { namespace: NamespaceId::DEFAULT, at: FlushAt::Now }),
+                stage.least_unix(),
+            );
             self.note_end_at(stage, AtOracle { key, call }, &Fate::Answered(Outcome::Flushed));
         }
     }

@@ -59,19 +59,21 @@ impl RecordStore {
         };
         let nodes = head.nodes.iter().map(info).collect();
         match &mut self.map {
-            Some(map) => {
+            Some(map) if map.catalog == head.catalog => {
                 (map.version, map.nodes, map.layout) = (head.version, nodes, head.layout.clone());
             }
-            None => {
+            _ => {
                 let records = self.records()?;
                 let views = records.into_iter().filter_map(|record| match record {
                     Record::View(record) => Some(record.view),
                     Record::Head(_) => None,
                 });
+                // Of pools that are no more, and of one that is being made.
+                let views = views.filter(|view| head.catalog.pool_of_group(view.group).is_some());
                 self.map = Some(ClusterMap {
                     cluster: head.cluster,
                     version: head.version,
-                    profile: head.profile,
+                    catalog: head.catalog.clone(),
                     shards: head.shards,
                     layout: head.layout.clone(),
                     nodes,

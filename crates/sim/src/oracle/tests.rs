@@ -107,7 +107,10 @@ fn a_long_read_may_have_seen_any_state_of_its_time() {
 #[test]
 fn a_flush_may_take_effect_when_there_is_something_to_flush() {
     let mut oracle = Oracle::new(Vanishing::Never);
-    let flush = oracle.invoke(Op::Flush(types::op::FlushAt::Now), NOW);
+    let flush = oracle.invoke(
+        Op::Flush(types::op::Flush { namespace: types::NamespaceId::DEFAULT, at: types::op::FlushAt::Now }),
+        NOW,
+    );
     now(&mut oracle, set("a"), stored(1)).unwrap();
     now(&mut oracle, get(), hit("a", 1)).unwrap();
     now(&mut oracle, get(), miss()).unwrap();

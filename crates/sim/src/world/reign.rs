@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use proto::CoordinatorAction;
-use types::{AdminCommand, AdminRequest, HostId, MemberId, OnFinding, SlotRange};
+use types::{AdminCommand, AdminRequest, HostId, MemberId, Name, OnFinding, Slot, SlotRange};
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
@@ -145,7 +145,9 @@ impl Reign<'_> {
     /// An operator accepts whatever is lost.
     pub(crate) fn accept_losses(&mut self) {
         if self.cluster.has_lost_roles() {
-            self.operate(AdminCommand::AcceptLoss { slots: vec![SlotRange::ALL] });
+            let slots = vec![SlotRange { first: Slot(0), last: Slot(u32::MAX) }];
+            let pool = Name::default_name();
+            self.operate(AdminCommand::AcceptLoss { pool, slots, namespace: None });
         }
     }
 

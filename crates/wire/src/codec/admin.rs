@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use types::{
-    AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, Expectations, GroupId, Layout,
-    LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, RepairSettings,
-    SLOT_COUNT, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, EvictPolicy, Expectations,
+    GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss,
+    RepairSettings, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,
 };
 
 use super::coordinator::{MAX_GROUPS, MAX_NODES};
@@ -42,7 +42,7 @@ impl Entry for GroupId {
 }
 
 impl Entry for SlotRange {
-    const MAX_COUNT: u32 = SLOT_COUNT as u32;
+    const MAX_COUNT: u32 = MAX_GROUPS;
 }
 
 /// Choices without fields, numbered from 0 in this order.
@@ -68,6 +68,7 @@ wire_plain_choices! {
     NodeState { 0 => Active, 1 => Draining }
     OnLoss { 0 => Refuse, 1 => Accept }
     LossPolicy { 0 => Error, 1 => Empty }
+    EvictPolicy { 0 => Node, 1 => Evict, 2 => Keep }
     OnFinding { 0 => Report, 1 => Correct }
     NodeEntry { 0 => Founder, 1 => Joiner }
 }
@@ -119,9 +120,29 @@ impl Wire for AdminCommand {
             }
             Self::StopScrub => 9u8.put(out),
             Self::Remove { node } => put_tagged(10, node, out),
-            Self::AcceptLoss { slots } => put_tagged(11, slots, out),
+            Self::AcceptLoss { pool, slots, namespace } => {
+                put_tagged(11, pool, out);
+                slots.put(out);
+                namespace.put(out);
+            }
             Self::SetLossPolicy { policy } => put_tagged(12, policy, out),
             Self::Reset => 13u8.put(out),
+            Self::CreatePool { name, profile, groups } => {
+                put_tagged(14, name, out);
+                profile.put(out);
+                groups.put(out);
+            }
+            Self::RemovePool { name } => put_tagged(15, name, out),
+            Self::CreateNamespace { name, pool, policy } => {
+                put_tagged(16, name, out);
+                pool.put(out);
+                policy.put(out);
+            }
+            Self::SetPolicy { name, change } => {
+                put_tagged(17, name, out);
+                change.put(out);
+            }
+            Self::RemoveNamespace { name } => put_tagged(18, name, out),
         }
     }
 
@@ -138,9 +159,26 @@ impl Wire for AdminCommand {
             8 => Self::StartScrub { finding: Wire::take(from)?, bytes_per_second: Wire::take(from)? },
             9 => Self::StopScrub,
             10 => Self::Remove { node: Wire::take(from)? },
-            11 => Self::AcceptLoss { slots: Wire::take(from)? },
+            11 => Self::AcceptLoss {
+                pool: Wire::take(from)?,
+                slots: Wire::take(from)?,
+                namespace: Wire::take(from)?,
+            },
             12 => Self::SetLossPolicy { policy: Wire::take(from)? },
             13 => Self::Reset,
+            14 => Self::CreatePool {
+                name: Wire::take(from)?,
+                profile: Wire::take(from)?,
+                groups: Wire::take(from)?,
+            },
+            15 => Self::RemovePool { name: Wire::take(from)? },
+            16 => Self::CreateNamespace {
+                name: Wire::take(from)?,
+                pool: Wire::take(from)?,
+                policy: Wire::take(from)?,
+            },
+            17 => Self::SetPolicy { name: Wire::take(from)?, change: Wire::take(from)? },
+            18 => Self::RemoveNamespace { name: Wire::take(from)? },
             tag => return Err(BadBody::Tag(tag)),
         })
     }
@@ -152,6 +190,7 @@ impl Wire for AdminAnswer {
             Self::Layout(layout) => put_tagged(0, layout, out),
             Self::CanStop(report) => put_tagged(1, report, out),
             Self::Accepted(slots) => put_tagged(2, slots, out),
+            Self::Catalog(catalog) => put_tagged(3, catalog, out),
         }
     }
 
@@ -160,6 +199,7 @@ impl Wire for AdminAnswer {
             0 => Self::Layout(Wire::take(from)?),
             1 => Self::CanStop(Wire::take(from)?),
             2 => Self::Accepted(Wire::take(from)?),
+            3 => Self::Catalog(Wire::take(from)?),
             tag => return Err(BadBody::Tag(tag)),
         })
     }
@@ -190,6 +230,7 @@ impl Wire for AdminError {
                 reason.put(out);
                 way_out.put(out);
             }
+            Self::BadCatalog { reason } => put_tagged(7, reason, out),
         }
     }
 
@@ -211,6 +252,7 @@ impl Wire for AdminError {
                 reason: Wire::take(from)?,
                 way_out: Wire::take(from)?,
             },
+            7 => Self::BadCatalog { reason: Wire::take(from)? },
             tag => return Err(BadBody::Tag(tag)),
         })
     }

@@ -63,7 +63,7 @@ wire_struct!(Registration { info, expect, holds, promised } if |it: &Self| it.pr
 wire_struct!(KeptRecords { epoch, position, electors, records } if |kept: &Self| kept.epoch < Epoch::MAX);
 wire_struct!(Forming { expected, here });
 wire_struct!(Refused { cluster, epoch, fenced, reason });
-wire_struct!(ClusterMap { cluster, version, profile, shards, layout, nodes, groups } checked |map: &Self| {
+wire_struct!(ClusterMap { cluster, version, catalog, shards, layout, nodes, groups } checked |map: &Self| {
     map.check().map_err(|why| BadBody::Map(Box::new(why)))
 });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });

@@ -7,9 +7,10 @@
 use bytes::{Buf, Bytes};
 use smallvec::{Array, SmallVec};
 use thiserror::Error;
-use types::{ImpossibleMap, ImpossibleView};
+use types::{BadCatalog, ImpossibleMap, ImpossibleView};
 
 mod admin;
+mod catalog;
 mod coordinator;
 mod group;
 mod link;
@@ -32,8 +33,8 @@ pub enum BadBody {
     /// A list with more entries than this protocol allows.
     #[error("a list of {0} entries is too long")]
     TooMany(u32),
-    /// Text that is not UTF-8.
-    #[error("a text is not UTF-8")]
+    /// Text that is not UTF-8, or a name that cannot be one.
+    #[error("a text is not UTF-8, or no name")]
     Text,
     /// A table whose keys do not ascend, or records that do not follow each other.
     #[error("a table or a list of records is out of order")]
@@ -50,6 +51,9 @@ pub enum BadBody {
     /// A view that no group can have.
     #[error("a view that cannot be: {0}")]
     View(Box<ImpossibleView>),
+    /// Pools and namespaces that no cluster can have.
+    #[error("pools and namespaces that cannot be: {0}")]
+    Catalog(Box<BadCatalog>),
     /// A map that no cluster can have.
     #[error("{0}")]
     Map(Box<ImpossibleMap>),

@@ -1,12 +1,12 @@
 //! Requests and outcomes.
 
 use bytes::Bytes;
-use types::UnixSeconds;
+use types::{MAX_ITEM_KEY_BYTES, UnixSeconds};
 
 use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, FlushAt, Get, ItemView, Key, MAX_KEY_BYTES, Op,
-    Outcome, Request, Store, StoreMode, Want,
+    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, ItemView, Key, Op, Outcome,
+    Request, Store, StoreMode, Want,
 };
 
 wire_newtypes!(UnixSeconds);
@@ -25,12 +25,12 @@ impl Wire for Request {
         match op {
             Op::Flush(_) if bytes.is_empty() => Ok(Self { key: None, op }),
             Op::Flush(_) => Err(BadBody::Key),
-            op => Ok(Self { key: Some(Key::new(bytes).map_err(|_| BadBody::Key)?), op }),
+            op => Ok(Self { key: Some(Key::received(bytes).map_err(|_| BadBody::Key)?), op }),
         }
     }
 }
 
-const MAX_KEY_LEN: u32 = MAX_KEY_BYTES as u32;
+const MAX_KEY_LEN: u32 = MAX_ITEM_KEY_BYTES as u32;
 
 wire_enum!(Op {
     0 => Get { 0: get },
@@ -39,9 +39,10 @@ wire_enum!(Op {
     3 => Arith { 0: arith },
     4 => Touch { 0: expiry },
     5 => Debug {},
-    6 => Flush { 0: at },
+    6 => Flush { 0: flush },
 });
 wire_enum!(Expiry { 0 => Never {}, 1 => At { 0: at } });
+wire_struct!(Flush { namespace, at });
 wire_enum!(FlushAt { 0 => Now {}, 1 => At { 0: at } });
 wire_struct!(Get { touch, vivify, recache_below_seconds, value, claim, version, bump });
 wire_enum!(Claim { 0 => Never {}, 1 => IfDue {} });
@@ -76,6 +77,7 @@ wire_enum!(Failure {
     6 => Unknown {},
     7 => Corrupt {},
     8 => WrongPrimary {},
+    9 => NoNamespace {},
 });
 wire_struct!(ItemView {
     value,

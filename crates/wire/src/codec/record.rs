@@ -8,7 +8,7 @@ wire_enum!(Record {
     0 => Head { 0: head },
     1 => View { 0: view },
 });
-wire_struct!(MapHead { cluster, epoch, version, profile, shards, groups, layout, nodes } if MapHead::is_possible);
+wire_struct!(MapHead { cluster, epoch, version, catalog, shards, layout, nodes } if MapHead::is_possible);
 wire_struct!(KnownNode { info, fenced });
 wire_struct!(ViewRecord { map_version, view } if ViewRecord::is_possible);
 

@@ -85,7 +85,7 @@ fn ack() -> Message {
 #[test]
 fn the_layout_is_the_one_in_the_format_document() {
     let mut expected = Vec::new();
-    expected.extend_from_slice(b"GSTL\x02\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"GSTL\x03\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
     expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
     let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
     expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -368,7 +368,7 @@ mod ranges {
     #[test]
     fn a_request_has_a_key_of_one_to_250_bytes_and_a_flush_has_none() {
         const DEBUG: &[u8] = b"\x05";
-        const FLUSH: &[u8] = b"\x06\x00";
+        const FLUSH: &[u8] = b"\x06\x00\x00\x00\x00\x00";
         for len in [1, 250] {
             assert_eq!(forward(len, DEBUG), None);
         }
@@ -464,15 +464,20 @@ mod ranges {
     }
 
     #[test]
-    fn a_map_of_no_groups_is_none() {
+    fn a_map_of_no_pools_is_none() {
         let mut fields = vec![0; 8 + 8];
-        fields.extend_from_slice(b"\x07\0\0\0rs(3+2)\x01\0");
+        fields.extend_from_slice(b"\x01\0\0\0\x01\0\0\0\0\0\0\0"); // the next pool, namespace and group
+        fields.extend_from_slice(&[0; 4]); // pools
+        fields.extend_from_slice(b"\x01\0\0\0\0\0\0\0\x07\0\0\0default"); // a namespace
+        fields.extend_from_slice(&[0; 4 + 1 + 1 + 4 + 8 + 4]); // pool, policy, lost
+        fields.extend_from_slice(b"\x01\0");
         fields.extend_from_slice(&[0; 8 + 4]); // layout: version, nodes
         fields.extend_from_slice(&[0; 1 + 8 + 8]); // repair
         fields.extend_from_slice(&[0; 8 + 1 + 1 + 8]); // scrub
         fields.push(0); // on_loss
         fields.extend_from_slice(&[0; 4 + 4]); // nodes, groups
-        assert_eq!(body(0x50, &fields), Some(BadBody::Map(Box::new(types::ImpossibleMap::NoGroups))));
+        let homeless = types::BadCatalog::Homeless(types::Name::default_name());
+        assert_eq!(body(0x50, &fields), Some(BadBody::Catalog(Box::new(homeless))));
     }
 
     #[test]

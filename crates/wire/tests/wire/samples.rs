@@ -5,11 +5,12 @@ use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
 use types::op::*;
 use types::{
-    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, ClusterId, ClusterMap, DataRole, Entry, Epoch,
-    Expectations, Former, Forming, GroupId, GroupView, HostId, Incarnation, IndexHash, IndexOp, Layout,
-    LayoutVersion, Learner, LossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss,
-    PageRange, Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq,
-    Slot, SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, ClusterId, ClusterMap, DataRole,
+    Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId, Incarnation,
+    IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId, NodeId, NodeInfo,
+    NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile,
+    RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange,
+    StopReport, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -125,7 +126,7 @@ macro_rules! bounded {
     )* };
 }
 
-bounded!(Seq, Term, ViewVersion, LayoutVersion);
+bounded!(NamespaceId, Seq, Term, ViewVersion, LayoutVersion);
 
 /// Where one comes in a registration or with records, another one has to follow.
 impl Sample for Epoch {
@@ -232,15 +233,16 @@ impl Sample for GroupView {
 
 impl Sample for ClusterMap {
     fn sample(from: &mut Gen) -> Self {
-        let profile = from.of();
+        let catalog: Catalog = from.of();
         let mut nodes: Vec<NodeInfo> = from.of();
         nodes.sort_by_key(|info| info.host.node);
         nodes.dedup_by_key(|info| info.host.node);
-        let groups = (0..1 + from.below(4) as u32).map(|group| view(from, GroupId(group), profile)).collect();
+        let pools = catalog.pools.iter().flat_map(|pool| pool.group_ids().map(|group| (group, pool.profile)));
+        let groups = pools.map(|(group, profile)| view(from, group, profile)).collect();
         Self {
             cluster: from.of(),
             version: from.of::<u64>().min(Self::MAX_VERSION),
-            profile,
+            catalog,
             shards: from.of::<u16>().max(1),
             layout: from.of(),
             nodes,
@@ -255,12 +257,36 @@ impl Sample for MapHead {
             cluster: from.of(),
             epoch: from.of(),
             version: from.of::<u64>().min(ClusterMap::MAX_VERSION),
-            profile: from.of(),
+            catalog: from.of(),
             shards: from.of(),
-            groups: from.of(),
             layout: from.of(),
             nodes: from.of(),
         }
+    }
+}
+
+/// A first pool and namespace, and some that came and went.
+impl Sample for Catalog {
+    fn sample(from: &mut Gen) -> Self {
+        let mut catalog = Self::first(from.of(), 1 + from.below(4) as u32);
+        let name = |kind: &str, at: u64| -> Name { format!("{kind}-{at}").parse().expect("a name") };
+        for at in 0..from.below(3) {
+            let made = catalog.create_pool(name("p", at), from.of(), 1 + from.below(3) as u32);
+            made.expect("there is room for it");
+            let made = catalog.create_namespace(name("n", at), &name("p", at), from.of());
+            made.expect("there is room for it");
+            if from.one_in(4) {
+                catalog.remove_namespace(&name("n", at)).expect("it was just made");
+                catalog.remove_pool(&name("p", at)).expect("nobody is in it any more");
+            }
+        }
+        catalog
+    }
+}
+
+impl Sample for Name {
+    fn sample(from: &mut Gen) -> Self {
+        from.pick(&["default", "a", "team-1.cache_2", &"0".repeat(64)]).parse().expect("these are names")
     }
 }
 
@@ -377,6 +403,10 @@ structs! {
     Forming { expected, here }
     Refused { cluster, epoch, fenced, reason }
     SlotRange { first, last }
+    Policy { evict, on_loss, default_ttl_seconds, quota_bytes }
+    PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes }
+    Flush { namespace, at }
+    PoolSlots { pool, slots }
     Learner { role, host, since, whole }
     LinkHello { cluster, from, to, shard }
     LinkWelcome { from }
@@ -446,19 +476,22 @@ choices! {
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }
     LossPolicy { 0 Error {} 1 Empty {} }
+    EvictPolicy { 0 Node {} 1 Evict {} 2 Keep {} }
     OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {
         0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node } 4 PauseRepair {}
         5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
         8 StartScrub { finding, bytes_per_second } 9 StopScrub {} 10 Remove { node }
-        11 AcceptLoss { slots } 12 SetLossPolicy { policy } 13 Reset {}
+        11 AcceptLoss { pool, slots, namespace } 12 SetLossPolicy { policy } 13 Reset {}
+        14 CreatePool { name, profile, groups } 15 RemovePool { name } 16 CreateNamespace { name, pool, policy }
+        17 SetPolicy { name, change } 18 RemoveNamespace { name }
     }
-    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } 2 Accepted { 0 } }
+    AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } 2 Accepted { 0 } 3 Catalog { 0 } }
     AdminError {
         0 NotFormed {} 1 VersionConflict { named, have } 2 UnknownNode { node }
         3 NotEnoughNodes { node, left, profile, needed } 4 WouldLoseData { reason, way_out } 5 BadLayout { reason }
-        6 StillThere { node, reason, way_out }
+        6 StillThere { node, reason, way_out } 7 BadCatalog { reason }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
     Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } }
@@ -475,6 +508,6 @@ choices! {
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {}
     }
 }

@@ -92,7 +92,7 @@ fn limits() -> impl Strategy<Value = PlanLimits> {
 
 /// What must hold at the end, whatever was in the way before.
 fn assert_all_is_done(world: &World) {
-    let roles = world.map.profile.n();
+    let roles = world.map.default_pool().profile.n();
     if world.targets().count() < roles {
         return;
     }
@@ -221,7 +221,7 @@ proptest! {
     /// that could go has a mate on the target.
     #[test]
     fn with_room_to_move_the_nodes_end_up_alike(mut world in any_world(), extra in 1..6u16) {
-        let roles = world.map.profile.n() as u16;
+        let roles = world.map.default_pool().profile.n() as u16;
         let count = (world.nodes.len() as u16).max(roles + extra);
         world.map.groups.retain(|view| view.is_steady());
         for (id, view) in world.map.groups.iter_mut().enumerate() {

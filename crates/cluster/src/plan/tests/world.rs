@@ -37,7 +37,7 @@ impl World {
         let map = ClusterMap {
             cluster: ClusterId(1),
             version: 1,
-            profile,
+            catalog: types::Catalog::first(profile, groups),
             shards: 1,
             layout: types::Layout::default(),
             nodes: vec![],
@@ -152,7 +152,7 @@ impl World {
         }
         let living: Vec<PlanNode> = self.targets().cloned().collect();
         for group in 0..self.map.groups.len() {
-            for role in 0..self.map.profile.k() {
+            for role in 0..self.map.default_pool().profile.k() {
                 let view = &self.map.groups[group];
                 if view.data[role].primary.is_none() {
                     let stand_in = choose_stand_in(view, &living, &role_counts(&self.map.groups));

@@ -62,7 +62,7 @@ fn map() -> ClusterMap {
     ClusterMap {
         cluster: ClusterId(7),
         version: 1,
-        profile,
+        catalog: types::Catalog::first(profile, 1),
         shards: 1,
         layout: Layout::default(),
         nodes: (0..5).map(node).collect(),

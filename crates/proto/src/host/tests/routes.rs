@@ -1,6 +1,6 @@
 //! Requests between their client and their primary.
 
-use types::op::{Failure, FlushAt};
+use types::op::{Failure, Flush, FlushAt};
 use types::{RoleStatus, Seq};
 use wire::message::{Answer, Forward};
 
@@ -30,7 +30,7 @@ fn answer(stage: &mut Stage, node: u16, id: u64, outcome: Outcome) -> Vec<Done> 
 }
 
 fn flush() -> Request {
-    Request { key: None, op: Op::Flush(FlushAt::Now) }
+    Request { key: None, op: Op::Flush(Flush { namespace: types::NamespaceId::DEFAULT, at: FlushAt::Now }) }
 }
 
 #[test]

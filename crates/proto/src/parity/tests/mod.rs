@@ -5,12 +5,14 @@ mod recovery;
 mod scrub;
 mod session;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cluster::Protection;
 use cluster::place;
 use smallvec::smallvec;
 use store::{Eviction, StoreConfig};
-use types::{Addr, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile, RoleStatus};
+use types::{Addr, Catalog, ClusterId, EXTENT_BYTES, Incarnation, NodeId, PageRange, Profile, RoleStatus};
 use wire::message::{Frame, GroupBody, Hello, Open, Page, PeerMessage, Record, Reserve, SessionId, Write};
 
 use super::*;
@@ -26,7 +28,7 @@ struct Stage {
     view: GroupView,
     timing: Timing,
     limits: Limits,
-    protection: Protection,
+    catalog: Catalog,
     pace: Pace,
     out: Outbox,
     now: u64,
@@ -66,16 +68,18 @@ impl Stage {
         let member = MemberId { group: view.group, role };
         let learner = || view.learner(member.role).map(|learner| learner.host);
         let here = view.parity_host(member.role).or_else(learner).unwrap();
-        let protection = Protection::of(Profile::rs(2, 2).unwrap());
+        let catalog = Catalog::first(Profile::rs(2, 2).unwrap(), 1);
+        let (pool, protection) = (&catalog.pools[0], Arc::new(Protection::of(catalog.pools[0].profile)));
         let budget = Budget::new(64 << 20);
-        let means = Means { config: &config, budget: &budget, protection: &protection, rules: Rules::all() };
+        let (config, budget, protection) = (&config, &budget, &protection);
+        let means = Means { config, budget, pool, protection, rules: Rules::all() };
         let parity = Parity::new(member, here, view.clone(), means).unwrap();
         Self {
             parity,
             view,
             timing: Timing::from_lease(1_000_000),
             limits: Limits::default(),
-            protection,
+            catalog,
             pace: Pace::default(),
             out: Outbox::new(types::NodeId(u16::MAX)),
             now: 5_000_000,
@@ -106,8 +110,7 @@ impl Stage {
             timing: &self.timing,
             limits: &self.limits,
             rules: Rules::all(),
-            protection: &self.protection,
-            groups: 1,
+            catalog: &self.catalog,
             pace: &mut self.pace,
             out: &mut self.out,
         };
@@ -183,7 +186,12 @@ fn a_role_weighs_in_each_row_what_the_code_says() {
         stage.frame(PRIMARIES[1], 0, vec![record(1, 5)]);
         stage.frame(PRIMARIES[1], 1, vec![]);
         let mut expected = [0];
-        codec::mul_add(&mut expected, stage.protection.code().coefficient(row.into(), 1), &[5]).unwrap();
+        codec::mul_add(
+            &mut expected,
+            Protection::of(stage.catalog.pools[0].profile).code().coefficient(row.into(), 1),
+            &[5],
+        )
+        .unwrap();
         assert_eq!(stage.byte(), expected[0], "row {row}");
     }
 }

@@ -8,7 +8,6 @@ mod session;
 
 use std::collections::BTreeMap;
 
-use cluster::Protection;
 use smallvec::SmallVec;
 use store::{DataStore, OutOfMemory};
 use types::{EXTENT_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RoleStatus, Time};
@@ -189,15 +188,15 @@ impl Repair {
     }
 
     /// The parities whose rows make up for this role, with whatever else is lost, and read as little as any; found once a view.
-    fn rows(&mut self, protection: &Protection, core: &Core) -> SmallVec<[RoleIndex; 4]> {
-        let rows = || protection.cheapest_rows(core.view(), core.member().role);
+    fn rows(&mut self, core: &Core) -> SmallVec<[RoleIndex; 4]> {
+        let rows = || core.protection().cheapest_rows(core.view(), core.member().role);
         self.rows.get_or_insert_with(|| rows().into()).clone()
     }
 
     /// R1, to those parities.
     fn open(&mut self, context: &mut Context<'_>, site: Site<'_>, pages: PageRange, cause: Cause) {
         let Site { core, stream, .. } = site;
-        let parities = self.rows(context.protection, core);
+        let parities = self.rows(core);
         self.count += 1;
         let session = Session::new(pages, parities, cause, context.now.time);
         let open = Open { session: session_id(core, self.count), pages, committed: stream.committed() };
@@ -230,7 +229,7 @@ impl Repair {
         }
         let (pages, rows) = (session.pages(), session.parities().clone());
         for primary in core.other_primaries() {
-            let covering = rows.iter().copied().filter(|row| context.protection.covers(*row, primary.role));
+            let covering = rows.iter().copied().filter(|row| core.protection().covers(*row, primary.role));
             let parities: SmallVec<[RoleIndex; 4]> = covering.collect();
             if !parities.is_empty() {
                 let read = Read { session: id, pages, parities };
@@ -248,7 +247,7 @@ impl Repair {
         residual: Residual,
     ) -> Option<Result<Repaired, Unsolved>> {
         let id = residual.session;
-        match self.session(core, id)?.add(core, context.protection, from.role, residual) {
+        match self.session(core, id)?.add(core, from.role, residual) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(session::NotOfThisSession) => {
@@ -259,7 +258,7 @@ impl Repair {
         let session = self.sessions.remove(&id.number)?;
         self.failures = 0;
         let (pages, cause) = (session.pages(), session.cause());
-        let solved = session.solve(core, context.protection);
+        let solved = session.solve(core);
         Some(solved.map(|bytes| Repaired { pages, bytes, cause }).ok_or(Unsolved { pages, cause }))
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use cluster::Protection;
 use smallvec::SmallVec;
 use types::{PageRange, RoleIndex, Time};
 use wire::message::Residual;
@@ -84,7 +83,6 @@ impl Session {
     pub(super) fn add(
         &mut self,
         core: &Core,
-        protection: &Protection,
         parity: RoleIndex,
         residual: Residual,
     ) -> Result<bool, NotOfThisSession> {
@@ -96,7 +94,7 @@ impl Session {
         // What its row does not cover is not in its sum, and what it covers of this role is all that is missing for
         // sure.
         let can_be_lost = lost.is_sorted_by(|before, after| before < after)
-            && lost.contains(&own) == protection.covers(parity, own)
+            && lost.contains(&own) == core.protection().covers(parity, own)
             && lost.iter().all(|role| usize::from(role.0) < k);
         if !can_be_lost || residual.bytes.len() != self.pages.len_bytes() {
             return Err(NotOfThisSession);
@@ -106,11 +104,11 @@ impl Session {
     }
 
     /// This role's pages out of the residuals; none if the members answered differently or too much is lost.
-    pub(super) fn solve(&self, core: &Core, protection: &Protection) -> Option<Vec<u8>> {
+    pub(super) fn solve(&self, core: &Core) -> Option<Vec<u8>> {
         let lost: BTreeSet<RoleIndex> =
             self.residuals.iter().flat_map(|(_, residual)| residual.lost.iter().copied()).collect();
         let is_of_all = |(parity, residual): &(RoleIndex, Residual)| {
-            lost.iter().filter(|role| protection.covers(*parity, **role)).eq(&residual.lost)
+            lost.iter().filter(|role| core.protection().covers(*parity, **role)).eq(&residual.lost)
         };
         // If they disagree about who is lost, their sums do not have the same unknowns.
         if !self.residuals.iter().all(is_of_all) {
@@ -122,7 +120,7 @@ impl Session {
         let sums: Vec<&[u8]> = self.residuals.iter().map(|(_, r)| r.bytes.as_ref()).collect();
         let mut out = vec![0; self.pages.len_bytes()];
         let wanted = usize::from(core.member().role.0);
-        protection.code().recover(&rows, &lost, wanted, &sums, &mut out).ok()?;
+        core.protection().code().recover(&rows, &lost, wanted, &sums, &mut out).ok()?;
         Some(out)
     }
 

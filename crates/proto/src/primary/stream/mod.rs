@@ -19,13 +19,13 @@ use wire::message::Record;
 
 pub(super) use log::Purpose;
 pub(super) use newest::{Newest, Unknown};
+pub(super) use versions::Versions;
 pub(super) use write::{Draft, Header, PlacedItem};
 
 use super::core::Core;
 use crate::outbox::{Context, ReplyTo};
 use log::Log;
 use newest::PendingKey;
-use versions::version_of;
 
 /// See the module.
 pub(super) struct SendStream {
@@ -120,9 +120,9 @@ impl SendStream {
         self.log.trim_history(unwanted, most_bytes);
     }
 
-    /// The version of what the next record of `core` writes, in a cluster of so many groups.
-    pub(super) fn next_version(&self, core: &Core, groups: usize) -> u64 {
-        version_of(self.last().next(), core.member(), groups, core.view().data.len())
+    /// The version of what the next record of `core` writes.
+    pub(super) fn next_version(&self, core: &Core) -> u64 {
+        core.versions().at(self.last().next())
     }
 
     /// Memory of the records that are kept.

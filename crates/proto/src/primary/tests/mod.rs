@@ -6,14 +6,16 @@ mod parities;
 mod release;
 mod repair;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cluster::Protection;
 use cluster::place;
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
-    ClusterId, EXTENT_BYTES, Epoch, GroupView, HostId, Incarnation, KeyHash, NodeId, Profile, RoleIndex, Seq,
-    Term, Time, UnixSeconds, ViewVersion,
+    Catalog, ClusterId, EXTENT_BYTES, Epoch, GroupView, HostId, Incarnation, KeyHash, NodeId, Profile,
+    RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{Ack, GroupBody, LearnPart, PeerMessage, Reserved, ToCoordinator, Welcome};
 
@@ -33,7 +35,8 @@ struct Stage {
     now: u64,
     timing: Timing,
     limits: Limits,
-    protection: Protection,
+    catalog: Catalog,
+    protection: Arc<Protection>,
     pace: Pace,
     out: Outbox,
     budget: Budget,
@@ -83,8 +86,13 @@ fn name_of(body: &GroupBody) -> &'static str {
 }
 
 /// What a primary is made with in this context.
-fn means<'a>(context: &Context<'a>, config: &'a StoreConfig, budget: &'a Budget) -> Means<'a> {
-    Means { config, budget, protection: context.protection, rules: context.rules }
+fn means<'a>(
+    context: &Context<'a>,
+    config: &'a StoreConfig,
+    budget: &'a Budget,
+    protection: &'a Arc<Protection>,
+) -> Means<'a> {
+    Means { config, budget, pool: &context.catalog.pools[0], protection, rules: context.rules }
 }
 
 impl Stage {
@@ -93,9 +101,10 @@ impl Stage {
         let config = config();
         let member = MemberId { group: stage.view.group, role: RoleIndex(0) };
         let (view, budget) = (stage.view.clone(), stage.budget.clone());
+        let protection = Arc::clone(&stage.protection);
         let here = view.data[0].primary.unwrap();
         let mut context = stage.context();
-        let means = means(&context, &config, &budget);
+        let means = means(&context, &config, &budget, &protection);
         let primary = Primary::first(&mut context, member, here, &view, means).unwrap();
         stage.primary = Some(primary);
         stage
@@ -111,7 +120,8 @@ impl Stage {
             now: 10 * LEASE_US,
             timing: Timing::from_lease(LEASE_US),
             limits: Limits::default(),
-            protection: Protection::of(profile),
+            catalog: Catalog::first(profile, 1),
+            protection: Arc::new(Protection::of(profile)),
             pace: Pace::default(),
             out: Outbox::new(types::NodeId(u16::MAX)),
             budget: Budget::new(64 << 20),
@@ -157,8 +167,7 @@ impl Stage {
             timing: &self.timing,
             limits: &self.limits,
             rules: Rules::all(),
-            protection: &self.protection,
-            groups: 1,
+            catalog: &self.catalog,
             pace: &mut self.pace,
             out: &mut self.out,
         }

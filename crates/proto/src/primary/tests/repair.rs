@@ -1,6 +1,8 @@
 //! A stand-in: its index, its sessions (docs/protocol.md, "A takeover" and "A page repair"), and what a primary does for those of
 //! others.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 use types::{PageRange, RoleStatus};
 use wire::message::{Abort, IndexPart, Opened, Page, Read, Residual, SessionId};
@@ -30,9 +32,10 @@ fn appointed(wait_us: u64, change: impl FnOnce(&mut GroupView)) -> Stage {
     stage.view.version = ViewVersion(3);
     change(&mut stage.view);
     let (view, budget, config) = (stage.view.clone(), stage.budget.clone(), config());
+    let protection = Arc::clone(&stage.protection);
     let member = MemberId { group: view.group, role: RoleIndex(0) };
     let mut context = stage.context();
-    let means = means(&context, &config, &budget);
+    let means = means(&context, &config, &budget, &protection);
     let primary = Primary::stand_in(&mut context, member, host(HERE), &view, None, means);
     stage.primary = primary;
     stage

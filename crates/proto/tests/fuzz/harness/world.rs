@@ -8,10 +8,10 @@ use proto::{
     Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
-use types::op::{Expiry, FlushAt, Get, Key, Op, Request, Store, StoreMode};
+use types::op::{Expiry, Flush, FlushAt, Get, Key, Op, Request, Store, StoreMode};
 use types::{
-    ClusterId, GroupId, HostId, Incarnation, MemberId, NodeId, NodeInfo, NodeLoad, Profile, RoleIndex, Time,
-    UnixSeconds,
+    ClusterId, GroupId, HostId, Incarnation, MemberId, NamespaceId, NodeId, NodeInfo, NodeLoad, Profile,
+    RoleIndex, Time, UnixSeconds,
 };
 use wire::frame::Message;
 use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
@@ -348,7 +348,12 @@ impl World {
         let token = Token([self.next_token, 0]);
         self.next_token += 1;
         self.on(NodeId(0), |host, now| {
-            drop(host.submit(now, token, Place::of(member), Request::flush(FlushAt::Now)));
+            drop(host.submit(
+                now,
+                token,
+                Place::of(member),
+                Request::flush(Flush { namespace: NamespaceId::DEFAULT, at: FlushAt::Now }),
+            ));
         });
     }
 

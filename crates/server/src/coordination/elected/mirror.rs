@@ -143,7 +143,8 @@ impl Mirror {
         });
         let records: Vec<Record> = records.collect::<Result<_, _>>()?;
         if let Some(Record::Head(head)) = records.iter().find(|record| matches!(record, Record::Head(_)))
-            && (head.cluster.0, head.profile) != (settings.cluster, settings.profile)
+            && (head.cluster.0, head.catalog.pools.first().map(|pool| pool.profile))
+                != (settings.cluster, Some(settings.profile))
         {
             return Err(bad(keys, SETTINGS, "it is of another cluster than the records"));
         }

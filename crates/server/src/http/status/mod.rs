@@ -5,14 +5,14 @@ mod coordinator;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use cluster::Protection;
 use cluster::health::{Assessment, Fullness};
+use cluster::{Codes, PoolProtection, Protection, worst_off};
 use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::Category;
 use types::{
-    ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId, RoleIndex,
-    RoleStatus, ScrubProgress, SlotRange, Term, ViewVersion,
+    Catalog, ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId,
+    PoolSlots, RoleIndex, RoleStatus, ScrubProgress, Term, ViewVersion,
 };
 
 use crate::EtcdStatus;
@@ -216,14 +216,18 @@ pub struct ClusterStatus {
     pub cluster: u64,
     /// Version of the map.
     pub map_version: u64,
-    /// The protection that was asked for.
+    /// The protection of the default pool.
     pub profile: String,
-    /// Losses that every group is to survive.
+    /// Losses that every group of the worst-off pool is to survive.
     pub protection_asked: usize,
-    /// Further member losses that every group would survive now.
+    /// Further member losses that every group of that pool would survive now.
     pub protection_achieved: usize,
+    /// The same of every pool.
+    pub pools: Vec<PoolProtection>,
+    /// The pools and namespaces.
+    pub catalog: Catalog,
     /// Hash slots whose items are lost.
-    pub lost_slots: Vec<SlotRange>,
+    pub lost_slots: Vec<PoolSlots>,
     /// Nodes whose lease has run out.
     pub dead_nodes: Vec<NodeId>,
     /// What operators have asked for.
@@ -380,18 +384,23 @@ impl ClusterStatus {
     /// From a map.
     #[must_use]
     pub fn of(map: &ClusterMap) -> Self {
-        let protection = Protection::of(map.profile);
+        let codes = Codes::of(&map.catalog);
+        let pools = codes.protections(map, &[]);
+        let (asked, achieved) = worst_off(&pools).map_or((0, 0), |worst| (worst.asked, worst.achieved));
+        let code = |view: &GroupView| codes.of_group(view.group).map(|code| group_status(code, view));
         let dead = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
         Self {
             cluster: map.cluster.0,
             map_version: map.version,
-            profile: map.profile.to_string(),
-            protection_asked: map.profile.tolerance(),
-            protection_achieved: protection.achieved(&map.groups),
+            profile: map.default_pool().profile.to_string(),
+            protection_asked: asked,
+            protection_achieved: achieved,
+            pools,
+            catalog: map.catalog.clone(),
             lost_slots: map.lost_slots(),
             dead_nodes: dead.collect(),
             layout: map.layout.clone(),
-            groups: map.groups.iter().map(|view| group_status(&protection, view)).collect(),
+            groups: map.groups.iter().filter_map(code).collect(),
         }
     }
 }
@@ -462,8 +471,15 @@ mod tests {
         let profile = Profile::rs(3, 2).unwrap();
         let groups = place(profile, &hosts, 5).unwrap();
         let (layout, nodes) = (Default::default(), vec![]);
-        let mut map =
-            ClusterMap { cluster: ClusterId(1), version: 3, profile, shards: 1, layout, nodes, groups };
+        let mut map = ClusterMap {
+            cluster: ClusterId(1),
+            version: 3,
+            catalog: Catalog::first(profile, 5),
+            shards: 1,
+            layout,
+            nodes,
+            groups,
+        };
         let status = ClusterStatus::of(&map);
         assert_eq!((status.protection_asked, status.protection_achieved), (2, 2));
         assert!(status.lost_slots.is_empty());
@@ -471,7 +487,8 @@ mod tests {
         map.groups[1].parity = vec![None, None];
         let status = ClusterStatus::of(&map);
         assert_eq!(status.protection_achieved, 0);
-        assert_eq!(status.lost_slots, [map.slots_of(MemberId { group: GroupId(1), role: RoleIndex(2) })]);
+        let lost = MemberId { group: GroupId(1), role: RoleIndex(2) };
+        assert_eq!(status.lost_slots, map.slots_of_all([lost].into_iter()));
         assert_eq!(
             (status.groups[1].roles[2].status.as_str(), status.groups[1].roles[3].status.as_str()),
             ("lost", "absent")

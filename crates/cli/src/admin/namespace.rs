@@ -1,0 +1,237 @@
+//! `gestalt namespace`: sets of keys that never meet, each with a quota and a policy.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use types::{AdminCommand, Catalog, EvictPolicy, LossPolicy, Name, Namespace, Policy, PolicyChange};
+
+use super::{Target, ask};
+use crate::exit::Exit;
+use crate::output::{self, Format, Table};
+use crate::settings::OnLoss;
+use crate::units::Size;
+use crate::words;
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt namespace create sessions --quota 2GiB --default-ttl 1h
+  gestalt serve --memcached 0.0.0.0:11211 --memcached 0.0.0.0:11311=sessions ...
+  gestalt namespace set sessions --evict yes --quota 0
+  gestalt namespace remove sessions";
+
+/// See, make, change and remove namespaces: sets of keys that never meet.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct NamespaceArgs {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// All namespaces
+    #[command(after_help = "Example: gestalt namespace list -o json")]
+    List,
+    /// One namespace
+    #[command(after_help = "Example: gestalt namespace show default")]
+    Show {
+        /// Which
+        name: Name,
+    },
+    /// Make a namespace; clients reach it by a listener that is bound to it
+    #[command(after_help = "Example: gestalt namespace create sessions --pool hot --quota 2GiB")]
+    Create {
+        /// What it is called
+        name: Name,
+        /// The pool that its keys lie in
+        #[arg(long, default_value = "default")]
+        pool: Name,
+        #[command(flatten)]
+        policy: PolicyArgs,
+    },
+    /// Let something else hold for its keys, from now on
+    #[command(after_help = "Example: gestalt namespace set sessions --quota 4GiB")]
+    Set {
+        /// Which
+        name: Name,
+        #[command(flatten)]
+        policy: PolicyArgs,
+    },
+    /// Remove a namespace and all of its items; their memory comes back within seconds
+    #[command(after_help = "Example: gestalt namespace remove sessions --yes")]
+    Remove {
+        /// Which
+        name: Name,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// What is to hold; what is not given stays as it is.
+#[derive(Args, Clone, Copy, Debug)]
+struct PolicyArgs {
+    /// Most bytes of its items in all of the cluster, parities included; 0 = no limit
+    #[arg(long)]
+    quota: Option<Size>,
+    /// Whether its items give way to others when there is no room
+    #[arg(long, value_enum)]
+    evict: Option<Evict>,
+    /// What becomes of its keys where data is lost; without it, what `gestalt lost policy` says
+    #[arg(long, value_enum)]
+    on_loss: Option<OnLoss>,
+    /// How long an item lives that was written without a time of its own; 0s = for ever
+    #[arg(long, value_parser = humantime::parse_duration)]
+    default_ttl: Option<Duration>,
+}
+
+/// Whether items give way.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Evict {
+    /// As the nodes are told (`gestalt serve --no-evict`)
+    Node,
+    /// They do
+    Yes,
+    /// Writes are refused instead
+    No,
+}
+
+impl PolicyArgs {
+    fn change(self) -> Result<PolicyChange, Exit> {
+        let seconds = |ttl: Duration| {
+            u32::try_from(ttl.as_secs())
+                .map_err(|_| Exit::Usage("--default-ttl is more than 136 years".to_owned()))
+        };
+        let evict = self.evict.map(|evict| match evict {
+            Evict::Node => EvictPolicy::Node,
+            Evict::Yes => EvictPolicy::Evict,
+            Evict::No => EvictPolicy::Keep,
+        });
+        Ok(PolicyChange {
+            evict,
+            on_loss: self.on_loss.map(LossPolicy::from),
+            default_ttl_seconds: self.default_ttl.map(seconds).transpose()?,
+            quota_bytes: self.quota.map(|Size(bytes)| bytes),
+        })
+    }
+}
+
+/// A namespace, with the name of its pool.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    namespace: &'a Namespace,
+    pool_name: Option<&'a Name>,
+}
+
+impl<'a> Line<'a> {
+    fn of(catalog: &'a Catalog, namespace: &'a Namespace) -> Self {
+        Self { namespace, pool_name: catalog.pool(namespace.pool).map(|pool| &pool.name) }
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// With the exit code of the kind.
+pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
+    let target = &args.target;
+    match &args.action {
+        Action::List => print(target, &target.map().await?.catalog, None),
+        Action::Show { name } => print(target, &target.map().await?.catalog, Some(name)),
+        Action::Create { name, pool, policy } => {
+            let policy = policy.change()?.of(Policy::default());
+            let command = AdminCommand::CreateNamespace { name: name.clone(), pool: pool.clone(), policy };
+            print(target, &target.change_catalog(command).await?, Some(name))
+        }
+        Action::Set { name, policy } => {
+            let command = AdminCommand::SetPolicy { name: name.clone(), change: policy.change()? };
+            print(target, &target.change_catalog(command).await?, Some(name))
+        }
+        Action::Remove { name, yes } => {
+            if !yes {
+                ask(&format!("Namespace '{name}' and all of its items go."))?;
+            }
+            let command = AdminCommand::RemoveNamespace { name: name.clone() };
+            print(target, &target.change_catalog(command).await?, None)
+        }
+    }
+}
+
+/// All namespaces, or one.
+fn print(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), Exit> {
+    if let Some(name) = only {
+        let line = Line::of(catalog, catalog.namespace_named(name).map_err(Exit::usage)?);
+        match target.output {
+            Format::Json => output::print_json(&line),
+            Format::Table => output::print(&table(&[line])),
+        }
+        return Ok(());
+    }
+    let lines: Vec<Line<'_>> = catalog.namespaces.iter().map(|known| Line::of(catalog, known)).collect();
+    match target.output {
+        Format::Json => output::print_json(&lines),
+        Format::Table => output::print(&table(&lines)),
+    }
+    Ok(())
+}
+
+fn table(lines: &[Line<'_>]) -> String {
+    let mut table =
+        Table::new(&["namespace", "pool", "quota", "evict", "on loss", "default ttl", "lost slots"]);
+    for Line { namespace, pool_name } in lines {
+        let Policy { evict, on_loss, default_ttl_seconds, quota_bytes } = namespace.policy;
+        let evict = match evict {
+            EvictPolicy::Node => "as the nodes",
+            EvictPolicy::Evict => "yes",
+            EvictPolicy::Keep => "no",
+        };
+        let on_loss = match on_loss {
+            None => "as the cluster",
+            Some(LossPolicy::Error) => "error",
+            Some(LossPolicy::Empty) => "empty",
+        };
+        let ttl = humantime::format_duration(Duration::from_secs(default_ttl_seconds.into())).to_string();
+        let lost: u64 = namespace.lost.iter().map(|range| u64::from(range.count())).sum();
+        table.row(vec![
+            namespace.name.to_string(),
+            words::some(&pool_name.iter().collect::<Vec<_>>()),
+            if quota_bytes == 0 { "none".to_owned() } else { Size(quota_bytes).to_string() },
+            evict.to_owned(),
+            on_loss.to_owned(),
+            if default_ttl_seconds == 0 { "never".to_owned() } else { ttl },
+            lost.to_string(),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_shown_with_its_pool_and_what_holds_for_it() {
+        let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
+        let policy = Policy { quota_bytes: 1 << 30, default_ttl_seconds: 90, ..Policy::default() };
+        catalog.create_namespace("n".parse().unwrap(), &Name::default_name(), policy).unwrap();
+        let lines: Vec<Line<'_>> = catalog.namespaces.iter().map(|known| Line::of(&catalog, known)).collect();
+        let text = table(&lines);
+        for part in ["none", "never", "1GiB", "1m 30s", "as the cluster"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_stays_as_it_is() {
+        let args = PolicyArgs { quota: Some(Size(5)), evict: None, on_loss: None, default_ttl: None };
+        let change = args.change().unwrap();
+        let before = Policy { default_ttl_seconds: 7, evict: EvictPolicy::Keep, ..Policy::default() };
+        assert_eq!(change.of(before), Policy { quota_bytes: 5, ..before });
+        let ages = PolicyArgs { default_ttl: Some(Duration::from_secs(1 << 40)), ..args };
+        assert!(ages.change().is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! `gestalt pool`: the codes of a cluster, each with its groups and slots.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use types::{AdminCommand, Catalog, Name, Pool, Profile};
+
+use super::{Target, ask};
+use crate::exit::Exit;
+use crate::output::{self, Format, Table};
+use crate::words;
+
+const EXAMPLE: &str = "\
+Examples:
+  gestalt pool list
+  gestalt pool create hot --profile 'rep(3)'
+  gestalt pool create wide --profile 'lrc(12,2,2)' --groups 32
+  gestalt pool show wide -o json
+  gestalt pool remove wide";
+
+/// See, make and remove pools: codes with groups of their own.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct PoolArgs {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// All pools
+    #[command(after_help = "Example: gestalt pool list -o json")]
+    List,
+    /// One pool
+    #[command(after_help = "Example: gestalt pool show default")]
+    Show {
+        /// Which
+        name: Name,
+    },
+    /// Make a pool, on the nodes that are here and are not draining
+    #[command(after_help = "Example: gestalt pool create hot --profile 'rep(3)'")]
+    Create {
+        /// What it is called
+        name: Name,
+        /// Its protection, as `gestalt codec` names codes
+        #[arg(long)]
+        profile: Profile,
+        /// How many groups it has; without it, so many that the cluster may grow eightfold
+        #[arg(long)]
+        groups: Option<u32>,
+    },
+    /// Remove a pool that no namespace is in; its groups and their memory go with it
+    #[command(after_help = "Example: gestalt pool remove hot")]
+    Remove {
+        /// Which
+        name: Name,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// A pool, and who is in it.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    pool: &'a Pool,
+    slots: u32,
+    namespaces: Vec<&'a Name>,
+}
+
+impl<'a> Line<'a> {
+    fn of(catalog: &'a Catalog, pool: &'a Pool) -> Self {
+        let namespaces = catalog.namespaces_in(pool.id).map(|namespace| &namespace.name).collect();
+        Self { pool, slots: pool.slots(), namespaces }
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// With the exit code of the kind.
+pub async fn run(args: &PoolArgs) -> Result<(), Exit> {
+    let target = &args.target;
+    match &args.action {
+        Action::List => print(target, &target.map().await?.catalog, None),
+        Action::Show { name } => print(target, &target.map().await?.catalog, Some(name)),
+        Action::Create { name, profile, groups } => {
+            let command = AdminCommand::CreatePool { name: name.clone(), profile: *profile, groups: *groups };
+            print(target, &target.change_catalog(command).await?, Some(name))
+        }
+        Action::Remove { name, yes } => {
+            if !yes {
+                ask(&format!("Pool '{name}' and its groups go."))?;
+            }
+            let catalog = target.change_catalog(AdminCommand::RemovePool { name: name.clone() }).await?;
+            print(target, &catalog, None)
+        }
+    }
+}
+
+/// All pools, or one.
+fn print(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), Exit> {
+    if let Some(name) = only {
+        let line = Line::of(catalog, catalog.pool_named(name).map_err(Exit::usage)?);
+        match target.output {
+            Format::Json => output::print_json(&line),
+            Format::Table => output::print(&table(&[line])),
+        }
+        return Ok(());
+    }
+    let lines: Vec<Line<'_>> = catalog.pools.iter().map(|pool| Line::of(catalog, pool)).collect();
+    match target.output {
+        Format::Json => output::print_json(&lines),
+        Format::Table => output::print(&table(&lines)),
+    }
+    Ok(())
+}
+
+fn table(lines: &[Line<'_>]) -> String {
+    let mut table = Table::new(&["pool", "profile", "groups", "slots", "namespaces"]);
+    for Line { pool, slots, namespaces } in lines {
+        table.row(vec![
+            pool.name.to_string(),
+            pool.profile.to_string(),
+            pool.groups.to_string(),
+            slots.to_string(),
+            words::some(namespaces),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_shown_with_who_is_in_it() {
+        let catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
+        let line = Line::of(&catalog, &catalog.pools[0]);
+        let text = table(&[line]);
+        assert!(text.contains("default") && text.contains("rs(3+2)") && text.contains("16384"), "{text}");
+        let json = serde_json::to_value(Line::of(&catalog, &catalog.pools[0])).unwrap();
+        assert_eq!((&json["name"], &json["namespaces"][0]), (&"default".into(), &"default".into()));
+    }
+}

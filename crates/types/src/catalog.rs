@@ -1,0 +1,684 @@
+//! Pools and namespaces: which codes a cluster protects with, and whose keys lie where (docs/pools.md).
+//!
+//! A *pool* is a profile with its groups and its hash slots; a *namespace* is a set of keys in one pool, with a quota and a policy.
+//! Both have names, which operators use, and numbers, which everything else uses. No number is ever used again, neither of a pool
+//! nor of a namespace nor of a group: what a late message or an old item names is either this or nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{GroupId, LossPolicy, MemberId, NamespaceId, PoolId, Profile, RoleIndex, Slot, SlotRange};
+
+/// Fewest bits of a pool's slots: 16,384 of them.
+pub const MIN_SLOT_BITS: u8 = 14;
+/// Most bits of a pool's slots: 16,777,216 of them.
+pub const MAX_SLOT_BITS: u8 = 24;
+/// Slots for each data role that a pool has at its birth, as far as there can be so many.
+const SLOTS_PER_ROLE: u64 = 16;
+
+/// The name of a pool or of a namespace: 1 to 64 of the characters `a-z 0-9 . _ -`, a letter or a digit first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+/// Text that is no name.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "'{0}' is no name: write 1 to 64 of the characters a-z, 0-9, '.', '_' and '-', a letter or a digit first"
+)]
+pub struct BadName(String);
+
+impl Name {
+    /// Most bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// The name of what every cluster has from its birth on.
+    #[must_use]
+    pub fn default_name() -> Self {
+        Self("default".to_owned())
+    }
+
+    /// Its characters.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = BadName;
+
+    fn try_from(text: String) -> Result<Self, BadName> {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let may_follow = |byte: u8| is_plain(byte) || matches!(byte, b'.' | b'_' | b'-');
+        let bytes = text.as_bytes();
+        let is_name = bytes.len() <= Self::MAX_BYTES
+            && bytes.first().copied().is_some_and(is_plain)
+            && bytes.iter().copied().all(may_follow);
+        if is_name { Ok(Self(text)) } else { Err(BadName(text.chars().take(Self::MAX_BYTES + 1).collect())) }
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
+impl FromStr for Name {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A code with its groups and its slots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    /// Its number.
+    pub id: PoolId,
+    /// What operators call it.
+    pub name: Name,
+    /// The protection of its groups.
+    pub profile: Profile,
+    /// Its first group; the others follow.
+    pub first_group: GroupId,
+    /// How many groups it has.
+    pub groups: u32,
+    /// It has two to the power of this many slots.
+    pub slot_bits: u8,
+}
+
+impl Pool {
+    /// Its groups' numbers.
+    pub fn group_ids(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (self.first_group.0..self.end()).map(GroupId)
+    }
+
+    /// Whether `group` is one of its groups.
+    #[must_use]
+    pub fn has(&self, group: GroupId) -> bool {
+        (self.first_group.0..self.end()).contains(&group.0)
+    }
+
+    /// The number after its last group's.
+    fn end(&self) -> u32 {
+        self.first_group.0.saturating_add(self.groups)
+    }
+
+    /// How many data roles it has.
+    #[must_use]
+    pub fn data_roles(&self) -> u64 {
+        u64::from(self.groups) * self.profile.k() as u64
+    }
+
+    /// How many slots it has.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        1 << self.slot_bits
+    }
+
+    /// All of its slots.
+    #[must_use]
+    pub fn all_slots(&self) -> SlotRange {
+        SlotRange { first: Slot(0), last: Slot(self.slots() - 1) }
+    }
+
+    /// The slot of what has this hash.
+    #[must_use]
+    pub fn slot_of(&self, hash: crate::KeyHash) -> Slot {
+        Slot((hash.0 >> (64 - u32::from(self.slot_bits))) as u32)
+    }
+
+    /// The data role that holds what has this hash. Slots are dealt to data roles in contiguous, equal ranges.
+    #[must_use]
+    pub fn member_of(&self, hash: crate::KeyHash) -> MemberId {
+        self.member_of_slot(self.slot_of(hash))
+    }
+
+    /// The data role that holds `slot`.
+    #[must_use]
+    pub fn member_of_slot(&self, slot: Slot) -> MemberId {
+        let index = (u64::from(slot.0) * self.data_roles()) >> self.slot_bits;
+        let groups = u64::from(self.groups.max(1));
+        // Neighbouring ranges go to different groups, so that a scan of the keyspace spreads over the nodes.
+        MemberId {
+            group: GroupId(self.first_group.0 + (index % groups) as u32),
+            role: RoleIndex((index / groups) as u8),
+        }
+    }
+
+    /// The number of data role `member` in the order of their slots.
+    fn index_of(&self, member: MemberId) -> u64 {
+        u64::from(member.role.0) * u64::from(self.groups) + u64::from(member.group.0 - self.first_group.0)
+    }
+
+    /// The slots of data role `member`, which is one of this pool.
+    #[must_use]
+    pub fn slots_of(&self, member: MemberId) -> SlotRange {
+        let (roles, slots) = (self.data_roles(), u64::from(self.slots()));
+        let index = self.index_of(member);
+        // The inverse of `member_of_slot`, which rounds down: a member's slots begin with the first one that comes out as its own.
+        let first = (index * slots).div_ceil(roles);
+        let end = ((index + 1) * slots).div_ceil(roles);
+        SlotRange { first: Slot(first as u32), last: Slot((end - 1) as u32) }
+    }
+}
+
+/// Bits of the slots of a pool with so many data roles: a power of two that leaves each some sixteen, within the bounds.
+#[must_use]
+pub fn slot_bits_for(data_roles: u64) -> u8 {
+    let wanted = data_roles.saturating_mul(SLOTS_PER_ROLE).max(1);
+    (u64::BITS - (wanted - 1).leading_zeros()).clamp(MIN_SLOT_BITS.into(), MAX_SLOT_BITS.into()) as u8
+}
+
+/// What holds for the keys of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// What gives way when there is no room.
+    #[serde(default)]
+    pub evict: EvictPolicy,
+    /// What becomes of its keys where a data role's data is lost.
+    #[serde(default)]
+    pub on_loss: Option<LossPolicy>,
+    /// Seconds that an item lives which was written without a time of its own; 0 = for ever.
+    #[serde(default)]
+    pub default_ttl_seconds: u32,
+    /// Most bytes of slots that its items take, in all of the cluster, parities included; 0 = no limit.
+    #[serde(default)]
+    pub quota_bytes: u64,
+}
+
+/// Whether items of a namespace give way to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvictPolicy {
+    /// As the nodes are told.
+    #[default]
+    Node,
+    /// They do, when they were not read lately.
+    Evict,
+    /// They never do; writes are refused instead.
+    Keep,
+}
+
+/// A set of keys in one pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Namespace {
+    /// Its number.
+    pub id: NamespaceId,
+    /// What operators call it.
+    pub name: Name,
+    /// Where its items lie.
+    pub pool: PoolId,
+    /// What holds for them.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Slots whose items were lost while others of the pool's namespaces had accepted that: its keys there are answered with an
+    /// error until an operator accepts it for this one, too.
+    #[serde(default)]
+    pub lost: Vec<SlotRange>,
+}
+
+/// The pools and namespaces of a cluster, and the numbers that come next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalog {
+    /// The number of the next pool.
+    pub next_pool: PoolId,
+    /// The number of the next namespace.
+    pub next_namespace: NamespaceId,
+    /// The number of the next group.
+    pub next_group: GroupId,
+    /// Ascending by number.
+    pub pools: Vec<Pool>,
+    /// Ascending by number.
+    pub namespaces: Vec<Namespace>,
+}
+
+/// Why a catalog cannot be, or cannot be changed so.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum BadCatalog {
+    /// Pools or namespaces out of order, twice, or with numbers that are still to be given.
+    #[error("its numbers are out of order")]
+    Numbers,
+    /// Two of one kind are called the same.
+    #[error("there is a {kind} '{name}' already")]
+    NameTaken {
+        /// Pool or namespace.
+        kind: &'static str,
+        /// What both are called.
+        name: Name,
+    },
+    /// A pool whose groups overlap another one's, or that has none, or too many for its slots.
+    #[error("the groups or slots of pool '{0}' are out of bounds")]
+    Pool(Name),
+    /// A namespace in a pool that is not there.
+    #[error("namespace '{0}' is in a pool that does not exist")]
+    Homeless(Name),
+    /// More than there may be.
+    #[error("a cluster has at most {most} {kind}s")]
+    TooMany {
+        /// Pool or namespace.
+        kind: &'static str,
+        /// How many.
+        most: usize,
+    },
+    /// Nothing is called so.
+    #[error("there is no {kind} '{name}': `gestalt {kind} list` names them")]
+    Unknown {
+        /// Pool or namespace.
+        kind: &'static str,
+        /// What was asked for.
+        name: Name,
+    },
+    /// What every cluster has.
+    #[error("the {kind} 'default' stays: a cluster always has it")]
+    Default {
+        /// Pool or namespace.
+        kind: &'static str,
+    },
+    /// It is in use.
+    #[error("pool '{pool}' has namespaces: {}; remove them first", .namespaces.join(", "))]
+    InUse {
+        /// The pool.
+        pool: Name,
+        /// Who is in it.
+        namespaces: Vec<String>,
+    },
+}
+
+const POOL: &str = "pool";
+const NAMESPACE: &str = "namespace";
+
+impl Catalog {
+    /// Most pools of a cluster.
+    pub const MAX_POOLS: usize = 64;
+    /// Most namespaces of a cluster.
+    pub const MAX_NAMESPACES: usize = 4096;
+    /// Most groups of all pools together.
+    pub const MAX_GROUPS: u32 = 1 << 20;
+
+    /// What a cluster begins with: a pool of so many groups, and a namespace in it.
+    #[must_use]
+    pub fn first(profile: Profile, groups: u32) -> Self {
+        let slot_bits = slot_bits_for(u64::from(groups) * profile.k() as u64);
+        let (id, name, first_group) = (PoolId::DEFAULT, Name::default_name(), GroupId(0));
+        let pool = Pool { id, name: name.clone(), profile, first_group, groups, slot_bits };
+        let (id, policy) = (NamespaceId::DEFAULT, Policy::default());
+        let namespace = Namespace { id, name, pool: pool.id, policy, lost: vec![] };
+        Self {
+            next_pool: PoolId(1),
+            next_namespace: NamespaceId(1),
+            next_group: GroupId(groups),
+            pools: vec![pool],
+            namespaces: vec![namespace],
+        }
+    }
+
+    /// Whether any cluster can have this catalog.
+    ///
+    /// # Errors
+    /// Why none can.
+    pub fn check(&self) -> Result<(), BadCatalog> {
+        let too_many = |kind, most| Err(BadCatalog::TooMany { kind, most });
+        if self.pools.len() > Self::MAX_POOLS {
+            return too_many(POOL, Self::MAX_POOLS);
+        }
+        if self.namespaces.len() > Self::MAX_NAMESPACES {
+            return too_many(NAMESPACE, Self::MAX_NAMESPACES);
+        }
+        self.check_numbers()?;
+        check_names(POOL, self.pools.iter().map(|pool| &pool.name))?;
+        check_names(NAMESPACE, self.namespaces.iter().map(|namespace| &namespace.name))?;
+        self.check_pools()?;
+        match self.namespaces.iter().find(|namespace| self.pool(namespace.pool).is_none()) {
+            Some(homeless) => Err(BadCatalog::Homeless(homeless.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), BadCatalog> {
+        let pools = self.pools.iter().map(|pool| pool.id.0).chain([self.next_pool.0]);
+        let namespaces = self.namespaces.iter().map(|namespace| namespace.id.0);
+        let are_in_order = pools.is_sorted_by(|a, b| a < b)
+            && namespaces.chain([self.next_namespace.0]).is_sorted_by(|a, b| a < b)
+            && self.next_namespace <= NamespaceId::MAX;
+        // Whoever binds nothing else uses it.
+        let has_default = self.namespaces.first().is_some_and(|first| first.id == NamespaceId::DEFAULT);
+        if are_in_order && has_default { Ok(()) } else { Err(BadCatalog::Numbers) }
+    }
+
+    fn check_pools(&self) -> Result<(), BadCatalog> {
+        let mut free = 0;
+        for pool in &self.pools {
+            let end = pool.first_group.0.checked_add(pool.groups);
+            let is_possible = pool.groups > 0
+                && (MIN_SLOT_BITS..=MAX_SLOT_BITS).contains(&pool.slot_bits)
+                && pool.data_roles() <= u64::from(pool.slots())
+                && pool.first_group.0 >= free
+                && end.is_some_and(|end| end <= self.next_group.0);
+            if !is_possible {
+                return Err(BadCatalog::Pool(pool.name.clone()));
+            }
+            free = pool.end();
+        }
+        let groups: u64 = self.pools.iter().map(|pool| u64::from(pool.groups)).sum();
+        if groups > u64::from(Self::MAX_GROUPS) { Err(BadCatalog::Numbers) } else { Ok(()) }
+    }
+
+    /// The pool with this number.
+    #[must_use]
+    pub fn pool(&self, id: PoolId) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.id == id)
+    }
+
+    /// The pool that `group` belongs to.
+    #[must_use]
+    pub fn pool_of_group(&self, group: GroupId) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.has(group))
+    }
+
+    /// The pool of this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn pool_named(&self, name: &Name) -> Result<&Pool, BadCatalog> {
+        let found = self.pools.iter().find(|pool| pool.name == *name);
+        found.ok_or_else(|| BadCatalog::Unknown { kind: POOL, name: name.clone() })
+    }
+
+    /// The namespace with this number.
+    #[must_use]
+    pub fn namespace(&self, id: NamespaceId) -> Option<&Namespace> {
+        let at = self.namespaces.binary_search_by_key(&id, |namespace| namespace.id).ok()?;
+        self.namespaces.get(at)
+    }
+
+    /// The namespace of this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn namespace_named(&self, name: &Name) -> Result<&Namespace, BadCatalog> {
+        let found = self.namespaces.iter().find(|namespace| namespace.name == *name);
+        found.ok_or_else(|| BadCatalog::Unknown { kind: NAMESPACE, name: name.clone() })
+    }
+
+    /// The pool that the keys of `namespace` lie in.
+    #[must_use]
+    pub fn pool_of(&self, namespace: NamespaceId) -> Option<&Pool> {
+        self.pool(self.namespace(namespace)?.pool)
+    }
+
+    /// Whether `namespace` was there once, and is not any more. One with a number that is still to be given is of a newer catalog.
+    #[must_use]
+    pub fn is_gone(&self, namespace: NamespaceId) -> bool {
+        (namespace < self.next_namespace || namespace >= NamespaceId::MAX)
+            && self.namespace(namespace).is_none()
+    }
+
+    /// The namespaces in `pool`.
+    pub fn namespaces_in(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().filter(move |namespace| namespace.pool == pool)
+    }
+
+    /// How many groups all pools have.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.pools.iter().map(|pool| pool.groups as usize).sum()
+    }
+
+    /// The numbers of all groups, ascending.
+    pub fn group_ids(&self) -> impl Iterator<Item = GroupId> {
+        self.pools.iter().flat_map(Pool::group_ids)
+    }
+
+    /// A pool of `groups` groups more; which one it is.
+    ///
+    /// # Errors
+    /// If the name is taken, or there are too many of something.
+    pub fn create_pool(&mut self, name: Name, profile: Profile, groups: u32) -> Result<PoolId, BadCatalog> {
+        let id = self.next_pool;
+        let slot_bits = slot_bits_for(u64::from(groups) * profile.k() as u64);
+        let pool = Pool { id, name, profile, first_group: self.next_group, groups, slot_bits };
+        let mut changed = self.clone();
+        changed.next_pool = PoolId(id.0.saturating_add(1));
+        changed.next_group = GroupId(self.next_group.0.saturating_add(groups));
+        changed.pools.push(pool);
+        changed.check()?;
+        *self = changed;
+        Ok(id)
+    }
+
+    /// A pool is no more, and nor are its groups; which one it was.
+    ///
+    /// # Errors
+    /// If there is none of this name, it is the first one, or it has namespaces.
+    pub fn remove_pool(&mut self, name: &Name) -> Result<Pool, BadCatalog> {
+        let pool = self.pool_named(name)?.clone();
+        if pool.id == PoolId::DEFAULT {
+            return Err(BadCatalog::Default { kind: POOL });
+        }
+        let namespaces: Vec<String> =
+            self.namespaces_in(pool.id).map(|known| known.name.to_string()).collect();
+        if !namespaces.is_empty() {
+            return Err(BadCatalog::InUse { pool: pool.name, namespaces });
+        }
+        self.pools.retain(|known| known.id != pool.id);
+        Ok(pool)
+    }
+
+    /// A namespace more; which one it is.
+    ///
+    /// # Errors
+    /// If the name is taken, there are too many, or there is no such pool.
+    pub fn create_namespace(
+        &mut self,
+        name: Name,
+        pool: &Name,
+        policy: Policy,
+    ) -> Result<NamespaceId, BadCatalog> {
+        let (id, pool) = (self.next_namespace, self.pool_named(pool)?.id);
+        let mut changed = self.clone();
+        changed.next_namespace = NamespaceId(id.0.saturating_add(1));
+        changed.namespaces.push(Namespace { id, name, pool, policy, lost: vec![] });
+        changed.check()?;
+        *self = changed;
+        Ok(id)
+    }
+
+    /// Something else holds for a namespace.
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub fn set_policy(&mut self, name: &Name, change: PolicyChange) -> Result<NamespaceId, BadCatalog> {
+        let id = self.namespace_named(name)?.id;
+        if let Some(known) = self.namespace_mut(id) {
+            known.policy = change.of(known.policy);
+        }
+        Ok(id)
+    }
+
+    /// A namespace is no more; which one it was.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it is the first one.
+    pub fn remove_namespace(&mut self, name: &Name) -> Result<NamespaceId, BadCatalog> {
+        let id = self.namespace_named(name)?.id;
+        if id == NamespaceId::DEFAULT {
+            return Err(BadCatalog::Default { kind: NAMESPACE });
+        }
+        self.namespaces.retain(|known| known.id != id);
+        Ok(id)
+    }
+
+    /// For changes of what was lost.
+    pub fn namespace_mut(&mut self, id: NamespaceId) -> Option<&mut Namespace> {
+        let at = self.namespaces.binary_search_by_key(&id, |namespace| namespace.id).ok()?;
+        self.namespaces.get_mut(at)
+    }
+}
+
+/// What of a policy is to be something else; nothing of what is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyChange {
+    /// See [`Policy::evict`].
+    #[serde(default)]
+    pub evict: Option<EvictPolicy>,
+    /// See [`Policy::on_loss`].
+    #[serde(default)]
+    pub on_loss: Option<LossPolicy>,
+    /// See [`Policy::default_ttl_seconds`].
+    #[serde(default)]
+    pub default_ttl_seconds: Option<u32>,
+    /// See [`Policy::quota_bytes`].
+    #[serde(default)]
+    pub quota_bytes: Option<u64>,
+}
+
+impl PolicyChange {
+    /// What `policy` becomes.
+    #[must_use]
+    pub fn of(self, policy: Policy) -> Policy {
+        Policy {
+            evict: self.evict.unwrap_or(policy.evict),
+            on_loss: self.on_loss.or(policy.on_loss),
+            default_ttl_seconds: self.default_ttl_seconds.unwrap_or(policy.default_ttl_seconds),
+            quota_bytes: self.quota_bytes.unwrap_or(policy.quota_bytes),
+        }
+    }
+}
+
+fn check_names<'a>(kind: &'static str, names: impl Iterator<Item = &'a Name>) -> Result<(), BadCatalog> {
+    let mut sorted: Vec<&Name> = names.collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(BadCatalog::NameTaken { kind, name: pair[0].clone() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    fn catalog() -> Catalog {
+        Catalog::first("rs(3+2)".parse().unwrap(), 5)
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for good in ["a", "0", "sessions", "team-a.cache_2", &"x".repeat(64)] {
+            assert_eq!(good.parse::<Name>().unwrap().as_str(), good);
+        }
+        for bad in ["", "-a", ".a", "A", "a b", "a/b", "ä", &"x".repeat(65)] {
+            assert!(bad.parse::<Name>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_slot_belongs_to_exactly_the_role_whose_range_names_it() {
+        for (k, groups, first) in [(3, 5, 0), (1, 1, 7), (8, 7, 100), (10, 96, 3), (3, 1000, 5)] {
+            let profile = Profile::rs(k, 0).unwrap();
+            let slot_bits = slot_bits_for(u64::from(groups * k));
+            let (id, name) = (PoolId(1), name("p"));
+            let pool = Pool { id, name, profile, first_group: GroupId(first), groups, slot_bits };
+            let mut covered = 0;
+            for group in pool.group_ids() {
+                for role in 0..k {
+                    let member = MemberId { group, role: RoleIndex(role as u8) };
+                    let range = pool.slots_of(member);
+                    for slot in range.first.0..=range.last.0 {
+                        assert_eq!(pool.member_of_slot(Slot(slot)), member);
+                        covered += 1;
+                    }
+                }
+            }
+            assert_eq!(covered, pool.slots());
+        }
+    }
+
+    #[test]
+    fn a_pool_has_some_sixteen_slots_for_each_role_and_never_fewer_than_one() {
+        assert_eq!([1, 15, 1024, 1025, 4000].map(slot_bits_for), [14, 14, 14, 15, 16]);
+        assert_eq!([1 << 20, 1 << 24, u64::MAX].map(slot_bits_for), [24; 3]);
+        let mut catalog = catalog();
+        let error = catalog.create_pool(name("wide"), "rs(32+2)".parse().unwrap(), 600_000).unwrap_err();
+        assert_eq!(error, BadCatalog::Pool(name("wide")));
+    }
+
+    #[test]
+    fn no_number_is_used_again() {
+        let mut catalog = catalog();
+        let profile = "rep(3)".parse().unwrap();
+        assert_eq!(catalog.create_pool(name("a"), profile, 4), Ok(PoolId(1)));
+        assert_eq!(catalog.create_namespace(name("n"), &name("a"), Policy::default()), Ok(NamespaceId(1)));
+        assert_eq!(catalog.remove_namespace(&name("n")), Ok(NamespaceId(1)));
+        assert!(catalog.is_gone(NamespaceId(1)) && !catalog.is_gone(NamespaceId(2)));
+        catalog.remove_pool(&name("a")).unwrap();
+        assert_eq!(catalog.pool_of_group(GroupId(5)), None);
+        assert_eq!(catalog.create_pool(name("a"), profile, 4), Ok(PoolId(2)));
+        assert_eq!(catalog.pool_named(&name("a")).unwrap().first_group, GroupId(9));
+        assert_eq!(catalog.create_namespace(name("n"), &name("a"), Policy::default()), Ok(NamespaceId(2)));
+        catalog.check().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_refused_and_nothing_has_changed() {
+        let mut catalog = catalog();
+        catalog.create_pool(name("p"), "none".parse().unwrap(), 1).unwrap();
+        catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
+        let before = catalog.clone();
+        let taken = |kind, text| Some(BadCatalog::NameTaken { kind, name: name(text) });
+        assert_eq!(catalog.create_pool(name("p"), "none".parse().unwrap(), 1).err(), taken(POOL, "p"));
+        let again = catalog.create_namespace(name("n"), &name("p"), Policy::default());
+        assert_eq!(again.err(), taken(NAMESPACE, "n"));
+        let unknown = BadCatalog::Unknown { kind: POOL, name: name("q") };
+        assert_eq!(catalog.remove_pool(&name("q")), Err(unknown));
+        assert_eq!(catalog.remove_pool(&name("default")), Err(BadCatalog::Default { kind: POOL }));
+        assert_eq!(catalog.remove_namespace(&name("default")), Err(BadCatalog::Default { kind: NAMESPACE }));
+        let in_use = BadCatalog::InUse { pool: name("p"), namespaces: vec!["n".to_owned()] };
+        assert_eq!(catalog.remove_pool(&name("p")), Err(in_use));
+        assert_eq!(catalog, before);
+    }
+
+    #[test]
+    fn a_catalog_that_cannot_be_is_noticed() {
+        let with = |change: fn(&mut Catalog)| {
+            let mut catalog = catalog();
+            catalog.create_pool(name("p"), "rep(2)".parse().unwrap(), 3).unwrap();
+            catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
+            change(&mut catalog);
+            catalog.check()
+        };
+        assert_eq!(with(|_| ()), Ok(()));
+        assert_eq!(with(|catalog| catalog.next_pool = PoolId(1)), Err(BadCatalog::Numbers));
+        assert_eq!(with(|catalog| catalog.namespaces.reverse()), Err(BadCatalog::Numbers));
+        assert_eq!(with(|catalog| drop(catalog.namespaces.remove(0))), Err(BadCatalog::Numbers));
+        let overlaps = with(|catalog| catalog.pools[1].first_group = GroupId(4));
+        assert_eq!(overlaps, Err(BadCatalog::Pool(name("p"))));
+        let ahead = with(|catalog| catalog.next_group = GroupId(7));
+        assert_eq!(ahead, Err(BadCatalog::Pool(name("p"))));
+        assert_eq!(with(|catalog| catalog.pools[0].groups = 0), Err(BadCatalog::Pool(name("default"))));
+        let homeless = with(|catalog| catalog.namespaces[1].pool = PoolId(7));
+        assert_eq!(homeless, Err(BadCatalog::Homeless(name("n"))));
+    }
+}
