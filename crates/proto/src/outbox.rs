@@ -92,6 +92,8 @@ pub(crate) struct Context<'a> {
     pub rules: Rules,
     /// The pools and namespaces.
     pub catalog: &'a Catalog,
+    /// How often they have changed, with the first time.
+    pub edition: u64,
     pub pace: &'a mut Pace,
     pub out: &'a mut Outbox,
 }

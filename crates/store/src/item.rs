@@ -4,7 +4,7 @@
 //! nothing but hash bits and the address is kept elsewhere. An item is immutable: every change is a new item in a new
 //! slot.
 
-use types::checksum;
+use types::{Cohort, checksum, split_key};
 
 /// Length of the fixed part before the key.
 pub const ITEM_HEADER_BYTES: usize = 26;
@@ -18,18 +18,28 @@ pub struct ItemState {
     pub stale: bool,
     /// A client has been told to recompute the value (meta protocol, `W`).
     pub win_sent: bool,
+    /// Of its namespace's cohort ([`Cohort`]), below 16.
+    pub generation: u8,
 }
 
 impl ItemState {
     const STALE: u8 = 1;
     const WIN_SENT: u8 = 2;
+    /// Above these bits is the generation; the two between are for what is to come.
+    const GENERATION_SHIFT: u32 = 4;
 
     fn to_byte(self) -> u8 {
-        u8::from(self.stale) * Self::STALE + u8::from(self.win_sent) * Self::WIN_SENT
+        u8::from(self.stale) * Self::STALE
+            | u8::from(self.win_sent) * Self::WIN_SENT
+            | self.generation << Self::GENERATION_SHIFT
     }
 
     fn from_byte(byte: u8) -> Self {
-        Self { stale: byte & Self::STALE != 0, win_sent: byte & Self::WIN_SENT != 0 }
+        Self {
+            stale: byte & Self::STALE != 0,
+            win_sent: byte & Self::WIN_SENT != 0,
+            generation: byte >> Self::GENERATION_SHIFT,
+        }
     }
 }
 
@@ -66,6 +76,8 @@ pub struct Item<'a> {
     pub stale: bool,
     /// A client has been told to recompute it.
     pub win_sent: bool,
+    /// How many flushes of its namespace were before it, counted to sixteen.
+    pub generation: u8,
     /// The whole item.
     bytes: &'a [u8],
 }
@@ -85,9 +97,9 @@ impl<'a> Item<'a> {
         let len_bytes = header.len_bytes();
         let bytes = bytes.get(..len_bytes).ok_or(ItemError::Truncated { len_bytes, available })?;
         let (key, value) = bytes[ITEM_HEADER_BYTES..].split_at(header.key_len);
-        let ItemState { stale, win_sent } = header.state;
+        let ItemState { stale, win_sent, generation } = header.state;
         let Header { client_flags, expiry, version, .. } = *header;
-        Ok(Self { key, value, client_flags, expiry, version, stale, win_sent, bytes })
+        Ok(Self { key, value, client_flags, expiry, version, stale, win_sent, generation, bytes })
     }
 
     /// Whether the checksum is right.
@@ -107,6 +119,18 @@ impl<'a> Item<'a> {
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Whose it is, and since which flush.
+    #[must_use]
+    pub fn cohort(&self) -> Cohort {
+        Cohort::of(split_key(self.key).0, self.generation)
+    }
+
+    /// Its marks.
+    #[must_use]
+    pub fn state(&self) -> ItemState {
+        ItemState { stale: self.stale, win_sent: self.win_sent, generation: self.generation }
     }
 
     /// Whether it may not be read any more at `now` (Unix seconds).
@@ -225,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_the_format_document() {
-        let state = ItemState { stale: true, win_sent: false };
+        let state = ItemState { stale: true, win_sent: false, generation: 0 };
         let spec = ItemSpec {
             key: b"k",
             value: [b"v", b"w"],
@@ -280,10 +304,10 @@ mod tests {
             first in proptest::collection::vec(any::<u8>(), 0..200),
             second in proptest::collection::vec(any::<u8>(), 0..200),
             (client_flags, expiry, version) in any::<(u32, u32, u64)>(),
-            (stale, win_sent) in any::<(bool, bool)>(),
+            (stale, win_sent, generation) in (any::<bool>(), any::<bool>(), 0..16u8),
             tail in 0usize..20,
         ) {
-            let state = ItemState { stale, win_sent };
+            let state = ItemState { stale, win_sent, generation };
             let spec = ItemSpec { key: &key, value: [&first, &second], client_flags, expiry, version, state };
             let mut bytes = encode(&spec);
             prop_assert_eq!(bytes.len(), spec.len_bytes());
@@ -293,7 +317,7 @@ mod tests {
             prop_assert_eq!(item.key, key.as_slice());
             prop_assert_eq!(item.value, [first.as_slice(), second.as_slice()].concat());
             prop_assert_eq!((item.client_flags, item.expiry, item.version), (client_flags, expiry, version));
-            prop_assert_eq!((item.stale, item.win_sent), (stale, win_sent));
+            prop_assert_eq!(item.state(), state);
             prop_assert_eq!(item.len_bytes() + tail, bytes.len());
         }
 

@@ -7,6 +7,7 @@ mod alloc;
 mod area;
 mod arena;
 mod budget;
+mod cohorts;
 mod data_store;
 mod index;
 mod item;
@@ -17,9 +18,10 @@ mod system;
 
 pub use area::{Area, AreaError};
 pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
+pub use cohorts::{CohortUse, Cohorts};
 pub use data_store::{
     Access, AdoptError, Allocation, ClassUse, CrawlCursor, DataStore, Eviction, Found, Growth, Memory,
-    Reclaim, Reclaiming, Shortage, Stats, StoreConfig, Vacating, Victim, Wipe,
+    Reclaim, Reclaiming, Shortage, Stats, StoreConfig, Tenants, Vacating, Victim, Wipe,
 };
 pub use index::{Index, SEGMENTS as INDEX_SEGMENTS};
 pub use item::{ITEM_HEADER_BYTES, Item, ItemError, ItemSpec, ItemState, encoded_len};

@@ -1,5 +1,5 @@
 //! What a parity host keeps for one data role, and what a stand-in starts from: the index, the class of every run, the
-//! pages that were ever written, and a scheduled flush.
+//! pages that were ever written, and whose items there are.
 //!
 //! It changes only by applied records, so two replicas that applied the same records are equal; the primary's own copy
 //! is one of them. A run's class stays in the table when its last slot is freed: only a further `Assign` changes it. One of
@@ -7,11 +7,12 @@
 //! Large items are the exception: their runs become free with them, so that `LARGE` followed by
 //! `LARGE_CONTINUED` always spells the length of a live item.
 
-use types::UnixSeconds;
-
-use crate::{Budget, Category, Charge, Index, PageSet};
-use types::class::{MIN_SLOT_BYTES, is_slotted};
-use types::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
+use crate::cohorts::{Flushed, ROW_BYTES};
+use crate::{Budget, Category, Charge, Cohorts, Index, PageSet};
+use types::class::{MIN_SLOT_BYTES, SPAN_RUNS, is_slotted, slot_bytes};
+use types::{
+    Addr, Cohort, IndexHash, IndexOp, MAX_AREA_BYTES, NamespaceId, PAGE_BYTES, PageRange, RUN_BYTES, RunClass,
+};
 
 const MAX_HASH: u64 = 0xff_ffff_ffff;
 /// Runs of the longest area.
@@ -23,7 +24,7 @@ pub struct Replica {
     index: Index,
     classes: Vec<RunClass>,
     touched: PageSet,
-    flush_at: Option<UnixSeconds>,
+    cohorts: Cohorts,
     charge: Charge,
 }
 
@@ -35,7 +36,7 @@ impl Replica {
             index: Index::new(budget.clone()),
             classes: Vec::new(),
             touched: PageSet::new(),
-            flush_at: None,
+            cohorts: Cohorts::default(),
             charge: Charge::empty(budget, Category::Index),
         }
     }
@@ -46,9 +47,15 @@ impl Replica {
     pub fn accepts(op: &IndexOp) -> bool {
         match *op {
             IndexOp::Assign { run, class } => (run as usize) < MAX_RUNS && is_run_class(class),
-            IndexOp::Insert { hash, addr } | IndexOp::Remove { hash, addr } => is_entry(hash, addr),
-            IndexOp::Replace { hash, old, new } => is_entry(hash, old) && is_entry(hash, new),
-            IndexOp::Clear | IndexOp::FlushAt(_) => true,
+            IndexOp::Insert { hash, addr, cohort } | IndexOp::Remove { hash, addr, cohort } => {
+                is_entry(hash, addr) && cohort <= Cohort::MAX
+            }
+            IndexOp::Replace { hash, old, new, cohort } => {
+                is_entry(hash, old) && is_entry(hash, new) && cohort <= Cohort::MAX
+            }
+            IndexOp::Flush { namespace } | IndexOp::FlushAt { namespace, .. } => {
+                namespace <= NamespaceId::MAX
+            }
         }
     }
 
@@ -60,11 +67,25 @@ impl Replica {
         }
         match *op {
             IndexOp::Assign { run, class } => self.assign(run, class),
-            IndexOp::Insert { hash, addr } => self.index.insert(hash, addr),
-            IndexOp::Replace { hash, old, new } => self.replace(hash, old, new),
-            IndexOp::Remove { hash, addr } => self.remove(hash, addr),
-            IndexOp::Clear => self.clear(),
-            IndexOp::FlushAt(at) => self.flush_at = (at.0 != 0).then_some(at),
+            IndexOp::Insert { hash, addr, cohort } => {
+                self.index.insert(hash, addr);
+                self.count_in(cohort, addr);
+            }
+            IndexOp::Replace { hash, old, new, cohort } => {
+                if self.index.replace(hash, old, new) {
+                    self.count_move(cohort, old, new);
+                }
+            }
+            IndexOp::Remove { hash, addr, cohort } => {
+                if self.index.remove(hash, addr) {
+                    self.count_out(cohort, addr);
+                }
+            }
+            IndexOp::Flush { namespace } => self.flush(namespace),
+            IndexOp::FlushAt { namespace, at } => {
+                self.cohorts.schedule(namespace, at);
+                self.recharge();
+            }
         }
     }
 
@@ -75,15 +96,17 @@ impl Replica {
             return;
         }
         match *op {
-            IndexOp::Insert { hash, .. } if Index::segment_of(hash) >= known => {}
-            // The classes of all runs are known from the beginning of a lesson, so the runs of large items are freed even where
-            // the entry itself is not here yet.
-            IndexOp::Replace { hash, old, new } if Index::segment_of(hash) >= known => {
-                if old != new {
-                    self.free_large(old);
-                }
+            // The classes of all runs are known from the beginning of a lesson, and so is whose items there are: both go on even
+            // where the entry itself is not here yet.
+            IndexOp::Insert { hash, addr, cohort } if Index::segment_of(hash) >= known => {
+                self.count_in(cohort, addr);
             }
-            IndexOp::Remove { hash, addr } if Index::segment_of(hash) >= known => self.free_large(addr),
+            IndexOp::Replace { hash, old, new, cohort } if Index::segment_of(hash) >= known => {
+                self.count_move(cohort, old, new);
+            }
+            IndexOp::Remove { hash, addr, cohort } if Index::segment_of(hash) >= known => {
+                self.count_out(cohort, addr);
+            }
             _ => self.apply(op),
         }
     }
@@ -94,7 +117,7 @@ impl Replica {
             IndexOp::Insert { hash, .. } | IndexOp::Replace { hash, .. } | IndexOp::Remove { hash, .. } => {
                 self.index.prefetch(hash);
             }
-            IndexOp::Assign { .. } | IndexOp::Clear | IndexOp::FlushAt(_) => {}
+            IndexOp::Assign { .. } | IndexOp::Flush { .. } | IndexOp::FlushAt { .. } => {}
         }
     }
 
@@ -118,10 +141,23 @@ impl Replica {
         &self.touched
     }
 
-    /// When all keys will be gone.
+    /// Whose items there are, and what was flushed.
     #[must_use]
-    pub fn flush_at(&self) -> Option<UnixSeconds> {
-        self.flush_at
+    #[inline]
+    pub fn cohorts(&self) -> &Cohorts {
+        &self.cohorts
+    }
+
+    /// The next row of the table of cohorts (a part of an encoding); false if there can be no such row.
+    pub(crate) fn push_cohort_row(&mut self, row: &[u8; ROW_BYTES]) -> bool {
+        let is_possible = self.cohorts.push_row(row);
+        self.recharge();
+        is_possible
+    }
+
+    /// An entry whose cohort has been counted (a part of an encoding).
+    pub(crate) fn insert_counted(&mut self, hash: IndexHash, addr: Addr) {
+        self.index.insert(hash, addr);
     }
 
     /// Class of run `run`.
@@ -168,22 +204,55 @@ impl Replica {
         self.classes[run] = class;
     }
 
-    fn replace(&mut self, hash: IndexHash, old: Addr, new: Addr) {
-        if self.index.replace(hash, old, new) && old != new {
+    fn count_in(&mut self, cohort: Cohort, addr: Addr) {
+        let before = self.cohorts.memory_bytes();
+        self.cohorts.add(cohort, self.slot_len(addr));
+        if self.cohorts.memory_bytes() != before {
+            self.recharge();
+        }
+    }
+
+    fn count_move(&mut self, cohort: Cohort, old: Addr, new: Addr) {
+        if old != new {
+            self.cohorts.resize(cohort, self.slot_len(old), self.slot_len(new));
             self.free_large(old);
         }
     }
 
-    fn remove(&mut self, hash: IndexHash, addr: Addr) {
-        if self.index.remove(hash, addr) {
-            self.free_large(addr);
+    fn count_out(&mut self, cohort: Cohort, addr: Addr) {
+        self.cohorts.remove(cohort, self.slot_len(addr));
+        self.free_large(addr);
+    }
+
+    /// Bytes of the slot at `addr`; 0 if no run says so.
+    fn slot_len(&self, addr: Addr) -> usize {
+        let run = (addr.byte() / RUN_BYTES) as u32;
+        match self.class(run) {
+            // A span begins at a multiple of its runs.
+            RunClass::SPAN_CONTINUED => slot_bytes(self.class(run / SPAN_RUNS * SPAN_RUNS)),
+            RunClass::LARGE => (1 + self.continued(run as usize)) * RUN_BYTES,
+            class => slot_bytes(class),
         }
+    }
+
+    /// Further runs of the large item that begins in run `first`.
+    fn continued(&self, first: usize) -> usize {
+        let rest = self.classes.get(first + 1..).unwrap_or_default().iter();
+        rest.take_while(|class| **class == RunClass::LARGE_CONTINUED).count()
+    }
+
+    /// What `namespace` has is found no more. If nobody else has anything its entries go at once; else one by one, when the primary
+    /// comes by.
+    fn flush(&mut self, namespace: NamespaceId) {
+        if self.cohorts.flush(namespace) == Flushed::All {
+            self.clear();
+        }
+        self.recharge();
     }
 
     /// All slots are free: no item is large any more. Classes of slots stay, records under way may name them.
     fn clear(&mut self) {
         self.index.clear();
-        self.flush_at = None;
         let large = |class: RunClass| class == RunClass::LARGE || class == RunClass::LARGE_CONTINUED;
         for class in self.classes.iter_mut().filter(|class| large(**class)) {
             *class = RunClass::FREE;
@@ -196,10 +265,8 @@ impl Replica {
         if self.class(first as u32) != RunClass::LARGE {
             return;
         }
-        self.classes[first] = RunClass::FREE;
-        let rest = self.classes[first + 1..].iter_mut();
-        rest.take_while(|class| **class == RunClass::LARGE_CONTINUED)
-            .for_each(|class| *class = RunClass::FREE);
+        let end = first + 1 + self.continued(first);
+        self.classes[first..end].fill(RunClass::FREE);
     }
 
     fn recharge(&mut self) {
@@ -207,13 +274,14 @@ impl Replica {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.classes.capacity() + self.touched.memory_bytes()
+        self.classes.capacity() + self.touched.memory_bytes() + self.cohorts.memory_bytes()
     }
 
     /// That the index is sound, and that every item lies in a run that was assigned, on pages that were written.
     pub fn check_invariants(&self) {
         self.index.check_invariants();
         self.touched.check_invariants();
+        self.cohorts.check_invariants(self.index.len());
         assert_eq!(self.charge.bytes(), self.heap_bytes(), "the tables of a replica are paid for");
         for (hash, addr) in self.index.iter() {
             let (run, page) = (addr.byte() / RUN_BYTES, addr.byte() / PAGE_BYTES);
@@ -225,7 +293,7 @@ impl Replica {
 
 impl PartialEq for Replica {
     fn eq(&self, other: &Self) -> bool {
-        self.flush_at == other.flush_at
+        self.cohorts == other.cohorts
             && self.classes() == other.classes()
             && self.touched == other.touched
             && self.index.len() == other.index.len()
@@ -233,7 +301,7 @@ impl PartialEq for Replica {
     }
 }
 
-fn is_entry(hash: IndexHash, addr: Addr) -> bool {
+pub(crate) fn is_entry(hash: IndexHash, addr: Addr) -> bool {
     hash.0 <= MAX_HASH && is_in_reach(addr, MIN_SLOT_BYTES)
 }
 
@@ -248,9 +316,12 @@ fn is_run_class(class: RunClass) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use types::UnixSeconds;
+
     use super::*;
 
     const RUN_UNITS: u32 = (RUN_BYTES / 8) as u32;
+    const ANY: Cohort = Cohort(0);
 
     fn replica() -> Replica {
         Replica::new(Budget::new(1 << 30))
@@ -268,26 +339,49 @@ mod tests {
         let mut replica = replica();
         assign(&mut replica, 0, &[large, more, more, large, more, RunClass(3)]);
         let (hash, addr) = (IndexHash(1), Addr(0));
-        replica.apply(&IndexOp::Insert { hash, addr });
-        replica.apply(&IndexOp::Replace { hash, old: addr, new: addr });
+        replica.apply(&IndexOp::Insert { hash, addr, cohort: ANY });
+        replica.apply(&IndexOp::Replace { hash, old: addr, new: addr, cohort: ANY });
         assert_eq!(replica.class(2), more);
-        replica.apply(&IndexOp::Replace { hash, old: addr, new: Addr(3 * RUN_UNITS) });
+        replica.apply(&IndexOp::Replace { hash, old: addr, new: Addr(3 * RUN_UNITS), cohort: ANY });
         let free = RunClass::FREE;
         assert_eq!(replica.classes(), [free, free, free, large, more, RunClass(3)]);
-        replica.apply(&IndexOp::Clear);
+        replica.apply(&IndexOp::Flush { namespace: NamespaceId::DEFAULT });
         assert_eq!(replica.classes(), [free, free, free, free, free, RunClass(3)]);
     }
 
     #[test]
-    fn a_flush_can_be_called_off_and_ends_with_the_clear() {
+    fn a_flush_can_be_called_off() {
         let mut replica = replica();
-        replica.apply(&IndexOp::FlushAt(UnixSeconds(9)));
-        assert_eq!(replica.flush_at(), Some(UnixSeconds(9)));
-        replica.apply(&IndexOp::FlushAt(UnixSeconds(0)));
-        assert_eq!(replica.flush_at(), None);
-        replica.apply(&IndexOp::FlushAt(UnixSeconds(9)));
-        replica.apply(&IndexOp::Clear);
-        assert_eq!(replica.flush_at(), None);
+        let namespace = NamespaceId(3);
+        replica.apply(&IndexOp::FlushAt { namespace, at: UnixSeconds(9) });
+        assert_eq!(replica.cohorts().scheduled(namespace), Some(UnixSeconds(9)));
+        replica.apply(&IndexOp::FlushAt { namespace, at: UnixSeconds(0) });
+        assert_eq!(replica.cohorts().scheduled(namespace), None);
+    }
+
+    #[test]
+    fn the_flushed_stay_in_the_index_while_somebody_else_has_items() {
+        let mut replica = replica();
+        assign(&mut replica, 0, &[RunClass(3), RunClass(3)]);
+        let (own, other) = (NamespaceId(1), NamespaceId(2));
+        for (number, namespace) in [(1, own), (2, other)] {
+            let (hash, addr) = (IndexHash(number), Addr(number as u32 * RUN_UNITS / 2));
+            replica.touch(addr, 100);
+            replica.apply(&IndexOp::Insert { hash, addr, cohort: Cohort::of(namespace, 0) });
+        }
+        let slot = slot_bytes(RunClass(3)) as u64;
+        assert_eq!(replica.cohorts().use_of(own), crate::CohortUse { items: 1, bytes: slot });
+        replica.apply(&IndexOp::Flush { namespace: own });
+        assert_eq!((replica.index().len(), replica.cohorts().use_of(own).items), (2, 0));
+        replica.check_invariants();
+        replica.apply(&IndexOp::Remove {
+            hash: IndexHash(2),
+            addr: Addr(RUN_UNITS),
+            cohort: Cohort::of(other, 0),
+        });
+        replica.apply(&IndexOp::Flush { namespace: own });
+        assert_eq!(replica.index().len(), 0, "nobody else is left");
+        replica.check_invariants();
     }
 
     #[test]
@@ -311,16 +405,17 @@ mod tests {
             IndexOp::Assign { run: MAX_RUNS as u32, class: RunClass(1) },
             IndexOp::Assign { run: u32::MAX, class: RunClass(1) },
             IndexOp::Assign { run: 0, class: RunClass(200) },
-            IndexOp::Insert { hash: IndexHash(1 << 40), addr: Addr(0) },
-            IndexOp::Insert { hash: IndexHash(MAX_HASH), addr: end },
-            IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: end },
+            IndexOp::Insert { hash: IndexHash(1 << 40), addr: Addr(0), cohort: ANY },
+            IndexOp::Insert { hash: IndexHash(MAX_HASH), addr: end, cohort: ANY },
+            IndexOp::Insert { hash: IndexHash(1), addr: Addr(0), cohort: Cohort(u32::MAX) },
+            IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: end, cohort: ANY },
         ];
         for op in wild {
             assert!(!Replica::accepts(&op));
             replica.apply(&op);
         }
-        replica.apply(&IndexOp::Remove { hash: IndexHash(1), addr: Addr(0) });
-        replica.apply(&IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: Addr(8) });
+        replica.apply(&IndexOp::Remove { hash: IndexHash(1), addr: Addr(0), cohort: ANY });
+        replica.apply(&IndexOp::Replace { hash: IndexHash(1), old: Addr(0), new: Addr(8), cohort: ANY });
         replica.touch(end, 9);
         replica.touch(end, usize::MAX);
         assert_eq!(replica, self::replica());
@@ -332,7 +427,7 @@ mod tests {
         let mut replica = replica();
         assign(&mut replica, 0, &[RunClass(3)]);
         replica.touch(Addr(0), 100);
-        replica.apply(&IndexOp::Insert { hash: IndexHash(1), addr: Addr(0) });
+        replica.apply(&IndexOp::Insert { hash: IndexHash(1), addr: Addr(0), cohort: ANY });
         replica.check_invariants();
         replica.apply(&IndexOp::Assign { run: 0, class: RunClass::FREE });
         replica.check_invariants();
@@ -344,8 +439,11 @@ mod tests {
         let mut replica = Replica::new(budget.clone());
         for i in 0..1000 {
             replica.apply(&IndexOp::Assign { run: i, class: RunClass(1) });
-            replica
-                .apply(&IndexOp::Insert { hash: IndexHash(u64::from(i) << 30), addr: Addr(i * RUN_UNITS) });
+            replica.apply(&IndexOp::Insert {
+                hash: IndexHash(u64::from(i) << 30),
+                addr: Addr(i * RUN_UNITS),
+                cohort: ANY,
+            });
             replica.touch(Addr(i * RUN_UNITS), 100);
         }
         assert_eq!(budget.used(Category::Index), replica.memory_bytes() as u64);

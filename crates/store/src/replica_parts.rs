@@ -5,15 +5,14 @@
 //! ascending order. Part `p` is the stream's bytes from `p * max_bytes` on, so parts can be asked for in any order and
 //! asked for again; the replica must not change meanwhile (its role has no primary, or its stream is held).
 
-use bytes::Bytes;
-use types::UnixSeconds;
-
-use crate::replica::MAX_RUNS;
+use crate::cohorts::ROW_BYTES;
+use crate::replica::{MAX_RUNS, is_entry};
 use crate::{Budget, Index, Replica};
+use bytes::Bytes;
 use types::class::MIN_SLOT_BYTES;
 use types::{Addr, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, RunClass};
 
-const MAGIC: u32 = u32::from_le_bytes(*b"gri1");
+const MAGIC: u32 = u32::from_le_bytes(*b"gri2");
 const HEADER_BYTES: usize = 24;
 /// 64-page words of the longest area's touched bitmap.
 const MAX_WORDS: usize = MAX_AREA_BYTES / PAGE_BYTES / 64;
@@ -45,7 +44,7 @@ pub enum ReplicaError {
 /// The stream's header: lengths of its sections.
 #[derive(Clone, Copy, Debug)]
 struct Header {
-    flush_at: u32,
+    cohorts: u32,
     classes: u32,
     words: u32,
     entries: u64,
@@ -54,7 +53,7 @@ struct Header {
 impl Header {
     fn of(replica: &Replica) -> Self {
         Self {
-            flush_at: replica.flush_at().map_or(0, |at| at.0),
+            cohorts: replica.cohorts().row_count() as u32,
             classes: replica.classes().len() as u32,
             words: replica.touched().words().len() as u32,
             entries: replica.index().len() as u64,
@@ -64,7 +63,7 @@ impl Header {
     fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.flush_at.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.cohorts.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.classes.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.words.to_le_bytes());
         bytes[16..].copy_from_slice(&self.entries.to_le_bytes());
@@ -74,7 +73,7 @@ impl Header {
     fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        let header = Self { flush_at: u32_at(4), classes: u32_at(8), words: u32_at(12), entries: u64_at(16) };
+        let header = Self { cohorts: u32_at(4), classes: u32_at(8), words: u32_at(12), entries: u64_at(16) };
         (u32_at(0) == MAGIC).then_some(header)
     }
 }
@@ -111,13 +110,19 @@ impl Replica {
         u64::from(digest[0]) << 32 | u64::from(digest[1])
     }
 
-    /// A replica at the begin of a lesson: run classes (a byte each) and the scheduled flush, no entries and no pages yet.
+    /// A replica at the begin of a lesson: run classes (a byte each) and cohorts, no entries and no pages yet.
     ///
     /// # Errors
-    /// If a class is none.
-    pub fn at_begin(budget: Budget, classes: &[u8], flush_at: UnixSeconds) -> Result<Self, ReplicaError> {
+    /// If a class or a cohort is none.
+    pub fn at_begin(budget: Budget, classes: &[u8], cohorts: &[u8]) -> Result<Self, ReplicaError> {
         let mut replica = Self::new(budget);
-        replica.apply(&IndexOp::FlushAt(flush_at));
+        let (rows, rest) = cohorts.as_chunks::<ROW_BYTES>();
+        if !rest.is_empty() {
+            return Err(ReplicaError::Incomplete);
+        }
+        if !rows.iter().all(|row| replica.push_cohort_row(row)) {
+            return Err(ReplicaError::Impossible);
+        }
         for (run, class) in classes.iter().enumerate() {
             let op = IndexOp::Assign { run: run as u32, class: RunClass(*class) };
             if !Self::accepts(&op) {
@@ -126,6 +131,12 @@ impl Replica {
             replica.apply(&op);
         }
         Ok(replica)
+    }
+
+    /// The cohorts, for the begin of a lesson.
+    #[must_use]
+    pub fn encode_cohorts(&self) -> Bytes {
+        self.cohorts().rows().flatten().collect::<Vec<u8>>().into()
     }
 
     /// The entries of one segment of the index.
@@ -152,25 +163,27 @@ impl Replica {
         }
         let mut last = None;
         for (hash, addr) in entries.iter().map(|entry| decode_entry(*entry)) {
-            let op = IndexOp::Insert { hash, addr };
-            if !Self::accepts(&op) || Index::segment_of(hash) != segment {
+            // Whose they are was said at the begin of the lesson.
+            if !is_entry(hash, addr) || Index::segment_of(hash) != segment {
                 return Err(ReplicaError::Impossible);
             }
             if last.replace((hash, addr)) >= Some((hash, addr)) {
                 return Err(ReplicaError::OutOfOrder);
             }
-            self.apply(&op);
+            self.insert_counted(hash, addr);
         }
         Ok(())
     }
 
     fn encoded_bytes(&self) -> usize {
         let words = self.touched().words().len() * WORD_BYTES;
-        HEADER_BYTES + self.classes().len() + words + self.index().len() * ENTRY_BYTES
+        let cohorts = self.cohorts().row_count() * ROW_BYTES;
+        HEADER_BYTES + cohorts + self.classes().len() + words + self.index().len() * ENTRY_BYTES
     }
 
     fn encode_window(&self, window: &mut Window) {
         window.put(&Header::of(self).encode());
+        self.cohorts().rows().for_each(|row| window.put(&row));
         if !window.skip_whole(self.classes().len()) {
             self.classes().iter().for_each(|class| window.put(&[class.0]));
         }
@@ -239,8 +252,8 @@ pub struct ReplicaBuilder {
     /// Bytes that have arrived and are not read yet; less than one unit of the current section.
     rest: Vec<u8>,
     header: Option<Header>,
-    /// Units of the sections that were read so far: classes, words, entries.
-    read: [u64; 3],
+    /// Units of the sections that were read so far: cohorts, classes, words, entries.
+    read: [u64; 4],
     last: Option<(IndexHash, Addr)>,
 }
 
@@ -249,7 +262,7 @@ impl ReplicaBuilder {
     #[must_use]
     pub fn new(budget: Budget) -> Self {
         let replica = Replica::new(budget);
-        Self { replica, rest: Vec::new(), header: None, read: [0; 3], last: None }
+        Self { replica, rest: Vec::new(), header: None, read: [0; 4], last: None }
     }
 
     /// Adds the next part.
@@ -270,13 +283,25 @@ impl ReplicaBuilder {
     /// # Errors
     /// If something is missing.
     pub fn finish(self) -> Result<Replica, ReplicaError> {
-        if self.section() == Some(Section::End) { Ok(self.replica) } else { Err(ReplicaError::Incomplete) }
+        if self.section() != Some(Section::End) {
+            return Err(ReplicaError::Incomplete);
+        }
+        // What is counted there must be what there is.
+        let counted: u64 =
+            self.replica.cohorts().uses().map(|(_, known)| known.items).fold(0, u64::saturating_add);
+        if counted == self.replica.index().len() as u64 {
+            Ok(self.replica)
+        } else {
+            Err(ReplicaError::Impossible)
+        }
     }
 
     fn section(&self) -> Option<Section> {
         let header = self.header?;
-        let [classes, words, entries] = self.read;
-        Some(if classes < u64::from(header.classes) {
+        let [cohorts, classes, words, entries] = self.read;
+        Some(if cohorts < u64::from(header.cohorts) {
+            Section::Cohorts
+        } else if classes < u64::from(header.classes) {
             Section::Classes
         } else if words < u64::from(header.words) {
             Section::Words
@@ -291,6 +316,7 @@ impl ReplicaBuilder {
     fn read_unit(&mut self, bytes: &mut &[u8]) -> Result<bool, ReplicaError> {
         match self.section() {
             None => read(bytes, |unit| self.read_header(unit)),
+            Some(Section::Cohorts) => read(bytes, |unit| self.read_cohort(unit)),
             Some(Section::Classes) => read(bytes, |unit| self.read_class(unit)),
             Some(Section::Words) => read(bytes, |unit| self.read_word(unit)),
             Some(Section::Entries) => read(bytes, |unit| self.read_entry(unit)),
@@ -307,22 +333,24 @@ impl ReplicaBuilder {
         {
             return Err(ReplicaError::Impossible);
         }
-        if header.flush_at != 0 {
-            self.replica.apply(&IndexOp::FlushAt(UnixSeconds(header.flush_at)));
-        }
         self.header = Some(header);
         Ok(())
     }
 
-    fn read_class(&mut self, [class]: [u8; 1]) -> Result<(), ReplicaError> {
-        let op = IndexOp::Assign { run: self.read[0] as u32, class: RunClass(class) };
+    fn read_cohort(&mut self, row: [u8; ROW_BYTES]) -> Result<(), ReplicaError> {
         self.read[0] += 1;
+        if self.replica.push_cohort_row(&row) { Ok(()) } else { Err(ReplicaError::Impossible) }
+    }
+
+    fn read_class(&mut self, [class]: [u8; 1]) -> Result<(), ReplicaError> {
+        let op = IndexOp::Assign { run: self.read[1] as u32, class: RunClass(class) };
+        self.read[1] += 1;
         self.apply(op)
     }
 
     fn read_word(&mut self, unit: [u8; WORD_BYTES]) -> Result<(), ReplicaError> {
-        self.replica.set_touched_word(self.read[1] as usize, u64::from_le_bytes(unit));
-        self.read[1] += 1;
+        self.replica.set_touched_word(self.read[2] as usize, u64::from_le_bytes(unit));
+        self.read[2] += 1;
         Ok(())
     }
 
@@ -332,8 +360,12 @@ impl ReplicaBuilder {
             return Err(ReplicaError::OutOfOrder);
         }
         self.last = Some((hash, addr));
-        self.read[2] += 1;
-        self.apply(IndexOp::Insert { hash, addr })
+        self.read[3] += 1;
+        if !is_entry(hash, addr) {
+            return Err(ReplicaError::Impossible);
+        }
+        self.replica.insert_counted(hash, addr);
+        Ok(())
     }
 
     fn apply(&mut self, op: IndexOp) -> Result<(), ReplicaError> {
@@ -347,6 +379,7 @@ impl ReplicaBuilder {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
+    Cohorts,
     Classes,
     Words,
     Entries,
@@ -367,6 +400,7 @@ fn read<const N: usize>(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use types::{Cohort, NamespaceId, UnixSeconds};
 
     use super::*;
 
@@ -377,10 +411,14 @@ mod tests {
         }
         for i in 0..3000u64 {
             let hash = IndexHash(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & 0xff_ffff_ffff);
-            replica.apply(&IndexOp::Insert { hash, addr: Addr(i as u32 * 10) });
+            let namespace = NamespaceId((i % 3) as u32);
+            let cohort = Cohort::of(namespace, 0);
+            replica.apply(&IndexOp::Insert { hash, addr: Addr(i as u32 * 10), cohort });
             replica.touch(Addr(i as u32 * 10), 80);
         }
-        replica.apply(&IndexOp::FlushAt(UnixSeconds(77)));
+        let namespace = NamespaceId(1);
+        replica.apply(&IndexOp::FlushAt { namespace, at: UnixSeconds(77) });
+        replica.apply(&IndexOp::Flush { namespace: NamespaceId(2) });
         replica
     }
 
@@ -425,9 +463,14 @@ mod tests {
     fn the_digest_sees_every_part_of_the_contents() {
         let changes: [fn(&mut Replica); 4] = [
             |replica| replica.touch(Addr(500_000), 1),
-            |replica| replica.apply(&IndexOp::FlushAt(UnixSeconds(78))),
+            |replica| {
+                replica.apply(&IndexOp::FlushAt { namespace: NamespaceId(1), at: UnixSeconds(78) });
+            },
             |replica| replica.apply(&IndexOp::Assign { run: 3, class: RunClass(6) }),
-            |replica| replica.apply(&IndexOp::Insert { hash: IndexHash(5), addr: Addr(80) }),
+            |replica| {
+                let (hash, addr) = (IndexHash(5), Addr(80));
+                replica.apply(&IndexOp::Insert { hash, addr, cohort: Cohort::default() });
+            },
         ];
         for change in changes {
             let mut other = sample();

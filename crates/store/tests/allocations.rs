@@ -11,7 +11,7 @@ use store::{
     Allocation, Budget, Category, DataStore, Eviction, Found, Index, ItemSpec, ItemState, Replica, Shortage,
     StoreConfig,
 };
-use types::{Addr, ClusterId, EXTENT_BYTES, IndexHash, IndexOp, KeyHash};
+use types::{Addr, ClusterId, Cohort, EXTENT_BYTES, IndexHash, IndexOp, KeyHash};
 
 /// What this thread has allocated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,8 +121,10 @@ impl Role {
         let allocation = self.allocate(image.len());
         let (hash, addr) = (KeyHash::of(CLUSTER, &key), allocation.addr);
         let op = match self.store.find(hash, &key) {
-            Found::Hit(old, _) => IndexOp::Replace { hash: hash.into(), old, new: addr },
-            _ => IndexOp::Insert { hash: hash.into(), addr },
+            Found::Hit(old, _) => {
+                IndexOp::Replace { hash: hash.into(), old, new: addr, cohort: Cohort::default() }
+            }
+            _ => IndexOp::Insert { hash: hash.into(), addr, cohort: Cohort::default() },
         };
         let delta = self.store.delta(addr, image);
         self.store.apply_write(addr, &delta);

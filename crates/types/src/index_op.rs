@@ -1,6 +1,6 @@
 //! Index operations: what a record does to the index of its role, on the primary and on every replica alike.
 
-use crate::UnixSeconds;
+use crate::{NamespaceId, UnixSeconds};
 
 use crate::Addr;
 
@@ -11,6 +11,39 @@ pub struct IndexHash(pub u64);
 impl From<crate::KeyHash> for IndexHash {
     fn from(hash: crate::KeyHash) -> Self {
         Self(hash.index_bits())
+    }
+}
+
+/// The items that a namespace has written at one data role between two flushes of it there: its number, and how many flushes
+/// there were, counted to sixteen and from the beginning again.
+///
+/// An item that is of an earlier cohort than its namespace's present one has been flushed: nobody finds it, and it goes when
+/// somebody comes by. Those of one cohort are gone before its number is used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cohort(pub u32);
+
+impl Cohort {
+    /// How many generations are told from each other.
+    pub const GENERATIONS: u8 = 16;
+    /// The largest one.
+    pub const MAX: Self = Self(NamespaceId::MAX.0 << 4 | 15);
+
+    /// Of `namespace`, after so many flushes.
+    #[must_use]
+    pub fn of(namespace: NamespaceId, generation: u8) -> Self {
+        Self(namespace.0 << 4 | u32::from(generation % Self::GENERATIONS))
+    }
+
+    /// Whose they are.
+    #[must_use]
+    pub fn namespace(self) -> NamespaceId {
+        NamespaceId(self.0 >> 4)
+    }
+
+    /// How many flushes were before, counted to sixteen.
+    #[must_use]
+    pub fn generation(self) -> u8 {
+        (self.0 & 15) as u8
     }
 }
 
@@ -31,6 +64,8 @@ pub enum IndexOp {
         hash: IndexHash,
         /// Its slot.
         addr: Addr,
+        /// Whose it is.
+        cohort: Cohort,
     },
     /// The key at `old` now lies at `new`; `old` is free.
     Replace {
@@ -40,6 +75,8 @@ pub enum IndexOp {
         old: Addr,
         /// The slot that holds the item.
         new: Addr,
+        /// Whose it is.
+        cohort: Cohort,
     },
     /// The key at `addr` is gone; `addr` is free.
     Remove {
@@ -47,11 +84,21 @@ pub enum IndexOp {
         hash: IndexHash,
         /// The slot that becomes free.
         addr: Addr,
+        /// Whose it was.
+        cohort: Cohort,
     },
-    /// All keys are gone (`flush_all`).
-    Clear,
-    /// All keys will be gone at this time (`flush_all` with a delay); 0 calls a scheduled flush off.
-    FlushAt(UnixSeconds),
+    /// All keys of a namespace are gone (`flush_all`). Where nobody else has any, so are their entries; else they are found no more.
+    Flush {
+        /// Whose.
+        namespace: NamespaceId,
+    },
+    /// They will be gone at this time (`flush_all` with a delay); 0 calls a scheduled flush off.
+    FlushAt {
+        /// Whose.
+        namespace: NamespaceId,
+        /// When.
+        at: UnixSeconds,
+    },
 }
 
 /// What a run holds.

@@ -378,8 +378,8 @@ pub struct Learn {
 pub enum LearnPart {
     /// The first one. Records after its tag follow in Frames.
     Begin {
-        /// The scheduled flush; 0 if there is none.
-        flush_at: UnixSeconds,
+        /// Whose items there are, and what was flushed (docs/format.md, "Cohorts").
+        cohorts: Bytes,
         /// The class of every run, one byte each.
         classes: Bytes,
     },

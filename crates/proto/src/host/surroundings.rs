@@ -15,6 +15,8 @@ pub(super) struct Surroundings {
     config: HostConfig,
     /// The pools and namespaces, once there is a map.
     catalog: Option<Arc<Catalog>>,
+    /// How often they have changed, with the first time.
+    edition: u64,
     codes: Codes,
     pace: Pace,
     out: Outbox,
@@ -23,7 +25,7 @@ pub(super) struct Surroundings {
 impl Surroundings {
     pub(super) fn new(config: HostConfig) -> Self {
         let out = Outbox::new(config.host.node);
-        Self { config, catalog: None, codes: Codes::default(), pace: Pace::default(), out }
+        Self { config, catalog: None, edition: 0, codes: Codes::default(), pace: Pace::default(), out }
     }
 
     pub(super) fn config(&self) -> &HostConfig {
@@ -59,12 +61,8 @@ impl Surroundings {
         if self.catalog.as_ref().is_none_or(|known| **known != map.catalog) {
             self.codes = self.codes.changed_to(&map.catalog);
             self.catalog = Some(Arc::new(map.catalog.clone()));
+            self.edition += 1;
         }
-    }
-
-    /// The pools and namespaces, once there is a map.
-    pub(super) fn catalog(&self) -> Option<&Arc<Catalog>> {
-        self.catalog.as_ref()
     }
 
     /// What a member of `group` is made with; none if there is no such group.
@@ -82,6 +80,7 @@ impl Surroundings {
             limits: &self.config.limits,
             rules: self.config.rules,
             catalog: self.catalog.as_deref()?,
+            edition: self.edition,
             pace: &mut self.pace,
             out: &mut self.out,
         })

@@ -229,8 +229,8 @@ impl Learner {
                 stream.resume(learn.term);
                 Ok(())
             }
-            LearnPart::Begin { flush_at, classes } if is_first && wants_all => {
-                let replica = Replica::at_begin(budget.clone(), classes, *flush_at);
+            LearnPart::Begin { cohorts, classes } if is_first && wants_all => {
+                let replica = Replica::at_begin(budget.clone(), classes, cohorts);
                 stream.begin(learn.term, learn.tag, replica.map_err(|_| Unfit::Broken)?);
                 Ok(())
             }

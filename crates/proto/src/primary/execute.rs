@@ -36,11 +36,30 @@ pub(super) enum Decision {
 }
 
 /// What the decision may depend on, besides the item.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Context {
     pub now: UnixSeconds,
     /// The version that a new item gets unless the client chose one.
     pub next_version: u64,
+    /// The generation of what its namespace writes now.
+    pub generation: u8,
+    /// Seconds that an item lives which is written without a time of its own; 0 = for ever.
+    pub default_ttl: u32,
+}
+
+impl Context {
+    /// The marks of an item that is written now.
+    fn fresh(self) -> ItemState {
+        ItemState { generation: self.generation, ..ItemState::default() }
+    }
+
+    /// The expiry of an item that is written with this one.
+    fn expiry(self, expiry: Expiry) -> u32 {
+        match expiry {
+            Expiry::Never if self.default_ttl > 0 => self.now.0.saturating_add(self.default_ttl),
+            given => given.to_stored(),
+        }
+    }
 }
 
 /// Decides `request` against the newest state of its key.
@@ -106,13 +125,13 @@ fn decide_get(key: &[u8], get: Get, current: Option<Current<'_>>, context: Conte
     if wins {
         view.win = true;
     }
-    let mut state = state_of(&current.item);
+    let mut state = current.item.state();
     state.win_sent |= wins;
     let expiry = get.touch.map_or(current.item.expiry, Expiry::to_stored);
     if let Some(expiry) = get.touch {
         view.ttl_seconds = ttl_of(expiry, context.now);
     }
-    if state == state_of(&current.item) && expiry == current.item.expiry {
+    if state == current.item.state() && expiry == current.item.expiry {
         return Decision::Answer(Outcome::Hit(view));
     }
     Decision::Header { version: current.item.version, expiry, state, outcome: Outcome::Hit(view) }
@@ -125,9 +144,9 @@ fn vivify(key: &[u8], get: Get, context: Context) -> Decision {
         key,
         value: [b"", b""],
         flags: 0,
-        expiry: expiry.to_stored(),
+        expiry: context.expiry(expiry),
         version: get.version.unwrap_or(context.next_version),
-        state: ItemState { stale: false, win_sent: true },
+        state: ItemState { win_sent: true, ..context.fresh() },
     };
     let view = ItemView { win: true, win_sent: false, ..new.view(context.now) };
     new.put(Outcome::Hit(view))
@@ -210,9 +229,9 @@ fn whole(key: &[u8], store: &Store, context: Context) -> Decision {
         key,
         value: [&store.value, b""],
         flags: store.flags,
-        expiry: store.expiry.to_stored(),
+        expiry: context.expiry(store.expiry),
         version: store.version.unwrap_or(context.next_version),
-        state: ItemState::default(),
+        state: context.fresh(),
     }
     .stored(context.now)
 }
@@ -237,7 +256,7 @@ fn compare_and_store(
         flags: store.flags,
         expiry: current.item.expiry,
         version: store.version.unwrap_or(context.next_version),
-        state: ItemState { stale: true, win_sent: current.item.win_sent },
+        state: ItemState { stale: true, win_sent: current.item.win_sent, ..context.fresh() },
     }
     .stored(context.now)
 }
@@ -262,7 +281,7 @@ fn extend(
         flags: current.item.client_flags,
         expiry: current.item.expiry,
         version: store.version.unwrap_or(context.next_version),
-        state: ItemState::default(),
+        state: context.fresh(),
     }
     .stored(context.now)
 }
@@ -279,7 +298,7 @@ fn decide_delete(key: &[u8], delete: Delete, current: Option<Current<'_>>, conte
         let expiry = delete.touch.map_or(current.item.expiry, Expiry::to_stored);
         let version = delete.version.unwrap_or(context.next_version);
         // The next reader is to fetch the value anew, whoever was to do so before.
-        let state = ItemState { stale: true, win_sent: false };
+        let state = ItemState { stale: true, win_sent: false, generation: current.item.generation };
         return Decision::Header { version, expiry, state, outcome: Outcome::Deleted };
     }
     Decision::Remove { outcome: Outcome::Deleted }
@@ -294,7 +313,7 @@ fn drop_value(key: &[u8], delete: Delete, flags: u32, current: &Current<'_>, con
         flags,
         expiry: delete.touch.map_or(0, Expiry::to_stored),
         version: delete.version.unwrap_or(version),
-        state: ItemState { stale: delete.invalidate, win_sent: false },
+        state: ItemState { stale: delete.invalidate, ..context.fresh() },
     }
     .put(Outcome::Deleted)
 }
@@ -307,7 +326,7 @@ fn decide_touch(expiry: Expiry, current: Option<Current<'_>>, context: Context) 
     if expiry.to_stored() == current.item.expiry {
         return Decision::Answer(outcome);
     }
-    let (version, state) = (current.item.version, state_of(&current.item));
+    let (version, state) = (current.item.version, current.item.state());
     Decision::Header { version, expiry: expiry.to_stored(), state, outcome }
 }
 
@@ -315,7 +334,7 @@ fn decide_arith(key: &[u8], arith: Arith, current: Option<Current<'_>>, context:
     let version = arith.version.unwrap_or(context.next_version);
     let Some(current) = current else {
         let Some(expiry) = arith.vivify else { return Decision::Answer(Outcome::NotFound) };
-        let attributes = Attributes { flags: 0, expiry: expiry.to_stored(), version };
+        let attributes = Attributes { flags: 0, expiry: context.expiry(expiry), version };
         return number(key, arith.initial, 0, attributes, context);
     };
     if arith.compare.is_some_and(|compare| compare != current.item.version) {
@@ -346,7 +365,7 @@ fn number(key: &[u8], value: u64, old_len: usize, attributes: Attributes, contex
     let Attributes { flags, expiry, version } = attributes;
     let digits = format!("{value:<old_len$}");
     let new =
-        NewItem { key, value: [digits.as_bytes(), b""], flags, expiry, version, state: ItemState::default() };
+        NewItem { key, value: [digits.as_bytes(), b""], flags, expiry, version, state: context.fresh() };
     let view = ItemView { value: bytes::Bytes::copy_from_slice(digits.as_bytes()), ..new.view(context.now) };
     new.put(Outcome::Number(value, view))
 }
@@ -368,10 +387,6 @@ fn ttl_of(expiry: Expiry, now: UnixSeconds) -> Option<u32> {
         Expiry::Never => None,
         Expiry::At(at) => Some(at.0.saturating_sub(now.0)),
     }
-}
-
-fn state_of(item: &Item<'_>) -> ItemState {
-    ItemState { stale: item.stale, win_sent: item.win_sent }
 }
 
 /// Whether the access counts for the LRU.

@@ -9,7 +9,7 @@ use super::*;
 const NOW: UnixSeconds = UnixSeconds(1000);
 
 fn context() -> Context {
-    Context { now: NOW, next_version: 77 }
+    Context { now: NOW, next_version: 77, ..Context::default() }
 }
 
 /// An item's bytes: value `value`, flags 5, version 3.
@@ -132,12 +132,12 @@ fn a_touch_changes_the_header_only() {
 #[test]
 fn the_first_reader_of_a_stale_item_wins_and_the_next_ones_hear_of_it() {
     let claim = Op::Get(Get { claim: Claim::IfDue, ..Get::default() });
-    let stale = image(b"old", 0, ItemState { stale: true, win_sent: false });
+    let stale = image(b"old", 0, ItemState { stale: true, win_sent: false, generation: 0 });
     let Decision::Header { state, outcome: Outcome::Hit(view), .. } = run(claim.clone(), Some(&stale)) else {
         panic!("the win is recorded")
     };
     assert!(view.win && view.stale && !view.win_sent && state.win_sent);
-    let taken = image(b"old", 0, ItemState { stale: true, win_sent: true });
+    let taken = image(b"old", 0, ItemState { stale: true, win_sent: true, generation: 0 });
     let Decision::Answer(Outcome::Hit(view)) = run(claim, Some(&taken)) else {
         panic!("nothing more to record")
     };
@@ -158,7 +158,7 @@ fn a_miss_may_create_an_empty_item_for_the_winner() {
 
 #[test]
 fn a_conditional_delete_refuses_invalidates_or_removes() {
-    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true });
+    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true, generation: 0 });
     let delete = |compare, invalidate| Op::Delete(Delete { compare, invalidate, ..Delete::default() });
     assert!(is_answer(&run(delete(Some(4), false), Some(&there)), &Outcome::Exists));
     assert!(is_answer(&run(delete(None, false), None), &Outcome::NotFound));
@@ -166,12 +166,12 @@ fn a_conditional_delete_refuses_invalidates_or_removes() {
     let Decision::Header { version, state, .. } = run(delete(None, true), Some(&there)) else {
         panic!("marked")
     };
-    assert_eq!((version, state), (77, ItemState { stale: true, win_sent: false }));
+    assert_eq!((version, state), (77, ItemState { stale: true, win_sent: false, generation: 0 }));
 }
 
 #[test]
 fn a_dropped_value_leaves_nothing_but_the_version_and_what_the_client_wants() {
-    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true });
+    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true, generation: 0 });
     let dropped = |delete| written(&run(Op::Delete(delete), Some(&there)));
     let plain = Delete { drop_value: Some(0), ..Delete::default() };
     assert_eq!(dropped(plain), (Vec::new(), 0, 0, 3));
@@ -197,4 +197,21 @@ proptest! {
         let down = written(&run(arith(Direction::Decrement, delta), Some(&image(&up, 0, ItemState::default())))).0;
         prop_assert_eq!(parse_number(&down), Some(start));
     }
+}
+
+#[test]
+fn what_has_no_time_of_its_own_has_that_of_its_namespace() {
+    let with_ttl = Context { default_ttl: 60, generation: 3, ..context() };
+    let set = |expiry| {
+        let op = Op::Store(Store { expiry, ..store(StoreMode::Set) });
+        match super::decide(&Request::on(Key::new(Bytes::from_static(b"k")).unwrap(), op), None, with_ttl) {
+            Decision::Put { image, .. } => {
+                let item = Item::parse(&image).unwrap();
+                (item.expiry, item.generation)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(set(Expiry::Never), (NOW.0 + 60, 3));
+    assert_eq!(set(Expiry::At(UnixSeconds(NOW.0 + 5))), (NOW.0 + 5, 3));
 }

@@ -2,14 +2,23 @@
 
 use store::{Allocation, Found, Item, Shortage};
 use types::op::{Failure, Op, Outcome};
-use types::{KeyHash, Time};
+use types::{KeyHash, NamespaceId, Time};
 
 use super::execute::{self, Current, Decision};
-use super::stream::{Draft, Header, Newest, PlacedItem, Unknown};
+use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
 use crate::{Now, Timing};
+
+/// Seconds that an item of `namespace` lives which is written without a time of its own; none if the namespace is no more. What this
+/// node has not heard of yet has no such time.
+fn default_ttl(context: &Context<'_>, namespace: NamespaceId) -> Option<u32> {
+    match context.catalog.namespace(namespace) {
+        Some(known) => Some(known.policy.default_ttl_seconds),
+        None => (!context.catalog.is_gone(namespace)).then_some(0),
+    }
+}
 
 /// What became of an attempt.
 enum Attempt {
@@ -69,7 +78,7 @@ impl Primary {
         }
         let Phase::Serving(store) = &mut self.phase else { return crate::Read::Submit };
         // The flush has to be a record first, and this path makes none.
-        if self.stream.flush_is_due(store, now.unix) {
+        if SendStream::flush_is_due(store, now.unix) {
             return crate::Read::Submit;
         }
         match store.find(hash, key) {
@@ -118,18 +127,21 @@ impl Primary {
             return Attempt::Wait(Wait::Lease);
         }
         let store = self.phase.serving_mut();
-        self.stream.append_due_flush(context, store);
+        self.stream.flush_due(context, store);
         if execute::is_plain_read(&pending.request.op) {
             // A flush that is due takes effect with its commit, which tries this again.
-            let flush_is_due = self.stream.flush_is_due(store, context.now.unix);
+            let flush_is_due = SendStream::flush_is_due(store, context.now.unix);
             return if flush_is_due { Attempt::Wait(Wait::Log) } else { self.attempt_read(context, pending) };
         }
         if !self.stream.has_room(context.limits) {
             return Attempt::Wait(Wait::Log);
         }
-        if let Op::Flush(at) = pending.request.op {
-            self.stream.append_flush(context, store, at.at, pending.reply);
+        if let Op::Flush(flush) = pending.request.op {
+            self.stream.flush(context, store, flush, pending.reply);
             return Attempt::Logged;
+        }
+        if self.stream.is_flushing() {
+            return Attempt::Wait(Wait::Log);
         }
         match self.stream.newest(store, pending.hash, pending.request.key_bytes()) {
             Ok(newest) => self.attempt_change(context, pending, &newest),
@@ -141,7 +153,7 @@ impl Primary {
     fn attempt_read(&mut self, context: &Context<'_>, pending: &Pending) -> Attempt {
         let now = self.wall.at(context.now.unix);
         // A plain read writes nothing that would need a version.
-        let next = execute::Context { now, next_version: 0 };
+        let next = execute::Context { now, ..execute::Context::default() };
         let store = self.phase.serving_mut();
         let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
@@ -188,7 +200,13 @@ impl Primary {
             return Attempt::failed(Failure::Corrupt);
         }
         let next_version = self.stream.next_version(&self.core);
-        let decision = execute::decide(&pending.request, current, execute::Context { now, next_version });
+        let namespace = pending.request.namespace();
+        let cohort = self.phase.serving().present_cohort(namespace);
+        let Some(default_ttl) = default_ttl(context, namespace) else {
+            return Attempt::failed(Failure::NoNamespace);
+        };
+        let next = execute::Context { now, next_version, generation: cohort.generation(), default_ttl };
+        let decision = execute::decide(&pending.request, current, next);
         self.carry_out(context, pending, newest, decision)
     }
 
@@ -210,7 +228,7 @@ impl Primary {
             Decision::Remove { outcome } => {
                 let addr = newest.occupied.expect("a removal is decided for an item that is there");
                 let mut draft = Draft::answering(pending, outcome);
-                draft.remove(pending.key(), pending.hash.into(), addr);
+                draft.remove(pending.key(), pending.hash.into(), addr, store.item(addr).cohort());
                 self.stream.append(context, store, draft);
             }
         }
@@ -256,7 +274,8 @@ impl Primary {
         };
         let store = self.phase.serving_mut();
         let (key, hash, occupied) = (pending.key(), pending.hash.into(), newest.occupied);
-        let placed = PlacedItem { key, hash, occupied, allocation, image };
+        let cohort = store.present_cohort(pending.request.namespace());
+        let placed = PlacedItem { key, hash, occupied, cohort, allocation, image };
         self.stream.append_item(context, store, placed, Draft::answering(pending, outcome));
         Attempt::Logged
     }

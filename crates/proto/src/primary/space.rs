@@ -15,6 +15,8 @@ const REFUSAL_US: u64 = 1_000_000;
 
 /// Runs that are searched for expired items at each tick.
 const CRAWL_RUNS: u32 = 16;
+/// The same where items are that nobody will ask for any more.
+const SWEEP_RUNS: u32 = 1024;
 
 /// The area on its way to being larger, or to having room again.
 #[derive(Default)]
@@ -165,7 +167,8 @@ impl Space {
         if self.reclaiming > 0 {
             return;
         }
-        let (victims, next) = store.reclaiming().crawl(self.crawled, CRAWL_RUNS, wall);
+        let runs = if store.has_garbage() { SWEEP_RUNS } else { CRAWL_RUNS };
+        let (victims, next) = store.reclaiming().crawl(self.crawled, runs, wall);
         self.crawled = next;
         self.remove(context, store, stream, &victims, wall);
     }
@@ -187,8 +190,12 @@ impl Space {
                 store.reclaiming().give_back(victim.addr);
                 continue;
             }
-            self.removed.count(item.is_expired(wall), store.access(victim.addr).fetched);
-            draft.remove(bytes::Bytes::copy_from_slice(item.key), victim.hash, victim.addr);
+            let (cohort, key) = (item.cohort(), bytes::Bytes::copy_from_slice(item.key));
+            // What was flushed was gone before.
+            if store.replica().cohorts().is_present(cohort) && !store.tenants().is_gone(cohort.namespace()) {
+                self.removed.count(item.is_expired(wall), store.access(victim.addr).fetched);
+            }
+            draft.remove(key, victim.hash, victim.addr, cohort);
         }
         if !draft.is_empty() {
             self.reclaiming += 1;
@@ -206,12 +213,13 @@ impl Space {
     ) {
         let item = store.item(victim.addr);
         let (key, image) = (bytes::Bytes::copy_from_slice(item.key), item.bytes().to_vec());
+        let cohort = item.cohort();
         // What is on its way decides where the key will lie.
         let allocation = if stream.is_about(&key) { None } else { store.allocate(image.len()).ok() };
         let Some(allocation) = allocation else { return store.reclaiming().give_back(victim.addr) };
         self.reclaiming += 1;
         let occupied = Some(victim.addr);
-        let placed = PlacedItem { key, hash: victim.hash, occupied, allocation, image };
+        let placed = PlacedItem { key, hash: victim.hash, occupied, cohort, allocation, image };
         stream.append_item(context, store, placed, Draft::of(Purpose::Reclaim));
     }
 }

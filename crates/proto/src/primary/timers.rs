@@ -1,5 +1,6 @@
 //! What a primary does when time has passed, and when it wants to be asked.
 
+use store::Tenants;
 use types::Time;
 use types::op::{Failure, Outcome};
 
@@ -157,6 +158,18 @@ impl Primary {
         self.touched = self.touched.max(by);
     }
 
+    /// Other things may hold for the items of a namespace by now, or it may be no more.
+    fn heed_catalog(&mut self, context: &Context<'_>) {
+        let member = self.core.member();
+        let store = self.phase.serving_mut();
+        let Some(pool) = context.catalog.pool_of_group(member.group) else { return };
+        if store.tenants().edition() != context.edition {
+            let (eviction, cohorts) = (self.core.config().eviction, store.replica().cohorts());
+            let tenants = Tenants::of(context.catalog, pool.id, eviction, cohorts, context.edition);
+            store.set_tenants(tenants);
+        }
+    }
+
     /// Memory that was refused may be there by now; some items have expired, and some extents are empty.
     fn keep_up(&mut self, context: &mut Context<'_>) {
         self.kept_up = context.now.time;
@@ -164,7 +177,10 @@ impl Primary {
         self.space.tick(context.now.time, store);
         if self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
-            self.stream.append_due_flush(context, store);
+            self.stream.flush_due(context, store);
+            self.stream.log_next_flush(context, store);
+            self.heed_catalog(context);
+            let store = self.phase.serving_mut();
             self.space.crawl(context, store, &mut self.stream, self.wall.at(context.now.unix));
         }
         self.release_if_due(context);

@@ -4,7 +4,10 @@
 use proto::Impossible;
 use smallvec::smallvec;
 use types::op::Failure;
-use types::{Addr, Epoch, GroupId, IndexHash, IndexOp, PageRange, RoleIndex, Seq, Term, ViewVersion};
+use types::{
+    Addr, Cohort, Epoch, GroupId, IndexHash, IndexOp, NamespaceId, PageRange, RoleIndex, Seq, Term,
+    ViewVersion,
+};
 use wire::message::*;
 
 use super::*;
@@ -144,11 +147,11 @@ fn what_a_primary_cannot_have_costs_it_the_link() {
         let write = Write::new(Addr(addr), Bytes::from_static(b"delta"));
         Record { seq: next, writes: smallvec![write], ops: smallvec![] }
     };
-    let wild = IndexOp::Insert { hash: IndexHash(1), addr: Addr(u32::MAX) };
+    let wild = IndexOp::Insert { hash: IndexHash(1), addr: Addr(u32::MAX), cohort: Cohort::default() };
     let cases: [(GroupBody, Expected); 8] = [
         (GroupBody::Hello(Hello { term: Term(1), committed: FAR }), is_committed),
         (frame(FAR, vec![]), is_committed),
-        (frame(next.next(), vec![op(IndexOp::Clear)]), is_committed),
+        (frame(next.next(), vec![op(IndexOp::Flush { namespace: NamespaceId::DEFAULT })]), is_committed),
         (frame(Seq(0), vec![op(wild)]), |why| matches!(why, Impossible::Place { .. })),
         (frame(Seq(0), vec![write(u32::MAX)]), |why| matches!(why, Impossible::Place { .. })),
         (frame(Seq(0), vec![write(7 << 17)]), |why| matches!(why, Impossible::Place { .. })),

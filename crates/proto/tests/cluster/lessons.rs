@@ -107,7 +107,7 @@ fn is_learned(actions: &[Action]) -> bool {
 }
 
 fn begin() -> LearnPart {
-    LearnPart::Begin { flush_at: UnixSeconds(0), classes: Bytes::new() }
+    LearnPart::Begin { cohorts: Bytes::new(), classes: Bytes::new() }
 }
 
 fn run(run: u32, pages: u16, len: usize) -> LearnPart {
@@ -150,7 +150,7 @@ fn an_unknown_run_class_makes_the_learner_start_again() {
     let mut pair = Pair::new(64 << 20);
     let first = pair.asked().unwrap();
     let classes = Bytes::from_static(&[0xee]);
-    let part = LearnPart::Begin { flush_at: UnixSeconds(0), classes };
+    let part = LearnPart::Begin { cohorts: Bytes::new(), classes };
     assert!(!is_learned(&pair.learn(first, 0, 0, part)));
     assert_eq!(pair.asked(), Some(Lesson { attempt: 1, ..first }));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use store::{Item, ItemError};
+use store::{Cohorts, Item, ItemError};
 use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
 
 use super::look::{Extent, Look, first_difference};
@@ -220,12 +220,13 @@ impl Look<'_> {
         let (name, hash, role) = (entry.bytes.clone(), entry.hash, usize::from(entry.member.role.0));
         let mut pages: BTreeMap<u32, Box<Page>> = BTreeMap::new();
         let mut found: Option<(Vec<u8>, Addr)> = None;
-        for addr in self.settled_index(loss, role, hash) {
+        let (addrs, cohorts) = self.settled_index(loss, role, hash);
+        for addr in addrs {
             let Some(bytes) = self.decode_item(loss, role, addr, &mut pages)? else { return Ok(()) };
             let item = Item::parse(&bytes)
                 .map_err(|error| ("durability", format!("{name:?} at {addr}: {error}")))?;
             // Keys may share the 40 bits of hash that the index knows.
-            if item.key == &name[..] {
+            if item.key == &name[..] && cohorts.is_present(item.cohort()) {
                 if !item.verify() {
                     let what = format!("{}: {name:?} at {addr} has a wrong checksum", self.describe(loss));
                     return Err(("durability", what));
@@ -252,8 +253,8 @@ impl Look<'_> {
         Err(("durability", format!("{}: {name:?} of role-{role} {what}", self.describe(loss))))
     }
 
-    /// Where the key may lie, by the replica of a survivor once it were settled.
-    fn settled_index(&mut self, loss: &Loss, role: usize, hash: KeyHash) -> Vec<Addr> {
+    /// Where the key may lie, by the replica of a survivor once it were settled, and whose items are found then.
+    fn settled_index(&mut self, loss: &Loss, role: usize, hash: KeyHash) -> (Vec<Addr>, Cohorts) {
         let covers = |at: &usize| self.covers(&self.members.parities[*at], role);
         let covering: Vec<usize> = loss.survivors.iter().copied().filter(covers).collect();
         let survivor = self.rng.pick(&covering);
@@ -261,20 +262,23 @@ impl Look<'_> {
         let mine = IndexHash::from(hash);
         let mut addrs: Vec<Addr> = stream.replica.index().candidates(mine).collect();
         let settled = self.upto(loss, role);
+        let mut cohorts = stream.replica.cohorts().clone();
         for op in stream.kept.iter().take_while(|record| record.seq <= settled).flat_map(|record| &record.ops)
         {
+            if cohorts.foresee(op) {
+                addrs.clear();
+            }
             match *op {
-                IndexOp::Insert { hash, addr } if hash == mine => addrs.push(addr),
-                IndexOp::Replace { hash, old, new } if hash == mine => {
+                IndexOp::Insert { hash, addr, .. } if hash == mine => addrs.push(addr),
+                IndexOp::Replace { hash, old, new, .. } if hash == mine => {
                     addrs.retain(|addr| *addr != old);
                     addrs.push(new);
                 }
-                IndexOp::Remove { hash, addr } if hash == mine => addrs.retain(|a| *a != addr),
-                IndexOp::Clear => addrs.clear(),
+                IndexOp::Remove { hash, addr, .. } if hash == mine => addrs.retain(|a| *a != addr),
                 _ => {}
             }
         }
-        addrs
+        (addrs, cohorts)
     }
 
     /// The bytes of the item at `addr`; none if they cannot be decoded now.

@@ -327,6 +327,11 @@ impl Allocator {
         self.totals.live -= 1;
     }
 
+    /// Every run may have items that are to go, whatever it knew of their expiry.
+    pub(crate) fn look_everywhere(&mut self) {
+        self.runs.iter_mut().filter(|run| run.live() > 0).for_each(|run| run.min_expiry = 0);
+    }
+
     /// Frees all slots that are in the index.
     pub(crate) fn clear(&mut self) {
         for at in 0..self.runs.len() as u32 {

@@ -63,7 +63,7 @@ impl DataStore {
 
 #[cfg(test)]
 mod tests {
-    use types::{Addr, ClusterId, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, UnixSeconds};
+    use types::{Addr, ClusterId, Cohort, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, UnixSeconds};
 
     use super::*;
     use crate::{Budget, Eviction, ItemSpec, ItemState, StoreConfig};
@@ -92,7 +92,7 @@ mod tests {
         store.apply_write(allocation.addr, &image);
         allocation.assign.iter().for_each(|op| store.apply_op(op));
         let hash = KeyHash::of(CLUSTER, key).into();
-        store.apply_op(&IndexOp::Insert { hash, addr: allocation.addr });
+        store.apply_op(&IndexOp::Insert { hash, addr: allocation.addr, cohort: Cohort::default() });
         allocation.addr
     }
 
@@ -100,7 +100,11 @@ mod tests {
     #[should_panic(expected = "as many items as there are live slots")]
     fn an_entry_without_a_slot_is_noticed_at_once() {
         let mut store = store();
-        store.contents.replica_mut().apply(&IndexOp::Insert { hash: IndexHash(5), addr: Addr(4096) });
+        store.contents.replica_mut().apply(&IndexOp::Insert {
+            hash: IndexHash(5),
+            addr: Addr(4096),
+            cohort: Cohort::default(),
+        });
         store.check_sums();
     }
 
@@ -111,7 +115,7 @@ mod tests {
         let (hash, old) = store.replica().index().iter().next().unwrap();
         let new = Addr(old.0 + 4096);
         store.contents.replica_mut().touch(new, 100);
-        store.contents.replica_mut().apply(&IndexOp::Replace { hash, old, new });
+        store.contents.replica_mut().apply(&IndexOp::Replace { hash, old, new, cohort: Cohort::default() });
         store.check_sums();
         store.check_invariants();
     }
@@ -122,7 +126,7 @@ mod tests {
         let mut store = store();
         let addrs: Vec<(IndexHash, Addr)> = store.replica().index().iter().collect();
         let (hash, old, new) = (addrs[0].0, addrs[0].1, addrs[1].1);
-        store.contents.replica_mut().apply(&IndexOp::Replace { hash, old, new });
+        store.contents.replica_mut().apply(&IndexOp::Replace { hash, old, new, cohort: Cohort::default() });
         store.check_invariants();
     }
 
@@ -215,7 +219,7 @@ mod tests {
         assert_eq!(victims.len(), 1, "the other one is pinned");
         store.check_invariants();
         store.unpin(addr);
-        store.apply_op(&IndexOp::Remove { hash, addr });
+        store.apply_op(&IndexOp::Remove { hash, addr, cohort: Cohort::default() });
         store.check_invariants();
     }
 }

@@ -180,12 +180,21 @@ impl Contents {
 
     fn compare(&self, slots: &Allocator, addr: Addr, key: &[u8]) -> Found<'_> {
         match self.read(slots, addr) {
+            // What was flushed may lie beside what has come since.
+            Ok(item) if item.key == key && !self.is_present(&item) => Found::Miss,
             Ok(item) if item.key == key => Found::Hit(addr, item),
             // A stranger with the same 40 bits is rare enough to ask for its checksum: a damaged key is no miss.
             Ok(item) if item.verify() => Found::Miss,
             Ok(_) | Err(Unread::NoItem) => Found::Corrupt(addr),
             Err(Unread::Absent(pages)) => Found::Absent(pages),
         }
+    }
+
+    /// Whether `item` has not been flushed.
+    #[inline]
+    pub(super) fn is_present(&self, item: &Item<'_>) -> bool {
+        let cohorts = self.replica.cohorts();
+        item.generation == 0 && !cohorts.was_flushed() || cohorts.is_present(item.cohort())
     }
 
     /// The header of the item at `addr`, if it is there.

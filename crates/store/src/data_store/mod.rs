@@ -24,6 +24,7 @@ mod search;
 mod slots;
 mod stats;
 mod surrender;
+mod tenants;
 mod vacate;
 
 pub use access::Access;
@@ -32,13 +33,14 @@ pub use growth::Growth;
 pub use read::Found;
 pub use reclaim::{CrawlCursor, Reclaim, Reclaiming, Victim};
 pub use stats::{ClassUse, Memory, Stats};
+pub use tenants::Tenants;
 pub use vacate::{Vacating, Wipe};
 
 use bytes::Bytes;
-use types::{KeyHash, UnixSeconds};
+use types::{Cohort, KeyHash, NamespaceId, UnixSeconds};
 
 use crate::alloc::Allocator;
-use crate::{Area, AreaError, Budget, Category, Charge, Item, OutOfMemory, PageSet, Replica};
+use crate::{Area, AreaError, Budget, Category, Charge, CohortUse, Item, OutOfMemory, PageSet, Replica};
 use contents::{Contents, PAGES_PER_EXTENT, PAGES_PER_RUN};
 use reclaim::{Ground, Reclaimer};
 use search::Search;
@@ -63,7 +65,7 @@ pub enum AdoptError {
 /// The memory of a data role at its primary.
 #[derive(Debug)]
 pub struct DataStore {
-    eviction: Eviction,
+    tenants: Tenants,
     /// Bytes, index, and which pages are there.
     contents: Contents,
     /// Which slots are free, and who needs the others.
@@ -141,7 +143,7 @@ impl DataStore {
         absent: PageSet,
     ) -> Self {
         let mut store = Self {
-            eviction: config.eviction,
+            tenants: Tenants::alike(config.eviction),
             contents: Contents::new(config.cluster, area, replica, absent),
             slots: Slots::new(allocator),
             growth: Growth::new(),
@@ -270,11 +272,48 @@ impl DataStore {
                 slots.release(contents, old);
             }
             IndexOp::Remove { addr, .. } => slots.release(contents, addr),
-            IndexOp::Clear => slots.allocator_mut().clear(),
-            IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt(_) => {}
+            IndexOp::Flush { namespace } => self.flush(namespace),
+            IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt { .. } => {}
         }
         self.contents.replica_mut().apply(op);
         self.check_sums();
+    }
+
+    /// A flush is about to be applied: nobody needs the slots any more, or there is something to look for in every run.
+    fn flush(&mut self, namespace: NamespaceId) {
+        let others = |(cohort, _): (Cohort, CohortUse)| cohort.namespace() != namespace;
+        if self.replica().cohorts().uses().any(others) {
+            self.slots.allocator_mut().look_everywhere();
+        } else {
+            self.slots.allocator_mut().clear();
+        }
+    }
+
+    /// The cohort of what `namespace` writes now.
+    #[must_use]
+    #[inline]
+    pub fn present_cohort(&self, namespace: NamespaceId) -> Cohort {
+        self.replica().cohorts().present(namespace)
+    }
+
+    /// What holds for the items of which namespace from now on.
+    pub fn set_tenants(&mut self, tenants: Tenants) {
+        if tenants != self.tenants {
+            self.tenants = tenants;
+            self.slots.allocator_mut().look_everywhere();
+        }
+    }
+
+    /// What holds for the items of which namespace.
+    #[must_use]
+    pub fn tenants(&self) -> &Tenants {
+        &self.tenants
+    }
+
+    /// Whether items are here that nobody will ask for any more: of namespaces that are gone, or that were flushed.
+    #[must_use]
+    pub fn has_garbage(&self) -> bool {
+        self.tenants.has_garbage(self.replica().cohorts())
     }
 
     /// What is known of the reads of the item at `addr`.
@@ -378,13 +417,16 @@ impl DataStore {
 
     /// Makes room for items, and finds those that have expired.
     pub fn reclaiming(&mut self) -> Reclaiming<'_> {
-        let Self { eviction, contents, slots, reclaimer, .. } = self;
-        Reclaiming::new(reclaimer, Ground { slots, contents, eviction: *eviction })
+        let Self { tenants, contents, slots, reclaimer, .. } = self;
+        let eviction = tenants.eviction();
+        let has_garbage = tenants.has_garbage(contents.replica().cohorts());
+        Reclaiming::new(reclaimer, Ground { slots, contents, tenants, eviction, has_garbage })
     }
 
     fn search(&mut self) -> Search<'_> {
-        let Self { eviction, contents, slots, growth, reclaimer, charge, .. } = self;
-        Search { slots, contents, growth, reclaimer, budget: charge.budget(), eviction: *eviction }
+        let Self { tenants, contents, slots, growth, reclaimer, charge, .. } = self;
+        let eviction = tenants.eviction();
+        Search { slots, contents, growth, reclaimer, budget: charge.budget(), eviction }
     }
 
     fn recharge(&mut self) {

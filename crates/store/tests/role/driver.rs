@@ -7,7 +7,10 @@ use store::{
     Budget, Category, DataStore, Eviction, Found, ItemSpec, ItemState, Reclaim, Replica, Shortage,
     StoreConfig, Victim, Wipe,
 };
-use types::{Addr, ClusterId, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, PAGE_BYTES, PageRange, UnixSeconds};
+use types::{
+    Addr, ClusterId, Cohort, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, NamespaceId, PAGE_BYTES, PageRange,
+    UnixSeconds,
+};
 
 pub const CLUSTER: ClusterId = ClusterId(7);
 
@@ -114,7 +117,7 @@ impl Role {
     pub fn delete(&mut self, key: &[u8]) -> bool {
         let there = self.model.remove(key).is_some();
         if let Some(addr) = self.newest(key) {
-            let ops = vec![IndexOp::Remove { hash: hash(key).into(), addr }];
+            let ops = vec![IndexOp::Remove { hash: hash(key).into(), addr, cohort: Cohort::default() }];
             self.append(
                 Record { writes: vec![], ops, pinned: vec![addr], keys: vec![key.to_vec()] },
                 &[None],
@@ -127,7 +130,15 @@ impl Role {
     pub fn flush(&mut self) {
         self.commit_all();
         self.model.clear();
-        self.append(Record { writes: vec![], ops: vec![IndexOp::Clear], pinned: vec![], keys: vec![] }, &[]);
+        self.append(
+            Record {
+                writes: vec![],
+                ops: vec![IndexOp::Flush { namespace: NamespaceId::DEFAULT }],
+                pinned: vec![],
+                keys: vec![],
+            },
+            &[],
+        );
         self.commit_all();
     }
 
@@ -313,7 +324,7 @@ impl Role {
             assert_eq!(victim.hash, IndexHash::from(hash(key)));
             self.model.remove(key).unwrap();
             self.evicted += 1;
-            ops.push(IndexOp::Remove { hash: victim.hash, addr: victim.addr });
+            ops.push(IndexOp::Remove { hash: victim.hash, addr: victim.addr, cohort: Cohort::default() });
             pinned.push(victim.addr);
         }
         let places = vec![None; keys.len()];
@@ -344,8 +355,8 @@ impl Role {
         let mut ops = allocation.assign.to_vec();
         let hash = hash(key).into();
         ops.push(match old {
-            Some(old) => IndexOp::Replace { hash, old, new: addr },
-            None => IndexOp::Insert { hash, addr },
+            Some(old) => IndexOp::Replace { hash, old, new: addr, cohort: Cohort::default() },
+            None => IndexOp::Insert { hash, addr, cohort: Cohort::default() },
         });
         let pinned = old.into_iter().collect();
         self.append(Record { writes, ops, pinned, keys: vec![key.to_vec()] }, &[Some(addr)]);

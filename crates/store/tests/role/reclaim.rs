@@ -1,7 +1,7 @@
 //! What gives way, and what does not.
 
 use store::{CrawlCursor, Eviction, Found, Reclaim, Shortage};
-use types::{IndexOp, UnixSeconds};
+use types::{Cohort, IndexOp, NamespaceId, UnixSeconds};
 
 use crate::driver::{NoRoom, Role, encode, hash};
 
@@ -185,7 +185,11 @@ fn the_class_is_repeated_until_a_record_with_it_is_applied() {
     assert_eq!((first.assign.len(), &second.assign), (1, &first.assign));
     role.store.cancel(first.addr, 100);
     role.store.apply_op(&second.assign[0]);
-    role.store.apply_op(&IndexOp::Insert { hash: hash(b"k").into(), addr: second.addr });
+    role.store.apply_op(&IndexOp::Insert {
+        hash: hash(b"k").into(),
+        addr: second.addr,
+        cohort: Cohort::default(),
+    });
     assert!(role.store.allocate(100).unwrap().assign.is_empty());
 }
 
@@ -217,20 +221,28 @@ fn a_flush_keeps_what_is_allocated_and_frees_the_rest() {
         let image = encode(b"behind", &vec![2; len], 0);
         let behind = role.store.allocate(image.len()).unwrap();
         let delta = role.store.delta(behind.addr, image.clone());
-        role.store.apply_op(&IndexOp::Clear);
+        role.store.apply_op(&IndexOp::Flush { namespace: NamespaceId::DEFAULT });
         let stats = role.store.stats();
         assert_eq!((stats.items, stats.item_bytes, stats.pending), (0, 0, 1));
         let further: Vec<_> = (0..5).map(|_| role.store.allocate(image.len()).unwrap()).collect();
         assert!(further.iter().all(|further| further.addr != behind.addr));
         role.store.apply_write(behind.addr, &delta);
         behind.assign.iter().for_each(|op| role.store.apply_op(op));
-        role.store.apply_op(&IndexOp::Insert { hash: hash(b"behind").into(), addr: behind.addr });
+        role.store.apply_op(&IndexOp::Insert {
+            hash: hash(b"behind").into(),
+            addr: behind.addr,
+            cohort: Cohort::default(),
+        });
         assert!(
             matches!(role.store.find(hash(b"behind"), b"behind"), Found::Hit(at, _) if at == behind.addr)
         );
         assert_eq!(role.store.item(behind.addr).bytes(), image);
         further.iter().for_each(|further| role.store.cancel(further.addr, image.len()));
-        role.store.apply_op(&IndexOp::Remove { hash: hash(b"behind").into(), addr: behind.addr });
+        role.store.apply_op(&IndexOp::Remove {
+            hash: hash(b"behind").into(),
+            addr: behind.addr,
+            cohort: Cohort::default(),
+        });
         assert_eq!(role.store.stats().free_runs, 16 * role.store.stats().extents);
     }
 }

@@ -1,7 +1,7 @@
 //! Items of 16 to 170 KiB, of which several share eight runs.
 
 use store::{Budget, DataStore, Eviction, Replica};
-use types::{Addr, EXTENT_BYTES, IndexHash, IndexOp, RUN_BYTES, RunClass, class_of};
+use types::{Addr, Cohort, EXTENT_BYTES, IndexHash, IndexOp, RUN_BYTES, RunClass, class_of};
 
 use crate::driver::{Role, config};
 use crate::takeover::stand_in_within;
@@ -197,7 +197,11 @@ fn a_replica_with_half_a_span_is_refused() {
         for run in first + 1..=first + continued {
             replica.apply(&IndexOp::Assign { run, class: RunClass::SPAN_CONTINUED });
         }
-        replica.apply(&IndexOp::Insert { hash: IndexHash(1), addr: Addr::from_byte(byte) });
+        replica.apply(&IndexOp::Insert {
+            hash: IndexHash(1),
+            addr: Addr::from_byte(byte),
+            cohort: Cohort::default(),
+        });
         DataStore::from_replica(config(1, Eviction::None), budget, replica).is_ok()
     };
     assert!(adopt(0, 7, 14 * SLOT) && adopt(8, 7, 8 * RUN_BYTES));

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use store::{Category, Eviction, Found, Reclaim, Shortage, Victim};
-use types::{EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange};
+use types::{Cohort, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange};
 
 use crate::driver::{NoRoom, Role, hash};
 use crate::takeover::stand_in_within;
@@ -140,7 +140,7 @@ fn a_window_for_a_large_item_goes_with_its_extent() {
     let mut role = partly_repaired(EXTENTS as u32 - 1, Eviction::Clock);
     while let Reclaim::Remove(victims) = role.store.reclaiming().propose(900_000, role.now) {
         for Victim { hash, addr } in victims {
-            role.store.apply_op(&IndexOp::Remove { hash, addr });
+            role.store.apply_op(&IndexOp::Remove { hash, addr, cohort: Cohort::default() });
         }
     }
     while role.store.surrender(u32::MAX).is_some() {}
@@ -175,7 +175,7 @@ fn an_extent_that_an_uncommitted_record_touches_stays() {
     role.store.unpin(addr);
     let item = role.store.item(addr);
     let hash = hash(item.key).into();
-    role.store.apply_op(&IndexOp::Remove { hash, addr });
+    role.store.apply_op(&IndexOp::Remove { hash, addr, cohort: Cohort::default() });
     // The slot that became free is handed out again, and its record is not applied yet.
     let slot_len = types::slot_bytes(role.store.replica().class((addr.byte() / types::RUN_BYTES) as u32));
     role.store.growth().refuse();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use store::{AdoptError, Budget, Category, DataStore, Eviction, Found, Replica, ReplicaBuilder, Shortage};
-use types::{Addr, IndexHash, IndexOp, PAGE_BYTES, RunClass};
+use types::{Addr, Cohort, IndexHash, IndexOp, PAGE_BYTES, RunClass};
 
 use crate::driver::{Role, config, encode, hash};
 
@@ -203,7 +203,11 @@ fn adopt(ops: &[IndexOp]) -> Result<DataStore, AdoptError> {
 #[test]
 fn a_replica_that_contradicts_itself_is_refused() {
     let assign = |run, class| IndexOp::Assign { run, class: RunClass(class) };
-    let insert = |bits, byte| IndexOp::Insert { hash: IndexHash(bits), addr: Addr::from_byte(byte) };
+    let insert = |bits, byte| IndexOp::Insert {
+        hash: IndexHash(bits),
+        addr: Addr::from_byte(byte),
+        cohort: Cohort::default(),
+    };
     assert!(adopt(&[assign(0, 1), insert(1, 48)]).is_ok());
     let contradictions: [&[IndexOp]; 7] = [
         &[insert(1, 0)],

@@ -1,8 +1,8 @@
 //! Messages between members of a group.
 
 use types::{
-    Addr, GroupId, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, Profile, RUN_BYTES, RoleIndex,
-    RunClass, Seq, Term, Time, ViewVersion,
+    Addr, Cohort, GroupId, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, Profile, RUN_BYTES,
+    RoleIndex, RunClass, Seq, Term, Time, ViewVersion,
 };
 
 use super::{
@@ -87,7 +87,7 @@ wire_struct!(LearnHello { lesson, applied });
 wire_struct!(Learn { lesson, term, number, tag, part });
 wire_struct!(Learned { lesson, term, number });
 wire_enum!(LearnPart {
-    0 => Begin { flush_at: flush_at, classes: classes },
+    0 => Begin { cohorts: cohorts, classes: classes },
     1 => Run { run: run, pages: pages, bytes: bytes },
     2 => Segment { segment: segment, entries: entries },
     3 => End { extents: extents },
@@ -151,39 +151,70 @@ impl Wire for IndexOp {
                 run.put(out);
                 class.put(out);
             }
-            Self::Insert { hash, addr } => {
-                1u8.put(out);
+            Self::Insert { hash, addr, cohort } => {
+                put_kind(1, cohort, out);
                 hash.put(out);
                 addr.put(out);
             }
-            Self::Replace { hash, old, new } => {
-                2u8.put(out);
+            Self::Replace { hash, old, new, cohort } => {
+                put_kind(2, cohort, out);
                 hash.put(out);
                 old.put(out);
                 new.put(out);
             }
-            Self::Remove { hash, addr } => {
-                3u8.put(out);
+            Self::Remove { hash, addr, cohort } => {
+                put_kind(3, cohort, out);
                 hash.put(out);
                 addr.put(out);
             }
-            Self::Clear => 4u8.put(out),
-            Self::FlushAt(at) => {
+            Self::Flush { namespace } => {
+                4u8.put(out);
+                namespace.put(out);
+            }
+            Self::FlushAt { namespace, at } => {
                 5u8.put(out);
+                namespace.put(out);
                 at.put(out);
             }
         }
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        Ok(match u8::take(from)? {
+        let (kind, cohort) = take_kind(from)?;
+        Ok(match kind {
             0 => Self::Assign { run: Wire::take(from)?, class: Wire::take(from)? },
-            1 => Self::Insert { hash: Wire::take(from)?, addr: Wire::take(from)? },
-            2 => Self::Replace { hash: Wire::take(from)?, old: Wire::take(from)?, new: Wire::take(from)? },
-            3 => Self::Remove { hash: Wire::take(from)?, addr: Wire::take(from)? },
-            4 => Self::Clear,
-            5 => Self::FlushAt(Wire::take(from)?),
+            1 => Self::Insert { hash: Wire::take(from)?, addr: Wire::take(from)?, cohort },
+            2 => {
+                let (hash, old) = (Wire::take(from)?, Wire::take(from)?);
+                Self::Replace { hash, old, new: Wire::take(from)?, cohort }
+            }
+            3 => Self::Remove { hash: Wire::take(from)?, addr: Wire::take(from)?, cohort },
+            4 => Self::Flush { namespace: Wire::take(from)? },
+            5 => Self::FlushAt { namespace: Wire::take(from)?, at: Wire::take(from)? },
             tag => return Err(BadBody::Tag(tag)),
         })
     }
+}
+
+/// Set in the kind of an operation that names a cohort. That of the default namespace before any flush, which is most clusters' only
+/// one, is not named.
+const NAMES_COHORT: u8 = 0x80;
+
+fn put_kind(kind: u8, cohort: Cohort, out: &mut Writer<'_>) {
+    if cohort == Cohort::default() {
+        return kind.put(out);
+    }
+    (kind | NAMES_COHORT).put(out);
+    cohort.0.put(out);
+}
+
+fn take_kind(from: &mut Reader) -> Result<(u8, Cohort), BadBody> {
+    let kind = u8::take(from)?;
+    if kind & NAMES_COHORT == 0 {
+        return Ok((kind, Cohort::default()));
+    }
+    let (plain, cohort) = (kind & !NAMES_COHORT, Cohort(u32::take(from)?));
+    // A second encoding of the same, or of what has none.
+    let is_named = (1..=3).contains(&plain) && cohort != Cohort::default() && cohort <= Cohort::MAX;
+    if is_named { Ok((plain, cohort)) } else { Err(BadBody::Tag(kind)) }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use smallvec::smallvec;
-use types::{
+use types::{Cohort, 
     Addr, ClusterId, Epoch, GroupId, HostId, Incarnation, IndexHash, IndexOp, NodeId, RoleIndex, Seq, Term,
     Time, UnixSeconds, ViewVersion,
 };
@@ -97,7 +97,7 @@ fn the_layout_is_the_one_in_the_format_document() {
 
 #[test]
 fn a_frame_of_one_small_record_is_as_long_as_the_format_document_says() {
-    let op = IndexOp::Insert { hash: IndexHash(1), addr: Addr(1) };
+    let op = IndexOp::Insert { hash: IndexHash(1), addr: Addr(1), cohort: Cohort::default() };
     let write = Write::new(Addr(1), Bytes::from(vec![7; 100]));
     let record = Record { seq: Seq(9), writes: smallvec![write], ops: smallvec![op] };
     let frame = Frame {

@@ -5,12 +5,12 @@ use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
 use types::op::*;
 use types::{
-    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, ClusterId, ClusterMap, DataRole,
-    Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId, Incarnation,
-    IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId, NodeId, NodeInfo,
-    NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile,
-    RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange,
-    StopReport, Term, Time, UnixSeconds, ViewVersion,
+    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, ClusterId, ClusterMap, Cohort,
+    DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId,
+    Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId, NodeId,
+    NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots,
+    Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq, Slot,
+    SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -126,7 +126,7 @@ macro_rules! bounded {
     )* };
 }
 
-bounded!(NamespaceId, Seq, Term, ViewVersion, LayoutVersion);
+bounded!(Cohort, NamespaceId, Seq, Term, ViewVersion, LayoutVersion);
 
 /// Where one comes in a registration or with records, another one has to follow.
 impl Sample for Epoch {
@@ -446,8 +446,8 @@ choices! {
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }
     IndexOp {
-        0 Assign { run, class } 1 Insert { hash, addr } 2 Replace { hash, old, new } 3 Remove { hash, addr }
-        4 Clear {} 5 FlushAt { 0 }
+        0 Assign { run, class } 1 Insert { hash, addr, cohort } 2 Replace { hash, old, new, cohort }
+        3 Remove { hash, addr, cohort } 4 Flush { namespace } 5 FlushAt { namespace, at }
     }
     GroupBody {
         0 Hello { 0 } 1 Welcome { 0 } 2 Frame { 0 } 3 Ack { 0 } 4 Reject { 0 } 5 Reserve { 0 } 6 Reserved { 0 }
@@ -464,7 +464,7 @@ choices! {
         11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
     }
     LearnPart {
-        0 Begin { flush_at, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
+        0 Begin { cohorts, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
         4 Resume {} 5 Gone {}
     }
     FromCoordinator {

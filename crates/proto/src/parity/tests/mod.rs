@@ -111,6 +111,7 @@ impl Stage {
             limits: &self.limits,
             rules: Rules::all(),
             catalog: &self.catalog,
+            edition: 1,
             pace: &mut self.pace,
             out: &mut self.out,
         };

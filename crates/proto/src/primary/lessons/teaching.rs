@@ -225,13 +225,13 @@ fn pages_of(part: &LearnPart) -> u32 {
 /// The first part of a lesson from nothing.
 pub(super) fn begin(store: &DataStore) -> LearnPart {
     let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
-    LearnPart::Begin { flush_at: store.replica().flush_at().unwrap_or_default(), classes }
+    LearnPart::Begin { cohorts: store.replica().encode_cohorts(), classes }
 }
 
 /// What weighs in a part.
 pub(super) fn part_bytes(part: &LearnPart) -> usize {
     match part {
-        LearnPart::Begin { classes, .. } => classes.len(),
+        LearnPart::Begin { cohorts, classes } => cohorts.len() + classes.len(),
         LearnPart::Run { bytes, .. } => bytes.len(),
         LearnPart::Segment { entries, .. } => entries.len(),
         LearnPart::End { extents } => extents.len(),

@@ -5,6 +5,7 @@
 //! `write` makes them, `newest` reads them, `commit` ends them.
 
 mod commit;
+mod flushes;
 mod history;
 mod log;
 mod newest;
@@ -24,6 +25,7 @@ pub(super) use write::{Draft, Header, PlacedItem};
 
 use super::core::Core;
 use crate::outbox::{Context, ReplyTo};
+use flushes::Flushes;
 use log::Log;
 use newest::PendingKey;
 
@@ -33,10 +35,7 @@ pub(super) struct SendStream {
     /// Newest committed record (ST).
     committed: Seq,
     keys: FastMap<Bytes, PendingKey>,
-    /// Newest uncommitted `Clear`.
-    cleared: Option<Seq>,
-    /// Newest uncommitted `FlushAt` of a client.
-    scheduled: Option<Seq>,
+    flushes: Flushes,
     /// Those who wait for records up to this one have been told that its outcome is unknown.
     answered_upto: Seq,
     /// Whether something may have to be sent since the last look.
@@ -51,8 +50,7 @@ impl SendStream {
             log: Log::starting_after(start, budget.clone()),
             committed: start,
             keys: FastMap::default(),
-            cleared: None,
-            scheduled: None,
+            flushes: Flushes::default(),
             answered_upto: start,
             stirred: false,
             budget,
@@ -145,9 +143,10 @@ impl SendStream {
         std::mem::take(&mut self.stirred)
     }
 
-    /// Whether a scheduled flush must come before anything else. An uncommitted schedule replaces the committed one.
-    pub(super) fn flush_is_due(&self, store: &DataStore, now: UnixSeconds) -> bool {
-        store.replica().flush_at().is_some_and(|at| at <= now) && self.scheduled.is_none()
+    /// Whether a scheduled flush must come before anything else.
+    #[inline]
+    pub(super) fn flush_is_due(store: &DataStore, now: UnixSeconds) -> bool {
+        store.replica().cohorts().due(now).is_some()
     }
 
     /// Answers when record `seq` commits; gives the outcome back if it has.
@@ -161,6 +160,7 @@ impl SendStream {
 
     /// Requests whose record has waited for too long: it stays in the log, but nobody is kept waiting for it.
     pub(super) fn expire_answers(&mut self, context: &mut Context<'_>) {
+        self.expire_flushes(context);
         let patience = context.timing.request_deadline_us;
         let now = context.now.time;
         // A parity may have it, and a stand-in go on from it: it can no more be taken back than be confirmed.
@@ -175,11 +175,14 @@ impl SendStream {
     /// When somebody has waited for a record for too long.
     pub(super) fn answers_due(&self, timing: &crate::Timing) -> Time {
         let first = self.committed.max(self.answered_upto).next();
-        self.log.entry(first).map_or(Time::NEVER, |entry| entry.logged_at + timing.request_deadline_us)
+        let logged =
+            self.log.entry(first).map_or(Time::NEVER, |entry| entry.logged_at + timing.request_deadline_us);
+        logged.min(self.flushes_due(timing))
     }
 
     /// The primary is deposed: what its records will have been, nobody knows.
     pub(super) fn abandon(mut self, context: &mut Context<'_>) {
+        self.abandon_flushes(context);
         while let Some(entry) = self.log.pop() {
             for (reply, _) in entry.answers {
                 context.reply(reply, Outcome::Failed(Failure::Unknown));
@@ -193,8 +196,6 @@ impl SendStream {
         let held = self.log.last().0 - self.committed.0;
         assert_eq!(held, self.log.len() as u64, "the log has each uncommitted record once");
         assert!(self.history_start() <= self.committed, "history is of what is committed");
-        for seq in [self.cleared, self.scheduled].into_iter().flatten() {
-            assert!(uncommitted.contains(&seq), "a flush that is waited for is on its way");
-        }
+        self.flushes.check_invariants(&uncommitted);
     }
 }

@@ -56,10 +56,6 @@ impl SendStream {
             let occupied = pending.slot.as_ref().map(|slot| slot.addr);
             return Ok(Newest { occupied, rests_on: Some(pending.newest), image });
         }
-        // What was written after the flush is in `keys`; everything else goes with it.
-        if let Some(cleared) = self.cleared {
-            return Ok(Newest { occupied: None, rests_on: Some(cleared), image: None });
-        }
         let occupied = match store.find(hash, key) {
             Found::Hit(addr, _) => Some(addr),
             Found::Miss => None,
@@ -71,7 +67,7 @@ impl SendStream {
 
     /// Whether records on their way say what `key` will be.
     pub(in crate::primary) fn is_about(&self, key: &[u8]) -> bool {
-        self.cleared.is_some() || self.keys.contains_key(key)
+        self.flushes.is_logged() || self.keys.contains_key(key)
     }
 
     /// The uncommitted records that write into the slot of `key`.

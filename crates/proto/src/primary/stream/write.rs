@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use store::{Allocation, DataStore, ITEM_HEADER_BYTES, Item, ItemSpec, ItemState};
-use types::op::{FlushAt, OpKind, Outcome};
-use types::{Addr, IndexHash, IndexOp, Seq, UnixSeconds};
+use types::op::Outcome;
+use types::{Addr, Cohort, IndexHash, IndexOp, Seq};
 use wire::message::{Record, Write};
 
 use super::SendStream;
@@ -23,7 +23,7 @@ pub(in crate::primary) struct Draft {
     /// What becomes of these keys.
     keys: SmallVec<[(Bytes, Option<PendingSlot>); 1]>,
     purpose: Purpose,
-    answer: Option<(ReplyTo, Outcome)>,
+    pub answer: Option<(ReplyTo, Outcome)>,
 }
 
 impl Draft {
@@ -45,9 +45,9 @@ impl Draft {
         Self { answer: Some((pending.reply, outcome)), ..Self::of(purpose) }
     }
 
-    /// `key` goes, which lies at `addr`; its slot keeps its bytes.
-    pub(in crate::primary) fn remove(&mut self, key: Bytes, hash: IndexHash, addr: Addr) {
-        self.ops.push(IndexOp::Remove { hash, addr });
+    /// `key` goes, which lies at `addr` and is of `cohort`; its slot keeps its bytes.
+    pub(in crate::primary) fn remove(&mut self, key: Bytes, hash: IndexHash, addr: Addr, cohort: Cohort) {
+        self.ops.push(IndexOp::Remove { hash, addr, cohort });
         self.pinned.push(addr);
         self.keys.push((key, None));
     }
@@ -63,6 +63,8 @@ pub(in crate::primary) struct PlacedItem {
     pub hash: IndexHash,
     /// Where the key lies now.
     pub occupied: Option<Addr>,
+    /// Whose it is.
+    pub cohort: Cohort,
     pub allocation: Allocation,
     pub image: Vec<u8>,
 }
@@ -113,17 +115,17 @@ impl SendStream {
         placed: PlacedItem,
         mut draft: Draft,
     ) {
-        let PlacedItem { key, hash, occupied, allocation, image } = placed;
+        let PlacedItem { key, hash, occupied, cohort, allocation, image } = placed;
         let (addr, len_bytes) = (allocation.addr, image.len());
         draft.writes.push(Write::new(addr, store.delta(addr, image)));
         draft.ops.extend(allocation.assign);
         match occupied {
             Some(old) => {
-                draft.ops.push(IndexOp::Replace { hash, old, new: addr });
+                draft.ops.push(IndexOp::Replace { hash, old, new: addr, cohort });
                 // It must not become a victim meanwhile: it would be removed twice.
                 draft.pinned.push(old);
             }
-            None => draft.ops.push(IndexOp::Insert { hash, addr }),
+            None => draft.ops.push(IndexOp::Insert { hash, addr, cohort }),
         }
         let writers = smallvec![self.log.last().next()];
         draft.keys.push((key, Some(PendingSlot { addr, len_bytes, writers })));
@@ -152,49 +154,6 @@ impl SendStream {
         draft.pinned.push(addr);
         draft.keys.push((key, Some(PendingSlot { addr, len_bytes: old.len(), writers })));
         self.append(context, store, draft);
-    }
-
-    /// All keys go, now or later.
-    pub(in crate::primary) fn append_flush(
-        &mut self,
-        context: &mut Context<'_>,
-        store: &mut DataStore,
-        at: FlushAt,
-        reply: ReplyTo,
-    ) {
-        let seq = self.log.last().next();
-        let op = match at {
-            FlushAt::Now => {
-                self.clear_at(seq);
-                IndexOp::Clear
-            }
-            FlushAt::At(time) => {
-                self.scheduled = Some(seq);
-                IndexOp::FlushAt(time)
-            }
-        };
-        let mut draft = Draft::of(Purpose::Request(OpKind::FlushAll));
-        draft.ops.push(op);
-        draft.answer = Some((reply, Outcome::Flushed));
-        self.append(context, store, draft);
-    }
-
-    /// A scheduled flush whose time has come.
-    pub(in crate::primary) fn append_due_flush(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
-        if !self.flush_is_due(store, context.now.unix) || self.cleared.is_some() {
-            return;
-        }
-        self.clear_at(self.log.last().next());
-        let mut draft = Draft::of(Purpose::Schedule);
-        // In one record: a stand-in that found the schedule still there would flush what came since.
-        draft.ops = smallvec![IndexOp::Clear, IndexOp::FlushAt(UnixSeconds(0))];
-        self.append(context, store, draft);
-    }
-
-    /// From record `seq` on no key is there.
-    fn clear_at(&mut self, seq: Seq) {
-        self.keys.clear();
-        self.cleared = Some(seq);
     }
 }
 

@@ -92,5 +92,5 @@ fn judge(ground: &mut Ground<'_>, addr: Addr, batch: &mut Batch) -> Option<Victi
         *slot = slot.cooled();
         return None;
     }
-    ground.claim(addr)
+    if ground.may_evict(addr) { ground.claim(addr) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Items whose time is over. Each run knows a lower bound of its items' expiry, so most runs cost one comparison.
+//! Items whose time is over, and those that nobody will ask for any more. Each run knows a lower bound of its items' expiry, so most runs cost one comparison.
 
 use types::UnixSeconds;
 
@@ -40,20 +40,33 @@ fn expire_run(ground: &mut Ground<'_>, at: u32, now: UnixSeconds, victims: &mut 
     for addr in addrs {
         let expiry = ground.contents.header(addr).map(|header| header.expiry);
         match expiry {
-            Some(0) => {}
+            Some(0) if !ground.has_garbage => {}
             // What cannot be read, or has no place in the batch, is for the next pass.
             None => min_expiry = 0,
             Some(_) if victims.len() == MAX_BATCH => min_expiry = 0,
-            Some(expiry) => match claim_expired(ground, addr, now) {
-                Some(victim) => victims.push(victim),
-                None => min_expiry = min_expiry.min(expiry),
+            Some(expiry) => match judge(ground, addr, now) {
+                Verdict::Goes(victim) => victims.push(victim),
+                // A record on its way is about it.
+                Verdict::Later => min_expiry = 0,
+                Verdict::Stays if expiry == 0 => {}
+                Verdict::Stays => min_expiry = min_expiry.min(expiry),
             },
         }
     }
     ground.slots.allocator_mut().run_mut(at).min_expiry = min_expiry;
 }
 
-fn claim_expired(ground: &mut Ground<'_>, addr: Addr, now: UnixSeconds) -> Option<Victim> {
-    let item = ground.contents.read(ground.allocator(), addr).ok()?;
-    if item.is_expired(now) { ground.claim(addr) } else { None }
+/// What becomes of an item.
+enum Verdict {
+    Goes(Victim),
+    Later,
+    Stays,
+}
+
+fn judge(ground: &mut Ground<'_>, addr: Addr, now: UnixSeconds) -> Verdict {
+    let Ok(item) = ground.contents.read(ground.allocator(), addr) else { return Verdict::Later };
+    if !item.is_expired(now) && !ground.is_garbage(&item) {
+        return Verdict::Stays;
+    }
+    ground.claim(addr).map_or(Verdict::Later, Verdict::Goes)
 }

@@ -1,12 +1,14 @@
 //! What reclaiming looks at, what it proposes, and the bounds of one proposal.
 
 use types::class::SPAN_RUNS;
-use types::{Addr, IndexHash, RUN_BYTES};
+use types::{Addr, Cohort, IndexHash, RUN_BYTES};
 
 use crate::alloc::Allocator;
 use crate::data_store::config::Eviction;
 use crate::data_store::contents::Contents;
 use crate::data_store::slots::Slots;
+use crate::data_store::tenants::Tenants;
+use crate::{CohortUse, Item};
 
 /// Items in one batch.
 pub(super) const MAX_BATCH: usize = 64;
@@ -43,7 +45,11 @@ pub struct CrawlCursor(pub(super) u32);
 pub(in crate::data_store) struct Ground<'a> {
     pub slots: &'a mut Slots,
     pub contents: &'a Contents,
+    pub tenants: &'a Tenants,
+    /// Whether anything may be evicted.
     pub eviction: Eviction,
+    /// Whether some items are garbage.
+    pub has_garbage: bool,
 }
 
 impl Ground<'_> {
@@ -59,6 +65,27 @@ impl Ground<'_> {
         let victim = Victim { hash: self.contents.hash_of(self.allocator(), addr)?, addr };
         self.slots.allocator_mut().claim(addr);
         Some(victim)
+    }
+
+    /// Whether the item at `addr` may be evicted, as far as that depends on whose it is.
+    pub(super) fn may_evict(&self, addr: Addr) -> bool {
+        if !self.tenants.differ() {
+            return true;
+        }
+        let item = self.contents.read(self.allocator(), addr);
+        item.is_ok_and(|item| self.tenants.may_evict(item.cohort().namespace()))
+    }
+
+    /// Whether there are items that may be evicted: to look for them where there are none would take long.
+    pub(super) fn has_evictable(&self) -> bool {
+        let may_go = |(cohort, _): (Cohort, CohortUse)| self.tenants.may_evict(cohort.namespace());
+        !self.tenants.differ() || self.contents.replica().cohorts().uses().any(may_go)
+    }
+
+    /// Whether nobody will ask for the item any more: its namespace is gone, or was flushed.
+    pub(super) fn is_garbage(&self, item: &Item<'_>) -> bool {
+        self.has_garbage
+            && (!self.contents.is_present(item) || self.tenants.is_gone(item.cohort().namespace()))
     }
 
     /// Claims up to a batch of `items`.

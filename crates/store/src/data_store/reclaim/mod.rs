@@ -109,7 +109,7 @@ impl Reclaimer {
     }
 
     fn evict(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
-        if ground.eviction == Eviction::None {
+        if ground.eviction == Eviction::None || !ground.has_evictable() {
             return None;
         }
         let victims = self.clock.batch(ground);

@@ -186,11 +186,13 @@ impl Room<'_> {
 /// Those of `items` go that are not read; then the others move, and go only where there is no room for them.
 fn evict_or_move(ground: &mut Ground<'_>, items: Vec<Addr>) -> Option<Reclaim> {
     let is_read = |addr: &Addr| ground.allocator().slot(*addr).is_some_and(|slot| slot.frequency() > 0);
-    let (read, cold): (Vec<Addr>, Vec<Addr>) = items.into_iter().partition(is_read);
+    let (evictable, kept): (Vec<Addr>, Vec<Addr>) =
+        items.into_iter().partition(|addr| ground.may_evict(*addr));
+    let (read, cold): (Vec<Addr>, Vec<Addr>) = evictable.into_iter().partition(is_read);
     if let Some(victims) = ground.claim_batch(cold) {
         return Some(Reclaim::Remove(victims));
     }
-    let movable = movable(ground, &read);
+    let movable = movable(ground, &[read.clone(), kept].concat());
     if let Some(moved) = ground.claim_batch(movable) {
         return Some(Reclaim::Move(moved));
     }
