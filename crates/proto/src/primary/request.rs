@@ -228,7 +228,8 @@ impl Primary {
             Decision::Remove { outcome } => {
                 let addr = newest.occupied.expect("a removal is decided for an item that is there");
                 let mut draft = Draft::answering(pending, outcome);
-                draft.remove(pending.key(), pending.hash.into(), addr, store.item(addr).cohort());
+                let cohort = store.present_cohort(pending.request.namespace());
+                draft.remove(pending.key(), pending.hash.into(), addr, cohort);
                 self.stream.append(context, store, draft);
             }
         }
