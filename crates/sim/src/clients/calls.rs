@@ -5,7 +5,7 @@ use rng::Rng;
 use types::op::{
     Arith, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, Op, Outcome, Store, StoreMode,
 };
-use types::{ClusterId, ClusterMap, KeyHash, MemberId, NamespaceId, UnixSeconds};
+use types::{ClusterId, ClusterMap, KeyHash, MemberId, NamespaceId, UnixSeconds, split_key};
 
 use crate::options::{Options, Verb};
 use crate::oracle::Fate;
@@ -98,7 +98,10 @@ pub(crate) fn key_space(options: &Options, map: &ClusterMap, cluster: ClusterId,
             let long = rng.pick(&[100, 249, 250]);
             text.extend(std::iter::repeat_n('-', long - text.len()));
         }
-        let bytes = Bytes::from(text);
+        // Keys of several namespaces, called alike as far as that goes.
+        let id = NamespaceId(index as u32 % (options.namespaces + 1));
+        let id = if map.catalog.namespace(id).is_some() { id } else { NamespaceId::DEFAULT };
+        let bytes = types::Key::of(id, Bytes::from(text)).expect("a short text").into_bytes();
         let hash = KeyHash::of(cluster, &bytes);
         keys.push(Key { member: map.default_pool().member_of(hash), bytes, hash, number });
     }
@@ -118,11 +121,12 @@ impl Client {
         &self,
         client: usize,
         key: usize,
-        number: bool,
+        of: &Key,
         options: &Options,
         now: UnixSeconds,
         rng: &mut Rng,
     ) -> Op {
+        let (number, namespace) = (of.number, split_key(&of.bytes).0);
         let verb = Verb::ALL[rng.weighted(&options.mix)];
         let expiry = |rng: &mut Rng| {
             if rng.percent(options.expiry_percent) {
@@ -164,7 +168,7 @@ impl Client {
             Verb::Increment => count(Direction::Increment, rng),
             Verb::Decrement => count(Direction::Decrement, rng),
             Verb::Touch => Op::Touch(expiry(rng)),
-            Verb::Flush => Op::Flush(Flush { namespace: NamespaceId::DEFAULT, at: FlushAt::Now }),
+            Verb::Flush => Op::Flush(Flush { namespace, at: FlushAt::Now }),
         }
     }
 

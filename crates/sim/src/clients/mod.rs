@@ -4,7 +4,7 @@ pub(crate) mod calls;
 
 use proto::Token;
 use types::op::{Failure, Flush, FlushAt, Op, Outcome, Request};
-use types::{ClusterMap, MemberId, NamespaceId, Term};
+use types::{ClusterMap, MemberId, NamespaceId, Term, split_key};
 
 use crate::cluster::Cluster;
 use crate::cluster::nodes::Nodes;
@@ -149,9 +149,9 @@ impl Clients {
 
     fn draw(&mut self, stage: &mut Stage, client: usize, key: usize) -> Op {
         let now = stage.unix();
-        let (number, rng) = (self.keys[key].number, &mut stage.rng.clients);
+        let rng = &mut stage.rng.clients;
         let state = &mut self.clients[client];
-        let op = state.draw(client, key, number, &stage.options, now, rng);
+        let op = state.draw(client, key, &self.keys[key], &stage.options, now, rng);
         state.begun += 1;
         self.begun += 1;
         op
@@ -180,10 +180,13 @@ impl Clients {
         call
     }
 
-    /// A flush concerns all keys of the member that the key belongs to.
+    /// A flush concerns all keys of the key's namespace at the member that it belongs to.
     fn flushed(&mut self, stage: &Stage, ask: &Ask) -> Subject {
         let (member, unix) = (self.keys[ask.key].member, stage.least_unix());
-        let concerned = self.keys_of(member).into_iter();
+        let namespace = |key: usize| split_key(&self.keys[key].bytes).0;
+        let mut concerned = self.keys_of(member);
+        concerned.retain(|key| namespace(*key) == namespace(ask.key));
+        let concerned = concerned.into_iter();
         let list =
             concerned.map(|key| AtOracle { key, call: self.oracles[key].invoke(ask.op.clone(), unix) });
         let list = list.collect();

@@ -240,5 +240,5 @@ fn store_config(options: &Options) -> StoreConfig {
 
 /// A request for one key.
 pub(crate) fn request(key: &Bytes, op: types::op::Op) -> Request {
-    Request::on(types::op::Key::new(key.clone()).expect("the simulator draws keys"), op)
+    Request::on(types::op::Key::received(key.clone()).expect("the simulator draws keys"), op)
 }

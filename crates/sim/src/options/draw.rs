@@ -40,7 +40,8 @@ impl Options {
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
         // seed chooses elsewhere as it is.
-        let restarted = focused.with_policy().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
+        let restarted =
+            focused.with_policy().with_namespaces().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
         scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))
     }
@@ -70,6 +71,16 @@ impl Options {
     fn with_policy(mut self) -> Self {
         if self.seed.is_multiple_of(2) {
             self.on_loss = LossPolicy::Empty;
+        }
+        self
+    }
+
+    /// Two seeds of three have keys of several namespaces; in every other one pools and namespaces come and go. By the seed alone, so
+    /// that all else is drawn as it was.
+    fn with_namespaces(mut self) -> Self {
+        self.namespaces = (self.seed % 3) as u32;
+        if self.seed.is_multiple_of(2) {
+            self.catalog_every_us = self.timing.node_lease_us * (1 + self.seed / 2 % 7);
         }
         self
     }
@@ -126,6 +137,8 @@ impl Options {
             nodes_keep: true,
             check_every: rng.pick(&[100, 300, 1_000]),
             scrub_every_us: 0,
+            namespaces: 0,
+            catalog_every_us: 0,
         };
         options.evenly_busy()
     }

@@ -101,6 +101,10 @@ pub struct Options {
     pub check_every: u64,
     /// Time between two scrubs; 0 = none.
     pub scrub_every_us: u64,
+    /// Namespaces beside the default one, whose keys are among the others.
+    pub namespaces: u32,
+    /// Time between two changes of pools and namespaces; 0 = none.
+    pub catalog_every_us: u64,
 }
 
 impl Options {
@@ -176,6 +180,8 @@ impl Options {
             nodes_keep: false,
             check_every: 16,
             scrub_every_us: 0,
+            namespaces: 0,
+            catalog_every_us: 0,
         }
     }
 

@@ -57,6 +57,16 @@ impl Shadow {
         Self { streams, versions: vec![ViewVersion(0); options.groups], protection: options.protection() }
     }
 
+    /// Groups come with their pools, all of which have the same code.
+    fn reach(&mut self, group: GroupId) {
+        let groups = group.0 as usize + 1;
+        let profile = self.protection.profile();
+        if self.versions.len() < groups {
+            self.versions.resize(groups, ViewVersion(0));
+            self.streams.resize_with(groups * profile.k(), || Stream::new(profile.m()));
+        }
+    }
+
     /// The stream of a data role.
     pub(crate) fn stream(&self, member: MemberId) -> &Stream {
         &self.streams[self.position(member)]
@@ -180,6 +190,7 @@ impl Shadow {
     pub(crate) fn recorded(&mut self, stage: &mut Stage, map: &ClusterMap) -> News {
         let mut news = News::default();
         for view in &map.groups {
+            self.reach(view.group);
             let known = std::mem::replace(&mut self.versions[view.group.0 as usize], view.version);
             if known != view.version {
                 note_view(stage, view);

@@ -64,6 +64,8 @@ pub(crate) enum Event {
     CoordinatorResume { number: u32 },
     /// Everything is to be compared with its parities.
     Scrub,
+    /// An operator makes, changes or removes a pool or a namespace.
+    Catalog,
 }
 
 /// A life of a node.

@@ -179,6 +179,7 @@ impl World {
             Event::Restart { node, .. } => self.restart(usize::from(node)),
             Event::Resume { node, .. } => self.resume(usize::from(node)),
             Event::Scrub => self.reign().scrub(),
+            Event::Catalog => self.reign().change_catalog(),
         }
     }
 }

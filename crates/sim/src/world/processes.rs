@@ -68,6 +68,7 @@ impl World {
 
     /// Clients begin. The cluster has formed.
     pub(crate) fn admit_clients(&mut self) {
+        self.reign().make_namespaces();
         if let Some(map) = self.cluster.map() {
             self.clients.admit(&mut self.stage, map);
         }

@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 
 use proto::CoordinatorAction;
-use types::{AdminCommand, AdminRequest, HostId, MemberId, Name, OnFinding, Slot, SlotRange};
+use types::{
+    AdminCommand, AdminRequest, EvictPolicy, HostId, MemberId, Name, OnFinding, Policy, PolicyChange, Slot,
+    SlotRange,
+};
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
 
@@ -139,6 +142,41 @@ impl Reign<'_> {
         let every_us = self.stage.options.scrub_every_us;
         if every_us > 0 && !self.clients.have_stopped() {
             self.stage.after(every_us, Event::Scrub);
+        }
+    }
+
+    /// The namespaces that clients have keys of. The cluster has formed.
+    pub(crate) fn make_namespaces(&mut self) {
+        for number in 1..=self.stage.options.namespaces {
+            let name = format!("own-{number}").parse().expect("a name");
+            self.command(create_namespace(name));
+        }
+    }
+
+    /// A namespace comes, changes or goes while clients go on; sometimes a pool does, which nobody uses.
+    pub(crate) fn change_catalog(&mut self) {
+        let passing: Name = "passing".parse().expect("a name");
+        let profile = self.stage.options.profile();
+        let command = match self.stage.rng.faults.below(5) {
+            0 => create_namespace(passing),
+            1 => AdminCommand::RemoveNamespace { name: passing },
+            2 => {
+                let evict = self.stage.rng.faults.pick(&[EvictPolicy::Node, EvictPolicy::Keep]);
+                let change = PolicyChange { evict: Some(evict), ..PolicyChange::default() };
+                AdminCommand::SetPolicy { name: passing, change }
+            }
+            3 => AdminCommand::CreatePool { name: passing, profile, groups: Some(1) },
+            _ => AdminCommand::RemovePool { name: passing },
+        };
+        self.operate(command);
+        self.change_catalog_later();
+    }
+
+    /// The next such change, for as long as clients go on.
+    pub(crate) fn change_catalog_later(&mut self) {
+        let every_us = self.stage.options.catalog_every_us;
+        if every_us > 0 && !self.clients.have_stopped() {
+            self.stage.after(every_us, Event::Catalog);
         }
     }
 
@@ -353,4 +391,8 @@ impl Reign<'_> {
         }
         self.elect();
     }
+}
+
+fn create_namespace(name: Name) -> AdminCommand {
+    AdminCommand::CreateNamespace { name, pool: Name::default_name(), policy: Policy::default() }
 }
