@@ -63,17 +63,13 @@ pub fn split(
 ) -> Result<(SocketAddr, Vec<BoundListener>), String> {
     let (mut plain, mut bound) = (None, Vec::new());
     for ClientListener { addr, namespace } in all {
-        match namespace {
-            Some(namespace) => bound.push(BoundListener { addr, namespace }),
-            None => match plain.replace(addr) {
-                Some(first) => {
-                    return Err(format!(
-                        "--memcached {first} and --memcached {addr} are both for the default namespace: one is enough, or write \
-                         ADDR=NAMESPACE"
-                    ));
-                }
-                None => {}
-            },
+        if let Some(namespace) = namespace {
+            bound.push(BoundListener { addr, namespace });
+        } else if let Some(first) = plain.replace(addr) {
+            return Err(format!(
+                "--memcached {first} and --memcached {addr} are both for the default namespace: one is enough, or write \
+                 ADDR=NAMESPACE"
+            ));
         }
     }
     Ok((plain.unwrap_or(default), bound))

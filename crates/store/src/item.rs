@@ -29,9 +29,8 @@ impl ItemState {
     const GENERATION_SHIFT: u32 = 4;
 
     fn to_byte(self) -> u8 {
-        u8::from(self.stale) * Self::STALE
-            | u8::from(self.win_sent) * Self::WIN_SENT
-            | self.generation << Self::GENERATION_SHIFT
+        let marks = u8::from(self.stale) * Self::STALE + u8::from(self.win_sent) * Self::WIN_SENT;
+        marks | (self.generation << Self::GENERATION_SHIFT)
     }
 
     fn from_byte(byte: u8) -> Self {

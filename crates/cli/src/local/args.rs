@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use types::Profile;
+use types::{Name, Profile};
 
 use crate::clients::ClientArgs;
 use crate::output::Format;
@@ -47,6 +48,10 @@ pub struct LocalArgs {
     /// Node i listens for memcached clients on this port + i
     #[arg(long, env = "GESTALT_PORT", default_value_t = 11211)]
     pub port: u16,
+    /// Node i listens for clients of this namespace on this port + i; may be given several times. The namespace is made with
+    /// `gestalt namespace create`
+    #[arg(long, env = "GESTALT_BIND", value_name = "NAMESPACE=PORT", value_delimiter = ',')]
+    pub bind: Vec<Bind>,
     /// HTTP address (or port) of the coordinator; node i has the port after next: this port + 1 + i
     #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
     pub http: SocketAddr,
@@ -79,6 +84,23 @@ pub struct LocalArgs {
     /// How to print the table
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
+}
+
+/// A namespace, and the first of its ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bind {
+    pub namespace: Name,
+    pub port: u16,
+}
+
+impl FromStr for Bind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, port) = text.split_once('=').ok_or("write NAMESPACE=PORT")?;
+        let port = port.parse().map_err(|_| format!("'{port}' is no port"))?;
+        Ok(Self { namespace: name.parse().map_err(|bad: types::BadName| bad.to_string())?, port })
+    }
 }
 
 /// What to do when a node's process ends.

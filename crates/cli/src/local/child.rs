@@ -110,6 +110,9 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
     for (flag, value) in flags {
         command.arg(flag).arg(value);
     }
+    for bound in &node.bound {
+        command.arg("--memcached").arg(bound.to_string());
+    }
     command.args(plan.clients.flags());
     let errors = log.try_clone()?;
     // A group of its own: Ctrl-C in the terminal reaches the parent only, which then stops the nodes in order.

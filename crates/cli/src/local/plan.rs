@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use types::{NodeId, Profile};
 
-use super::args::LocalArgs;
+use super::args::{Bind, LocalArgs};
 use crate::clients::ClientArgs;
 use crate::exit::Exit;
+use crate::listeners::ClientListener;
 use crate::machine;
 use crate::settings::{Eviction, OnLoss, Scheduling, check_lease};
 use crate::units::Size;
@@ -47,12 +48,14 @@ pub struct Plan {
 }
 
 /// A node to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePlan {
     /// Its id.
     pub node: NodeId,
     /// Where memcached clients connect.
     pub memcached: SocketAddr,
+    /// Where those of single namespaces do.
+    pub bound: Vec<ClientListener>,
     /// Where its status is.
     pub http: SocketAddr,
 }
@@ -130,7 +133,8 @@ impl Plan {
 
     fn addresses(&self) -> Vec<SocketAddr> {
         let nodes = self.nodes.iter().flat_map(|node| [node.memcached, node.http]);
-        nodes.chain([self.http]).collect()
+        let bound = self.nodes.iter().flat_map(|node| node.bound.iter().map(|bound| bound.addr));
+        nodes.chain(bound).chain([self.http]).collect()
     }
 }
 
@@ -144,7 +148,12 @@ fn node_plan(args: &LocalArgs, node: u16) -> Result<NodePlan, Exit> {
     };
     let memcached = SocketAddr::from(([127, 0, 0, 1], port(args.port, node)?));
     let http = SocketAddr::new(args.http.ip(), port(args.http.port(), node + 1)?);
-    Ok(NodePlan { node: NodeId(node), memcached, http })
+    let bound = |bind: &Bind| {
+        let addr = SocketAddr::from(([127, 0, 0, 1], port(bind.port, node)?));
+        Ok(ClientListener { addr, namespace: Some(bind.namespace.clone()) })
+    };
+    let bound = args.bind.iter().map(bound).collect::<Result<_, Exit>>()?;
+    Ok(NodePlan { node: NodeId(node), memcached, bound, http })
 }
 
 #[cfg(test)]
@@ -166,7 +175,8 @@ mod tests {
 
     fn plan(nodes: u16, memory: u64) -> Plan {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let node = |id| NodePlan { node: NodeId(id), memcached: address(id), http: address(id) };
+        let node =
+            |id| NodePlan { node: NodeId(id), memcached: address(id), bound: vec![], http: address(id) };
         Plan {
             profile: Profile::rs(3, 2).unwrap(),
             http: address(1),

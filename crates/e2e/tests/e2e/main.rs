@@ -13,6 +13,7 @@ mod etcd;
 mod health;
 mod memcached;
 mod memory;
+mod namespaces;
 mod operations;
 mod porcupine;
 mod samples;

@@ -119,7 +119,7 @@ impl Coordinator {
         match found {
             Found::Nothing(None) => {}
             Found::Nothing(Some(version)) => coordinator.membership.form_above(version),
-            Found::Cluster(records) => coordinator.go_on_from(now, records)?,
+            Found::Cluster(records) => coordinator.go_on_from(now, *records)?,
         }
         coordinator.arm();
         Ok(coordinator)

@@ -47,7 +47,7 @@ pub(super) struct Records {
 /// What records say.
 pub(super) enum Found {
     /// There is a cluster.
-    Cluster(Records),
+    Cluster(Box<Records>),
     /// None has formed. A coordinator may have left views of this version that died while it formed one; nobody was told of
     /// them.
     Nothing(Option<ViewVersion>),
@@ -61,7 +61,7 @@ pub(super) fn find(records: impl IntoIterator<Item = Record>, groups: u32) -> Re
     let (head, views) = sort(records)?;
     if let Some(head) = head {
         check_head(&head)?;
-        return Ok(Found::Cluster(Records { head, views }));
+        return Ok(Found::Cluster(Box::new(Records { head, views })));
     }
     if let Some(group) = views.keys().find(|group| group.0 >= groups) {
         return Err(wrong(view_key(*group), "a view of no cluster, and outside of the one to form"));

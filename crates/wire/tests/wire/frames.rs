@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use smallvec::smallvec;
-use types::{Cohort, 
-    Addr, ClusterId, Epoch, GroupId, HostId, Incarnation, IndexHash, IndexOp, NodeId, RoleIndex, Seq, Term,
-    Time, UnixSeconds, ViewVersion,
+use types::{
+    Addr, ClusterId, Cohort, Epoch, GroupId, HostId, Incarnation, IndexHash, IndexOp, NodeId, RoleIndex, Seq,
+    Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{
     BadBody, Decoder, Encoder, FORMAT_VERSION, FrameError, HEADER_BYTES, Header, LinkHello, LinkMessage,

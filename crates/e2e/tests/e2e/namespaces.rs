@@ -1,0 +1,147 @@
+//! Pools and namespaces of a real cluster: keys that never meet, policies, and what becomes of the memory of those that are gone.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use processes::local_cluster::{LocalCluster, Options};
+use processes::ports::free_run;
+use serde_json::Value;
+
+use crate::support::{eventually, json, run, within};
+
+/// A cluster of five nodes with a listener for each of `names`, and the first ports of these.
+fn cluster(names: &[&str], more: &[&str]) -> (LocalCluster, Vec<u16>) {
+    let ports: Vec<u16> = names.iter().map(|_| free_run(5).expect("free ports")).collect();
+    let mut options = Options::default();
+    for (name, port) in names.iter().zip(&ports) {
+        options.flags.extend(["--bind".to_owned(), format!("{name}={port}")]);
+    }
+    options.flags.extend(more.iter().map(|flag| (*flag).to_owned()));
+    (LocalCluster::start(&options).expect("a cluster starts"), ports)
+}
+
+/// What the server at `port` answers to `command`, line by line, up to the one with which an answer ends.
+fn ask(port: u16, command: &str) -> Vec<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(command.as_bytes()).unwrap();
+    let mut lines = Vec::new();
+    for line in BufReader::new(stream).lines() {
+        let line = line.expect("an answer");
+        let is_last =
+            !line.starts_with("VALUE") && !lines.last().is_some_and(|l: &String| l.starts_with("VALUE"));
+        lines.push(line);
+        if is_last {
+            break;
+        }
+    }
+    lines
+}
+
+fn get(port: u16, key: &str) -> Option<String> {
+    match ask(port, &format!("get {key}\r\n")).as_slice() {
+        [_, value, _] => Some(value.clone()),
+        [end] if end == "END" => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn set(port: u16, key: &str, value: &str) {
+    assert_eq!(ask(port, &format!("set {key} 0 0 {}\r\n{value}\r\n", value.len())), ["STORED"]);
+}
+
+fn does(cluster: &LocalCluster, args: &[&str]) -> String {
+    let (code, out, error) = run(cluster, args);
+    assert_eq!(code, 0, "{args:?}: {error}");
+    out
+}
+
+#[test]
+fn keys_of_different_namespaces_never_meet() {
+    let (cluster, ports) = cluster(&["near", "far"], &[]);
+    let (default, near, far) = (cluster.memcached(0).port(), ports[0], ports[1]);
+    let refused = "SERVER_ERROR no such namespace";
+    assert!(ask(near, "get k\r\n")[0].starts_with(refused), "nobody has made it yet");
+    does(&cluster, &["namespace", "create", "near"]);
+    does(&cluster, &["pool", "create", "copies", "--profile", "rep(3)", "--groups", "4"]);
+    does(&cluster, &["namespace", "create", "far", "--pool", "copies"]);
+    eventually("served", || ["k"].iter().all(|key| ask(near, &format!("get {key}\r\n")) == ["END"]));
+    eventually("served", || ask(far, "get k\r\n") == ["END"]);
+    // By another node for each, so that most of them are forwarded.
+    for (node, (port, value)) in [(default, "d"), (near, "n"), (far, "f")].into_iter().enumerate() {
+        for key in 0..20 {
+            set(port + node as u16, &format!("k{key}"), value);
+        }
+    }
+    for (port, value) in [(default, "d"), (near, "n"), (far, "f")] {
+        assert_eq!(get(port + 4, "k7").as_deref(), Some(value));
+    }
+    // A pool of its own has a code of its own, and its keys outlive as many losses.
+    cluster.kill_nodes(&[3, 4]);
+    for (port, value) in [(default, "d"), (near, "n"), (far, "f")] {
+        eventually("served by others", || {
+            (0..20).all(|key| get(port, &format!("k{key}")).as_deref() == Some(value))
+        });
+    }
+    assert_eq!(ask(near, "flush_all\r\n"), ["OK"]);
+    for key in 0..20 {
+        assert_eq!(get(near + 1, &format!("k{key}")), None);
+        assert_eq!(get(default, &format!("k{key}")).as_deref(), Some("d"), "another one's are as they were");
+    }
+    set(near, "k7", "anew");
+    does(&cluster, &["namespace", "remove", "near", "--yes"]);
+    eventually("refused", || ask(near, "get k7\r\n")[0].starts_with(refused));
+    does(&cluster, &["namespace", "create", "near"]);
+    eventually("served again", || ask(near, "get k7\r\n") == ["END"]);
+    assert_eq!(get(default + 1, "k7").as_deref(), Some("d"));
+    let (code, _, error) = run(&cluster, &["pool", "remove", "copies", "--yes"]);
+    assert!(code != 0 && error.contains("has namespaces: far"), "{error}");
+    does(&cluster, &["namespace", "remove", "far", "--yes"]);
+    does(&cluster, &["pool", "remove", "copies", "--yes"]);
+    let (_, pools) = json(&cluster, &["pool", "list"]);
+    assert_eq!(pools.as_array().map(Vec::len), Some(1), "{pools}");
+}
+
+#[test]
+fn what_holds_for_a_namespace_holds_for_its_keys_alone() {
+    let (cluster, ports) = cluster(&["short"], &[]);
+    does(&cluster, &["namespace", "create", "short", "--default-ttl", "2s"]);
+    eventually("served", || ask(ports[0], "get k\r\n") == ["END"]);
+    let default = cluster.memcached(0).port();
+    set(ports[0], "k", "v");
+    set(default, "k", "v");
+    assert_eq!(get(ports[0] + 1, "k").as_deref(), Some("v"));
+    within("expired", Duration::from_secs(10), || get(ports[0] + 2, "k").is_none());
+    assert_eq!(get(default + 2, "k").as_deref(), Some("v"));
+    let (_, shown) = json(&cluster, &["namespace", "show", "short"]);
+    assert_eq!((&shown["policy"]["default_ttl_seconds"], &shown["id"]), (&Value::from(2), &Value::from(1)));
+}
+
+/// Bytes in use on all nodes.
+fn used(cluster: &LocalCluster) -> u64 {
+    let (_, status) = json(cluster, &["status"]);
+    let nodes = status["nodes"].as_array().expect("nodes").iter();
+    nodes.map(|node| node["used_bytes"].as_u64().unwrap_or(0)).sum()
+}
+
+#[test]
+fn the_memory_of_a_namespace_that_is_removed_comes_back() {
+    let (cluster, ports) = cluster(&["heavy"], &["--evict", "none"]);
+    does(&cluster, &["namespace", "create", "heavy"]);
+    eventually("served", || ask(ports[0], "get k\r\n") == ["END"]);
+    let default = cluster.memcached(0).port();
+    (0..500).for_each(|key| set(default, &format!("stays-{key}"), &"s".repeat(1024)));
+    let before = used(&cluster);
+    let servers: Vec<String> = (0..5).map(|node| format!("127.0.0.1:{}", ports[0] + node)).collect();
+    let load = ["bench", "load", "--keys", "60000", "--value-size", "1KiB"];
+    let servers: Vec<&str> = servers.iter().flat_map(|server| ["--server", server]).collect();
+    let (status, _, error) = cluster.gestalt(&[&load[..], &servers].concat()).unwrap();
+    assert!(status.success(), "{error}");
+    let filled = used(&cluster);
+    assert!(filled > before + (90 << 20), "{before} -> {filled}");
+    does(&cluster, &["namespace", "remove", "heavy", "--yes"]);
+    let took = eventually("the memory is back", || used(&cluster) < before + (filled - before) / 8);
+    println!("{} MiB came back within {took:?}", (filled - used(&cluster)) >> 20);
+    assert!((0..500).all(|key| get(default + 3, &format!("stays-{key}")).is_some()));
+}
