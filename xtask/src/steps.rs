@@ -261,7 +261,8 @@ fn chaos_net() -> Result<(), String> {
 }
 
 /// The modules of the end-to-end tests, by steps.
-const COMMANDS: &[&str] = &["command_line", "operations", "advertised", "health", "memory", "scrub"];
+const COMMANDS: &[&str] =
+    &["command_line", "operations", "advertised", "health", "memory", "namespaces", "scrub"];
 const ETCD: &[&str] = &["etcd"];
 const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
 const CHAOS: &[&str] = &["chaos"];

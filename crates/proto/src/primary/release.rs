@@ -17,6 +17,9 @@ use crate::outbox::Context;
 /// Wipes that are under way at a time: a quarter of a MiB.
 const WIPES_AT_ONCE: u64 = 4;
 
+/// Vacant extents that may wait.
+const MANY_VACANT: usize = 4;
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Release {
@@ -53,12 +56,15 @@ impl Release {
         assert!(self.vacating.is_none_or(is_logged), "wipes are records");
     }
 
-    /// Whether an extent that is not needed should go: at once if the node is short of memory, else now and then, for the nodes
-    /// of the parities may be.
+    /// Whether an extent that is not needed should go: at once if the node is short of memory, or if so much is vacant that somebody
+    /// waits for it (a namespace was removed, a large one flushed); else now and then, for the nodes of the parities may be short.
     pub(super) fn is_due(&self, context: &Context<'_>, core: &Core, store: &DataStore) -> bool {
         let rested = context.now.time.since(self.released_at) >= context.timing.retry_us;
-        (rested || !core.budget().has_room_to_spare())
-            && store.vacant_extents().nth(context.limits.vacant_extents).is_some()
+        let kept = context.limits.vacant_extents;
+        let vacant = || store.vacant_extents().count();
+        let is_much = || vacant() > kept + MANY_VACANT && 4 * vacant() > store.area().extents().count();
+        (rested || !core.budget().has_room_to_spare() || is_much())
+            && store.vacant_extents().nth(kept).is_some()
     }
 
     /// Begins to give an extent back, unless one is on its way.
