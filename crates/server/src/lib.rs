@@ -37,7 +37,7 @@ pub use coordination::processes::{
 pub use coordination::report::CoordinatorStatus;
 pub use http::status::{
     ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport, GroupStatus, HeardNode,
-    LinkStatus, MemoryStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
+    LinkStatus, MemoryStatus, NamespaceStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };
 pub use limits::ConnectionLimits;
 pub use node::advertise::Advertise;

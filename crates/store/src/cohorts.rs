@@ -12,6 +12,14 @@ pub struct CohortUse {
     pub bytes: u64,
 }
 
+impl CohortUse {
+    /// With those of another one.
+    pub fn add(&mut self, other: Self) {
+        self.items = self.items.saturating_add(other.items);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
 /// The cohorts of one data role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cohorts {

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use server::NamespaceStatus;
 use types::{AdminCommand, Catalog, EvictPolicy, LossPolicy, Name, Namespace, Policy, PolicyChange};
 
 use super::{Target, ask};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::settings::OnLoss;
+use crate::status::survey::Survey;
 use crate::units::Size;
 use crate::words;
 
@@ -119,18 +121,33 @@ impl PolicyArgs {
     }
 }
 
-/// A namespace, with the name of its pool.
+/// A namespace, with the name of its pool, and what its items take as far as nodes tell.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
     namespace: &'a Namespace,
     pool_name: Option<&'a Name>,
+    /// Items, those that were flushed and are not swept yet included.
+    items: u64,
+    /// Bytes of their slots, with what the parities take for them.
+    bytes: u64,
 }
 
 impl<'a> Line<'a> {
-    fn of(catalog: &'a Catalog, namespace: &'a Namespace) -> Self {
-        Self { namespace, pool_name: catalog.pool(namespace.pool).map(|pool| &pool.name) }
+    fn of(catalog: &'a Catalog, namespace: &'a Namespace, used: &[NamespaceStatus]) -> Self {
+        let pool = catalog.pool(namespace.pool);
+        let own = used.iter().filter(|known| known.namespace == namespace.id);
+        let (items, slot_bytes) =
+            own.fold((0, 0), |(items, bytes), known| (items + known.items, bytes + known.slot_bytes));
+        let (n, k) = pool.map_or((1, 1), |pool| (pool.profile.n() as u64, pool.profile.k() as u64));
+        Self { namespace, pool_name: pool.map(|pool| &pool.name), items, bytes: slot_bytes / k * n }
     }
+}
+
+/// What nodes tell of the items of all namespaces.
+async fn used(target: &Target) -> Result<(Catalog, Vec<NamespaceStatus>), Exit> {
+    let Survey { map, nodes, .. } = target.survey().await?;
+    Ok((map.catalog, nodes.into_iter().flat_map(|node| node.namespaces).collect()))
 }
 
 /// Does it.
@@ -140,38 +157,57 @@ impl<'a> Line<'a> {
 pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
     let target = &args.target;
     match &args.action {
-        Action::List => print(target, &target.map().await?.catalog, None),
-        Action::Show { name } => print(target, &target.map().await?.catalog, Some(name)),
+        Action::List => {
+            let (catalog, used) = used(target).await?;
+            print(target, &catalog, &used, None)
+        }
+        Action::Show { name } => {
+            let (catalog, used) = used(target).await?;
+            print(target, &catalog, &used, Some(name))
+        }
         Action::Create { name, pool, policy } => {
             let policy = policy.change()?.of(Policy::default());
             let command = AdminCommand::CreateNamespace { name: name.clone(), pool: pool.clone(), policy };
-            print(target, &target.change_catalog(command).await?, Some(name))
+            changed(target, command, Some(name)).await
         }
         Action::Set { name, policy } => {
             let command = AdminCommand::SetPolicy { name: name.clone(), change: policy.change()? };
-            print(target, &target.change_catalog(command).await?, Some(name))
+            changed(target, command, Some(name)).await
         }
         Action::Remove { name, yes } => {
             if !yes {
                 ask(&format!("Namespace '{name}' and all of its items go."))?;
             }
             let command = AdminCommand::RemoveNamespace { name: name.clone() };
-            print(target, &target.change_catalog(command).await?, None)
+            changed(target, command, None).await
         }
     }
 }
 
+/// Does it, and shows what holds now.
+async fn changed(target: &Target, command: AdminCommand, only: Option<&Name>) -> Result<(), Exit> {
+    let catalog = target.change_catalog(command).await?;
+    let (_, used) = used(target).await?;
+    print(target, &catalog, &used, only)
+}
+
 /// All namespaces, or one.
-fn print(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), Exit> {
+fn print(
+    target: &Target,
+    catalog: &Catalog,
+    used: &[NamespaceStatus],
+    only: Option<&Name>,
+) -> Result<(), Exit> {
     if let Some(name) = only {
-        let line = Line::of(catalog, catalog.namespace_named(name).map_err(Exit::usage)?);
+        let line = Line::of(catalog, catalog.namespace_named(name).map_err(Exit::usage)?, used);
         match target.output {
             Format::Json => output::print_json(&line),
             Format::Table => output::print(&table(&[line])),
         }
         return Ok(());
     }
-    let lines: Vec<Line<'_>> = catalog.namespaces.iter().map(|known| Line::of(catalog, known)).collect();
+    let lines: Vec<Line<'_>> =
+        catalog.namespaces.iter().map(|known| Line::of(catalog, known, used)).collect();
     match target.output {
         Format::Json => output::print_json(&lines),
         Format::Table => output::print(&table(&lines)),
@@ -180,9 +216,18 @@ fn print(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), 
 }
 
 fn table(lines: &[Line<'_>]) -> String {
-    let mut table =
-        Table::new(&["namespace", "pool", "quota", "evict", "on loss", "default ttl", "lost slots"]);
-    for Line { namespace, pool_name } in lines {
+    let mut table = Table::new(&[
+        "namespace",
+        "pool",
+        "items",
+        "memory",
+        "quota",
+        "evict",
+        "on loss",
+        "default ttl",
+        "lost slots",
+    ]);
+    for Line { namespace, pool_name, items, bytes } in lines {
         let Policy { evict, on_loss, default_ttl_seconds, quota_bytes } = namespace.policy;
         let evict = match evict {
             EvictPolicy::Node => "as the nodes",
@@ -199,6 +244,8 @@ fn table(lines: &[Line<'_>]) -> String {
         table.row(vec![
             namespace.name.to_string(),
             words::some(&pool_name.iter().collect::<Vec<_>>()),
+            items.to_string(),
+            Size(*bytes).to_string(),
             if quota_bytes == 0 { "none".to_owned() } else { Size(quota_bytes).to_string() },
             evict.to_owned(),
             on_loss.to_owned(),
@@ -211,6 +258,8 @@ fn table(lines: &[Line<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use types::NamespaceId;
+
     use super::*;
 
     #[test]
@@ -218,8 +267,12 @@ mod tests {
         let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
         let policy = Policy { quota_bytes: 1 << 30, default_ttl_seconds: 90, ..Policy::default() };
         catalog.create_namespace("n".parse().unwrap(), &Name::default_name(), policy).unwrap();
-        let lines: Vec<Line<'_>> = catalog.namespaces.iter().map(|known| Line::of(&catalog, known)).collect();
+        let of_node = |items, slot_bytes| NamespaceStatus { namespace: NamespaceId(1), items, slot_bytes };
+        let used = [of_node(3, 100), of_node(4, 200)];
+        let lines: Vec<Line<'_>> =
+            catalog.namespaces.iter().map(|known| Line::of(&catalog, known, &used)).collect();
         let text = table(&lines);
+        assert_eq!((lines[0].items, lines[1].items, lines[1].bytes), (0, 7, 500));
         for part in ["none", "never", "1GiB", "1m 30s", "as the cluster"] {
             assert!(text.contains(part), "{part} in {text}");
         }

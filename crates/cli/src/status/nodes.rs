@@ -7,7 +7,10 @@ use std::time::Duration;
 use client::fetch_json;
 use cluster::health::{Fullness, Word};
 use serde::Serialize;
-use server::{ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NodeStatus, RepairStatus, ScrubStatus};
+use server::{
+    ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NamespaceStatus, NodeStatus, RepairStatus,
+    ScrubStatus,
+};
 use store::Category;
 use types::{ClusterMap, MemberId, NodeId, NodeInfo, RoleStatus};
 
@@ -67,6 +70,9 @@ pub struct NodeReport {
     /// How it sees etcd and the election, if the node answered and there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub etcd: Option<EtcdStatus>,
+    /// What the items of each namespace take that it serves, if the node answered.
+    #[serde(skip)]
+    pub namespaces: Vec<NamespaceStatus>,
     /// What its data roles hold, if the node answered.
     #[serde(skip)]
     pub roles: Vec<DataRoleStatus>,
@@ -182,6 +188,7 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         scrub: answer.map(|status| status.scrub.clone()),
         memory: answer.map(|status| status.memory.resident),
         etcd: answer.and_then(|status| status.etcd.clone()),
+        namespaces: answer.map(|status| status.namespaces.clone()).unwrap_or_default(),
         roles: answer.map(|status| status.data_roles.clone()).unwrap_or_default(),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use store::{Area, ClassUse, Replica};
-use types::{MemberId, RunClass, Seq, Term, Time};
+use store::{Area, ClassUse, CohortUse, Replica};
+use types::{MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 
 use super::Host;
@@ -72,6 +72,17 @@ impl Host {
                 serves: primary.may_serve(now, &self.around.config().timing),
             })
         })
+    }
+
+    /// What the items of each namespace take at the primaries here, those that were flushed and are not swept yet included; ascending.
+    #[must_use]
+    pub fn namespace_uses(&self) -> BTreeMap<NamespaceId, CohortUse> {
+        let mut uses: BTreeMap<NamespaceId, CohortUse> = BTreeMap::new();
+        let stores = self.members.primaries().values().filter_map(Primary::store);
+        for (cohort, known) in stores.flat_map(|store| store.replica().cohorts().uses()) {
+            uses.entry(cohort.namespace()).or_default().add(known);
+        }
+        uses
     }
 
     /// What the primaries here hold of each class of slots, ascending. Takes a pass over their run tables.

@@ -18,6 +18,7 @@ use crate::clients::latency::RequestLatencies;
 use crate::clock::Clock;
 use crate::coordination::elected::Election;
 use crate::exposition::{Exposition, Sample, by, metrics};
+use crate::http::status::{NamespaceStatus, namespaces};
 use crate::node::knowledge;
 use crate::node::memory::MemoryUse;
 use crate::node::process::{self, Figures};
@@ -99,6 +100,14 @@ metrics! {
         gauge gestalt_client_buffer_bytes "What client connections hold." = all.iter().map(|worker| worker.buffer_bytes).sum::<usize>();
     }
 
+    /// Whose items these are.
+    NAMESPACES of all: [(String, NamespaceStatus)] {
+        gauge gestalt_namespace_items "Items of which this node is the primary, by namespace; '#' and a number for one that is gone."
+            = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.items)));
+        gauge gestalt_namespace_slot_bytes "Bytes of their slots, parities not included."
+            = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.slot_bytes)));
+    }
+
     /// How long requests take.
     LATENCIES of it: Latencies {
         histogram gestalt_request_seconds
@@ -159,6 +168,19 @@ metrics! {
     }
 }
 
+/// What the items of each namespace take, by its name; by its number where it is gone, or not heard of yet.
+fn named(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Vec<(String, NamespaceStatus)> {
+    let map = shared.map();
+    let name = |known: NamespaceStatus| {
+        let found = map.as_ref().and_then(|map| map.catalog.namespace(known.namespace));
+        (
+            found.map_or_else(|| format!("#{}", known.namespace.0), |namespace| namespace.name.to_string()),
+            known,
+        )
+    };
+    namespaces(snapshots).into_iter().map(name).collect()
+}
+
 /// The page of a node.
 pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     let mut page = of_process(&shared.clock);
@@ -167,6 +189,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     page.table(LATENCIES, &Latencies::of(snapshots));
     page.table(MEMORY, &MemoryUse::of(snapshots));
     page.table(MEMBERS, snapshots);
+    page.table(NAMESPACES, &named(shared, snapshots));
     if let Some(etcd) = shared.election.as_ref().map(Election::status) {
         page.table(ETCD, &etcd);
     }

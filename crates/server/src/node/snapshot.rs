@@ -1,7 +1,10 @@
 //! What one worker knows at one moment, for the other threads.
 
+use std::collections::BTreeMap;
+
 use proto::{HostLatencies, HostMemory, HostStats, RoleBytes, ScrubFinding};
-use types::HostId;
+use store::CohortUse;
+use types::{HostId, NamespaceId};
 
 use crate::clients::latency::RequestLatencies;
 
@@ -11,6 +14,7 @@ pub(crate) struct WorkerSnapshot {
     pub shard: u16,
     pub host: HostStats,
     pub roles: Vec<RoleBytes>,
+    pub namespaces: BTreeMap<NamespaceId, CohortUse>,
     pub scrub_findings: Vec<ScrubFinding>,
     /// Commands of its clients, keys where they have several, without an answer.
     pub open_requests: usize,

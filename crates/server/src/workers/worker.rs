@@ -190,6 +190,7 @@ impl Worker {
             shard: self.shard,
             host: self.host.borrow().stats(),
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
+            namespaces: self.host.borrow().namespace_uses(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
             open_requests: self.connections.borrow().iter().map(|connection| connection.waiting()).sum(),
             buffer_bytes: self.gate.held(),

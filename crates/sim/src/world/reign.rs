@@ -183,9 +183,12 @@ impl Reign<'_> {
     /// An operator accepts whatever is lost.
     pub(crate) fn accept_losses(&mut self) {
         if self.cluster.has_lost_roles() {
-            let slots = vec![SlotRange { first: Slot(0), last: Slot(u32::MAX) }];
-            let pool = Name::default_name();
-            self.operate(AdminCommand::AcceptLoss { pool, slots, namespace: None });
+            let pools = self.cluster.map().into_iter().flat_map(|map| &map.catalog.pools);
+            let pools: Vec<Name> = pools.map(|pool| pool.name.clone()).collect();
+            for pool in pools {
+                let slots = vec![SlotRange { first: Slot(0), last: Slot(u32::MAX) }];
+                self.operate(AdminCommand::AcceptLoss { pool, slots, namespace: None });
+            }
         }
     }
 

@@ -9,10 +9,10 @@ use cluster::health::{Assessment, Fullness};
 use cluster::{Codes, PoolProtection, Protection, worst_off};
 use proto::{RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
-use store::Category;
+use store::{Category, CohortUse};
 use types::{
-    Catalog, ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId, NodeId,
-    PoolSlots, RoleIndex, RoleStatus, ScrubProgress, Term, ViewVersion,
+    Catalog, ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId,
+    NamespaceId, NodeId, PoolSlots, RoleIndex, RoleStatus, ScrubProgress, Term, ViewVersion,
 };
 
 use crate::EtcdStatus;
@@ -80,6 +80,9 @@ pub struct NodeStatus {
     /// The data roles that it serves.
     #[serde(default)]
     pub data_roles: Vec<DataRoleStatus>,
+    /// What the items of each namespace take that it serves.
+    #[serde(default)]
+    pub namespaces: Vec<NamespaceStatus>,
     /// Records that not every parity has acknowledged.
     pub uncommitted_records: u64,
     /// Requests without an answer.
@@ -90,6 +93,28 @@ pub struct NodeStatus {
     pub links: Vec<LinkStatus>,
     /// The cluster, as this node knows it; none before it has heard of it.
     pub cluster: Option<ClusterStatus>,
+}
+
+/// What the items of a namespace take at a node's primaries, those that were flushed or removed and are not swept yet included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceStatus {
+    /// Which.
+    pub namespace: NamespaceId,
+    /// Items.
+    pub items: u64,
+    /// Bytes of their slots; parities come on top.
+    pub slot_bytes: u64,
+}
+
+/// Of all workers of a node.
+pub(crate) fn namespaces(workers: &[WorkerSnapshot]) -> Vec<NamespaceStatus> {
+    let mut sums: BTreeMap<NamespaceId, CohortUse> = BTreeMap::new();
+    for (namespace, known) in workers.iter().flat_map(|worker| &worker.namespaces) {
+        sums.entry(*namespace).or_default().add(*known);
+    }
+    let status =
+        |(namespace, CohortUse { items, bytes })| NamespaceStatus { namespace, items, slot_bytes: bytes };
+    sums.into_iter().map(status).collect()
 }
 
 /// What a node rebuilds: pages of its stand-ins, and the state that it teaches to new parities.
@@ -296,6 +321,7 @@ impl NodeStatus {
             absent_pages: sum(|worker| worker.host.absent_pages),
             repair: RepairStatus::of(shared),
             scrub: ScrubStatus::of(shared, snapshots),
+            namespaces: namespaces(snapshots),
             data_roles: snapshots.iter().flat_map(|worker| &worker.roles).map(data_role).collect(),
             uncommitted_records: sum(|worker| worker.host.uncommitted_records),
             open_requests: sum(|worker| worker.open_requests as u64),
