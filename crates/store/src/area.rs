@@ -1,8 +1,9 @@
-//! An area: the address space of a data role, or the parity of one, used extent by extent within the budget.
+//! An area: the address space of a data role, or the parity of one, used extent by extent within the budget. Of an extent that
+//! is in use the first runs are there, or all ([`Reach`]).
 
 use crate::arena::{self, Arena};
 use crate::{Budget, Category, Charge, OutOfMemory, PageSet};
-use types::{EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES};
+use types::{EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES, PageRange, RUN_BYTES, RUNS_PER_EXTENT, Reach};
 
 /// Extents of an area whose resident bytes the system is asked for at a time.
 const RESIDENT_SAMPLES: usize = 128;
@@ -34,7 +35,7 @@ pub struct Area {
     arena: Arena,
     charge: Charge,
     category: Category,
-    /// Extents that are paid for, since they share a large page with their neighbours, but not usable yet.
+    /// Whole extents that are paid for, since they share a large page with their neighbours, but not usable yet.
     ahead: PageSet,
 }
 
@@ -69,12 +70,12 @@ impl Area {
         self.arena.len()
     }
 
-    /// Makes an extent usable; nothing happens if it is already.
+    /// Makes an extent usable so far; nothing happens if it is already.
     ///
     /// # Errors
     /// If the budget or the system has no memory for it, or it lies outside of the area.
-    pub fn commit(&mut self, extent: u32) -> Result<(), OutOfMemory> {
-        self.commit_paid_by(extent, Budget::try_reserve_extent)
+    pub fn commit(&mut self, reach: Reach) -> Result<(), OutOfMemory> {
+        self.commit_paid_by(reach, Budget::try_reserve_extent)
     }
 
     /// As [`Self::commit`], for pages that come back by repair: the first few extents may use the budget's headroom, as
@@ -82,11 +83,11 @@ impl Area {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn commit_for_repair(&mut self, extent: u32) -> Result<(), OutOfMemory> {
+    pub fn commit_for_repair(&mut self, reach: Reach) -> Result<(), OutOfMemory> {
         if self.may_use_headroom() {
-            self.commit_paid_by(extent, Budget::try_reserve_for_repair)
+            self.commit_paid_by(reach, Budget::try_reserve_for_repair)
         } else {
-            self.commit(extent)
+            self.commit(reach)
         }
     }
 
@@ -105,16 +106,31 @@ impl Area {
     /// nothing has changed, if it was not usable or the system refuses (locked memory). The other half of its large page goes
     /// along if it is not usable.
     pub fn decommit(&mut self, extent: u32) -> bool {
-        let done = self.arena.is_committed(extent) && self.arena.decommit(extent).is_ok();
+        let done = self.give_back(self.runs_of(extent));
         if done {
-            self.charge.set(self.charge.bytes() - EXTENT_BYTES);
             self.decommit_ahead(extent ^ 1);
         }
         done
     }
 
+    /// Gives back what is usable beyond `reach` in its extent. False if nothing is, or the system refuses.
+    pub(crate) fn cut(&mut self, reach: Reach) -> bool {
+        let (usable, kept) = (self.runs_of(reach.extent()), reach.runs().len() as u32);
+        let beyond = usable.count.saturating_sub(kept);
+        self.give_back(PageRange { first: usable.first + usable.count - beyond, count: beyond })
+    }
+
+    /// Of `runs`, which are usable.
+    fn give_back(&mut self, runs: PageRange) -> bool {
+        let done = runs.count > 0 && self.arena.decommit(runs).is_ok();
+        if done {
+            self.charge.set(self.charge.bytes() - runs.count as usize * RUN_BYTES);
+        }
+        done
+    }
+
     fn decommit_ahead(&mut self, extent: u32) {
-        if self.ahead.contains(extent) && self.arena.decommit(extent).is_ok() {
+        if self.ahead.contains(extent) && self.arena.decommit(all_runs_of(extent)).is_ok() {
             self.ahead.remove(extent);
             self.charge.set(self.charge.bytes() - EXTENT_BYTES);
         }
@@ -126,27 +142,60 @@ impl Area {
         while let Some(extent) = self.next_committed(from) {
             if !self.decommit(extent) {
                 // Locked memory cannot be given back, but it can be zero again.
-                self.bytes_mut(extent as usize * EXTENT_BYTES, EXTENT_BYTES).fill(0);
+                let usable = self.runs_of(extent);
+                self.bytes_mut(usable.first as usize * RUN_BYTES, usable.count as usize * RUN_BYTES).fill(0);
             }
             from = extent + 1;
         }
     }
 
-    /// The first usable extent from `from` on.
+    /// The first extent from `from` on of which something is usable.
     #[must_use]
     pub fn next_committed(&self, from: u32) -> Option<u32> {
+        let run = self.next_run(from.checked_mul(RUNS_PER_EXTENT)?)?;
+        Some(run / RUNS_PER_EXTENT)
+    }
+
+    /// The first usable run from `from` on.
+    #[must_use]
+    pub fn next_run(&self, from: u32) -> Option<u32> {
         self.arena.next_committed(from)
     }
 
-    /// The usable extents, ascending.
+    /// The extents of which something is usable, ascending.
     pub fn extents(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.next_committed(0), |extent| self.next_committed(extent + 1))
     }
 
-    /// Whether `extent` is usable.
+    /// The usable runs, ascending.
+    pub fn runs(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.next_run(0), |run| self.next_run(run + 1))
+    }
+
+    /// The usable runs of `extent`: its first ones.
+    #[must_use]
+    pub fn runs_of(&self, extent: u32) -> PageRange {
+        let PageRange { first, count } = all_runs_of(extent);
+        let usable = (first..first + count).take_while(|run| self.is_usable(*run)).count();
+        PageRange { first, count: usable as u32 }
+    }
+
+    /// Whether something of `extent` is usable.
     #[must_use]
     pub fn is_committed(&self, extent: u32) -> bool {
-        self.arena.is_committed(extent)
+        self.arena.is_committed(extent * RUNS_PER_EXTENT)
+    }
+
+    /// Whether all of `extent` is usable.
+    #[must_use]
+    pub fn is_whole(&self, extent: u32) -> bool {
+        self.is_usable(Reach::whole(extent).0)
+    }
+
+    /// Whether `run` is usable.
+    #[must_use]
+    pub fn is_usable(&self, run: u32) -> bool {
+        self.arena.is_committed(run)
     }
 
     /// Whether all of the `len` bytes at `start` are usable.
@@ -190,10 +239,10 @@ impl Area {
         }
     }
 
-    /// Bytes of usable extents. All are charged to the budget, and so is the other half of a large page.
+    /// Usable bytes. All are charged to the budget, and so is the other half of a large page.
     #[must_use]
     pub fn committed_bytes(&self) -> usize {
-        self.arena.committed_count() * EXTENT_BYTES
+        self.arena.committed_count() * RUN_BYTES
     }
 
     /// Bytes that memory stands behind, also of the other halves of large pages: what was never touched costs nothing.
@@ -201,7 +250,7 @@ impl Area {
     /// its neighbours. 0 where the system does not say.
     #[must_use]
     pub fn resident_bytes(&self) -> usize {
-        let count = self.arena.committed_count() + self.ahead.count() as usize;
+        let count = self.extents().count() + self.ahead.count() as usize;
         let step = count.div_ceil(RESIDENT_SAMPLES).max(1);
         let paid = self.extents().chain(self.ahead.iter()).step_by(step);
         let bytes: usize = paid.map(|extent| self.arena.resident_bytes(extent)).sum();
@@ -209,10 +258,16 @@ impl Area {
         bytes * count / count.div_ceil(step).max(1)
     }
 
-    /// That the extents are counted, paid for, and in the area.
+    /// That the extents are counted, paid for, and in the area, and that each begins at its beginning.
     pub fn check_invariants(&self) {
-        let paid = self.arena.committed_count() + self.ahead.count() as usize;
-        assert_eq!(self.charge.bytes(), paid * EXTENT_BYTES, "the extents of an area are paid for");
+        let paid = self.committed_bytes() + self.ahead.count() as usize * EXTENT_BYTES;
+        assert_eq!(self.charge.bytes(), paid, "the extents of an area are paid for");
+        let found: u32 = self.extents().map(|extent| self.runs_of(extent).count).sum();
+        assert_eq!(
+            found as usize,
+            self.arena.committed_count(),
+            "the usable runs of an extent are its first"
+        );
         let end = (self.limit_bytes() / EXTENT_BYTES) as u32;
         let beyond = self.next_committed(end).or_else(|| self.ahead.first_present(end));
         assert_eq!(beyond, None, "an extent lies beyond the area");
@@ -222,34 +277,40 @@ impl Area {
     }
 
     fn may_use_headroom(&self) -> bool {
-        self.arena.committed_count() < REPAIR_EXTENTS
+        self.committed_bytes() + EXTENT_BYTES <= REPAIR_EXTENTS * EXTENT_BYTES
     }
 
     fn commit_paid_by(
         &mut self,
-        extent: u32,
+        reach: Reach,
         reserve: fn(&Budget, Category, usize) -> Result<(), OutOfMemory>,
     ) -> Result<(), OutOfMemory> {
-        if self.arena.is_committed(extent) {
+        if self.is_usable(reach.0) {
             return Ok(());
         }
-        if extent as usize >= self.limit_bytes() / EXTENT_BYTES {
-            return Err(self.out_of_memory());
+        if reach.0 as usize >= self.limit_bytes() / RUN_BYTES {
+            return Err(self.out_of_memory(EXTENT_BYTES));
         }
+        let extent = reach.extent();
         // It was paid for when its neighbour came.
         if self.ahead.contains(extent) {
-            self.arena.commit(extent).map_err(|_| self.out_of_memory())?;
+            let all = all_runs_of(extent);
+            self.arena.commit(all).map_err(|_| self.out_of_memory(EXTENT_BYTES))?;
             self.ahead.remove(extent);
             return Ok(());
         }
+        let usable = self.runs_of(extent);
+        let first = usable.first + usable.count;
+        let missing = PageRange { first, count: reach.0 + 1 - first };
+        let bytes = missing.count as usize * RUN_BYTES;
         // Paid for first: other workers pay from the same budget, and memory that is there already cannot be refused.
-        reserve(self.charge.budget(), self.category, EXTENT_BYTES)?;
-        if self.arena.commit(extent).is_err() {
-            self.charge.budget().release(self.category, EXTENT_BYTES);
-            return Err(self.out_of_memory());
+        reserve(self.charge.budget(), self.category, bytes)?;
+        if self.arena.commit(missing).is_err() {
+            self.charge.budget().release(self.category, bytes);
+            return Err(self.out_of_memory(bytes));
         }
         // The budget has it already; `set` would take it once more.
-        self.charge.adopt(EXTENT_BYTES);
+        self.charge.adopt(bytes);
         self.widen_to_huge_page(extent);
         Ok(())
     }
@@ -259,8 +320,10 @@ impl Area {
         let other = extent ^ 1;
         let ends = (other as usize) >= self.limit_bytes() / EXTENT_BYTES;
         // A node has many small areas: half a large page more in each of them would be a lot.
-        let small = self.arena.committed_count() <= HUGE_FROM_EXTENTS;
-        if small || ends || self.arena.is_committed(other) {
+        let small = self.committed_bytes() <= HUGE_FROM_EXTENTS * EXTENT_BYTES;
+        // Of the first extent less than the whole may come next.
+        let in_steps = extent.min(other) == 0;
+        if small || ends || in_steps || self.is_committed(other) {
             return;
         }
         // What is only faster does without, rather than take the last memory from those who need it.
@@ -275,15 +338,19 @@ impl Area {
         }
     }
 
-    fn out_of_memory(&self) -> OutOfMemory {
+    fn out_of_memory(&self, wanted_bytes: usize) -> OutOfMemory {
         let budget = self.charge.budget();
         OutOfMemory {
             category: self.category,
-            wanted: EXTENT_BYTES as u64,
+            wanted: wanted_bytes as u64,
             used: budget.total_used(),
             limit: budget.limit(),
         }
     }
+}
+
+fn all_runs_of(extent: u32) -> PageRange {
+    PageRange { first: extent * RUNS_PER_EXTENT, count: RUNS_PER_EXTENT }
 }
 
 #[cfg(test)]
@@ -298,7 +365,7 @@ mod tests {
     fn fresh_bytes_are_zero_and_xor_twice_is_nothing() {
         let budget = Budget::new(64 << 20);
         let mut area = area(3 * EXTENT_BYTES, &budget);
-        area.commit(1).unwrap();
+        area.commit(Reach::whole(1)).unwrap();
         assert!(area.bytes(EXTENT_BYTES, EXTENT_BYTES).iter().all(|byte| *byte == 0));
         area.xor(EXTENT_BYTES + 5, b"delta");
         assert_eq!(area.bytes(EXTENT_BYTES + 4, 7), b"\0delta\0");
@@ -311,9 +378,9 @@ mod tests {
         let budget = Budget::new(64 << 20);
         let mut area = area(3 * EXTENT_BYTES - 1, &budget);
         assert_eq!(area.limit_bytes(), 3 * EXTENT_BYTES);
-        area.commit(0).unwrap();
-        area.commit(0).unwrap();
-        area.commit(2).unwrap();
+        area.commit(Reach::whole(0)).unwrap();
+        area.commit(Reach::whole(0)).unwrap();
+        area.commit(Reach::whole(2)).unwrap();
         assert!(area.covers(0, EXTENT_BYTES) && !area.covers(1, EXTENT_BYTES));
         assert!(!area.covers(2 * EXTENT_BYTES, EXTENT_BYTES + 1) && !area.covers(usize::MAX, 2));
         assert_eq!(budget.used(Category::Area), 2 * EXTENT_BYTES as u64);
@@ -325,7 +392,7 @@ mod tests {
     fn only_what_was_touched_is_resident() {
         let budget = Budget::new(64 << 20);
         let mut area = area(8 << 20, &budget);
-        (0..4).for_each(|extent| area.commit(extent).unwrap());
+        (0..4).for_each(|extent| area.commit(Reach::whole(extent)).unwrap());
         assert_eq!(area.resident_bytes(), 0);
         area.xor(EXTENT_BYTES - 1, b"xy");
         assert_eq!(area.resident_bytes(), 2 * types::PAGE_BYTES);
@@ -341,7 +408,7 @@ mod tests {
         let extents = RESIDENT_SAMPLES as u32 + 2;
         let mut area = area(extents as usize * EXTENT_BYTES, &budget);
         for extent in 0..extents {
-            area.commit(extent).unwrap();
+            area.commit(Reach::whole(extent)).unwrap();
             area.bytes_mut(extent as usize * EXTENT_BYTES, EXTENT_BYTES).fill(1);
         }
         assert_eq!(area.resident_bytes(), extents as usize * EXTENT_BYTES);
@@ -351,9 +418,9 @@ mod tests {
     fn a_full_budget_refuses_the_extent_and_charges_nothing() {
         let budget = Budget::new(3 << 20);
         let mut area = area(8 << 20, &budget);
-        area.commit(0).unwrap();
-        area.commit(1).unwrap();
-        assert!(area.commit(2).is_err());
+        area.commit(Reach::whole(0)).unwrap();
+        area.commit(Reach::whole(1)).unwrap();
+        assert!(area.commit(Reach::whole(2)).is_err());
         assert_eq!((area.committed_bytes(), area.is_committed(2)), (2 << 20, false));
         assert_eq!(budget.total_used(), 2 << 20);
     }
@@ -362,13 +429,13 @@ mod tests {
     fn what_was_given_back_is_not_charged_and_is_zero_the_next_time() {
         let budget = Budget::new(64 << 20);
         let mut area = area(4 * EXTENT_BYTES, &budget);
-        (0..3).for_each(|extent| area.commit(extent).unwrap());
+        (0..3).for_each(|extent| area.commit(Reach::whole(extent)).unwrap());
         area.bytes_mut(0, 3 * EXTENT_BYTES).fill(7);
         assert!(area.decommit(1) && !area.decommit(1) && !area.decommit(3));
         assert!(!area.is_committed(1) && !area.covers(EXTENT_BYTES, 1));
         assert_eq!((area.next_committed(1), area.next_committed(3)), (Some(2), None));
         assert_eq!(budget.used(Category::Area), 2 * EXTENT_BYTES as u64);
-        area.commit(1).unwrap();
+        area.commit(Reach::whole(1)).unwrap();
         assert_eq!(area.bytes(EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
         assert_eq!((area.bytes(EXTENT_BYTES - 1, 1), area.bytes(2 * EXTENT_BYTES, 1)), (&[7][..], &[7][..]));
         drop(area);
@@ -381,18 +448,18 @@ mod tests {
         let budget = Budget::new(1 << 30);
         let mut area = area((HUGE_FROM_EXTENTS + 3) * EXTENT_BYTES, &budget);
         let paid = || budget.used(Category::Area) as usize / EXTENT_BYTES;
-        (0..extents).for_each(|extent| area.commit(extent).unwrap());
+        (0..extents).for_each(|extent| area.commit(Reach::whole(extent)).unwrap());
         assert_eq!(paid(), HUGE_FROM_EXTENTS);
-        area.commit(extents).unwrap();
+        area.commit(Reach::whole(extents)).unwrap();
         assert_eq!(
             (paid(), area.committed_bytes()),
             (HUGE_FROM_EXTENTS + 2, (HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES)
         );
         assert!(!area.is_committed(extents + 1) && !area.covers((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, 1));
-        area.commit(extents + 1).unwrap();
+        area.commit(Reach::whole(extents + 1)).unwrap();
         assert_eq!(paid(), HUGE_FROM_EXTENTS + 2);
         // The last extent has no neighbour.
-        area.commit(extents + 2).unwrap();
+        area.commit(Reach::whole(extents + 2)).unwrap();
         assert_eq!(paid(), HUGE_FROM_EXTENTS + 3);
         area.bytes_mut(HUGE_FROM_EXTENTS * EXTENT_BYTES, 3 * EXTENT_BYTES).fill(7);
         assert!(area.decommit(extents));
@@ -400,7 +467,7 @@ mod tests {
             (paid(), area.bytes((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, 1)),
             (HUGE_FROM_EXTENTS + 2, &[7][..])
         );
-        area.commit(extents).unwrap();
+        area.commit(Reach::whole(extents)).unwrap();
         assert_eq!(area.bytes(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
         drop(area);
         assert_eq!(budget.total_used(), 0);
@@ -411,13 +478,13 @@ mod tests {
         let budget = Budget::new(1 << 30);
         let mut area = area((HUGE_FROM_EXTENTS + 4) * EXTENT_BYTES, &budget);
         let extents = HUGE_FROM_EXTENTS as u32;
-        (0..=extents).for_each(|extent| area.commit(extent).unwrap());
+        (0..=extents).for_each(|extent| area.commit(Reach::whole(extent)).unwrap());
         area.bytes_mut(HUGE_FROM_EXTENTS * EXTENT_BYTES, EXTENT_BYTES).fill(7);
         assert_eq!(budget.used(Category::Area) as usize, (HUGE_FROM_EXTENTS + 2) * EXTENT_BYTES);
         assert!(area.decommit(extents));
         assert_eq!(budget.used(Category::Area) as usize, HUGE_FROM_EXTENTS * EXTENT_BYTES);
         assert_eq!(area.resident_bytes(), 0);
-        area.commit(extents + 1).unwrap();
+        area.commit(Reach::whole(extents + 1)).unwrap();
         assert_eq!(area.bytes((HUGE_FROM_EXTENTS + 1) * EXTENT_BYTES, EXTENT_BYTES), [0; EXTENT_BYTES]);
     }
 
@@ -426,12 +493,12 @@ mod tests {
         let budget = Budget::new(256 << 20);
         budget.try_reserve_extent(Category::Parity, 248 << 20).unwrap();
         let mut area = area(8 * EXTENT_BYTES, &budget);
-        assert!(area.commit(0).is_err() && area.has_room_for_repair());
-        area.commit_for_repair(5).unwrap();
-        area.commit_for_repair(2).unwrap();
-        assert!(!area.has_room_for_repair() && area.commit_for_repair(0).is_err());
+        assert!(area.commit(Reach::whole(0)).is_err() && area.has_room_for_repair());
+        area.commit_for_repair(Reach::whole(5)).unwrap();
+        area.commit_for_repair(Reach::whole(2)).unwrap();
+        assert!(!area.has_room_for_repair() && area.commit_for_repair(Reach::whole(0)).is_err());
         assert!(area.decommit(5));
-        area.commit_for_repair(0).unwrap();
+        area.commit_for_repair(Reach::whole(0)).unwrap();
         assert_eq!(budget.total_used(), 250 << 20);
     }
 
@@ -439,17 +506,38 @@ mod tests {
     #[should_panic(expected = "paid for")]
     fn an_extent_that_nobody_paid_for_is_noticed() {
         let mut area = area(8 * EXTENT_BYTES, &Budget::new(64 << 20));
-        area.commit(3).unwrap();
+        area.commit(Reach::whole(3)).unwrap();
         area.check_invariants();
-        area.arena.commit(4).unwrap();
+        area.arena.commit(all_runs_of(4)).unwrap();
         area.check_invariants();
+    }
+
+    #[test]
+    fn the_first_extent_is_paid_as_far_as_it_reaches() {
+        let budget = Budget::new(64 << 20);
+        let mut area = area(2 * EXTENT_BYTES, &budget);
+        area.commit(Reach(0)).unwrap();
+        assert!(area.covers(0, RUN_BYTES) && !area.covers(1, RUN_BYTES) && !area.is_whole(0));
+        area.commit(Reach(3)).unwrap();
+        area.commit(Reach(1)).unwrap();
+        area.commit(Reach::whole(1)).unwrap();
+        assert_eq!(budget.total_used() as usize, 4 * RUN_BYTES + EXTENT_BYTES);
+        assert!(area.extents().eq([0, 1]) && area.runs().take(5).eq([0, 1, 2, 3, 16]));
+        area.bytes_mut(0, 4 * RUN_BYTES).fill(7);
+        assert!(area.cut(Reach(1)) && !area.cut(Reach(1)) && area.covers(0, 2 * RUN_BYTES));
+        assert!(!area.covers(0, 2 * RUN_BYTES + 1));
+        area.commit(Reach(2)).unwrap();
+        assert_eq!(area.bytes(2 * RUN_BYTES - 1, 2), [7, 0]);
+        area.check_invariants();
+        assert!(area.decommit(0) && !area.is_committed(0));
+        assert_eq!(budget.total_used() as usize, EXTENT_BYTES);
     }
 
     #[test]
     fn an_extent_beyond_the_area_is_refused() {
         let budget = Budget::new(64 << 20);
         let mut area = area(2 * EXTENT_BYTES, &budget);
-        assert!(area.commit(2).is_err() && area.commit(u32::MAX).is_err());
+        assert!(area.commit(Reach::whole(2)).is_err() && area.commit(Reach(u32::MAX)).is_err());
         assert_eq!(budget.total_used(), 0);
     }
 
@@ -468,7 +556,7 @@ mod tests {
             Err(AreaError::TooLarge(_))
         ));
         let mut largest = area(MAX_AREA_BYTES, &budget);
-        largest.commit((MAX_AREA_BYTES / EXTENT_BYTES - 1) as u32).unwrap();
+        largest.commit(Reach::whole((MAX_AREA_BYTES / EXTENT_BYTES - 1) as u32)).unwrap();
         largest.xor(MAX_AREA_BYTES - 1, &[7]);
         assert_eq!(largest.bytes(MAX_AREA_BYTES - 1, 1), [7]);
     }

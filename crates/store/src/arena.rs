@@ -1,8 +1,8 @@
 //! Reserved address space: with `system`, the one place of this crate with unsafe code.
 //!
-//! An arena maps its whole length without access rights, so it costs no memory; extents become readable and writable
-//! one by one, are zero until written, and can be given back. Soundness rests on one invariant: every extent in
-//! `committed` has read and write access, and every slice is checked against it.
+//! An arena maps its whole length without access rights, so it costs no memory; runs become readable and writable
+//! extent by extent or in part of one, are zero until written, and can be given back. Soundness rests on one invariant: every
+//! run in `committed` has read and write access, and every slice is checked against it.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::{PageSet, system};
-use types::{EXTENT_BYTES, PAGE_BYTES};
+use types::{EXTENT_BYTES, PAGE_BYTES, PageRange, RUN_BYTES};
 
 /// A large page of the processor: two extents.
 const HUGE_PAGE_BYTES: usize = 2 * EXTENT_BYTES;
@@ -23,6 +23,7 @@ pub(crate) struct Arena {
     base: NonNull<u8>,
     len: usize,
     mapping: NonNull<u8>,
+    /// Runs.
     committed: PageSet,
 }
 
@@ -47,24 +48,21 @@ impl Arena {
         self.len
     }
 
-    pub(crate) fn is_committed(&self, extent: u32) -> bool {
-        self.committed.contains(extent)
+    pub(crate) fn is_committed(&self, run: u32) -> bool {
+        self.committed.contains(run)
     }
 
+    /// Usable runs.
     pub(crate) fn committed_count(&self) -> usize {
         self.committed.count() as usize
     }
 
-    /// Makes an extent usable; it is all zero. Nothing happens if it is already.
-    pub(crate) fn commit(&mut self, extent: u32) -> io::Result<()> {
-        let start = extent as usize * EXTENT_BYTES;
-        assert!(start < self.len, "extent {extent} lies outside of the area");
-        if self.committed.contains(extent) {
-            return Ok(());
-        }
-        // SAFETY: start..start + EXTENT_BYTES lies inside of our own mapping (checked above, len is a multiple).
-        unsafe { system::allow(self.base.as_ptr().add(start), EXTENT_BYTES) }?;
-        self.committed.insert(extent);
+    /// Makes `runs` usable, none of which is; they are all zero.
+    pub(crate) fn commit(&mut self, runs: PageRange) -> io::Result<()> {
+        let (start, len) = self.place_of(runs);
+        // SAFETY: the runs lie inside of our own mapping (`place_of`).
+        unsafe { system::allow(self.base.as_ptr().add(start), len) }?;
+        self.committed.insert_range(runs);
         Ok(())
     }
 
@@ -82,23 +80,29 @@ impl Arena {
         }
     }
 
-    /// The first usable extent from `from` on.
+    /// The first usable run from `from` on.
     pub(crate) fn next_committed(&self, from: u32) -> Option<u32> {
         self.committed.first_present(from)
     }
 
-    /// Gives the memory of an extent, usable or not, back to the system; all zero should it be committed again.
-    pub(crate) fn decommit(&mut self, extent: u32) -> io::Result<()> {
-        let start = extent as usize * EXTENT_BYTES;
-        assert!(start < self.len, "extent {extent} lies outside of the area");
-        // SAFETY: the extent lies inside of our own mapping (checked above, len is a multiple); &mut self says that no slice
-        // of it is alive. Private anonymous memory reads as zero afterwards.
-        unsafe { system::give_back(self.base.as_ptr().add(start), EXTENT_BYTES) }?;
-        self.committed.remove(extent);
+    /// Gives the memory of `runs`, usable or not, back to the system; all zero should they be committed again.
+    pub(crate) fn decommit(&mut self, runs: PageRange) -> io::Result<()> {
+        let (start, len) = self.place_of(runs);
+        // SAFETY: the runs lie inside of our own mapping (`place_of`); &mut self says that no slice of them is alive. Private
+        // anonymous memory reads as zero afterwards.
+        unsafe { system::give_back(self.base.as_ptr().add(start), len) }?;
+        self.committed.remove_range(runs);
         // SAFETY: as above. A failure (too many mappings) leaves access rights that nobody uses: no slice is given out
         // of what is not in `committed`, and what nobody writes stays zero and costs nothing.
-        let _ = unsafe { system::forbid(self.base.as_ptr().add(start), EXTENT_BYTES) };
+        let _ = unsafe { system::forbid(self.base.as_ptr().add(start), len) };
         Ok(())
+    }
+
+    /// Offset and length of `runs`, which must lie in the arena.
+    fn place_of(&self, runs: PageRange) -> (usize, usize) {
+        let (start, len) = (runs.first as usize * RUN_BYTES, runs.count as usize * RUN_BYTES);
+        assert!(start + len <= self.len, "run {} and those after it lie outside of the area", runs.first);
+        (start, len)
     }
 
     /// Bytes of an extent, usable or not, that memory stands behind: what was never touched has none. 0 where the system
@@ -117,8 +121,8 @@ impl Arena {
     /// Whether all of `start .. start + len` is usable.
     pub(crate) fn covers(&self, start: usize, len: usize) -> bool {
         let Some(end) = start.checked_add(len).filter(|end| *end <= self.len) else { return false };
-        let extents = start / EXTENT_BYTES..end.div_ceil(EXTENT_BYTES);
-        len == 0 || extents.into_iter().all(|extent| self.committed.contains(extent as u32))
+        let runs = start / RUN_BYTES..end.div_ceil(RUN_BYTES);
+        len == 0 || runs.into_iter().all(|run| self.committed.contains(run as u32))
     }
 
     pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {

@@ -22,6 +22,7 @@ mod view;
 
 pub use addr::{
     ADDR_UNIT_BYTES, Addr, EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES,
+    RUNS_PER_EXTENT, Reach,
 };
 pub use admin::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,

@@ -80,7 +80,7 @@ pub enum GroupBody {
     Ack(Ack),
     /// Parity to a primary whose term is fenced.
     Reject(Reject),
-    /// Primary to parity: may I use this extent?
+    /// Primary to parity: may I use an extent so far?
     Reserve(Reserve),
     /// Parity to primary.
     Reserved(Reserved),
@@ -227,8 +227,8 @@ pub struct Reject {
 pub struct Reserve {
     /// The primary's term.
     pub term: Term,
-    /// Number of the extent in the area.
-    pub extent: u32,
+    /// Number of a run in the area: its extent up to there (`types::Reach`).
+    pub run: u32,
 }
 
 /// See [`GroupBody::Reserved`].
@@ -236,8 +236,8 @@ pub struct Reserve {
 pub struct Reserved {
     /// The term of the Reserve.
     pub term: Term,
-    /// Number of the extent.
-    pub extent: u32,
+    /// The run of the Reserve.
+    pub run: u32,
     /// Whether the parity has the memory.
     pub granted: bool,
 }
@@ -401,8 +401,8 @@ pub enum LearnPart {
     },
     /// The last one.
     End {
-        /// The extents that the data role uses (`store::PageSet`, encoded).
-        extents: Bytes,
+        /// The runs that the data role may use (`store::PageSet`, encoded).
+        runs: Bytes,
     },
     /// The first one for a learner that goes on: the records after its tag follow in Frames, then the End.
     Resume,

@@ -63,7 +63,7 @@ pub struct RoleBytes {
 impl Host {
     /// What the data roles hold that are served here, by member; those whose stand-in fetches its index are missing.
     pub fn role_bytes(&self, now: Time) -> impl Iterator<Item = RoleBytes> + '_ {
-        self.members.primaries().values().filter_map(move |primary| {
+        self.members.primaries().all().values().filter_map(move |primary| {
             let stats = primary.store()?.stats();
             Some(RoleBytes {
                 member: primary.core().member(),
@@ -89,7 +89,7 @@ impl Host {
     #[must_use]
     pub fn classes(&self) -> Vec<ClassUse> {
         let mut classes: BTreeMap<RunClass, ClassUse> = BTreeMap::new();
-        let stores = self.members.primaries().values().filter_map(Primary::store);
+        let stores = self.members.primaries().all().values().filter_map(Primary::store);
         for one in stores.flat_map(store::DataStore::classes) {
             classes.entry(one.class).and_modify(|sum| sum.add(&one)).or_insert(one);
         }
@@ -99,14 +99,14 @@ impl Host {
     /// Whether any of the data roles here may answer clients now; none if there are no data roles here.
     #[must_use]
     pub fn serves_some(&self, now: Time) -> Option<bool> {
-        let primaries = self.members.primaries();
+        let primaries = self.members.primaries().all();
         let timing = &self.around.config().timing;
         (!primaries.is_empty()).then(|| primaries.values().any(|primary| primary.may_serve(now, timing)))
     }
 
     /// The primaries here, by member.
     pub fn primaries(&self) -> impl Iterator<Item = PrimaryInfo<'_>> {
-        self.members.primaries().values().map(Primary::info)
+        self.members.primaries().all().values().map(Primary::info)
     }
 
     /// The parities and mirrors here, by member.

@@ -1,6 +1,6 @@
 //! The members of a host: they come and go as views say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use types::{
@@ -9,20 +9,23 @@ use types::{
 use wire::message::GroupMessage;
 
 use super::dormant::Dormants;
+use super::primaries::Primaries;
+use super::roster::Roster;
 use super::surroundings::Surroundings;
 use super::views::Views;
-use crate::outbox::{Context, Means, Peer, ReplyTo};
+use crate::outbox::{Means, Peer, ReplyTo};
 use crate::parity::{Parity, Rejoined};
-use crate::primary::{Pending, Primary, Touched};
+use crate::primary::{Pending, Primary};
 use crate::{Now, Timing};
 
 /// The members of this host, dense by (group, role).
 #[derive(Default)]
 pub(super) struct Members {
-    primaries: BTreeMap<MemberId, Primary>,
-    parities: BTreeMap<MemberId, Parity>,
+    primaries: Primaries,
+    parities: Roster<Parity>,
     dormant: Dormants,
-    due: Due,
+    /// When a parity has something to do, if nothing has happened to one since.
+    parities_due: Option<Time>,
     /// Parities that were here and have left their view: only as learners do they come back.
     left: BTreeSet<MemberId>,
     history: History,
@@ -30,13 +33,6 @@ pub(super) struct Members {
     scrubbed: u64,
     /// When it was last looked whether a scrub can go on.
     scrub_tried: Time,
-}
-
-/// When a member has something to do, if nothing has happened to one since.
-#[derive(Default)]
-struct Due {
-    primaries: Option<Time>,
-    parities: Option<Time>,
 }
 
 /// What has become of members so far.
@@ -56,11 +52,15 @@ pub(super) struct Deposed {
 }
 
 impl Members {
-    pub(super) fn primaries(&self) -> &BTreeMap<MemberId, Primary> {
+    pub(super) fn primaries(&self) -> &Primaries {
         &self.primaries
     }
 
-    pub(super) fn parities(&self) -> &BTreeMap<MemberId, Parity> {
+    pub(super) fn primaries_mut(&mut self) -> &mut Primaries {
+        &mut self.primaries
+    }
+
+    pub(super) fn parities(&self) -> &Roster<Parity> {
         &self.parities
     }
 
@@ -73,51 +73,10 @@ impl Members {
         self.history
     }
 
-    pub(super) fn serve(&self, member: MemberId) -> bool {
-        self.primaries.contains_key(&member)
-    }
-
-    /// The primary of `id`, if it is here.
-    pub(super) fn primary(&mut self, id: MemberId) -> Option<&mut Primary> {
-        self.primaries.get_mut(&id)
-    }
-
     /// The parity of `id`, if it is here.
     pub(super) fn parity(&mut self, id: MemberId) -> Option<&mut Parity> {
-        self.due.parities = None;
-        self.parities.get_mut(&id)
-    }
-
-    /// Runs `act` on a primary; none if it is not here.
-    pub(super) fn with_primary<T>(
-        &mut self,
-        around: &mut Surroundings,
-        now: Now,
-        id: MemberId,
-        act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
-    ) -> Option<T> {
-        let primary = self.primaries.get_mut(&id)?;
-        self.due.primaries = None;
-        let result = act(primary, &mut around.context(now)?);
-        if cfg!(debug_assertions) {
-            primary.check_invariants();
-        }
-        Some(result)
-    }
-
-    pub(super) fn for_each_primary(
-        &mut self,
-        around: &mut Surroundings,
-        now: Now,
-        mut act: impl FnMut(&mut Primary, &mut Context<'_>),
-    ) {
-        let Some(mut context) = around.context(now) else { return };
-        for primary in self.primaries.values_mut() {
-            act(primary, &mut context);
-            if cfg!(debug_assertions) {
-                primary.check_invariants();
-            }
-        }
+        self.parities_due = None;
+        self.parities.get_mut(id)
     }
 
     /// A message to `id`, of which a primary is or was here, or is to be.
@@ -130,7 +89,7 @@ impl Members {
     ) {
         let id = MemberId { group: message.group, role: message.to };
         let from = Peer { role: message.from, host: from };
-        self.with_primary(around, now, id, |primary, context| primary.handle(context, from, message.body));
+        self.primaries.with(around, now, id, |primary, context| primary.handle(context, from, message.body));
     }
 
     pub(super) fn dispatch_to_parity(
@@ -141,14 +100,14 @@ impl Members {
         message: GroupMessage,
     ) {
         let id = MemberId { group: message.group, role: message.to };
-        let (Some(parity), Some(mut context)) = (self.parities.get_mut(&id), around.context(now)) else {
+        let (Some(parity), Some(mut context)) = (self.parities.get_mut(id), around.context(now)) else {
             return;
         };
         let waited = parity.waits();
         let from = Peer { role: message.from, host: from };
         parity.handle(&mut context, from, message.body);
         if waited || parity.waits() {
-            self.due.parities = None;
+            self.parities_due = None;
         }
         if cfg!(debug_assertions) {
             parity.check_invariants();
@@ -157,91 +116,51 @@ impl Members {
 
     /// A link to `peer` is lost, or another one now.
     pub(super) fn link_broken(&mut self, peer: HostId) {
-        self.due = Due::default();
+        self.parities_due = None;
         self.parities.values_mut().for_each(|parity| parity.link_broken(peer));
     }
 
-    pub(super) fn tick_primaries(&mut self, around: &mut Surroundings, now: Now) {
-        self.due.primaries = None;
-        self.for_each_primary(around, now, Primary::tick);
-    }
-
     pub(super) fn tick_parities(&mut self, around: &mut Surroundings, now: Now) {
-        self.due.parities = None;
+        self.parities_due = None;
         let Some(mut context) = around.context(now) else { return };
         self.parities.values_mut().for_each(|parity| parity.tick(&mut context));
-    }
-
-    /// Something happens that concerns every primary.
-    pub(super) fn touch_primaries(&mut self) {
-        self.due.primaries = None;
-        self.primaries.values_mut().for_each(|primary| primary.touch(Touched::ByEvents));
-    }
-
-    /// Sends what is due of the primaries.
-    pub(super) fn flush(&mut self, around: &mut Surroundings, now: Now) {
-        let Some(mut context) = around.context(now) else { return };
-        for primary in self.primaries.values_mut() {
-            if primary.flush(&mut context) {
-                self.due.primaries = None;
-            }
-            if cfg!(debug_assertions) {
-                primary.check_invariants();
-            }
-        }
-    }
-
-    /// Sets the timers of the primaries to which something has happened.
-    pub(super) fn arm_primaries(&mut self, around: &mut Surroundings, now: Now) {
-        let Some(context) = around.context(now) else { return };
-        if self.due.primaries.is_none() {
-            self.due.primaries = self.primaries.values_mut().map(|primary| primary.arm(&context)).min();
-        }
-        if cfg!(debug_assertions) {
-            self.primaries.values().for_each(|primary| primary.check_timers(&context));
-        }
-    }
-
-    /// When a primary has something to do, as of when they were armed.
-    pub(super) fn primaries_due(&self) -> Time {
-        self.due.primaries.unwrap_or(Time::NEVER)
     }
 
     /// When a parity has something to do.
     pub(super) fn parities_due(&mut self, timing: &Timing) -> Time {
         let due = || self.parities.values().map(|parity| parity.due(timing)).min().unwrap_or(Time::NEVER);
-        let known = *self.due.parities.get_or_insert_with(due);
+        let known = *self.parities_due.get_or_insert_with(due);
         debug_assert!(known <= due(), "no parity waits for longer than it says");
         known
     }
 
     /// What holds after every event.
     pub(super) fn check_invariants(&self, here: HostId, views: &Views) {
-        let named = self.primaries.iter().all(|(id, primary)| primary.core().member() == *id);
+        let primaries = self.primaries.all();
+        let named = primaries.iter().all(|(id, primary)| primary.core().member() == id);
         assert!(
-            named && self.parities.iter().all(|(id, parity)| parity.member() == *id),
+            named && self.parities.iter().all(|(id, parity)| parity.member() == id),
             "members go by their names"
         );
-        let dormant = |parity: &Parity| self.parities.contains_key(&parity.member());
+        let dormant = |parity: &Parity| self.parities.contains(parity.member());
         assert!(!self.dormant.iter().any(dormant), "who is here does not wait to come back");
-        let of = |id: &MemberId| views.group(id.group);
-        let serves = |(id, primary): (&MemberId, &Primary)| {
-            of(id).is_some_and(|view| primary.core().is_named_by(view))
-        };
-        assert!(self.primaries.iter().all(serves), "a primary is here while its view says so");
-        let is_named = |id: &MemberId| {
+        let of = |id: MemberId| views.group(id.group);
+        let serves =
+            |(id, primary): (MemberId, &Primary)| of(id).is_some_and(|view| primary.core().is_named_by(view));
+        assert!(primaries.iter().all(serves), "a primary is here while its view says so");
+        let is_named = |(id, _): (MemberId, &Parity)| {
             of(id).is_some_and(|view| {
                 let learns = view.learner(id.role).is_some_and(|learner| learner.host == here);
                 learns || view.parity_host(id.role) == Some(here)
             })
         };
-        assert!(self.parities.keys().all(is_named), "a parity is here while its view says so");
+        assert!(self.parities.iter().all(is_named), "a parity is here while its view says so");
     }
 
     /// Goes on with the scrub that the operators have asked for, as far as it may.
     pub(super) fn go_on_scrubbing(&mut self, around: &mut Surroundings, now: Now) {
         self.scrub_tried = now.time;
-        self.due.parities = None;
+        self.parities_due = None;
         let Some(mut context) = around.context(now) else { return };
         let mut scrubbing = self.parities.values().filter(|parity| parity.is_scrubbing()).count();
         for parity in self.parities.values_mut() {
@@ -281,7 +200,7 @@ impl Members {
 
     /// Makes this host's members of the group what the view says they are. Gives back the requests of deposed primaries.
     pub(super) fn appoint(&mut self, around: &mut Surroundings, now: Now, view: &GroupView) -> Vec<Deposed> {
-        self.due = Due::default();
+        self.parities_due = None;
         // Parities first: a stand-in on the same node talks to them at once. Mirrors last: one may have become a
         // primary.
         let (k, n) = (view.k(), view.k() + view.m());
@@ -325,7 +244,7 @@ impl Members {
         let here = around.host();
         let in_sync = view.parity_host(role) == Some(here);
         let learner = view.learner(role).filter(|learner| learner.host == here);
-        match (self.parities.get_mut(&id), learner) {
+        match (self.parities.get_mut(id), learner) {
             (Some(parity), None) if in_sync => {
                 let rejoined = parity.adopt(view);
                 self.note_rejoined(id, rejoined);
@@ -353,7 +272,7 @@ impl Members {
 
     /// A parity is none any more in `view`.
     fn dismiss_parity(&mut self, around: &Surroundings, now: Now, id: MemberId, view: &GroupView) {
-        let Some(parity) = self.parities.remove(&id) else { return };
+        let Some(parity) = self.parities.remove(id) else { return };
         // Should a view name it in sync that finds it gone, it must not be made anew with nothing.
         self.left.insert(id);
         let until = now.time + around.config().timing.rejoin_us();
@@ -364,7 +283,7 @@ impl Members {
     /// `view` wants this host to learn a role: with what it has of it, if it has been a parity of that role before.
     fn begin_to_learn(&mut self, around: &Surroundings, id: MemberId, view: &GroupView, since: ViewVersion) {
         // It may not have heard of the views between.
-        let known = self.parities.remove(&id).filter(Parity::may_rejoin);
+        let known = self.parities.remove(id).filter(Parity::may_rejoin);
         let dormant = self.dormant.take(id);
         let former = known.or(dormant).filter(|parity| parity.has_nothing_lost(view));
         tracing::info!(member = %id, view = %view.version, rejoins = former.is_some(), "learner appointed");
@@ -396,7 +315,7 @@ impl Members {
         role: RoleIndex,
     ) -> Option<Deposed> {
         let id = MemberId { group: view.group, role };
-        let Some(mut primary) = self.primaries.remove(&id) else {
+        let Some(mut primary) = self.primaries.remove(id) else {
             self.create_primary(around, now, id, view);
             return None;
         };
@@ -433,7 +352,7 @@ impl Members {
             RoleStatus::Rebuilding { .. } => {
                 tracing::info!(member = %id, term = %role.term, view = %view.version, "stand-in appointed");
                 // Its mirror may be here: then everything is.
-                let mirror = self.parities.remove(&id);
+                let mirror = self.parities.remove(id);
                 Primary::stand_in(&mut context, id, host, view, mirror, means)
             }
             // Full, and not the first of its life: whoever had the data is not here, and nothing may pass for them. Of

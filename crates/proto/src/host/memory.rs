@@ -93,7 +93,7 @@ impl Host {
     pub fn memory(&self) -> HostMemory {
         let mut all = HostMemory { queue_bytes: self.queue_bytes() as u64, ..HostMemory::default() };
         let members = &self.members;
-        members.primaries().values().for_each(|primary| all.count_primary(primary));
+        members.primaries().all().values().for_each(|primary| all.count_primary(primary));
         members.parities().values().for_each(|parity| all.count_parity(parity));
         members.dormant().for_each(|parity| all.count_parity(parity));
         all

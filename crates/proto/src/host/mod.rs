@@ -8,7 +8,7 @@
 //! | `surroundings` | what members act in: configuration, code, pace, outbox |
 //! | `views` | the map |
 //! | `links` | who is linked, and what of theirs waits (`early`) |
-//! | `members` | primaries and parities, also those that may come back (`dormant`) |
+//! | `members` | `primaries` and parities, each kind in a `roster`, also those that may come back (`dormant`) |
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
 //!
 //! `timers` says what is done when time has passed, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
@@ -21,6 +21,8 @@ pub mod inspect;
 mod links;
 mod members;
 mod memory;
+mod primaries;
+mod roster;
 mod route;
 mod routes;
 mod stats;
@@ -118,7 +120,7 @@ impl Host {
                 let hand_over = |primary: &mut Primary, context: &mut Context<'_>| {
                     primary.hand_over(context, term, question);
                 };
-                self.members.with_primary(&mut self.around, now, MemberId { group, role }, hand_over);
+                self.members.primaries_mut().with(&mut self.around, now, MemberId { group, role }, hand_over);
             }
             FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, view, epoch),
             // These concern the process (`Entrance`) or whoever asked, and no member.
@@ -151,7 +153,7 @@ impl Host {
             self.appoint(now, view);
         }
         // The pace of background work may be another one.
-        self.members.touch_primaries();
+        self.members.primaries_mut().touch_all();
         for view in &map.groups {
             self.adopt_view(now, view);
         }
@@ -221,7 +223,7 @@ impl Host {
         // A link may be replaced without having been seen to go down.
         self.members.link_broken(peer);
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
-        self.members.for_each_primary(&mut self.around, now, link_up);
+        self.members.primaries_mut().for_each(&mut self.around, now, link_up);
         self.reroute(now);
         self.carry_out(now);
     }
@@ -231,7 +233,7 @@ impl Host {
         self.links.down(peer);
         self.members.link_broken(peer);
         let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
-        self.members.for_each_primary(&mut self.around, now, link_down);
+        self.members.primaries_mut().for_each(&mut self.around, now, link_down);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
         self.carry_out(now);
     }
@@ -273,7 +275,7 @@ impl Host {
         // All else is handled in any view, for its term says whether it counts: commits do not wait for news.
         let to = MemberId { group: message.group, role: message.to };
         // A mirror has the number of the role that it mirrors.
-        if self.views.is_primary_role(to) && !self.members.parities().contains_key(&to) {
+        if self.views.is_primary_role(to) && !self.members.parities().contains(to) {
             self.members.dispatch_to_primary(&mut self.around, now, from, message);
         } else {
             self.members.dispatch_to_parity(&mut self.around, now, from, message);
@@ -290,7 +292,7 @@ impl Host {
     /// message.
     pub fn read(&mut self, now: Now, place: Place, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
         let member = place.member.filter(|_| place.refusal.is_none());
-        let Some(primary) = member.and_then(|member| self.members.primary(member)) else {
+        let Some(primary) = member.and_then(|member| self.members.primaries_mut().get_mut(member)) else {
             return Read::Submit;
         };
         let read = primary.read(now, &self.around.config().timing, place.hash, key, found);
@@ -307,7 +309,7 @@ impl Host {
     fn flush_primaries(&mut self, now: Now) {
         // A parity on this very node answers within the call, and its answer may make the next Frame due.
         for _ in 0..MAX_FLUSH_ROUNDS {
-            self.members.flush(&mut self.around, now);
+            self.members.primaries_mut().flush(&mut self.around, now);
             if !self.carry_out(now) {
                 return;
             }
@@ -414,7 +416,7 @@ impl Host {
     pub fn damage(&mut self, member: MemberId, byte: usize, mask: u8) {
         if let Some(parity) = self.members.parity(member) {
             parity.damage(byte, mask);
-        } else if let Some(primary) = self.members.primary(member) {
+        } else if let Some(primary) = self.members.primaries_mut().get_mut(member) {
             primary.damage(byte, mask);
         }
     }

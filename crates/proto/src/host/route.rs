@@ -40,11 +40,11 @@ impl Host {
     }
 
     fn route_once(&mut self, now: Now, member: MemberId, pending: Pending) -> Option<Outcome> {
-        if self.members.serve(member) {
+        if self.members.primaries().serve(member) {
             let submit = |primary: &mut crate::primary::Primary, context: &mut crate::outbox::Context<'_>| {
                 primary.submit(context, pending)
             };
-            return self.members.with_primary(&mut self.around, now, member, submit)?;
+            return self.members.primaries_mut().with(&mut self.around, now, member, submit)?;
         }
         if let ReplyTo::Remote { .. } = pending.reply {
             // One hop only: the sender has the map, too, and looks again.

@@ -103,7 +103,7 @@ impl HostStats {
             self.scrubbed_pages += pages;
             self.scrub_mismatches += mismatches;
         }
-        for primary in members.primaries().values() {
+        for primary in members.primaries().all().values() {
             let counted = primary.stats();
             self.uncommitted_records += counted.uncommitted_records;
             self.waiting_requests += counted.waiting_requests;

@@ -36,7 +36,7 @@ impl Kind for Timer {
 impl Host {
     /// Timers. To be called at `next_deadline`, or more often; `flush` must follow.
     pub fn tick(&mut self, now: Now) {
-        self.members.tick_primaries(&mut self.around, now);
+        self.members.primaries_mut().tick(&mut self.around, now);
         for timer in self.timers.due(now.time) {
             self.run(now, timer);
         }
@@ -59,7 +59,7 @@ impl Host {
 
     /// Sets every timer by what its part waits for.
     pub(super) fn arm(&mut self, now: Now) {
-        self.members.arm_primaries(&mut self.around, now);
+        self.members.primaries_mut().arm(&mut self.around, now);
         let timing = &self.around.config().timing;
         let mut timers = TimerTable::default();
         timers.set(Timer::Parities, self.members.parities_due(timing));
@@ -76,6 +76,6 @@ impl Host {
     /// When `tick` has something to do, as of the last `flush`.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        self.members.primaries_due().min(self.timers.next())
+        self.members.primaries().due().min(self.timers.next())
     }
 }

@@ -1,6 +1,6 @@
 //! What reaches a parity: messages and connections. Each goes to the parts that it concerns.
 
-use types::{DataRole, HostId, RoleIndex, Seq, Term};
+use types::{DataRole, HostId, Reach, RoleIndex, Seq, Term};
 use wire::message::{
     Abort, Ack, FetchIndex, Frame, GroupBody, Hello, IndexPart, Learn, LearnPart, Learned, Open, Opened,
     Page, Record, Reject, Reserve, Reserved, SessionId, Welcome,
@@ -151,13 +151,13 @@ impl Parity {
         Kept::Yes
     }
 
-    /// May a data role use this extent? Yes if there is memory for its parity.
+    /// May a data role use an extent so far? Yes if there is memory for its parity.
     fn handle_reserve(&mut self, context: &mut Context<'_>, from: Peer, reserve: &Reserve) {
         if self.admit(context, from, reserve.term).is_none() {
             return;
         }
-        let granted = self.sum.grant(from.role, reserve.extent).is_ok();
-        let reserved = Reserved { term: reserve.term, extent: reserve.extent, granted };
+        let granted = self.sum.grant(from.role, Reach(reserve.run)).is_ok();
+        let reserved = Reserved { term: reserve.term, run: reserve.run, granted };
         self.send(context, from, GroupBody::Reserved(reserved));
     }
 

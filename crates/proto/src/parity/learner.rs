@@ -13,7 +13,7 @@
 //! nothing: a sum of which one part is not known is not the parity of anything.
 
 use store::{Budget, OutOfMemory, Replica};
-use types::{GroupView, PAGE_BYTES, RUN_BYTES, RoleIndex, Seq, Time, ViewVersion};
+use types::{GroupView, PAGE_BYTES, RUN_BYTES, Reach, RoleIndex, Seq, Time, ViewVersion};
 use wire::message::{GroupBody, Learn, LearnHello, LearnPart, Lesson, ToCoordinator};
 
 use super::core::Core;
@@ -245,7 +245,7 @@ impl Learner {
 
     /// Whether a later part comes in its turn: the state after record `tag`, which must be here.
     pub(super) fn awaits(&self, sum: &Sum, role: RoleIndex, number: u32, tag: Seq) -> bool {
-        // An End may come again, with more extents.
+        // An End may come again, with more runs.
         let ended = self.ended.contains(role);
         sum.stream(role)
             .is_some_and(|stream| (ended || stream.awaits_part(number)) && tag <= stream.received())
@@ -267,7 +267,7 @@ impl Learner {
                     return Err(Unfit::Broken);
                 }
             }
-            LearnPart::End { extents } => self.end(sum, weighted.role, extents)?,
+            LearnPart::End { runs } => self.end(sum, weighted.role, runs)?,
         }
         if let Some(stream) = sum.stream_mut(weighted.role) {
             stream.part_is_in();
@@ -275,11 +275,11 @@ impl Learner {
         Ok(())
     }
 
-    fn end(&mut self, sum: &mut Sum, role: RoleIndex, extents: &[u8]) -> Result<(), Unfit> {
-        let extents = sum.decode_extents(extents).ok_or(Unfit::Broken)?;
-        // Also those that were never written to, which no run has brought: the primary may write there without asking.
-        for extent in extents.iter() {
-            sum.grant(role, extent)?;
+    fn end(&mut self, sum: &mut Sum, role: RoleIndex, runs: &[u8]) -> Result<(), Unfit> {
+        let runs = sum.decode_runs(runs).ok_or(Unfit::Broken)?;
+        // Also those that were never written to, which no part has brought: the primary may write there without asking.
+        for run in runs.iter() {
+            sum.grant(role, Reach::of_run(run))?;
         }
         self.ended.insert(role);
         if let Some(stream) = sum.stream_mut(role) {

@@ -9,9 +9,7 @@
 
 use smallvec::smallvec;
 use store::Area;
-use types::{
-    Addr, EXTENT_BYTES, MemberId, PAGE_BYTES, PageRange, RoleIndex, ScrubProgress, ScrubSettings, Term, Time,
-};
+use types::{Addr, MemberId, PAGE_BYTES, PageRange, RoleIndex, ScrubProgress, ScrubSettings, Term, Time};
 use wire::message::{GroupBody, Read, SessionId};
 
 use super::core::Core;
@@ -21,7 +19,6 @@ use crate::Timing;
 use crate::outbox::{Context, Peer};
 use crate::roles::RoleSet;
 
-const EXTENT_PAGES: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
 /// Runs that nobody ever wrote to, and that are zero, which are passed at once.
 const MAX_PASSED_RUNS: usize = 64;
 /// Findings that one parity remembers of a scrub; what is beyond is counted.
@@ -187,10 +184,8 @@ impl Scrub {
 
     /// The next run that has memory here.
     fn next_run(&self, area: &Area) -> Option<PageRange> {
-        let extent = self.next / EXTENT_PAGES;
-        let first =
-            if area.is_committed(extent) { self.next } else { area.next_committed(extent)? * EXTENT_PAGES };
-        Some(PageRange { first, count: MAX_PAGES })
+        let run = area.next_run(self.next / MAX_PAGES)?;
+        Some(PageRange { first: run * MAX_PAGES, count: MAX_PAGES })
     }
 
     fn open_session(

@@ -4,7 +4,8 @@
 
 use store::{Area, Budget, Category, OutOfMemory, PageSet};
 use types::{
-    DataRole, EXTENT_BYTES, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RoleIndex, RunClass, Seq,
+    DataRole, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RUNS_PER_EXTENT, Reach, RoleIndex,
+    RunClass, Seq,
 };
 use wire::message::Record;
 
@@ -13,7 +14,6 @@ use super::stream::Stream;
 use crate::Rules;
 use crate::outbox::Means;
 
-const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
 /// See the module.
@@ -126,11 +126,11 @@ impl Sum {
         }
     }
 
-    /// Memory for `extent`, which `role` may use then.
-    pub(super) fn grant(&mut self, role: RoleIndex, extent: u32) -> Result<(), OutOfMemory> {
-        self.area.commit(extent)?;
+    /// Memory for an extent so far, which `role` may use then.
+    pub(super) fn grant(&mut self, role: RoleIndex, reach: Reach) -> Result<(), OutOfMemory> {
+        self.area.commit(reach)?;
         if let Some(stream) = self.stream_mut(role) {
-            stream.grant(extent);
+            stream.grant(reach.extent());
         }
         Ok(())
     }
@@ -138,8 +138,8 @@ impl Sum {
     /// Memory for these bytes.
     pub(super) fn commit(&mut self, start: usize, len: usize) -> Result<(), OutOfMemory> {
         let end = start + len;
-        for extent in start / EXTENT_BYTES..end.div_ceil(EXTENT_BYTES) {
-            self.area.commit(extent as u32)?;
+        for run in start / RUN_BYTES..end.div_ceil(RUN_BYTES) {
+            self.area.commit(Reach::of_run(run as u32))?;
         }
         Ok(())
     }
@@ -168,9 +168,9 @@ impl Sum {
         Ok(())
     }
 
-    /// The extents of an encoded set, if they fit into the area.
-    pub(super) fn decode_extents(&self, mut encoded: &[u8]) -> Option<PageSet> {
-        let limit = (self.area.limit_bytes() / EXTENT_BYTES) as u32;
+    /// The runs of an encoded set, if they fit into the area.
+    pub(super) fn decode_runs(&self, mut encoded: &[u8]) -> Option<PageSet> {
+        let limit = (self.area.limit_bytes() / RUN_BYTES) as u32;
         PageSet::decode(&mut encoded, limit).ok()
     }
 

@@ -245,10 +245,10 @@ impl Primary {
         self.waiting.take_all()
     }
 
-    /// Sends what is due; whether something was, so that `arm` must follow. Called once per batch of events.
-    pub(crate) fn flush(&mut self, context: &mut Context<'_>) -> bool {
+    /// Sends what is due; `arm` must follow. Called once per batch of events.
+    pub(crate) fn flush(&mut self, context: &mut Context<'_>) {
         if !self.stream.take_stirred() {
-            return false;
+            return;
         }
         self.touch(Touched::ByTraffic);
         // First, for it may log wipes, which go out with everything else.
@@ -266,7 +266,6 @@ impl Primary {
         let applied = self.parities.applied_by_all().into_iter();
         let wanted = applied.chain(self.absentees.applied_by_all()).min();
         self.stream.trim_history(context.limits, wanted);
-        true
     }
 
     fn reconsider_hand_over(&mut self, now: Time) {

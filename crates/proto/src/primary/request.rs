@@ -288,8 +288,8 @@ impl Primary {
             Ok(allocation) => Ok(allocation),
             Err(Shortage::TooLarge) => Err(Attempt::failed(Failure::TooLarge)),
             Err(Shortage::Absent(pages)) => Err(Attempt::Wait(Wait::Pages(pages))),
-            Err(Shortage::Extent(extent)) => {
-                if !self.space.grow(context, &self.core, &self.parities, store, extent) {
+            Err(Shortage::Extent(reach)) => {
+                if !self.space.grow(context, &self.core, &self.parities, store, reach) {
                     return Err(Attempt::Wait(Wait::Space));
                 }
                 // Without parities the extent is there at once. Those go first that have waited for longer.

@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 use store::{CrawlCursor, DataStore, Reclaim, Victim};
-use types::{Time, UnixSeconds};
+use types::{Reach, Time, UnixSeconds};
 use wire::message::{GroupBody, Reserve, Reserved};
 
 use super::core::Core;
@@ -42,9 +42,9 @@ pub(crate) struct Removed {
     pub expired_unread: u64,
 }
 
-/// An extent that parities are being asked for.
+/// What parities are being asked for.
 struct Asking {
-    extent: u32,
+    reach: Reach,
     granted: SmallVec<[Peer; 4]>,
 }
 
@@ -58,29 +58,29 @@ impl Space {
         self.reclaiming -= count;
     }
 
-    /// Asks the parities for `extent`, unless they are being asked for one. Whether it can be used now: without parities it can
-    /// at once.
+    /// Asks the parities for an extent so far, unless they are being asked for one. Whether it can be used now: without parities it
+    /// can at once.
     pub(super) fn grow(
         &mut self,
         context: &mut Context<'_>,
         core: &Core,
         parities: &Parities,
         store: &mut DataStore,
-        extent: u32,
+        reach: Reach,
     ) -> bool {
         // One at a time: those who need another one come back when this one is decided.
         if self.asking.is_none() {
-            self.asking = Some(Asking { extent, granted: smallvec![] });
+            self.asking = Some(Asking { reach, granted: smallvec![] });
             self.ask(context, core, parities);
             self.conclude(context.now.time, parities, store);
         }
-        store.area().is_committed(extent)
+        store.area().is_usable(reach.0)
     }
 
     /// Asks the parities that have not answered.
     pub(super) fn ask(&self, context: &mut Context<'_>, core: &Core, parities: &Parities) {
         let Some(asking) = &self.asking else { return };
-        let reserve = GroupBody::Reserve(Reserve { term: core.term(), extent: asking.extent });
+        let reserve = GroupBody::Reserve(Reserve { term: core.term(), run: asking.reach.0 });
         parities.send_to(context, core, &reserve, |parity| !asking.granted.contains(&parity));
     }
 
@@ -93,7 +93,7 @@ impl Space {
         parities: &Parities,
         store: &mut DataStore,
     ) -> bool {
-        let Some(asking) = self.asking.as_mut().filter(|asking| asking.extent == reserved.extent) else {
+        let Some(asking) = self.asking.as_mut().filter(|asking| asking.reach.0 == reserved.run) else {
             return false;
         };
         if !reserved.granted {
@@ -110,7 +110,7 @@ impl Space {
     pub(super) fn conclude(&mut self, now: Time, parities: &Parities, store: &mut DataStore) -> bool {
         let granted_by_all = |asking: &&Asking| parities.ids().all(|id| asking.granted.contains(&id));
         let Some(asking) = self.asking.as_ref().filter(granted_by_all) else { return false };
-        if store.commit_extent(asking.extent).is_err() {
+        if store.commit_extent(asking.reach).is_err() {
             return self.refuse(now, store);
         }
         self.asking = None;

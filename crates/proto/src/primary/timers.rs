@@ -65,8 +65,21 @@ impl Kind for Timer {
 }
 
 impl Primary {
+    /// Whether something has happened since it was armed, so that it may have to send something or to wait for something else.
+    pub(crate) fn is_awake(&self) -> bool {
+        self.touched != Touched::Not || self.stream.is_stirred()
+    }
+
+    /// When its first timer is due, as of when it was armed.
+    pub(crate) fn due(&self) -> Time {
+        self.timers.next()
+    }
+
     /// Runs the timers that are due.
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
+        if self.timers.next() > context.now.time {
+            return;
+        }
         let mut any = false;
         for timer in self.timers.due(context.now.time) {
             self.run(context, timer);

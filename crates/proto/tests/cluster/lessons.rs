@@ -110,6 +110,14 @@ fn begin() -> LearnPart {
     LearnPart::Begin { cohorts: Bytes::new(), classes: Bytes::new() }
 }
 
+/// The set of the first run beyond the area.
+fn run_128() -> Bytes {
+    let (mut runs, mut bytes) = (store::PageSet::new(), Vec::new());
+    runs.insert(128);
+    runs.encode(&mut bytes);
+    bytes.into()
+}
+
 fn run(run: u32, pages: u16, len: usize) -> LearnPart {
     LearnPart::Run { run, pages, bytes: vec![7; len].into() }
 }
@@ -132,8 +140,8 @@ fn a_part_that_does_not_fit_makes_the_learner_start_again() {
         (1, 0, segment(INDEX_SEGMENTS as u16, b"")),
         (1, 0, segment(0, b"not an entry")),
         (1, 0, segment(0, &[0xff; 9])),
-        (1, 0, LearnPart::End { extents: Bytes::from_static(b"\x01\0\0\0") }),
-        (1, 0, LearnPart::End { extents: Bytes::from_static(b"\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff") }),
+        (1, 0, LearnPart::End { runs: Bytes::from_static(b"\x01\0\0\0") }),
+        (1, 0, LearnPart::End { runs: run_128() }),
     ];
     for (number, tag, part) in bad {
         let mut pair = Pair::new(64 << 20);
@@ -169,10 +177,11 @@ fn a_learner_without_memory_gives_up_once_and_says_no_more() {
     let mut pair = Pair::new(1 << 20);
     let first = pair.asked().unwrap();
     assert!(is_learned(&pair.learn(first, 0, 0, begin())));
-    let actions = pair.learn(first, 1, 0, run(0, 1, PAGE_BYTES));
+    // There is memory for some runs of the first extent, and not for another extent.
+    let actions = pair.learn(first, 1, 0, run(16, 1, PAGE_BYTES));
     let gave_up =
         Action::Coordinator(ToCoordinator::GaveUp { group: GroupId(0), learner: RoleIndex(1), since: SINCE });
     assert_eq!(actions, [gave_up]);
-    assert!(pair.learn(first, 2, 0, run(1, 1, PAGE_BYTES)).is_empty());
+    assert!(pair.learn(first, 2, 0, run(17, 1, PAGE_BYTES)).is_empty());
     assert_eq!(pair.asked(), None);
 }

@@ -55,8 +55,8 @@ fn body_number(body: &GroupBody) -> (u64, u64) {
         }
         GroupBody::Ack(b) => (6, b.received.0 ^ b.echo.0 << 16),
         GroupBody::Reject(b) => (7, u64::from(b.fence.0)),
-        GroupBody::Reserve(b) => (8, u64::from(b.extent)),
-        GroupBody::Reserved(b) => (9, u64::from(b.extent) << 1 | u64::from(b.granted)),
+        GroupBody::Reserve(b) => (8, u64::from(b.run)),
+        GroupBody::Reserved(b) => (9, u64::from(b.run) << 1 | u64::from(b.granted)),
         GroupBody::FetchIndex(b) => (10, u64::from(b.part)),
         GroupBody::IndexPart(b) => (11, u64::from(b.part) ^ (b.bytes.len() as u64) << 16),
         GroupBody::Open(b) => (12, b.session.number ^ b.committed.0 << 16),
@@ -137,8 +137,8 @@ impl fmt::Display for Brief<'_, GroupMessage> {
             }
             GroupBody::Ack(b) => write!(f, "Ack {} received {}", b.term, b.received),
             GroupBody::Reject(b) => write!(f, "Reject, fence {}", b.fence),
-            GroupBody::Reserve(b) => write!(f, "Reserve {} extent {}", b.term, b.extent),
-            GroupBody::Reserved(b) => write!(f, "Reserved {} extent {} {}", b.term, b.extent, b.granted),
+            GroupBody::Reserve(b) => write!(f, "Reserve {} up to run {}", b.term, b.run),
+            GroupBody::Reserved(b) => write!(f, "Reserved {} up to run {} {}", b.term, b.run, b.granted),
             GroupBody::FetchIndex(b) => write!(f, "FetchIndex {} part {}", b.term, b.part),
             GroupBody::IndexPart(b) => {
                 write!(f, "IndexPart {} part {} last {} ({} B)", b.term, b.part, b.last, b.bytes.len())
@@ -174,7 +174,7 @@ impl fmt::Display for Brief<'_, GroupMessage> {
                     LearnPart::Segment { segment, entries } => {
                         write!(f, "segment {segment} ({} B)", entries.len())
                     }
-                    LearnPart::End { extents } => write!(f, "end ({} B)", extents.len()),
+                    LearnPart::End { runs } => write!(f, "end ({} B)", runs.len()),
                     LearnPart::Resume => write!(f, "resume"),
                     LearnPart::Gone => write!(f, "gone"),
                 }

@@ -1,6 +1,6 @@
 //! What holds in the run table, its lists, the pool and the sums, walked as a whole.
 
-use super::{Allocator, Hold, RUNS_PER_EXTENT, Run, SlotState, Totals};
+use super::{Allocator, Hold, Run, SlotState, Totals};
 use types::RunClass;
 use types::class::CLASS_COUNT;
 
@@ -32,10 +32,7 @@ impl Allocator {
         assert_eq!(live + pending == 0, slot_bytes == 0, "bytes are of slots in use: {:?}", self.totals);
         let runs = self.runs.len();
         assert!(self.pool.count() as usize <= runs, "a free run is one of the {runs} that there are");
-        assert!(
-            self.active.count() as usize * RUNS_PER_EXTENT as usize <= runs,
-            "active runs are in the table"
-        );
+        assert!(self.active.count() as usize <= runs, "active runs are in the table");
     }
 
     /// That each list has the runs of its class and fullness; which runs are in one.

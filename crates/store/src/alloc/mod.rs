@@ -19,10 +19,9 @@ use types::UnixSeconds;
 
 use crate::{Budget, Category, Charge, PageSet, Replica};
 use types::class::{SPAN_RUNS, is_slotted, slot_bytes, span_of};
-use types::{Addr, EXTENT_BYTES, PageRange, RUN_BYTES, RunClass};
+use types::{Addr, PageRange, RUN_BYTES, Reach, RunClass};
 
-/// Runs in an extent.
-pub(crate) const RUNS_PER_EXTENT: u32 = (EXTENT_BYTES / RUN_BYTES) as u32;
+pub(crate) use types::RUNS_PER_EXTENT;
 
 // A span of several runs lies in one extent.
 const _: () = assert!(RUNS_PER_EXTENT.is_multiple_of(SPAN_RUNS));
@@ -59,7 +58,7 @@ pub(crate) struct Allocator {
     runs: Vec<Run>,
     lists: Lists,
     pool: PageSet,
-    /// Extents whose runs may be used.
+    /// Runs that may be used.
     active: PageSet,
     totals: Totals,
     /// Spans in use by class.
@@ -153,13 +152,13 @@ impl Allocator {
         &self.pool
     }
 
-    /// The extents whose runs may be used.
+    /// The runs that may be used.
     pub(crate) fn active(&self) -> impl Iterator<Item = u32> + '_ {
         self.active.iter()
     }
 
     pub(crate) fn is_active(&self, run: u32) -> bool {
-        self.active.contains(run / RUNS_PER_EXTENT)
+        self.active.contains(run)
     }
 
     /// Bytes of the spans of `class` that are in use.
@@ -171,14 +170,16 @@ impl Allocator {
         self.charge.bytes()
     }
 
-    /// Makes the runs of `extent` usable.
-    pub(crate) fn activate(&mut self, extent: u32) {
-        if !self.active.insert(extent) {
+    /// Makes the runs of an extent usable so far.
+    pub(crate) fn activate(&mut self, reach: Reach) {
+        if self.is_active(reach.0) {
             return;
         }
-        let first = extent * RUNS_PER_EXTENT;
-        self.grow(first + RUNS_PER_EXTENT);
-        for at in first..first + RUNS_PER_EXTENT {
+        self.grow(reach.0 + 1);
+        for at in reach.runs() {
+            if !self.active.insert(at) {
+                continue;
+            }
             let run = &self.runs[at as usize];
             if run.class != RunClass::FREE {
                 self.lists.link(&mut self.runs, at);
@@ -191,13 +192,11 @@ impl Allocator {
 
     /// The inverse of [`Self::activate`]: the runs of `extent` keep their slots and are dormant.
     pub(crate) fn deactivate(&mut self, extent: u32) {
-        if !self.active.remove(extent) {
-            return;
-        }
-        let first = extent * RUNS_PER_EXTENT;
-        for at in first..first + RUNS_PER_EXTENT {
-            self.lists.unlink(&mut self.runs, at);
-            self.pool.remove(at);
+        for at in Reach::whole(extent).runs() {
+            if self.active.remove(at) {
+                self.lists.unlink(&mut self.runs, at);
+                self.pool.remove(at);
+            }
         }
     }
 

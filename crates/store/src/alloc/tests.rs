@@ -31,7 +31,7 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
     let mut dice = Dice(1);
     let mut pending: Vec<(Addr, usize)> = vec![];
     let mut live: Vec<(Addr, usize)> = vec![];
-    allocator.activate(1);
+    allocator.activate(Reach::whole(1));
     for step in 0..6000 {
         match dice.below(12) {
             0..5 => {
@@ -71,9 +71,9 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
         }
         allocator.check_invariants();
         match step {
-            3000 => allocator.activate(0),
+            3000 => allocator.activate(Reach::whole(0)),
             4000 => allocator.deactivate(1),
-            4500 => allocator.activate(1),
+            4500 => allocator.activate(Reach::whole(1)),
             _ => {}
         }
     }
@@ -90,7 +90,7 @@ fn lists_pool_and_sums_stay_right_whatever_happens() {
 #[test]
 fn the_fullest_run_is_filled_first() {
     let mut allocator = Allocator::new(Budget::new(1 << 30));
-    allocator.activate(0);
+    allocator.activate(Reach::whole(0));
     let len = 8192;
     let addrs: Vec<Addr> = (0..24).filter_map(|_| allocate(&mut allocator, len)).collect();
     addrs.iter().for_each(|addr| allocator.commit(*addr, len, 0, UnixSeconds(1)));
@@ -103,7 +103,7 @@ fn the_fullest_run_is_filled_first() {
 /// Two items of 3000 bytes, and a run that nothing is in.
 fn small() -> Allocator {
     let mut allocator = Allocator::new(Budget::new(1 << 30));
-    allocator.activate(0);
+    allocator.activate(Reach::whole(0));
     for _ in 0..2 {
         let addr = allocate(&mut allocator, 3000).unwrap();
         allocator.commit(addr, 3000, 0, UnixSeconds(1));

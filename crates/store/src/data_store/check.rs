@@ -48,8 +48,8 @@ impl DataStore {
         let (area, allocator) = (self.contents.area(), self.slots.allocator());
         let runs = allocator.runs().len();
         assert!(runs * RUN_BYTES <= area.limit_bytes(), "{runs} runs are more than the area has");
-        let unbacked = allocator.active().find(|extent| !area.is_committed(*extent));
-        assert_eq!(unbacked, None, "runs of an extent may be used that is not committed");
+        let unbacked = allocator.active().find(|run| !area.is_usable(*run));
+        assert_eq!(unbacked, None, "a run may be used that is not committed");
     }
 
     /// That the budget has at least what this store says that it pays; others pay from it, too.
@@ -63,7 +63,7 @@ impl DataStore {
 
 #[cfg(test)]
 mod tests {
-    use types::{Addr, ClusterId, Cohort, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, UnixSeconds};
+    use types::{Addr, ClusterId, Cohort, EXTENT_BYTES, IndexHash, IndexOp, KeyHash, Reach, UnixSeconds};
 
     use super::*;
     use crate::{Budget, Eviction, ItemSpec, ItemState, StoreConfig};
@@ -75,7 +75,7 @@ mod tests {
         let config =
             StoreConfig { cluster: CLUSTER, area_limit_bytes: 4 * EXTENT_BYTES, eviction: Eviction::Clock };
         let mut store = DataStore::new(config, Budget::new(64 << 20)).unwrap();
-        store.commit_extent(0).unwrap();
+        store.commit_extent(Reach::whole(0)).unwrap();
         for key in [b"one", b"two"] {
             put(&mut store, key);
         }
@@ -158,10 +158,10 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "extent may be used that is not committed")]
+    #[should_panic(expected = "run may be used that is not committed")]
     fn runs_without_memory_are_noticed() {
         let mut store = store();
-        store.slots.allocator_mut().activate(1);
+        store.slots.allocator_mut().activate(Reach::whole(1));
         store.check_invariants();
     }
 

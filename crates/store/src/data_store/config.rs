@@ -1,7 +1,7 @@
 //! How a data role is set up, and what it says of slots for new items.
 
 use smallvec::SmallVec;
-use types::{Addr, ClusterId, IndexOp, PageRange};
+use types::{Addr, ClusterId, IndexOp, PageRange, Reach};
 
 /// How a data role is set up.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub struct Allocation {
 /// Why there is no slot right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// This extent is needed: have it reserved at the parities, then [`super::DataStore::commit_extent`], then try again.
-    Extent(u32),
+    /// This extent is needed so far: have it reserved at the parities, then [`super::DataStore::commit_extent`], then try again.
+    Extent(Reach),
     /// Something must give way: call [`super::Reclaiming::propose`].
     Reclaim,
     /// Free slots lie on absent pages only: repair these, then try again.

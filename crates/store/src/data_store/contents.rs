@@ -12,7 +12,7 @@ use crate::alloc::{Allocator, RUNS_PER_EXTENT};
 use crate::item::Header;
 use crate::{Area, ITEM_HEADER_BYTES, Item, PageSet, Replica};
 use types::class::{class_in_one_run, class_of};
-use types::{Addr, EXTENT_BYTES, IndexHash, PAGE_BYTES, PageRange, RUN_BYTES, RunClass};
+use types::{Addr, EXTENT_BYTES, IndexHash, PAGE_BYTES, PageRange, RUN_BYTES, Reach, RunClass};
 
 /// Longest range that a repair session covers.
 const MAX_REPAIR_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
@@ -158,6 +158,18 @@ impl Contents {
         self.absent.first_present(first).is_some_and(|page| page < first + PAGES_PER_EXTENT)
     }
 
+    /// How much of `extent` is in use: up to its last run with a touched page or slots. None if it was never written to.
+    pub(super) fn used_reach(&self, extent: u32) -> Option<Reach> {
+        let first = extent * RUNS_PER_EXTENT;
+        let touched = self.replica.touched();
+        let is_used = |run: &u32| {
+            self.replica.class(*run) != RunClass::FREE || touched.contains_any(pages_of_run(*run))
+        };
+        let is_touched = touched.first_present(extent * PAGES_PER_EXTENT)? < (extent + 1) * PAGES_PER_EXTENT;
+        let last = (first..first + RUNS_PER_EXTENT).rev().find(is_used).filter(|_| is_touched)?;
+        Some(Reach::of_run(last))
+    }
+
     /// Whether no page of `runs` is there.
     pub(super) fn lacks_all(&self, mut runs: std::ops::Range<u32>) -> bool {
         runs.all(|run| self.absent.contains_all(pages_of_run(run)))
@@ -244,8 +256,7 @@ impl Contents {
         let touched = self.replica.touched();
         let unwritten = self.absent.iter().find(|page| !touched.contains(*page));
         assert_eq!(unwritten, None, "a page is absent that nobody has written");
-        let is_lost =
-            |page: &u32| !self.absent.contains(*page) && !self.area.is_committed(page / PAGES_PER_EXTENT);
+        let is_lost = |page: &u32| !self.absent.contains(*page) && !self.area.is_usable(page / PAGES_PER_RUN);
         assert_eq!(touched.iter().find(is_lost), None, "a page that is present has no memory");
     }
 

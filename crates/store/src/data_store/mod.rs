@@ -46,7 +46,7 @@ use reclaim::{Ground, Reclaimer};
 use search::Search;
 use slots::Slots;
 use surrender::{Hand, runs_of};
-use types::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES};
+use types::{Addr, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, Reach};
 
 /// Why a replica could not be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -123,15 +123,27 @@ impl DataStore {
         let mut store = Self::assemble(config, budget, area, replica, allocator, PageSet::new());
         let extents: Vec<u32> = store.area().extents().collect();
         for extent in extents {
-            let touched = store.replica().touched().first_present(extent * PAGES_PER_EXTENT);
-            let in_use = touched.is_some_and(|page| page < (extent + 1) * PAGES_PER_EXTENT);
-            // What the system does not take back may as well be used.
-            if in_use || !store.contents.area_mut().decommit(extent) {
-                store.begin_extent(extent);
+            match store.contents.used_reach(extent) {
+                Some(reach) => store.keep_mirrored(reach)?,
+                // What the system does not take back may as well be used.
+                None if !store.contents.area_mut().decommit(extent) => {
+                    store.begin_extent(Reach::whole(extent))
+                }
+                None => {}
             }
         }
         store.recharge();
         Ok(store)
+    }
+
+    /// Of the first extent the parities may have reserved less than the mirror; they have all that is in use.
+    fn keep_mirrored(&mut self, reach: Reach) -> Result<(), AdoptError> {
+        let area = self.contents.area_mut();
+        // A mirror has what its primary had, this is for one that was taught something else.
+        area.commit_for_repair(reach).map_err(|_| AdoptError::Contradiction)?;
+        area.cut(reach);
+        self.begin_extent(reach);
+        Ok(())
     }
 
     fn assemble(
@@ -184,23 +196,25 @@ impl DataStore {
         self.check_sums();
     }
 
-    /// Uses `extent` from now on; every parity must have reserved it.
+    /// Uses an extent so far from now on; every parity must have reserved it.
     ///
     /// # Errors
     /// If this node has no memory for it; no further extent is asked for then until [`Growth::allow`].
-    pub fn commit_extent(&mut self, extent: u32) -> Result<(), OutOfMemory> {
-        let committed = self.contents.area_mut().commit(extent);
+    pub fn commit_extent(&mut self, reach: Reach) -> Result<(), OutOfMemory> {
+        // At a stand-in runs may be in use beyond it, which every parity has, too: they come along, for the allocator knows them.
+        let reach = self.contents.used_reach(reach.extent()).map_or(reach, |used| reach.max(used));
+        let committed = self.contents.area_mut().commit(reach);
         match committed {
-            Ok(()) => self.begin_extent(extent),
+            Ok(()) => self.begin_extent(reach),
             Err(_) => self.growth.refuse(),
         }
         self.check_sums();
         committed
     }
 
-    fn begin_extent(&mut self, extent: u32) {
-        self.slots.allocator_mut().activate(extent);
-        if !self.contents.is_whole() && self.hand.spare(extent) {
+    fn begin_extent(&mut self, reach: Reach) {
+        self.slots.allocator_mut().activate(reach);
+        if !self.contents.is_whole() && self.hand.spare(reach.extent()) {
             self.recharge();
         }
     }
@@ -372,10 +386,11 @@ impl DataStore {
         assert_eq!(bytes.len(), pages.len_bytes(), "a page has {PAGE_BYTES} bytes");
         for page in pages.iter() {
             if self.contents.absent().contains(page) {
-                // It was touched before, so that the parities have the extent.
-                let extent = page / PAGES_PER_EXTENT;
-                self.contents.area_mut().commit_for_repair(extent)?;
-                self.begin_extent(extent);
+                // It was touched before, so that the parities have the extent so far as it was used.
+                let used = self.contents.used_reach(page / PAGES_PER_EXTENT);
+                let reach = used.expect("a page that is absent was touched");
+                self.contents.area_mut().commit_for_repair(reach)?;
+                self.begin_extent(reach);
             }
         }
         self.contents.fill(pages, bytes);
@@ -392,7 +407,7 @@ impl DataStore {
             return None;
         }
         // Two turns: the first may find only extents that it spares.
-        for _ in 0..2 * self.contents.area().committed_bytes() / EXTENT_BYTES {
+        for _ in 0..2 * self.contents.area().extents().count() {
             let Some(extent) = self.hand.next(self.contents.area(), &self.slots, keep)? else { continue };
             if self.take_back(extent) {
                 return Some(extent);

@@ -1,7 +1,7 @@
 //! Where there is room, and which pages must be repaired so that there is.
 
 use super::config::Eviction;
-use super::contents::{Contents, PAGES_PER_EXTENT, pages_of_run};
+use super::contents::{Contents, PAGES_PER_RUN, pages_of_run};
 use super::slots::Slots;
 use crate::alloc::RUNS_PER_EXTENT;
 use types::{Addr, EXTENT_BYTES, PageRange, RUN_BYTES, RunClass};
@@ -86,9 +86,8 @@ impl Room<'_> {
             return runs.find_map(|at| self.absent_item_in(at));
         }
         let area = self.contents.area();
-        let fits = |pages: &PageRange| {
-            area.is_committed(pages.first / PAGES_PER_EXTENT) || area.has_room_for_repair()
-        };
+        let fits =
+            |pages: &PageRange| area.is_usable(pages.first / PAGES_PER_RUN) || area.has_room_for_repair();
         self.contents.next_absent(0).filter(fits)
     }
 

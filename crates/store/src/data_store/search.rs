@@ -9,7 +9,7 @@ use super::slots::Slots;
 use crate::Budget;
 use crate::alloc::SlotAt;
 use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
-use types::{MAX_ITEM_BYTES, RunClass};
+use types::{MAX_ITEM_BYTES, Reach, RunClass};
 
 /// See the module.
 pub(super) struct Search<'a> {
@@ -39,7 +39,7 @@ impl Search<'_> {
         };
         match slot {
             Some(slot) => Ok(self.slots.allocation(self.contents.replica(), slot)),
-            None => Err(self.shortage(class)),
+            None => Err(self.shortage(class, len_bytes)),
         }
     }
 
@@ -66,7 +66,7 @@ impl Search<'_> {
             };
             self.slots.allocator_mut().open(first, class)
         });
-        if slot.is_some() || self.eviction == Eviction::Clock || self.next_extent().is_some() {
+        if slot.is_some() || self.eviction == Eviction::Clock || self.next_extent(SPAN_RUNS).is_some() {
             return slot;
         }
         match class_in_one_run(len_bytes) {
@@ -84,7 +84,7 @@ impl Search<'_> {
     /// Where nothing may be evicted, a run that is held is better used than left.
     fn take_held(&mut self, class: RunClass) -> Option<SlotAt> {
         if self.eviction == Eviction::Clock
-            || self.next_extent().is_some()
+            || self.next_extent(1).is_some()
             || !self.reclaimer.release_hold_for(self.slots, class)
         {
             return None;
@@ -101,24 +101,25 @@ impl Search<'_> {
     }
 
     /// What has to be done for an item of `class`, in the order of what it costs.
-    fn shortage(&mut self, class: RunClass) -> Shortage {
+    fn shortage(&mut self, class: RunClass, len_bytes: usize) -> Shortage {
+        let wanted = if class == RunClass::LARGE { runs_of_large(len_bytes) } else { span_of(class) };
         // What waits for repair comes last: it holds little that is free, and a stand-in would have to ask for one such extent
         // after another.
         let unwritten = |extent| !self.contents.awaits_repair(extent);
-        if let Some(extent) = self.growth.next_extent(self.contents.area(), self.budget, unwritten) {
-            return Shortage::Extent(extent);
+        if let Some(reach) = self.growth.next_extent(self.contents.area(), self.budget, wanted, unwritten) {
+            return Shortage::Extent(reach);
         }
         if let Some(pages) = self.room().absent(class) {
             return Shortage::Absent(pages);
         }
-        if let Some(extent) = self.next_extent() {
-            return Shortage::Extent(extent);
+        if let Some(reach) = self.next_extent(wanted) {
+            return Shortage::Extent(reach);
         }
         self.slots.nothing_free()
     }
 
-    /// The lowest extent that is not committed, if the area may grow and the budget has room for one.
-    fn next_extent(&mut self) -> Option<u32> {
-        self.growth.next_extent(self.contents.area(), self.budget, |_| true)
+    /// Where the area may grow so that `wanted` free runs come, if it may and the budget has room for it.
+    fn next_extent(&mut self, wanted: u32) -> Option<Reach> {
+        self.growth.next_extent(self.contents.area(), self.budget, wanted, |_| true)
     }
 }

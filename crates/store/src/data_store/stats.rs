@@ -2,7 +2,7 @@
 
 use super::DataStore;
 use crate::alloc::Allocator;
-use types::{EXTENT_BYTES, RunClass};
+use types::RunClass;
 
 /// What a data role holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Stats {
     pub free_bytes: usize,
     /// Committed runs that are free.
     pub free_runs: usize,
-    /// Extents that are committed.
+    /// Extents of which something is committed.
     pub extents: usize,
     /// Pages that must be repaired.
     pub absent_pages: usize,
@@ -91,7 +91,7 @@ impl DataStore {
             claimed: totals.claimed,
             free_bytes: area.saturating_sub(totals.slot_bytes),
             free_runs: self.slots.allocator().pool().count() as usize,
-            extents: area / EXTENT_BYTES,
+            extents: self.contents.area().extents().count(),
             absent_pages: self.contents.absent().count() as usize,
             runs: runs_by_class(self.slots.allocator()),
             memory: self.memory(),

@@ -100,6 +100,7 @@ fn vacant(contents: &Contents, slots: &Slots) -> impl Iterator<Item = u32> {
     let pool = slots.allocator().pool();
     let possible = contents.is_whole() && pool.count() >= RUNS_PER_EXTENT;
     let end = if possible { (contents.area().limit_bytes() / EXTENT_BYTES) as u32 } else { 0 };
+    // All of an extent: one that is there in part is about to grow, and little.
     let runs = |extent| PageRange { first: extent * RUNS_PER_EXTENT, count: RUNS_PER_EXTENT };
     (0..end).rev().filter(move |extent| pool.contains_all(runs(*extent)))
 }

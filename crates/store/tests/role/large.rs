@@ -1,7 +1,7 @@
 //! Items that span several runs.
 
 use store::{Eviction, Shortage, encoded_len};
-use types::{IndexOp, MAX_ITEM_BYTES, RunClass};
+use types::{IndexOp, MAX_ITEM_BYTES, Reach, RunClass};
 
 use crate::driver::Role;
 
@@ -36,7 +36,7 @@ fn an_item_has_at_most_a_mebibyte() {
 #[test]
 fn a_cancelled_large_item_leaves_no_trace() {
     let mut role = Role::new(2, Eviction::None, 64 << 20);
-    role.store.commit_extent(0).unwrap();
+    role.store.commit_extent(Reach::whole(0)).unwrap();
     let len = 200 * KIB;
     let allocation = role.store.allocate(len).unwrap();
     let class = |run, class| IndexOp::Assign { run, class };

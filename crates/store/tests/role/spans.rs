@@ -1,7 +1,7 @@
 //! Items of 16 to 170 KiB, of which several share eight runs.
 
 use store::{Budget, DataStore, Eviction, Replica};
-use types::{Addr, Cohort, EXTENT_BYTES, IndexHash, IndexOp, RUN_BYTES, RunClass, class_of};
+use types::{Addr, Cohort, EXTENT_BYTES, IndexHash, IndexOp, RUN_BYTES, Reach, RunClass, class_of};
 
 use crate::driver::{Role, config};
 use crate::takeover::stand_in_within;
@@ -50,7 +50,7 @@ fn a_power_of_two_and_a_header_cost_little_more_than_themselves() {
 #[test]
 fn the_runs_of_a_span_are_assigned_with_its_first_item_and_free_with_its_last() {
     let mut role = Role::new(EXTENTS, Eviction::None, AMPLE);
-    role.store.commit_extent(0).unwrap();
+    role.store.commit_extent(Reach::whole(0)).unwrap();
     let len = 33 * KIB;
     let first = role.store.allocate(len).unwrap();
     let continued = (1..8).map(|run| IndexOp::Assign { run, class: RunClass::SPAN_CONTINUED });

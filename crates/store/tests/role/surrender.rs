@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use store::{Category, Eviction, Found, Reclaim, Shortage, Victim};
-use types::{Cohort, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange};
+use types::{Cohort, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, Reach};
 
 use crate::driver::{NoRoom, Role, hash};
 use crate::takeover::stand_in_within;
@@ -227,12 +227,12 @@ fn growth_finds_an_extent_again_that_was_given_up() {
     role.set(&key(0), &[1; 100]).unwrap();
     role.commit_all();
     let mut role = stand_in_within(role, 64 << 20);
-    (0..3).for_each(|extent| role.store.commit_extent(extent).unwrap());
+    (0..3).for_each(|extent| role.store.commit_extent(Reach::whole(extent)).unwrap());
     let slots: Vec<_> = std::iter::from_fn(|| role.store.allocate(60_000).ok()).collect();
     slots.into_iter().for_each(|slot| role.store.cancel(slot.addr, 60_000));
     (0..3).for_each(|_| assert!(role.store.surrender(u32::MAX).is_some()));
     // The first one waits for the repair of what was written there.
-    assert_eq!(role.store.allocate(60_000), Err(Shortage::Extent(1)));
+    assert_eq!(role.store.allocate(60_000), Err(Shortage::Extent(Reach::whole(1))));
     role.check();
 }
 

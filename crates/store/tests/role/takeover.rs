@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use store::{AdoptError, Budget, Category, DataStore, Eviction, Found, Replica, ReplicaBuilder, Shortage};
-use types::{Addr, Cohort, IndexHash, IndexOp, PAGE_BYTES, RunClass};
+use types::{Addr, Cohort, IndexHash, IndexOp, PAGE_BYTES, Reach, RunClass};
 
 use crate::driver::{Role, config, encode, hash};
 
@@ -123,7 +123,11 @@ fn a_stand_in_grows_at_once_beyond_what_waits_for_repair() {
             Err(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!(asked_for, [used], "one question to the parities, for the first extent that was never used");
+    assert_eq!(
+        asked_for,
+        [Reach::whole(used)],
+        "one question to the parities, for the first extent that was never used"
+    );
 }
 
 #[test]

@@ -90,7 +90,7 @@ wire_enum!(LearnPart {
     0 => Begin { cohorts: cohorts, classes: classes },
     1 => Run { run: run, pages: pages, bytes: bytes },
     2 => Segment { segment: segment, entries: entries },
-    3 => End { extents: extents },
+    3 => End { runs: runs },
     4 => Resume {},
     5 => Gone {},
 });
@@ -118,8 +118,8 @@ impl Wire for Write {
 }
 wire_struct!(Ack { term, received, echo });
 wire_struct!(Reject { fence });
-wire_struct!(Reserve { term, extent });
-wire_struct!(Reserved { term, extent, granted });
+wire_struct!(Reserve { term, run });
+wire_struct!(Reserved { term, run, granted });
 wire_struct!(FetchIndex { term, part });
 wire_struct!(IndexPart { term, part, last, bytes });
 wire_struct!(SessionId { role, term, number });

@@ -418,8 +418,8 @@ structs! {
     Record { seq, writes, ops }
     Ack { term, received, echo }
     Reject { fence }
-    Reserve { term, extent }
-    Reserved { term, extent, granted }
+    Reserve { term, run }
+    Reserved { term, run, granted }
     FetchIndex { term, part }
     IndexPart { term, part, last, bytes }
     SessionId { role, term, number }
@@ -464,7 +464,7 @@ choices! {
         11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
     }
     LearnPart {
-        0 Begin { cohorts, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { extents }
+        0 Begin { cohorts, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
         4 Resume {} 5 Gone {}
     }
     FromCoordinator {

@@ -165,16 +165,16 @@ fn once_all_lessons_have_ended_nothing_makes_it_start_again() {
     asked(&mut stage);
     for (role, tag) in PRIMARIES.into_iter().zip([1, 0]) {
         learn(&mut stage, role, (FIRST, 0, tag), LearnPart::Resume);
-        let end = LearnPart::End { extents: encoded_extents() };
+        let end = LearnPart::End { runs: encoded_runs() };
         assert!(learn(&mut stage, role, (FIRST, 1, tag), end));
     }
     stage.parity.link_broken(host(0));
     assert_eq!((asked(&mut stage), stage.byte()), (vec![], 5));
 }
 
-fn encoded_extents() -> Bytes {
-    let (mut extents, mut bytes) = (store::PageSet::new(), Vec::new());
-    extents.insert(0);
-    extents.encode(&mut bytes);
+fn encoded_runs() -> Bytes {
+    let (mut runs, mut bytes) = (store::PageSet::new(), Vec::new());
+    runs.insert(0);
+    runs.encode(&mut bytes);
     bytes.into()
 }

@@ -48,7 +48,7 @@ impl Stage {
     fn new() -> Self {
         let mut stage = Self::of(placed());
         for role in PRIMARIES {
-            stage.hear(role, GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));
+            stage.hear(role, GroupBody::Reserve(Reserve { term: Term(1), run: 15 }));
         }
         stage
     }
@@ -183,7 +183,7 @@ fn records_are_kept_and_acknowledged_at_once_and_applied_when_they_are_committed
 fn a_role_weighs_in_each_row_what_the_code_says() {
     for row in 0..2 {
         let mut stage = Stage::at(RoleIndex(2 + row), placed());
-        stage.hear(PRIMARIES[1], GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));
+        stage.hear(PRIMARIES[1], GroupBody::Reserve(Reserve { term: Term(1), run: 15 }));
         stage.frame(PRIMARIES[1], 0, vec![record(1, 5)]);
         stage.frame(PRIMARIES[1], 1, vec![]);
         let mut expected = [0];

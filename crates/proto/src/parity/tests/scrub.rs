@@ -141,7 +141,7 @@ fn what_is_lost_is_in_no_sum_and_nobody_is_asked_for_it() {
     view.data[1].primary = None;
     view.data[1].status = RoleStatus::Lost;
     let mut stage = Stage::of(view);
-    stage.hear(PRIMARIES[0], GroupBody::Reserve(Reserve { term: Term(1), extent: 0 }));
+    stage.hear(PRIMARIES[0], GroupBody::Reserve(Reserve { term: Term(1), run: 15 }));
     stage.frame(PRIMARIES[0], 0, vec![record(1, 5)]);
     stage.frame(PRIMARIES[0], 1, vec![]);
     let scrub = ScrubSettings { generation: 1, running: true, ..ScrubSettings::default() };

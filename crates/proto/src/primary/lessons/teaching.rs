@@ -25,8 +25,8 @@ pub(super) struct Teaching {
     number: u32,
     /// Parts that were understood.
     understood: u32,
-    /// Extents of the newest End.
-    extents: Bytes,
+    /// Runs of the newest End.
+    runs: Bytes,
     /// When the coordinator was last told that the lesson has ended.
     reported: Option<Time>,
 }
@@ -63,7 +63,7 @@ impl Teaching {
             pages: 0,
             number: 0,
             understood: 0,
-            extents: Bytes::new(),
+            runs: Bytes::new(),
             reported: None,
         }
     }
@@ -159,8 +159,8 @@ impl Teaching {
             }
             Next::Segment(_) | Next::End => {
                 self.next = Next::Answer;
-                self.extents = encoded_extents(store);
-                Some(LearnPart::End { extents: self.extents.clone() })
+                self.runs = encoded_runs(store);
+                Some(LearnPart::End { runs: self.runs.clone() })
             }
         }
     }
@@ -179,8 +179,8 @@ impl Teaching {
         if self.next != Next::Answer || self.understood < self.number {
             return None;
         }
-        // Nobody has asked the learner for extents that came meanwhile: it was no parity yet. So they are told again.
-        if self.extents != encoded_extents(store) {
+        // Nobody has asked the learner for runs that came meanwhile: it was no parity yet. So they are told again.
+        if self.runs != encoded_runs(store) {
             self.next = Next::End;
             return None;
         }
@@ -234,19 +234,19 @@ pub(super) fn part_bytes(part: &LearnPart) -> usize {
         LearnPart::Begin { cohorts, classes } => cohorts.len() + classes.len(),
         LearnPart::Run { bytes, .. } => bytes.len(),
         LearnPart::Segment { entries, .. } => entries.len(),
-        LearnPart::End { extents } => extents.len(),
+        LearnPart::End { runs } => runs.len(),
         LearnPart::Resume | LearnPart::Gone => 0,
     }
 }
 
-/// The extents in use.
-fn encoded_extents(store: &DataStore) -> Bytes {
-    let mut extents = PageSet::new();
-    for extent in store.area().extents() {
-        extents.insert(extent);
+/// The runs that may be used.
+fn encoded_runs(store: &DataStore) -> Bytes {
+    let mut runs = PageSet::new();
+    for run in store.area().runs() {
+        runs.insert(run);
     }
     let mut bytes = Vec::new();
-    extents.encode(&mut bytes);
+    runs.encode(&mut bytes);
     bytes.into()
 }
 

@@ -138,7 +138,12 @@ impl SendStream {
         self.stirred = true;
     }
 
-    /// Whether something may have to be sent; the next call says no unless something stirs it again.
+    /// Whether something may have to be sent.
+    pub(super) fn is_stirred(&self) -> bool {
+        self.stirred
+    }
+
+    /// The same; the next call says no unless something stirs it again.
     pub(super) fn take_stirred(&mut self) -> bool {
         std::mem::take(&mut self.stirred)
     }

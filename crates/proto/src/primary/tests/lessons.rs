@@ -54,7 +54,7 @@ fn teach_all(stage: &mut Stage, lesson: Lesson) -> u32 {
 }
 
 #[test]
-fn a_lesson_from_nothing_has_the_pages_the_index_and_the_extents_two_parts_at_a_time() {
+fn a_lesson_from_nothing_has_the_pages_the_index_and_the_runs_two_parts_at_a_time() {
     let mut stage = Stage::with_item();
     let lesson = appoint(&mut stage);
     assert_eq!(ask(&mut stage, lesson, None), [to_learner("Begin")]);

@@ -285,7 +285,7 @@ impl Stage {
 
     /// Both parities grant the first extent.
     fn grow(&mut self) {
-        let reserved = Reserved { term: Term(1), extent: 0, granted: true };
+        let reserved = Reserved { term: Term(1), run: 0, granted: true };
         for role in PARITIES {
             self.hear(role, GroupBody::Reserved(reserved.clone()));
         }
@@ -331,7 +331,7 @@ fn a_write_asks_for_an_extent_and_is_answered_when_both_parities_have_it() {
 fn an_extent_that_a_parity_refuses_fails_the_write() {
     let mut stage = Stage::leased();
     stage.set(7);
-    let refused = Reserved { term: Term(1), extent: 0, granted: false };
+    let refused = Reserved { term: Term(1), run: 0, granted: false };
     let done = stage.hear(PARITIES[1], GroupBody::Reserved(refused));
     let full = Outcome::Failed(types::op::Failure::OutOfMemory);
     assert_eq!(done, [Done::Replies(7, full)]);

@@ -1,12 +1,15 @@
 //! Extents that go back (docs/protocol.md, "Rules beyond the design").
 
+use types::Reach;
 use types::op::Delete;
 
 use super::*;
 
-/// Its only item has been deleted, and no vacant extent is to be kept.
+/// All of the first extent was needed once, its only item has been deleted, and no vacant extent is to be kept.
 fn emptied() -> Stage {
     let mut stage = Stage::with_item();
+    let store = stage.primary.as_mut().unwrap().phase.serving_mut();
+    store.commit_extent(Reach::whole(0)).unwrap();
     stage.limits.vacant_extents = 0;
     stage.submit(2, Op::Delete(Delete::default()));
     stage.flush();
@@ -58,6 +61,17 @@ fn nothing_goes_back_while_a_parity_may_come_back() {
     keep_up(&mut stage);
     stage.ack(PARITIES[0], 2);
     assert_eq!(keep_up(&mut stage), [Done::Sends(PARITIES[0], "records")], "nobody waits for it any more");
+}
+
+#[test]
+fn an_extent_of_which_only_a_part_is_there_stays() {
+    let mut stage = Stage::with_item();
+    stage.limits.vacant_extents = 0;
+    stage.submit(2, Op::Delete(Delete::default()));
+    stage.flush();
+    acknowledge_all(&mut stage);
+    assert_eq!(keep_up(&mut stage), to_both("Frame"));
+    assert_eq!(stage.primary().stream.last(), Seq(2));
 }
 
 #[test]

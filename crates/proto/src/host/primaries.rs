@@ -1,0 +1,157 @@
+//! The primaries of a host, and which of them have something to do.
+//!
+//! A cycle of the driver concerns few of them: those that a message, a request or a timer has reached. Only these are asked what they
+//! have to send and what they wait for next.
+
+use types::{MemberId, Time};
+
+use super::roster::Roster;
+use super::surroundings::Surroundings;
+use crate::Now;
+use crate::outbox::Context;
+use crate::primary::{Primary, Touched};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Primaries {
+    all: Roster<Primary>,
+    /// The places of those to which something has happened since they were armed; a place may come twice.
+    awake: Vec<u32>,
+    /// No primary that is not awake has something to do before. It may be sooner than that: what waited until then may be done.
+    due: Time,
+}
+
+impl Primaries {
+    /// All of them.
+    pub(super) fn all(&self) -> &Roster<Primary> {
+        &self.all
+    }
+
+    pub(super) fn serve(&self, id: MemberId) -> bool {
+        self.all.contains(id)
+    }
+
+    /// For a read, which leaves nothing to do.
+    pub(super) fn get_mut(&mut self, id: MemberId) -> Option<&mut Primary> {
+        self.all.get_mut(id)
+    }
+
+    pub(super) fn insert(&mut self, id: MemberId, primary: Primary) {
+        self.all.insert(id, primary);
+        self.wake_all();
+    }
+
+    pub(super) fn remove(&mut self, id: MemberId) -> Option<Primary> {
+        let primary = self.all.remove(id);
+        self.wake_all();
+        primary
+    }
+
+    /// Their places are others now, or something concerns them all.
+    fn wake_all(&mut self) {
+        self.awake.clear();
+        self.awake.extend(0..self.all.len());
+    }
+
+    /// Something happens that concerns every primary.
+    pub(super) fn touch_all(&mut self) {
+        self.all.values_mut().for_each(|primary| primary.touch(Touched::ByEvents));
+        self.wake_all();
+    }
+
+    /// Runs `act` on a primary; none if it is not here.
+    pub(super) fn with<T>(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        id: MemberId,
+        act: impl FnOnce(&mut Primary, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let place = self.all.place(id)?;
+        let primary = self.all.at_mut(place)?;
+        let result = act(primary, &mut around.context(now)?);
+        if cfg!(debug_assertions) {
+            primary.check_invariants();
+        }
+        if primary.is_awake() && self.awake.last() != Some(&place) {
+            self.awake.push(place);
+        }
+        Some(result)
+    }
+
+    pub(super) fn for_each(
+        &mut self,
+        around: &mut Surroundings,
+        now: Now,
+        mut act: impl FnMut(&mut Primary, &mut Context<'_>),
+    ) {
+        let Some(mut context) = around.context(now) else { return };
+        for (place, primary) in (0..).zip(self.all.values_mut()) {
+            act(primary, &mut context);
+            if cfg!(debug_assertions) {
+                primary.check_invariants();
+            }
+            if primary.is_awake() {
+                self.awake.push(place);
+            }
+        }
+    }
+
+    /// Runs the timers that are due.
+    pub(super) fn tick(&mut self, around: &mut Surroundings, now: Now) {
+        if self.due > now.time {
+            return;
+        }
+        let mut due = Time::NEVER;
+        self.for_each(around, now, |primary, context| {
+            primary.tick(context);
+            // Of one that is awake it will be known when it is armed.
+            if !primary.is_awake() {
+                due = due.min(primary.due());
+            }
+        });
+        self.due = due;
+    }
+
+    /// Sends what is due.
+    pub(super) fn flush(&mut self, around: &mut Surroundings, now: Now) {
+        let Some(mut context) = around.context(now) else { return };
+        for place in &self.awake {
+            let Some(primary) = self.all.at_mut(*place) else { continue };
+            primary.flush(&mut context);
+            if cfg!(debug_assertions) {
+                primary.check_invariants();
+            }
+        }
+    }
+
+    /// Sets the timers of those that are awake. They sleep then, unless something is still to be sent.
+    pub(super) fn arm(&mut self, around: &mut Surroundings, now: Now) {
+        let Some(context) = around.context(now) else { return };
+        let (all, due) = (&mut self.all, &mut self.due);
+        self.awake.retain(|place| {
+            let Some(primary) = all.at_mut(*place) else { return false };
+            *due = primary.arm(&context).min(*due);
+            primary.is_awake()
+        });
+        if cfg!(debug_assertions) {
+            self.check_timers(&context);
+        }
+    }
+
+    /// When one has something to do, as of when they were armed, or sooner.
+    pub(super) fn due(&self) -> Time {
+        if self.all.is_empty() { Time::NEVER } else { self.due }
+    }
+
+    fn check_timers(&self, context: &Context<'_>) {
+        for (place, primary) in (0..).zip(self.all.values()) {
+            primary.check_timers(context);
+            assert!(self.due <= primary.due(), "a primary is due before anybody looks");
+            assert!(
+                !primary.is_awake() || self.awake.contains(&place),
+                "nobody looks at a primary that is awake"
+            );
+        }
+    }
+}
