@@ -33,6 +33,9 @@ pub(super) fn change(state: &mut ClusterState, command: &AdminCommand) -> AdminR
         AdminCommand::RemoveNamespace { name } => {
             let id = catalog.remove_namespace(name)?;
             tracing::warn!(%name, %id, "namespace removed");
+            if !state.rules().numbers_are_new() {
+                catalog.next_namespace = id;
+            }
             state.change_catalog(catalog);
         }
         AdminCommand::Drain { .. }

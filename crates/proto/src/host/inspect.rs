@@ -78,7 +78,7 @@ impl Host {
     #[must_use]
     pub fn namespace_uses(&self) -> BTreeMap<NamespaceId, CohortUse> {
         let mut uses: BTreeMap<NamespaceId, CohortUse> = BTreeMap::new();
-        let stores = self.members.primaries().values().filter_map(Primary::store);
+        let stores = self.members.primaries().all().values().filter_map(Primary::store);
         for (cohort, known) in stores.flat_map(|store| store.replica().cohorts().uses()) {
             uses.entry(cohort.namespace()).or_default().add(known);
         }

@@ -223,15 +223,15 @@ impl Members {
         map: &ClusterMap,
     ) -> Vec<ReplyTo> {
         let is_gone = |id: &MemberId| map.group(id.group).is_none();
-        self.parities.retain(|id, _| !is_gone(id));
+        let parities: Vec<MemberId> = self.parities.iter().map(|(id, _)| id).filter(is_gone).collect();
+        parities.into_iter().for_each(|id| drop(self.parities.remove(id)));
         self.left.retain(|id| !is_gone(id));
         self.dormant.forget(is_gone);
-        let gone: Vec<MemberId> = self.primaries.keys().copied().filter(is_gone).collect();
+        let gone: Vec<MemberId> = self.primaries.all().iter().map(|(id, _)| id).filter(is_gone).collect();
         let mut waiting = Vec::new();
         for id in gone {
             tracing::info!(member = %id, "its pool is no more");
-            self.due = Due::default();
-            if let (Some(primary), Some(mut context)) = (self.primaries.remove(&id), around.context(now)) {
+            if let (Some(primary), Some(mut context)) = (self.primaries.remove(id), around.context(now)) {
                 waiting.extend(primary.step_down(&mut context).into_iter().map(|pending| pending.reply));
             }
         }

@@ -140,7 +140,7 @@ impl Primary {
             self.stream.flush(context, store, flush, pending.reply);
             return Attempt::Logged;
         }
-        if self.stream.is_flushing() {
+        if self.stream.is_flushing(context.rules) {
             return Attempt::Wait(Wait::Log);
         }
         match self.stream.newest(store, pending.hash, pending.request.key_bytes()) {

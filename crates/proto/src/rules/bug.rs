@@ -79,11 +79,17 @@ pub enum Bug {
     CrowdedMirrorDropped,
     /// A coordinator counts parities to find out whether they make up for what is missing.
     SolvabilityByCounting,
+    /// A primary decides writes while a flush is in its log.
+    WriteDuringFlush,
+    /// A learner is not told of which cohorts the items are.
+    CohortsForgotten,
+    /// The number of a namespace that was removed is given to the next one.
+    NumberUsedAgain,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 41] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -122,5 +128,8 @@ impl Bug {
         Self::HandedOverToCrowded,
         Self::CrowdedMirrorDropped,
         Self::SolvabilityByCounting,
+        Self::WriteDuringFlush,
+        Self::CohortsForgotten,
+        Self::NumberUsedAgain,
     ];
 }

@@ -91,6 +91,16 @@ impl Rules {
         if self.prevent(Bug::AckBeforeParity) { Stage::Committed } else { Stage::Logged }
     }
 
+    /// While a flush is in the log nothing is decided: of which cohort a new item is, is known when it is committed.
+    pub(crate) fn flushes_hold_writes_up(self) -> bool {
+        self.prevent(Bug::WriteDuringFlush)
+    }
+
+    /// A lesson begins with the cohorts of what the role has.
+    pub(crate) fn lessons_tell_of_cohorts(self) -> bool {
+        self.prevent(Bug::CohortsForgotten)
+    }
+
     /// Readers see committed state only.
     pub(crate) fn shows_at(self) -> Stage {
         if self.prevent(Bug::IndexSwitchBeforeCommit) { Stage::Committed } else { Stage::Logged }
@@ -242,6 +252,11 @@ impl Rules {
     /// A failure in the group cancels its learners.
     pub(crate) fn failures_cancel_learners(self) -> bool {
         self.prevent(Bug::LearnerSurvivesFailure)
+    }
+
+    /// No number of a namespace is ever used again: items of the one that had it may still be there.
+    pub(crate) fn numbers_are_new(self) -> bool {
+        self.prevent(Bug::NumberUsedAgain)
     }
 
     /// Whether something is beyond repair the rows of the code say.

@@ -1,6 +1,6 @@
 //! What operators say to the coordinator.
 
-use types::{AdminCommand, GroupId, MemberId, OnFinding, RoleIndex};
+use types::{AdminCommand, GroupId, MemberId, Name, OnFinding, RoleIndex};
 
 use super::told::Story;
 use crate::cluster::scrub::start_scrub;
@@ -41,6 +41,15 @@ impl Operator<'_> {
     /// Gives everything up.
     pub fn reset_cluster(self) {
         self.story.world.reign().operate(AdminCommand::Reset);
+        self.story.look();
+    }
+
+    /// The first namespace of clients' keys is removed, and another one made under its name.
+    pub fn make_namespace_anew(self) {
+        let mut reign = self.story.world.reign();
+        let name: Name = "own-1".parse().expect("a name");
+        reign.operate(AdminCommand::RemoveNamespace { name });
+        reign.make_namespaces();
         self.story.look();
     }
 

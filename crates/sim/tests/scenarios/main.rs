@@ -15,6 +15,7 @@ mod learners;
 mod limits;
 mod losses;
 mod moves;
+mod numbers;
 mod partition;
 mod reconnect;
 mod rejoin;

@@ -7,6 +7,8 @@ mod counting;
 mod exchanges;
 #[path = "../scenarios/late_settle.rs"]
 mod late_settle;
+#[path = "../scenarios/numbers.rs"]
+mod numbers;
 #[path = "../scenarios/vain_hand_over.rs"]
 mod vain_hand_over;
 
@@ -25,8 +27,10 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::LessonOutlivesTeacher
         | Bug::LearnerAppliesUnknown
         | Bug::PartBeforeRecords
+        | Bug::CohortsForgotten
         | Bug::LearnerSurvivesFailure => (Focus::Moves, 150),
         Bug::NoFreeze => (Focus::Anything, 300),
+        Bug::WriteDuringFlush => (Focus::Anything, 600),
         Bug::ReadWithoutLease => (Focus::Anything, 600),
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
@@ -83,13 +87,14 @@ fn is_found(bug: Bug) {
 }
 
 /// Bugs that too few seeds meet: a story shows them.
-const TOLD: [Bug; 6] = [
+const TOLD: [Bug; 7] = [
     Bug::OldCoordinatorObeyed,
     Bug::ServesAfterHandOver,
     Bug::LeaseOutlivesHandOver,
     Bug::HandedOverToCrowded,
     Bug::CrowdedMirrorDropped,
     Bug::SolvabilityByCounting,
+    Bug::NumberUsedAgain,
 ];
 
 #[test]
@@ -120,6 +125,11 @@ fn a_mirror_that_a_node_with_two_roles_loses_is_found() {
 #[test]
 fn parities_that_are_counted_are_found() {
     shows(Bug::SolvabilityByCounting, counting::tell);
+}
+
+#[test]
+fn a_number_that_is_used_again_is_found() {
+    shows(Bug::NumberUsedAgain, numbers::tell);
 }
 
 /// The story ends badly with the bug, and well without.
@@ -178,4 +188,6 @@ planted! {
     a_role_that_begins_anew_beside_its_former_primary_is_found: AcceptedBeforeOver;
     a_change_that_is_told_before_the_nodes_keep_it_is_found: ToldBeforeKept;
     a_coordinator_that_goes_on_from_the_first_it_hears_is_found: ResumedWithoutQuorum;
+    a_write_that_is_decided_while_a_flush_is_on_its_way_is_found: WriteDuringFlush;
+    a_learner_that_is_not_told_of_cohorts_is_found: CohortsForgotten;
 }

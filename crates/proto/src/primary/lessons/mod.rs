@@ -122,7 +122,7 @@ impl Lessons {
             Some(_) | None => {
                 let peer = ParityPeer::for_learner(from, committed, now);
                 learner.lesson = Some(Teaching::from_nothing(lesson, peer));
-                learner.send_part(context, core, teaching::begin(store), committed);
+                learner.send_part(context, core, teaching::begin(context.rules, store), committed);
                 Some(Begun::Afresh)
             }
         }

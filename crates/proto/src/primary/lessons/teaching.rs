@@ -9,7 +9,7 @@ use crate::outbox::Context;
 use crate::primary::core::Core;
 use crate::primary::parities::ParityPeer;
 use crate::primary::stream::SendStream;
-use crate::{Impossible, Timing};
+use crate::{Impossible, Rules, Timing};
 
 const RUN_PAGES: u32 = (RUN_BYTES / PAGE_BYTES) as u32;
 
@@ -223,9 +223,10 @@ fn pages_of(part: &LearnPart) -> u32 {
 }
 
 /// The first part of a lesson from nothing.
-pub(super) fn begin(store: &DataStore) -> LearnPart {
+pub(super) fn begin(rules: Rules, store: &DataStore) -> LearnPart {
     let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
-    LearnPart::Begin { cohorts: store.replica().encode_cohorts(), classes }
+    let cohorts = store.replica().encode_cohorts();
+    LearnPart::Begin { cohorts: if rules.lessons_tell_of_cohorts() { cohorts } else { Bytes::new() }, classes }
 }
 
 /// What weighs in a part.

@@ -1,5 +1,5 @@
-//! Flushes: everything that is decided before one is committed before it is logged, and nothing is decided until it is committed
-//! itself. So whoever writes knows by the committed state alone which cohort an item is of.
+//! Flushes: while one is in the log nothing else is decided. So whoever writes knows by the committed state alone which cohort an
+//! item is of.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use types::{IndexOp, NamespaceId, Seq, Time};
 use super::SendStream;
 use super::log::Purpose;
 use super::write::Draft;
+use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
 
 /// Flushes that are not committed.
 #[derive(Default)]
 pub(super) struct Flushes {
-    /// Until everything before them is committed; the first one next.
+    /// Until the one before them is committed, or their next generation has no items any more; the first one next.
     waiting: VecDeque<Waiting>,
     /// The one that is in the log.
     logged: Option<Seq>,
@@ -64,8 +65,8 @@ impl Flushes {
 
 impl SendStream {
     /// Whether a flush is to be committed before anything else is decided.
-    pub(in crate::primary) fn is_flushing(&self) -> bool {
-        !self.flushes.is_empty()
+    pub(in crate::primary) fn is_flushing(&self, rules: Rules) -> bool {
+        !self.flushes.is_empty() && rules.flushes_hold_writes_up()
     }
 
     /// All keys of a namespace go, now or later.
@@ -88,7 +89,7 @@ impl SendStream {
     /// A scheduled flush whose time has come.
     pub(in crate::primary) fn flush_due(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
         // One after the other: the next one is found when this one is over.
-        if self.is_flushing() {
+        if !self.flushes.is_empty() {
             return;
         }
         let Some(namespace) = store.replica().cohorts().due(context.now.unix) else { return };
@@ -109,9 +110,9 @@ impl SendStream {
         self.flushes.waiting.push_back(Waiting { namespace, op, purpose, reply, since });
     }
 
-    /// Logs the flush whose turn it is, if nothing is on its way.
+    /// Logs the flush whose turn it is, if none is on its way.
     pub(in crate::primary) fn log_next_flush(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
-        if !self.is_empty() {
+        if self.flushes.is_logged() {
             return;
         }
         // Its next generation may still have items of sixteen flushes ago; they go first.
