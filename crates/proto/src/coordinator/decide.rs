@@ -74,11 +74,17 @@ pub(super) fn may_be_whole(view: &GroupView, protection: &Protection, living: &[
 }
 
 /// The view is beyond repair: what nothing determines is lost, unless its mirror has all of it. The parities that cover it leave:
-/// what is lost is in their sums, and nobody can take it out any more.
-pub(super) fn declare_lost(rules: Rules, view: &mut GroupView, protection: &Protection) {
+/// what is lost is in their sums, and nobody can take it out any more. The losses of `accepted` are accepted already.
+pub(super) fn declare_lost(
+    rules: Rules,
+    view: &mut GroupView,
+    protection: &Protection,
+    accepted: &[RoleIndex],
+) {
     let losses = protection.losses(view);
     for role in losses.roles {
-        end_life(view, protection, role, RoleStatus::Lost);
+        let status = if accepted.contains(&role) { RoleStatus::Accepted } else { RoleStatus::Lost };
+        end_life(view, protection, role, status);
     }
     if rules.parities_leave_with_what_is_lost() {
         let k = view.k();
@@ -186,7 +192,7 @@ mod tests {
             remove_host(Rules::all(), &mut view, &rs(), host(node));
         }
         assert!(rs().is_beyond_repair(&view));
-        declare_lost(Rules::all(), &mut view, &rs());
+        declare_lost(Rules::all(), &mut view, &rs(), &[]);
         let statuses: Vec<_> = view.data.iter().map(|role| role.status).collect();
         assert_eq!(statuses, [RoleStatus::Lost, RoleStatus::Lost, RoleStatus::Full]);
         assert_eq!(view.in_sync().count(), 0, "its sum has what is lost");

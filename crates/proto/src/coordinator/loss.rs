@@ -107,7 +107,14 @@ impl Losses {
     /// `group` has lost more than its parities make up for: they leave with what is lost.
     pub(super) fn declare(&mut self, state: &mut ClusterState, group: GroupId) {
         let (rules, protection) = (state.rules(), state.protection(group));
-        state.change_view(group, |view| decide::declare_lost(rules, view, &protection));
+        let Some(map) = state.map() else { return };
+        let policy = map.layout.on_loss;
+        let lost = map.group(group).map(|view| protection.losses(view).roles).unwrap_or_default();
+        let lost: Vec<MemberId> = lost.into_iter().map(|role| MemberId { group, role }).collect();
+        // At once, for nobody is to be told of a loss that is accepted.
+        let accepted = note_losses(state, &lost, |namespace| accepts_losses(namespace, policy));
+        let accepted: Vec<RoleIndex> = accepted.into_iter().map(|member| member.role).collect();
+        state.change_view(group, |view| decide::declare_lost(rules, view, &protection, &accepted));
         forget_former_hosts(state, group);
         // More of it is lost: what was confirmed of an older view says nothing of that.
         self.endings.remove(&group);

@@ -313,6 +313,7 @@ fn slots_select_roles_as_a_whole_and_accepting_twice_is_accepting_once() {
 #[test]
 fn with_the_policy_of_caches_nobody_needs_to_accept() {
     let mut story = beyond(LossPolicy::Empty);
+    assert_eq!(story.status(0), RoleStatus::Accepted);
     story.pass(2 * LEASE_US);
     assert!(story.view().is_full());
     let mut story = beyond(LossPolicy::Error);

@@ -18,18 +18,11 @@ impl Primary {
         let store = self.phase.serving_mut();
         let committed = self.stream.commit_upto(context, store, target);
         self.space.reclaims_committed(committed.reclaims);
-        if committed.reclaims > 0 {
-            self.go_on_sweeping(context);
+        if committed.reclaims > 0 && self.may_serve(context.now.time, context.timing) {
+            let store = self.phase.serving_mut();
+            self.space.sweep(context, store, &mut self.stream, self.wall.at(context.now.unix));
         }
         self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
         self.retry_waiting(context);
-    }
-
-    /// What nobody will ask for any more goes batch by batch, as fast as the parities take it: its memory is waited for.
-    fn go_on_sweeping(&mut self, context: &mut Context<'_>) {
-        if self.may_serve(context.now.time, context.timing) && self.phase.serving().has_garbage() {
-            let store = self.phase.serving_mut();
-            self.space.crawl(context, store, &mut self.stream, self.wall.at(context.now.unix));
-        }
     }
 }

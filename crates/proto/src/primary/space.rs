@@ -156,6 +156,19 @@ impl Space {
         self.reclaiming > 0
     }
 
+    /// What nobody will ask for any more goes batch by batch, as fast as the parities take it: its memory is waited for.
+    pub(super) fn sweep(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        stream: &mut SendStream,
+        wall: UnixSeconds,
+    ) {
+        if store.has_garbage() {
+            self.crawl(context, store, stream, wall);
+        }
+    }
+
     /// Removes some of the items that have expired, a few runs at a time.
     pub(super) fn crawl(
         &mut self,

@@ -1,10 +1,11 @@
 //! What a primary does when time has passed, and when it wants to be asked.
 
-use store::Tenants;
+use store::{DataStore, Tenants};
 use types::Time;
 use types::op::{Failure, Outcome};
 
 use super::Primary;
+use super::core::Core;
 use super::lessons::Required;
 use crate::outbox::Context;
 use crate::timers::{Kind, TimerTable};
@@ -171,18 +172,6 @@ impl Primary {
         self.touched = self.touched.max(by);
     }
 
-    /// Other things may hold for the items of a namespace by now, or it may be no more.
-    fn heed_catalog(&mut self, context: &Context<'_>) {
-        let member = self.core.member();
-        let store = self.phase.serving_mut();
-        let Some(pool) = context.catalog.pool_of_group(member.group) else { return };
-        if store.tenants().edition() != context.edition {
-            let (eviction, cohorts) = (self.core.config().eviction, store.replica().cohorts());
-            let tenants = Tenants::of(context.catalog, pool.id, eviction, cohorts, context.edition);
-            store.set_tenants(tenants);
-        }
-    }
-
     /// Memory that was refused may be there by now; some items have expired, and some extents are empty.
     fn keep_up(&mut self, context: &mut Context<'_>) {
         self.kept_up = context.now.time;
@@ -192,10 +181,19 @@ impl Primary {
             let store = self.phase.serving_mut();
             self.stream.flush_due(context, store);
             self.stream.log_next_flush(context, store);
-            self.heed_catalog(context);
-            let store = self.phase.serving_mut();
+            heed_catalog(context, &self.core, store);
             self.space.crawl(context, store, &mut self.stream, self.wall.at(context.now.unix));
         }
         self.release_if_due(context);
+    }
+}
+
+/// Other things may hold for the items of a namespace by now, or it may be no more.
+fn heed_catalog(context: &Context<'_>, core: &Core, store: &mut DataStore) {
+    let Some(pool) = context.catalog.pool_of_group(core.member().group) else { return };
+    if store.tenants().edition() != context.edition {
+        let (eviction, cohorts) = (core.config().eviction, store.replica().cohorts());
+        let tenants = Tenants::of(context.catalog, pool.id, eviction, cohorts, context.edition);
+        store.set_tenants(tenants);
     }
 }

@@ -1,7 +1,7 @@
 //! Requests, and what becomes of them.
 
-use types::{NamespaceId, split_key};
 use types::op::{Delete, Failure, Get, ItemView, Op, Outcome};
+use types::{NamespaceId, split_key};
 
 use super::operations::set;
 use super::told::Story;

@@ -226,7 +226,10 @@ fn pages_of(part: &LearnPart) -> u32 {
 pub(super) fn begin(rules: Rules, store: &DataStore) -> LearnPart {
     let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
     let cohorts = store.replica().encode_cohorts();
-    LearnPart::Begin { cohorts: if rules.lessons_tell_of_cohorts() { cohorts } else { Bytes::new() }, classes }
+    LearnPart::Begin {
+        cohorts: if rules.lessons_tell_of_cohorts() { cohorts } else { Bytes::new() },
+        classes,
+    }
 }
 
 /// What weighs in a part.

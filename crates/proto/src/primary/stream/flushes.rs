@@ -3,15 +3,11 @@
 
 use std::collections::VecDeque;
 
-use store::DataStore;
-use types::op::{Failure, Flush, FlushAt, OpKind, Outcome};
+use store::Cohorts;
 use types::{IndexOp, NamespaceId, Seq, Time};
 
-use super::SendStream;
 use super::log::Purpose;
-use super::write::Draft;
-use crate::Rules;
-use crate::outbox::{Context, ReplyTo};
+use crate::outbox::ReplyTo;
 
 /// Flushes that are not committed.
 #[derive(Default)]
@@ -22,12 +18,13 @@ pub(super) struct Flushes {
     logged: Option<Seq>,
 }
 
-struct Waiting {
-    namespace: NamespaceId,
-    op: IndexOp,
-    purpose: Purpose,
-    reply: ReplyTo,
-    since: Time,
+/// A flush that is not logged yet.
+pub(super) struct Waiting {
+    pub namespace: NamespaceId,
+    pub op: IndexOp,
+    pub purpose: Purpose,
+    pub reply: ReplyTo,
+    pub since: Time,
 }
 
 impl Flushes {
@@ -36,9 +33,28 @@ impl Flushes {
         self.logged.is_some()
     }
 
-    /// Whether nothing else may be decided.
+    /// Whether none has to be committed before anything else is decided.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.logged.is_none()
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
+    }
+
+    /// Takes the one whose turn it is, if none is in the log.
+    pub(super) fn next(&mut self, cohorts: &Cohorts) -> Option<Waiting> {
+        if self.is_logged() {
+            return None;
+        }
+        // Its next generation may still have items of sixteen flushes ago; they go first.
+        let at = self.waiting.iter().position(|waiting| cohorts.can_flush(waiting.namespace))?;
+        self.waiting.remove(at)
+    }
+
+    /// The next one is record `seq`.
+    pub(super) fn note_logged(&mut self, seq: Seq) {
+        self.logged = Some(seq);
     }
 
     /// Record `seq` is committed.
@@ -46,102 +62,29 @@ impl Flushes {
         self.logged.take_if(|logged| *logged == seq);
     }
 
-    /// That the one in the log is there.
-    pub(super) fn check_invariants(&self, uncommitted: &std::ops::RangeInclusive<Seq>) {
-        assert!(
-            self.logged.is_none_or(|seq| uncommitted.contains(&seq)),
-            "a flush that is waited for is on its way"
-        );
-    }
-
-    fn take_late(&mut self, now: Time, patience_us: u64) -> Vec<ReplyTo> {
-        let late =
+    /// Takes those that somebody has waited for too long; nothing was done.
+    pub(super) fn take_late(&mut self, now: Time, patience_us: u64) -> Vec<ReplyTo> {
+        let is_late =
             |waiting: &Waiting| now.since(waiting.since) >= patience_us && waiting.reply != ReplyTo::Nobody;
-        let (late, rest): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(late);
+        let (late, rest): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(is_late);
         self.waiting.extend(rest);
         late.into_iter().map(|waiting| waiting.reply).collect()
     }
-}
 
-impl SendStream {
-    /// Whether a flush is to be committed before anything else is decided.
-    pub(in crate::primary) fn is_flushing(&self, rules: Rules) -> bool {
-        !self.flushes.is_empty() && rules.flushes_hold_writes_up()
+    /// When somebody has.
+    pub(super) fn due(&self, patience_us: u64) -> Time {
+        let asked = self.waiting.iter().filter(|waiting| waiting.reply != ReplyTo::Nobody);
+        asked.map(|waiting| waiting.since + patience_us).min().unwrap_or(Time::NEVER)
     }
 
-    /// All keys of a namespace go, now or later.
-    pub(in crate::primary) fn flush(
-        &mut self,
-        context: &mut Context<'_>,
-        store: &mut DataStore,
-        flush: Flush,
-        reply: ReplyTo,
-    ) {
-        let Flush { namespace, at } = flush;
-        let op = match at {
-            FlushAt::Now => IndexOp::Flush { namespace },
-            FlushAt::At(at) => IndexOp::FlushAt { namespace, at },
-        };
-        self.queue_flush(context, namespace, op, Purpose::Request(OpKind::FlushAll), reply);
-        self.log_next_flush(context, store);
+    /// Takes all that are not logged.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = ReplyTo> {
+        self.waiting.drain(..).map(|waiting| waiting.reply)
     }
 
-    /// A scheduled flush whose time has come.
-    pub(in crate::primary) fn flush_due(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
-        // One after the other: the next one is found when this one is over.
-        if !self.flushes.is_empty() {
-            return;
-        }
-        let Some(namespace) = store.replica().cohorts().due(context.now.unix) else { return };
-        let op = IndexOp::Flush { namespace };
-        self.queue_flush(context, namespace, op, Purpose::Schedule, ReplyTo::Nobody);
-        self.log_next_flush(context, store);
-    }
-
-    fn queue_flush(
-        &mut self,
-        context: &Context<'_>,
-        namespace: NamespaceId,
-        op: IndexOp,
-        purpose: Purpose,
-        reply: ReplyTo,
-    ) {
-        let since = context.now.time;
-        self.flushes.waiting.push_back(Waiting { namespace, op, purpose, reply, since });
-    }
-
-    /// Logs the flush whose turn it is, if none is on its way.
-    pub(in crate::primary) fn log_next_flush(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
-        if self.flushes.is_logged() {
-            return;
-        }
-        // Its next generation may still have items of sixteen flushes ago; they go first.
-        let can_flush = |waiting: &Waiting| store.replica().cohorts().can_flush(waiting.namespace);
-        let Some(at) = self.flushes.waiting.iter().position(can_flush) else { return };
-        let Some(Waiting { op, purpose, reply, .. }) = self.flushes.waiting.remove(at) else { return };
-        let mut draft = Draft::of(purpose);
-        draft.ops.push(op);
-        draft.answer = Some((reply, Outcome::Flushed));
-        let seq = self.append(context, store, draft);
-        self.flushes.logged = Some(seq);
-    }
-
-    /// Flushes that have waited for too long: nothing was done.
-    pub(super) fn expire_flushes(&mut self, context: &mut Context<'_>) {
-        let late = self.flushes.take_late(context.now.time, context.timing.request_deadline_us);
-        late.into_iter().for_each(|reply| context.reply(reply, Outcome::Failed(Failure::Unavailable)));
-    }
-
-    /// When one has.
-    pub(super) fn flushes_due(&self, timing: &crate::Timing) -> Time {
-        let asked = self.flushes.waiting.iter().filter(|waiting| waiting.reply != ReplyTo::Nobody);
-        asked.map(|waiting| waiting.since + timing.request_deadline_us).min().unwrap_or(Time::NEVER)
-    }
-
-    /// The primary is deposed: those that were not logged were not done.
-    pub(super) fn abandon_flushes(&mut self, context: &mut Context<'_>) {
-        for waiting in self.flushes.waiting.drain(..) {
-            context.reply(waiting.reply, Outcome::Failed(Failure::Unavailable));
-        }
+    /// That the one in the log is there.
+    pub(super) fn check_invariants(&self, uncommitted: &std::ops::RangeInclusive<Seq>) {
+        let is_there = self.logged.is_none_or(|seq| uncommitted.contains(&seq));
+        assert!(is_there, "a flush that is waited for is on its way");
     }
 }

@@ -165,7 +165,9 @@ impl SendStream {
 
     /// Requests whose record has waited for too long: it stays in the log, but nobody is kept waiting for it.
     pub(super) fn expire_answers(&mut self, context: &mut Context<'_>) {
-        self.expire_flushes(context);
+        for reply in self.flushes.take_late(context.now.time, context.timing.request_deadline_us) {
+            context.reply(reply, Outcome::Failed(Failure::Unavailable));
+        }
         let patience = context.timing.request_deadline_us;
         let now = context.now.time;
         // A parity may have it, and a stand-in go on from it: it can no more be taken back than be confirmed.
@@ -182,12 +184,14 @@ impl SendStream {
         let first = self.committed.max(self.answered_upto).next();
         let logged =
             self.log.entry(first).map_or(Time::NEVER, |entry| entry.logged_at + timing.request_deadline_us);
-        logged.min(self.flushes_due(timing))
+        logged.min(self.flushes.due(timing.request_deadline_us))
     }
 
     /// The primary is deposed: what its records will have been, nobody knows.
     pub(super) fn abandon(mut self, context: &mut Context<'_>) {
-        self.abandon_flushes(context);
+        for reply in self.flushes.take_all() {
+            context.reply(reply, Outcome::Failed(Failure::Unavailable));
+        }
         while let Some(entry) = self.log.pop() {
             for (reply, _) in entry.answers {
                 context.reply(reply, Outcome::Failed(Failure::Unknown));

@@ -3,13 +3,15 @@
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use store::{Allocation, DataStore, ITEM_HEADER_BYTES, Item, ItemSpec, ItemState};
-use types::op::Outcome;
+use types::op::{Flush, FlushAt, OpKind, Outcome};
 use types::{Addr, Cohort, IndexHash, IndexOp, Seq};
 use wire::message::{Record, Write};
 
 use super::SendStream;
+use super::flushes::Waiting;
 use super::log::{Entry, Purpose, apply_record};
 use super::newest::{Newest, PendingKey, PendingSlot};
+use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::waiting::Pending;
 use crate::rules::Stage;
@@ -23,7 +25,7 @@ pub(in crate::primary) struct Draft {
     /// What becomes of these keys.
     keys: SmallVec<[(Bytes, Option<PendingSlot>); 1]>,
     purpose: Purpose,
-    pub answer: Option<(ReplyTo, Outcome)>,
+    answer: Option<(ReplyTo, Outcome)>,
 }
 
 impl Draft {
@@ -154,6 +156,56 @@ impl SendStream {
         draft.pinned.push(addr);
         draft.keys.push((key, Some(PendingSlot { addr, len_bytes: old.len(), writers })));
         self.append(context, store, draft);
+    }
+}
+
+/// Flushes.
+impl SendStream {
+    /// Whether a flush is to be committed before anything else is decided.
+    pub(in crate::primary) fn is_flushing(&self, rules: Rules) -> bool {
+        !self.flushes.is_empty() && rules.flushes_hold_writes_up()
+    }
+
+    /// All keys of a namespace go, now or later.
+    pub(in crate::primary) fn flush(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        flush: Flush,
+        reply: ReplyTo,
+    ) {
+        let Flush { namespace, at } = flush;
+        let op = match at {
+            FlushAt::Now => IndexOp::Flush { namespace },
+            FlushAt::At(at) => IndexOp::FlushAt { namespace, at },
+        };
+        let purpose = Purpose::Request(OpKind::FlushAll);
+        self.flushes.push(Waiting { namespace, op, purpose, reply, since: context.now.time });
+        self.log_next_flush(context, store);
+    }
+
+    /// A scheduled flush whose time has come.
+    pub(in crate::primary) fn flush_due(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
+        // One after the other: the next one is found when this one is over.
+        if !self.flushes.is_empty() {
+            return;
+        }
+        let Some(namespace) = store.replica().cohorts().due(context.now.unix) else { return };
+        let (op, since) = (IndexOp::Flush { namespace }, context.now.time);
+        let (purpose, reply) = (Purpose::Schedule, ReplyTo::Nobody);
+        self.flushes.push(Waiting { namespace, op, purpose, reply, since });
+        self.log_next_flush(context, store);
+    }
+
+    /// Logs the flush whose turn it is.
+    pub(in crate::primary) fn log_next_flush(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
+        let next = self.flushes.next(store.replica().cohorts());
+        let Some(Waiting { op, purpose, reply, .. }) = next else { return };
+        let mut draft = Draft::of(purpose);
+        draft.ops.push(op);
+        draft.answer = Some((reply, Outcome::Flushed));
+        let seq = self.append(context, store, draft);
+        self.flushes.note_logged(seq);
     }
 }
 
