@@ -5,8 +5,8 @@ use wire::message::{
     Ack, GroupBody, IndexPart, LearnHello, Learned, Reject, Reserved, Residual, ToCoordinator, Welcome,
 };
 
-use super::lessons::Begun;
-use super::parities::{ParityPeer, Unwelcome};
+use super::lessons::{Begun, Lessons};
+use super::parities::{Parities, ParityPeer, Unwelcome};
 use super::repair::{Repaired, answer_read};
 use super::{Phase, Primary, Question, Touched};
 use crate::outbox::{Context, Peer};
@@ -19,7 +19,7 @@ impl Primary {
         self.core.adopt(view);
         // Before the parities: their parting asks which lessons have ended.
         self.lessons.adopt(&self.core, now);
-        self.reconsider_hand_over(now);
+        self.hand_over.reconsider(now, &self.core, &mut self.parities, &mut self.stream);
         self.part_with_parities(context);
         self.repair.forget_sessions();
         // Those who left were perhaps all that a record lacked. Nobody recovers from them any more: that is recorded.
@@ -106,14 +106,6 @@ impl Primary {
         }
     }
 
-    /// The stream to a parity that is waited for, or to a learner.
-    fn stream_to(&mut self, peer: Peer) -> Option<&mut ParityPeer> {
-        match self.parities.find_mut(peer) {
-            Some(parity) => Some(parity),
-            None => self.lessons.stream_to(peer),
-        }
-    }
-
     /// The parity has everything up to `received`: go on from there.
     fn handle_welcome(&mut self, context: &mut Context<'_>, from: Peer, welcome: &Welcome) {
         if welcome.term != self.core.term() {
@@ -121,7 +113,7 @@ impl Primary {
         }
         let (committed, now) = (self.stream.committed(), context.now);
         let is_in_sync = self.core.view().parity_host(from.role) == Some(from.host);
-        let Some(peer) = self.stream_to(from) else { return };
+        let Some(peer) = stream_to(&mut self.parities, &mut self.lessons, from) else { return };
         match peer.welcome(welcome, committed, is_in_sync, now.time) {
             Ok(()) => {}
             Err(Unwelcome::Impossible(why)) => return context.impossible(from.host, why),
@@ -142,7 +134,7 @@ impl Primary {
             return;
         }
         let (now, lease_from) = (context.now.time, self.parities.lease_from());
-        let Some(peer) = self.stream_to(from) else { return };
+        let Some(peer) = stream_to(&mut self.parities, &mut self.lessons, from) else { return };
         if let Err(why) = peer.acknowledge(ack, lease_from, now) {
             return context.impossible(from.host, why);
         }
@@ -161,7 +153,7 @@ impl Primary {
         if reject.fence <= self.core.term() {
             return;
         }
-        if let Some(peer) = self.stream_to(from) {
+        if let Some(peer) = stream_to(&mut self.parities, &mut self.lessons, from) {
             peer.reject();
         }
         context.coordinator(ToCoordinator::FetchView { group: self.core.member().group });
@@ -244,5 +236,17 @@ impl Primary {
         if self.lessons.has_ended(from) {
             self.report_ended_lessons(context);
         }
+    }
+}
+
+/// The stream to a parity that is waited for, or to a learner.
+fn stream_to<'a>(
+    parities: &'a mut Parities,
+    lessons: &'a mut Lessons,
+    peer: Peer,
+) -> Option<&'a mut ParityPeer> {
+    match parities.find_mut(peer) {
+        Some(parity) => Some(parity),
+        None => lessons.stream_to(peer),
     }
 }

@@ -8,6 +8,8 @@ use types::{Epoch, Time, ViewVersion};
 use wire::message::ToCoordinator;
 
 use super::core::Core;
+use super::parities::Parities;
+use super::stream::SendStream;
 use crate::Rules;
 use crate::outbox::Context;
 
@@ -62,10 +64,24 @@ impl HandOver {
         context.coordinator(ToCoordinator::HandedOver { group, role, term, since, asked_at, epoch });
     }
 
-    /// Whether the primary goes on now, because the mirror is gone or no view has followed. The coordinator may have fenced
-    /// the role on the strength of the answer, so the old lease is worth nothing then.
-    #[must_use]
-    pub(super) fn ends(&mut self, core: &Core, now: Time) -> bool {
+    /// The primary goes on, with a new lease, if the mirror is gone or no view has followed.
+    pub(super) fn reconsider(
+        &mut self,
+        now: Time,
+        core: &Core,
+        parities: &mut Parities,
+        stream: &mut SendStream,
+    ) {
+        if self.ends(core, now) && core.rules().vain_hand_over_costs_the_lease() {
+            // The role may be fenced by now, and somebody may serve it who did not wait for the leases of before.
+            parities.renounce_lease(now);
+            stream.stir();
+        }
+    }
+
+    /// Whether the primary goes on now. The coordinator may have fenced the role on the strength of the answer, so the old
+    /// lease is worth nothing then.
+    fn ends(&mut self, core: &Core, now: Time) -> bool {
         let over = |asked: &mut Asked| now >= asked.until || !core.has_whole_mirror(asked.question.since);
         self.asked.take_if(over).is_some()
     }

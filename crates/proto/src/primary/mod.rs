@@ -268,14 +268,6 @@ impl Primary {
         self.stream.trim_history(context.limits, wanted);
     }
 
-    fn reconsider_hand_over(&mut self, now: Time) {
-        if self.hand_over.ends(&self.core, now) && self.core.rules().vain_hand_over_costs_the_lease() {
-            // The role may be fenced by now, and somebody may serve it who did not wait for the leases of before.
-            self.parities.renounce_lease(now);
-            self.stream.stir();
-        }
-    }
-
     fn report_ended_lessons(&mut self, context: &mut Context<'_>) {
         let required = Required::of(&self.stream, &self.wall);
         self.lessons.report_ended(context, &self.core, &self.parities, required);

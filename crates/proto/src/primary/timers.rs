@@ -106,7 +106,9 @@ impl Primary {
                 self.report_ended_lessons(context);
                 self.lessons.complain(context, &self.core);
             }
-            Timer::HandOver => self.reconsider_hand_over(now),
+            Timer::HandOver => {
+                self.hand_over.reconsider(now, &self.core, &mut self.parities, &mut self.stream);
+            }
             Timer::Upkeep => self.keep_up(context),
             Timer::Takeover => self.phase.retry_takeover(context, &self.core, &self.parities),
             Timer::Repair => {

@@ -1,6 +1,6 @@
 //! What operators say to the coordinator.
 
-use types::{AdminCommand, GroupId, MemberId, Name, OnFinding, RoleIndex};
+use types::{AdminCommand, GroupId, MemberId, Name, NamespaceId, OnFinding, RoleIndex, split_key};
 
 use super::told::Story;
 use crate::cluster::scrub::start_scrub;
@@ -42,6 +42,13 @@ impl Operator<'_> {
     pub fn reset_cluster(self) {
         self.story.world.reign().operate(AdminCommand::Reset);
         self.story.look();
+    }
+
+    /// Those of `keys` that are of a namespace that an operator made.
+    #[must_use]
+    pub fn named(self, keys: impl Iterator<Item = usize>) -> Vec<usize> {
+        let known = self.story.world.clients.keys();
+        keys.filter(|key| split_key(&known[*key].bytes).0 != NamespaceId::DEFAULT).collect()
     }
 
     /// The first namespace of clients' keys is removed, and another one made under its name.

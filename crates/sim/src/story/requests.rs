@@ -1,7 +1,6 @@
 //! Requests, and what becomes of them.
 
 use types::op::{Delete, Failure, Get, ItemView, Op, Outcome};
-use types::{NamespaceId, split_key};
 
 use super::operations::set;
 use super::told::Story;
@@ -106,12 +105,6 @@ impl Story {
             Outcome::Miss => None,
             other => panic!("get of key {key}: {other:?}{}", self.told()),
         }
-    }
-
-    /// Whether a key is of another namespace than the default one.
-    #[must_use]
-    pub fn is_named(&self, key: usize) -> bool {
-        split_key(&self.world.clients.keys()[key].bytes).0 != NamespaceId::DEFAULT
     }
 
     /// Reads a key through any node.

@@ -14,7 +14,8 @@ pub fn tell(rules: Rules) {
     let options = Options { namespaces: 1, ..Options::quiet(3, 2, 5) };
     let mut story = Story::with(options.by(rules));
     story.fill(4);
-    let keys: Vec<usize> = (0..4).map(|n| story.key(0, n)).filter(|key| story.is_named(*key)).collect();
+    let filled = [0, 1, 2, 3].map(|n| story.key(0, n));
+    let keys = story.operator().named(filled.into_iter());
     assert!(!keys.is_empty(), "some keys are of a namespace");
     story.operator().make_namespace_anew();
     story.run(story.lease_us() / 10);
