@@ -17,7 +17,9 @@ pub(super) struct Primaries {
     all: Roster<Primary>,
     /// The places of those to which something has happened since they were armed; a place may come twice.
     awake: Vec<u32>,
-    /// No primary that is not awake has something to do before. It may be sooner than that: what waited until then may be done.
+    /// When each has something to do, as of when it was armed, by its place: so that those that wait are not even looked at.
+    due_of: Vec<Time>,
+    /// The first of them, or sooner: who was the first may have been armed anew.
     due: Time,
 }
 
@@ -51,6 +53,9 @@ impl Primaries {
     fn wake_all(&mut self) {
         self.awake.clear();
         self.awake.extend(0..self.all.len());
+        self.due_of.clear();
+        self.due_of.resize(self.awake.len(), Time(0));
+        self.due = Time(0);
     }
 
     /// Something happens that concerns every primary.
@@ -99,18 +104,17 @@ impl Primaries {
 
     /// Runs the timers that are due.
     pub(super) fn tick(&mut self, around: &mut Surroundings, now: Now) {
-        if self.due > now.time {
-            return;
-        }
-        let mut due = Time::NEVER;
-        self.for_each(around, now, |primary, context| {
-            primary.tick(context);
-            // Of one that is awake it will be known when it is armed.
-            if !primary.is_awake() {
-                due = due.min(primary.due());
+        let Some(mut context) = around.context(now).filter(|_| self.due <= now.time) else { return };
+        for (place, _) in (0..).zip(&self.due_of).filter(|(_, due)| **due <= now.time) {
+            let Some(primary) = self.all.at_mut(place) else { continue };
+            primary.tick(&mut context);
+            if cfg!(debug_assertions) {
+                primary.check_invariants();
             }
-        });
-        self.due = due;
+            self.awake.push(place);
+        }
+        // Those that were due are awake, and known when they are armed.
+        self.due = self.due_of.iter().copied().filter(|due| *due > now.time).min().unwrap_or(Time::NEVER);
     }
 
     /// Sends what is due.
@@ -128,10 +132,13 @@ impl Primaries {
     /// Sets the timers of those that are awake. They sleep then, unless something is still to be sent.
     pub(super) fn arm(&mut self, around: &mut Surroundings, now: Now) {
         let Some(context) = around.context(now) else { return };
-        let (all, due) = (&mut self.all, &mut self.due);
-        self.awake.retain(|place| {
-            let Some(primary) = all.at_mut(*place) else { return false };
-            *due = primary.arm(&context).min(*due);
+        let Self { all, awake, due_of, due } = self;
+        awake.retain(|place| {
+            let (Some(primary), Some(due_of)) = (all.at_mut(*place), due_of.get_mut(*place as usize)) else {
+                return false;
+            };
+            *due_of = primary.arm(&context);
+            *due = (*due).min(*due_of);
             primary.is_awake()
         });
         if cfg!(debug_assertions) {
@@ -145,9 +152,9 @@ impl Primaries {
     }
 
     fn check_timers(&self, context: &Context<'_>) {
-        for (place, primary) in (0..).zip(self.all.values()) {
+        for ((place, primary), due) in (0..).zip(self.all.values()).zip(&self.due_of) {
             primary.check_timers(context);
-            assert!(self.due <= primary.due(), "a primary is due before anybody looks");
+            assert!(self.due <= *due && *due == primary.due(), "a primary is due before anybody looks");
             assert!(
                 !primary.is_awake() || self.awake.contains(&place),
                 "nobody looks at a primary that is awake"

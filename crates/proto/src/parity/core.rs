@@ -14,6 +14,8 @@ pub(super) struct Core {
     view: GroupView,
     /// The data roles that weigh something in its row; of a mirror, the role itself.
     covered: RoleSet,
+    /// Those of them whose streams it takes. Kept, because it is asked for with every message, and a view is spread over memory.
+    support: RoleSet,
     protection: Arc<Protection>,
 }
 
@@ -25,7 +27,10 @@ impl Core {
                 covered.insert(role);
             }
         }
-        Self { member, view, covered, protection: Arc::clone(protection) }
+        let (support, protection) = (RoleSet::default(), Arc::clone(protection));
+        let mut core = Self { member, view, covered, support, protection };
+        core.support = core.covered_and_not_lost();
+        core
     }
 
     pub(super) fn member(&self) -> MemberId {
@@ -38,6 +43,7 @@ impl Core {
 
     pub(super) fn adopt(&mut self, view: &GroupView) {
         self.view = view.clone();
+        self.support = self.covered_and_not_lost();
     }
 
     pub(super) fn sender(&self) -> Sender {
@@ -51,6 +57,10 @@ impl Core {
 
     /// The data roles whose streams it takes: those that weigh something in its row, and are not lost.
     pub(super) fn support(&self) -> RoleSet {
+        self.support
+    }
+
+    fn covered_and_not_lost(&self) -> RoleSet {
         match self.row() {
             Some(_) => self.covered.without(self.lost_roles()),
             // A role that is lost has no mirror: the view that says so takes its learners out.
