@@ -140,7 +140,8 @@ fn the_memory_of_a_namespace_that_is_removed_comes_back() {
     let filled = used(&cluster);
     assert!(filled > before + (90 << 20), "{before} -> {filled}");
     does(&cluster, &["namespace", "remove", "heavy", "--yes"]);
-    let took = eventually("the memory is back", || used(&cluster) < before + (filled - before) / 3);
+    // Each role keeps its first extent, and a vacant one.
+    let took = eventually("the memory is back", || used(&cluster) < before + (filled - before) / 2);
     println!("{} MiB came back within {took:?}", (filled - used(&cluster)) >> 20);
     assert!((0..500).all(|key| get(default + 3, &format!("stays-{key}")).is_some()));
 }

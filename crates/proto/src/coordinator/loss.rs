@@ -295,8 +295,8 @@ fn accept(state: &mut ClusterState, members: &[MemberId], accepts: impl Fn(&Name
     }
 }
 
-/// Of `members`, whose data is lost: the namespaces that do not accept that remember which slots it was. Those members that
-/// some namespace accepts the loss of.
+/// Of `members`, whose data is lost: the namespaces that do not accept that remember which slots it was. Those members whose
+/// loss some namespace accepts, or whose pool has none.
 pub(super) fn note_losses(
     state: &mut ClusterState,
     members: &[MemberId],
@@ -306,7 +306,9 @@ pub(super) fn note_losses(
     let (mut accepted, mut has_changed) = (Vec::new(), false);
     for member in members {
         let Some(pool) = catalog.pool_of_group(member.group).cloned() else { continue };
-        if !catalog.namespaces_in(pool.id).any(&accepts) {
+        // Of a pool without namespaces nobody misses anything.
+        let is_nobodys = catalog.namespaces_in(pool.id).next().is_none();
+        if !is_nobodys && !catalog.namespaces_in(pool.id).any(&accepts) {
             continue;
         }
         accepted.push(*member);

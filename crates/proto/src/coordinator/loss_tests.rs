@@ -324,6 +324,19 @@ fn with_the_policy_of_caches_nobody_needs_to_accept() {
 }
 
 #[test]
+fn a_pool_without_namespaces_has_nothing_that_anybody_could_miss() {
+    let mut story = Story::new(LossPolicy::Error);
+    let (name, profile) = ("own".parse().unwrap(), Profile::rs(1, 1).unwrap());
+    story.ask(AdminCommand::CreatePool { name, profile, groups: Some(1) });
+    let own = |story: &Story| story.coordinator.map().unwrap().groups[1].clone();
+    let hosts = own(&story).hosts().map(|host| host.node.0).collect::<Vec<u16>>();
+    hosts.iter().for_each(|node| story.dies(*node));
+    assert_eq!(own(&story).data[0].status, RoleStatus::Accepted);
+    story.pass(3 * LEASE_US);
+    assert!(own(&story).data[0].primary.is_some_and(|host| !hosts.contains(&host.node.0)));
+}
+
+#[test]
 fn a_reset_begins_everything_anew_whatever_the_state_is() {
     let mut story = beyond(LossPolicy::Error);
     story.lives[5] = None;
