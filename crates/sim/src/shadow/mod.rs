@@ -72,7 +72,9 @@ impl Shadow {
         &self.streams[self.position(member)]
     }
 
+    /// The same, also of a group that was made and removed within one step of the coordinator, which no recorded map has.
     pub(crate) fn stream_mut(&mut self, member: MemberId) -> &mut Stream {
+        self.reach(member.group);
         let position = self.position(member);
         &mut self.streams[position]
     }
