@@ -40,7 +40,7 @@ impl<T> Roster<T> {
     /// One more, or another one of this name.
     pub(super) fn insert(&mut self, id: MemberId, member: T) {
         match self.members.binary_search_by_key(&id, |(id, _)| *id) {
-            Ok(place) => self.members[place].1 = Box::new(member),
+            Ok(place) => *self.members[place].1 = member,
             Err(place) => {
                 self.members.insert(place, (id, Box::new(member)));
                 self.note_places_from(place);
