@@ -128,7 +128,8 @@ impl Primary {
             Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
         // What one batch did not get done is due with the next.
-        if self.stream.is_stirred() { context.now.time } else { self.timers.next() }
+        let rest = if self.stream.is_stirred() { context.now.time } else { Time::NEVER };
+        self.timers.next().min(rest)
     }
 
     /// What holds after every batch, for a primary that is looked at again at `due`: it was armed after all that has happened, and no
