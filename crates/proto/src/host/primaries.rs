@@ -78,7 +78,7 @@ impl Primaries {
         if cfg!(debug_assertions) {
             primary.check_invariants();
         }
-        if primary.is_awake() && self.awake.last() != Some(&place) {
+        if self.awake.last() != Some(&place) {
             self.awake.push(place);
         }
         Some(result)
@@ -91,15 +91,13 @@ impl Primaries {
         mut act: impl FnMut(&mut Primary, &mut Context<'_>),
     ) {
         let Some(mut context) = around.context(now) else { return };
-        for (place, primary) in (0..).zip(self.all.values_mut()) {
+        for primary in self.all.values_mut() {
             act(primary, &mut context);
             if cfg!(debug_assertions) {
                 primary.check_invariants();
             }
-            if primary.is_awake() {
-                self.awake.push(place);
-            }
         }
+        self.wake_all();
     }
 
     /// Runs the timers that are due.
@@ -129,18 +127,15 @@ impl Primaries {
         }
     }
 
-    /// Sets the timers of those that are awake. They sleep then, unless something is still to be sent.
+    /// Sets the timers of those that are awake. They sleep then.
     pub(super) fn arm(&mut self, around: &mut Surroundings, now: Now) {
         let Some(context) = around.context(now) else { return };
-        let Self { all, awake, due_of, due } = self;
-        awake.retain(|place| {
-            let (Some(primary), Some(due_of)) = (all.at_mut(*place), due_of.get_mut(*place as usize)) else {
-                return false;
-            };
+        for place in self.awake.drain(..) {
+            let due_of = self.due_of.get_mut(place as usize);
+            let (Some(primary), Some(due_of)) = (self.all.at_mut(place), due_of) else { continue };
             *due_of = primary.arm(&context);
-            *due = (*due).min(*due_of);
-            primary.is_awake()
-        });
+            self.due = self.due.min(*due_of);
+        }
         if cfg!(debug_assertions) {
             self.check_timers(&context);
         }
@@ -152,13 +147,9 @@ impl Primaries {
     }
 
     fn check_timers(&self, context: &Context<'_>) {
-        for ((place, primary), due) in (0..).zip(self.all.values()).zip(&self.due_of) {
-            primary.check_timers(context);
-            assert!(self.due <= *due && *due == primary.due(), "a primary is due before anybody looks");
-            assert!(
-                !primary.is_awake() || self.awake.contains(&place),
-                "nobody looks at a primary that is awake"
-            );
+        for (primary, due) in self.all.values().zip(&self.due_of) {
+            assert!(self.due <= *due, "the first primary is due before anybody looks");
+            primary.check_timers(context, *due);
         }
     }
 }

@@ -66,16 +66,6 @@ impl Kind for Timer {
 }
 
 impl Primary {
-    /// Whether something has happened since it was armed, so that it may have to send something or to wait for something else.
-    pub(crate) fn is_awake(&self) -> bool {
-        self.touched != Touched::Not || self.stream.is_stirred()
-    }
-
-    /// When its first timer is due, as of when it was armed.
-    pub(crate) fn due(&self) -> Time {
-        self.timers.next()
-    }
-
     /// Runs the timers that are due.
     pub(crate) fn tick(&mut self, context: &mut Context<'_>) {
         if self.timers.next() > context.now.time {
@@ -141,11 +131,16 @@ impl Primary {
             }
             Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
-        self.timers.next()
+        // What one batch did not get done is due with the next.
+        let rest = if self.stream.is_stirred() { context.now.time } else { Time::NEVER };
+        self.timers.next().min(rest)
     }
 
-    /// What holds after every batch: no part waits for longer than it says.
-    pub(crate) fn check_timers(&self, context: &Context<'_>) {
+    /// What holds after every batch, for a primary that is looked at again at `due`: it was armed after all that has happened, and no
+    /// part waits for longer than it says.
+    pub(crate) fn check_timers(&self, context: &Context<'_>, due: Time) {
+        assert_eq!(self.touched, Touched::Not, "something has happened, and nobody looks");
+        assert!(due <= self.timers.next(), "a primary is due before anybody looks");
         assert_eq!(self.timers.later_than(&self.armed(context)), None, "a timer, by its place, is late");
     }
 

@@ -3,10 +3,12 @@
 use sim::Story;
 use types::{OnFinding, RoleStatus};
 
-/// A group of 3+2 on six nodes, filled.
+/// A group of 3+2 on six nodes, filled; a large item makes its parities reserve a whole extent, so that there is much to compare.
 fn filled() -> Story {
     let mut story = Story::new(3, 2, 6);
     story.fill(4);
+    let (large, value) = (story.key(0, 9), [7; 600_000]);
+    story.set_bytes(large, &value);
     story
 }
 
