@@ -94,6 +94,14 @@ pub enum AdminCommand {
     },
     /// Give up all data: every data role begins anew, empty, on the nodes that live. Nodes that are silent count as fenced.
     Reset,
+    /// Other pools or namespaces.
+    Catalog(CatalogChange),
+}
+
+/// What an operator may ask of pools and namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CatalogChange {
     /// A further pool.
     CreatePool {
         /// What it is called.
@@ -356,11 +364,7 @@ impl AdminCommand {
             | Self::AcceptLoss { .. }
             | Self::SetLossPolicy { .. }
             | Self::Reset
-            | Self::CreatePool { .. }
-            | Self::RemovePool { .. }
-            | Self::CreateNamespace { .. }
-            | Self::SetPolicy { .. }
-            | Self::RemoveNamespace { .. } => None,
+            | Self::Catalog(_) => None,
         }
     }
 }
@@ -402,11 +406,7 @@ impl Layout {
             | AdminCommand::CanStop { .. }
             | AdminCommand::AcceptLoss { .. }
             | AdminCommand::Reset
-            | AdminCommand::CreatePool { .. }
-            | AdminCommand::RemovePool { .. }
-            | AdminCommand::CreateNamespace { .. }
-            | AdminCommand::SetPolicy { .. }
-            | AdminCommand::RemoveNamespace { .. } => return None,
+            | AdminCommand::Catalog(_) => return None,
         }
         Some(layout.normalized())
     }

@@ -25,8 +25,8 @@ pub use addr::{
     RUNS_PER_EXTENT, Reach,
 };
 pub use admin::{
-    AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, Entry, Expectations, NodeLoad, OnLoss,
-    ScrubProgress, StopReport,
+    AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, CatalogChange, Entry, Expectations,
+    NodeLoad, OnLoss, ScrubProgress, StopReport,
 };
 pub use catalog::{
     BadCatalog, BadName, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Name, Namespace, Policy,

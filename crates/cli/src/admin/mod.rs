@@ -19,8 +19,8 @@ use clap::Args;
 use client::{HttpError, Router, post_json};
 use serde::Deserialize;
 use types::{
-    AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, ClusterMap, Layout, LayoutVersion, NodeId,
-    StopReport,
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterMap, Layout,
+    LayoutVersion, NodeId, StopReport,
 };
 
 use crate::endpoint::{Endpoint, without_map};
@@ -92,8 +92,8 @@ impl Target {
     }
 
     /// Asks for a change of pools or namespaces; all of them after it.
-    async fn change_catalog(&self, command: AdminCommand) -> Result<Catalog, Exit> {
-        match self.order(Expect::default(), command).await? {
+    async fn change_catalog(&self, change: CatalogChange) -> Result<Catalog, Exit> {
+        match self.order(Expect::default(), AdminCommand::Catalog(change)).await? {
             AdminAnswer::Catalog(catalog) => Ok(catalog),
             AdminAnswer::Layout(_) | AdminAnswer::CanStop(_) | AdminAnswer::Accepted(_) => {
                 Err(Exit::unreachable("the coordinator answered another question"))

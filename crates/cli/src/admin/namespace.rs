@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use server::NamespaceStatus;
-use types::{AdminCommand, Catalog, EvictPolicy, LossPolicy, Name, Namespace, Policy, PolicyChange};
+use types::{Catalog, CatalogChange, EvictPolicy, LossPolicy, Name, Namespace, Policy, PolicyChange};
 
 use super::{Target, ask};
 use crate::exit::Exit;
@@ -167,26 +167,26 @@ pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
         }
         Action::Create { name, pool, policy } => {
             let policy = policy.change()?.of(Policy::default());
-            let command = AdminCommand::CreateNamespace { name: name.clone(), pool: pool.clone(), policy };
-            changed(target, command, Some(name)).await
+            let change = CatalogChange::CreateNamespace { name: name.clone(), pool: pool.clone(), policy };
+            changed(target, change, Some(name)).await
         }
         Action::Set { name, policy } => {
-            let command = AdminCommand::SetPolicy { name: name.clone(), change: policy.change()? };
-            changed(target, command, Some(name)).await
+            let change = CatalogChange::SetPolicy { name: name.clone(), change: policy.change()? };
+            changed(target, change, Some(name)).await
         }
         Action::Remove { name, yes } => {
             if !yes {
                 ask(&format!("Namespace '{name}' and all of its items go."))?;
             }
-            let command = AdminCommand::RemoveNamespace { name: name.clone() };
-            changed(target, command, None).await
+            let change = CatalogChange::RemoveNamespace { name: name.clone() };
+            changed(target, change, None).await
         }
     }
 }
 
 /// Does it, and shows what holds now.
-async fn changed(target: &Target, command: AdminCommand, only: Option<&Name>) -> Result<(), Exit> {
-    let catalog = target.change_catalog(command).await?;
+async fn changed(target: &Target, change: CatalogChange, only: Option<&Name>) -> Result<(), Exit> {
+    let catalog = target.change_catalog(change).await?;
     let (_, used) = used(target).await?;
     print(target, &catalog, &used, only)
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use types::{AdminCommand, Catalog, Name, Pool, Profile};
+use types::{Catalog, CatalogChange, Name, Pool, Profile};
 
 use super::{Target, ask};
 use crate::exit::Exit;
@@ -87,14 +87,14 @@ pub async fn run(args: &PoolArgs) -> Result<(), Exit> {
         Action::List => print(target, &target.map().await?.catalog, None),
         Action::Show { name } => print(target, &target.map().await?.catalog, Some(name)),
         Action::Create { name, profile, groups } => {
-            let command = AdminCommand::CreatePool { name: name.clone(), profile: *profile, groups: *groups };
-            print(target, &target.change_catalog(command).await?, Some(name))
+            let change = CatalogChange::CreatePool { name: name.clone(), profile: *profile, groups: *groups };
+            print(target, &target.change_catalog(change).await?, Some(name))
         }
         Action::Remove { name, yes } => {
             if !yes {
                 ask(&format!("Pool '{name}' and its groups go."))?;
             }
-            let catalog = target.change_catalog(AdminCommand::RemovePool { name: name.clone() }).await?;
+            let catalog = target.change_catalog(CatalogChange::RemovePool { name: name.clone() }).await?;
             print(target, &catalog, None)
         }
     }

@@ -42,11 +42,7 @@ pub(super) fn administer(
         AdminCommand::AcceptLoss { pool, slots, namespace } => {
             return loss::accept_slots(state, pool, slots, namespace.as_ref()).map(AdminAnswer::Accepted);
         }
-        AdminCommand::CreatePool { .. }
-        | AdminCommand::RemovePool { .. }
-        | AdminCommand::CreateNamespace { .. }
-        | AdminCommand::SetPolicy { .. }
-        | AdminCommand::RemoveNamespace { .. } => return catalog::change(state, &request.command),
+        AdminCommand::Catalog(change) => return catalog::change(state, change),
         AdminCommand::Reset => return Ok(AdminAnswer::Accepted(repairs.reset(now, state))),
         AdminCommand::Fence { node, loss } => fence_node(now, state, repairs, *node, *loss)?,
         AdminCommand::Remove { node } => remove_node(state, *node)?,

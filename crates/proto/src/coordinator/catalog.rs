@@ -1,36 +1,36 @@
 //! Pools and namespaces that operators make, change and remove.
 
 use cluster::{PlanNode, place_pool};
-use types::{AdminAnswer, AdminCommand, AdminError, AdminReply, Catalog, GroupView, Name, PoolId, Profile};
+use types::{AdminAnswer, AdminError, AdminReply, Catalog, CatalogChange, GroupView, Name, PoolId, Profile};
 
 use super::admission;
 use super::state::ClusterState;
 
-/// Does what `command` says, or says why not; nothing has changed then.
-pub(super) fn change(state: &mut ClusterState, command: &AdminCommand) -> AdminReply {
+/// Does what `change` says, or says why not; nothing has changed then.
+pub(super) fn change(state: &mut ClusterState, change: &CatalogChange) -> AdminReply {
     let mut catalog = state.map().ok_or(AdminError::NotFormed)?.catalog.clone();
-    match command {
-        AdminCommand::CreatePool { name, profile, groups } => {
+    match change {
+        CatalogChange::CreatePool { name, profile, groups } => {
             let views = make_pool(state, &mut catalog, name, *profile, *groups)?;
             tracing::info!(%name, %profile, groups = views.len(), "pool created");
             state.add_pool(catalog, views);
         }
-        AdminCommand::RemovePool { name } => {
+        CatalogChange::RemovePool { name } => {
             let pool = catalog.remove_pool(name)?;
             tracing::warn!(%name, id = %pool.id, "pool removed");
             state.change_catalog(catalog);
         }
-        AdminCommand::CreateNamespace { name, pool, policy } => {
+        CatalogChange::CreateNamespace { name, pool, policy } => {
             let id = catalog.create_namespace(name.clone(), pool, *policy)?;
             tracing::info!(%name, %id, %pool, "namespace created");
             state.change_catalog(catalog);
         }
-        AdminCommand::SetPolicy { name, change } => {
+        CatalogChange::SetPolicy { name, change } => {
             catalog.set_policy(name, *change)?;
             tracing::info!(%name, ?change, "policy changed");
             state.change_catalog(catalog);
         }
-        AdminCommand::RemoveNamespace { name } => {
+        CatalogChange::RemoveNamespace { name } => {
             let id = catalog.remove_namespace(name)?;
             tracing::warn!(%name, %id, "namespace removed");
             if !state.rules().numbers_are_new() {
@@ -38,20 +38,6 @@ pub(super) fn change(state: &mut ClusterState, command: &AdminCommand) -> AdminR
             }
             state.change_catalog(catalog);
         }
-        AdminCommand::Drain { .. }
-        | AdminCommand::Undrain { .. }
-        | AdminCommand::Fence { .. }
-        | AdminCommand::CanStop { .. }
-        | AdminCommand::PauseRepair
-        | AdminCommand::ResumeRepair
-        | AdminCommand::LimitRepair { .. }
-        | AdminCommand::Apply { .. }
-        | AdminCommand::StartScrub { .. }
-        | AdminCommand::StopScrub
-        | AdminCommand::Remove { .. }
-        | AdminCommand::AcceptLoss { .. }
-        | AdminCommand::SetLossPolicy { .. }
-        | AdminCommand::Reset => {}
     }
     state.map().map(|map| AdminAnswer::Catalog(map.catalog.clone())).ok_or(AdminError::NotFormed)
 }

@@ -1,9 +1,9 @@
 //! What a coordinator does about data that is lost for good.
 
 use types::{
-    AdminAnswer, AdminCommand, AdminRequest, ClusterId, Entry, Expectations, GroupId, GroupView, HostId,
-    Incarnation, LossPolicy, Name, NodeId, NodeInfo, NodeLoad, PoolSlots, Profile, RoleIndex, RoleStatus,
-    Slot, SlotRange, Time, UnixSeconds, ViewVersion,
+    AdminAnswer, AdminCommand, AdminRequest, CatalogChange, ClusterId, Entry, Expectations, GroupId,
+    GroupView, HostId, Incarnation, LossPolicy, Name, NodeId, NodeInfo, NodeLoad, PoolSlots, Profile,
+    RoleIndex, RoleStatus, Slot, SlotRange, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -327,7 +327,7 @@ fn with_the_policy_of_caches_nobody_needs_to_accept() {
 fn a_pool_without_namespaces_has_nothing_that_anybody_could_miss() {
     let mut story = Story::new(LossPolicy::Error);
     let (name, profile) = ("own".parse().unwrap(), Profile::rs(1, 1).unwrap());
-    story.ask(AdminCommand::CreatePool { name, profile, groups: Some(1) });
+    story.ask(AdminCommand::Catalog(CatalogChange::CreatePool { name, profile, groups: Some(1) }));
     let own = |story: &Story| story.coordinator.map().unwrap().groups[1].clone();
     let hosts = own(&story).hosts().map(|host| host.node.0).collect::<Vec<u16>>();
     hosts.iter().for_each(|node| story.dies(*node));

@@ -332,17 +332,14 @@ impl Coordinator {
             | AdminCommand::StartScrub { .. }
             | AdminCommand::StopScrub
             | AdminCommand::AcceptLoss { .. }
-            | AdminCommand::SetLossPolicy { .. }
-            | AdminCommand::CreatePool { .. }
-            | AdminCommand::CreateNamespace { .. }
-            | AdminCommand::SetPolicy { .. }
-            | AdminCommand::RemoveNamespace { .. } => {}
-            AdminCommand::RemovePool { .. } => self.forget_groups(),
+            | AdminCommand::SetLossPolicy { .. } => {}
+            // Groups may have gone with a pool.
+            AdminCommand::Catalog(_) => self.forget_gone_groups(),
         }
     }
 
     /// Groups are no more: nothing of theirs is under way.
-    fn forget_groups(&mut self) {
+    fn forget_gone_groups(&mut self) {
         let state = &self.state;
         self.complaints.forget_gone(state);
         self.repairs.forget_gone(state);

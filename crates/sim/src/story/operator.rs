@@ -1,6 +1,8 @@
 //! What operators say to the coordinator.
 
-use types::{AdminCommand, GroupId, MemberId, Name, NamespaceId, OnFinding, RoleIndex, split_key};
+use types::{
+    AdminCommand, CatalogChange, GroupId, MemberId, Name, NamespaceId, OnFinding, RoleIndex, split_key,
+};
 
 use super::told::Story;
 use crate::cluster::scrub::start_scrub;
@@ -55,7 +57,7 @@ impl Operator<'_> {
     pub fn make_namespace_anew(self) {
         let mut reign = self.story.world.reign();
         let name: Name = "own-1".parse().expect("a name");
-        reign.operate(AdminCommand::RemoveNamespace { name });
+        reign.operate(AdminCommand::Catalog(CatalogChange::RemoveNamespace { name }));
         reign.make_namespaces();
         self.story.look();
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use proto::CoordinatorAction;
 use types::{
-    AdminCommand, AdminRequest, EvictPolicy, HostId, MemberId, Name, OnFinding, Policy, PolicyChange, Slot,
-    SlotRange,
+    AdminCommand, AdminRequest, CatalogChange, EvictPolicy, HostId, MemberId, Name, OnFinding, Policy,
+    PolicyChange, Slot, SlotRange,
 };
 use wire::message::{FromCoordinator, ToCoordinator};
 use wire::record::Record;
@@ -149,7 +149,7 @@ impl Reign<'_> {
     pub(crate) fn make_namespaces(&mut self) {
         for number in 1..=self.stage.options.namespaces {
             let name = format!("own-{number}").parse().expect("a name");
-            self.command(create_namespace(name));
+            self.command(AdminCommand::Catalog(create_namespace(name)));
         }
     }
 
@@ -157,18 +157,18 @@ impl Reign<'_> {
     pub(crate) fn change_catalog(&mut self) {
         let passing: Name = "passing".parse().expect("a name");
         let profile = self.stage.options.profile();
-        let command = match self.stage.rng.faults.below(5) {
+        let change = match self.stage.rng.faults.below(5) {
             0 => create_namespace(passing),
-            1 => AdminCommand::RemoveNamespace { name: passing },
+            1 => CatalogChange::RemoveNamespace { name: passing },
             2 => {
                 let evict = self.stage.rng.faults.pick(&[EvictPolicy::Node, EvictPolicy::Keep]);
                 let change = PolicyChange { evict: Some(evict), ..PolicyChange::default() };
-                AdminCommand::SetPolicy { name: passing, change }
+                CatalogChange::SetPolicy { name: passing, change }
             }
-            3 => AdminCommand::CreatePool { name: passing, profile, groups: Some(1) },
-            _ => AdminCommand::RemovePool { name: passing },
+            3 => CatalogChange::CreatePool { name: passing, profile, groups: Some(1) },
+            _ => CatalogChange::RemovePool { name: passing },
         };
-        self.operate(command);
+        self.operate(AdminCommand::Catalog(change));
         self.change_catalog_later();
     }
 
@@ -396,6 +396,6 @@ impl Reign<'_> {
     }
 }
 
-fn create_namespace(name: Name) -> AdminCommand {
-    AdminCommand::CreateNamespace { name, pool: Name::default_name(), policy: Policy::default() }
+fn create_namespace(name: Name) -> CatalogChange {
+    CatalogChange::CreateNamespace { name, pool: Name::default_name(), policy: Policy::default() }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use types::{
-    AdminAnswer, AdminCommand, AdminError, AdminRequest, Entry as NodeEntry, EvictPolicy, Expectations,
-    GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss,
-    RepairSettings, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,
+    AdminAnswer, AdminCommand, AdminError, AdminRequest, CatalogChange, Entry as NodeEntry, EvictPolicy,
+    Expectations, GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState,
+    OnFinding, OnLoss, RepairSettings, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,
 };
 
 use super::coordinator::{MAX_GROUPS, MAX_NODES};
@@ -127,22 +127,7 @@ impl Wire for AdminCommand {
             }
             Self::SetLossPolicy { policy } => put_tagged(12, policy, out),
             Self::Reset => 13u8.put(out),
-            Self::CreatePool { name, profile, groups } => {
-                put_tagged(14, name, out);
-                profile.put(out);
-                groups.put(out);
-            }
-            Self::RemovePool { name } => put_tagged(15, name, out),
-            Self::CreateNamespace { name, pool, policy } => {
-                put_tagged(16, name, out);
-                pool.put(out);
-                policy.put(out);
-            }
-            Self::SetPolicy { name, change } => {
-                put_tagged(17, name, out);
-                change.put(out);
-            }
-            Self::RemoveNamespace { name } => put_tagged(18, name, out),
+            Self::Catalog(change) => put_tagged(14, change, out),
         }
     }
 
@@ -166,19 +151,49 @@ impl Wire for AdminCommand {
             },
             12 => Self::SetLossPolicy { policy: Wire::take(from)? },
             13 => Self::Reset,
-            14 => Self::CreatePool {
+            14 => Self::Catalog(Wire::take(from)?),
+            tag => return Err(BadBody::Tag(tag)),
+        })
+    }
+}
+
+impl Wire for CatalogChange {
+    fn put(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::CreatePool { name, profile, groups } => {
+                put_tagged(0, name, out);
+                profile.put(out);
+                groups.put(out);
+            }
+            Self::RemovePool { name } => put_tagged(1, name, out),
+            Self::CreateNamespace { name, pool, policy } => {
+                put_tagged(2, name, out);
+                pool.put(out);
+                policy.put(out);
+            }
+            Self::SetPolicy { name, change } => {
+                put_tagged(3, name, out);
+                change.put(out);
+            }
+            Self::RemoveNamespace { name } => put_tagged(4, name, out),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(match u8::take(from)? {
+            0 => Self::CreatePool {
                 name: Wire::take(from)?,
                 profile: Wire::take(from)?,
                 groups: Wire::take(from)?,
             },
-            15 => Self::RemovePool { name: Wire::take(from)? },
-            16 => Self::CreateNamespace {
+            1 => Self::RemovePool { name: Wire::take(from)? },
+            2 => Self::CreateNamespace {
                 name: Wire::take(from)?,
                 pool: Wire::take(from)?,
                 policy: Wire::take(from)?,
             },
-            17 => Self::SetPolicy { name: Wire::take(from)?, change: Wire::take(from)? },
-            18 => Self::RemoveNamespace { name: Wire::take(from)? },
+            3 => Self::SetPolicy { name: Wire::take(from)?, change: Wire::take(from)? },
+            4 => Self::RemoveNamespace { name: Wire::take(from)? },
             tag => return Err(BadBody::Tag(tag)),
         })
     }

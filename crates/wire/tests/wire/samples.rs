@@ -5,8 +5,8 @@ use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
 use types::op::*;
 use types::{
-    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, ClusterId, ClusterMap, Cohort,
-    DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId,
+    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterId, ClusterMap,
+    Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId,
     Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId, NodeId,
     NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots,
     Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq, Slot,
@@ -484,8 +484,11 @@ choices! {
         5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
         8 StartScrub { finding, bytes_per_second } 9 StopScrub {} 10 Remove { node }
         11 AcceptLoss { pool, slots, namespace } 12 SetLossPolicy { policy } 13 Reset {}
-        14 CreatePool { name, profile, groups } 15 RemovePool { name } 16 CreateNamespace { name, pool, policy }
-        17 SetPolicy { name, change } 18 RemoveNamespace { name }
+        14 Catalog { 0 }
+    }
+    CatalogChange {
+        0 CreatePool { name, profile, groups } 1 RemovePool { name } 2 CreateNamespace { name, pool, policy }
+        3 SetPolicy { name, change } 4 RemoveNamespace { name }
     }
     AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } 2 Accepted { 0 } 3 Catalog { 0 } }
     AdminError {
