@@ -68,7 +68,7 @@ impl PoolProtection {
     /// How many losses fewer are survived than were asked for.
     #[must_use]
     pub fn missing(&self) -> usize {
-        self.asked - self.achieved
+        self.asked.saturating_sub(self.achieved)
     }
 }
 
@@ -91,8 +91,32 @@ impl Codes {
     }
 }
 
-/// The pool that misses most of what was asked for; of those alike the one that survives least.
+/// Of the pools that miss something of what was asked for, or of all if none does, the one that survives least; of those alike
+/// the one that misses most.
 #[must_use]
 pub fn worst_off(protections: &[PoolProtection]) -> Option<&PoolProtection> {
-    protections.iter().min_by_key(|pool| (std::cmp::Reverse(pool.missing()), pool.achieved))
+    let is_whole = |pool: &PoolProtection| pool.missing() == 0;
+    protections.iter().min_by_key(|pool| (is_whole(pool), pool.achieved, std::cmp::Reverse(pool.missing())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(name: &str, asked: usize, achieved: usize) -> PoolProtection {
+        let profile = Profile::rs(4, asked as u32).expect("a profile");
+        PoolProtection { pool: name.parse().expect("a name"), profile, asked, achieved }
+    }
+
+    #[test]
+    fn the_worst_off_is_who_may_lose_data_next() {
+        let worst = |pools: &[PoolProtection]| worst_off(pools).map(|pool| pool.pool.to_string());
+        assert_eq!(worst(&[]), None);
+        // It asks for nothing, so it misses nothing.
+        let unprotected = pool("none", 0, 0);
+        assert_eq!(worst(&[unprotected.clone(), pool("short", 4, 3)]).as_deref(), Some("short"));
+        let (wide, at_risk) = (pool("wide", 4, 2), pool("at-risk", 1, 0));
+        assert_eq!(worst(&[unprotected, wide.clone(), at_risk]).as_deref(), Some("at-risk"));
+        assert_eq!(worst(&[wide, pool("whole", 1, 1)]).as_deref(), Some("wide"));
+    }
 }

@@ -78,9 +78,9 @@ pub enum AdminCommand {
     /// What is lost in these slots is given up: every lost data role that has one of them begins anew, empty, with all of its
     /// slots.
     AcceptLoss {
-        /// Of which pool.
-        #[serde(default = "Name::default_name")]
-        pool: Name,
+        /// Of which pool; none = the namespace's, or the default one.
+        #[serde(default)]
+        pool: Option<Name>,
         /// Which.
         slots: Vec<SlotRange>,
         /// For this namespace alone; none = for all of the pool's.

@@ -192,7 +192,7 @@ pub struct Policy {
     pub evict: EvictPolicy,
     /// What becomes of its keys where a data role's data is lost.
     #[serde(default)]
-    pub on_loss: Option<LossPolicy>,
+    pub on_loss: NamespaceLossPolicy,
     /// Seconds that an item lives which was written without a time of its own; 0 = for ever.
     #[serde(default)]
     pub default_ttl_seconds: u32,
@@ -212,6 +212,31 @@ pub enum EvictPolicy {
     Evict,
     /// They never do; writes are refused instead.
     Keep,
+}
+
+/// What becomes of the keys of a namespace where a data role's data is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamespaceLossPolicy {
+    /// As the layout says of all.
+    #[default]
+    Cluster,
+    /// See [`LossPolicy::Error`].
+    Error,
+    /// See [`LossPolicy::Empty`].
+    Empty,
+}
+
+impl NamespaceLossPolicy {
+    /// What holds where the layout says `policy`.
+    #[must_use]
+    pub fn or(self, policy: LossPolicy) -> LossPolicy {
+        match self {
+            Self::Cluster => policy,
+            Self::Error => LossPolicy::Error,
+            Self::Empty => LossPolicy::Empty,
+        }
+    }
 }
 
 /// A set of keys in one pool.
@@ -264,11 +289,25 @@ pub enum BadCatalog {
         name: Name,
     },
     /// A pool whose groups overlap another one's, or that has none, or too many for its slots.
-    #[error("the groups or slots of pool '{0}' are out of bounds")]
+    #[error(
+        "the groups of pool '{0}' are out of bounds: give it one at least (--groups), and at most one data role for each of \
+         16777216 slots"
+    )]
     Pool(Name),
+    /// A namespace that is in another pool than the one that is named.
+    #[error("namespace '{namespace}' is in pool '{pool}': name that one, or none")]
+    Elsewhere {
+        /// Which.
+        namespace: Name,
+        /// Where it is.
+        pool: Name,
+    },
     /// A namespace in a pool that is not there.
     #[error("namespace '{0}' is in a pool that does not exist")]
     Homeless(Name),
+    /// Lost slots out of order, or of another pool.
+    #[error("the lost slots of namespace '{0}' are none of its pool's, or out of order")]
+    Lost(Name),
     /// More than there may be.
     #[error("a cluster has at most {most} {kind}s")]
     TooMany {
@@ -345,10 +384,20 @@ impl Catalog {
         check_names(POOL, self.pools.iter().map(|pool| &pool.name))?;
         check_names(NAMESPACE, self.namespaces.iter().map(|namespace| &namespace.name))?;
         self.check_pools()?;
-        match self.namespaces.iter().find(|namespace| self.pool(namespace.pool).is_none()) {
-            Some(homeless) => Err(BadCatalog::Homeless(homeless.name.clone())),
-            None => Ok(()),
-        }
+        self.namespaces.iter().try_for_each(|namespace| self.check_namespace(namespace))
+    }
+
+    fn check_namespace(&self, namespace: &Namespace) -> Result<(), BadCatalog> {
+        let homeless = || BadCatalog::Homeless(namespace.name.clone());
+        let pool = self.pool(namespace.pool).ok_or_else(homeless)?;
+        // Whoever looks a slot up among them counts on all of this.
+        let are_whole = namespace.lost.iter().all(|range| range.first <= range.last);
+        let are_apart = namespace
+            .lost
+            .is_sorted_by(|one, next| one.last.0.checked_add(1).is_some_and(|end| end < next.first.0));
+        let end = namespace.lost.last().map_or(Slot(0), |range| range.last);
+        let are_its = end <= pool.all_slots().last;
+        if are_whole && are_apart && are_its { Ok(()) } else { Err(BadCatalog::Lost(namespace.name.clone())) }
     }
 
     fn check_numbers(&self) -> Result<(), BadCatalog> {
@@ -376,8 +425,8 @@ impl Catalog {
             }
             free = pool.end();
         }
-        let groups: u64 = self.pools.iter().map(|pool| u64::from(pool.groups)).sum();
-        if groups > u64::from(Self::MAX_GROUPS) { Err(BadCatalog::Numbers) } else { Ok(()) }
+        let (groups, most) = (self.groups(), Self::MAX_GROUPS as usize);
+        if groups > most { Err(BadCatalog::TooMany { kind: "group", most }) } else { Ok(()) }
     }
 
     /// The pool with this number.
@@ -399,6 +448,23 @@ impl Catalog {
     pub fn pool_named(&self, name: &Name) -> Result<&Pool, BadCatalog> {
         let found = self.pools.iter().find(|pool| pool.name == *name);
         found.ok_or_else(|| BadCatalog::Unknown { kind: POOL, name: name.clone() })
+    }
+
+    /// The pool that is meant by its name, by a namespace's, or by neither: the default one.
+    ///
+    /// # Errors
+    /// If there is none of such a name, or the namespace is in another pool.
+    pub fn pool_meant(&self, pool: Option<&Name>, namespace: Option<&Name>) -> Result<&Pool, BadCatalog> {
+        let named = pool.map(|name| self.pool_named(name)).transpose()?;
+        let Some(namespace) = namespace else {
+            return named.map_or_else(|| self.pool_named(&Name::default_name()), Ok);
+        };
+        let id = self.namespace_named(namespace)?.pool;
+        let home = self.pool(id).ok_or_else(|| BadCatalog::Homeless(namespace.clone()))?;
+        if named.is_some_and(|named| named.id != home.id) {
+            return Err(BadCatalog::Elsewhere { namespace: namespace.clone(), pool: home.name.clone() });
+        }
+        Ok(home)
     }
 
     /// The namespace with this number.
@@ -504,12 +570,12 @@ impl Catalog {
     ///
     /// # Errors
     /// If there is none of this name.
-    pub fn set_policy(&mut self, name: &Name, change: PolicyChange) -> Result<NamespaceId, BadCatalog> {
+    pub fn set_policy(&mut self, name: &Name, change: PolicyChange) -> Result<(), BadCatalog> {
         let id = self.namespace_named(name)?.id;
         if let Some(known) = self.namespace_mut(id) {
             known.policy = change.of(known.policy);
         }
-        Ok(id)
+        Ok(())
     }
 
     /// A namespace is no more; which one it was.
@@ -541,7 +607,7 @@ pub struct PolicyChange {
     pub evict: Option<EvictPolicy>,
     /// See [`Policy::on_loss`].
     #[serde(default)]
-    pub on_loss: Option<LossPolicy>,
+    pub on_loss: Option<NamespaceLossPolicy>,
     /// See [`Policy::default_ttl_seconds`].
     #[serde(default)]
     pub default_ttl_seconds: Option<u32>,
@@ -556,7 +622,7 @@ impl PolicyChange {
     pub fn of(self, policy: Policy) -> Policy {
         Policy {
             evict: self.evict.unwrap_or(policy.evict),
-            on_loss: self.on_loss.or(policy.on_loss),
+            on_loss: self.on_loss.unwrap_or(policy.on_loss),
             default_ttl_seconds: self.default_ttl_seconds.unwrap_or(policy.default_ttl_seconds),
             quota_bytes: self.quota_bytes.unwrap_or(policy.quota_bytes),
         }
@@ -661,6 +727,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_is_meant_by_its_name_or_by_that_of_a_namespace() {
+        let mut catalog = catalog();
+        catalog.create_pool(name("p"), "rep(2)".parse().unwrap(), 3).unwrap();
+        catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
+        let meant = |pool: Option<&str>, namespace: Option<&str>| {
+            let (pool, namespace) = (pool.map(name), namespace.map(name));
+            catalog.pool_meant(pool.as_ref(), namespace.as_ref()).map(|pool| pool.id.0)
+        };
+        assert_eq!(
+            [meant(None, None), meant(Some("p"), None), meant(None, Some("n"))],
+            [Ok(0), Ok(1), Ok(1)]
+        );
+        assert_eq!([meant(Some("p"), Some("n")), meant(None, Some("default"))], [Ok(1), Ok(0)]);
+        let elsewhere = BadCatalog::Elsewhere { namespace: name("n"), pool: name("p") };
+        assert_eq!(meant(Some("default"), Some("n")), Err(elsewhere));
+        assert_eq!(meant(Some("q"), None), Err(BadCatalog::Unknown { kind: POOL, name: name("q") }));
+        assert_eq!(meant(None, Some("q")), Err(BadCatalog::Unknown { kind: NAMESPACE, name: name("q") }));
+    }
+
+    #[test]
     fn a_catalog_that_cannot_be_is_noticed() {
         let with = |change: fn(&mut Catalog)| {
             let mut catalog = catalog();
@@ -680,5 +766,23 @@ mod tests {
         assert_eq!(with(|catalog| catalog.pools[0].groups = 0), Err(BadCatalog::Pool(name("default"))));
         let homeless = with(|catalog| catalog.namespaces[1].pool = PoolId(7));
         assert_eq!(homeless, Err(BadCatalog::Homeless(name("n"))));
+        let many = with(|catalog| {
+            catalog.next_group = GroupId(2_000_000);
+            catalog.pools[1].groups = Catalog::MAX_GROUPS;
+            catalog.pools[1].slot_bits = MAX_SLOT_BITS;
+        });
+        assert!(many.unwrap_err().to_string().contains("at most 1048576 groups"));
+        let lost = |ranges: &[(u32, u32)]| {
+            let mut catalog = catalog();
+            let range = |&(first, last): &(u32, u32)| SlotRange { first: Slot(first), last: Slot(last) };
+            catalog.namespaces[0].lost = ranges.iter().map(range).collect();
+            catalog.check()
+        };
+        assert_eq!(lost(&[(0, 9), (11, 16_383)]), Ok(()));
+        for bad in
+            [&[(5, 3)][..], &[(0, 16_384)], &[(4, 9), (0, 2)], &[(0, 9), (10, 11)], &[(0, u32::MAX), (1, 2)]]
+        {
+            assert_eq!(lost(bad), Err(BadCatalog::Lost(name("default"))), "{bad:?}");
+        }
     }
 }

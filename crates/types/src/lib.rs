@@ -29,8 +29,8 @@ pub use admin::{
     NodeLoad, OnLoss, ScrubProgress, StopReport,
 };
 pub use catalog::{
-    BadCatalog, BadName, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Name, Namespace, Policy,
-    PolicyChange, Pool, slot_bits_for,
+    BadCatalog, BadName, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Name, Namespace,
+    NamespaceLossPolicy, Policy, PolicyChange, Pool, slot_bits_for,
 };
 pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};

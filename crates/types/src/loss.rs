@@ -94,10 +94,14 @@ impl ClusterMap {
         })
     }
 
-    /// The slots whose data is lost, in as few ranges as possible.
+    /// The slots whose data is lost, be it to some namespace alone, in as few ranges as possible.
     #[must_use]
     pub fn lost_slots(&self) -> Vec<PoolSlots> {
-        self.slots_that(|data| data.status.is_lost())
+        let of_roles = self.ranges_of(self.members_that(|data| data.status.is_lost()));
+        // Where the role has begun anew, and they have not accepted that.
+        let namespaces = self.catalog.namespaces.iter();
+        let of_namespaces = namespaces.flat_map(|known| known.lost.iter().map(|slots| (known.pool, *slots)));
+        self.by_pool(of_roles.chain(of_namespaces))
     }
 
     /// The slots of the roles of which `is_meant` is true, in as few ranges as possible.
@@ -109,11 +113,23 @@ impl ClusterMap {
     /// The slots of `members`, in as few ranges as possible, pool by pool.
     #[must_use]
     pub fn slots_of_all(&self, members: impl Iterator<Item = MemberId>) -> Vec<PoolSlots> {
+        self.by_pool(self.ranges_of(members))
+    }
+
+    fn ranges_of(
+        &self,
+        members: impl Iterator<Item = MemberId>,
+    ) -> impl Iterator<Item = (PoolId, SlotRange)> {
+        members.filter_map(|member| {
+            let pool = self.catalog.pool_of_group(member.group)?;
+            Some((pool.id, pool.slots_of(member)))
+        })
+    }
+
+    fn by_pool(&self, all: impl Iterator<Item = (PoolId, SlotRange)>) -> Vec<PoolSlots> {
         let mut ranges: BTreeMap<PoolId, Vec<SlotRange>> = BTreeMap::new();
-        for member in members {
-            if let Some(pool) = self.catalog.pool_of_group(member.group) {
-                ranges.entry(pool.id).or_default().push(pool.slots_of(member));
-            }
+        for (pool, slots) in all {
+            ranges.entry(pool).or_default().push(slots);
         }
         let pools = self.catalog.pools.iter();
         let of_pool = pools.filter_map(|pool| Some((pool.name.clone(), ranges.remove(&pool.id)?)));

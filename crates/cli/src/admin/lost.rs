@@ -5,8 +5,8 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use types::{
-    AdminAnswer, AdminCommand, ClusterMap, LossPolicy, MAX_SLOT_BITS, MemberId, Name, NodeId, PoolSlots,
-    RoleStatus, Slot, SlotRange,
+    AdminAnswer, AdminCommand, BadCatalog, ClusterMap, LossPolicy, MAX_SLOT_BITS, MemberId, Name, NodeId,
+    PoolSlots, RoleStatus, Slot, SlotRange,
 };
 
 use super::{Expect, Target, ask};
@@ -49,9 +49,9 @@ enum Action {
         /// All that is lost in the pool
         #[arg(long)]
         all: bool,
-        /// The pool whose slots they are
-        #[arg(long, default_value = "default")]
-        pool: Name,
+        /// The pool whose slots they are [default: the namespace's, or 'default']
+        #[arg(long)]
+        pool: Option<Name>,
         /// For this namespace alone; the pool's others go on answering that it is lost
         #[arg(long)]
         namespace: Option<Name>,
@@ -116,7 +116,7 @@ pub async fn run(args: &LostArgs) -> Result<(), Exit> {
 
 /// What is given up.
 struct Meant {
-    pool: Name,
+    pool: Option<Name>,
     slots: Vec<SlotRange>,
     namespace: Option<Name>,
 }
@@ -202,8 +202,7 @@ async fn list(target: &Target) -> Result<(), Exit> {
 fn table(lines: &[Line]) -> String {
     let mut table = Table::new(&["pool", "first", "last", "state", "namespace", "silent"]);
     for line in lines {
-        let silent: Vec<String> = line.waits_for.iter().map(ToString::to_string).collect();
-        let silent = if silent.is_empty() { "-".to_owned() } else { silent.join(" ") };
+        let silent = words::some(&line.waits_for);
         let namespace = line.namespace.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
         table.row(vec![
             line.pool.to_string(),
@@ -219,7 +218,7 @@ fn table(lines: &[Line]) -> String {
 
 async fn accept(target: &Target, asked: Meant, sure: bool) -> Result<(), Exit> {
     let map = target.survey().await?.map;
-    let meant = meant(&map, &asked);
+    let meant = meant(&map, &asked).map_err(Exit::usage)?;
     if meant.is_empty() {
         return say(target, &[], "nothing is lost there");
     }
@@ -244,8 +243,8 @@ async fn accept(target: &Target, asked: Meant, sure: bool) -> Result<(), Exit> {
 }
 
 /// What is lost of `asked`: the slots of all lost roles that have one of them, and what single namespaces have lost there.
-fn meant(map: &ClusterMap, asked: &Meant) -> Vec<PoolSlots> {
-    let Ok(pool) = map.catalog.pool_named(&asked.pool) else { return Vec::new() };
+fn meant(map: &ClusterMap, asked: &Meant) -> Result<Vec<PoolSlots>, BadCatalog> {
+    let pool = map.catalog.pool_meant(asked.pool.as_ref(), asked.namespace.as_ref())?;
     let lost = map.members_that(|data| data.status.is_lost()).filter(|member| pool.has(member.group));
     let named = |name: &Name| asked.namespace.as_ref().is_none_or(|asked| asked == name);
     let of_namespaces = map.catalog.namespaces_in(pool.id).filter(|known| named(&known.name));
@@ -253,7 +252,7 @@ fn meant(map: &ClusterMap, asked: &Meant) -> Vec<PoolSlots> {
         lost.map(|member| pool.slots_of(member)).chain(of_namespaces.flat_map(|known| known.lost.clone()));
     let is_meant = |range: &SlotRange| asked.slots.iter().any(|slots| slots.intersects(*range));
     let merged = SlotRange::merged(ranges.filter(is_meant).collect());
-    merged.into_iter().map(|slots| PoolSlots { pool: pool.name.clone(), slots }).collect()
+    Ok(merged.into_iter().map(|slots| PoolSlots { pool: pool.name.clone(), slots }).collect())
 }
 
 /// Slots in words.
@@ -313,7 +312,7 @@ mod tests {
     }
 
     fn meant_of(map: &ClusterMap, slots: SlotRange) -> Vec<PoolSlots> {
-        meant(map, &Meant { pool: Name::default_name(), slots: vec![slots], namespace: None })
+        meant(map, &Meant { pool: None, slots: vec![slots], namespace: None }).unwrap()
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use server::NamespaceStatus;
-use types::{Catalog, CatalogChange, EvictPolicy, LossPolicy, Name, Namespace, Policy, PolicyChange};
+use types::{
+    Catalog, CatalogChange, EvictPolicy, Name, Namespace, NamespaceLossPolicy, Policy, PolicyChange,
+};
 
 use super::{Target, ask};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
-use crate::settings::OnLoss;
 use crate::status::survey::Survey;
-use crate::units::Size;
+use crate::units::{Size, duration};
 use crate::words;
 
 const EXAMPLE: &str = "\
@@ -82,18 +83,18 @@ struct PolicyArgs {
     /// Whether its items give way to others when there is no room
     #[arg(long, value_enum)]
     evict: Option<Evict>,
-    /// What becomes of its keys where data is lost; without it, what `gestalt lost policy` says
+    /// What becomes of its keys where data is lost
     #[arg(long, value_enum)]
     on_loss: Option<OnLoss>,
-    /// How long an item lives that was written without a time of its own; 0s = for ever
-    #[arg(long, value_parser = humantime::parse_duration)]
+    /// How long an item lives that was written without a time of its own, in whole seconds; 0s = for ever
+    #[arg(long, value_parser = duration)]
     default_ttl: Option<Duration>,
 }
 
 /// Whether items give way.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Evict {
-    /// As the nodes are told (`gestalt serve --no-evict`)
+    /// As the nodes are told (`gestalt serve --evict`)
     Node,
     /// They do
     Yes,
@@ -101,20 +102,37 @@ enum Evict {
     No,
 }
 
+/// What becomes of lost keys.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnLoss {
+    /// What `gestalt lost policy` says
+    Cluster,
+    /// They answer with an error until the loss is accepted for this namespace
+    Error,
+    /// They are gone, and may be written anew
+    Empty,
+}
+
 impl PolicyArgs {
     fn change(self) -> Result<PolicyChange, Exit> {
-        let seconds = |ttl: Duration| {
-            u32::try_from(ttl.as_secs())
-                .map_err(|_| Exit::Usage("--default-ttl is more than 136 years".to_owned()))
+        let seconds = |ttl: Duration| match u32::try_from(ttl.as_secs()) {
+            Ok(seconds) if ttl.subsec_nanos() == 0 => Ok(seconds),
+            Ok(_) => Err(Exit::Usage("--default-ttl is in whole seconds".to_owned())),
+            Err(_) => Err(Exit::Usage("--default-ttl is more than 136 years".to_owned())),
         };
         let evict = self.evict.map(|evict| match evict {
             Evict::Node => EvictPolicy::Node,
             Evict::Yes => EvictPolicy::Evict,
             Evict::No => EvictPolicy::Keep,
         });
+        let on_loss = self.on_loss.map(|on_loss| match on_loss {
+            OnLoss::Cluster => NamespaceLossPolicy::Cluster,
+            OnLoss::Error => NamespaceLossPolicy::Error,
+            OnLoss::Empty => NamespaceLossPolicy::Empty,
+        });
         Ok(PolicyChange {
             evict,
-            on_loss: self.on_loss.map(LossPolicy::from),
+            on_loss,
             default_ttl_seconds: self.default_ttl.map(seconds).transpose()?,
             quota_bytes: self.quota.map(|Size(bytes)| bytes),
         })
@@ -171,7 +189,11 @@ pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
             changed(target, change, Some(name)).await
         }
         Action::Set { name, policy } => {
-            let change = CatalogChange::SetPolicy { name: name.clone(), change: policy.change()? };
+            let policy = policy.change()?;
+            if policy == PolicyChange::default() {
+                return Err(Exit::Usage("say what is to hold: `gestalt namespace set --help`".to_owned()));
+            }
+            let change = CatalogChange::SetPolicy { name: name.clone(), change: policy };
             changed(target, change, Some(name)).await
         }
         Action::Remove { name, yes } => {
@@ -187,7 +209,8 @@ pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
 /// Does it, and shows what holds now.
 async fn changed(target: &Target, change: CatalogChange, only: Option<&Name>) -> Result<(), Exit> {
     let catalog = target.change_catalog(change).await?;
-    let (_, used) = used(target).await?;
+    // It is done, whether or not nodes tell what is used.
+    let used = used(target).await.map(|(_, used)| used).unwrap_or_default();
     print(target, &catalog, &used, only)
 }
 
@@ -235,9 +258,9 @@ fn table(lines: &[Line<'_>]) -> String {
             EvictPolicy::Keep => "no",
         };
         let on_loss = match on_loss {
-            None => "as the cluster",
-            Some(LossPolicy::Error) => "error",
-            Some(LossPolicy::Empty) => "empty",
+            NamespaceLossPolicy::Cluster => "as the cluster",
+            NamespaceLossPolicy::Error => "error",
+            NamespaceLossPolicy::Empty => "empty",
         };
         let ttl = humantime::format_duration(Duration::from_secs(default_ttl_seconds.into())).to_string();
         let lost: u64 = namespace.lost.iter().map(|range| u64::from(range.count())).sum();
@@ -286,5 +309,8 @@ mod tests {
         assert_eq!(change.of(before), Policy { quota_bytes: 5, ..before });
         let ages = PolicyArgs { default_ttl: Some(Duration::from_secs(1 << 40)), ..args };
         assert!(ages.change().is_err());
+        // It would be 0, and so for ever.
+        let short = PolicyArgs { default_ttl: Some(Duration::from_millis(500)), ..args };
+        assert!(short.change().is_err());
     }
 }

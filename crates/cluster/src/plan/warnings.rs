@@ -1,11 +1,12 @@
 //! What the nodes at hand do not allow, and what to do about it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::layout::Layout;
 use super::question::PlanNode;
-use types::{ClusterMap, NodeId};
+use types::{ClusterMap, NodeId, Profile};
 
 /// Something that no move can put right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +51,12 @@ pub enum PlacementWarning {
 #[must_use]
 pub fn warnings(map: &ClusterMap, nodes: &[PlanNode]) -> Vec<PlacementWarning> {
     let layout = super::when_all_is_done(map, nodes);
-    let profiles = map.catalog.pools.iter().map(|pool| pool.profile);
-    // What is enough for the widest is enough for all.
-    let widest = profiles.max_by_key(|profile| (profile.n(), std::cmp::Reverse(profile.tolerance())));
+    let profiles: Vec<Profile> = map.catalog.pools.iter().map(|pool| pool.profile).collect();
     let mut warnings = Vec::new();
-    if let Some(widest) = widest {
-        warnings.extend(too_few_nodes(&layout, widest.n()));
-        warnings.extend(too_few_zones(nodes, widest.n(), widest.tolerance()));
-    }
+    // As many as are enough for the widest are enough for all.
+    let widest = profiles.iter().map(|profile| profile.n()).max();
+    warnings.extend(widest.and_then(|roles| too_few_nodes(&layout, roles)));
+    warnings.extend(too_few_zones(nodes, &profiles));
     warnings.extend(without_zone(nodes));
     warnings.extend(blocked_drains(&layout));
     warnings
@@ -70,24 +69,34 @@ fn too_few_nodes(layout: &Layout, roles: usize) -> Option<PlacementWarning> {
     (nodes < roles).then_some(PlacementWarning::TooFewNodes { roles, nodes, crowded, incomplete })
 }
 
-fn too_few_zones(nodes: &[PlanNode], roles: usize, parities: usize) -> Option<PlacementWarning> {
+/// Of the profiles for which there are too few, the one that survives fewest.
+fn too_few_zones(nodes: &[PlanNode], profiles: &[Profile]) -> Option<PlacementWarning> {
     let mut room: BTreeMap<(&str, Option<NodeId>), usize> = BTreeMap::new();
     for node in nodes.iter().filter(|node| node.can_host && !node.draining) {
         // A node without a zone is one by itself.
         *room.entry((&node.zone, node.zone.is_empty().then_some(node.host.node))).or_insert(0) += 1;
     }
     let room: Vec<usize> = room.into_values().collect();
-    let mut shares = even_shares(&room, roles);
+    let zones = room.len();
+    let spread = profiles.iter().map(|profile| (profile.n(), spread(&room, *profile)));
+    let crowded = spread.filter(|(_, (most, _))| *most > 1);
+    let (roles, (most, survived)) =
+        crowded.min_by_key(|(roles, (most, survived))| (*survived, Reverse((*most, *roles))))?;
+    Some(PlacementWarning::TooFewZones { roles, zones, most, survived })
+}
+
+/// The most roles of a group in one zone, if zone `i` has room for `room[i]`, and how many zones may fail.
+fn spread(room: &[usize], profile: Profile) -> (usize, usize) {
+    let mut shares = even_shares(room, profile.n());
     // At worst the zones with the most roles fail first.
     shares.sort_unstable_by(|a, b| b.cmp(a));
     let most = shares.first().copied().unwrap_or(0);
     let mut lost = 0;
     let is_survived = |share: &&usize| {
         lost += **share;
-        lost <= parities
+        lost <= profile.tolerance()
     };
-    let survived = shares.iter().take_while(is_survived).count();
-    (most > 1).then_some(PlacementWarning::TooFewZones { roles, zones: room.len(), most, survived })
+    (most, shares.iter().take_while(is_survived).count())
 }
 
 /// How many of `roles` go into each zone, if zone `i` has room for `room[i]`.

@@ -61,7 +61,9 @@ fn keys_of_different_namespaces_never_meet() {
     let (cluster, ports) = cluster(&["near", "far"]);
     let (default, near, far) = (cluster.memcached(0).port(), ports[0], ports[1]);
     let refused = "SERVER_ERROR no such namespace";
-    assert!(ask(near, "get k\r\n")[0].starts_with(refused), "nobody has made it yet");
+    for command in ["get k\r\n", "set k 0 0 1\r\nv\r\n", "flush_all\r\n"] {
+        assert!(ask(near, command)[0].starts_with(refused), "{command}: nobody has made it yet");
+    }
     does(&cluster, &["namespace", "create", "near"]);
     does(&cluster, &["pool", "create", "copies", "--profile", "rep(3)", "--groups", "4"]);
     does(&cluster, &["namespace", "create", "far", "--pool", "copies"]);

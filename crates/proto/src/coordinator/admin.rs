@@ -40,7 +40,8 @@ pub(super) fn administer(
             return Ok(AdminAnswer::CanStop(cluster::stop_report(map, *node, &silent)));
         }
         AdminCommand::AcceptLoss { pool, slots, namespace } => {
-            return loss::accept_slots(state, pool, slots, namespace.as_ref()).map(AdminAnswer::Accepted);
+            return loss::accept_slots(state, pool.as_ref(), slots, namespace.as_ref())
+                .map(AdminAnswer::Accepted);
         }
         AdminCommand::Catalog(change) => return catalog::change(state, change),
         AdminCommand::Reset => return Ok(AdminAnswer::Accepted(repairs.reset(now, state))),

@@ -1,11 +1,11 @@
 //! Who may be a node of this cluster: what a process that registers is refused for.
 
-use types::{ClusterMap, Entry, Profile};
+use types::{Catalog, ClusterMap, Entry, Pool};
 use wire::message::{FromCoordinator, Registration};
 
 use super::RecordKeeping;
 use super::nodes::NodeState;
-use super::records::most_kept_groups;
+use super::records::{VIEWS_BYTES, longest_view_bytes};
 use super::state::ClusterState;
 use crate::Now;
 
@@ -84,14 +84,17 @@ pub(super) fn is_followed(state: &ClusterState, registration: &Registration) -> 
     kept && registration.promised > state.epoch()
 }
 
-/// Whether nodes can keep the records of so many groups, if the widest are of `profile`.
-pub(super) fn check_group_count(state: &ClusterState, groups: usize, profile: Profile) -> Result<(), String> {
-    let most = most_kept_groups(profile);
-    if state.config().records == RecordKeeping::Stored || groups <= most {
+/// Whether the views of all groups of `catalog` fit into one frame, whatever becomes of them: nodes are told of all in one, and
+/// keep the records of all in one.
+pub(super) fn check_group_count(catalog: &Catalog) -> Result<(), String> {
+    let of_pool = |pool: &Pool| pool.groups as usize * longest_view_bytes(pool.profile);
+    let bytes: usize = catalog.pools.iter().map(of_pool).sum();
+    if bytes <= VIEWS_BYTES {
         return Ok(());
     }
+    let groups = catalog.groups();
     Err(format!(
-        "{groups} groups of {profile} are more than nodes can keep the records of, which is {most}: set --groups, or give the \
-         coordinator a store (--coordinator etcd://...)"
+        "{groups} groups are more than a cluster map can tell of: it has {VIEWS_BYTES} bytes for what becomes of them, and these \
+         may take {bytes}: set fewer with --groups"
     ))
 }

@@ -54,8 +54,8 @@ fn make_pool(
     nodes.retain(|node: &PlanNode| node.can_host && !node.draining);
     let groups = groups.unwrap_or_else(|| cluster::groups_for(profile, nodes.len(), state.config().shards));
     let bad = |reason: String| AdminError::BadCatalog { reason };
-    admission::check_group_count(state, catalog.groups() + groups as usize, profile).map_err(bad)?;
     let id: PoolId = catalog.create_pool(name.clone(), profile, groups)?;
+    admission::check_group_count(catalog).map_err(bad)?;
     let pool = catalog.pool(id).ok_or(AdminError::NotFormed)?;
     place_pool(pool, &nodes).map_err(|error| bad(error.to_string()))
 }

@@ -27,7 +27,7 @@ use crate::{Impossible, Rules};
 const MAX_HELD: usize = 1 << 16;
 
 /// Most new records of one message, so that it fits into a frame. All that there are fit into one
-/// ([`super::records::most_kept_groups`]); what is new may have several of each key.
+/// ([`super::records::VIEWS_BYTES`]); what is new may have several of each key.
 const MAX_FRESH: usize = 256;
 
 /// Records that nodes keep, and what waits for them.

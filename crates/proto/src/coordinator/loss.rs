@@ -231,15 +231,15 @@ fn forget_former_hosts(state: &mut ClusterState, group: GroupId) {
 /// have one of them. What had been accepted before and has not begun yet is named, too.
 ///
 /// # Errors
-/// If there is no such pool or namespace.
+/// If there is no such pool or namespace, or it is another pool's.
 pub(super) fn accept_slots(
     state: &mut ClusterState,
-    pool: &Name,
+    pool: Option<&Name>,
     slots: &[SlotRange],
     namespace: Option<&Name>,
 ) -> Result<Vec<PoolSlots>, AdminError> {
     let map = state.map().ok_or(AdminError::NotFormed)?;
-    let pool = map.catalog.pool_named(pool)?.clone();
+    let pool = map.catalog.pool_meant(pool, namespace)?.clone();
     let only = namespace.map(|name| map.catalog.namespace_named(name)).transpose()?.map(|known| known.id);
     let is_meant = |member: &MemberId| {
         pool.has(member.group) && slots.iter().any(|range| range.intersects(pool.slots_of(*member)))
@@ -276,7 +276,7 @@ fn forgive(
 
 /// Whether a namespace goes on without what is lost, if the layout says `policy` of those that say nothing themselves.
 pub(super) fn accepts_losses(namespace: &Namespace, policy: LossPolicy) -> bool {
-    namespace.policy.on_loss.unwrap_or(policy) == LossPolicy::Empty
+    namespace.policy.on_loss.or(policy) == LossPolicy::Empty
 }
 
 /// The losses of `members` are accepted by the namespaces of which `accepts` is true, if there are any.

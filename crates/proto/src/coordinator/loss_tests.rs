@@ -2,8 +2,8 @@
 
 use types::{
     AdminAnswer, AdminCommand, AdminRequest, CatalogChange, ClusterId, Entry, Expectations, GroupId,
-    GroupView, HostId, Incarnation, LossPolicy, Name, NodeId, NodeInfo, NodeLoad, PoolSlots, Profile,
-    RoleIndex, RoleStatus, Slot, SlotRange, Time, UnixSeconds, ViewVersion,
+    GroupView, HostId, Incarnation, LossPolicy, Name, NamespaceLossPolicy, NodeId, NodeInfo, NodeLoad,
+    Policy, PoolSlots, Profile, RoleIndex, RoleStatus, Slot, SlotRange, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -48,7 +48,7 @@ fn config(on_loss: LossPolicy) -> CoordinatorConfig {
 const ALL: SlotRange = SlotRange { first: Slot(0), last: Slot(16_383) };
 
 fn accept(slots: SlotRange) -> AdminCommand {
-    AdminCommand::AcceptLoss { pool: Name::default_name(), slots: vec![slots], namespace: None }
+    AdminCommand::AcceptLoss { pool: None, slots: vec![slots], namespace: None }
 }
 
 fn accepted(slots: &[SlotRange]) -> AdminAnswer {
@@ -369,4 +369,94 @@ fn a_successor_goes_on_with_what_was_accepted() {
     story.confirms(4, view);
     story.pass(2 * LEASE_US);
     assert!(story.view().is_full());
+}
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// A story with a namespace that accepts losses by itself or not, and data roles 0 and 1 lost.
+fn beyond_with(on_loss: NamespaceLossPolicy) -> Story {
+    let mut story = Story::new(LossPolicy::Error);
+    let policy = Policy { on_loss, ..Policy::default() };
+    let make = CatalogChange::CreateNamespace { name: name("cache"), pool: Name::default_name(), policy };
+    story.ask(AdminCommand::Catalog(make));
+    [0, 1, 3].into_iter().for_each(|node| story.dies(node));
+    story
+}
+
+fn of_cache() -> AdminCommand {
+    AdminCommand::AcceptLoss { pool: None, slots: vec![ALL], namespace: Some(name("cache")) }
+}
+
+impl Story {
+    /// Ranges that the namespace `of` goes on missing.
+    fn missed(&self, of: &str) -> usize {
+        self.coordinator.map().unwrap().catalog.namespace_named(&name(of)).unwrap().lost.len()
+    }
+
+    fn lost_slots(&self) -> Vec<PoolSlots> {
+        self.coordinator.map().unwrap().lost_slots()
+    }
+}
+
+#[test]
+fn a_loss_is_accepted_for_one_namespace_and_missed_by_the_others_until_they_accept_it_too() {
+    let mut story = beyond_with(NamespaceLossPolicy::Cluster);
+    let lost = story.lost_slots();
+    assert_eq!((story.status(0), story.missed("default")), (RoleStatus::Lost, 0));
+    assert_eq!(story.ask(of_cache()), AdminAnswer::Accepted(lost.clone()));
+    assert_eq!(
+        (story.status(0), story.missed("default"), story.missed("cache")),
+        (RoleStatus::Accepted, 1, 0)
+    );
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+    assert_eq!(story.lost_slots(), lost, "they are lost as long as anybody misses them");
+    assert_eq!(story.ask(of_cache()), accepted(&[]));
+    assert_eq!(story.accept_all(), AdminAnswer::Accepted(lost));
+    assert_eq!(story.lost_slots(), []);
+}
+
+#[test]
+fn a_namespace_that_accepts_losses_by_itself_does_not_wait_for_those_that_do_not() {
+    let mut story = beyond_with(NamespaceLossPolicy::Empty);
+    assert_eq!(
+        (story.status(0), story.missed("default"), story.missed("cache")),
+        (RoleStatus::Accepted, 1, 0)
+    );
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full() && !story.lost_slots().is_empty());
+}
+
+#[test]
+fn what_a_namespace_of_another_pool_has_lost_is_not_accepted() {
+    let mut story = beyond_with(NamespaceLossPolicy::Cluster);
+    let profile = Profile::rs(1, 1).unwrap();
+    story.ask(AdminCommand::Catalog(CatalogChange::CreatePool {
+        name: name("own"),
+        profile,
+        groups: Some(1),
+    }));
+    let (pool, namespace) = (Some(name("own")), Some(name("cache")));
+    let command = AdminCommand::AcceptLoss { pool, slots: vec![ALL], namespace };
+    let refused = story.coordinator.administer(at(story.now), &AdminRequest { expect: None, command });
+    assert!(refused.unwrap_err().to_string().contains("is in pool 'default'"));
+    assert_eq!(story.status(0), RoleStatus::Lost);
+}
+
+#[test]
+fn no_pool_is_made_that_the_map_could_not_tell_of() {
+    let mut story = Story::new(LossPolicy::Error);
+    let mut make = |pool: &str, profile: &str, groups| {
+        let (name, profile) = (name(pool), profile.parse().unwrap());
+        let command =
+            AdminCommand::Catalog(CatalogChange::CreatePool { name, profile, groups: Some(groups) });
+        story.coordinator.administer(at(0), &AdminRequest { expect: None, command })
+    };
+    // Each alone would do.
+    make("wide", "rs(3+2)", 5_000).unwrap();
+    let error = make("many", "none", 15_000).unwrap_err();
+    assert!(error.to_string().contains("20001 groups are more than a cluster map can tell of"), "{error}");
+    make("few", "none", 5_000).unwrap();
 }

@@ -127,14 +127,12 @@ impl Membership {
         let founders: Vec<HostId> = state.nodes().founders().collect();
         let mut nodes = state.plan_nodes();
         nodes.retain(|node| founders.contains(&node.host));
-        if let Err(text) =
-            admission::check_group_count(state, state.config().groups as usize, state.config().profile)
-        {
+        let config = state.config();
+        let catalog = Catalog::first(config.profile, config.groups);
+        if let Err(text) = admission::check_group_count(&catalog) {
             tracing::error!("{text}");
             return founders.into_iter().for_each(|host| state.refuse(host, false, text.clone()));
         }
-        let config = state.config();
-        let catalog = Catalog::first(config.profile, config.groups);
         let mut groups = match place_in_zones(config.profile, &nodes, config.groups) {
             Ok(groups) => groups,
             Err(error) => {

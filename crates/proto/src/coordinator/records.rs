@@ -10,13 +10,11 @@ use super::nodes::NodeState;
 /// Room in a frame beside the views of all groups: for the head and the sets of electors.
 const BESIDE_VIEWS: usize = MAX_FRAME_BYTES / 4;
 
-/// Most groups of a cluster whose records nodes keep. A node is sent all of them in one frame, and answers them in one.
-pub(super) fn most_kept_groups(profile: Profile) -> usize {
-    (MAX_FRAME_BYTES - BESIDE_VIEWS) / longest_view_bytes(profile)
-}
+/// Most bytes of the views of all groups. A node is sent all of them in one frame, and answers them in one.
+pub(super) const VIEWS_BYTES: usize = MAX_FRAME_BYTES - BESIDE_VIEWS;
 
 /// Of a view's record: every role is being rebuilt, has a former primary, and is learned by somebody (docs/format.md).
-fn longest_view_bytes(profile: Profile) -> usize {
+pub(super) fn longest_view_bytes(profile: Profile) -> usize {
     let (k, m) = (profile.k(), profile.m());
     let former = 15 + 10 * (m + 1);
     37 + 36 * k + 11 * m + 20 * (k + m) + former * k
@@ -117,7 +115,7 @@ mod tests {
             let profile = Profile::rs(k, m).unwrap();
             let (one, two) = (encoded_bytes(profile, 1), encoded_bytes(profile, 2));
             assert_eq!(two - one, longest_view_bytes(profile), "rs({k}+{m})");
-            let most = u32::try_from(most_kept_groups(profile)).unwrap();
+            let most = u32::try_from(VIEWS_BYTES / longest_view_bytes(profile)).unwrap();
             assert!(encoded_bytes(profile, most) + BESIDE_VIEWS <= MAX_FRAME_BYTES + 1024);
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use faces::{Ask, Face, Found, Keys, Stats, Step};
 use proto::{Now, Place, Read};
 use types::NamespaceId;
-use types::op::{Expiry, Failure, Flush, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
+use types::op::{Expiry, Flush, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
 use crate::clients::connection::{Connection, Phase, Stall, State};
 use crate::clients::gate::{AtGate, Load};
@@ -339,13 +339,15 @@ impl Connection {
             return Turn::Done;
         }
         let namespace = worker.namespace(self.binding);
-        let members = worker.data_roles(namespace);
-        if members.is_empty() {
+        let members = match worker.data_roles(namespace) {
+            Ok(members) => members,
             // What is gathered from nobody would never be complete.
-            let outcome = Outcome::Failed(Failure::Unavailable);
-            state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
-            return Turn::Done;
-        }
+            Err(failure) => {
+                let outcome = Outcome::Failed(failure);
+                state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
+                return Turn::Done;
+            }
+        };
         let print = Print::gathered(style, members.len());
         let asked = state.asked(&print, OpKind::FlushAll);
         let slot = state.replies.expect(Expected { print, asked, used: Some(used), load: Load::default() });

@@ -141,16 +141,21 @@ metrics! {
         gauge gestalt_repair_paused "Whether operators have paused repair." = map.layout.repair.paused;
         gauge gestalt_map_version "Version of the cluster map." = map.version;
         gauge gestalt_groups "Coding groups." = map.groups.len();
+        gauge gestalt_pools "Pools." = map.catalog.pools.len();
         gauge gestalt_namespaces "Namespaces." = map.catalog.namespaces.len();
-        gauge gestalt_protection_asked "Losses that every group of the worst-off pool is to survive."
-            = worst_off(&protections(map)).map_or(0, |pool| pool.asked);
-        gauge gestalt_protection_achieved "Losses that every group of that pool would survive now."
-            = worst_off(&protections(map)).map_or(0, |pool| pool.achieved);
-        gauge gestalt_pool_protection_asked "Losses that every group of the pool is to survive."
-            = by("pool", protections(map).into_iter().map(|pool| (String::from(pool.pool), pool.asked)));
-        gauge gestalt_pool_protection_achieved "Losses that every group of the pool would survive now."
-            = by("pool", protections(map).into_iter().map(|pool| (String::from(pool.pool), pool.achieved)));
         gauge gestalt_lost_slots "Hash slots whose items are lost." = slot_count(&map.lost_slots());
+    }
+
+    /// How well the pools are protected.
+    PROTECTION of pools: [PoolProtection] {
+        gauge gestalt_protection_asked "Losses that every group of the worst-off pool is to survive."
+            = worst_off(pools).map_or(0, |pool| pool.asked);
+        gauge gestalt_protection_achieved "Losses that every group of that pool would survive now."
+            = worst_off(pools).map_or(0, |pool| pool.achieved);
+        gauge gestalt_pool_protection_asked "Losses that every group of the pool is to survive."
+            = by("pool", pools.iter().map(|pool| (pool.pool.to_string(), pool.asked)));
+        gauge gestalt_pool_protection_achieved "Losses that every group of the pool would survive now."
+            = by("pool", pools.iter().map(|pool| (pool.pool.to_string(), pool.achieved)));
     }
 
     /// Of a process that has the coordinator of others.
@@ -198,6 +203,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
         // What a coordinator has said long ago is no measurement.
         if knowledge::age(shared).is_fresh() {
             page.table(CLUSTER, &*map);
+            page.table(PROTECTION, &protections(&map)[..]);
         }
     }
     page.finish()
@@ -212,6 +218,7 @@ pub(crate) fn of_coordinator(status: &CoordinatorStatus, clock: &Clock) -> Strin
     if let Some(map) = &status.map {
         page.table(HEALTH, &knowledge::assess_at_coordinator(status, map, clock.time()));
         page.table(CLUSTER, &**map);
+        page.table(PROTECTION, &protections(map)[..]);
     }
     page.finish()
 }
@@ -297,7 +304,7 @@ mod tests {
     fn every_metric_has_a_name_of_its_own_and_a_sentence() {
         let node =
             [heads(COUNTERS), heads(NODE), heads(LATENCIES), heads(MEMORY), heads(MEMBERS), heads(ETCD)];
-        let both = [heads(PROCESS), heads(FIGURES), heads(HEALTH), heads(CLUSTER)];
+        let both = [heads(PROCESS), heads(FIGURES), heads(HEALTH), heads(CLUSTER), heads(PROTECTION)];
         let coordinator = [heads(COORDINATOR), heads(SILENCE)];
         let all = [node.concat(), both.concat(), coordinator.concat()].concat();
         let names: BTreeSet<_> = all.iter().map(|(name, _)| *name).collect();

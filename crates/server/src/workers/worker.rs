@@ -174,15 +174,20 @@ impl Worker {
         }
     }
 
-    /// Every data role that has keys of `namespace`.
-    pub(crate) fn data_roles(&self, namespace: NamespaceId) -> Vec<MemberId> {
+    /// Every data role that has keys of `namespace`: one at least.
+    ///
+    /// # Errors
+    /// If there is no such namespace, or none that is known of yet.
+    pub(crate) fn data_roles(&self, namespace: NamespaceId) -> Result<Vec<MemberId>, Failure> {
         let host = self.host.borrow();
-        let Some(map) = host.map() else { return Vec::new() };
-        let Some(pool) = map.catalog.pool_of(namespace) else { return Vec::new() };
+        let map = host.map().ok_or(Failure::Unavailable)?;
+        let is_gone = map.catalog.is_gone(namespace);
+        let missing = if is_gone { Failure::NoNamespace } else { Failure::Unavailable };
+        let pool = map.catalog.pool_of(namespace).ok_or(missing)?;
         let roles = |group: GroupId| {
             (0..pool.profile.k()).map(move |role| MemberId { group, role: RoleIndex(role as u8) })
         };
-        pool.group_ids().flat_map(roles).collect()
+        Ok(pool.group_ids().flat_map(roles).collect())
     }
 
     pub(super) fn snapshot(&self) -> WorkerSnapshot {

@@ -187,7 +187,7 @@ impl Reign<'_> {
             let pools: Vec<Name> = pools.map(|pool| pool.name.clone()).collect();
             for pool in pools {
                 let slots = vec![SlotRange { first: Slot(0), last: Slot(u32::MAX) }];
-                self.operate(AdminCommand::AcceptLoss { pool, slots, namespace: None });
+                self.operate(AdminCommand::AcceptLoss { pool: Some(pool), slots, namespace: None });
             }
         }
     }

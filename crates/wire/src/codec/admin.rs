@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use types::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, CatalogChange, Entry as NodeEntry, EvictPolicy,
-    Expectations, GroupId, Layout, LayoutVersion, LossPolicy, NodeId, NodeLayout, NodeLoad, NodeState,
-    OnFinding, OnLoss, RepairSettings, ScrubProgress, ScrubSettings, Slot, SlotRange, StopReport,
+    Expectations, GroupId, Layout, LayoutVersion, LossPolicy, NamespaceLossPolicy, NodeId, NodeLayout,
+    NodeLoad, NodeState, OnFinding, OnLoss, RepairSettings, ScrubProgress, ScrubSettings, Slot, SlotRange,
+    StopReport,
 };
 
 use super::coordinator::{MAX_GROUPS, MAX_NODES};
@@ -69,6 +70,7 @@ wire_plain_choices! {
     OnLoss { 0 => Refuse, 1 => Accept }
     LossPolicy { 0 => Error, 1 => Empty }
     EvictPolicy { 0 => Node, 1 => Evict, 2 => Keep }
+    NamespaceLossPolicy { 0 => Cluster, 1 => Error, 2 => Empty }
     OnFinding { 0 => Report, 1 => Correct }
     NodeEntry { 0 => Founder, 1 => Joiner }
 }

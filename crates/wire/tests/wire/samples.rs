@@ -7,10 +7,10 @@ use types::op::*;
 use types::{
     Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterId, ClusterMap,
     Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId,
-    Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId, NodeId,
-    NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots,
-    Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress, ScrubSettings, Seq, Slot,
-    SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId,
+    NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange,
+    Policy, PolicyChange, PoolSlots, Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress,
+    ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -477,6 +477,7 @@ choices! {
     OnLoss { 0 Refuse {} 1 Accept {} }
     LossPolicy { 0 Error {} 1 Empty {} }
     EvictPolicy { 0 Node {} 1 Evict {} 2 Keep {} }
+    NamespaceLossPolicy { 0 Cluster {} 1 Error {} 2 Empty {} }
     OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {

@@ -63,6 +63,15 @@ fn zones_enough_in_number_but_one_too_large_for_the_others() {
 }
 
 #[test]
+fn the_pool_that_survives_fewest_zones_is_named_though_another_one_is_wider() {
+    let mut world = World::new("rs(3+2)", &["a", "a", "b", "b", "c", "c"], 5, 1);
+    let profile = "rs(3+1)".parse().unwrap();
+    world.map.catalog.create_pool("p".parse().unwrap(), profile, 1).unwrap();
+    let expected = PlacementWarning::TooFewZones { roles: 4, zones: 3, most: 2, survived: 0 };
+    assert_eq!(warnings(&world.map, &world.nodes), [expected]);
+}
+
+#[test]
 fn nodes_without_a_zone_among_others() {
     let world = World::new("rs(2+1)", &["a", "", "b", ""], 3, 1);
     assert_eq!(

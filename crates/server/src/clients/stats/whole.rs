@@ -19,12 +19,14 @@ use crate::node::shared::Shared;
 use crate::transport::Stream;
 
 /// What is not the same thing on several nodes added up: facts, times, and settings.
-const NOT_SUMMED: [&str; 16] = [
+const NOT_SUMMED: [&str; 18] = [
     "accepting_conns",
     "gestalt_groups",
     "gestalt_incarnation",
     "gestalt_map_version",
+    "gestalt_namespaces",
     "gestalt_node",
+    "gestalt_pools",
     "gestalt_profile",
     "gestalt_protection_achieved",
     "gestalt_protection_asked",
