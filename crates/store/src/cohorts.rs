@@ -96,14 +96,23 @@ impl Cohorts {
     /// Whether `namespace` can be flushed now: items that were flushed sixteen times ago are gone.
     #[must_use]
     pub fn can_flush(&self, namespace: NamespaceId) -> bool {
+        // Also of one that is alone here: what others write may be on its way, and then it is not when this is committed.
         let next = Cohort::of(namespace, self.present(namespace).generation() + 1);
-        self.is_alone(namespace) || self.place_of(next).is_none()
+        self.place_of(next).is_none()
     }
 
-    /// A namespace that is to be flushed by `now`.
+    /// A namespace that is to be flushed by `now`, and can be.
     #[must_use]
     pub fn due(&self, now: UnixSeconds) -> Option<NamespaceId> {
-        self.scheduled.iter().find(|(_, at)| *at <= now).map(|(namespace, _)| *namespace)
+        let is_due = |(namespace, at): &&(NamespaceId, UnixSeconds)| *at <= now && self.can_flush(*namespace);
+        self.scheduled.iter().find(is_due).map(|(namespace, _)| *namespace)
+    }
+
+    /// Whether any namespace is to be flushed at some time.
+    #[must_use]
+    #[inline]
+    pub fn has_scheduled(&self) -> bool {
+        !self.scheduled.is_empty()
     }
 
     /// When `namespace` is to be flushed.

@@ -191,7 +191,7 @@ impl Host {
         }
         for deposed in self.members.appoint(&mut self.around, now, view) {
             for pending in deposed.requests {
-                self.route(now, deposed.member, pending);
+                self.route_anew(now, Some(deposed.member), pending);
             }
         }
     }

@@ -31,11 +31,27 @@ impl Host {
         done.map_or(Submitted::Pending, Submitted::Done)
     }
 
-    /// Routes a request; an answer known at once goes to the outbox.
-    pub(super) fn route(&mut self, now: Now, member: MemberId, pending: Pending) {
+    /// Routes a request that has waited, for what `member` has if it is known: what was lost or removed meanwhile is refused. An
+    /// answer known at once goes to the outbox.
+    pub(super) fn route_anew(&mut self, now: Now, member: Option<MemberId>, mut pending: Pending) {
+        let place = self.place_of(member, &pending.request);
+        pending.hash = place.hash;
         let reply = pending.reply;
-        if let Some(outcome) = self.route_once(now, member, pending) {
+        let done = match (place.refusal, place.member) {
+            (Some(why), _) => Some(Outcome::Failed(why)),
+            (None, Some(member)) => self.route_once(now, member, pending),
+            (None, None) => self.routes.wait(&self.around.config().limits, None, pending),
+        };
+        if let Some(outcome) = done {
             self.around.out().reply(reply, outcome);
+        }
+    }
+
+    /// Where a request goes: by its key, or to all of `member` if it has none.
+    fn place_of(&self, member: Option<MemberId>, request: &Request) -> Place {
+        match member {
+            Some(member) if request.key.is_none() => Place::of(member),
+            _ => self.views.locate(request.key_bytes()),
         }
     }
 
@@ -72,8 +88,7 @@ impl Host {
     /// A request of another host's client.
     pub(super) fn handle_forward(&mut self, now: Now, from: HostId, forward: Forward) {
         let member = MemberId { group: forward.group, role: forward.role };
-        let is_flush = matches!(forward.request.op, types::op::Op::Flush(_));
-        let place = if is_flush { Place::of(member) } else { self.views.locate(forward.request.key_bytes()) };
+        let place = self.place_of(Some(member), &forward.request);
         let reply = ReplyTo::Remote { host: from, id: forward.id };
         if let Some(why) = place.refusal {
             return self.around.out().reply(reply, Outcome::Failed(why));
@@ -84,7 +99,10 @@ impl Host {
         }
         self.stats.received_forwards += 1;
         let deadline = now.time + self.around.config().timing.request_deadline_us;
-        self.route(now, member, Pending { reply, hash: place.hash, request: forward.request, deadline });
+        let pending = Pending { reply, hash: place.hash, request: forward.request, deadline };
+        if let Some(outcome) = self.route_once(now, member, pending) {
+            self.around.out().reply(reply, outcome);
+        }
     }
 
     pub(super) fn handle_answer(&mut self, now: Now, from: HostId, answer: Answer) {
@@ -112,7 +130,7 @@ impl Host {
     pub(super) fn abandon_forwards(&mut self, now: Now, lost: impl Fn(&Forwarded) -> bool) {
         for Forwarded { member, pending, .. } in self.routes.take_forwarded(lost) {
             if is_repeatable(&pending.request.op) {
-                self.route(now, member, pending);
+                self.route_anew(now, Some(member), pending);
             } else {
                 self.around.out().reply(pending.reply, Outcome::Failed(Failure::Unknown));
             }
@@ -155,24 +173,8 @@ impl Host {
         if self.views.map().is_none() {
             return;
         }
-        for (member, mut pending) in self.routes.take_unrouted(now.time) {
-            let place = match member {
-                Some(member) => Place { hash: pending.hash, ..Place::of(member) },
-                // It came before the map did.
-                None => self.views.locate(pending.request.key_bytes()),
-            };
-            pending.hash = place.hash;
-            match (place.refusal, place.member) {
-                (Some(why), _) => self.around.out().reply(pending.reply, Outcome::Failed(why)),
-                (None, Some(member)) => self.route(now, member, pending),
-                (None, None) => {
-                    let limits = &self.around.config().limits;
-                    let reply = pending.reply;
-                    if let Some(busy) = self.routes.wait(limits, None, pending) {
-                        self.around.out().reply(reply, busy);
-                    }
-                }
-            }
+        for (member, pending) in self.routes.take_unrouted(now.time) {
+            self.route_anew(now, member, pending);
         }
     }
 }

@@ -255,8 +255,9 @@ impl Primary {
         self.go_on_releasing(context);
         let wall = self.wall.send(context.now.unix);
         self.lessons.teach(context, &self.core, &self.stream, self.phase.store(), wall);
-        // Without parities there is nobody to wait for; what commits may let others begin.
-        while self.parities.is_empty() && self.stream.committed() < self.stream.last() {
+        // Without parities there is nobody to wait for. What begins because of that is for the next batch: a sweep would go on to
+        // its end here.
+        if self.parities.is_empty() {
             self.advance(context);
         }
         // After all commits, so that the Frames tell of them.

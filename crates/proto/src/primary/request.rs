@@ -78,7 +78,7 @@ impl Primary {
         }
         let Phase::Serving(store) = &mut self.phase else { return crate::Read::Submit };
         // The flush has to be a record first, and this path makes none.
-        if SendStream::flush_is_due(store, now.unix) {
+        if SendStream::flush_is_due(store, key, now.unix) {
             return crate::Read::Submit;
         }
         match store.find(hash, key) {
@@ -128,22 +128,25 @@ impl Primary {
         }
         let store = self.phase.serving_mut();
         self.stream.flush_due(context, store);
+        let key = pending.request.key_bytes();
+        // A flush that is due takes effect with its commit, which tries this again.
+        if SendStream::flush_is_due(store, key, context.now.unix) {
+            return Attempt::Wait(Wait::Sweep);
+        }
         if execute::is_plain_read(&pending.request.op) {
-            // A flush that is due takes effect with its commit, which tries this again.
-            let flush_is_due = SendStream::flush_is_due(store, context.now.unix);
-            return if flush_is_due { Attempt::Wait(Wait::Log) } else { self.attempt_read(context, pending) };
+            return self.attempt_read(context, pending);
         }
         if !self.stream.has_room(context.limits) {
             return Attempt::Wait(Wait::Log);
         }
         if let Op::Flush(flush) = pending.request.op {
-            self.stream.flush(context, store, flush, pending.reply);
-            return Attempt::Logged;
+            let logged = self.stream.flush(context, store, flush, pending.reply);
+            return logged.map_or_else(Attempt::Wait, |()| Attempt::Logged);
         }
         if self.stream.is_flushing(context.rules) {
             return Attempt::Wait(Wait::Log);
         }
-        match self.stream.newest(store, pending.hash, pending.request.key_bytes()) {
+        match self.stream.newest(store, pending.hash, key) {
             Ok(newest) => self.attempt_change(context, pending, &newest),
             Err(unknown) => unknown.into(),
         }
@@ -330,8 +333,8 @@ impl Primary {
         if !self.may_serve(context.now.time, context.timing) || !self.waiting.begin_retry() {
             return;
         }
-        let leased = self.waiting.take_leased();
-        self.retry_all(context, leased);
+        let unordered = self.waiting.take_unordered();
+        self.retry_all(context, unordered);
         let ready = self.waiting.for_pages().take_ready();
         self.retry_all(context, ready);
         self.retry_in_order(context, Queue::Log);

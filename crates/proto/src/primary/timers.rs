@@ -177,7 +177,6 @@ impl Primary {
         if self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
             self.stream.flush_due(context, store);
-            self.stream.log_next_flush(context, store);
             heed_catalog(context, &self.core, store);
             self.space.crawl(context, store, &mut self.stream, self.wall.at(context.now.unix));
         }

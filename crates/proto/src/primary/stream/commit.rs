@@ -29,7 +29,6 @@ impl SendStream {
             committed.reclaims += u32::from(entry.purpose == Purpose::Reclaim);
             self.commit(context, store, entry);
         }
-        self.log_next_flush(context, store);
         // The parities are to hear of the commit index.
         self.stirred = true;
         committed
@@ -58,7 +57,7 @@ impl SendStream {
     /// From here on the store has what this record did, unless a later one has changed it again.
     fn forget_pending(&mut self, entry: &Entry) {
         let seq = entry.record.seq;
-        self.flushes.note_committed(seq);
+        self.flush.take_if(|flush| *flush == seq);
         for key in &entry.keys {
             if self.keys.get(key).is_some_and(|pending| pending.newest == seq) {
                 self.keys.remove(key);

@@ -5,7 +5,6 @@
 //! `write` makes them, `newest` reads them, `commit` ends them.
 
 mod commit;
-mod flushes;
 mod history;
 mod log;
 mod newest;
@@ -15,7 +14,7 @@ mod write;
 use bytes::Bytes;
 use store::{Budget, DataStore};
 use types::op::{Failure, Outcome};
-use types::{FastMap, Seq, Time, UnixSeconds};
+use types::{FastMap, Seq, Time, UnixSeconds, split_key};
 use wire::message::Record;
 
 pub(super) use log::Purpose;
@@ -25,7 +24,6 @@ pub(super) use write::{Draft, Header, PlacedItem};
 
 use super::core::Core;
 use crate::outbox::{Context, ReplyTo};
-use flushes::Flushes;
 use log::Log;
 use newest::PendingKey;
 
@@ -35,7 +33,8 @@ pub(super) struct SendStream {
     /// Newest committed record (ST).
     committed: Seq,
     keys: FastMap<Bytes, PendingKey>,
-    flushes: Flushes,
+    /// The flush that is on its way: nothing else is decided meanwhile.
+    flush: Option<Seq>,
     /// Those who wait for records up to this one have been told that its outcome is unknown.
     answered_upto: Seq,
     /// Whether something may have to be sent since the last look.
@@ -50,7 +49,7 @@ impl SendStream {
             log: Log::starting_after(start, budget.clone()),
             committed: start,
             keys: FastMap::default(),
-            flushes: Flushes::default(),
+            flush: None,
             answered_upto: start,
             stirred: false,
             budget,
@@ -148,10 +147,11 @@ impl SendStream {
         std::mem::take(&mut self.stirred)
     }
 
-    /// Whether a scheduled flush must come before anything else.
+    /// Whether a scheduled flush of whoever has `key` must come before anything else.
     #[inline]
-    pub(super) fn flush_is_due(store: &DataStore, now: UnixSeconds) -> bool {
-        store.replica().cohorts().due(now).is_some()
+    pub(super) fn flush_is_due(store: &DataStore, key: &[u8], now: UnixSeconds) -> bool {
+        let cohorts = store.replica().cohorts();
+        cohorts.has_scheduled() && cohorts.scheduled(split_key(key).0).is_some_and(|at| at <= now)
     }
 
     /// Answers when record `seq` commits; gives the outcome back if it has.
@@ -165,9 +165,6 @@ impl SendStream {
 
     /// Requests whose record has waited for too long: it stays in the log, but nobody is kept waiting for it.
     pub(super) fn expire_answers(&mut self, context: &mut Context<'_>) {
-        for reply in self.flushes.take_late(context.now.time, context.timing.request_deadline_us) {
-            context.reply(reply, Outcome::Failed(Failure::Unavailable));
-        }
         let patience = context.timing.request_deadline_us;
         let now = context.now.time;
         // A parity may have it, and a stand-in go on from it: it can no more be taken back than be confirmed.
@@ -182,16 +179,11 @@ impl SendStream {
     /// When somebody has waited for a record for too long.
     pub(super) fn answers_due(&self, timing: &crate::Timing) -> Time {
         let first = self.committed.max(self.answered_upto).next();
-        let logged =
-            self.log.entry(first).map_or(Time::NEVER, |entry| entry.logged_at + timing.request_deadline_us);
-        logged.min(self.flushes.due(timing.request_deadline_us))
+        self.log.entry(first).map_or(Time::NEVER, |entry| entry.logged_at + timing.request_deadline_us)
     }
 
     /// The primary is deposed: what its records will have been, nobody knows.
     pub(super) fn abandon(mut self, context: &mut Context<'_>) {
-        for reply in self.flushes.take_all() {
-            context.reply(reply, Outcome::Failed(Failure::Unavailable));
-        }
         while let Some(entry) = self.log.pop() {
             for (reply, _) in entry.answers {
                 context.reply(reply, Outcome::Failed(Failure::Unknown));
@@ -205,6 +197,7 @@ impl SendStream {
         let held = self.log.last().0 - self.committed.0;
         assert_eq!(held, self.log.len() as u64, "the log has each uncommitted record once");
         assert!(self.history_start() <= self.committed, "history is of what is committed");
-        self.flushes.check_invariants(&uncommitted);
+        let is_there = self.flush.is_none_or(|seq| uncommitted.contains(&seq));
+        assert!(is_there, "a flush that is waited for is on its way");
     }
 }

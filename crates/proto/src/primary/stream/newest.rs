@@ -67,7 +67,7 @@ impl SendStream {
 
     /// Whether records on their way say what `key` will be.
     pub(in crate::primary) fn is_about(&self, key: &[u8]) -> bool {
-        self.flushes.is_logged() || self.keys.contains_key(key)
+        self.flush.is_some() || self.keys.contains_key(key)
     }
 
     /// The uncommitted records that write into the slot of `key`.

@@ -8,12 +8,11 @@ use types::{Addr, Cohort, IndexHash, IndexOp, Seq};
 use wire::message::{Record, Write};
 
 use super::SendStream;
-use super::flushes::Waiting;
 use super::log::{Entry, Purpose, apply_record};
 use super::newest::{Newest, PendingKey, PendingSlot};
 use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
-use crate::primary::waiting::Pending;
+use crate::primary::waiting::{Pending, Wait};
 use crate::rules::Stage;
 
 /// A record before it has a number.
@@ -159,53 +158,57 @@ impl SendStream {
     }
 }
 
-/// Flushes.
+/// Flushes. While one is in the log nothing else is decided: so whoever writes knows by the committed state alone which cohort an
+/// item is of.
 impl SendStream {
-    /// Whether a flush is to be committed before anything else is decided.
+    /// Whether one is to be committed before anything else is decided.
     pub(in crate::primary) fn is_flushing(&self, rules: Rules) -> bool {
-        !self.flushes.is_empty() && rules.flushes_hold_writes_up()
+        self.flush.is_some() && rules.flushes_hold_writes_up()
     }
 
-    /// All keys of a namespace go, now or later.
+    /// All keys of a namespace go, now or later; or what that has to wait for.
     pub(in crate::primary) fn flush(
         &mut self,
         context: &mut Context<'_>,
         store: &mut DataStore,
         flush: Flush,
         reply: ReplyTo,
-    ) {
+    ) -> Result<(), Wait> {
         let Flush { namespace, at } = flush;
+        if self.flush.is_some() {
+            return Err(Wait::Log);
+        }
         let op = match at {
+            FlushAt::Now if !store.replica().cohorts().can_flush(namespace) => return Err(Wait::Sweep),
             FlushAt::Now => IndexOp::Flush { namespace },
             FlushAt::At(at) => IndexOp::FlushAt { namespace, at },
         };
-        let purpose = Purpose::Request(OpKind::FlushAll);
-        self.flushes.push(Waiting { namespace, op, purpose, reply, since: context.now.time });
-        self.log_next_flush(context, store);
+        let mut draft = Draft::of(Purpose::Request(OpKind::FlushAll));
+        draft.answer = Some((reply, Outcome::Flushed));
+        self.append_flush(context, store, op, draft);
+        Ok(())
     }
 
     /// A scheduled flush whose time has come.
     pub(in crate::primary) fn flush_due(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
         // One after the other: the next one is found when this one is over.
-        if !self.flushes.is_empty() {
-            return;
+        if self.flush.is_none()
+            && let Some(namespace) = store.replica().cohorts().due(context.now.unix)
+        {
+            let op = IndexOp::Flush { namespace };
+            self.append_flush(context, store, op, Draft::of(Purpose::Schedule));
         }
-        let Some(namespace) = store.replica().cohorts().due(context.now.unix) else { return };
-        let (op, since) = (IndexOp::Flush { namespace }, context.now.time);
-        let (purpose, reply) = (Purpose::Schedule, ReplyTo::Nobody);
-        self.flushes.push(Waiting { namespace, op, purpose, reply, since });
-        self.log_next_flush(context, store);
     }
 
-    /// Logs the flush whose turn it is.
-    pub(in crate::primary) fn log_next_flush(&mut self, context: &mut Context<'_>, store: &mut DataStore) {
-        let next = self.flushes.next(store.replica().cohorts());
-        let Some(Waiting { op, purpose, reply, .. }) = next else { return };
-        let mut draft = Draft::of(purpose);
+    fn append_flush(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        op: IndexOp,
+        mut draft: Draft,
+    ) {
         draft.ops.push(op);
-        draft.answer = Some((reply, Outcome::Flushed));
-        let seq = self.append(context, store, draft);
-        self.flushes.note_logged(seq);
+        self.flush = Some(self.append(context, store, draft));
     }
 }
 

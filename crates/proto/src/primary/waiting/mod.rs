@@ -32,8 +32,10 @@ impl Pending {
 pub(super) enum Wait {
     /// A lease, or the end of the former primary's, or the index.
     Lease,
-    /// Room in the log.
+    /// Room in the log, or the end of a flush.
     Log,
+    /// A flush that is due; or that nothing is left of what was flushed sixteen times ago.
+    Sweep,
     /// Room in the area.
     Space,
     /// These pages.
@@ -49,7 +51,8 @@ pub(super) enum Queue {
 
 /// See the module.
 pub(super) struct Waiting {
-    lease: VecDeque<Pending>,
+    /// For a lease, or a flush: all are tried whenever something has happened.
+    unordered: VecDeque<Pending>,
     log: VecDeque<Pending>,
     space: VecDeque<Pending>,
     pages: PageWaiters,
@@ -62,7 +65,7 @@ pub(super) struct Waiting {
 impl Default for Waiting {
     fn default() -> Self {
         Self {
-            lease: VecDeque::new(),
+            unordered: VecDeque::new(),
             log: VecDeque::new(),
             space: VecDeque::new(),
             pages: PageWaiters::default(),
@@ -74,7 +77,7 @@ impl Default for Waiting {
 
 impl Waiting {
     pub(super) fn len(&self) -> usize {
-        self.lease.len() + self.log.len() + self.space.len() + self.pages.len()
+        self.unordered.len() + self.log.len() + self.space.len() + self.pages.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -82,7 +85,7 @@ impl Waiting {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let queues = [&self.lease, &self.log, &self.space];
+        let queues = [&self.unordered, &self.log, &self.space];
         let places: usize = queues.map(VecDeque::capacity).iter().sum();
         places * size_of::<Pending>() + self.pages.memory_bytes()
     }
@@ -102,7 +105,7 @@ impl Waiting {
             self.next_deadline = self.next_deadline.min(pending.deadline);
         }
         match wait {
-            Wait::Lease => self.lease.push_back(pending),
+            Wait::Lease | Wait::Sweep => self.unordered.push_back(pending),
             Wait::Log => self.log.push_back(pending),
             Wait::Space => self.space.push_back(pending),
             Wait::Pages(pages) => self.pages.push(pages, pending),
@@ -119,9 +122,9 @@ impl Waiting {
         self.retrying = false;
     }
 
-    /// Takes those that waited for a lease.
-    pub(super) fn take_leased(&mut self) -> Vec<Pending> {
-        std::mem::take(&mut self.lease).into()
+    /// Takes those that are not kept in order.
+    pub(super) fn take_unordered(&mut self) -> Vec<Pending> {
+        std::mem::take(&mut self.unordered).into()
     }
 
     pub(super) fn queue_len(&self, queue: Queue) -> usize {
@@ -150,7 +153,7 @@ impl Waiting {
 
     pub(super) fn take_all(mut self) -> Vec<Pending> {
         let mut all: Vec<_> =
-            self.lease.drain(..).chain(self.log.drain(..)).chain(self.space.drain(..)).collect();
+            self.unordered.drain(..).chain(self.log.drain(..)).chain(self.space.drain(..)).collect();
         all.extend(self.pages.take_all());
         all
     }
@@ -160,7 +163,7 @@ impl Waiting {
         let mut expired = Vec::new();
         if self.next_deadline <= now {
             self.next_deadline = Time::NEVER;
-            for queue in [&mut self.lease, &mut self.log, &mut self.space] {
+            for queue in [&mut self.unordered, &mut self.log, &mut self.space] {
                 let (late, rest): (Vec<_>, Vec<_>) =
                     queue.drain(..).partition(|pending| pending.deadline <= now);
                 expired.extend(late);
