@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cluster::Protection;
-use store::{Budget, StoreConfig};
+use store::{Budget, Quotas, StoreConfig};
 use types::op::Outcome;
 use types::{Catalog, GroupId, HostId, NodeId, Pool, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
@@ -94,6 +94,8 @@ pub(crate) struct Context<'a> {
     pub catalog: &'a Catalog,
     /// How often they have changed, with the first time.
     pub edition: u64,
+    /// The node's shares.
+    pub quotas: &'a Quotas,
     pub pace: &'a mut Pace,
     pub out: &'a mut Outbox,
 }

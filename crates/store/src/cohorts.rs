@@ -62,6 +62,14 @@ impl Cohorts {
         self.place_of(present).map_or(CohortUse::default(), |at| self.uses[at].1)
     }
 
+    /// Bytes of the slots of all its items, also of those that were flushed.
+    #[must_use]
+    pub fn bytes_of(&self, namespace: NamespaceId) -> u64 {
+        let first = self.uses.partition_point(|(cohort, _)| cohort.namespace() < namespace);
+        let its = self.uses[first..].iter().take_while(|(cohort, _)| cohort.namespace() == namespace);
+        its.fold(0, |sum, (_, known)| sum.saturating_add(known.bytes))
+    }
+
     /// The cohort of what `namespace` writes now.
     #[must_use]
     #[inline]

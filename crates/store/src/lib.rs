@@ -12,6 +12,7 @@ mod data_store;
 mod index;
 mod item;
 mod pages;
+mod quotas;
 mod replica;
 mod replica_parts;
 mod system;
@@ -26,5 +27,6 @@ pub use data_store::{
 pub use index::{Index, SEGMENTS as INDEX_SEGMENTS};
 pub use item::{ITEM_HEADER_BYTES, Item, ItemError, ItemSpec, ItemState, encoded_len};
 pub use pages::{PageSet, PageSetError};
+pub use quotas::{QuotaCharge, QuotaShortage, Quotas, Share};
 pub use replica::Replica;
 pub use replica_parts::{ReplicaBuilder, ReplicaError};

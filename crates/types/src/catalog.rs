@@ -4,13 +4,10 @@
 //! Both have names, which operators use, and numbers, which everything else uses. No number is ever used again, neither of a pool
 //! nor of a namespace nor of a group: what a late message or an old item names is either this or nothing.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{GroupId, LossPolicy, MemberId, NamespaceId, PoolId, Profile, RoleIndex, Slot, SlotRange};
+use crate::{GroupId, LossPolicy, MemberId, Name, NamespaceId, PoolId, Profile, RoleIndex, Slot, SlotRange};
 
 /// Fewest bits of a pool's slots: 16,384 of them.
 pub const MIN_SLOT_BITS: u8 = 14;
@@ -18,69 +15,6 @@ pub const MIN_SLOT_BITS: u8 = 14;
 pub const MAX_SLOT_BITS: u8 = 24;
 /// Slots for each data role that a pool has at its birth, as far as there can be so many.
 const SLOTS_PER_ROLE: u64 = 16;
-
-/// The name of a pool or of a namespace: 1 to 64 of the characters `a-z 0-9 . _ -`, a letter or a digit first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Name(String);
-
-/// Text that is no name.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error(
-    "'{0}' is no name: write 1 to 64 of the characters a-z, 0-9, '.', '_' and '-', a letter or a digit first"
-)]
-pub struct BadName(String);
-
-impl Name {
-    /// Most bytes.
-    pub const MAX_BYTES: usize = 64;
-
-    /// The name of what every cluster has from its birth on.
-    #[must_use]
-    pub fn default_name() -> Self {
-        Self("default".to_owned())
-    }
-
-    /// Its characters.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for Name {
-    type Error = BadName;
-
-    fn try_from(text: String) -> Result<Self, BadName> {
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let may_follow = |byte: u8| is_plain(byte) || matches!(byte, b'.' | b'_' | b'-');
-        let bytes = text.as_bytes();
-        let is_name = bytes.len() <= Self::MAX_BYTES
-            && bytes.first().copied().is_some_and(is_plain)
-            && bytes.iter().copied().all(may_follow);
-        if is_name { Ok(Self(text)) } else { Err(BadName(text.chars().take(Self::MAX_BYTES + 1).collect())) }
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
-        name.0
-    }
-}
-
-impl FromStr for Name {
-    type Err = BadName;
-
-    fn from_str(text: &str) -> Result<Self, BadName> {
-        Self::try_from(text.to_owned())
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A code with its groups and its slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +91,14 @@ impl Pool {
             group: GroupId(self.first_group.0 + (index % groups) as u32),
             role: RoleIndex((index / groups) as u8),
         }
+    }
+
+    /// All slots of the data roles that have one of `range`; none if there is no such slot.
+    #[must_use]
+    pub fn whole_roles(&self, range: SlotRange) -> Option<SlotRange> {
+        let last = range.last.min(self.all_slots().last);
+        let of = |slot| self.slots_of(self.member_of_slot(slot));
+        (range.first <= last).then(|| SlotRange { first: of(range.first).first, last: of(last).last })
     }
 
     /// The number of data role `member` in the order of their slots.
@@ -487,6 +429,17 @@ impl Catalog {
     #[must_use]
     pub fn pool_of(&self, namespace: NamespaceId) -> Option<&Pool> {
         self.pool(self.namespace(namespace)?.pool)
+    }
+
+    /// Bytes of slots that the data roles may give to items of `namespace`: its quota less what parities take of it. None if it has no
+    /// quota.
+    #[must_use]
+    pub fn data_quota(&self, namespace: NamespaceId) -> Option<u64> {
+        let quota = self.namespace(namespace)?.policy.quota_bytes;
+        let profile = self.pool_of(namespace)?.profile;
+        let (k, n) = (profile.k() as u128, (profile.k() + profile.m()) as u128);
+        let data = u64::try_from(u128::from(quota) * k / n).ok()?;
+        (quota > 0).then_some(data)
     }
 
     /// Whether `namespace` was there once, and is not any more. One with a number that is still to be given is of a newer catalog.

@@ -16,8 +16,10 @@ mod key;
 mod layout;
 mod loss;
 mod map;
+mod name;
 pub mod op;
 mod profile;
+mod quota;
 mod view;
 
 pub use addr::{
@@ -29,8 +31,8 @@ pub use admin::{
     NodeLoad, OnLoss, ScrubProgress, StopReport,
 };
 pub use catalog::{
-    BadCatalog, BadName, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Name, Namespace,
-    NamespaceLossPolicy, Policy, PolicyChange, Pool, slot_bits_for,
+    BadCatalog, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, Policy,
+    PolicyChange, Pool, slot_bits_for,
 };
 pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
@@ -47,7 +49,9 @@ pub use layout::{
 
 pub use loss::PoolSlots;
 pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SlotRange};
+pub use name::{BadName, Name};
 pub use profile::{Profile, ProfileError};
+pub use quota::{Grant, QuotaReport, QuotaUse, Round};
 pub use view::{DataRole, Exchange, Former, GroupView, ImpossibleView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across

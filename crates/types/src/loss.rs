@@ -64,6 +64,24 @@ impl SlotRange {
         merged
     }
 
+    /// The slots of this range that are in none of `others`, and those that are in one of them; `others` are
+    /// [merged](Self::merged).
+    #[must_use]
+    pub fn split_by(self, others: &[Self]) -> (Vec<Self>, Vec<Self>) {
+        let (mut outside, mut inside) = (Vec::new(), Vec::new());
+        let mut rest = Some(self);
+        for other in others.iter().filter(|other| other.intersects(self)) {
+            let Some(Self { first, last }) = rest else { break };
+            if first < other.first {
+                outside.push(Self { first, last: Slot(other.first.0 - 1) });
+            }
+            inside.push(Self { first: first.max(other.first), last: last.min(other.last) });
+            rest = (other.last < last).then(|| Self { first: Slot(other.last.0 + 1), last });
+        }
+        outside.extend(rest);
+        (outside, inside)
+    }
+
     /// Whether `slot` is in one of `ranges`, which are [merged](Self::merged).
     #[must_use]
     pub fn any_has(ranges: &[Self], slot: Slot) -> bool {
@@ -147,6 +165,21 @@ mod tests {
 
     fn range(first: u32, last: u32) -> SlotRange {
         SlotRange { first: Slot(first), last: Slot(last) }
+    }
+
+    #[test]
+    fn a_range_is_split_by_others() {
+        let split = |first, last| range(first, last).split_by(&[range(3, 5), range(9, 9)]);
+        assert_eq!(split(0, 2), (vec![range(0, 2)], vec![]));
+        assert_eq!(split(3, 4), (vec![], vec![range(3, 4)]));
+        assert_eq!(
+            split(1, 12),
+            (vec![range(1, 2), range(6, 8), range(10, 12)], vec![range(3, 5), range(9, 9)])
+        );
+        assert_eq!(
+            range(0, u32::MAX).split_by(&[range(7, u32::MAX)]),
+            (vec![range(0, 6)], vec![range(7, u32::MAX)])
+        );
     }
 
     #[test]

@@ -8,3 +8,4 @@ pub mod frame;
 pub mod message;
 pub mod record;
 pub mod segments;
+mod write;

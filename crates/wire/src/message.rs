@@ -2,18 +2,19 @@
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use types::{
-    Addr, AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, GroupId, GroupView,
-    HostId, IndexOp, NodeInfo, NodeLoad, PageRange, RoleIndex, Seq, Term, Time, UnixSeconds, ViewVersion,
+    Addr, AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, Grant, GroupId,
+    GroupView, HostId, IndexOp, NodeInfo, NodeLoad, PageRange, QuotaReport, RoleIndex, Round, Seq, Term,
+    Time, UnixSeconds, ViewVersion,
 };
 
 use crate::record::Record as Decision;
-use crate::segments::SHARED_FROM;
 use types::op::{Outcome, Request};
+
+pub use crate::write::Write;
 
 /// Most items that a [`Page`] calls wrong; what is beyond is not named.
 pub const MAX_WRONG_ITEMS: usize = 16;
@@ -163,44 +164,6 @@ impl Clone for Record {
             any => any.iter().cloned().collect(),
         };
         Self { seq: self.seq, writes, ops: SmallVec::from_slice(&self.ops) }
-    }
-}
-
-/// Bytes to XOR into an area.
-#[derive(Clone, Debug)]
-pub struct Write {
-    /// Where.
-    pub addr: Addr,
-    /// New bytes XOR the bytes that lie there.
-    pub delta: Bytes,
-    /// Of long ones that are made here: it is asked for once for each parity. In one word with `addr`: a record is moved often.
-    checksum: Option<NonZeroU32>,
-}
-
-impl Write {
-    /// Of bytes that are made here, to be sent to every parity.
-    #[must_use]
-    pub fn new(addr: Addr, delta: Bytes) -> Self {
-        let checksum =
-            // A checksum that happens to be 0 counts as none: such a delta is copied, which is as right.
-            if delta.len() < SHARED_FROM { None } else { NonZeroU32::new(types::checksum(&delta)) };
-        Self { addr, delta, checksum }
-    }
-
-    /// Of bytes that somebody else has made, and that nobody will be sent.
-    pub(crate) fn received(addr: Addr, delta: Bytes) -> Self {
-        Self { addr, delta, checksum: None }
-    }
-
-    /// The checksum of the delta, if that is long and was made here.
-    pub(crate) fn checksum(&self) -> Option<u32> {
-        self.checksum.map(NonZeroU32::get)
-    }
-}
-
-impl PartialEq for Write {
-    fn eq(&self, other: &Self) -> bool {
-        (self.addr, &self.delta) == (other.addr, &other.delta)
     }
 }
 
@@ -603,6 +566,8 @@ pub enum ToCoordinator {
         /// The coordinator that asked.
         epoch: Epoch,
     },
+    /// With a heartbeat, where any namespace has a quota: what the node takes of it.
+    Quotas(QuotaReport),
 }
 
 /// What the coordinator tells a node.
@@ -709,6 +674,13 @@ pub enum FromCoordinator {
     /// A heartbeat was heard by a coordinator that counts the process as one of its nodes, and waits for others before it forms a
     /// cluster.
     Forming(Forming),
+    /// What is added to the node's shares of quotas, or taken from them.
+    Shares {
+        /// The coordinator that deals, and its own count of that.
+        round: Round,
+        /// One of each namespace at most.
+        grants: Vec<Grant>,
+    },
     /// A coordinator that knows nothing asks what was kept for those before it.
     Recall {
         /// The coordinator that asks. Who answers keeps nothing for an older one from then on.
@@ -747,6 +719,7 @@ impl ToCoordinator {
             | Self::Repaired { .. }
             | Self::CaughtUp { .. }
             | Self::GaveUp { .. }
+            | Self::Quotas(_)
             | Self::Admin { .. } => None,
         }
     }
@@ -760,7 +733,8 @@ impl FromCoordinator {
             Self::Fence { epoch, .. }
             | Self::Settle { epoch, .. }
             | Self::HandOver { epoch, .. }
-            | Self::Confirm { epoch, .. } => Some(epoch),
+            | Self::Confirm { epoch, .. }
+            | Self::Shares { round: Round { epoch, .. }, .. } => Some(epoch),
             // Of another kind: whoever keeps records has rules of its own for whose.
             Self::Keep { .. } | Self::Recall { .. } => None,
             Self::Map(_)
@@ -782,8 +756,8 @@ impl FromCoordinator {
             | Self::Settle { group, .. }
             | Self::HandOver { group, .. }
             | Self::Confirm { group, .. } => Some(group),
-            // Every worker routes by all views.
-            Self::Map(_) | Self::View(_) => None,
+            // Every worker routes by all views, and draws on the shares.
+            Self::Map(_) | Self::View(_) | Self::Shares { .. } => None,
             Self::Alive
             | Self::Waiting
             | Self::Forming(_)

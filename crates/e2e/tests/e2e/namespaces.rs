@@ -147,3 +147,42 @@ fn the_memory_of_a_namespace_that_is_removed_comes_back() {
     println!("{} MiB came back within {took:?}", (filled - used(&cluster)) >> 20);
     assert!((0..500).all(|key| get(default + 3, &format!("stays-{key}")).is_some()));
 }
+
+/// Writes values of 10,000 bytes until one is refused, or there are `most`; how many were stored.
+fn fill(port: u16, most: usize) -> usize {
+    let value = "v".repeat(10_000);
+    let stored = |number: &usize| {
+        let command = format!("set k{number} 0 0 {}\r\n{value}\r\n", value.len());
+        let port = port + (number % 5) as u16;
+        match ask(port, &command)[0].as_str() {
+            "STORED" => true,
+            answer => {
+                assert_eq!(answer, "SERVER_ERROR out of memory storing object");
+                false
+            }
+        }
+    };
+    (0..most).take_while(stored).count()
+}
+
+#[test]
+fn a_namespace_takes_no_more_than_its_quota_whoever_serves_it() {
+    let (cluster, ports) = cluster(&["kept", "evicted"]);
+    let quota = ["--quota", "10MiB"];
+    does(&cluster, &[&["namespace", "create", "kept", "--evict", "no"], &quota[..]].concat());
+    does(&cluster, &[&["namespace", "create", "evicted", "--evict", "yes"], &quota[..]].concat());
+    eventually("served", || ports.iter().all(|port| ask(*port, "get k\r\n") == ["END"]));
+    let memory = |name: &str| json(&cluster, &["namespace", "show", name]).1["bytes"].as_u64().unwrap();
+    // 10 MiB with the parities' part are 6 MiB of items, in slots a little longer than those.
+    let stored = fill(ports[0], 1_000);
+    assert!((450..=629).contains(&stored), "{stored} items");
+    assert!(memory("kept") <= 10 << 20);
+    assert_eq!(get(ports[0], "k0").map(|value| value.len()), Some(10_000));
+    assert_eq!(fill(ports[1], 1_000), 1_000, "the former ones give way");
+    within("no more than the quota", Duration::from_secs(10), || memory("evicted") <= 10 << 20);
+    assert_eq!(get(ports[1], "k999").map(|value| value.len()), Some(10_000));
+    // There is room again for who has a larger one.
+    does(&cluster, &["namespace", "set", "kept", "--quota", "20MiB"]);
+    within("room", Duration::from_secs(10), || fill(ports[0], 700) == 700);
+    assert!(memory("kept") <= 20 << 20);
+}

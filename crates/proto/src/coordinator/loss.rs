@@ -129,6 +129,7 @@ impl Losses {
             state.change_view(group, |view| decide::give_all_up(view, &protection));
             forget_former_hosts(state, group);
         }
+        forgive_everything(state);
         *self = Self::default();
     }
 
@@ -263,15 +264,30 @@ fn forgive(
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Vec<SlotRange> {
     let Some(mut catalog) = state.map().map(|map| map.catalog.clone()) else { return Vec::new() };
-    let is_meant = |lost: &SlotRange| slots.iter().any(|range| range.intersects(*lost));
+    // Slots are lost role by role.
+    let meant = SlotRange::merged(slots.iter().filter_map(|range| pool.whole_roles(*range)).collect());
     let mut forgiven = Vec::new();
     for namespace in catalog.namespaces.iter_mut().filter(|known| known.pool == pool.id && accepts(known)) {
-        forgiven.extend(namespace.lost.extract_if(.., |lost| is_meant(lost)));
+        for lost in std::mem::take(&mut namespace.lost) {
+            let (stays, goes) = lost.split_by(&meant);
+            namespace.lost.extend(stays);
+            forgiven.extend(goes);
+        }
     }
     if !forgiven.is_empty() {
         state.change_catalog(catalog);
     }
     forgiven
+}
+
+/// Nothing counts as lost any more, to no namespace.
+fn forgive_everything(state: &mut ClusterState) {
+    let Some(catalog) = state.map().map(|map| &map.catalog) else { return };
+    if catalog.namespaces.iter().any(|namespace| !namespace.lost.is_empty()) {
+        let mut catalog = catalog.clone();
+        catalog.namespaces.iter_mut().for_each(|namespace| namespace.lost.clear());
+        state.change_catalog(catalog);
+    }
 }
 
 /// Whether a namespace goes on without what is lost, if the layout says `policy` of those that say nothing themselves.
@@ -302,6 +318,9 @@ pub(super) fn note_losses(
     members: &[MemberId],
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Vec<MemberId> {
+    if members.is_empty() {
+        return Vec::new();
+    }
     let Some(mut catalog) = state.map().map(|map| map.catalog.clone()) else { return Vec::new() };
     let (mut accepted, mut has_changed) = (Vec::new(), false);
     for member in members {

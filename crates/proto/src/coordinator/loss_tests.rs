@@ -419,6 +419,24 @@ fn a_loss_is_accepted_for_one_namespace_and_missed_by_the_others_until_they_acce
 }
 
 #[test]
+fn what_a_namespace_misses_is_given_up_role_by_role_and_by_a_reset_altogether() {
+    let mut story = beyond_with(NamespaceLossPolicy::Empty);
+    story.pass(2 * LEASE_US);
+    let pool = story.coordinator.map().unwrap().default_pool().clone();
+    let of_role = |role| pool.slots_of(types::MemberId { group: GroupId(0), role: types::RoleIndex(role) });
+    let missed = |story: &Story| {
+        story.coordinator.map().unwrap().catalog.namespace_named(&name("default")).unwrap().lost.clone()
+    };
+    assert_eq!(missed(&story), SlotRange::merged(vec![of_role(0), of_role(1)]), "they are neighbours");
+    let one = SlotRange { first: of_role(1).last, last: of_role(1).last };
+    let command = AdminCommand::AcceptLoss { pool: None, slots: vec![one], namespace: None };
+    assert_eq!(story.ask(command), accepted(&[of_role(1)]));
+    assert_eq!(missed(&story), [of_role(0)]);
+    story.ask(AdminCommand::Reset);
+    assert_eq!(missed(&story), []);
+}
+
+#[test]
 fn a_namespace_that_accepts_losses_by_itself_does_not_wait_for_those_that_do_not() {
     let mut story = beyond_with(NamespaceLossPolicy::Empty);
     assert_eq!(

@@ -38,6 +38,7 @@ mod nodes;
 mod outbox;
 #[cfg(test)]
 mod place_tests;
+mod quotas;
 mod records;
 mod recovery;
 mod repairs;
@@ -67,6 +68,7 @@ use gathering::{Gathering, Verdict};
 use keeping::Keeping;
 use learners::{CaughtUp, HandedOver, Learners};
 use membership::Membership;
+use quotas::Quotas;
 use recovery::{Answer, FencedAnswer, SettledAnswer};
 use repairs::Repairs;
 use state::ClusterState;
@@ -81,6 +83,7 @@ pub struct Coordinator {
     repairs: Repairs,
     complaints: Complaints,
     learners: Learners,
+    quotas: Quotas,
     /// Set while this coordinator does not know yet where to go on.
     gathering: Option<Gathering>,
     timers: TimerTable<TIMERS>,
@@ -96,6 +99,7 @@ impl Coordinator {
             repairs: Repairs::default(),
             complaints: Complaints::default(),
             learners: Learners::default(),
+            quotas: Quotas::default(),
             gathering: None,
             timers: TimerTable::default(),
         };
@@ -193,6 +197,7 @@ impl Coordinator {
             | ToCoordinator::GaveUp { .. }
             | ToCoordinator::HandedOver { .. }
             | ToCoordinator::Confirmed { .. }
+            | ToCoordinator::Quotas(_)
             | ToCoordinator::Kept { .. } => {}
         }
     }
@@ -232,7 +237,9 @@ impl Coordinator {
             ToCoordinator::Heartbeat { map, load, .. } => {
                 let forming = self.forming();
                 self.membership.handle_heartbeat(&mut self.state, from, load, map, forming);
+                self.quotas.remind(&mut self.state, from);
             }
+            ToCoordinator::Quotas(report) => self.quotas.handle_report(state, from, report),
             ToCoordinator::FetchView { group } => state.send_view(from, group),
             ToCoordinator::Stalled { group, role, term, view, silent } => {
                 let stalled = Stalled { member: MemberId { group, role }, term, view, silent };
@@ -450,6 +457,7 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         // Their numbers are added up, echoed, or compared with those of views.
         ToCoordinator::Register(_)
         | ToCoordinator::Heartbeat { .. }
+        | ToCoordinator::Quotas(_)
         | ToCoordinator::FetchView { .. }
         | ToCoordinator::Stalled { .. }
         | ToCoordinator::Repaired { .. }

@@ -57,6 +57,8 @@ pub(super) fn waits(message: &FromCoordinator) -> bool {
         | FromCoordinator::Settle { .. }
         | FromCoordinator::HandOver { .. }
         | FromCoordinator::Confirm { .. }
+        // It is answered by whoever has heard what was said before.
+        | FromCoordinator::Shares { .. }
         | FromCoordinator::Admin { .. } => true,
         // Fencing is recorded first.
         FromCoordinator::Refused(refused) => refused.fenced,

@@ -134,6 +134,7 @@ impl Entrance {
             | FromCoordinator::Fence { .. }
             | FromCoordinator::Settle { .. }
             | FromCoordinator::HandOver { .. }
+            | FromCoordinator::Shares { .. }
             | FromCoordinator::Confirm { .. } => {
                 // Who has shown no map of this cluster on this connection may be the coordinator of another one.
                 if !self.is_admitted {

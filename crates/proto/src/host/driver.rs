@@ -1,6 +1,6 @@
 //! What a driver gives to a host and gets from it: the words of the border.
 
-use store::{Budget, StoreConfig};
+use store::{Budget, Quotas, StoreConfig};
 use types::op::{Failure, Outcome};
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
@@ -95,4 +95,6 @@ pub struct HostConfig {
     pub store: StoreConfig,
     /// The node's memory, shared by its workers.
     pub budget: Budget,
+    /// What namespaces with a quota may take at the node, shared likewise.
+    pub quotas: Quotas,
 }

@@ -11,7 +11,7 @@
 //! | `members` | `primaries` and parities, each kind in a `roster`, also those that may come back (`dormant`) |
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
 //!
-//! `timers` says what is done when time has passed, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
+//! `timers` says what is done when time has passed, `quotas` what becomes of shares of quotas, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
 
 mod dispatch;
 mod dormant;
@@ -22,6 +22,7 @@ mod links;
 mod members;
 mod memory;
 mod primaries;
+mod quotas;
 mod roster;
 mod route;
 mod routes;
@@ -37,7 +38,7 @@ use std::collections::VecDeque;
 
 use store::Item;
 use types::op::{Failure, Outcome};
-use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, ScrubProgress, ViewVersion};
+use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, Round, ScrubProgress, ViewVersion};
 use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::impossible::Accusation;
@@ -66,6 +67,8 @@ pub struct Host {
     links: Links,
     members: Members,
     routes: Routes,
+    /// A round of shares that was heard, and not noted yet.
+    round: Option<Round>,
     /// Peers whose links the driver is to close.
     to_close: VecDeque<Accusation>,
     timers: TimerTable<TIMERS>,
@@ -82,6 +85,7 @@ impl Host {
             links: Links::default(),
             members: Members::default(),
             routes: Routes::default(),
+            round: None,
             to_close: VecDeque::new(),
             timers: TimerTable::default(),
             stats: HostStats::default(),
@@ -123,6 +127,7 @@ impl Host {
                 self.members.primaries_mut().with(&mut self.around, now, MemberId { group, role }, hand_over);
             }
             FromCoordinator::Confirm { group, view, epoch } => self.handle_confirm(now, group, view, epoch),
+            FromCoordinator::Shares { round, grants } => self.handle_shares(now, round, &grants),
             // These concern the process (`Entrance`) or whoever asked, and no member.
             FromCoordinator::Alive
             | FromCoordinator::Waiting
@@ -303,6 +308,7 @@ impl Host {
     /// Builds the Frames that the inputs since the last call made due, and sets the timers. To be called once per batch of inputs.
     pub fn flush(&mut self, now: Now) {
         self.flush_primaries(now);
+        self.note_round(now);
         self.arm(now);
     }
 

@@ -100,6 +100,12 @@ impl Primaries {
         self.wake_all();
     }
 
+    /// Whether all know by what they have here what namespaces with a quota take.
+    pub(super) fn all_heed_catalog(&mut self, around: &mut Surroundings, now: Now) -> bool {
+        let Some(context) = around.context(now) else { return false };
+        self.all.values_mut().all(|primary| primary.heed_catalog(&context))
+    }
+
     /// Runs the timers that are due.
     pub(super) fn tick(&mut self, around: &mut Surroundings, now: Now) {
         let Some(mut context) = around.context(now).filter(|_| self.due <= now.time) else { return };

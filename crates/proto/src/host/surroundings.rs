@@ -62,6 +62,8 @@ impl Surroundings {
             self.codes = self.codes.changed_to(&map.catalog);
             self.catalog = Some(Arc::new(map.catalog.clone()));
             self.edition += 1;
+            let is_limited = |namespace| map.catalog.data_quota(namespace).is_some();
+            self.config.quotas.heed(map.version, is_limited);
         }
     }
 
@@ -81,6 +83,7 @@ impl Surroundings {
             rules: self.config.rules,
             catalog: self.catalog.as_deref()?,
             edition: self.edition,
+            quotas: &self.config.quotas,
             pace: &mut self.pace,
             out: &mut self.out,
         })

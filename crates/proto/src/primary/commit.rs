@@ -16,11 +16,13 @@ impl Primary {
         let wall = self.wall.send(context.now.unix);
         self.lessons.send_records(context, &self.core, &self.stream, wall);
         let store = self.phase.serving_mut();
-        let committed = self.stream.commit_upto(context, store, target);
+        let committed = self.stream.commit_upto(context, store, &mut self.charges, target);
         self.space.reclaims_committed(committed.reclaims);
         if committed.reclaims > 0 && self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
-            self.space.sweep(context, store, &mut self.stream, self.wall.at(context.now.unix));
+            let wall = self.wall.at(context.now.unix);
+            self.space.sweep(context, store, &mut self.stream, wall);
+            self.space.evict_excess(context, store, &mut self.stream, &self.charges, wall);
         }
         self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
         self.retry_waiting(context);

@@ -19,10 +19,12 @@
 //! | `hand_over` | a role that moves |
 //! | `waiting` | requests that wait |
 //! | `wall` | when an item has expired |
+//! | `charges` | what namespaces with a quota take of the node's shares |
 //!
 //! `timers` says what is done when time has passed, `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
 
 mod absentees;
+mod charges;
 mod commit;
 mod core;
 mod events;
@@ -59,6 +61,7 @@ use crate::outbox::{Context, Means};
 use crate::parity::Parity;
 use crate::timers::TimerTable;
 use absentees::Absentees;
+use charges::Charges;
 use hand_over::HandOver;
 use lessons::{Lessons, Required};
 use parities::Parities;
@@ -87,6 +90,7 @@ pub(crate) struct Primary {
     hand_over: HandOver,
     waiting: Waiting,
     wall: Wall,
+    charges: Charges,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
     /// When what is done now and then was done last.
@@ -159,6 +163,7 @@ impl Primary {
             hand_over: HandOver::default(),
             waiting: Waiting::default(),
             wall: Wall::new(core.rules()),
+            charges: Charges::default(),
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
@@ -236,6 +241,7 @@ impl Primary {
         assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");
         if let Some(store) = self.store() {
             store.check_sums();
+            self.charges.check_invariants(store.replica().cohorts());
         }
     }
 

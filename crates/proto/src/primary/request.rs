@@ -1,9 +1,10 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
-use store::{Allocation, Found, Item, Shortage};
+use store::{Allocation, Found, Item, QuotaShortage, Shortage};
 use types::op::{Failure, Op, Outcome};
-use types::{KeyHash, NamespaceId, Time};
+use types::{Addr, KeyHash, NamespaceId, Time};
 
+use super::charges::Charged;
 use super::execute::{self, Current, Decision};
 use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
@@ -272,16 +273,59 @@ impl Primary {
         image: Vec<u8>,
         outcome: Outcome,
     ) -> Attempt {
-        let allocation = match self.allocate(context, image.len()) {
-            Ok(allocation) => allocation,
+        let (namespace, occupied) = (pending.request.namespace(), newest.occupied);
+        let charged = match self.charge(context, namespace, image.len(), occupied) {
+            Ok(charged) => charged,
             Err(attempt) => return attempt,
         };
+        let allocation = match self.allocate(context, image.len()) {
+            Ok(allocation) => allocation,
+            Err(attempt) => {
+                let cohorts = self.phase.serving().replica().cohorts();
+                charged.into_iter().for_each(|charged| self.charges.settle(charged, cohorts));
+                return attempt;
+            }
+        };
         let store = self.phase.serving_mut();
-        let (key, hash, occupied) = (pending.key(), pending.hash.into(), newest.occupied);
-        let cohort = store.present_cohort(pending.request.namespace());
+        let (key, hash, cohort) = (pending.key(), pending.hash.into(), store.present_cohort(namespace));
         let placed = PlacedItem { key, hash, occupied, cohort, allocation, image };
-        self.stream.append_item(context, store, placed, Draft::answering(pending, outcome));
+        let draft = Draft::answering(pending, outcome).charged(charged);
+        self.stream.append_item(context, store, placed, draft);
         Attempt::Logged
+    }
+
+    /// Charges `namespace` for an item of `len_bytes` in the place of the one at `occupied`, or says what becomes of the request that
+    /// there is no share left for.
+    fn charge(
+        &mut self,
+        context: &mut Context<'_>,
+        namespace: NamespaceId,
+        len_bytes: usize,
+        occupied: Option<Addr>,
+    ) -> Result<Option<Charged>, Attempt> {
+        self.heed_catalog(context);
+        if self.charges.is_empty() {
+            return Ok(None);
+        }
+        let store = self.phase.serving();
+        let old = occupied.map_or(0, |addr| store.slot_bytes_at(addr));
+        let bytes = store.slot_bytes_for(len_bytes).saturating_sub(old) as u64;
+        match self.charges.charge(namespace, bytes, store.replica().cohorts()) {
+            Ok(charged) => return Ok(charged),
+            Err(QuotaShortage::Undealt) => return Err(Attempt::Wait(Wait::Share)),
+            Err(QuotaShortage::Spent) => {}
+        }
+        let wall = self.wall.at(context.now.unix);
+        let store = self.phase.serving_mut();
+        // Of those that may go something goes; of all what was flushed.
+        if self.space.make_room_of(context, store, &mut self.stream, (namespace, bytes), wall) {
+            return Err(Attempt::Wait(Wait::Space));
+        }
+        if store.replica().cohorts().has_flushed() {
+            return Err(Attempt::Wait(Wait::Sweep));
+        }
+        self.refused_writes += 1;
+        Err(Attempt::failed(Failure::OutOfMemory))
     }
 
     /// A slot for `len_bytes`, or what becomes of the request without one.
@@ -329,7 +373,7 @@ impl Primary {
     }
 
     /// Tries again whoever may have a chance by now.
-    pub(super) fn retry_waiting(&mut self, context: &mut Context<'_>) {
+    pub(crate) fn retry_waiting(&mut self, context: &mut Context<'_>) {
         if !self.may_serve(context.now.time, context.timing) || !self.waiting.begin_retry() {
             return;
         }

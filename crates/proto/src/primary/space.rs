@@ -2,9 +2,10 @@
 
 use smallvec::{SmallVec, smallvec};
 use store::{CrawlCursor, DataStore, Reclaim, Victim};
-use types::{Reach, Time, UnixSeconds};
+use types::{NamespaceId, Reach, Time, UnixSeconds};
 use wire::message::{GroupBody, Reserve, Reserved};
 
+use super::charges::Charges;
 use super::core::Core;
 use super::parities::Parities;
 use super::stream::{Draft, PlacedItem, Purpose, SendStream};
@@ -149,11 +150,46 @@ impl Space {
         match store.reclaiming().propose(len_bytes, wall) {
             Reclaim::Remove(victims) => self.remove(context, store, stream, &victims, wall),
             Reclaim::Move(victims) => {
-                victims.into_iter().for_each(|victim| self.relocate(context, store, stream, victim));
+                let is_flushed = |victim: &Victim| !store.is_present(victim.addr);
+                let (flushed, moved): (Vec<_>, Vec<_>) = victims.into_iter().partition(is_flushed);
+                self.remove(context, store, stream, &flushed, wall);
+                moved.into_iter().for_each(|victim| self.relocate(context, store, stream, victim));
             }
             Reclaim::Nothing => {}
         }
         self.reclaiming > 0
+    }
+
+    /// The same, so that `namespace` takes `bytes` less.
+    pub(super) fn make_room_of(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        stream: &mut SendStream,
+        (namespace, bytes): (NamespaceId, u64),
+        wall: UnixSeconds,
+    ) -> bool {
+        if self.reclaiming == 0 && store.tenants().may_evict(namespace) {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            let victims = store.reclaiming().propose_of(namespace, bytes, wall);
+            self.remove(context, store, stream, &victims, wall);
+        }
+        self.reclaiming > 0
+    }
+
+    /// Where a quota has become smaller items go that may, batch by batch.
+    pub(super) fn evict_excess(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        stream: &mut SendStream,
+        charges: &Charges,
+        wall: UnixSeconds,
+    ) {
+        let excess = charges.excess(|namespace| store.tenants().may_evict(namespace));
+        if let Some(excess) = excess {
+            self.make_room_of(context, store, stream, excess, wall);
+        }
     }
 
     /// What nobody will ask for any more goes batch by batch, as fast as the parities take it: its memory is waited for.
@@ -198,14 +234,18 @@ impl Space {
         let mut draft = Draft::of(Purpose::Reclaim);
         for victim in victims {
             let item = store.item(victim.addr);
+            let cohort = item.cohort();
+            if !store.is_present(victim.addr) && context.rules.flushed_items_have_no_key() {
+                draft.remove_flushed(victim.hash, victim.addr, cohort);
+                continue;
+            }
             // A record on its way moves or removes this item, or rests on where it is.
             if stream.is_about(item.key) {
                 store.reclaiming().give_back(victim.addr);
                 continue;
             }
-            let (cohort, key) = (item.cohort(), bytes::Bytes::copy_from_slice(item.key));
-            // What was flushed was gone before.
-            if store.replica().cohorts().is_present(cohort) && !store.tenants().is_gone(cohort.namespace()) {
+            let key = bytes::Bytes::copy_from_slice(item.key);
+            if !store.tenants().is_gone(cohort.namespace()) {
                 self.removed.count(item.is_expired(wall), store.access(victim.addr).fetched);
             }
             draft.remove(key, victim.hash, victim.addr, cohort);

@@ -1,11 +1,10 @@
 //! What a primary does when time has passed, and when it wants to be asked.
 
-use store::{DataStore, Tenants};
+use store::Tenants;
 use types::Time;
 use types::op::{Failure, Outcome};
 
 use super::Primary;
-use super::core::Core;
 use super::lessons::Required;
 use crate::outbox::Context;
 use crate::timers::{Kind, TimerTable};
@@ -174,22 +173,27 @@ impl Primary {
         self.kept_up = context.now.time;
         let Some(store) = self.phase.store_mut() else { return };
         self.space.tick(context.now.time, store);
+        self.heed_catalog(context);
         if self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
             self.stream.flush_due(context, store);
-            heed_catalog(context, &self.core, store);
-            self.space.crawl(context, store, &mut self.stream, self.wall.at(context.now.unix));
+            let wall = self.wall.at(context.now.unix);
+            self.space.crawl(context, store, &mut self.stream, wall);
+            self.space.evict_excess(context, store, &mut self.stream, &self.charges, wall);
         }
         self.release_if_due(context);
     }
-}
 
-/// Other things may hold for the items of a namespace by now, or it may be no more.
-fn heed_catalog(context: &Context<'_>, core: &Core, store: &mut DataStore) {
-    let Some(pool) = context.catalog.pool_of_group(core.member().group) else { return };
-    if store.tenants().edition() != context.edition {
-        let (eviction, cohorts) = (core.config().eviction, store.replica().cohorts());
-        let tenants = Tenants::of(context.catalog, pool.id, eviction, cohorts, context.edition);
-        store.set_tenants(tenants);
+    /// Other things may hold for the items of a namespace by now, or it may be no more. Whether this is known of all items: a stand-in
+    /// has none yet that fetches its index.
+    pub(crate) fn heed_catalog(&mut self, context: &Context<'_>) -> bool {
+        let pool = context.catalog.pool_of_group(self.core.member().group);
+        let (Some(store), Some(pool)) = (self.phase.store_mut(), pool) else { return false };
+        if store.tenants().edition() != context.edition {
+            let eviction = self.core.config().eviction;
+            store.set_tenants(Tenants::of(context.catalog, pool.id, eviction, context.edition));
+            self.charges.heed(context.quotas, context.catalog, pool.id, store.replica().cohorts());
+        }
+        true
     }
 }

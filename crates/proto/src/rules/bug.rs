@@ -85,11 +85,15 @@ pub enum Bug {
     CohortsForgotten,
     /// The number of a namespace that was removed is given to the next one.
     NumberUsedAgain,
+    /// What roles take that have moved is dealt out before their new primaries have said that they have it.
+    QuotaCountedTwice,
+    /// What was flushed is taken for what its key is, while it is swept away.
+    SweptItemIsItsKey,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 43] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -131,5 +135,7 @@ impl Bug {
         Self::WriteDuringFlush,
         Self::CohortsForgotten,
         Self::NumberUsedAgain,
+        Self::QuotaCountedTwice,
+        Self::SweptItemIsItsKey,
     ];
 }

@@ -96,6 +96,11 @@ impl Rules {
         self.prevent(Bug::WriteDuringFlush)
     }
 
+    /// What was flushed is nothing to its key, under which something else may have been written since.
+    pub(crate) fn flushed_items_have_no_key(self) -> bool {
+        self.prevent(Bug::SweptItemIsItsKey)
+    }
+
     /// A lesson begins with the cohorts of what the role has.
     pub(crate) fn lessons_tell_of_cohorts(self) -> bool {
         self.prevent(Bug::CohortsForgotten)
@@ -257,6 +262,11 @@ impl Rules {
     /// No number of a namespace is ever used again: items of the one that had it may still be there.
     pub(crate) fn numbers_are_new(self) -> bool {
         self.prevent(Bug::NumberUsedAgain)
+    }
+
+    /// Nobody is given anything of a quota before it is known what everybody takes.
+    pub(crate) fn shares_are_known(self, are_known: bool) -> bool {
+        are_known || !self.prevent(Bug::QuotaCountedTwice)
     }
 
     /// Whether something is beyond repair the rows of the code say.

@@ -28,6 +28,7 @@ impl Pair {
             limits: Limits::default(),
             store,
             budget: Budget::new(memory),
+            quotas: store::Quotas::new(1),
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut pair = Self { learner: Host::new(config), now };

@@ -101,6 +101,7 @@ impl Cluster {
                 limits,
                 store: store.clone(),
                 budget: budget(node),
+                quotas: store::Quotas::new(1),
             };
             cluster.hosts.insert(NodeId(node), Host::new(config));
         }

@@ -171,6 +171,9 @@ impl Conversation<'_> {
         }
         let (host, map, load) = (self.shared.host, self.shared.map_version(), self.shared.load());
         self.out.push(&ToCoordinator::Heartbeat { host, map, load });
+        if let Some(report) = self.shared.quotas.report() {
+            self.out.push(&ToCoordinator::Quotas(report));
+        }
         self.write().await
     }
 
@@ -226,6 +229,7 @@ impl Conversation<'_> {
             FromCoordinator::Fence { .. }
             | FromCoordinator::Settle { .. }
             | FromCoordinator::HandOver { .. }
+            | FromCoordinator::Shares { .. }
             | FromCoordinator::Confirm { .. } => (),
             // The entrance has taken these.
             FromCoordinator::Alive

@@ -9,8 +9,8 @@ use cluster::health::{Assessment, Fullness, slot_count};
 use cluster::{Codes, PoolProtection, worst_off};
 use proto::{Histogram, HostLatencies, HostStats};
 use store::Category;
-use types::ClusterMap;
 use types::op::OpKind;
+use types::{ClusterMap, NamespaceId, QuotaUse};
 
 use crate::CoordinatorStatus;
 use crate::EtcdStatus;
@@ -167,6 +167,14 @@ metrics! {
         counter gestalt_coordinator_impossible_messages_total "Connections closed for a message that cannot be." = it.impossible_messages;
     }
 
+    /// Of those with a quota, whose.
+    QUOTAS of all: [(String, QuotaUse)] {
+        gauge gestalt_namespace_share_bytes "What of a namespace's quota this node has for the slots of its primaries; moves between nodes."
+            = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.share_bytes)));
+        gauge gestalt_namespace_charged_bytes "What of it they take, with what is on its way."
+            = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.used_bytes)));
+    }
+
     /// Of the nodes that it does not hear, how many there are.
     SILENCE of count: usize {
         gauge gestalt_coordinator_silent_nodes "Nodes that have not been heard for a lease." = *count;
@@ -176,14 +184,20 @@ metrics! {
 /// What the items of each namespace take, by its name; by its number where it is gone, or not heard of yet.
 fn named(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Vec<(String, NamespaceStatus)> {
     let map = shared.map();
-    let name = |known: NamespaceStatus| {
-        let found = map.as_ref().and_then(|map| map.catalog.namespace(known.namespace));
-        (
-            found.map_or_else(|| format!("#{}", known.namespace.0), |namespace| namespace.name.to_string()),
-            known,
-        )
-    };
+    let name = |known: NamespaceStatus| (name_of(map.as_deref(), known.namespace), known);
     namespaces(snapshots).into_iter().map(name).collect()
+}
+
+/// What it may take of the quotas of namespaces, likewise.
+fn shares(shared: &Shared) -> Vec<(String, QuotaUse)> {
+    let map = shared.map();
+    let uses = shared.quotas.report().map(|report| report.uses).unwrap_or_default();
+    uses.into_iter().map(|known| (name_of(map.as_deref(), known.namespace), known)).collect()
+}
+
+fn name_of(map: Option<&ClusterMap>, namespace: NamespaceId) -> String {
+    let found = map.and_then(|map| map.catalog.namespace(namespace));
+    found.map_or_else(|| format!("#{}", namespace.0), |namespace| namespace.name.to_string())
 }
 
 /// The page of a node.
@@ -195,6 +209,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     page.table(MEMORY, &MemoryUse::of(snapshots));
     page.table(MEMBERS, snapshots);
     page.table(NAMESPACES, &named(shared, snapshots));
+    page.table(QUOTAS, &shares(shared));
     if let Some(etcd) = shared.election.as_ref().map(Election::status) {
         page.table(ETCD, &etcd);
     }

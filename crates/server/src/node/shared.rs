@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proto::HostStats;
-use store::{Budget, Category, ClassUse};
+use store::{Budget, Category, ClassUse, Quotas};
 use tokio::sync::{mpsc, oneshot, watch};
 use types::{
     ClusterMap, Expectations, Forming, HostId, NodeInfo, NodeLoad, PAGE_BYTES, RunClass, ScrubProgress, Time,
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub host: HostId,
     pub clock: Clock,
     pub budget: Budget,
+    /// What namespaces with a quota may take here.
+    pub quotas: Quotas,
     pub addresses: Addresses,
     pub workers: Vec<WorkerFace>,
     /// The newest map.
@@ -174,6 +176,7 @@ impl Shared {
             host,
             clock: Clock::start(),
             budget: Budget::new(config.memory_bytes as u64),
+            quotas: Quotas::new(workers.len()),
             addresses,
             workers,
             map: watch::Sender::new(None),

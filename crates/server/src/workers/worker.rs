@@ -65,6 +65,7 @@ impl Worker {
                 eviction: config.eviction,
             },
             budget: shared.budget.clone(),
+            quotas: shared.quotas.clone(),
         });
         let buffers = config.memory_bytes / BUFFER_SHARE_OF_MEMORY / usize::from(config.workers);
         Self {

@@ -7,6 +7,7 @@
 //! - durability: after the loss of any choice of members that the code can bear, the pages and the items of the lost
 //!   roles are decoded from the actual memory of the survivors, and held against the shadow and the clients' history.
 //! - bounds: budgets and queues.
+//! - quotas: what namespaces take.
 //! - rest: in the end everything is whole, and agrees.
 //!
 //! Whoever checks borrows what it looks at, and writes into the book.
@@ -14,6 +15,7 @@
 mod bounds;
 mod decode;
 mod look;
+mod quotas;
 mod rest;
 
 use cluster::Protection;
@@ -105,6 +107,9 @@ impl Onlooker<'_> {
 
     fn look_at_bounds(&mut self) {
         bounds::check(&mut self.stage.book, &self.stage.options.limits, &self.cluster.nodes);
+        if let Some(map) = self.cluster.map() {
+            quotas::check(&mut self.stage.book, map, &self.cluster.nodes);
+        }
     }
 
     fn look_at(&mut self, group: GroupId, extent: Extent) {

@@ -4,7 +4,7 @@ pub(crate) mod calls;
 
 use proto::Token;
 use types::op::{Failure, Flush, FlushAt, Op, Outcome, Request};
-use types::{ClusterMap, MemberId, NamespaceId, Term, split_key};
+use types::{ClusterMap, EvictPolicy, MemberId, NamespaceId, Term, split_key};
 
 use crate::cluster::Cluster;
 use crate::cluster::nodes::Nodes;
@@ -29,6 +29,18 @@ struct AtOracle {
     call: u32,
 }
 
+/// Whether the item of `key` may be evicted, where `evicts` holds for those namespaces that say nothing.
+fn vanishing(map: &ClusterMap, key: &Key, evicts: bool) -> Vanishing {
+    let namespace = map.catalog.namespace(split_key(&key.bytes).0);
+    let policy = namespace.map(|known| known.policy.evict).unwrap_or_default();
+    let may_go = match policy {
+        EvictPolicy::Node => evicts,
+        EvictPolicy::Evict => true,
+        EvictPolicy::Keep => false,
+    };
+    if may_go { Vanishing::Anytime } else { Vanishing::Never }
+}
+
 /// All clients, and the oracles of their keys.
 #[derive(Default)]
 pub(crate) struct Clients {
@@ -51,8 +63,8 @@ impl Clients {
     /// Draws the key space and lets the clients begin. The cluster has formed.
     pub(crate) fn admit(&mut self, stage: &mut Stage, map: &ClusterMap) {
         self.keys = key_space(&stage.options, map, CLUSTER, &mut stage.rng.clients);
-        let vanishing = if stage.options.memory.evict { Vanishing::Anytime } else { Vanishing::Never };
-        self.oracles = self.keys.iter().map(|_| Oracle::new(vanishing)).collect();
+        let evicts = stage.options.memory.evict;
+        self.oracles = self.keys.iter().map(|key| Oracle::new(vanishing(map, key, evicts))).collect();
         for client in 0..stage.options.clients {
             let node = stage.rng.clients.index(stage.options.nodes);
             self.clients.push(Client::new(node, self.keys.len()));

@@ -8,7 +8,7 @@ use proto::{
     ResumeError, Token,
 };
 use rng::scatter;
-use store::{Budget, Eviction, StoreConfig};
+use store::{Budget, Eviction, Quotas, StoreConfig};
 use types::op::Request;
 use types::{ClusterId, EXTENT_BYTES, Expectations, HostId, Incarnation, MemberId, NodeId, NodeInfo};
 use wire::message::{FromCoordinator, PeerMessage, ToCoordinator};
@@ -77,6 +77,7 @@ pub(crate) struct Node {
     /// What came while it was paused.
     pub backlog: VecDeque<Input>,
     pub budget: Budget,
+    pub quotas: Quotas,
     pub entrance: Entrance,
 }
 
@@ -126,6 +127,7 @@ impl Node {
             clock,
             backlog: VecDeque::new(),
             budget: Budget::new(options.memory.node_bytes),
+            quotas: Quotas::new(options.shards),
             entrance: Entrance::new(Expectations::default(), options.rules),
         }
     }
@@ -151,6 +153,7 @@ impl Node {
         self.id = HostId { node: self.id.node, incarnation: Incarnation(number) };
         self.state = Life::Up;
         self.entrance = Entrance::new(Expectations::default(), options.rules);
+        self.quotas = Quotas::new(options.shards);
     }
 
     /// A fresh host for one of its shards.
@@ -163,6 +166,7 @@ impl Node {
             limits: options.limits,
             store: store_config(options),
             budget: self.budget.clone(),
+            quotas: self.quotas.clone(),
         })
     }
 }

@@ -143,6 +143,9 @@ impl Lines {
         stage.after(stage.options.timing.heartbeat_us, heartbeat);
         if let Some(message) = nodes.heartbeat(node) {
             self.send_up(stage, node, message);
+            if let Some(report) = nodes[node].quotas.report() {
+                self.send_up(stage, node, ToCoordinator::Quotas(report));
+            }
         }
     }
 

@@ -79,6 +79,8 @@ impl Options {
     /// that all else is drawn as it was.
     fn with_namespaces(mut self) -> Self {
         self.namespaces = (self.seed % 3) as u32;
+        // From one that a few items use up to one that nobody ever does.
+        self.quota_bytes = [0, 1 << 12, 1 << 14, 1 << 16, 1 << 30][(self.seed / 3 % 5) as usize];
         if self.seed.is_multiple_of(2) {
             self.catalog_every_us = self.timing.node_lease_us * (1 + self.seed / 2 % 7);
         }
@@ -138,6 +140,7 @@ impl Options {
             check_every: rng.pick(&[100, 300, 1_000]),
             scrub_every_us: 0,
             namespaces: 0,
+            quota_bytes: 0,
             catalog_every_us: 0,
         };
         options.evenly_busy()

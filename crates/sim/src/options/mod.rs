@@ -103,6 +103,8 @@ pub struct Options {
     pub scrub_every_us: u64,
     /// Namespaces beside the default one, whose keys are among the others.
     pub namespaces: u32,
+    /// Quota of each of them; 0 = none.
+    pub quota_bytes: u64,
     /// Time between two changes of pools and namespaces; 0 = none.
     pub catalog_every_us: u64,
 }
@@ -181,6 +183,7 @@ impl Options {
             check_every: 16,
             scrub_every_us: 0,
             namespaces: 0,
+            quota_bytes: 0,
             catalog_every_us: 0,
         }
     }

@@ -69,7 +69,8 @@ impl World {
     /// Clients begin. The cluster has formed.
     pub(crate) fn admit_clients(&mut self) {
         self.reign().make_namespaces();
-        if let Some(map) = self.cluster.map() {
+        // As it is decided: that there are these namespaces may not be recorded yet.
+        if let Some(map) = self.cluster.decided().or(self.cluster.map()) {
             self.clients.admit(&mut self.stage, map);
         }
     }

@@ -149,7 +149,10 @@ impl Reign<'_> {
     pub(crate) fn make_namespaces(&mut self) {
         for number in 1..=self.stage.options.namespaces {
             let name = format!("own-{number}").parse().expect("a name");
-            self.command(AdminCommand::Catalog(create_namespace(name)));
+            let evict = if number == 1 { EvictPolicy::Node } else { EvictPolicy::Evict };
+            let policy = Policy { evict, quota_bytes: self.stage.options.quota_bytes, ..Policy::default() };
+            let pool = Name::default_name();
+            self.command(AdminCommand::Catalog(CatalogChange::CreateNamespace { name, pool, policy }));
         }
     }
 

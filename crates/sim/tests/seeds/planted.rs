@@ -21,6 +21,7 @@ use sim::{FaultKind, Focus, Options, Report, run};
 fn hunting_ground(bug: Bug) -> (Focus, u64) {
     match bug {
         Bug::SessionWhileFenced => (Focus::DoubleFaults, 600),
+        Bug::QuotaCountedTwice => (Focus::DoubleFaults, 150),
         Bug::SettleRepeated => (Focus::SlowLines, 100),
         Bug::ServeBeforeLeaseEnds => (Focus::Anything, 600),
         // Of lessons from nothing there are many where roles move; a parity that only stood still comes back without one.
@@ -28,6 +29,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::LearnerAppliesUnknown
         | Bug::PartBeforeRecords
         | Bug::CohortsForgotten
+        | Bug::SweptItemIsItsKey
         | Bug::LearnerSurvivesFailure => (Focus::Moves, 150),
         Bug::NoFreeze => (Focus::Anything, 300),
         Bug::WriteDuringFlush => (Focus::Anything, 600),
@@ -190,4 +192,6 @@ planted! {
     a_coordinator_that_goes_on_from_the_first_it_hears_is_found: ResumedWithoutQuorum;
     a_write_that_is_decided_while_a_flush_is_on_its_way_is_found: WriteDuringFlush;
     a_learner_that_is_not_told_of_cohorts_is_found: CohortsForgotten;
+    a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
+    a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
 }

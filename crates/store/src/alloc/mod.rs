@@ -292,6 +292,14 @@ impl Allocator {
         }
     }
 
+    /// There may be something to look for in the run of `addr`.
+    pub(crate) fn look_at(&mut self, addr: Addr) {
+        let at = self.head_of((addr.byte() / RUN_BYTES) as u32);
+        if let Some(run) = self.runs.get_mut(at as usize) {
+            run.min_expiry = 0;
+        }
+    }
+
     /// Frees the slot at `addr`, live or pending; `len_bytes` of the item if known. A run without used slots becomes
     /// free.
     pub(crate) fn free(&mut self, addr: Addr, len_bytes: Option<usize>) {

@@ -37,7 +37,8 @@ pub use tenants::Tenants;
 pub use vacate::{Vacating, Wipe};
 
 use bytes::Bytes;
-use types::{Cohort, KeyHash, NamespaceId, UnixSeconds};
+use types::class::{class_in_one_run, runs_of_large, slot_bytes};
+use types::{Cohort, KeyHash, NamespaceId, RunClass, UnixSeconds};
 
 use crate::alloc::Allocator;
 use crate::{Area, AreaError, Budget, Category, Charge, CohortUse, Item, OutOfMemory, PageSet, Replica};
@@ -289,8 +290,20 @@ impl DataStore {
             IndexOp::Flush { namespace } => self.flush(namespace),
             IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt { .. } => {}
         }
+        self.note_garbage(op);
         self.contents.replica_mut().apply(op);
         self.check_sums();
+    }
+
+    /// What was on its way when nobody would ask for it any more comes into a run that may have been looked at already.
+    #[inline]
+    fn note_garbage(&mut self, op: &IndexOp) {
+        let (IndexOp::Insert { addr, cohort, .. } | IndexOp::Replace { new: addr, cohort, .. }) = *op else {
+            return;
+        };
+        if self.tenants.is_garbage(self.contents.replica().cohorts(), cohort) {
+            self.slots.allocator_mut().look_at(addr);
+        }
     }
 
     /// A flush is about to be applied: nobody needs the slots any more, or there is something to look for in every run.
@@ -312,8 +325,8 @@ impl DataStore {
 
     /// What holds for the items of which namespace from now on.
     pub fn set_tenants(&mut self, tenants: Tenants) {
-        if tenants != self.tenants {
-            self.tenants = tenants;
+        self.tenants = tenants;
+        if self.has_garbage() {
             self.slots.allocator_mut().look_everywhere();
         }
     }
@@ -328,6 +341,29 @@ impl DataStore {
     #[must_use]
     pub fn has_garbage(&self) -> bool {
         self.tenants.has_garbage(self.replica().cohorts())
+    }
+
+    /// Whether the item at `addr`, all of which must be present, has not been flushed.
+    #[must_use]
+    pub fn is_present(&self, addr: Addr) -> bool {
+        self.contents.is_present(&self.item(addr))
+    }
+
+    /// Bytes of the slot that an item of `len_bytes` takes at most.
+    #[must_use]
+    pub fn slot_bytes_for(&self, len_bytes: usize) -> usize {
+        let bytes = |class| match class {
+            RunClass::LARGE => runs_of_large(len_bytes) as usize * RUN_BYTES,
+            class => slot_bytes(class),
+        };
+        // Where there is no span for the first one, whole runs will do.
+        bytes(self.contents.class_for(len_bytes)).max(bytes(class_in_one_run(len_bytes)))
+    }
+
+    /// Bytes of the slot at `addr`.
+    #[must_use]
+    pub fn slot_bytes_at(&self, addr: Addr) -> usize {
+        self.slots.allocator().slot_len(addr).unwrap_or(0)
     }
 
     /// What is known of the reads of the item at `addr`.

@@ -1,6 +1,6 @@
 //! What holds for the items of which namespace: who may be evicted, and who is gone.
 
-use types::{Catalog, EvictPolicy, Namespace, NamespaceId, PoolId};
+use types::{Catalog, Cohort, EvictPolicy, Namespace, NamespaceId, PoolId};
 
 use super::config::Eviction;
 use crate::Cohorts;
@@ -12,8 +12,10 @@ pub struct Tenants {
     eviction: Eviction,
     /// For whom the contrary holds; ascending.
     excepted: Vec<NamespaceId>,
-    /// Who is no more; ascending.
-    gone: Vec<NamespaceId>,
+    /// Who has items here, or may have; ascending.
+    known: Vec<NamespaceId>,
+    /// The number of the next one. All below it that are not known are no more.
+    next: NamespaceId,
     /// Of which catalog this is, as its reader counts them; 0 = of none.
     edition: u64,
 }
@@ -22,23 +24,23 @@ impl Tenants {
     /// All alike, and nobody is gone.
     #[must_use]
     pub fn alike(eviction: Eviction) -> Self {
-        Self { eviction, excepted: Vec::new(), gone: Vec::new(), edition: 0 }
+        let (excepted, known) = (Vec::new(), Vec::new());
+        Self { eviction, excepted, known, next: NamespaceId::DEFAULT, edition: 0 }
     }
 
-    /// As `catalog` says of the namespaces in `pool`, where `eviction` holds for those that say nothing. Of those that have items
-    /// here by `cohorts` and that the catalog has no more, all items are to go. `edition` is the catalog's number, from 1 on.
+    /// As `catalog` says of the namespaces in `pool`, where `eviction` holds for those that say nothing. `edition` is the catalog's
+    /// number, from 1 on.
     #[must_use]
-    pub fn of(catalog: &Catalog, pool: PoolId, eviction: Eviction, cohorts: &Cohorts, edition: u64) -> Self {
+    pub fn of(catalog: &Catalog, pool: PoolId, eviction: Eviction, edition: u64) -> Self {
         let is_excepted = |known: &&Namespace| match known.policy.evict {
             EvictPolicy::Node => false,
             EvictPolicy::Evict => eviction == Eviction::None,
             EvictPolicy::Keep => eviction == Eviction::Clock,
         };
-        let excepted = catalog.namespaces_in(pool).filter(is_excepted).map(|known| known.id).collect();
-        let here = cohorts.uses().map(|(cohort, _)| cohort.namespace());
-        let mut gone: Vec<NamespaceId> = here.filter(|namespace| catalog.is_gone(*namespace)).collect();
-        gone.dedup();
-        Self { eviction, excepted, gone, edition }
+        let ids = |known: &Namespace| known.id;
+        let excepted = catalog.namespaces_in(pool).filter(is_excepted).map(ids).collect();
+        let known = catalog.namespaces_in(pool).map(ids).collect();
+        Self { eviction, excepted, known, next: catalog.next_namespace, edition }
     }
 
     /// Of which catalog this is.
@@ -61,27 +63,32 @@ impl Tenants {
     }
 
     /// Whether items of `namespace` may be evicted.
-    pub(super) fn may_evict(&self, namespace: NamespaceId) -> bool {
+    #[must_use]
+    pub fn may_evict(&self, namespace: NamespaceId) -> bool {
         (self.eviction == Eviction::Clock) != self.excepted.binary_search(&namespace).is_ok()
     }
 
     /// Whether `namespace` is no more.
     #[must_use]
     pub fn is_gone(&self, namespace: NamespaceId) -> bool {
-        self.gone.binary_search(&namespace).is_ok()
+        namespace < self.next && self.known.binary_search(&namespace).is_err()
+    }
+
+    /// Whether nobody will ask for items of `cohort` any more.
+    #[inline]
+    pub(super) fn is_garbage(&self, cohorts: &Cohorts, cohort: Cohort) -> bool {
+        !cohorts.is_present(cohort) || self.is_gone(cohort.namespace())
     }
 
     /// Whether items are here that nobody will ask for any more: of namespaces that are gone, or that were flushed.
     pub(super) fn has_garbage(&self, cohorts: &Cohorts) -> bool {
-        let is_gone = |namespace| self.is_gone(namespace);
-        !self.gone.is_empty() && cohorts.uses().any(|(cohort, _)| is_gone(cohort.namespace()))
-            || cohorts.has_flushed()
+        cohorts.uses().any(|(cohort, _)| self.is_garbage(cohorts, cohort))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use types::{Cohort, Name, Policy};
+    use types::{Name, Policy};
 
     use super::*;
 
@@ -97,7 +104,7 @@ mod tests {
             make(&mut catalog, "evicted", EvictPolicy::Evict),
         );
         for eviction in [Eviction::Clock, Eviction::None] {
-            let tenants = Tenants::of(&catalog, PoolId::DEFAULT, eviction, &Cohorts::default(), 1);
+            let tenants = Tenants::of(&catalog, PoolId::DEFAULT, eviction, 1);
             assert!(tenants.differ() && tenants.eviction() == Eviction::Clock);
             assert!(!tenants.may_evict(kept) && tenants.may_evict(evicted));
             assert_eq!(tenants.may_evict(NamespaceId::DEFAULT), eviction == Eviction::Clock);
@@ -111,7 +118,7 @@ mod tests {
         let id = catalog.create_namespace(name.clone(), &Name::default_name(), Policy::default()).unwrap();
         let mut cohorts = Cohorts::default();
         cohorts.add(Cohort::of(id, 0), 10);
-        let tenants = |catalog: &Catalog| Tenants::of(catalog, PoolId::DEFAULT, Eviction::Clock, &cohorts, 1);
+        let tenants = |catalog: &Catalog| Tenants::of(catalog, PoolId::DEFAULT, Eviction::Clock, 1);
         assert!(!tenants(&catalog).has_garbage(&cohorts));
         catalog.remove_namespace(&name).unwrap();
         assert!(tenants(&catalog).has_garbage(&cohorts) && tenants(&catalog).is_gone(id));

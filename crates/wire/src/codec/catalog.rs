@@ -1,6 +1,9 @@
-//! Pools and namespaces.
+//! Pools and namespaces, and their quotas.
 
-use types::{Catalog, Name, Namespace, NamespaceId, Policy, PolicyChange, Pool, PoolId, PoolSlots};
+use types::{
+    Catalog, Grant, Name, Namespace, NamespaceId, Policy, PolicyChange, Pool, PoolId, PoolSlots, QuotaReport,
+    QuotaUse, Round,
+};
 
 use super::coordinator::MAX_GROUPS;
 
@@ -15,6 +18,19 @@ wire_struct!(PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes });
 wire_struct!(Catalog { next_pool, next_namespace, next_group, pools, namespaces } checked |catalog: &Self| {
     catalog.check().map_err(|why| BadBody::Catalog(Box::new(why)))
 });
+
+wire_struct!(QuotaUse { namespace, roles, used_bytes, share_bytes, dealt });
+wire_struct!(QuotaReport { heard, uses });
+wire_struct!(Round { epoch, number });
+wire_struct!(Grant { namespace, bytes });
+
+impl Entry for QuotaUse {
+    const MAX_COUNT: u32 = Catalog::MAX_NAMESPACES as u32;
+}
+
+impl Entry for Grant {
+    const MAX_COUNT: u32 = Catalog::MAX_NAMESPACES as u32;
+}
 
 impl Entry for PoolSlots {
     const MAX_COUNT: u32 = MAX_GROUPS;

@@ -40,6 +40,7 @@ wire_choice!(ToCoordinator {
     11 => Kept { epoch: epoch, position: position },
     12 => Recalled { epoch: epoch, kept: kept },
     13 => Confirmed { group: group, view: view, epoch: epoch },
+    14 => Quotas { 0: report },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -56,6 +57,7 @@ wire_choice!(FromCoordinator {
     11 => Waiting {},
     12 => Confirm { group: group, view: view, epoch: epoch },
     13 => Forming { 0: forming },
+    14 => Shares { round: round, grants: grants },
 });
 
 // Whoever follows takes the next epoch.

@@ -285,7 +285,7 @@ macro_rules! wire_enum {
 
 pub(crate) use {wire_bounded, wire_choice, wire_enum, wire_newtypes, wire_struct};
 
-wire_integers!(u8, u16, u32, u64);
+wire_integers!(u8, u16, u32, u64, i64);
 
 impl Wire for bool {
     fn put(&self, out: &mut Writer<'_>) {

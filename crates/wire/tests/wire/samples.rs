@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use types::op::*;
 use types::{
     Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterId, ClusterMap,
-    Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, GroupId, GroupView, HostId,
-    Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId,
+    Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant, GroupId, GroupView,
+    HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId,
     NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange,
-    Policy, PolicyChange, PoolSlots, Profile, RepairSettings, RoleIndex, RoleStatus, RunClass, ScrubProgress,
-    ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse, RepairSettings, RoleIndex, RoleStatus,
+    Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time, UnixSeconds,
+    ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -112,7 +113,7 @@ macro_rules! choices {
     )* };
 }
 
-numbers!(u8, u16, u32, u64);
+numbers!(u8, u16, u32, u64, i64);
 newtypes!(ClusterId, NodeId, Incarnation, GroupId, Time, UnixSeconds);
 newtypes!(Addr, IndexHash, RunClass, Slot);
 
@@ -406,6 +407,10 @@ structs! {
     Policy { evict, on_loss, default_ttl_seconds, quota_bytes }
     PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes }
     Flush { namespace, at }
+    QuotaUse { namespace, roles, used_bytes, share_bytes, dealt }
+    QuotaReport { heard, uses }
+    Round { epoch, number }
+    Grant { namespace, bytes }
     PoolSlots { pool, slots }
     Learner { role, host, since, whole }
     LinkHello { cluster, from, to, shard }
@@ -462,6 +467,7 @@ choices! {
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
         9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
         11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
+        14 Quotas { 0 }
     }
     LearnPart {
         0 Begin { cohorts, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
@@ -471,7 +477,7 @@ choices! {
         0 Map { 0 } 1 View { 0 } 2 Refused { 0 } 3 Fence { group, role, term, parity, epoch }
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
         8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, electors, whole, records } 10 Recall { epoch } 11 Waiting {}
-        12 Confirm { group, view, epoch } 13 Forming { 0 }
+        12 Confirm { group, view, epoch } 13 Forming { 0 } 14 Shares { round, grants }
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }

@@ -2,6 +2,7 @@
 
 mod complaints;
 mod learners;
+mod quotas;
 mod recovery;
 mod repairs;
 

@@ -105,6 +105,7 @@ impl Stage {
             limits: Limits::default(),
             store,
             budget: Budget::new(64 << 20),
+            quotas: store::Quotas::new(1),
         };
         let mut stage = Self { host: Host::new(config), map: map(), now: 5_000_000, timing };
         (1..5).for_each(|node| stage.host.link_up(stage.at(), host(node)));

@@ -29,6 +29,7 @@ struct Stage {
     timing: Timing,
     limits: Limits,
     catalog: Catalog,
+    quotas: store::Quotas,
     pace: Pace,
     out: Outbox,
     now: u64,
@@ -80,6 +81,7 @@ impl Stage {
             timing: Timing::from_lease(1_000_000),
             limits: Limits::default(),
             catalog,
+            quotas: store::Quotas::new(1),
             pace: Pace::default(),
             out: Outbox::new(types::NodeId(u16::MAX)),
             now: 5_000_000,
@@ -112,6 +114,7 @@ impl Stage {
             rules: Rules::all(),
             catalog: &self.catalog,
             edition: 1,
+            quotas: &self.quotas,
             pace: &mut self.pace,
             out: &mut self.out,
         };

@@ -6,6 +6,7 @@ use types::Seq;
 use super::SendStream;
 use super::log::{Entry, Purpose, apply_record};
 use crate::outbox::Context;
+use crate::primary::charges::Charges;
 use crate::rules::Stage;
 
 /// What was committed.
@@ -21,20 +22,27 @@ impl SendStream {
         &mut self,
         context: &mut Context<'_>,
         store: &mut DataStore,
+        charges: &mut Charges,
         target: Seq,
     ) -> Committed {
         let mut committed = Committed::default();
         while self.committed < target {
             let entry = self.log.pop_to_commit().expect("the log holds what is not committed");
             committed.reclaims += u32::from(entry.purpose == Purpose::Reclaim);
-            self.commit(context, store, entry);
+            self.commit(context, store, charges, entry);
         }
         // The parities are to hear of the commit index.
         self.stirred = true;
         committed
     }
 
-    fn commit(&mut self, context: &mut Context<'_>, store: &mut DataStore, entry: Entry) {
+    fn commit(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        charges: &mut Charges,
+        entry: Entry,
+    ) {
         let seq = entry.record.seq;
         debug_assert_eq!(seq, self.committed.next(), "records commit in order");
         self.committed = seq;
@@ -43,6 +51,11 @@ impl SendStream {
         }
         if context.rules.shows_at() == Stage::Committed {
             apply_record(store, &entry.record);
+        }
+        if !charges.is_empty() {
+            let cohorts = store.replica().cohorts();
+            charges.note_committed(&entry.record, cohorts);
+            entry.charged.into_iter().for_each(|charged| charges.settle(charged, cohorts));
         }
         self.forget_pending(&entry);
         if let Purpose::Request(kind) = entry.purpose {

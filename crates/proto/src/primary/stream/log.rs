@@ -12,6 +12,7 @@ use wire::message::Record;
 
 use super::history::History;
 use crate::outbox::ReplyTo;
+use crate::primary::charges::Charged;
 use crate::size::record_bytes;
 
 /// A record on its way to being committed.
@@ -23,6 +24,8 @@ pub(super) struct Entry {
     pub keys: SmallVec<[Bytes; 1]>,
     /// Slots that may not be reclaimed meanwhile.
     pub pinned: SmallVec<[Addr; 1]>,
+    /// What was charged for it.
+    pub charged: Option<Charged>,
     /// Why the record exists.
     pub purpose: Purpose,
     pub logged_at: Time,

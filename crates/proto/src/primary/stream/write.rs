@@ -12,6 +12,7 @@ use super::log::{Entry, Purpose, apply_record};
 use super::newest::{Newest, PendingKey, PendingSlot};
 use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
+use crate::primary::charges::Charged;
 use crate::primary::waiting::{Pending, Wait};
 use crate::rules::Stage;
 
@@ -25,6 +26,7 @@ pub(in crate::primary) struct Draft {
     keys: SmallVec<[(Bytes, Option<PendingSlot>); 1]>,
     purpose: Purpose,
     answer: Option<(ReplyTo, Outcome)>,
+    charged: Option<Charged>,
 }
 
 impl Draft {
@@ -37,6 +39,7 @@ impl Draft {
             keys: SmallVec::new(),
             purpose,
             answer: None,
+            charged: None,
         }
     }
 
@@ -46,11 +49,23 @@ impl Draft {
         Self { answer: Some((pending.reply, outcome)), ..Self::of(purpose) }
     }
 
+    /// So much was charged for it.
+    pub(in crate::primary) fn charged(mut self, charged: Option<Charged>) -> Self {
+        self.charged = charged;
+        self
+    }
+
     /// `key` goes, which lies at `addr` and is of `cohort`; its slot keeps its bytes.
     pub(in crate::primary) fn remove(&mut self, key: Bytes, hash: IndexHash, addr: Addr, cohort: Cohort) {
         self.ops.push(IndexOp::Remove { hash, addr, cohort });
         self.pinned.push(addr);
         self.keys.push((key, None));
+    }
+
+    /// What was flushed at `addr` goes, whatever has been written under its key since.
+    pub(in crate::primary) fn remove_flushed(&mut self, hash: IndexHash, addr: Addr, cohort: Cohort) {
+        self.ops.push(IndexOp::Remove { hash, addr, cohort });
+        self.pinned.push(addr);
     }
 
     pub(in crate::primary) fn is_empty(&self) -> bool {
@@ -103,7 +118,8 @@ impl SendStream {
             answers.drain(..).for_each(|(reply, outcome)| context.reply(reply, outcome));
         }
         let (pinned, purpose, logged_at) = (draft.pinned, draft.purpose, context.now.time);
-        self.log.push(Entry { record, answers, keys, pinned, purpose, logged_at });
+        let charged = draft.charged;
+        self.log.push(Entry { record, answers, keys, pinned, charged, purpose, logged_at });
         self.stirred = true;
         seq
     }

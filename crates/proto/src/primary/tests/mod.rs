@@ -3,6 +3,7 @@
 mod hand_over;
 mod lessons;
 mod parities;
+mod quotas;
 mod release;
 mod repair;
 
@@ -36,6 +37,8 @@ struct Stage {
     timing: Timing,
     limits: Limits,
     catalog: Catalog,
+    quotas: store::Quotas,
+    edition: u64,
     protection: Arc<Protection>,
     pace: Pace,
     out: Outbox,
@@ -121,6 +124,8 @@ impl Stage {
             timing: Timing::from_lease(LEASE_US),
             limits: Limits::default(),
             catalog: Catalog::first(profile, 1),
+            quotas: store::Quotas::new(1),
+            edition: 1,
             protection: Arc::new(Protection::of(profile)),
             pace: Pace::default(),
             out: Outbox::new(types::NodeId(u16::MAX)),
@@ -168,7 +173,8 @@ impl Stage {
             limits: &self.limits,
             rules: Rules::all(),
             catalog: &self.catalog,
-            edition: 1,
+            edition: self.edition,
+            quotas: &self.quotas,
             pace: &mut self.pace,
             out: &mut self.out,
         }
@@ -262,17 +268,25 @@ impl Stage {
     }
 
     fn submit(&mut self, token: u64, op: Op) -> (Option<Outcome>, Vec<Done>) {
-        let request = Request::on(Key::new(Bytes::from_static(b"k")).unwrap(), op);
-        let hash = KeyHash::of(ClusterId(1), b"k");
+        self.submit_on("k", token, op)
+    }
+
+    fn submit_on(&mut self, key: &'static str, token: u64, op: Op) -> (Option<Outcome>, Vec<Done>) {
+        let request = Request::on(Key::new(Bytes::from_static(key.as_bytes())).unwrap(), op);
+        let hash = KeyHash::of(ClusterId(1), key.as_bytes());
         let deadline = Time(self.now + self.timing.request_deadline_us);
         let pending = Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request, deadline };
         self.act(|primary, context| primary.submit(context, pending))
     }
 
     fn set(&mut self, token: u64) -> (Option<Outcome>, Vec<Done>) {
+        self.set_on("k", token, 5)
+    }
+
+    fn set_on(&mut self, key: &'static str, token: u64, len_bytes: usize) -> (Option<Outcome>, Vec<Done>) {
         let store = Store {
             mode: StoreMode::Set,
-            value: Bytes::from_static(b"value"),
+            value: b"value".iter().copied().cycle().take(len_bytes).collect(),
             flags: 0,
             expiry: Expiry::Never,
             compare: None,
@@ -280,7 +294,7 @@ impl Stage {
             invalidate: false,
             vivify: None,
         };
-        self.submit(token, Op::Store(store))
+        self.submit_on(key, token, Op::Store(store))
     }
 
     /// Both parities grant the first extent.

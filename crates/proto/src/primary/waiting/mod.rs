@@ -36,7 +36,9 @@ pub(super) enum Wait {
     Log,
     /// A flush that is due; or that nothing is left of what was flushed sixteen times ago.
     Sweep,
-    /// Room in the area.
+    /// A share of a quota, of which nothing was dealt out yet.
+    Share,
+    /// Room in the area, or in a share.
     Space,
     /// These pages.
     Pages(PageRange),
@@ -51,7 +53,7 @@ pub(super) enum Queue {
 
 /// See the module.
 pub(super) struct Waiting {
-    /// For a lease, or a flush: all are tried whenever something has happened.
+    /// For a lease, a flush or a share: all are tried whenever something has happened.
     unordered: VecDeque<Pending>,
     log: VecDeque<Pending>,
     space: VecDeque<Pending>,
@@ -105,7 +107,7 @@ impl Waiting {
             self.next_deadline = self.next_deadline.min(pending.deadline);
         }
         match wait {
-            Wait::Lease | Wait::Sweep => self.unordered.push_back(pending),
+            Wait::Lease | Wait::Sweep | Wait::Share => self.unordered.push_back(pending),
             Wait::Log => self.log.push_back(pending),
             Wait::Space => self.space.push_back(pending),
             Wait::Pages(pages) => self.pages.push(pages, pending),

@@ -87,6 +87,7 @@ fn host(node: u16) -> Host {
         limits: Limits { index_part_bytes: 512, ..Limits::default() },
         store,
         budget: Budget::new(MEMORY_BYTES),
+        quotas: store::Quotas::new(1),
     })
 }
 

@@ -113,6 +113,7 @@ impl Presiding {
                 | ToCoordinator::Admin { .. }
                 | ToCoordinator::Kept { .. }
                 | ToCoordinator::Recalled { .. }
+                | ToCoordinator::Quotas(_)
                 | ToCoordinator::Confirmed { .. } => false,
             };
             // What still comes on a connection that was replaced may be older than what the newer one has said.

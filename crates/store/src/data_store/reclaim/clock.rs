@@ -2,10 +2,12 @@
 
 use super::ground::{Ground, MAX_BATCH, MAX_BATCH_BYTES, Victim};
 use crate::alloc::{Hold, SlotState};
-use types::{Addr, RUN_BYTES};
+use types::{Addr, NamespaceId, RUN_BYTES};
 
 /// After so many slots that were spared in one batch, an item is spared only if it was read once more than before.
 const MAX_SPARED: usize = 16 * 1024;
+/// Items of others that one batch passes by, at most: where hardly any may go, the next batch goes on from there.
+const MAX_PASSED: usize = 4 * MAX_SPARED;
 /// Turns of the hand in which even the hottest items are cold.
 const TURNS: usize = 4;
 /// A batch is not more than this part of what is committed: a small role does not lose half of its items at once.
@@ -21,18 +23,30 @@ pub(super) struct Hand {
 /// What the hand has found so far.
 #[derive(Debug, Default)]
 struct Batch {
+    /// Whose items are wanted; none = of all that may go.
+    only: Option<NamespaceId>,
     victims: Vec<Victim>,
     slot_bytes: usize,
     /// Bytes of slots that are enough.
     wanted_bytes: usize,
     /// Slots that were looked at and not handed out, or handed out in spite of being hot.
     spared: usize,
+    /// Items that are of somebody whose items are not wanted.
+    passed: usize,
 }
 
 impl Batch {
     fn is_full(&self) -> bool {
-        let weary = self.spared > 2 * MAX_SPARED && !self.victims.is_empty();
+        let weary = self.spared > 2 * MAX_SPARED && !self.victims.is_empty() || self.passed >= MAX_PASSED;
         weary || self.victims.len() == MAX_BATCH || self.slot_bytes >= self.wanted_bytes
+    }
+
+    /// Whether the item at `addr` is one of those that are wanted.
+    fn wants(&self, ground: &Ground<'_>, addr: Addr) -> bool {
+        match self.only {
+            None => ground.may_evict(addr),
+            Some(namespace) => ground.is_of(addr, namespace),
+        }
     }
 
     /// Whether an item that was read so often stays.
@@ -44,8 +58,23 @@ impl Batch {
 impl Hand {
     /// Up to a batch of items that were not read since the hand last came by.
     pub(super) fn batch(&mut self, ground: &mut Ground<'_>) -> Vec<Victim> {
-        let wanted_bytes = (ground.contents.area().committed_bytes() / BATCH_PART).min(MAX_BATCH_BYTES);
-        let mut batch = Batch { wanted_bytes, ..Batch::default() };
+        let committed_bytes = ground.contents.area().committed_bytes();
+        self.sweep(ground, Batch { wanted_bytes: part_of(committed_bytes), ..Batch::default() })
+    }
+
+    /// The same of one namespace, so that `bytes` of its slots are free at the end if it has as many.
+    pub(super) fn batch_of(
+        &mut self,
+        ground: &mut Ground<'_>,
+        namespace: NamespaceId,
+        bytes: usize,
+    ) -> Vec<Victim> {
+        let has_bytes = usize::try_from(ground.contents.replica().cohorts().bytes_of(namespace));
+        let wanted_bytes = part_of(has_bytes.unwrap_or(usize::MAX)).max(bytes).min(MAX_BATCH_BYTES);
+        self.sweep(ground, Batch { only: Some(namespace), wanted_bytes, ..Batch::default() })
+    }
+
+    fn sweep(&mut self, ground: &mut Ground<'_>, mut batch: Batch) -> Vec<Victim> {
         // As many turns as it takes to cool the hottest.
         for _ in 0..=TURNS * ground.allocator().runs().len() {
             if self.sweep_run(ground, &mut batch) {
@@ -82,15 +111,25 @@ impl Hand {
     }
 }
 
+/// How much of so many bytes one batch evicts.
+fn part_of(bytes: usize) -> usize {
+    (bytes / BATCH_PART).min(MAX_BATCH_BYTES)
+}
+
 /// The item at `addr` goes, or is spared and cooler.
 fn judge(ground: &mut Ground<'_>, addr: Addr, batch: &mut Batch) -> Option<Victim> {
-    let allocator = ground.slots.allocator_mut();
-    let slot = allocator.slot_mut(addr).filter(|slot| slot.state() == SlotState::Live)?;
+    ground.allocator().slot(addr).filter(|slot| slot.state() == SlotState::Live)?;
+    // Whoever may not go is as hot as before: others come by for other reasons.
+    if !batch.wants(ground, addr) {
+        batch.passed += 1;
+        return None;
+    }
+    let slot = ground.slots.allocator_mut().slot_mut(addr)?;
     let spares = batch.spares(slot.frequency());
     batch.spared += 1;
     if spares {
         *slot = slot.cooled();
         return None;
     }
-    if ground.may_evict(addr) { ground.claim(addr) } else { None }
+    ground.claim(addr)
 }

@@ -1,7 +1,7 @@
 //! What reclaiming looks at, what it proposes, and the bounds of one proposal.
 
 use types::class::SPAN_RUNS;
-use types::{Addr, Cohort, IndexHash, RUN_BYTES};
+use types::{Addr, Cohort, IndexHash, NamespaceId, RUN_BYTES};
 
 use crate::alloc::Allocator;
 use crate::data_store::config::Eviction;
@@ -76,6 +76,12 @@ impl Ground<'_> {
         item.is_ok_and(|item| self.tenants.may_evict(item.cohort().namespace()))
     }
 
+    /// Whether the item at `addr` is one of `namespace`.
+    pub(super) fn is_of(&self, addr: Addr, namespace: NamespaceId) -> bool {
+        let item = self.contents.read(self.allocator(), addr);
+        item.is_ok_and(|item| item.cohort().namespace() == namespace)
+    }
+
     /// Whether there are items that may be evicted: to look for them where there are none would take long.
     pub(super) fn has_evictable(&self) -> bool {
         let may_go = |(cohort, _): (Cohort, CohortUse)| self.tenants.may_evict(cohort.namespace());
@@ -84,8 +90,7 @@ impl Ground<'_> {
 
     /// Whether nobody will ask for the item any more: its namespace is gone, or was flushed.
     pub(super) fn is_garbage(&self, item: &Item<'_>) -> bool {
-        self.has_garbage
-            && (!self.contents.is_present(item) || self.tenants.is_gone(item.cohort().namespace()))
+        self.has_garbage && self.tenants.is_garbage(self.contents.replica().cohorts(), item.cohort())
     }
 
     /// Claims up to a batch of `items`.

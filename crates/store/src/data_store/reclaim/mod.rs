@@ -31,7 +31,7 @@ use crate::alloc::Hold;
 use compact::Compaction;
 use ground::{MAX_BATCH, MAX_BATCH_BYTES};
 use types::class::{SPAN_RUNS, class_in_one_run, runs_of_large, span_of};
-use types::{Addr, RunClass};
+use types::{Addr, NamespaceId, RunClass};
 use window::Windows;
 
 /// Items that are proposed and not yet applied, and bytes of their slots, beyond which nothing more is.
@@ -55,6 +55,13 @@ impl<'a> Reclaiming<'a> {
     pub fn propose(&mut self, len_bytes: usize, now: UnixSeconds) -> Reclaim {
         self.ground.slots.set_now(now);
         self.reclaimer.reclaim(&mut self.ground, len_bytes, now)
+    }
+
+    /// Items of `namespace`, at most 64, that were not read lately: after them `bytes` more of its slots are free, if it has as many.
+    /// None while enough of what was proposed is on its way.
+    pub fn propose_of(&mut self, namespace: NamespaceId, bytes: usize, now: UnixSeconds) -> Vec<Victim> {
+        self.ground.slots.set_now(now);
+        self.reclaimer.reclaim_of(&mut self.ground, namespace, bytes)
     }
 
     /// Goes on from `cursor` over at most `limit` runs, and hands out the expired items in them, at most 64. The next
@@ -85,9 +92,7 @@ impl Reclaimer {
     pub(super) fn reclaim(&mut self, ground: &mut Ground<'_>, len_bytes: usize, now: UnixSeconds) -> Reclaim {
         self.compaction.tend(ground.slots);
         self.windows.tend(ground.slots);
-        let totals = ground.allocator().totals();
-        // What was proposed makes room soon. More at once would evict what need not go.
-        if totals.claimed >= MAX_CLAIMED || totals.claimed_bytes >= MAX_CLAIMED_BYTES {
+        if has_claimed_enough(ground) {
             return Reclaim::Nothing;
         }
         let class = match ground.eviction {
@@ -106,6 +111,12 @@ impl Reclaimer {
             None => self.compaction.empty(ground).or_else(|| self.evict(ground)),
         };
         proposal.unwrap_or(Reclaim::Nothing)
+    }
+
+    fn reclaim_of(&mut self, ground: &mut Ground<'_>, namespace: NamespaceId, bytes: usize) -> Vec<Victim> {
+        let nothing =
+            has_claimed_enough(ground) || ground.contents.replica().cohorts().use_of(namespace).items == 0;
+        if nothing { Vec::new() } else { self.clock.batch_of(ground, namespace, bytes) }
     }
 
     fn evict(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
@@ -151,6 +162,12 @@ impl Reclaimer {
         }
         self.windows.check_invariants(slots.allocator());
     }
+}
+
+/// What was proposed makes room soon. More at once would evict what need not go.
+fn has_claimed_enough(ground: &Ground<'_>) -> bool {
+    let totals = ground.allocator().totals();
+    totals.claimed >= MAX_CLAIMED || totals.claimed_bytes >= MAX_CLAIMED_BYTES
 }
 
 /// Whether a span must be emptied for items of `class`. Once they fill most of the memory it is they that give way to each

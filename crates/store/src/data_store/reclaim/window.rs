@@ -65,10 +65,16 @@ impl Windows {
         }
         let runs = self.window.into_iter().flat_map(Window::runs);
         let items: Vec<Addr> = runs.flat_map(|at| items_over(ground.allocator(), at)).collect();
-        match ground.eviction {
+        let is_stuck = items.iter().any(|addr| ground.slots.is_claimable(*addr));
+        let proposal = match ground.eviction {
             Eviction::Clock => evict_or_move(ground, items),
             Eviction::None => ground.claim_batch(items).map(Reclaim::Move),
+        };
+        // What is there may neither go nor move: another window may have less of that.
+        if proposal.is_none() && is_stuck {
+            self.release(ground.slots);
         }
+        proposal
     }
 
     /// Takes the window for `span` runs from a multiple of `align` on, if it is empty and suits.
