@@ -25,6 +25,10 @@ pub const FORMAT_VERSION: u8 = 3;
 pub const HEADER_BYTES: usize = 44;
 /// Longest body.
 pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
+/// Most bytes of a body that comes in several frames: maps and records between nodes and coordinators alone.
+pub const MAX_LONG_BYTES: usize = 1 << 30;
+/// Bytes of such a body in one frame.
+const PART_BYTES: usize = MAX_FRAME_BYTES / 4;
 
 const _: () =
     assert!(MAX_FRAME_BYTES >= 2 * MAX_VALUE_BYTES, "a value and its neighbours fit into one frame");
@@ -137,6 +141,9 @@ pub enum Malformed {
     /// The body is declared longer than any may be.
     #[error("body of {0} bytes is too long")]
     TooLong(u32),
+    /// A part of a body that has none, or of one that is too long: so many bytes with this one.
+    #[error("a part of a message of {0} bytes")]
+    Parts(usize),
     /// A frame is missing or came twice.
     #[error("frame number {got} instead of {expected}")]
     Sequence {
@@ -184,6 +191,8 @@ mod sealed {
 
 /// First kinds of the families of messages; what the kind adds is the message's tag.
 mod kind {
+    /// Bytes of a body that goes on in the next frame.
+    pub const PART: u8 = 0x70;
     pub const LINK: u8 = 0x00;
     pub const FORWARD: u8 = 0x10;
     pub const ANSWER: u8 = 0x11;
@@ -202,6 +211,25 @@ pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Res
     message.put_body(&mut writer);
     let overflow = writer.overflow;
     seal(header, message.kind(), out, start, &[], overflow)
+}
+
+/// Appends frames to `out` that are `message` together: all but the last one are parts of its body.
+fn encode_in_parts<M: Encode>(first: &mut Header, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
+    let mut body = Vec::new();
+    let mut writer = Writer::new(&mut body);
+    message.put_body(&mut writer);
+    if writer.overflow || body.len() > MAX_LONG_BYTES {
+        return Err(DoesNotFit { body_bytes: body.len() });
+    }
+    let mut parts = body.chunks(PART_BYTES).peekable();
+    while let Some(part) = parts.next() {
+        let kind = if parts.peek().is_some() { kind::PART } else { message.kind() };
+        let start = begin(out);
+        out.extend_from_slice(part);
+        seal(first, kind, out, start, &[], false)?;
+        first.sequence += 1;
+    }
+    Ok(())
 }
 
 /// Room for a header; where it begins.
@@ -277,6 +305,20 @@ impl Encoder {
         Ok(())
     }
 
+    /// Appends the next frames to `out`: more than one where the message is longer than a frame. The other side must
+    /// [take parts](Decoder::taking_parts).
+    ///
+    /// # Errors
+    /// `DoesNotFit`, by [`MAX_LONG_BYTES`]; `out` is as it was and no number is used up.
+    pub fn encode_long<M: Encode>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
+        match self.encode(message, out) {
+            Err(DoesNotFit { body_bytes }) if body_bytes > MAX_FRAME_BYTES => {
+                encode_in_parts(&mut self.next, message, out)
+            }
+            done => done,
+        }
+    }
+
     /// Appends the next frame to `out`, which shares its long deltas with the message.
     ///
     /// # Errors
@@ -302,13 +344,29 @@ pub struct Decoder {
     next_sequence: u64,
     /// The header whose body is still to come.
     waiting: Option<RawHeader>,
+    /// Most bytes of a body that comes in several frames; 0 = none does.
+    most_bytes: usize,
+    /// What has come of such a body.
+    parts: BytesMut,
 }
 
 impl Decoder {
     /// Of a new link in this cluster.
     #[must_use]
     pub fn new(cluster: ClusterId) -> Self {
-        Self { cluster, next_sequence: 0, waiting: None }
+        Self { cluster, next_sequence: 0, waiting: None, most_bytes: 0, parts: BytesMut::new() }
+    }
+
+    /// One that takes messages of several frames, up to [`MAX_LONG_BYTES`].
+    #[must_use]
+    pub fn taking_parts(self) -> Self {
+        Self { most_bytes: MAX_LONG_BYTES, ..self }
+    }
+
+    /// How many frames have come. Grows also while a message of several frames is on its way.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.next_sequence
     }
 
     /// How many bytes more make the next message possible, at least 1: a hint for the size of the next read, at most
@@ -325,6 +383,21 @@ impl Decoder {
     /// # Errors
     /// The stream cannot go on.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<(Header, Message)>, FrameError> {
+        while let Some((raw, body)) = self.frame(buffer)? {
+            if raw.kind == kind::PART {
+                self.add_part(&body)?;
+                continue;
+            }
+            let mut reader = Reader::new(self.whole(body));
+            let message = take_message(raw.kind, &mut reader)?;
+            reader.end().map_err(|error| bad_body(raw.kind, error))?;
+            return Ok(Some((raw.header, message)));
+        }
+        Ok(None)
+    }
+
+    /// The next frame, if it has arrived.
+    fn frame(&mut self, buffer: &mut BytesMut) -> Result<Option<(RawHeader, Bytes)>, FrameError> {
         let Some(raw) = self.header(buffer)? else { return Ok(None) };
         if buffer.len() < raw.body_bytes() {
             // Its header is off the buffer, and need not be checked again.
@@ -336,11 +409,31 @@ impl Decoder {
         if types::checksum(&body) != raw.body_crc {
             return Err(FrameError::Malformed(Malformed::BodyChecksum));
         }
-        let mut reader = Reader::new(body);
-        let message = take_message(raw.kind, &mut reader)?;
-        reader.end().map_err(|error| bad_body(raw.kind, error))?;
         self.next_sequence += 1;
-        Ok(Some((raw.header, message)))
+        Ok(Some((raw, body)))
+    }
+
+    fn add_part(&mut self, part: &Bytes) -> Result<(), FrameError> {
+        if self.most_bytes == 0 {
+            return Err(FrameError::Malformed(Malformed::Kind(kind::PART)));
+        }
+        let bytes = self.parts.len() + part.len();
+        // The last piece is no part, and no longer than a frame.
+        if part.is_empty() || bytes > self.most_bytes {
+            return Err(FrameError::Malformed(Malformed::Parts(bytes)));
+        }
+        self.parts.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// The body that ends with `last`.
+    fn whole(&mut self, last: Bytes) -> Bytes {
+        if self.parts.is_empty() {
+            return last;
+        }
+        let mut body = std::mem::take(&mut self.parts);
+        body.extend_from_slice(&last);
+        body.freeze()
     }
 
     /// The header of the next frame, if it has arrived and is acceptable.

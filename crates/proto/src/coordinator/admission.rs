@@ -84,7 +84,7 @@ pub(super) fn is_followed(state: &ClusterState, registration: &Registration) -> 
     kept && registration.promised > state.epoch()
 }
 
-/// Whether the views of all groups of `catalog` fit into one frame, whatever becomes of them: nodes are told of all in one, and
+/// Whether the views of all groups of `catalog` fit into one message, whatever becomes of them: nodes are told of all in one, and
 /// keep the records of all in one.
 pub(super) fn check_group_count(catalog: &Catalog) -> Result<(), String> {
     let of_pool = |pool: &Pool| pool.groups as usize * longest_view_bytes(pool.profile);
@@ -97,4 +97,22 @@ pub(super) fn check_group_count(catalog: &Catalog) -> Result<(), String> {
         "{groups} groups are more than a cluster map can tell of: it has {VIEWS_BYTES} bytes for what becomes of them, and these \
          may take {bytes}: set fewer with --groups"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use types::Profile;
+
+    use super::*;
+
+    #[test]
+    fn no_pool_is_made_that_the_map_could_not_tell_of() {
+        let profile = Profile::rs(32, 8).unwrap();
+        let mut catalog = Catalog::first(profile, 100_000);
+        assert_eq!(check_group_count(&catalog), Ok(()));
+        // Each alone would do.
+        catalog.create_pool("many".parse().unwrap(), profile, 100_000).unwrap();
+        let error = check_group_count(&catalog).unwrap_err();
+        assert!(error.contains("200000 groups are more than a cluster map can tell of"), "{error}");
+    }
 }

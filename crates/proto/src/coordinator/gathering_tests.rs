@@ -558,7 +558,7 @@ fn whoever_is_silent_counts_as_lost_when_a_node_is_to_be_stopped() {
 
 #[test]
 fn more_groups_than_nodes_can_keep_the_records_of_are_refused() {
-    let mut story = Story::new(Coordinator::new(CoordinatorConfig { groups: 8000, ..config() }), 0);
+    let mut story = Story::new(Coordinator::new(CoordinatorConfig { groups: 4_000_000, ..config() }), 0);
     (0..4).for_each(|node| story.start(host(node), Entry::Founder));
     let registration = wire::message::Registration::from(info(host(4)));
     story.coordinator.handle(story.now(), host(4), ToCoordinator::Register(registration));

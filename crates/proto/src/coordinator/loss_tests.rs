@@ -462,19 +462,3 @@ fn what_a_namespace_of_another_pool_has_lost_is_not_accepted() {
     assert!(refused.unwrap_err().to_string().contains("is in pool 'default'"));
     assert_eq!(story.status(0), RoleStatus::Lost);
 }
-
-#[test]
-fn no_pool_is_made_that_the_map_could_not_tell_of() {
-    let mut story = Story::new(LossPolicy::Error);
-    let mut make = |pool: &str, profile: &str, groups| {
-        let (name, profile) = (name(pool), profile.parse().unwrap());
-        let command =
-            AdminCommand::Catalog(CatalogChange::CreatePool { name, profile, groups: Some(groups) });
-        story.coordinator.administer(at(0), &AdminRequest { expect: None, command })
-    };
-    // Each alone would do.
-    make("wide", "rs(3+2)", 5_000).unwrap();
-    let error = make("many", "none", 15_000).unwrap_err();
-    assert!(error.to_string().contains("20001 groups are more than a cluster map can tell of"), "{error}");
-    make("few", "none", 5_000).unwrap();
-}

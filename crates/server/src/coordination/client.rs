@@ -133,7 +133,7 @@ impl Conversation<'_> {
         let mut beats = interval(Duration::from_micros(timing.heartbeat_us.max(1000)));
         // After a pause one heartbeat is enough: a burst of them would say nothing more.
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut heard = Instant::now();
+        let (mut heard, mut frames) = (Instant::now(), self.reader.frames());
         loop {
             tokio::select! {
                 message = self.reader.next() => {
@@ -148,6 +148,10 @@ impl Conversation<'_> {
                     self.write().await?;
                 }
                 _ = beats.tick() => {
+                    // Of a long message nothing is known before it is whole, but that it comes.
+                    if frames != self.reader.frames() {
+                        (heard, frames) = (Instant::now(), self.reader.frames());
+                    }
                     if heard.elapsed() > silence {
                         return Err(StreamError::Silent);
                     }

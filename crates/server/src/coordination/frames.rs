@@ -54,7 +54,12 @@ pub(crate) struct FrameReader {
 
 impl FrameReader {
     pub(crate) fn new(socket: Reader) -> Self {
-        Self { socket, decoder: Decoder::new(COORDINATOR_CLUSTER), bytes: BytesMut::new() }
+        Self { socket, decoder: Decoder::new(COORDINATOR_CLUSTER).taking_parts(), bytes: BytesMut::new() }
+    }
+
+    /// How many frames have come; of a long message each one counts.
+    pub(crate) fn frames(&self) -> u64 {
+        self.decoder.frames()
     }
 
     /// The next message. Nothing is lost if the call is given up.
@@ -74,17 +79,26 @@ impl FrameReader {
 pub(crate) struct FrameBuffer {
     encoder: Encoder,
     pub bytes: Vec<u8>,
+    /// Bytes of the longest message so far.
+    longest: usize,
 }
 
 impl FrameBuffer {
     pub(crate) fn new(me: HostId) -> Self {
-        Self { encoder: Encoder::new(COORDINATOR_CLUSTER, me), bytes: Vec::new() }
+        Self { encoder: Encoder::new(COORDINATOR_CLUSTER, me), bytes: Vec::new(), longest: 0 }
     }
 
-    /// Appends `message`; one that fits into no frame is dropped and reported.
+    /// Whether more waits than `most_bytes`, and than the longest messages of this stream twice: they come when they come.
+    pub(crate) fn is_overdue(&self, most_bytes: usize) -> bool {
+        self.bytes.len() > most_bytes + 2 * self.longest
+    }
+
+    /// Appends `message`; one that is too long for any is dropped and reported.
     pub(crate) fn push<M: Encode>(&mut self, message: &M) {
-        if let Err(error) = self.encoder.encode(message, &mut self.bytes) {
+        let before = self.bytes.len();
+        if let Err(error) = self.encoder.encode_long(message, &mut self.bytes) {
             tracing::error!(%error, "message dropped");
         }
+        self.longest = self.longest.max(self.bytes.len() - before);
     }
 }

@@ -505,3 +505,72 @@ mod ranges {
         );
     }
 }
+
+/// A map of so many groups.
+fn map_of(groups: u32) -> FromCoordinator {
+    let hosts: Vec<HostId> =
+        (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
+    let profile = types::Profile::rs(3, 2).unwrap();
+    let data = |role: usize| types::DataRole {
+        primary: Some(hosts[role]),
+        term: Term(1),
+        origin: Term(1),
+        status: types::RoleStatus::Full,
+    };
+    let view = |group| types::GroupView {
+        group: types::GroupId(group),
+        version: types::ViewVersion(1),
+        data: (0..3).map(data).collect(),
+        parity: vec![Some(hosts[3]), Some(hosts[4])],
+        learners: Vec::new(),
+        former: Vec::new(),
+    };
+    FromCoordinator::Map(types::ClusterMap {
+        cluster: CLUSTER,
+        version: 1,
+        catalog: types::Catalog::first(profile, groups),
+        shards: 1,
+        layout: types::Layout::default(),
+        nodes: Vec::new(),
+        groups: (0..groups).map(view).collect(),
+    })
+}
+
+/// The frames of `message`, and what a decoder makes of them that gets `step` bytes at a time.
+fn in_parts(message: &FromCoordinator, step: usize) -> (u64, Option<Message>) {
+    let mut out = Vec::new();
+    Encoder::new(CLUSTER, SOURCE).encode_long(message, &mut out).unwrap();
+    let (mut decoder, mut buffer) = (Decoder::new(CLUSTER).taking_parts(), BytesMut::new());
+    let mut found = None;
+    for piece in out.chunks(step) {
+        assert_eq!(found, None, "not before it is whole");
+        buffer.extend_from_slice(piece);
+        found = decoder.next(&mut buffer).unwrap().map(|(_, message)| message);
+    }
+    assert!(buffer.is_empty());
+    (decoder.frames(), found)
+}
+
+#[test]
+fn a_message_that_is_longer_than_a_frame_comes_in_several() {
+    for (groups, least) in [(10, 1), (100_000, 8)] {
+        let message = map_of(groups);
+        let (frames, found) = in_parts(&message, 300_001);
+        assert!(frames >= least, "{frames} frames");
+        assert_eq!(found, Some(Message::FromCoordinator(message)));
+    }
+}
+
+#[test]
+fn parts_are_taken_by_whoever_expects_them_and_only_whole() {
+    let mut out = Vec::new();
+    Encoder::new(CLUSTER, SOURCE).encode_long(&map_of(100_000), &mut out).unwrap();
+    let mut buffer = BytesMut::from(&out[..]);
+    let refused = Decoder::new(CLUSTER).next(&mut buffer);
+    assert_eq!(refused, Err(FrameError::Malformed(Malformed::Kind(0x70))), "peers have no such messages");
+    // One frame is missing.
+    let first = HEADER_BYTES + u32::from_le_bytes(out[32..36].try_into().unwrap()) as usize;
+    let mut rest = BytesMut::from(&out[first..]);
+    let refused = Decoder::new(CLUSTER).taking_parts().next(&mut rest);
+    assert!(matches!(refused, Err(FrameError::Malformed(Malformed::Sequence { expected: 0, got: 1 }))));
+}

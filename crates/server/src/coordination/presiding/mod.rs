@@ -264,7 +264,7 @@ impl Presiding {
         let mut out = connection.out.borrow_mut();
         out.push(message);
         connection.wake.notify_one();
-        if out.bytes.len() > COORDINATOR_LINK_BYTES {
+        if out.is_overdue(COORDINATOR_LINK_BYTES) {
             drop(out);
             tracing::warn!(%to, "node does not read: connection dropped");
             connections.remove(&to);
