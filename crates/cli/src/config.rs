@@ -143,7 +143,7 @@ settings! {
         /// How many nodes form the cluster, if this is the first [default: 5]
         #[arg(long, env = "GESTALT_NODES", help_heading = WITH_ETCD, value_parser = clap::value_parser!(u16).range(1..=1000))]
         pub nodes: Option<u16>,
-        /// Coding groups in all, if this is the first node [default: nodes times workers]
+        /// Coding groups in all, if this is the first node [default: so many that a node has 40 roles, or 8 for each worker]
         #[arg(long, env = "GESTALT_GROUPS", help_heading = WITH_ETCD, value_parser = clap::value_parser!(u32).range(1..=16_384))]
         pub groups: Option<u32>,
         /// What becomes of data when more is lost than the profile makes up for, if this is the first node; `gestalt lost policy`

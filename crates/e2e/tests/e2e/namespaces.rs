@@ -135,12 +135,12 @@ fn the_memory_of_a_namespace_that_is_removed_comes_back() {
     (0..500).for_each(|key| set(default, &format!("stays-{key}"), &"s".repeat(1024)));
     let before = used(&cluster);
     let servers: Vec<String> = (0..5).map(|node| format!("127.0.0.1:{}", ports[0] + node)).collect();
-    let load = ["bench", "load", "--keys", "60000", "--value-size", "1KiB"];
+    let load = ["bench", "load", "--keys", "200000", "--value-size", "1KiB"];
     let servers: Vec<&str> = servers.iter().flat_map(|server| ["--server", server]).collect();
     let (status, _, error) = cluster.gestalt(&[&load[..], &servers].concat()).unwrap();
     assert!(status.success(), "{error}");
     let filled = used(&cluster);
-    assert!(filled > before + (90 << 20), "{before} -> {filled}");
+    assert!(filled > before + (300 << 20), "{before} -> {filled}");
     does(&cluster, &["namespace", "remove", "heavy", "--yes"]);
     // Each role keeps its first extent, and a vacant one.
     let took = eventually("the memory is back", || used(&cluster) < before + (filled - before) / 2);

@@ -119,8 +119,7 @@ impl NodeConfig {
         if self.workers == 0 || self.workers > MAX_WORKERS {
             return out_of_bounds("the number of workers", self.workers.into(), "1 to 256");
         }
-        // So what the workers' buffers may always take is a quarter at most.
-        let needed = MIN_MEMORY_BYTES.max(4 * usize::from(self.workers) * BUFFER_FLOOR_BYTES);
+        let needed = least_memory_bytes(self.workers);
         if self.memory_bytes < needed {
             return Err(StartError::TooLittleMemory {
                 given: self.memory_bytes,
@@ -145,6 +144,12 @@ impl NodeConfig {
             }
         }
     }
+}
+
+/// The least memory that a node with so many workers starts with: what their buffers may always take is a quarter at most.
+#[must_use]
+pub fn least_memory_bytes(workers: u16) -> usize {
+    MIN_MEMORY_BYTES.max(4 * usize::from(workers) * BUFFER_FLOOR_BYTES)
 }
 
 /// What an embedded coordinator is started with.
