@@ -74,8 +74,8 @@ settings! {
         /// Where the coordinator is: embedded://HOST:PORT, or the etcd over which it is elected: etcd://HOST:PORT[,HOST:PORT...]
         #[arg(long, env = "GESTALT_COORDINATOR")]
         pub coordinator: Option<String>,
-        /// Where memcached clients connect, the first one without a name those of the default namespace; with =NAMESPACE those of
-        /// that one. May be given several times [default: 127.0.0.1:11211]
+        /// Where memcached clients connect: an address alone is for the default namespace, and there is one such; ADDR=NAMESPACE is
+        /// for clients of that namespace, and may be given several times [default: 127.0.0.1:11211 for the default namespace]
         #[arg(long, env = "GESTALT_MEMCACHED", value_name = "ADDR[=NAMESPACE]", value_delimiter = ',')]
         #[serde(deserialize_with = "listeners")]
         pub memcached: Option<Vec<ClientListener>>,

@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use server::least_memory_bytes;
+use server::{BoundListener, least_memory_bytes};
 use store::forecast::{Forecast, Portion};
 use types::{NodeId, Profile};
 
 use super::args::{Bind, LocalArgs};
 use crate::clients::ClientArgs;
 use crate::exit::Exit;
-use crate::listeners::ClientListener;
 use crate::machine;
 use crate::settings::{Eviction, OnLoss, Scheduling, check_lease};
 use crate::units::Size;
@@ -58,7 +57,7 @@ pub struct NodePlan {
     /// Where memcached clients connect.
     pub memcached: SocketAddr,
     /// Where those of single namespaces do.
-    pub bound: Vec<ClientListener>,
+    pub bound: Vec<BoundListener>,
     /// Where its status is.
     pub http: SocketAddr,
 }
@@ -91,7 +90,8 @@ impl Plan {
         };
         plan.check_nodes()?;
         plan.check_memory(machine::memory())?;
-        machine::check_free(&plan.addresses(), "--port and --http")?;
+        let flags = if args.bind.is_empty() { "--port and --http" } else { "--port, --bind and --http" };
+        machine::check_free(&plan.addresses(), flags)?;
         Ok(plan)
     }
 
@@ -172,7 +172,7 @@ fn node_plan(args: &LocalArgs, node: u16) -> Result<NodePlan, Exit> {
     let http = SocketAddr::new(args.http.ip(), port(args.http.port(), node + 1)?);
     let bound = |bind: &Bind| {
         let addr = SocketAddr::from(([127, 0, 0, 1], port(bind.port, node)?));
-        Ok(ClientListener { addr, namespace: Some(bind.namespace.clone()) })
+        Ok(BoundListener { addr, namespace: bind.namespace.clone() })
     };
     let bound = args.bind.iter().map(bound).collect::<Result<_, Exit>>()?;
     Ok(NodePlan { node: NodeId(node), memcached, bound, http })
@@ -238,6 +238,12 @@ mod tests {
             groups_for(&flags.args, 1)
         };
         assert_eq!(["1GiB", "500MiB", "64MiB"].map(groups), [40, 30, 5]);
+    }
+
+    #[test]
+    fn who_has_bound_ports_is_told_that_they_may_be_in_the_way() {
+        let text = error_of(&["--port", "20000", "--bind", "counters=20001", "--memory", "32MiB"]);
+        assert_eq!(text, "port 20001 is asked for twice: choose others with --port, --bind and --http");
     }
 
     #[test]
