@@ -122,7 +122,7 @@ impl State {
 /// `Usage` if there cannot be such items, or not on so few nodes or groups.
 pub fn run(args: &SizeArgs) -> Result<(), Exit> {
     let question = question(args)?;
-    let report = report(question, args.lost > 0)?;
+    let report = report(question, args.lost)?;
     match args.output {
         Format::Json => print_json(&report),
         Format::Table => print(&render(&report)),
@@ -169,7 +169,7 @@ fn shares(sizes: &[ValueSize]) -> Result<Vec<f64>, Exit> {
     shares.filter(adds_up).ok_or_else(wrong)
 }
 
-fn report(question: Question, with_loss: bool) -> Result<Report, Exit> {
+fn report(question: Question, lost: u8) -> Result<Report, Exit> {
     let Question { profile, nodes, workers, groups, .. } = question;
     let mut model = Model::new(question).map_err(Exit::usage)?;
     if let Some(bytes) = Some(model.longest_area_bytes()).filter(|bytes| *bytes > MAX_AREA_BYTES as u64) {
@@ -181,7 +181,7 @@ fn report(question: Question, with_loss: bool) -> Result<Report, Exit> {
     }
     let (user_bytes, moving) = (model.user_bytes(), model.largest_role_bytes());
     let healthy = State::of(&model);
-    let one_lost = (with_loss && profile.tolerance() > 0).then(|| {
+    let one_lost = (lost > 0 && profile.tolerance() > 0).then(|| {
         // Roles are placed in turn, so that any node stands for all.
         model.lose(NodeId(0));
         State::of(&model)
@@ -273,7 +273,7 @@ mod tests {
     fn planned(flags: &str) -> Result<Report, String> {
         let flags = Flags::parse_from(["size"].into_iter().chain(flags.split_whitespace()));
         let question = question(&flags.args).map_err(|exit| exit.to_string())?;
-        report(question, flags.args.lost > 0).map_err(|exit| exit.to_string())
+        report(question, flags.args.lost).map_err(|exit| exit.to_string())
     }
 
     #[test]

@@ -105,6 +105,20 @@ fn keys_of_different_namespaces_never_meet() {
 }
 
 #[test]
+fn bound_listeners_are_shown() {
+    let (cluster, ports) = cluster(&["near", "far"]);
+    let (_, status) = json(&cluster, &["status"]);
+    let bound = |at: usize, name: &str| serde_json::json!({ "address": format!("127.0.0.1:{}", ports[at] + 1), "namespace": name });
+    assert_eq!(status["nodes"][1]["bound"], Value::from(vec![bound(0, "near"), bound(1, "far")]));
+    let cell =
+        format!("{},127.0.0.1:{}=near,127.0.0.1:{}=far", cluster.memcached(1), ports[0] + 1, ports[1] + 1);
+    for command in [&["status"][..], &["node", "list"]] {
+        let (_, table, _) = run(&cluster, command);
+        assert!(table.contains(&cell), "{cell} in {table}");
+    }
+}
+
+#[test]
 fn what_holds_for_a_namespace_holds_for_its_keys_alone() {
     let (cluster, ports) = cluster(&["short"]);
     does(&cluster, &["namespace", "create", "short", "--default-ttl", "2s"]);
