@@ -74,8 +74,8 @@ settings! {
         /// Where the coordinator is: embedded://HOST:PORT, or the etcd over which it is elected: etcd://HOST:PORT[,HOST:PORT...]
         #[arg(long, env = "GESTALT_COORDINATOR")]
         pub coordinator: Option<String>,
-        /// Where memcached clients connect, the first one without a name those of the default namespace; with =NAMESPACE those of
-        /// that one. May be given several times [default: 127.0.0.1:11211]
+        /// Where memcached clients connect: an address alone is for the default namespace, and there is one such; ADDR=NAMESPACE is
+        /// for clients of that namespace, and may be given several times [default: 127.0.0.1:11211 for the default namespace]
         #[arg(long, env = "GESTALT_MEMCACHED", value_name = "ADDR[=NAMESPACE]", value_delimiter = ',')]
         #[serde(deserialize_with = "listeners")]
         pub memcached: Option<Vec<ClientListener>>,
@@ -143,7 +143,7 @@ settings! {
         /// How many nodes form the cluster, if this is the first [default: 5]
         #[arg(long, env = "GESTALT_NODES", help_heading = WITH_ETCD, value_parser = clap::value_parser!(u16).range(1..=1000))]
         pub nodes: Option<u16>,
-        /// Coding groups in all, if this is the first node [default: nodes times workers]
+        /// Coding groups in all, if this is the first node [default: so many that a node has 40 roles, or 8 for each worker]
         #[arg(long, env = "GESTALT_GROUPS", help_heading = WITH_ETCD, value_parser = clap::value_parser!(u32).range(1..=16_384))]
         pub groups: Option<u32>,
         /// What becomes of data when more is lost than the profile makes up for, if this is the first node; `gestalt lost policy`

@@ -51,7 +51,7 @@ pub struct CoordinatorArgs {
     /// Worker threads of each node, the same number as their --workers
     #[arg(long, env = "GESTALT_WORKERS", value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// Coding groups in all; nodes times workers if not given
+    /// Coding groups in all; so many that a node has 40 roles, or 8 for each worker, if not given
     #[arg(long, env = "GESTALT_GROUPS", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     groups: Option<u32>,
     /// Silence after which a node counts as lost, the same as the nodes' [default: 1s]
@@ -115,7 +115,9 @@ fn resolve(args: &CoordinatorArgs) -> Result<CoordinatorServerConfig, Exit> {
         profile: args.profile,
         nodes: args.nodes,
         shards: args.workers,
-        groups: args.groups.unwrap_or(u32::from(args.nodes) * u32::from(args.workers)),
+        groups: args
+            .groups
+            .unwrap_or_else(|| cluster::groups_for(args.profile, usize::from(args.nodes), args.workers)),
         timing: timing(lease),
         rules: Rules::all(),
         records: RecordKeeping::Kept,
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn groups_follow_nodes_and_workers_unless_given() {
         let groups = |flags: &[&str]| resolved(flags).unwrap().cluster.groups;
-        assert_eq!(groups(&["--nodes", "7"]), 14);
+        assert_eq!(groups(&["--nodes", "7"]), 56);
         assert_eq!(groups(&["--nodes", "7", "--groups", "21"]), 21);
     }
 

@@ -37,6 +37,12 @@ impl fmt::Display for ClientListener {
     }
 }
 
+/// All addresses of a node for clients, as `--memcached` takes them.
+pub fn words(memcached: SocketAddr, bound: &[BoundListener]) -> String {
+    let bound = bound.iter().map(ToString::to_string);
+    [memcached.to_string()].into_iter().chain(bound).collect::<Vec<_>>().join(",")
+}
+
 /// In a config file: one text, or a list of them.
 pub fn listeners<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<ClientListener>>, D::Error> {
     #[derive(Deserialize)]
@@ -90,6 +96,7 @@ mod tests {
         let default = SocketAddr::from(([127, 0, 0, 1], 9));
         let (plain, others) = split(vec![bound.clone()], default).unwrap();
         assert_eq!((plain, others.len()), (default, 1));
+        assert_eq!(words(plain, &others), "127.0.0.1:9,127.0.0.1:2=sessions");
         let twice = vec![read("127.0.0.1:1").unwrap(), bound, read("127.0.0.1:3").unwrap()];
         assert!(split(twice, default).unwrap_err().contains("both for the default namespace"));
     }

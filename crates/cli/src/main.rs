@@ -20,6 +20,7 @@ mod local;
 mod log;
 mod machine;
 mod output;
+mod plan;
 mod process;
 mod progress;
 mod serve;
@@ -65,6 +66,7 @@ enum Command {
     Pool(admin::pool::PoolArgs),
     Namespace(admin::namespace::NamespaceArgs),
     Cluster(admin::whole::ClusterArgs),
+    Plan(plan::PlanArgs),
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
     Codec(codec::CodecArgs),
@@ -99,6 +101,7 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Cluster(args) => on_runtime(admin::whole::run(&args)),
         Command::Layout(args) => on_runtime(admin::layout::run(&args)),
         Command::Repair(args) => on_runtime(admin::repair::run(&args)),
+        Command::Plan(args) => plan::run(&args),
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),
         Command::Codec(args) => codec::run(&args),

@@ -33,18 +33,7 @@ impl FromStr for Size {
         let bad = || {
             format!("'{text}' is not a size: write a number and B, KiB, MiB, GiB or TiB, for example 512MiB")
         };
-        let text = text.trim();
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = (&text[..split], text[split..].trim());
-        let (_, factor) =
-            UNITS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(bad)?;
-        // Exactly, as long as it is whole: a fraction has 53 bits.
-        if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(factor).map(Self).ok_or_else(bad);
-        }
-        let fraction: f64 = number.parse().map_err(|_| bad())?;
-        let bytes = fraction * factor as f64;
-        if bytes < 9e18 { Ok(Self(bytes as u64)) } else { Err(bad()) }
+        scaled(text, &UNITS).map(Self).ok_or_else(bad)
     }
 }
 
@@ -62,6 +51,36 @@ impl fmt::Display for Size {
         }
         write!(f, "{}B", self.0)
     }
+}
+
+/// A number of things: `2000`, `200k`, `10M`, `1.5G`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+const COUNT_UNITS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad =
+            || format!("'{text}' is not a count: write a number and nothing, k, M or G, for example 10M");
+        scaled(text, &COUNT_UNITS).map(Self).ok_or_else(bad)
+    }
+}
+
+/// A number, perhaps with a fraction, and one of `units`; none if it is not, or too large.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = (&text[..split], text[split..].trim());
+    let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    // Exactly, as long as it is whole: a fraction has 53 bits.
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(*factor);
+    }
+    let all = number.parse::<f64>().ok()? * *factor as f64;
+    (all < 9e18).then_some(all as u64)
 }
 
 /// A duration such as `500ms`, `2s`, `1min 30s`.
@@ -166,6 +185,18 @@ mod tests {
         assert_eq!(Size(64 << 30).to_string(), "64GiB");
         assert_eq!(Size(1536).to_string(), "1.5KiB");
         assert_eq!(Size(7).to_string(), "7B");
+    }
+
+    #[test]
+    fn counts_are_read() {
+        for (text, count) in
+            [("2000", 2000), ("200k", 200_000), ("10M", 10_000_000), ("1.5 g", 1_500_000_000)]
+        {
+            assert_eq!(text.parse::<Count>(), Ok(Count(count)), "{text}");
+        }
+        for text in ["", "M", "-1", "10MiB", "ten", "99999999999G"] {
+            assert!(text.parse::<Count>().unwrap_err().contains("for example"), "{text}");
+        }
     }
 
     #[test]

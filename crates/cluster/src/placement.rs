@@ -73,12 +73,17 @@ pub fn place_in_zones(
 /// a node has only five.
 const ROLES_PER_NODE: usize = 40;
 const ROLES_PER_WORKER: usize = 8;
+/// What all nodes together get at most: less than half of what a map without etcd can tell of, so that there is room for another pool.
+const MOST_ROLES: usize = 16_384;
 
-/// How many groups of `profile` so many nodes have use for.
+/// How many groups of `profile` so many nodes have use for: of a cluster that forms, and of a pool that is made later. Where that is
+/// not more than a map can tell of, as many on each node.
 #[must_use]
 pub fn groups_for(profile: Profile, nodes: usize, workers: u16) -> u32 {
     let roles = nodes * ROLES_PER_NODE.max(ROLES_PER_WORKER * usize::from(workers));
-    u32::try_from((roles / profile.n()).max(1)).unwrap_or(u32::MAX)
+    let most = (MOST_ROLES / profile.n()).max(1);
+    let groups = (roles / profile.n()).next_multiple_of(nodes.max(1)).clamp(1, most);
+    u32::try_from(groups).unwrap_or(u32::MAX)
 }
 
 /// As [`place_in_zones`], for the groups of `pool`.
@@ -251,5 +256,17 @@ mod tests {
             let moves = plan_groups(&views, &Codes::of(&Catalog::first(profile, groups)), &nodes, &PlanLimits::default());
             proptest::prop_assert_eq!(moves, vec![]);
         }
+    }
+
+    #[test]
+    fn each_node_has_as_many_roles_and_a_map_has_room_for_all() {
+        let groups = |profile: &str, nodes, workers| groups_for(profile.parse().unwrap(), nodes, workers);
+        assert_eq!([groups("rs(3+2)", 5, 1), groups("rs(3+2)", 5, 16)], [40, 130]);
+        // Rounded up to a whole round over the nodes.
+        assert_eq!(
+            [groups("rep(3)", 5, 1), groups("none", 1, 1), groups("lrc(12,2,2)", 16, 1)],
+            [70, 40, 48]
+        );
+        assert_eq!([groups("rs(3+2)", 1000, 1), groups("none", 1000, 256)], [3276, 16_384]);
     }
 }

@@ -39,10 +39,11 @@ pub use http::status::{
     ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport, GroupStatus, HeardNode,
     LinkStatus, MemoryStatus, NamespaceStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };
-pub use limits::ConnectionLimits;
+pub use limits::{BUFFER_FLOOR_BYTES, ConnectionLimits};
 pub use node::advertise::Advertise;
 pub use node::config::{
     BoundListener, CoordinatorAddress, CoordinatorServerConfig, CoordinatorStart, NodeConfig,
+    least_memory_bytes,
 };
 pub use node::error::{NodeExit, StartError};
 pub use node::memory::MemoryUse;

@@ -56,7 +56,7 @@ pub(crate) const BUFFER_STEP_BYTES: usize = 1 << 20;
 /// Share of the node's memory that all workers' buffers may take, as a divisor.
 pub(crate) const BUFFER_SHARE_OF_MEMORY: usize = 8;
 /// What the buffers of one worker may always take, so that the largest item can pass.
-pub(crate) const BUFFER_FLOOR_BYTES: usize = 4 << 20;
+pub const BUFFER_FLOOR_BYTES: usize = 4 << 20;
 
 /// Bytes that one read of a peer's socket asks for.
 pub(crate) const LINK_READ_BYTES: usize = 64 * 1024;

@@ -276,6 +276,18 @@ impl Area {
         self.ahead.check_invariants();
     }
 
+    /// What an area is charged whose first `runs` runs are in use, where the budget has room.
+    pub(crate) fn grown_bytes(runs: u32) -> usize {
+        let extents = runs.div_ceil(RUNS_PER_EXTENT) as usize;
+        match runs.checked_sub(1) {
+            None => 0,
+            Some(before) if extents == 1 => Reach::step(0, before, 1).runs().len() * RUN_BYTES,
+            Some(_) if extents <= HUGE_FROM_EXTENTS => extents * EXTENT_BYTES,
+            // The other half of the last large page is paid for, too.
+            Some(_) => extents.next_multiple_of(2) * EXTENT_BYTES,
+        }
+    }
+
     fn may_use_headroom(&self) -> bool {
         self.committed_bytes() + EXTENT_BYTES <= REPAIR_EXTENTS * EXTENT_BYTES
     }

@@ -9,6 +9,8 @@ mod arena;
 mod budget;
 mod cohorts;
 mod data_store;
+pub mod forecast;
+mod growing;
 mod index;
 mod item;
 mod pages;

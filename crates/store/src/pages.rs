@@ -1,5 +1,6 @@
 //! A set of page numbers (or of any other small integers) as a growable bitmap.
 
+use crate::growing::grown_capacity;
 use types::PageRange;
 
 const WORD_BITS: u32 = 64;
@@ -152,6 +153,11 @@ impl PageSet {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
+    }
+
+    /// Bytes on the heap once numbers up to `len` have come one by one.
+    pub(crate) fn grown_bytes(len: usize) -> usize {
+        grown_capacity(len.div_ceil(WORD_BITS as usize)) * size_of::<u64>()
     }
 
     /// The bitmap without trailing zero words: the same for equal sets.

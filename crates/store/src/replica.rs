@@ -8,6 +8,7 @@
 //! `LARGE_CONTINUED` always spells the length of a live item.
 
 use crate::cohorts::{Flushed, ROW_BYTES};
+use crate::growing::grown_capacity;
 use crate::{Budget, Category, Charge, Cohorts, Index, PageSet};
 use types::class::{MIN_SLOT_BYTES, SPAN_RUNS, is_slotted, slot_bytes};
 use types::{
@@ -271,6 +272,12 @@ impl Replica {
 
     fn recharge(&mut self) {
         self.charge.set(self.heap_bytes());
+    }
+
+    /// What the tables of a replica take, all but its index, of an area whose first `runs` runs are in use.
+    pub(crate) fn grown_table_bytes(runs: u32) -> usize {
+        let runs = runs as usize;
+        grown_capacity(runs) + PageSet::grown_bytes(runs * (RUN_BYTES / PAGE_BYTES))
     }
 
     fn heap_bytes(&self) -> usize {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use clap::Args;
 use client::{HttpError, Router, post_json};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use types::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterMap, Layout,
     LayoutVersion, NodeId, StopReport,
@@ -25,7 +25,7 @@ use types::{
 
 use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
-use crate::output::Format;
+use crate::output::{self, Format};
 use crate::status::survey::{self, Found, Survey};
 
 /// How long a page may take.
@@ -72,6 +72,22 @@ impl Target {
         let survey = self.look().await?;
         survey.caveats().iter().for_each(|caveat| eprintln!("{caveat}"));
         Ok(survey)
+    }
+
+    /// One line of what `table` makes tables of.
+    fn print_one<T: Serialize>(&self, line: T, table: impl Fn(&[T]) -> String) {
+        match self.output {
+            Format::Json => output::print_json(&line),
+            Format::Table => output::print(&table(&[line])),
+        }
+    }
+
+    /// All of them.
+    fn print_all<T: Serialize>(&self, lines: &[T], table: impl Fn(&[T]) -> String) {
+        match self.output {
+            Format::Json => output::print_json(&lines),
+            Format::Table => output::print(&table(lines)),
+        }
     }
 
     /// Asks the coordinator.

@@ -11,7 +11,7 @@ use types::{
 
 use super::{Target, ask};
 use crate::exit::Exit;
-use crate::output::{self, Format, Table};
+use crate::output::Table;
 use crate::status::survey::Survey;
 use crate::units::{Size, duration};
 use crate::words;
@@ -221,19 +221,10 @@ fn print(
     used: &[NamespaceStatus],
     only: Option<&Name>,
 ) -> Result<(), Exit> {
-    if let Some(name) = only {
-        let line = Line::of(catalog, catalog.namespace_named(name).map_err(Exit::usage)?, used);
-        match target.output {
-            Format::Json => output::print_json(&line),
-            Format::Table => output::print(&table(&[line])),
-        }
-        return Ok(());
-    }
-    let lines: Vec<Line<'_>> =
-        catalog.namespaces.iter().map(|known| Line::of(catalog, known, used)).collect();
-    match target.output {
-        Format::Json => output::print_json(&lines),
-        Format::Table => output::print(&table(&lines)),
+    let line = |known| Line::of(catalog, known, used);
+    match only {
+        Some(name) => target.print_one(line(catalog.namespace_named(name).map_err(Exit::usage)?), table),
+        None => target.print_all(&catalog.namespaces.iter().map(line).collect::<Vec<_>>(), table),
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use types::{AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
 
 use super::{Expect, LIMIT, Target, ask, processes};
 use crate::exit::Exit;
+use crate::listeners;
 use crate::output::{self, Format, Table};
 use crate::progress::Progress;
 use crate::status::nodes::{self, NodeReport};
@@ -201,7 +202,7 @@ fn table(reports: &[NodeReport]) -> String {
             node.node.0.to_string(),
             node.state.to_owned(),
             if node.zone.is_empty() { "-".to_owned() } else { node.zone.clone() },
-            node.memcached.to_string(),
+            listeners::words(node.memcached, &node.bound),
             node.http.to_string(),
             node.data_roles.to_string(),
             node.parity_roles.to_string(),

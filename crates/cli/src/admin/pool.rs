@@ -6,7 +6,7 @@ use types::{Catalog, CatalogChange, Name, Pool, Profile};
 
 use super::{Target, ask};
 use crate::exit::Exit;
-use crate::output::{self, Format, Table};
+use crate::output::Table;
 use crate::words;
 
 const EXAMPLE: &str = "\
@@ -102,18 +102,10 @@ pub async fn run(args: &PoolArgs) -> Result<(), Exit> {
 
 /// All pools, or one.
 fn print(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), Exit> {
-    if let Some(name) = only {
-        let line = Line::of(catalog, catalog.pool_named(name).map_err(Exit::usage)?);
-        match target.output {
-            Format::Json => output::print_json(&line),
-            Format::Table => output::print(&table(&[line])),
-        }
-        return Ok(());
-    }
-    let lines: Vec<Line<'_>> = catalog.pools.iter().map(|pool| Line::of(catalog, pool)).collect();
-    match target.output {
-        Format::Json => output::print_json(&lines),
-        Format::Table => output::print(&table(&lines)),
+    let line = |pool| Line::of(catalog, pool);
+    match only {
+        Some(name) => target.print_one(line(catalog.pool_named(name).map_err(Exit::usage)?), table),
+        None => target.print_all(&catalog.pools.iter().map(line).collect::<Vec<_>>(), table),
     }
     Ok(())
 }

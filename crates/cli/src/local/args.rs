@@ -61,7 +61,7 @@ pub struct LocalArgs {
     /// Worker threads of each node; the machine's cores shared out if not given
     #[arg(long, env = "GESTALT_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
-    /// Coding groups in all; a multiple of nodes times workers keeps roles balanced
+    /// Coding groups in all; so many that a node has 40 roles, or 8 for each worker, if not given, and fewer below 16 MiB a role
     #[arg(long, env = "GESTALT_GROUPS", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub groups: Option<u32>,
     /// What a node does when its memory is full

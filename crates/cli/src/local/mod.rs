@@ -19,12 +19,15 @@ use client::fetch;
 use nix::sys::signal::Signal;
 pub use plan::Plan;
 use serde::Serialize;
-use server::{ProcessAction, ProcessDone, ProcessError, ProcessOrder, ProcessReply, ProcessRequest};
+use server::{
+    BoundListener, ProcessAction, ProcessDone, ProcessError, ProcessOrder, ProcessReply, ProcessRequest,
+};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use crate::coordinator::Coordinator;
 use crate::exit::Exit;
+use crate::listeners;
 use crate::log;
 use crate::output::{self, Format, Table};
 use crate::process::told_to_stop;
@@ -215,6 +218,7 @@ impl Cluster {
             node: u16,
             pid: u32,
             address: String,
+            bound: Vec<BoundListener>,
             coordinator: String,
             logs: PathBuf,
         }
@@ -223,6 +227,7 @@ impl Cluster {
             node: plan.node.0,
             pid: node.pid,
             address: plan.memcached.to_string(),
+            bound: plan.bound.clone(),
             coordinator: coordinator.clone(),
             logs: logs.clone(),
         };
@@ -231,8 +236,9 @@ impl Cluster {
             output::print_json(&rows);
         } else {
             let mut table = Table::new(&["node", "pid", "address"]);
-            for row in rows {
-                table.row(vec![row.node.to_string(), row.pid.to_string(), row.address]);
+            for (row, plan) in rows.iter().zip(&self.plan.nodes) {
+                let addresses = listeners::words(plan.memcached, &plan.bound);
+                table.row(vec![row.node.to_string(), row.pid.to_string(), addresses]);
             }
             output::print(&table.render());
         }

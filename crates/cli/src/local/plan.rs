@@ -3,20 +3,22 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use server::{BoundListener, least_memory_bytes};
+use store::forecast::{Forecast, Portion};
 use types::{NodeId, Profile};
 
 use super::args::{Bind, LocalArgs};
 use crate::clients::ClientArgs;
 use crate::exit::Exit;
-use crate::listeners::ClientListener;
 use crate::machine;
 use crate::settings::{Eviction, OnLoss, Scheduling, check_lease};
 use crate::units::Size;
 
-/// Memory that a node needs whatever it holds.
-const BASE_MEMORY_BYTES: u64 = 16 << 20;
-/// Memory below which a role cannot hold anything worth while.
-const ROLE_MEMORY_BYTES: u64 = 4 << 20;
+/// Memory of a role below which it is worth having fewer of them: a role keeps half a MiB for each class of long slots that it has
+/// seen, and there are some thirty.
+const COMFORTABLE_ROLE_BYTES: u64 = 16 << 20;
+/// How many small items a role is to have room for before it takes them from others: a run full of them.
+const LEAST_ITEMS: Portion = Portion { item_bytes: 128, items: 512 };
 
 /// A cluster to be.
 #[derive(Clone, Debug)]
@@ -55,7 +57,7 @@ pub struct NodePlan {
     /// Where memcached clients connect.
     pub memcached: SocketAddr,
     /// Where those of single namespaces do.
-    pub bound: Vec<ClientListener>,
+    pub bound: Vec<BoundListener>,
     /// Where its status is.
     pub http: SocketAddr,
 }
@@ -71,7 +73,7 @@ impl Plan {
         let processes = args.nodes + args.spares;
         // All nodes share the machine's cores.
         let workers = args.workers.unwrap_or_else(|| (machine::cores() / processes).max(1));
-        let groups = args.groups.unwrap_or(u32::from(args.nodes) * u32::from(workers));
+        let groups = args.groups.unwrap_or_else(|| groups_for(args, workers));
         let plan = Self {
             profile: args.profile,
             http: args.http,
@@ -88,7 +90,8 @@ impl Plan {
         };
         plan.check_nodes()?;
         plan.check_memory(machine::memory())?;
-        machine::check_free(&plan.addresses(), "--port and --http")?;
+        let flags = if args.bind.is_empty() { "--port and --http" } else { "--port, --bind and --http" };
+        machine::check_free(&plan.addresses(), flags)?;
         Ok(plan)
     }
 
@@ -113,7 +116,8 @@ impl Plan {
         let nodes = self.nodes.len() as u64;
         // Among those that it forms with: spares have nothing at first.
         let roles = (u64::from(self.groups) * self.profile.n() as u64).div_ceil(self.founders() as u64);
-        let needed = Size(BASE_MEMORY_BYTES + roles * ROLE_MEMORY_BYTES);
+        let needed = least_memory_bytes(self.workers) as u64 + roles * least_role_bytes(self.profile);
+        let needed = Size(needed.next_multiple_of(1 << 20));
         if self.memory < needed {
             return Err(Exit::Usage(format!(
                 "--memory {} is too little for the {roles} roles of a node: give at least {needed}",
@@ -138,6 +142,24 @@ impl Plan {
     }
 }
 
+/// As many groups as any cluster forms with, or as have comfortable roles if that is less; one for each worker at least.
+fn groups_for(args: &LocalArgs, workers: u16) -> u32 {
+    let nodes = u32::from(args.nodes);
+    let roles = args.memory.0.saturating_sub(least_memory_bytes(workers) as u64) / COMFORTABLE_ROLE_BYTES;
+    // Of each node; in whole rounds over the nodes, so that all have as many.
+    let rounds = u32::try_from(roles / args.profile.n() as u64).unwrap_or(u32::MAX);
+    let most = cluster::groups_for(args.profile, usize::from(args.nodes), workers);
+    most.min(nodes.saturating_mul(rounds.max(u32::from(workers))))
+}
+
+/// What the larger role of a group takes that has [`LEAST_ITEMS`] in each data role.
+fn least_role_bytes(profile: Profile) -> u64 {
+    let least = Forecast::default().role(&[LEAST_ITEMS]);
+    let replica = least.index_bytes + least.table_bytes;
+    let parity_bytes = profile.k() as u64 * replica;
+    least.area_bytes() + parity_bytes.max(replica + least.slot_state_bytes)
+}
+
 fn node_plan(args: &LocalArgs, node: u16) -> Result<NodePlan, Exit> {
     let port = |base: u16, offset: u16| {
         base.checked_add(offset).filter(|&port| port > 0).ok_or_else(|| {
@@ -150,7 +172,7 @@ fn node_plan(args: &LocalArgs, node: u16) -> Result<NodePlan, Exit> {
     let http = SocketAddr::new(args.http.ip(), port(args.http.port(), node + 1)?);
     let bound = |bind: &Bind| {
         let addr = SocketAddr::from(([127, 0, 0, 1], port(bind.port, node)?));
-        Ok(ClientListener { addr, namespace: Some(bind.namespace.clone()) })
+        Ok(BoundListener { addr, namespace: bind.namespace.clone() })
     };
     let bound = args.bind.iter().map(bound).collect::<Result<_, Exit>>()?;
     Ok(NodePlan { node: NodeId(node), memcached, bound, http })
@@ -169,7 +191,7 @@ mod tests {
     }
 
     fn error_of(flags: &[&str]) -> String {
-        let flags = Flags::parse_from(["local", "--port", "0"].iter().chain(flags));
+        let flags = Flags::parse_from(["local"].iter().chain(flags));
         Plan::new(&flags.args).unwrap_err().to_string()
     }
 
@@ -203,14 +225,29 @@ mod tests {
     fn memory_must_hold_the_roles_and_fit_the_machine() {
         let machine = Some(Size(24 << 30));
         assert!(plan(5, 1 << 30).check_memory(machine).is_ok());
-        let text = plan(5, 20 << 20).check_memory(machine).unwrap_err().to_string();
-        assert_eq!(text, "--memory 20MiB is too little for the 5 roles of a node: give at least 36MiB");
+        let text = plan(5, 16 << 20).check_memory(machine).unwrap_err().to_string();
+        assert_eq!(text, "--memory 16MiB is too little for the 5 roles of a node: give at least 17MiB");
         let text = plan(5, 8 << 30).check_memory(machine).unwrap_err().to_string();
         assert_eq!(text, "5 nodes of 8GiB need 40GiB, this machine has 24GiB: give --memory 4915MiB or less");
     }
 
     #[test]
+    fn there_are_fewer_groups_where_memory_is_short() {
+        let groups = |memory: &str| {
+            let flags = Flags::parse_from(["local", "--workers", "1", "--memory", memory]);
+            groups_for(&flags.args, 1)
+        };
+        assert_eq!(["1GiB", "500MiB", "64MiB"].map(groups), [40, 30, 5]);
+    }
+
+    #[test]
+    fn who_has_bound_ports_is_told_that_they_may_be_in_the_way() {
+        let text = error_of(&["--port", "20000", "--bind", "counters=20001", "--memory", "32MiB"]);
+        assert_eq!(text, "port 20001 is asked for twice: choose others with --port, --bind and --http");
+    }
+
+    #[test]
     fn ports_beyond_the_last_one_are_refused() {
-        assert!(error_of(&["--http", "65533"]).contains("beyond 65535"));
+        assert!(error_of(&["--port", "0", "--http", "65533"]).contains("beyond 65535"));
     }
 }

@@ -8,8 +8,8 @@ use client::fetch_json;
 use cluster::health::{Fullness, Word};
 use serde::Serialize;
 use server::{
-    ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NamespaceStatus, NodeStatus, RepairStatus,
-    ScrubStatus,
+    BoundListener, ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NamespaceStatus, NodeStatus,
+    RepairStatus, ScrubStatus,
 };
 use store::Category;
 use types::{ClusterMap, MemberId, NodeId, NodeInfo, RoleStatus};
@@ -30,6 +30,8 @@ pub struct NodeReport {
     pub zone: String,
     /// Where memcached clients connect.
     pub memcached: SocketAddr,
+    /// Where those of single namespaces do, if the node answered.
+    pub bound: Vec<BoundListener>,
     /// Where its status is.
     pub http: SocketAddr,
     /// Data roles that it serves.
@@ -171,6 +173,7 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         state: state(map, info, answer.is_some()),
         zone: info.zone.clone(),
         memcached: info.memcached,
+        bound: answer.map(|status| status.bound.clone()).unwrap_or_default(),
         http: info.http,
         data_roles: data.filter(serves).count(),
         parity_roles: parities.filter(|(_, host)| *host == info.host).count(),

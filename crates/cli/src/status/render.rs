@@ -9,6 +9,7 @@ use types::HostId;
 use super::nodes::{NodeReport, RepairTotal};
 use super::roles::RoleReport;
 use super::{GroupReport, Status};
+use crate::listeners;
 use crate::output::{Table, Tone, tinted};
 use crate::units::Size;
 use crate::words::{self, count, one_or};
@@ -158,7 +159,7 @@ fn nodes(nodes: &[NodeReport]) -> String {
         table.row(vec![
             node.node.0.to_string(),
             node.state.to_owned(),
-            node.memcached.to_string(),
+            listeners::words(node.memcached, &node.bound),
             node.http.to_string(),
             node.data_roles.to_string(),
             node.parity_roles.to_string(),

@@ -474,7 +474,7 @@ fn a_node_waits_for_etcd_and_one_that_does_not_fit_is_refused() {
 
     for (flags, complaint) in [
         (["--profile", "rs(1+2)"], "this node has --profile rs(1+2), the cluster has rs(2+1)"),
-        (["--groups", "17"], "this node has --groups 17, the cluster has 3"),
+        (["--groups", "17"], "this node has --groups 17, the cluster has 42"),
         (["--lease", "700ms"], "this node has --lease 700ms, the cluster has 1s"),
     ] {
         cluster.kill_node(2);

@@ -18,5 +18,6 @@ mod operations;
 mod porcupine;
 mod samples;
 mod scrub;
+mod size;
 mod support;
 mod ycsb;

@@ -22,6 +22,22 @@ struct Kept {
     records: BTreeMap<String, Record>,
 }
 
+impl Kept {
+    /// The newest of its key. Of groups that went with their pool nothing is kept.
+    fn add(&mut self, record: Record) {
+        if let Record::Head(head) = &record
+            && !matches!(self.records.get(HEAD_KEY), Some(Record::Head(known)) if known.catalog == head.catalog)
+        {
+            let is_left = |record: &Record| match record {
+                Record::View(known) => head.catalog.pool_of_group(known.view.group).is_some(),
+                Record::Head(_) => true,
+            };
+            self.records.retain(|_, record| is_left(record));
+        }
+        self.records.insert(record.key(), record);
+    }
+}
+
 impl Keeper {
     pub(super) fn promised(&self) -> Epoch {
         self.promised
@@ -52,7 +68,7 @@ impl Keeper {
             |kept: &Kept| kept.epoch == epoch && kept.position.checked_add(records_count) == Some(position);
         let Some(kept) = self.kept.as_mut().filter(|kept| whole || follows(kept)) else { return false };
         (kept.position, kept.electors) = (position, electors);
-        kept.records.extend(records.into_iter().map(|record| (record.key(), record)));
+        records.into_iter().for_each(|record| kept.add(record));
         self.promised = epoch;
         true
     }
@@ -95,13 +111,18 @@ mod tests {
     use super::*;
 
     fn head(version: u64) -> Record {
+        head_with(version, 1)
+    }
+
+    /// One with so many groups.
+    fn head_with(version: u64, groups: u32) -> Record {
         let (profile, layout) = (Profile::rs(3, 2).unwrap(), Layout::default());
         let (cluster, epoch) = (ClusterId(7), Epoch(1));
         Record::Head(MapHead {
             cluster,
             epoch,
             version,
-            catalog: types::Catalog::first(profile, 1),
+            catalog: types::Catalog::first(profile, groups),
             shards: 1,
             layout,
             nodes: Vec::new(),
@@ -113,8 +134,12 @@ mod tests {
     }
 
     fn view(version: u64) -> Record {
+        view_of(0, version)
+    }
+
+    fn view_of(group: u32, version: u64) -> Record {
         let view = GroupView {
-            group: GroupId(0),
+            group: GroupId(group),
             version: ViewVersion(version),
             data: Vec::new(),
             parity: Vec::new(),
@@ -132,6 +157,19 @@ mod tests {
         let kept = keeper.recall(Epoch(2)).unwrap().unwrap();
         assert_eq!((kept.epoch, kept.position, kept.records), (Epoch(1), 6, vec![head(1), view(3)]));
         assert_eq!(keeper.cluster(), Some(ClusterId(7)));
+    }
+
+    #[test]
+    fn what_became_of_groups_that_are_no_more_is_not_kept() {
+        let mut keeper = Keeper::default();
+        let all = vec![view_of(0, 1), view_of(1, 1), head_with(1, 2)];
+        assert!(keeper.keep(true, records(1, 3, all)));
+        assert!(keeper.keep(false, records(1, 4, vec![head_with(2, 2)])));
+        assert_eq!(keeper.recall(Epoch(1)).unwrap().unwrap().records.len(), 3);
+        // Views of a pool come before the head that has it.
+        assert!(keeper.keep(false, records(1, 7, vec![head_with(3, 1), view_of(5, 1), head_with(4, 6)])));
+        let kept = keeper.recall(Epoch(1)).unwrap().unwrap().records;
+        assert_eq!(kept, [head_with(4, 6), view_of(0, 1), view_of(5, 1)]);
     }
 
     #[test]

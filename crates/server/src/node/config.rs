@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use proto::{Limits, Timing};
+use serde::{Deserialize, Serialize};
 use store::Eviction;
 use tokio::sync::mpsc;
 use types::{ClusterId, Entry, Name, NodeId, Profile};
@@ -64,13 +65,20 @@ pub struct NodeConfig {
     pub scheduling: Scheduling,
 }
 
-/// Where clients of one namespace connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where clients of one namespace connect. As text: as `--memcached` has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundListener {
     /// Where.
+    #[serde(rename = "address")]
     pub addr: SocketAddr,
     /// Which namespace.
     pub namespace: Name,
+}
+
+impl fmt::Display for BoundListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.addr, self.namespace)
+    }
 }
 
 impl NodeConfig {
@@ -115,12 +123,16 @@ impl NodeConfig {
     }
 
     pub(crate) fn check(&self) -> Result<(), StartError> {
-        let out_of_bounds = |what, given: u64, allowed| Err(StartError::OutOfBounds { what, given, allowed });
+        let out_of_bounds =
+            |what, given: u64, allowed: String| Err(StartError::OutOfBounds { what, given, allowed });
         if self.workers == 0 || self.workers > MAX_WORKERS {
-            return out_of_bounds("the number of workers", self.workers.into(), "1 to 256");
+            return out_of_bounds(
+                "the number of workers",
+                self.workers.into(),
+                format!("1 to {MAX_WORKERS}"),
+            );
         }
-        // So what the workers' buffers may always take is a quarter at most.
-        let needed = MIN_MEMORY_BYTES.max(4 * usize::from(self.workers) * BUFFER_FLOOR_BYTES);
+        let needed = least_memory_bytes(self.workers);
         if self.memory_bytes < needed {
             return Err(StartError::TooLittleMemory {
                 given: self.memory_bytes,
@@ -129,13 +141,14 @@ impl NodeConfig {
             });
         }
         if self.bound.len() > MAX_BOUND_LISTENERS {
-            return out_of_bounds("the number of bound listeners", self.bound.len() as u64, "at most 64");
+            let most = format!("at most {MAX_BOUND_LISTENERS}");
+            return out_of_bounds("the number of bound listeners", self.bound.len() as u64, most);
         }
         if self.limits.max_connections == 0 {
-            return out_of_bounds("the number of connections", 0, "at least 1");
+            return out_of_bounds("the number of connections", 0, "at least 1".to_owned());
         }
         if self.limits.outstanding_requests == 0 {
-            return out_of_bounds("the number of outstanding requests", 0, "at least 1");
+            return out_of_bounds("the number of outstanding requests", 0, "at least 1".to_owned());
         }
         match &self.coordinator {
             Coordination::Embedded(_) => Ok(()),
@@ -145,6 +158,12 @@ impl NodeConfig {
             }
         }
     }
+}
+
+/// The least memory that a node with so many workers starts with: what their buffers may always take is a quarter at most.
+#[must_use]
+pub fn least_memory_bytes(workers: u16) -> usize {
+    MIN_MEMORY_BYTES.max(4 * usize::from(workers) * BUFFER_FLOOR_BYTES)
 }
 
 /// What an embedded coordinator is started with.
@@ -253,5 +272,18 @@ mod tests {
         assert!(config.check().is_ok());
         config.workers = 0;
         assert!(config.check().is_err());
+    }
+
+    #[test]
+    fn more_bound_listeners_than_there_may_be_are_refused() {
+        let coordinator = "embedded://127.0.0.1:1".parse::<CoordinatorAddress>().unwrap();
+        let mut config = NodeConfig::local(NodeId(0), coordinator);
+        let addr = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.bound =
+            vec![BoundListener { addr, namespace: "sessions".parse().unwrap() }; MAX_BOUND_LISTENERS];
+        assert!(config.check().is_ok());
+        config.bound.push(config.bound[0].clone());
+        let text = config.check().unwrap_err().to_string();
+        assert_eq!(text, "the number of bound listeners is 65, it must be at most 64");
     }
 }

@@ -66,7 +66,7 @@ pub enum StartError {
         /// As configured.
         given: u64,
         /// What is allowed.
-        allowed: &'static str,
+        allowed: String,
     },
     /// The system refused a thread, a runtime or a socket option.
     #[error("cannot start {what}: {source}")]

@@ -67,9 +67,13 @@ impl Node {
     ///
     /// # Errors
     /// If the configuration is out of bounds, an address is not to be had, or the system refuses a thread.
-    pub fn start(config: NodeConfig) -> Result<NodeHandle, StartError> {
+    pub fn start(mut config: NodeConfig) -> Result<NodeHandle, StartError> {
         config.check()?;
         let (mut listeners, addresses) = Listeners::open(&config)?;
+        // From here on it says where they are: a free port is known now.
+        for (bound, listener) in config.bound.iter_mut().zip(&listeners.bound) {
+            bound.addr = listener.addr()?;
+        }
         let coordinator = listeners.coordinator.take();
         let workers = config.workers;
         let (faces, inboxes): (Vec<_>, Vec<_>) =
@@ -86,7 +90,8 @@ impl Node {
             handle.start_candidate(listener, address)?;
         }
         let Addresses { memcached, peer, http } = handle.addresses();
-        tracing::info!(node = %handle.host(), %memcached, %peer, %http, workers, "node started");
+        let bound = handle.shared.config.bound.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        tracing::info!(node = %handle.host(), %memcached, bound, %peer, %http, workers, "node started");
         Ok(handle)
     }
 }

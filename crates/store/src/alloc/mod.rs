@@ -17,6 +17,7 @@ pub(crate) use run::{Hold, Run, Slot, SlotState};
 
 use types::UnixSeconds;
 
+use crate::growing::grown_capacity;
 use crate::{Budget, Category, Charge, PageSet, Replica};
 use types::class::{SPAN_RUNS, is_slotted, slot_bytes, span_of};
 use types::{Addr, PageRange, RUN_BYTES, Reach, RunClass};
@@ -529,6 +530,14 @@ impl Allocator {
             let runs = (runs as usize).next_multiple_of(RUNS_PER_EXTENT as usize);
             self.runs.resize_with(runs, Run::default);
         }
+    }
+
+    /// What the allocator of an area takes whose first `runs` runs were cut into `slots` slots.
+    pub(crate) fn grown_bytes(runs: u32, slots: usize) -> usize {
+        let empty = Self::new(Budget::new(u64::MAX)).memory_bytes();
+        let runs = runs.next_multiple_of(RUNS_PER_EXTENT) as usize;
+        let bitmaps = 2 * PageSet::grown_bytes(runs);
+        empty + bitmaps + grown_capacity(runs) * size_of::<Run>() + slots * size_of::<Slot>()
     }
 
     fn recharge(&mut self) {

@@ -7,8 +7,10 @@
 //! Inserting never fails: a committed record must apply on the primary and on every replica. The memory is charged
 //! even past the limit; [`Index::has_room`] tells the primary beforehand, which then stops adding items.
 
+mod grown;
 mod segment;
 
+pub(crate) use grown::GrownIndex;
 use segment::{Segment, entry};
 
 use crate::{Budget, Category, Charge, arena};

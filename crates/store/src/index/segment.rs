@@ -131,8 +131,7 @@ impl Segment {
     }
 
     fn is_full(&self) -> bool {
-        let len = self.len();
-        if self.is_dense() { len == self.slots.len() } else { len * 10 >= self.capacity as usize * 9 }
+        self.len() >= full_len(self.capacity, self.slots.len())
     }
 
     fn is_sparse(&self) -> bool {
@@ -177,6 +176,24 @@ impl Segment {
         let end = (capacity as usize + tail).max(slots.len() + spare);
         slots.resize(end, EMPTY);
         self.slots = slots.into_boxed_slice();
+    }
+}
+
+/// With how many entries a table of so many places is laid out anew before the next one.
+fn full_len(capacity: u32, places: usize) -> usize {
+    if capacity <= 1 { places } else { (capacity as usize * 9).div_ceil(10) }
+}
+
+/// What a segment takes that has grown to `len` entries one by one.
+pub(super) fn grown_bytes(len: usize) -> usize {
+    let (mut capacity, mut places) = (0, 0);
+    loop {
+        let full = full_len(capacity, places);
+        if len <= full {
+            return places * size_of::<u64>();
+        }
+        let (next, tail) = shape(full + 1);
+        (capacity, places) = (next, next as usize + tail);
     }
 }
 

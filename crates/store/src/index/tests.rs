@@ -152,3 +152,16 @@ fn a_wrong_count_is_noticed() {
     index.len -= 1;
     index.check_invariants();
 }
+
+#[test]
+fn an_index_takes_what_was_foretold() {
+    let grown = GrownIndex::new();
+    for (len, percent) in [(0, 0), (1000, 2), (4000, 2), (9000, 2), (100_000, 2)] {
+        let mut index = Index::new(Budget::new(u64::MAX));
+        for i in 0..len as u64 {
+            index.insert(types::KeyHash::of(types::ClusterId(1), &i.to_le_bytes()).into(), Addr(i as u32));
+        }
+        let (said, is) = (grown.bytes(len), index.memory_bytes());
+        assert!(said.abs_diff(is) * 100 <= is * percent, "{len} entries: {said}, is {is}");
+    }
+}

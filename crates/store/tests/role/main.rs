@@ -4,6 +4,7 @@
 
 mod damage;
 mod driver;
+mod forecast;
 mod hot;
 mod large;
 mod model;

@@ -48,7 +48,8 @@ fn compare(trace: &Trace, mib: u64, count: usize) -> Result<(), String> {
 }
 
 fn gestalt(mib: u64, requests: &[Request]) -> Result<usize, String> {
-    let flags = ["--workers", "1"].map(str::to_owned).to_vec();
+    // One role has all of the memory, as memcached's slabs do.
+    let flags = ["--workers", "1", "--groups", "1"].map(str::to_owned).to_vec();
     let (memory, profile) = (format!("{mib}MiB"), "none".to_owned());
     let server = Server::gestalt_with(&Options { nodes: 1, profile, memory, flags, ..Options::default() })?;
     replay::hits(server.addresses[0], requests)

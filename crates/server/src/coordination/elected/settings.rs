@@ -34,7 +34,10 @@ impl Settings {
     pub(crate) fn found(config: &NodeConfig, elected: &ElectedConfig) -> Result<Self, String> {
         let profile = config.profile.or_else(|| Profile::rs(3, 2).ok()).ok_or("no profile")?;
         let nodes = elected.founding.nodes.unwrap_or(DEFAULT_NODES);
-        let groups = elected.founding.groups.unwrap_or(u32::from(nodes) * u32::from(config.workers));
+        let groups = elected
+            .founding
+            .groups
+            .unwrap_or_else(|| cluster::groups_for(profile, usize::from(nodes), config.workers));
         let settings = Self {
             format: FORMAT,
             cluster: elected.founding.cluster.0,
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn settings_are_read_as_written_and_garbage_is_none() {
         let settings = found(&config(Some(7), None)).unwrap();
-        assert_eq!((settings.nodes, settings.groups), (7, 7));
+        assert_eq!((settings.nodes, settings.groups), (7, 56));
         let bytes = settings.encode();
         assert_eq!(Settings::decode(&bytes), Ok(settings));
         for (from, to) in
@@ -158,7 +161,7 @@ mod tests {
     fn a_node_that_was_started_otherwise_is_told_what_differs() {
         let settings = found(&config(None, None)).unwrap();
         assert_eq!(settings.unmet(&config(None, None)), None);
-        assert_eq!(settings.unmet(&config(Some(5), Some(5))), None);
+        assert_eq!(settings.unmet(&config(Some(5), Some(40))), None);
         let unmet = settings.unmet(&config(Some(6), None)).unwrap();
         assert!(unmet.starts_with("this node has --nodes 6, the cluster has 5"), "{unmet}");
         let mut other = config(None, None);

@@ -15,6 +15,7 @@ use types::{
     NamespaceId, NodeId, PoolSlots, RoleIndex, RoleStatus, ScrubProgress, Term, ViewVersion,
 };
 
+use crate::BoundListener;
 use crate::EtcdStatus;
 use crate::coordination::elected::Election;
 use crate::node::knowledge;
@@ -61,6 +62,9 @@ pub struct NodeStatus {
     /// If the coordinator is elected over etcd: how that goes.
     #[serde(default)]
     pub etcd: Option<EtcdStatus>,
+    /// Where clients of single namespaces connect.
+    #[serde(default)]
+    pub bound: Vec<BoundListener>,
     /// Workers.
     pub workers: u16,
     /// Client connections.
@@ -314,6 +318,7 @@ impl NodeStatus {
             assessment: map.as_deref().map(|map| knowledge::assess(shared, map, snapshots)),
             coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
             etcd: shared.election.as_ref().map(Election::status),
+            bound: shared.config.bound.clone(),
             workers: shared.config.workers,
             connections: shared.places.taken() as u64,
             items: sum(|worker| worker.host.items),

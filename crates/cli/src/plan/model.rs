@@ -1,0 +1,322 @@
+//! What each node of a cluster has in memory with so many items, and once a node is lost and everything is repaired.
+//!
+//! Nothing here is measured: roles are placed, taken over and moved by the functions that do so in a cluster, and what a role takes
+//! comes from the store's own rules ([`store::forecast`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster::{PlacementError, PlanLimits, PlanNode, choose_stand_in, place, plan, role_counts};
+use serde::Serialize;
+use server::BUFFER_FLOOR_BYTES;
+use store::forecast::{Forecast, Portion, RoleForecast, area_bytes, dealt};
+use store::{HEADROOM_SHARE, encoded_len};
+use types::{
+    Catalog, ClusterId, ClusterMap, GroupView, HostId, Incarnation, Layout, MemberId, NodeId, NodeInfo, Pool,
+    PoolId, Profile, RoleIndex,
+};
+
+/// A cluster to be.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Its protection.
+    pub profile: Profile,
+    /// How many nodes it has.
+    pub nodes: u16,
+    /// Workers of each.
+    pub workers: u16,
+    /// Its groups.
+    pub groups: u32,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value, and how many items have such.
+    pub values: Vec<(usize, u64)>,
+}
+
+/// Bytes that count against `--memory`, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Uses {
+    /// Data roles.
+    pub data_roles: u64,
+    /// Parity roles.
+    pub parity_roles: u64,
+    /// Slots in which items lie.
+    pub slot_bytes: u64,
+    /// The rest of the extents of data areas: slots and runs that are free.
+    pub free_bytes: u64,
+    /// Parity areas.
+    pub parity_bytes: u64,
+    /// The primaries' indexes.
+    pub index_bytes: u64,
+    /// Their replicas at the parities.
+    pub replica_bytes: u64,
+    /// Tables of runs and pages, at primaries and parities, and the state of each slot.
+    pub table_bytes: u64,
+    /// Clients' buffers: what each worker has in any case.
+    pub buffer_bytes: u64,
+    /// All of these.
+    pub total_bytes: u64,
+}
+
+/// What a cluster comes to.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    /// Of each node, and whoever reads it sees how even they are.
+    pub nodes: BTreeMap<u16, Uses>,
+    /// Of all nodes.
+    pub all: Uses,
+}
+
+/// Roles of one group: where they are and what they take.
+struct Group {
+    data: Vec<RoleForecast>,
+    /// Runs of a parity's area: as many as the longest area that it covers.
+    parity_runs: u32,
+    /// Who has which role.
+    hosts: Vec<Option<NodeId>>,
+    /// Which roles are not where they were filled.
+    moved: BTreeSet<usize>,
+}
+
+/// See the module.
+pub struct Model {
+    question: Question,
+    map: ClusterMap,
+    groups: Vec<Group>,
+}
+
+impl Model {
+    /// Places the roles and fills them.
+    ///
+    /// # Errors
+    /// If there are too few nodes for the profile.
+    pub fn new(question: Question) -> Result<Self, PlacementError> {
+        let map = map(&question)?;
+        let pool = map.catalog.pool(PoolId::DEFAULT).expect("every catalog has a default pool");
+        let filling = Filling { question: &question, pool, forecast: Forecast::default() };
+        let groups = map.groups.iter().map(|view| filling.group(view)).collect();
+        Ok(Self { question, map, groups })
+    }
+
+    /// Keys and values of all items.
+    pub fn user_bytes(&self) -> u64 {
+        let bytes = |&(value, items): &(usize, u64)| (self.question.key_bytes + value) as u64 * items;
+        self.question.values.iter().map(bytes).sum()
+    }
+
+    /// What the nodes have now.
+    pub fn uses(&self) -> Answer {
+        let mut nodes: BTreeMap<u16, Uses> = BTreeMap::new();
+        for node in self.living() {
+            let buffer_bytes = u64::from(self.question.workers) * BUFFER_FLOOR_BYTES as u64;
+            nodes.insert(node.0, Uses { buffer_bytes, ..Uses::default() });
+        }
+        for group in &self.groups {
+            for (role, host) in group.hosts.iter().enumerate() {
+                if let Some(uses) = host.and_then(|host| nodes.get_mut(&host.0)) {
+                    group.count(role, uses);
+                }
+            }
+        }
+        nodes.values_mut().for_each(Uses::add_up);
+        let all = nodes.values().fold(Uses::default(), Uses::with);
+        Answer { nodes, all }
+    }
+
+    /// The most that one role takes: room for it is needed while it moves.
+    pub fn largest_role_bytes(&self) -> u64 {
+        let bytes = |group: &Group, role| {
+            let mut uses = Uses::default();
+            group.count(role, &mut uses);
+            uses.add_up();
+            uses.total_bytes
+        };
+        let of_group = |group| (0..self.question.profile.n()).map(move |role| bytes(group, role));
+        self.groups.iter().flat_map(of_group).max().unwrap_or(0)
+    }
+
+    /// The longest area of all roles.
+    pub fn longest_area_bytes(&self) -> u64 {
+        self.groups.iter().map(|group| area_bytes(group.parity_runs)).max().unwrap_or(0)
+    }
+
+    /// `node` ends: stand-ins take its data roles over, and everything that can be is built anew and balanced.
+    pub fn lose(&mut self, node: NodeId) {
+        self.map.nodes.iter_mut().filter(|info| info.host.node == node).for_each(|info| info.alive = false);
+        let living = self.plan_nodes();
+        for at in 0..self.map.groups.len() {
+            // Each stand-in is another role of its node, which the next one takes into account.
+            let load = role_counts(&self.map.groups);
+            take_over(&mut self.map.groups[at], node, &living, &load);
+        }
+        let moves = plan(&self.map, &living, &PlanLimits::default());
+        for (group, view) in self.groups.iter_mut().zip(&self.map.groups) {
+            hosts(view).into_iter().enumerate().for_each(|(role, host)| group.seat(role, host));
+        }
+        for step in moves {
+            self.groups[step.group.0 as usize].seat(usize::from(step.role.0), Some(step.to.node));
+        }
+    }
+
+    fn living(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.map.nodes.iter().filter(|info| info.alive).map(|info| info.host.node)
+    }
+
+    fn plan_nodes(&self) -> Vec<PlanNode> {
+        let plan_node = |node| PlanNode {
+            host: host(node),
+            zone: String::new(),
+            draining: false,
+            can_host: true,
+            bytes: 0,
+            room: u64::MAX,
+            former: Vec::new(),
+        };
+        self.living().map(plan_node).collect()
+    }
+}
+
+impl Group {
+    /// `role` is at `host` from now on.
+    fn seat(&mut self, role: usize, host: Option<NodeId>) {
+        if self.hosts[role] != host {
+            self.hosts[role] = host;
+            self.moved.insert(role);
+        }
+    }
+
+    /// Counts what `role` takes at its node.
+    fn count(&self, role: usize, uses: &mut Uses) {
+        let Some(own) = self.data.get(role) else {
+            uses.parity_roles += 1;
+            uses.parity_bytes += area_bytes(self.parity_runs);
+            uses.replica_bytes += self.data.iter().map(|role| role.index_bytes).sum::<u64>();
+            uses.table_bytes += self.data.iter().map(|role| role.table_bytes).sum::<u64>();
+            return;
+        };
+        let has_moved = self.moved.contains(&role);
+        let area_bytes = if has_moved { own.inherited_area_bytes() } else { own.area_bytes() };
+        uses.data_roles += 1;
+        uses.slot_bytes += own.slot_bytes;
+        uses.free_bytes += area_bytes - own.slot_bytes;
+        uses.index_bytes += own.index_bytes;
+        uses.table_bytes += own.table_bytes + own.slot_state_bytes;
+    }
+}
+
+impl Uses {
+    fn add_up(&mut self) {
+        let areas = self.slot_bytes + self.free_bytes + self.parity_bytes;
+        let indexes = self.index_bytes + self.replica_bytes + self.table_bytes;
+        self.total_bytes = areas + indexes + self.buffer_bytes;
+    }
+
+    fn with(self, other: &Self) -> Self {
+        Self {
+            data_roles: self.data_roles + other.data_roles,
+            parity_roles: self.parity_roles + other.parity_roles,
+            slot_bytes: self.slot_bytes + other.slot_bytes,
+            free_bytes: self.free_bytes + other.free_bytes,
+            parity_bytes: self.parity_bytes + other.parity_bytes,
+            index_bytes: self.index_bytes + other.index_bytes,
+            replica_bytes: self.replica_bytes + other.replica_bytes,
+            table_bytes: self.table_bytes + other.table_bytes,
+            buffer_bytes: self.buffer_bytes + other.buffer_bytes,
+            total_bytes: self.total_bytes + other.total_bytes,
+        }
+    }
+}
+
+impl Answer {
+    /// What the fullest node has.
+    pub fn fullest(&self) -> Uses {
+        self.nodes.values().max_by_key(|uses| uses.total_bytes).copied().unwrap_or_default()
+    }
+
+    /// All of that.
+    pub fn fullest_bytes(&self) -> u64 {
+        self.fullest().total_bytes
+    }
+}
+
+/// The least `--memory` whose extents, which leave a headroom, make `bytes` possible.
+pub fn with_headroom(bytes: u64) -> u64 {
+    (bytes * HEADROOM_SHARE).div_ceil(HEADROOM_SHARE - 1)
+}
+
+fn host(node: NodeId) -> HostId {
+    HostId { node, incarnation: Incarnation(1) }
+}
+
+/// The cluster as it forms.
+fn map(question: &Question) -> Result<ClusterMap, PlacementError> {
+    let hosts: Vec<HostId> = (0..question.nodes).map(|node| host(NodeId(node))).collect();
+    // Nobody is asked there.
+    let nowhere = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
+    let info = |&host: &HostId| NodeInfo {
+        host,
+        alive: true,
+        zone: String::new(),
+        peer: nowhere,
+        memcached: nowhere,
+        http: nowhere,
+    };
+    Ok(ClusterMap {
+        cluster: ClusterId(0),
+        version: 1,
+        catalog: Catalog::first(question.profile, question.groups),
+        shards: question.workers,
+        layout: Layout::default(),
+        nodes: hosts.iter().map(info).collect(),
+        groups: place(question.profile, &hosts, question.groups)?,
+    })
+}
+
+fn hosts(view: &GroupView) -> Vec<Option<NodeId>> {
+    let data = view.data.iter().map(|role| role.primary);
+    data.chain(view.parity.iter().copied()).map(|host| host.map(|host| host.node)).collect()
+}
+
+/// What fills roles.
+struct Filling<'a> {
+    question: &'a Question,
+    pool: &'a Pool,
+    forecast: Forecast,
+}
+
+impl Filling<'_> {
+    fn group(&self, view: &GroupView) -> Group {
+        let role = |role| self.role(MemberId { group: view.group, role: RoleIndex(role) });
+        let data: Vec<RoleForecast> = (0..self.question.profile.k() as u8).map(role).collect();
+        let parity_runs = data.iter().map(|role| role.runs).max().unwrap_or(0);
+        Group { data, parity_runs, hosts: hosts(view), moved: BTreeSet::new() }
+    }
+
+    /// A data role with the items that the hash of their keys deals to it.
+    fn role(&self, member: MemberId) -> RoleForecast {
+        let range = self.pool.slots_of(member);
+        let share = f64::from(range.last.0 - range.first.0 + 1) / f64::from(self.pool.slots());
+        let first = u64::from(range.first.0) * self.question.values.len() as u64;
+        let portion = |(at, &(value, items)): (u64, &(usize, u64))| Portion {
+            item_bytes: encoded_len(self.question.key_bytes, value),
+            items: dealt(items as f64 * share, first + at) as u64,
+        };
+        let portions: Vec<Portion> = (0..).zip(&self.question.values).map(portion).collect();
+        self.forecast.role(&portions)
+    }
+}
+
+/// What the coordinator does for the roles of `view` that `lost` had.
+fn take_over(
+    view: &mut GroupView,
+    lost: NodeId,
+    living: &[PlanNode],
+    load: &BTreeMap<NodeId, cluster::RoleCounts>,
+) {
+    let is_lost = |host: Option<HostId>| host.is_some_and(|host| host.node == lost);
+    view.parity.iter_mut().filter(|host| is_lost(**host)).for_each(|host| *host = None);
+    for role in 0..view.data.len() {
+        if is_lost(view.data[role].primary) {
+            view.data[role].primary = choose_stand_in(view, living, load);
+        }
+    }
+}
