@@ -510,7 +510,7 @@ mod ranges {
 fn map_of(groups: u32) -> FromCoordinator {
     let hosts: Vec<HostId> =
         (0..5).map(|node| HostId { node: NodeId(node), incarnation: Incarnation(1) }).collect();
-    let profile = types::Profile::rs(3, 2).unwrap();
+    let profile = types::Profile::rs(3, 2).expect("a profile");
     let data = |role: usize| types::DataRole {
         primary: Some(hosts[role]),
         term: Term(1),
@@ -539,13 +539,13 @@ fn map_of(groups: u32) -> FromCoordinator {
 /// The frames of `message`, and what a decoder makes of them that gets `step` bytes at a time.
 fn in_parts(message: &FromCoordinator, step: usize) -> (u64, Option<Message>) {
     let mut out = Vec::new();
-    Encoder::new(CLUSTER, SOURCE).encode_long(message, &mut out).unwrap();
+    Encoder::new(CLUSTER, SOURCE).encode_long(message, &mut out).expect("it fits");
     let (mut decoder, mut buffer) = (Decoder::new(CLUSTER).taking_parts(), BytesMut::new());
     let mut found = None;
     for piece in out.chunks(step) {
         assert_eq!(found, None, "not before it is whole");
         buffer.extend_from_slice(piece);
-        found = decoder.next(&mut buffer).unwrap().map(|(_, message)| message);
+        found = decoder.next(&mut buffer).expect("frames").map(|(_, message)| message);
     }
     assert!(buffer.is_empty());
     (decoder.frames(), found)
