@@ -431,15 +431,15 @@ impl Catalog {
         self.pool(self.namespace(namespace)?.pool)
     }
 
-    /// Bytes of slots that the data roles may give to items of `namespace`: its quota less what parities take of it. None if it has no
-    /// quota.
+    /// Bytes of slots that the data roles may give to items of `namespace`: its quota less what parities take of it, at most
+    /// `i64::MAX`, so that no share overflows. None if it has no quota.
     #[must_use]
     pub fn data_quota(&self, namespace: NamespaceId) -> Option<u64> {
         let quota = self.namespace(namespace)?.policy.quota_bytes;
         let profile = self.pool_of(namespace)?.profile;
         let (k, n) = (profile.k() as u128, (profile.k() + profile.m()) as u128);
-        let data = u64::try_from(u128::from(quota) * k / n).ok()?;
-        (quota > 0).then_some(data)
+        let data = (u128::from(quota) * k / n).min(i64::MAX as u128);
+        (quota > 0).then(|| u64::try_from(data).ok()).flatten()
     }
 
     /// Whether `namespace` was there once, and is not any more. One with a number that is still to be given is of a newer catalog.

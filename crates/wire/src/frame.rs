@@ -213,21 +213,18 @@ pub fn encode<M: Encode>(header: &Header, message: &M, out: &mut Vec<u8>) -> Res
     seal(header, message.kind(), out, start, &[], overflow)
 }
 
-/// Appends frames to `out` that are `message` together: all but the last one are parts of its body.
-fn encode_in_parts<M: Encode>(first: &mut Header, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
-    let mut body = Vec::new();
-    let mut writer = Writer::new(&mut body);
-    message.put_body(&mut writer);
-    if writer.overflow || body.len() > MAX_LONG_BYTES {
+/// Appends frames to `out` that are one message together: all but the last one are parts of its body.
+fn seal_parts(next: &mut Header, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
+    if body.len() > MAX_LONG_BYTES {
         return Err(DoesNotFit { body_bytes: body.len() });
     }
     let mut parts = body.chunks(PART_BYTES).peekable();
     while let Some(part) = parts.next() {
-        let kind = if parts.peek().is_some() { kind::PART } else { message.kind() };
+        let kind = if parts.peek().is_some() { kind::PART } else { kind };
         let start = begin(out);
         out.extend_from_slice(part);
-        seal(first, kind, out, start, &[], false)?;
-        first.sequence += 1;
+        seal(next, kind, out, start, &[], false)?;
+        next.sequence += 1;
     }
     Ok(())
 }
@@ -311,12 +308,18 @@ impl Encoder {
     /// # Errors
     /// `DoesNotFit`, by [`MAX_LONG_BYTES`]; `out` is as it was and no number is used up.
     pub fn encode_long<M: Encode>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<(), DoesNotFit> {
-        match self.encode(message, out) {
-            Err(DoesNotFit { body_bytes }) if body_bytes > MAX_FRAME_BYTES => {
-                encode_in_parts(&mut self.next, message, out)
-            }
-            done => done,
+        let start = begin(out);
+        let mut writer = Writer::new(out);
+        message.put_body(&mut writer);
+        let overflow = writer.overflow;
+        if overflow || out.len() - start - HEADER_BYTES <= MAX_FRAME_BYTES {
+            seal(&self.next, message.kind(), out, start, &[], overflow)?;
+            self.next.sequence += 1;
+            return Ok(());
         }
+        let body = out.split_off(start + HEADER_BYTES);
+        out.truncate(start);
+        seal_parts(&mut self.next, message.kind(), &body, out)
     }
 
     /// Appends the next frame to `out`, which shares its long deltas with the message.

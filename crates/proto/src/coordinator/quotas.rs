@@ -51,12 +51,13 @@ struct Book {
 #[derive(Default)]
 struct Totals(BTreeMap<NamespaceId, Total>);
 
+/// Wider than what a node can say: whatever was counted can be taken off again.
 #[derive(Clone, Copy, Default)]
 struct Total {
     /// What they may take at most.
-    bound: u64,
-    used: u64,
-    roles: u64,
+    bound: u128,
+    used: u128,
+    roles: u128,
 }
 
 /// Who serves data roles.
@@ -92,7 +93,7 @@ impl Quotas {
         self.totals.forget(&book);
         book.note(report, state.epoch());
         self.totals.count(&book);
-        if book.heard > 0 && book.heard >= book.since {
+        if book.heard >= book.since {
             self.awaited.remove(&host);
         }
         self.tidy_up(state);
@@ -169,7 +170,8 @@ impl Quotas {
         let total = self.totals.0.get(&known.namespace)?;
         let wanted = total.share_of(known, quota);
         let settled = self.is_settled(state);
-        let more = wanted.saturating_sub(known.share_bytes).min(quota.saturating_sub(total.bound));
+        let left = u64::try_from(u128::from(quota).saturating_sub(total.bound)).unwrap_or(quota);
+        let more = wanted.saturating_sub(known.share_bytes).min(left);
         let less = known.share_bytes.saturating_sub(wanted);
         let bytes = if less > 0 { -clamped(less) } else { clamped(more) };
         // The first one also if it is nothing: whoever waits for it hears that there is nothing.
@@ -219,9 +221,9 @@ impl Totals {
     fn count(&mut self, book: &Book) {
         for known in book.uses.values() {
             let total = self.0.entry(known.namespace).or_default();
-            total.used = total.used.saturating_add(known.used_bytes);
-            total.roles = total.roles.saturating_add(known.roles.into());
-            total.bound = total.bound.saturating_add(book.bound(known));
+            total.used += u128::from(known.used_bytes);
+            total.roles += u128::from(known.roles);
+            total.bound += u128::from(book.bound(known));
         }
     }
 
@@ -229,9 +231,9 @@ impl Totals {
     fn forget(&mut self, book: &Book) {
         for known in book.uses.values() {
             let Some(total) = self.0.get_mut(&known.namespace) else { continue };
-            total.used = total.used.saturating_sub(known.used_bytes);
-            total.roles = total.roles.saturating_sub(known.roles.into());
-            total.bound = total.bound.saturating_sub(book.bound(known));
+            total.used -= u128::from(known.used_bytes);
+            total.roles -= u128::from(known.roles);
+            total.bound -= u128::from(book.bound(known));
         }
     }
 }
@@ -239,11 +241,13 @@ impl Totals {
 impl Total {
     /// What a node is to have in the end.
     fn share_of(&self, known: &QuotaUse, quota: u64) -> u64 {
-        if self.used > quota {
+        let free = u128::from(quota).saturating_sub(self.used);
+        if free == 0 {
             // Everybody gives up as large a part of what it has.
-            return part(known.used_bytes, quota, self.used);
+            return part(known.used_bytes.into(), quota.into(), self.used.max(1));
         }
-        known.used_bytes + part(quota - self.used, known.roles.into(), self.roles.max(1))
+        let rest = part(free, known.roles.into(), self.roles.max(1));
+        known.used_bytes.saturating_add(rest)
     }
 }
 
@@ -271,9 +275,8 @@ impl Served {
 }
 
 /// `a * b / c`, rounded down.
-fn part(a: u64, b: u64, c: u64) -> u64 {
-    let exact = u128::from(a) * u128::from(b) / u128::from(c);
-    u64::try_from(exact).unwrap_or(u64::MAX)
+fn part(a: u128, b: u128, c: u128) -> u64 {
+    u64::try_from(a.saturating_mul(b) / c).unwrap_or(u64::MAX)
 }
 
 fn clamped(bytes: u64) -> i64 {

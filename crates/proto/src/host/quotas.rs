@@ -4,6 +4,8 @@ use types::{Grant, Round};
 
 use super::Host;
 use crate::Now;
+use crate::outbox::Context;
+use crate::primary::Primary;
 
 impl Host {
     /// The coordinator deals out `grants`.
@@ -12,9 +14,7 @@ impl Host {
         self.round = Some(round);
         if !grants.is_empty() {
             // Whoever has waited for it may go on.
-            let go_on = |primary: &mut crate::primary::Primary, context: &mut crate::outbox::Context<'_>| {
-                primary.retry_waiting(context);
-            };
+            let go_on = |primary: &mut Primary, context: &mut Context<'_>| primary.retry_waiting(context);
             self.members.primaries_mut().for_each(&mut self.around, now, go_on);
         }
     }

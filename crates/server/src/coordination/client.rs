@@ -98,7 +98,7 @@ async fn connect<'a>(
     let (read, write) = stream.split();
     let mut conversation = Conversation {
         shared: Arc::clone(shared),
-        reader: FrameReader::new(read),
+        reader: FrameReader::new(read).taking_parts(),
         writer: write,
         out: FrameBuffer::new(shared.host),
         entrance,

@@ -54,7 +54,12 @@ pub(crate) struct FrameReader {
 
 impl FrameReader {
     pub(crate) fn new(socket: Reader) -> Self {
-        Self { socket, decoder: Decoder::new(COORDINATOR_CLUSTER).taking_parts(), bytes: BytesMut::new() }
+        Self { socket, decoder: Decoder::new(COORDINATOR_CLUSTER), bytes: BytesMut::new() }
+    }
+
+    /// Takes messages that are longer than a frame, from now on: the other side is one of this cluster.
+    pub(crate) fn taking_parts(self) -> Self {
+        Self { decoder: self.decoder.taking_parts(), ..self }
     }
 
     /// How many frames have come; of a long message each one counts.

@@ -167,3 +167,19 @@ fn what_was_lost_on_the_way_is_not_given_twice() {
     story.beat(20);
     assert_eq!(story.shares(), [200, 200, 200, 0, 0, 0]);
 }
+
+#[test]
+fn what_a_node_says_that_cannot_be_costs_nobody_else_anything() {
+    let mut story = Story::new();
+    story.beat(4);
+    assert!(story.takes(0, 150));
+    let mut report = story.nodes[1].ledger.report().unwrap();
+    let known = report.uses[0];
+    for claimed in [u64::MAX, u64::MAX, 0] {
+        report.uses[0] = QuotaUse { used_bytes: claimed, share_bytes: claimed, ..known };
+        story.say(1, ToCoordinator::Quotas(report.clone()));
+    }
+    story.say(1, ToCoordinator::Quotas(types::QuotaReport { uses: vec![known], ..report }));
+    story.beat(20);
+    assert!(story.shares().iter().sum::<u64>() > DATA_QUOTA - 10, "{:?}", story.shares());
+}

@@ -50,6 +50,7 @@ impl Presiding {
         let Message::ToCoordinator(ToCoordinator::Register(registration)) = first? else {
             return Err(StreamError::Unexpected);
         };
+        let mut reader = reader.taking_parts();
         let host = registration.info.host;
         let out = RefCell::new(FrameBuffer::new(COORDINATOR));
         let connection = Rc::new(NodeConnection { out, wake: Notify::new() });
