@@ -3,7 +3,7 @@
 //! All parts stand on `state`: the nodes, the map and its views, and what is to be done. `membership` forms the cluster and
 //! notices who is lost (`admission`: who may be a node), `repairs` sees to what follows: `recovery` walks a lost data role from
 //! fence to stand-in, `loss` judges what is lost for good. `complaints` finds out who is cut off from whom, `learners` has new
-//! parities built and roles moved, `admin` does what operators ask, `decide` holds the choices that are pure functions of a
+//! parities built and roles moved, `quotas` deals out what nodes may take, `admin` does what operators ask, `decide` holds the choices that are pure functions of a
 //! view. `records` says what has to be written down, `outbox` what waits for it, and `gathering` and `succession` how another
 //! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
 //! else goes on. `timers` has what each part waits for: a part says when it is due, and nothing polls.

@@ -13,4 +13,5 @@ mod shift;
 mod spans;
 mod surrender;
 mod takeover;
+mod tenants;
 mod vacate;

@@ -9,6 +9,8 @@
 //! safety, so their runs empty one after the other and change class. For a large item, and for the first items of a class of
 //! spans of several runs, a window of neighbouring runs is chosen, kept out of allocation and emptied.
 //!
+//! A namespace at its quota gives up items of its own: the same hand, which passes those of others by ([`Reclaiming::propose_of`]).
+//!
 //! While pages are absent nothing is moved: the slots to move to may be absent, too. Only what can be read is evicted, and a store
 //! that may not evict waits for repair instead (`Shortage::Absent`).
 
