@@ -7,6 +7,7 @@
 mod addr;
 mod admin;
 mod catalog;
+mod change_log;
 mod checksum;
 pub mod class;
 mod forming;
@@ -16,6 +17,7 @@ mod key;
 mod layout;
 mod loss;
 mod map;
+mod map_changes;
 mod name;
 pub mod op;
 mod profile;
@@ -34,6 +36,7 @@ pub use catalog::{
     BadCatalog, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, Policy,
     PolicyChange, Pool, slot_bits_for,
 };
+pub use change_log::{ChangeLog, MapPart};
 pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
 pub use forming::Forming;
@@ -49,6 +52,7 @@ pub use layout::{
 
 pub use loss::PoolSlots;
 pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SlotRange};
+pub use map_changes::{Applied, MapChanges};
 pub use name::{BadName, Name};
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};

@@ -247,7 +247,7 @@ impl ClusterMap {
     }
 }
 
-fn check_group(pool: &Pool, expected: GroupId, view: &GroupView) -> Result<(), ImpossibleMap> {
+pub(crate) fn check_group(pool: &Pool, expected: GroupId, view: &GroupView) -> Result<(), ImpossibleMap> {
     if view.group != expected {
         return Err(ImpossibleMap::Order { expected, got: view.group });
     }

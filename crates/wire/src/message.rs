@@ -2,13 +2,14 @@
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use types::{
     Addr, AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, Grant, GroupId,
-    GroupView, HostId, IndexOp, NodeInfo, NodeLoad, PageRange, QuotaReport, RoleIndex, Round, Seq, Term,
-    Time, UnixSeconds, ViewVersion,
+    GroupView, HostId, IndexOp, MapChanges, NodeInfo, NodeLoad, PageRange, QuotaReport, RoleIndex, Round,
+    Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 
 use crate::record::Record as Decision;
@@ -395,6 +396,8 @@ pub struct Registration {
     pub holds: Option<ClusterId>,
     /// The newest coordinator that it has kept records for, or promised to; 0 = none so far.
     pub promised: Epoch,
+    /// Version of the map of its cluster that it has; 0 = none.
+    pub map: u64,
 }
 
 /// The processes that a head shows as alive. Half of them keep whatever was in force when that was the last head in force.
@@ -421,7 +424,7 @@ impl KeptRecords {
 impl From<NodeInfo> for Registration {
     /// One that expects nothing.
     fn from(info: NodeInfo) -> Self {
-        Self { info, expect: Expectations::default(), holds: None, promised: Epoch(0) }
+        Self { info, expect: Expectations::default(), holds: None, promised: Epoch(0), map: 0 }
     }
 }
 
@@ -573,9 +576,9 @@ pub enum ToCoordinator {
 /// What the coordinator tells a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromCoordinator {
-    /// The whole map; the answer to `Register` once the cluster is complete, and after any change of nodes.
-    Map(ClusterMap),
-    /// A group's newest view.
+    /// The whole map: for who has none, or one that is so old that nobody knows what has changed since.
+    Map(Arc<ClusterMap>),
+    /// A group's newest view: the answer to `FetchView`.
     View(GroupView),
     /// This coordinator will not have the process. One that serves nothing yet ends with the reason; one that serves ends only
     /// if its own cluster has fenced it.
@@ -686,6 +689,8 @@ pub enum FromCoordinator {
         /// The coordinator that asks. Who answers keeps nothing for an older one from then on.
         epoch: Epoch,
     },
+    /// What has changed of the map: the answer to `Register` of who has one, and after every change.
+    Changes(Arc<MapChanges>),
 }
 
 /// See [`FromCoordinator::Refused`].
@@ -726,7 +731,7 @@ impl ToCoordinator {
 }
 
 impl FromCoordinator {
-    /// The coordinator whose command this is; none if it is no command. Maps and views have versions.
+    /// The coordinator whose command this is; none if it is no command. Maps, their changes and views have versions.
     #[must_use]
     pub fn epoch(&self) -> Option<Epoch> {
         match *self {
@@ -738,6 +743,7 @@ impl FromCoordinator {
             // Of another kind: whoever keeps records has rules of its own for whose.
             Self::Keep { .. } | Self::Recall { .. } => None,
             Self::Map(_)
+            | Self::Changes(_)
             | Self::View(_)
             | Self::Alive
             | Self::Waiting
@@ -757,7 +763,7 @@ impl FromCoordinator {
             | Self::HandOver { group, .. }
             | Self::Confirm { group, .. } => Some(group),
             // Every worker routes by all views, and draws on the shares.
-            Self::Map(_) | Self::View(_) | Self::Shares { .. } => None,
+            Self::Map(_) | Self::Changes(_) | Self::View(_) | Self::Shares { .. } => None,
             Self::Alive
             | Self::Waiting
             | Self::Forming(_)

@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests count as tests.
 
+mod changes;
 mod map;
 mod safety;

@@ -31,6 +31,7 @@ fn registration(node: u16, life: u64, entry: Entry) -> Registration {
         expect: Expectations { entry, ..Expectations::default() },
         holds: None,
         promised: types::Epoch(0),
+        map: 0,
     }
 }
 
@@ -140,8 +141,8 @@ fn every_start_is_a_scrub_of_its_own_and_a_layout_changes_nothing_of_it() {
     let second = layout(ask(&mut coordinator, start(OnFinding::Correct, 0)));
     assert!(second.scrub.running && second.scrub.repair && second.scrub.generation == 2);
     let told = actions(&mut coordinator).into_iter().filter(|action| {
-        matches!(action, CoordinatorAction::Send { message: FromCoordinator::Map(map), .. }
-            if map.layout.scrub == second.scrub)
+        matches!(action, CoordinatorAction::Send { message: FromCoordinator::Changes(changes), .. }
+            if changes.layout.as_ref().is_some_and(|layout| layout.scrub == second.scrub))
     });
     assert_eq!(told.count(), 5, "all nodes are told");
 }
@@ -196,8 +197,8 @@ fn a_change_reaches_every_node_and_what_changes_nothing_is_no_change() {
     let told: Vec<(HostId, bool)> = actions(&mut coordinator)
         .into_iter()
         .filter_map(|action| match action {
-            CoordinatorAction::Send { to, message: FromCoordinator::Map(map) } => {
-                Some((to, map.layout.repair.paused))
+            CoordinatorAction::Send { to, message: FromCoordinator::Changes(changes) } => {
+                changes.layout.as_ref().map(|layout| (to, layout.repair.paused))
             }
             _ => None,
         })

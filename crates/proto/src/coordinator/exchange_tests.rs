@@ -92,7 +92,7 @@ impl Story {
         let (host, zone) = (host(node), String::new());
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect, holds: None, promised: types::Epoch(0) };
+        let registration = Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 };
         self.coordinator.handle(self.at(), host, ToCoordinator::Register(registration));
     }
 
@@ -167,14 +167,22 @@ fn asked(messages: &[(HostId, FromCoordinator)]) -> Vec<HostId> {
     messages.iter().filter(|(_, message)| asks(message)).map(|(to, _)| *to).collect()
 }
 
+/// Who is told of which view by `messages`, which tell of nothing else.
+fn views(messages: &[(HostId, FromCoordinator)]) -> Vec<(HostId, GroupView)> {
+    let view = |message: &FromCoordinator| match message {
+        FromCoordinator::Changes(changes) => changes.views.first().expect("a view has changed").clone(),
+        other => panic!("not expected here: {other:?}"),
+    };
+    messages.iter().map(|(to, message)| (*to, view(message))).collect()
+}
+
 #[test]
 fn a_mirror_beside_a_parity_becomes_whole_and_nobody_is_asked_to_make_way() {
     let mut story = Story::begun();
     assert_eq!(story.learners(), [(0, 3, false)]);
     story.caught_up(0, DATA);
-    let view = FromCoordinator::View(story.view().clone());
-    let to_all: Vec<_> = (0..NODES).map(|node| (host(node), view.clone())).collect();
-    assert_eq!(story.messages(), to_all);
+    let told: Vec<_> = (0..NODES).map(|node| (host(node), story.view().clone())).collect();
+    assert_eq!(views(&story.messages()), told);
     assert_eq!(story.learners(), [(0, 3, true)]);
 }
 
@@ -182,8 +190,7 @@ fn a_mirror_beside_a_parity_becomes_whole_and_nobody_is_asked_to_make_way() {
 fn once_the_mirror_is_whole_the_parity_is_built_beside_the_primary() {
     let mut story = Story::mirrored();
     let sent = story.pass();
-    let view = FromCoordinator::View(story.view().clone());
-    assert_eq!(sent, (0..NODES).map(|node| (host(node), view.clone())).collect::<Vec<_>>());
+    assert_eq!(views(&sent), (0..NODES).map(|node| (host(node), story.view().clone())).collect::<Vec<_>>());
     assert_eq!((story.parities(), story.learners()), (vec![3, 4], vec![(0, 3, true), (3, 0, false)]));
     (0..4).for_each(|_| assert_eq!(asked(&story.pass()), []));
 }

@@ -58,7 +58,7 @@ fn register(coordinator: &mut Coordinator, now: u64, node: u16, entry: Entry) ->
         alive: true,
     };
     let expect = Expectations { entry, ..Expectations::default() };
-    let registration = Registration { info, expect, holds: None, promised: Default::default() };
+    let registration = Registration { info, expect, holds: None, promised: Default::default(), map: 0 };
     told(coordinator, now, node, ToCoordinator::Register(registration))
 }
 

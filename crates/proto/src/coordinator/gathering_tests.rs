@@ -80,7 +80,7 @@ impl Story {
     /// From now on `host` reaches the coordinator.
     fn reach(&mut self, host: HostId) {
         let Some(entrance) = self.nodes.get_mut(&host) else { return };
-        let registration = ToCoordinator::Register(entrance.knock(info(host)));
+        let registration = ToCoordinator::Register(entrance.knock(info(host), 0));
         self.reached.retain(|known| *known != host);
         self.reached.push(host);
         self.tell(host, registration);
@@ -167,7 +167,7 @@ impl Story {
     fn told_of(&self, host: HostId) -> u64 {
         let views = self.delivered.iter().filter(|(to, _)| *to == host);
         let versions = views.filter_map(|(_, message)| match message {
-            FromCoordinator::View(view) => Some(view.version.0),
+            FromCoordinator::Changes(changes) => changes.views.first().map(|view| view.version.0),
             FromCoordinator::Map(map) => Some(map.groups[0].version.0),
             _ => None,
         });
@@ -264,7 +264,7 @@ fn a_node_that_promised_a_later_coordinator_is_not_taken_from_it() {
     (0..5).for_each(|node| story.reach(host(node)));
     assert_eq!(story.coordinator.epoch().0, 2);
     // The first one lives after all, and node 0 comes back to it.
-    let registration = story.nodes.get_mut(&host(0)).unwrap().knock(info(host(0)));
+    let registration = story.nodes.get_mut(&host(0)).unwrap().knock(info(host(0)), 0);
     first.handle(story.now(), host(0), ToCoordinator::Register(registration));
     assert!(first.has_resigned());
 }

@@ -75,7 +75,7 @@ impl Story {
         let zone = String::new();
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect, holds: None, promised: types::Epoch(0) };
+        let registration = Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 };
         self.coordinator.handle(at(self.now), host, ToCoordinator::Register(registration));
         self.lives[usize::from(node)] = Some(life);
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use cluster::place_in_zones;
-use types::{Catalog, ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVersion};
+use types::{Catalog, ChangeLog, ClusterMap, Forming, HostId, Layout, NodeId, NodeLoad, Time, ViewVersion};
 use wire::message::{FromCoordinator, Registration};
 
 use super::attention::Attention;
 use super::look::Look;
-use super::nodes::{Heard, NodeState};
+use super::nodes::{Heard, NodeState, Told};
 use super::repairs::Repairs;
 use super::state::ClusterState;
 use super::store_view::StoreView;
@@ -99,10 +99,10 @@ impl Membership {
 
     /// The process that registers has its name for itself: it is one of the nodes.
     fn admit(&mut self, now: Now, state: &mut ClusterState, registration: Registration) {
-        let Registration { info, expect, .. } = registration;
+        let Registration { info, expect, map: has, .. } = registration;
         let host = info.host;
         let returning = state.nodes().get(host).is_some();
-        state.nodes_mut().insert(NodeState::registered(info, expect.entry, now.time));
+        state.nodes_mut().insert(NodeState::registered(info, expect.entry, Told::registered(has), now.time));
         state.outbox_mut().keeping_mut().forget_namesakes(host);
         if state.map().is_none() {
             if state.nodes().founders().count() >= usize::from(state.config().nodes) {
@@ -110,7 +110,7 @@ impl Membership {
             }
         } else if returning && state.map_names(host) {
             // Only its connection is new: nobody else has to hear of that.
-            state.send_map(host);
+            state.greet(host, has);
         } else {
             state.publish_nodes();
         }
@@ -155,9 +155,10 @@ impl Membership {
         };
         tracing::info!(nodes = nodes.len(), groups = map.groups.len(), profile = %config.profile, "cluster formed");
         self.formed = Some(now.time);
-        state.set_map(map.clone());
+        let log = ChangeLog::from_version(map.version);
+        state.set_map(map.clone(), log);
         state.record_new_map(&map);
-        state.broadcast(&FromCoordinator::Map(map));
+        state.tell(None);
     }
 
     /// A node lives, and says what it has. `forming`: who is here, as long as there is no cluster.
@@ -177,11 +178,8 @@ impl Membership {
             None => FromCoordinator::Alive,
         };
         state.send(from, answer);
-        // Before that the map would be held back, once more at every heartbeat.
-        let is_in_force = state.outbox().keeping().is_in_force();
-        if is_in_force && state.map().is_some_and(|map| map.version > has_map) {
-            state.send_map(from);
-        }
+        state.nodes_mut().note_map(from, has_map);
+        state.tell(Some(from));
     }
 
     /// The coordinator itself was away, if so for how long: then nobody's silence counts for that time.

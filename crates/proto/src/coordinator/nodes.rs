@@ -14,6 +14,39 @@ pub(super) struct NodeState {
     heard: bool,
     liveness: Liveness,
     load: NodeLoad,
+    map: Told,
+}
+
+/// What of the map a process has been told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// The version that it has, or that is on its way to it; none before it has registered here.
+    version: Option<u64>,
+    /// The version that it had when it was heard last.
+    has: u64,
+    /// How many heartbeats it has had that.
+    beats: u32,
+}
+
+impl Told {
+    /// After how many heartbeats without any progress what was sent counts as lost.
+    const PATIENCE_BEATS: u32 = 10;
+
+    /// Of a process that registers with a map of this version.
+    pub(super) fn registered(has: u64) -> Self {
+        Self { version: Some(has), has, beats: 0 }
+    }
+
+    /// It has a map of this version, by its heartbeat.
+    fn note(&mut self, has: u64) {
+        let Some(told) = self.version else { return };
+        self.beats = if has == self.has && has < told { self.beats + 1 } else { 0 };
+        self.has = has;
+        // Nothing is lost on a connection that stands, but it may have been left out of one that was too full.
+        let is_lost = self.beats >= Self::PATIENCE_BEATS;
+        self.beats = if is_lost { 0 } else { self.beats };
+        self.version = Some(if is_lost { has } else { told });
+    }
 }
 
 /// What is known of a process's life.
@@ -46,9 +79,9 @@ pub(super) enum Heard {
 
 impl NodeState {
     /// One that registers now.
-    pub(super) fn registered(info: NodeInfo, entry: Entry, now: Time) -> Self {
+    pub(super) fn registered(info: NodeInfo, entry: Entry, map: Told, now: Time) -> Self {
         let (heard, liveness, load) = (true, Liveness::Leased, NodeLoad::default());
-        Self { info, entry, last_heard: now, heard, liveness, load }
+        Self { info, entry, last_heard: now, heard, liveness, load, map }
     }
 
     /// A node as a former coordinator has recorded it. Nobody has been heard yet; nobody is silent before `found_by`, by when
@@ -59,8 +92,8 @@ impl NodeState {
             KnownNode { info, .. } if info.alive => Liveness::Leased,
             KnownNode { .. } => Liveness::Suspected,
         };
-        let (entry, load) = (Entry::Founder, NodeLoad::default());
-        Self { info: known.info, entry, last_heard: found_by, heard: false, liveness, load }
+        let (entry, load, map) = (Entry::Founder, NodeLoad::default(), Told::default());
+        Self { info: known.info, entry, last_heard: found_by, heard: false, liveness, load, map }
     }
 
     /// As it is to be recorded.
@@ -229,6 +262,26 @@ impl Nodes {
         }
     }
 
+    /// `from` has a map of this version.
+    pub(super) fn note_map(&mut self, from: HostId, version: u64) {
+        if let Some(node) = self.get_mut(from) {
+            node.map.note(version);
+        }
+    }
+
+    /// All that have registered here and have not been told of version `version` of the map yet, with what they have been told
+    /// of; from now on they have.
+    pub(super) fn tell(&mut self, version: u64, only: Option<HostId>) -> Vec<(HostId, u64)> {
+        let mut behind = Vec::new();
+        for node in self.states.values_mut().filter(|node| only.is_none_or(|only| only == node.info.host)) {
+            if let Some(told) = node.map.version.filter(|told| *told < version) {
+                behind.push((node.info.host, told));
+                node.map.version = Some(version);
+            }
+        }
+        behind
+    }
+
     /// Grows whenever somebody has come who may be given something to host.
     pub(super) fn arrivals(&self) -> u64 {
         self.arrivals
@@ -346,7 +399,7 @@ mod tests {
                 zone: String::new(),
                 alive: true,
             };
-            nodes.insert(NodeState::registered(info, Entry::Founder, Time(0)));
+            nodes.insert(NodeState::registered(info, Entry::Founder, Told::registered(0), Time(0)));
         }
         nodes
     }

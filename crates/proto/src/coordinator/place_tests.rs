@@ -62,7 +62,7 @@ fn registration(host: HostId, profile: Option<Profile>) -> ToCoordinator {
     let info =
         NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
     let expect = Expectations { profile, entry: Entry::Founder, ..Expectations::default() };
-    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) })
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 })
 }
 
 fn address(host: HostId) -> SocketAddr {

@@ -52,6 +52,7 @@ pub(super) fn waits(message: &FromCoordinator) -> bool {
     match message {
         // By name: what slips out before its record is in force may tell of what never will be.
         FromCoordinator::Map(_)
+        | FromCoordinator::Changes(_)
         | FromCoordinator::View(_)
         | FromCoordinator::Fence { .. }
         | FromCoordinator::Settle { .. }

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::{Codes, PlanNode, Protection, RoleCounts, role_counts};
-use types::{Catalog, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, Time, ViewVersion};
+use types::{
+    Catalog, ChangeLog, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, MapPart, NodeId, NodeInfo,
+    Time, ViewVersion,
+};
 use wire::message::{FromCoordinator, Refused};
 use wire::record::{MapHead, Record};
 
@@ -33,7 +36,9 @@ pub(super) struct ClusterState {
     /// Processes that have registered, in their newest incarnation.
     nodes: Nodes,
     /// None until the cluster has formed.
-    map: Option<ClusterMap>,
+    map: Option<Arc<ClusterMap>>,
+    /// What of it has changed since when.
+    log: ChangeLog,
     hosting: Hosting,
     outbox: Outbox,
     /// How often the map or one of its views has changed.
@@ -49,6 +54,7 @@ impl ClusterState {
             epoch: Epoch::default().next(),
             nodes: Nodes::default(),
             map: None,
+            log: ChangeLog::default(),
             hosting: Hosting::default(),
             map_changes: 0,
         }
@@ -124,21 +130,21 @@ impl ClusterState {
     }
 
     pub(super) fn map(&self) -> Option<&ClusterMap> {
-        self.map.as_ref()
+        self.map.as_deref()
     }
 
     pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {
-        self.map.as_ref()?.group(group)
+        self.map()?.group(group)
     }
 
     pub(super) fn views(&self) -> impl Iterator<Item = &GroupView> {
         self.map.iter().flat_map(|map| &map.groups)
     }
 
-    /// The map as it is now, the first of this coordinator: everybody is told who has to know.
-    pub(super) fn set_map(&mut self, map: ClusterMap) {
+    /// The map as it is now, the first of this coordinator, whose changes since are known.
+    pub(super) fn set_map(&mut self, map: ClusterMap, log: ChangeLog) {
         self.codes = self.codes.changed_to(&map.catalog);
-        self.map = Some(map);
+        (self.map, self.log) = (Some(Arc::new(map)), log);
         self.map_changes += 1;
     }
 
@@ -165,21 +171,35 @@ impl ClusterState {
         self.outbox.push(CoordinatorAction::Send { to, message });
     }
 
-    pub(super) fn broadcast(&mut self, message: &FromCoordinator) {
-        for to in self.nodes.hosts() {
-            self.send(to, message.clone());
-        }
-    }
-
     pub(super) fn send_view(&mut self, to: HostId, group: GroupId) {
         if let Some(view) = self.view(group).cloned() {
             self.send(to, FromCoordinator::View(view));
         }
     }
 
-    pub(super) fn send_map(&mut self, to: HostId) {
-        if let Some(map) = self.map.clone() {
-            self.send(to, FromCoordinator::Map(map));
+    /// Whoever has registered is told what has changed of the map since what it was told of last. `only`: that one alone.
+    pub(super) fn tell(&mut self, only: Option<HostId>) {
+        let Some(map) = self.map.clone() else { return };
+        // Nearly all lack the same.
+        let mut news = BTreeMap::new();
+        for (to, since) in self.nodes.tell(map.version, only) {
+            let message = news.entry(since).or_insert_with(|| self.news_since(&map, since)).clone();
+            self.send(to, message);
+        }
+    }
+
+    /// `host` has registered with a map of version `has`, and shows this coordinator's map none: also whoever lacks nothing is
+    /// told so, and knows by that of which cluster this coordinator is.
+    pub(super) fn greet(&mut self, host: HostId, has: u64) {
+        let Some(map) = self.map.clone() else { return };
+        self.nodes.tell(map.version, Some(host));
+        self.send(host, self.news_since(&map, has));
+    }
+
+    fn news_since(&self, map: &Arc<ClusterMap>, since: u64) -> FromCoordinator {
+        match self.log.changes(map, since) {
+            Some(changes) => FromCoordinator::Changes(Arc::new(changes)),
+            None => FromCoordinator::Map(Arc::clone(map)),
         }
     }
 
@@ -208,8 +228,11 @@ impl ClusterState {
         expected: ViewVersion,
         change: impl FnOnce(&mut GroupView),
     ) -> bool {
-        let Some(map) = &mut self.map else { return false };
-        let Some(view) = map.group_mut(group).filter(|view| view.version == expected) else { return false };
+        if self.view(group).is_none_or(|view| view.version != expected) {
+            return false;
+        }
+        let Some(map) = self.map.as_mut().map(Arc::make_mut) else { return false };
+        let Some(view) = map.group_mut(group) else { return false };
         let before = view.clone();
         change(view);
         // Whatever was changed, it may have cost an exchange its mirror.
@@ -217,12 +240,9 @@ impl ClusterState {
         self.hosting.note_parities(group, &before.parity, view);
         view.version = expected.next();
         let view = view.clone();
-        map.version += 1;
-        let map_version = map.version;
-        self.map_changes += 1;
         // Before the record is made, which looks for them.
         self.outbox.spare_removed(&before, &view);
-        self.record_then(Record::View(view_record(map_version, &view)), FromCoordinator::View(view));
+        self.publish([MapPart::View(group)], |_, map| Record::View(view_record(map.version, &view)));
         true
     }
 
@@ -235,55 +255,77 @@ impl ClusterState {
 
     /// Operators want another layout.
     pub(super) fn change_layout(&mut self, layout: Layout) {
-        if let Some(map) = &mut self.map {
+        if let Some(map) = self.map.as_mut().map(Arc::make_mut) {
             map.layout = layout;
         }
-        self.publish_nodes();
+        self.publish_head(vec![MapPart::Layout]);
     }
 
     /// There are other pools or namespaces. Groups of pools that are no more go.
     pub(super) fn change_catalog(&mut self, catalog: Catalog) {
-        if let Some(map) = &mut self.map {
+        self.replace_catalog(catalog, Vec::new());
+    }
+
+    /// There are other pools or namespaces, and these views with them.
+    fn replace_catalog(&mut self, catalog: Catalog, new: Vec<GroupView>) {
+        let parts = new.iter().map(|view| MapPart::View(view.group)).chain([MapPart::Catalog]).collect();
+        if let Some(map) = self.map.as_mut().map(Arc::make_mut) {
+            map.groups.extend(new);
             map.groups.retain(|view| catalog.pool_of_group(view.group).is_some());
             self.codes = self.codes.changed_to(&catalog);
             map.catalog = catalog;
         }
-        self.publish_nodes();
+        self.publish_head(parts);
     }
 
     /// A pool of `catalog` is new, whose groups are `views`. Their numbers are given before their views are recorded, and the
     /// pool comes last: where a coordinator ends between, nobody has heard of the pool, and its numbers are never used.
     pub(super) fn add_pool(&mut self, catalog: Catalog, views: Vec<GroupView>) {
-        let Some(map) = &mut self.map else { return };
+        let Some(map) = self.map.as_mut().map(Arc::make_mut) else { return };
         (map.catalog.next_group, map.catalog.next_pool) = (catalog.next_group, catalog.next_pool);
         let version = map.version;
         self.record_head();
         for view in &views {
             self.outbox.record(Record::View(view_record(version, view)));
         }
-        if let Some(map) = &mut self.map {
-            map.groups.extend(views);
-        }
-        self.change_catalog(catalog);
+        self.replace_catalog(catalog, views);
     }
 
-    /// Nodes have changed: a new map for all.
+    /// Nodes have changed.
     pub(super) fn publish_nodes(&mut self) {
-        let Some(map) = &mut self.map else { return };
-        map.nodes = self.nodes.infos(Some(&map.layout));
-        map.version += 1;
-        self.map_changes += 1;
-        let map = map.clone();
-        self.record_then(self.head_record(&map), FromCoordinator::Map(map));
+        self.publish_head(Vec::new());
     }
 
-    /// A change: first it is recorded, then everyone is told.
-    fn record_then(&mut self, record: Record, news: FromCoordinator) {
-        let mut record = Some(record);
+    /// These parts have changed, and perhaps nodes.
+    fn publish_head(&mut self, mut parts: Vec<MapPart>) {
+        let Some(map) = self.map.as_mut().map(Arc::make_mut) else { return };
+        let before = std::mem::replace(&mut map.nodes, self.nodes.infos(Some(&map.layout)));
+        let is_gone = |info: &&NodeInfo| map.node(info.host.node).is_none();
+        let gone = before.iter().filter(is_gone).map(|info| info.host.node);
+        let known = |info: &NodeInfo| before.binary_search_by_key(&info.host.node, |known| known.host.node);
+        let is_new = |info: &&NodeInfo| known(info).map_or(true, |at| before[at] != **info);
+        let changed = map.nodes.iter().filter(is_new).map(|info| info.host.node);
+        parts.extend(changed.chain(gone).map(MapPart::Node));
+        self.publish(parts, |state, map| state.head_record(map));
+    }
+
+    /// The map has a new version, for these parts have changed: first it is recorded, then everyone is told.
+    fn publish(
+        &mut self,
+        parts: impl IntoIterator<Item = MapPart>,
+        record: impl Fn(&Self, &ClusterMap) -> Record,
+    ) {
+        let Some(map) = self.map.as_mut().map(Arc::make_mut) else { return };
+        map.version += 1;
+        parts.into_iter().for_each(|part| self.log.note(part, map.version));
+        self.map_changes += 1;
         for step in self.rules().steps_of_change() {
             match step {
-                Step::Record => record.take().into_iter().for_each(|record| self.outbox.record(record)),
-                Step::Tell => self.broadcast(&news),
+                Step::Record => {
+                    let record = self.map().map(|map| record(self, map));
+                    record.into_iter().for_each(|record| self.outbox.record(record));
+                }
+                Step::Tell => self.tell(None),
             }
         }
     }
@@ -298,8 +340,8 @@ impl ClusterState {
 
     /// That this coordinator has taken the map over, under its own epoch.
     pub(super) fn record_head(&mut self) {
-        if let Some(map) = &self.map {
-            self.outbox.record(self.head_record(map));
+        if let Some(map) = self.map.clone() {
+            self.outbox.record(self.head_record(&map));
         }
     }
 
@@ -310,7 +352,7 @@ impl ClusterState {
 
     /// The next thing to do, in order.
     pub(super) fn poll_action(&mut self) -> Option<CoordinatorAction> {
-        let (epoch, map, nodes) = (self.epoch, self.map.as_ref(), &self.nodes);
+        let (epoch, map, nodes) = (self.epoch, self.map.as_deref(), &self.nodes);
         let all = || map.map(|map| all_records(epoch, map, nodes.iter())).unwrap_or_default();
         let tolerance = self.config.profile.tolerance();
         self.outbox.poll(epoch, all, |keeping| Processes::of(nodes, keeping, tolerance))
@@ -335,7 +377,7 @@ impl ClusterState {
     pub(super) fn has_ended(&self, host: HostId) -> bool {
         let is_gone = |node: &NodeState| node.host() != host || node.is_gone();
         let is_named = |map: &ClusterMap| map.node(host.node).is_some_and(|info| info.host == host);
-        let unknown = || !self.map.as_ref().is_some_and(is_named);
+        let unknown = || !self.map().is_some_and(is_named);
         self.nodes.named(host.node).map_or_else(unknown, is_gone)
     }
 

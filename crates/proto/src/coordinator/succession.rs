@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
-use types::{ClusterMap, GroupId, GroupView, NodeId, Pool, ViewVersion};
+use types::{ChangeLog, ClusterMap, GroupId, GroupView, MapPart, NodeId, Pool, ViewVersion};
 use wire::record::{HEAD_KEY, MapHead, Record, view_key};
 
 use super::RecordKeeping;
@@ -88,13 +88,14 @@ pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) ->
     let Records { head, views } = records;
     // A view is recorded without the head, so the newest version of the map may be in any record.
     let version = views.values().map(|(version, _)| *version).fold(head.version, u64::max);
+    let log = log_of(&head, &views);
     let groups = check_views(&head, views)?;
     let found_by = now.time + state.lease_us();
     state.adopt_head(&head, found_by);
     let MapHead { cluster, catalog, shards, layout, .. } = head;
     let nodes = state.nodes().infos(Some(&layout));
     let map = ClusterMap { cluster, version, catalog, shards, layout, nodes, groups };
-    state.set_map(map.clone());
+    state.set_map(map.clone(), log);
     tracing::info!(epoch = %state.epoch(), version, "going on from the records");
     // Before anything is commanded under it.
     match state.config().records {
@@ -103,6 +104,13 @@ pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) ->
         RecordKeeping::Kept => state.record_new_map(&map),
     }
     Ok(())
+}
+
+/// What is known of when parts of the map have changed: of all but the views only that they have not since the head was written.
+fn log_of(head: &MapHead, views: &BTreeMap<GroupId, (u64, GroupView)>) -> ChangeLog {
+    let mut log = ChangeLog::from_version(head.version);
+    views.iter().for_each(|(group, (version, _))| log.note(MapPart::View(*group), *version));
+    log
 }
 
 /// The records by their keys.

@@ -43,7 +43,13 @@ fn register(coordinator: &mut Coordinator, now: Now, host: HostId) {
     coordinator.handle(
         now,
         host,
-        ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) }),
+        ToCoordinator::Register(Registration {
+            info,
+            expect,
+            holds: None,
+            promised: types::Epoch(0),
+            map: 0,
+        }),
     );
 }
 
@@ -114,8 +120,9 @@ fn every_change_is_recorded_before_anybody_is_told_of_it() {
                     views.insert(record.view.group, record.view.version);
                 }
             }
-            CoordinatorAction::Send { message: FromCoordinator::View(view), .. } => {
-                assert_eq!(views.get(&view.group), Some(&view.version));
+            CoordinatorAction::Send { message: FromCoordinator::Changes(changes), .. } => {
+                assert!(changes.version <= map);
+                assert!(changes.views.iter().all(|view| views.get(&view.group) == Some(&view.version)));
                 told += 1;
             }
             CoordinatorAction::Send { message: FromCoordinator::Map(sent), .. } => {

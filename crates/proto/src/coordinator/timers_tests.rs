@@ -59,7 +59,7 @@ impl Story {
             let (host, zone) = (host(node), String::new());
             let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
             let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-            let registration = Registration { info, expect, holds: None, promised: types::Epoch(0) };
+            let registration = Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 };
             story.coordinator.handle(at(0), host, ToCoordinator::Register(registration));
         }
         story.tick_while_due();
@@ -148,6 +148,11 @@ fn a_part_looks_again_at_its_next_time_or_when_somebody_has_come() {
     let zone = String::new();
     let info =
         NodeInfo { host: host(0), peer: address, memcached: address, http: address, zone, alive: true };
-    state.nodes_mut().insert(super::nodes::NodeState::registered(info, Entry::Founder, Time(11)));
+    state.nodes_mut().insert(super::nodes::NodeState::registered(
+        info,
+        Entry::Founder,
+        super::nodes::Told::registered(0),
+        Time(11),
+    ));
     assert_eq!(looked.next(&state, times()), Time(0));
 }

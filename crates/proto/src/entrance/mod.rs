@@ -12,8 +12,9 @@ mod place;
 mod tests;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use types::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, NodeInfo, Time};
+use types::{ClusterId, ClusterMap, Epoch, Expectations, Forming, HostId, MapChanges, NodeInfo, Time};
 use wire::message::{Electors, FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
 
 use crate::Rules;
@@ -75,10 +76,10 @@ impl Entrance {
         Self { rules, expect, serves: None, is_admitted: false, newest: Epoch(0), place, keeper }
     }
 
-    /// A connection to a coordinator stands: what to say first.
-    pub fn knock(&mut self, info: NodeInfo) -> Registration {
+    /// A connection to a coordinator stands: what to say first. `map`: version of the map that this process has, 0 = none.
+    pub fn knock(&mut self, info: NodeInfo, map: u64) -> Registration {
         self.is_admitted = false;
-        self.registration(info)
+        self.registration(info, map)
     }
 
     /// Whether this heartbeat is to be a registration instead.
@@ -88,9 +89,9 @@ impl Entrance {
 
     /// How this process introduces itself.
     #[must_use]
-    pub fn registration(&self, info: NodeInfo) -> Registration {
+    pub fn registration(&self, info: NodeInfo, map: u64) -> Registration {
         let holds = self.serves.or(self.keeper.cluster());
-        Registration { info, expect: self.expect, holds, promised: self.keeper.promised() }
+        Registration { info, expect: self.expect, holds, promised: self.keeper.promised(), map }
     }
 
     /// What this process keeps of a coordinator whose only memory is the nodes': of which one, how many records, and of whom one
@@ -125,6 +126,7 @@ impl Entrance {
                 self.occupied(now, by, peer, lease_us, cluster, epoch)
             }
             FromCoordinator::Map(map) => self.map(map),
+            FromCoordinator::Changes(changes) => self.changes(changes),
             FromCoordinator::Keep { epoch, position, electors, whole, records } => {
                 self.keep(whole, KeptRecords { epoch, position, electors, records })
             }
@@ -207,7 +209,24 @@ impl Entrance {
         }
     }
 
-    fn map(&mut self, map: ClusterMap) -> Verdict {
+    /// What has changed of a map that this process has, so of its own cluster.
+    fn changes(&mut self, changes: Arc<MapChanges>) -> Verdict {
+        match self.serves {
+            // It has asked for the whole map.
+            None => Verdict::Nothing,
+            Some(own) if own != changes.cluster => Verdict::Foreign(format!(
+                "this node is meant for {own}, the coordinator has {}",
+                changes.cluster
+            )),
+            Some(_) => {
+                self.place.admitted();
+                self.is_admitted = true;
+                Verdict::Deliver(FromCoordinator::Changes(changes))
+            }
+        }
+    }
+
+    fn map(&mut self, map: Arc<ClusterMap>) -> Verdict {
         if let Err(text) = self.check(&map) {
             return match self.serves {
                 Some(_) => Verdict::Foreign(text),

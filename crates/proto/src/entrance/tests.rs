@@ -7,7 +7,7 @@ use super::*;
 const OWN: ClusterId = ClusterId(7);
 
 fn map(cluster: ClusterId) -> FromCoordinator {
-    FromCoordinator::Map(ClusterMap {
+    FromCoordinator::Map(Arc::new(ClusterMap {
         cluster,
         version: 1,
         catalog: types::Catalog::first(Profile::rs(3, 2).unwrap(), 1),
@@ -15,7 +15,7 @@ fn map(cluster: ClusterId) -> FromCoordinator {
         layout: Layout::default(),
         nodes: Vec::new(),
         groups: Vec::new(),
-    })
+    }))
 }
 
 fn refused(cluster: Option<ClusterId>, epoch: u64, fenced: bool) -> FromCoordinator {
@@ -78,7 +78,7 @@ fn commands_count_only_after_a_map_of_the_own_cluster_on_this_connection() {
         zone: String::new(),
         alive: true,
     };
-    let registration = entrance.knock(info);
+    let registration = entrance.knock(info, 0);
     assert_eq!((registration.holds, registration.promised), (Some(OWN), Epoch(3)));
     let (group, role, parity) = (types::GroupId(0), types::RoleIndex(0), types::RoleIndex(3));
     let fence = FromCoordinator::Fence { group, role, term: types::Term(2), parity, epoch: Epoch(9) };

@@ -38,7 +38,9 @@ use std::collections::VecDeque;
 
 use store::Item;
 use types::op::{Failure, Outcome};
-use types::{ClusterMap, Epoch, GroupId, GroupView, HostId, MemberId, Round, ScrubProgress, ViewVersion};
+use types::{
+    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, Round, ScrubProgress, ViewVersion,
+};
 use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::impossible::Accusation;
@@ -104,7 +106,8 @@ impl Host {
         // First, for what comes may need the memory that they have.
         self.members.trim_dormant(&self.around, now);
         match message {
-            FromCoordinator::Map(map) => self.adopt_map(now, map),
+            FromCoordinator::Map(map) => self.adopt_map(now, &map),
+            FromCoordinator::Changes(changes) => self.adopt_changes(now, &changes),
             FromCoordinator::View(view) => self.adopt_view(now, &view),
             FromCoordinator::Fence { group, role, term, parity, epoch } => {
                 let parity = self.members.parity(MemberId { group, role: parity });
@@ -141,53 +144,81 @@ impl Host {
         self.carry_out(now);
     }
 
-    /// A map: the first one, or one in which nodes or views have changed.
-    fn adopt_map(&mut self, now: Now, map: ClusterMap) {
+    /// A whole map: the first one, or a later one of the same cluster.
+    fn adopt_map(&mut self, now: Now, map: &ClusterMap) {
         if let Err(error) = map.check() {
             return tracing::error!(%error, "a map that cannot be");
         }
-        if self.views.map().is_none() {
-            return self.begin(now, map);
+        match self.views.map() {
+            None => self.begin(now, map),
+            // Maps come from every coordinator and on every connection, so older ones may come later.
+            Some(known) if map.cluster != known.cluster || map.version <= known.version => {}
+            Some(known) => {
+                let changes = known.changes_to(map);
+                self.adopt_changes(now, &changes);
+            }
         }
-        let Some(new) = self.views.adopt_map(&map) else { return };
-        self.around.adopt(&map);
-        for reply in self.members.dismiss_gone(&mut self.around, now, &map) {
-            self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
-        }
-        for view in &new {
+    }
+
+    fn begin(&mut self, now: Now, map: &ClusterMap) {
+        self.around.begin(map);
+        self.views.begin(map.clone());
+        for view in &map.groups {
             self.appoint(now, view);
         }
-        // The pace of background work may be another one.
-        self.members.primaries_mut().touch_all();
-        for view in &map.groups {
-            self.adopt_view(now, view);
-        }
-        self.abandon_forwards_to_the_lost(now);
         self.reroute(now);
     }
 
-    fn begin(&mut self, now: Now, map: ClusterMap) {
-        self.around.begin(&map);
-        let groups = map.groups.clone();
-        self.views.begin(map);
-        for view in &groups {
-            self.appoint(now, view);
+    /// What has changed of the map.
+    fn adopt_changes(&mut self, now: Now, changes: &MapChanges) {
+        let adopted = match self.views.adopt_changes(changes, self.around.config().rules) {
+            Ok(adopted) => adopted,
+            Err(error) => return tracing::error!(%error, "changes of the map that cannot be"),
+        };
+        if adopted.is_whole {
+            self.heed(now, changes);
+        }
+        let taken: Vec<&GroupView> =
+            changes.views.iter().filter(|view| adopted.views.contains(&view.group)).collect();
+        taken.iter().for_each(|view| self.appoint(now, view));
+        taken.iter().for_each(|view| self.note_view(now, view));
+        if adopted.is_whole && !(changes.nodes.is_empty() && changes.gone.is_empty()) {
+            self.abandon_forwards_to_the_lost(now);
         }
         self.reroute(now);
+    }
+
+    /// What a change says beside its views.
+    fn heed(&mut self, now: Now, changes: &MapChanges) {
+        let Some(map) = self.views.map() else { return };
+        if changes.catalog.is_some() || changes.layout.is_some() {
+            self.around.adopt(map);
+            // The pace of background work may be another one.
+            self.members.primaries_mut().touch_all();
+        }
+        if changes.catalog.is_some() {
+            for reply in self.members.dismiss_gone(&mut self.around, now, map) {
+                self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
+            }
+        }
     }
 
     /// A group's view, if it is newer than the one known.
     fn adopt_view(&mut self, now: Now, view: &GroupView) {
-        if !self.views.adopt(view) {
-            return;
+        if self.views.adopt(view) {
+            self.appoint(now, view);
+            self.note_view(now, view);
+            self.reroute(now);
         }
-        self.appoint(now, view);
+    }
+
+    /// A group's view is another one, and its members are those that it names.
+    fn note_view(&mut self, now: Now, view: &GroupView) {
         // Only now: the members have to be of the view that these messages belong to.
         for (from, message) in self.links.take_early(view.group) {
             self.dispatch_group(now, from, message);
         }
         self.abandon_forwards_of(now, view);
-        self.reroute(now);
     }
 
     fn appoint(&mut self, now: Now, view: &GroupView) {

@@ -1,14 +1,15 @@
 //! What a host knows of the cluster: the map with its views.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use types::op::Failure;
 use types::{
-    ClusterId, ClusterMap, FastMap, GroupId, GroupView, KeyHash, MemberId, Pool, SlotRange, Time, split_key,
+    Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, ImpossibleMap, KeyHash, MapChanges,
+    MemberId, Pool, SlotRange, Time, split_key,
 };
 
 use super::driver::Place;
-use crate::Timing;
+use crate::{Rules, Timing};
 
 /// See the module.
 #[derive(Default)]
@@ -16,6 +17,15 @@ pub(super) struct Views {
     map: Option<ClusterMap>,
     /// When a group's view was last asked for.
     asked: FastMap<GroupId, Time>,
+}
+
+/// What has become of the map by changes.
+#[derive(Default)]
+pub(super) struct Adopted {
+    /// Whether all that has changed is known.
+    pub is_whole: bool,
+    /// Groups whose views are new or newer.
+    pub views: BTreeSet<GroupId>,
 }
 
 impl Views {
@@ -62,27 +72,32 @@ impl Views {
         self.map = Some(map);
     }
 
-    /// A newer map of the same cluster: its nodes, its layout, its pools and namespaces. The views of groups that are new; none
-    /// if it is no such map. Those of all others are to be adopted one by one.
-    pub(super) fn adopt_map(&mut self, map: &ClusterMap) -> Option<Vec<GroupView>> {
-        let known = self.map.as_mut().filter(|known| known.cluster == map.cluster)?;
-        // Maps come from every coordinator and on every connection, so older ones may come later.
-        if map.version <= known.version {
-            return None;
+    /// What has changed of the map.
+    ///
+    /// # Errors
+    /// Why the map that would come of it cannot be; then nothing has changed.
+    pub(super) fn adopt_changes(
+        &mut self,
+        changes: &MapChanges,
+        rules: Rules,
+    ) -> Result<Adopted, ImpossibleMap> {
+        let Some(map) = &mut self.map else { return Ok(Adopted::default()) };
+        let is_newer =
+            |view: &&GroupView| map.group(view.group).is_none_or(|known| known.version < view.version);
+        let newer: Vec<GroupId> = changes.views.iter().filter(is_newer).map(|view| view.group).collect();
+        let is_whole = match rules.changes_have_a_base() {
+            true => map.apply(changes)?,
+            false => map.apply(&MapChanges { since: 0, ..changes.clone() })?,
+        } == Applied::Whole;
+        if is_whole && changes.catalog.is_some() {
+            self.asked.retain(|group, _| map.group(*group).is_some());
         }
-        known.version = map.version;
-        known.nodes.clone_from(&map.nodes);
-        known.layout.clone_from(&map.layout);
-        if known.catalog == map.catalog {
-            return Some(Vec::new());
+        let views: BTreeSet<GroupId> =
+            newer.into_iter().filter(|group| map.group(*group).is_some()).collect();
+        for group in &views {
+            self.asked.remove(group);
         }
-        known.catalog.clone_from(&map.catalog);
-        // Groups come and go with their pools; of one that stays the newer view may be here.
-        let old: BTreeMap<GroupId, GroupView> =
-            std::mem::take(&mut known.groups).into_iter().map(|view| (view.group, view)).collect();
-        known.groups = map.groups.iter().map(|view| old.get(&view.group).unwrap_or(view).clone()).collect();
-        self.asked.retain(|group, _| map.group(*group).is_some());
-        Some(map.groups.iter().filter(|view| !old.contains_key(&view.group)).cloned().collect())
+        Ok(Adopted { is_whole, views })
     }
 
     /// A group's view; whether it is newer than the one known.

@@ -89,11 +89,13 @@ pub enum Bug {
     QuotaCountedTwice,
     /// What was flushed is taken for what its key is, while it is swept away.
     SweptItemIsItsKey,
+    /// A node that lacks earlier changes of the map takes a later one for all that it lacks.
+    ChangesOnAnyBase,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -137,5 +139,6 @@ impl Bug {
         Self::NumberUsedAgain,
         Self::QuotaCountedTwice,
         Self::SweptItemIsItsKey,
+        Self::ChangesOnAnyBase,
     ];
 }

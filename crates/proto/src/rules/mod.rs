@@ -320,6 +320,11 @@ impl Rules {
         if kept { [Step::Record, Step::Tell] } else { [Step::Tell, Step::Record] }
     }
 
+    /// Changes of the map are for maps that have all that was before them.
+    pub(crate) fn changes_have_a_base(self) -> bool {
+        self.prevent(Bug::ChangesOnAnyBase)
+    }
+
     /// Until a record is in force nobody is told of what follows from it.
     pub(crate) fn news_need_record_in_force(self, is_in_force: bool) -> bool {
         is_in_force || !self.prevent(Bug::ToldBeforeKept)

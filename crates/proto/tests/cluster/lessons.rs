@@ -32,7 +32,7 @@ impl Pair {
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
         let mut pair = Self { learner: Host::new(config), now };
-        pair.learner.handle_coordinator(now, FromCoordinator::Map(map()));
+        pair.learner.handle_coordinator(now, FromCoordinator::Map(map().into()));
         pair.learner.link_up(now, host_id(0));
         pair.learner.flush(now);
         pair

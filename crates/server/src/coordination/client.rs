@@ -10,7 +10,7 @@ use std::time::Duration;
 use proto::{End, Entrance, Rules, Verdict};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
-use types::{ClusterMap, Forming};
+use types::{Applied, ClusterMap, Forming, MapChanges};
 use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 
@@ -105,7 +105,7 @@ async fn connect<'a>(
         forms_since: None,
         forms_said: false,
     };
-    let registration = conversation.entrance.knock(shared.info());
+    let registration = conversation.entrance.knock(shared.info(), shared.map_version());
     conversation.out.push(&ToCoordinator::Register(registration));
     conversation.write().await?;
     Ok(conversation)
@@ -169,7 +169,7 @@ impl Conversation<'_> {
         }
         // Who waits for its place is not one of the nodes yet, so its heartbeats would count for nobody.
         if self.entrance.asks_again() {
-            let registration = self.entrance.registration(self.shared.info());
+            let registration = self.entrance.registration(self.shared.info(), self.shared.map_version());
             self.out.push(&ToCoordinator::Register(registration));
             return self.write().await;
         }
@@ -224,6 +224,10 @@ impl Conversation<'_> {
             FromCoordinator::Map(map) => {
                 self.enter(self.shared.waits_for_place.load(Ordering::Relaxed));
                 adopt_map(&self.shared, map);
+            }
+            FromCoordinator::Changes(changes) => {
+                self.enter(self.shared.waits_for_place.load(Ordering::Relaxed));
+                adopt_changes(&self.shared, changes);
             }
             FromCoordinator::View(view) => adopt_view(&self.shared, view),
             FromCoordinator::Admin { id, reply } => {
@@ -316,6 +320,30 @@ fn adopt_map(shared: &Shared, map: &ClusterMap) {
         }
         newer
     });
+}
+
+fn adopt_changes(shared: &Shared, changes: &MapChanges) {
+    shared.map.send_if_modified(|known| {
+        let Some(known) = known else { return false };
+        match Arc::make_mut(known).apply(changes) {
+            Ok(applied) => {
+                note_changes(shared, changes);
+                applied != Applied::Nothing
+            }
+            Err(error) => {
+                tracing::error!(%error, "changes of the map that cannot be");
+                false
+            }
+        }
+    });
+}
+
+/// What an operator may want to know of it. Views say what they lead to.
+fn note_changes(shared: &Shared, changes: &MapChanges) {
+    let MapChanges { version, catalog, layout, nodes, gone, .. } = changes;
+    if catalog.is_some() || layout.is_some() || !nodes.is_empty() || !gone.is_empty() {
+        tracing::info!(node = %shared.host.node, version, nodes = nodes.len(), gone = gone.len(), "the map has changed");
+    }
 }
 
 fn adopt_view(shared: &Shared, view: &types::GroupView) {

@@ -80,7 +80,7 @@ impl Bare {
     #[must_use]
     pub fn registration(&self) -> Registration {
         let (info, expect) = (self.worker.shared.info(), self.worker.shared.expectations());
-        Registration { info, expect, holds: None, promised: types::Epoch(0) }
+        Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 }
     }
 
     /// The next message for the coordinator.

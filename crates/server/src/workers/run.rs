@@ -83,8 +83,12 @@ async fn serve_link(worker: Rc<Worker>, link: Box<AcceptedLink>) {
 
 async fn take_coordinator(worker: Rc<Worker>, mut messages: Receiver<FromCoordinator>) {
     while let Some(message) = messages.recv().await {
-        // Views say who serves what; only a map says which nodes there are to be linked to.
-        let nodes_changed = matches!(message, FromCoordinator::Map(_));
+        // Views say who serves what; which nodes there are to be linked to, only a map or its changes.
+        let nodes_changed = match &message {
+            FromCoordinator::Map(_) => true,
+            FromCoordinator::Changes(changes) => !changes.nodes.is_empty() || !changes.gone.is_empty(),
+            _ => false,
+        };
         worker.host.borrow_mut().handle_coordinator(worker.clock.now(), message);
         if nodes_changed {
             worker.reconcile_links();

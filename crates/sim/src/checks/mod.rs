@@ -7,6 +7,7 @@
 //! - durability: after the loss of any choice of members that the code can bear, the pages and the items of the lost
 //!   roles are decoded from the actual memory of the survivors, and held against the shadow and the clients' history.
 //! - bounds: budgets and queues.
+//! - map: who has a version of it has all of it.
 //! - quotas: what namespaces take.
 //! - rest: in the end everything is whole, and agrees.
 //!
@@ -15,6 +16,7 @@
 mod bounds;
 mod decode;
 mod look;
+mod maps;
 mod quotas;
 mod rest;
 
@@ -108,6 +110,7 @@ impl Onlooker<'_> {
     fn look_at_bounds(&mut self) {
         bounds::check(&mut self.stage.book, &self.stage.options.limits, &self.cluster.nodes);
         if let Some(map) = self.cluster.map() {
+            maps::check(&mut self.stage.book, map, &self.cluster.nodes);
             quotas::check(&mut self.stage.book, map, &self.cluster.nodes);
         }
     }

@@ -229,18 +229,22 @@ impl Nodes {
 
     /// What `node` tells the coordinator now and then; none while it stands still.
     pub(crate) fn heartbeat(&mut self, node: usize) -> Option<ToCoordinator> {
-        // The worker that is furthest behind speaks for its node, so that what it missed comes again.
-        let versions = self.hosts_on(node).map(|host| self.host(host)?.map().map(|map| map.version));
-        let map = versions.map(Option::unwrap_or_default).min().unwrap_or(0);
+        let map = self.map_version(node);
         let state = &mut self.nodes[node];
         if state.state != Life::Up {
             return None;
         }
         Some(if state.entrance.asks_again() {
-            ToCoordinator::Register(state.entrance.registration(state.info()))
+            ToCoordinator::Register(state.entrance.registration(state.info(), map))
         } else {
             ToCoordinator::Heartbeat { host: state.id, map, load: NodeLoad::default() }
         })
+    }
+
+    /// Version of the map of the worker that is furthest behind: it speaks for its node, so that what it missed comes again.
+    pub(crate) fn map_version(&self, node: usize) -> u64 {
+        let versions = self.hosts_on(node).map(|host| self.host(host)?.map().map(|map| map.version));
+        versions.map(Option::unwrap_or_default).min().unwrap_or(0)
     }
 
     // --- timers ---

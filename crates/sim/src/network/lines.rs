@@ -114,6 +114,7 @@ impl Lines {
 
     /// `node` tries to connect to the coordinator that is elected, if any node reaches it.
     pub(crate) fn join(&mut self, stage: &mut Stage, cluster: &mut Cluster, node: usize) {
+        let map = cluster.nodes.map_version(node);
         let (state, line) = (&mut cluster.nodes[node], &mut self.lines[node]);
         if state.state == Life::Down || line.connected {
             return;
@@ -126,7 +127,7 @@ impl Lines {
         line.to = leader;
         line.epoch += 1;
         let info = state.info();
-        let register = ToCoordinator::Register(state.entrance.knock(info));
+        let register = ToCoordinator::Register(state.entrance.knock(info, map));
         // The notice of the former line's end is void with its epoch; the coordinator
         // sees the end now at the latest.
         line.notice_loss();

@@ -204,6 +204,11 @@ impl fmt::Display for Brief<'_, FromCoordinator> {
                     map.nodes.iter().filter(|n| n.alive).map(|n| n.host.to_string()).collect();
                 write!(f, "Map {}: alive {}", map.version, alive.join(" "))
             }
+            FromCoordinator::Changes(changes) => {
+                write!(f, "Changes {}..{}:", changes.since, changes.version)?;
+                changes.nodes.iter().try_for_each(|node| write!(f, " {} alive {}", node.host, node.alive))?;
+                changes.views.iter().try_for_each(|view| write!(f, " {}", Brief(view)))
+            }
             FromCoordinator::View(view) => Brief(view).fmt(f),
             FromCoordinator::Keep { epoch, position, electors, whole, records } => {
                 let (kind, count) = (if *whole { "all" } else { "with" }, records.len());

@@ -37,7 +37,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
-        Bug::ToldBeforeKept => (Focus::Forgetting, 100),
+        Bug::ToldBeforeKept | Bug::ChangesOnAnyBase => (Focus::Forgetting, 100),
         Bug::ResumedWithoutQuorum => (Focus::Forgetting, 300),
         Bug::ReleaseBeforeApplied => (Focus::Releases, 150),
         Bug::ParityOutlivesLoss | Bug::DormantOutlivesLoss => (Focus::Losses, 30),
@@ -194,4 +194,5 @@ planted! {
     a_learner_that_is_not_told_of_cohorts_is_found: CohortsForgotten;
     a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
+    a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
 }

@@ -1,10 +1,11 @@
 //! Messages to and from the coordinator, with views and the map.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use types::{
-    ClusterId, ClusterMap, DataRole, Epoch, Former, Forming, GroupView, HostId, Incarnation, Learner, NodeId,
-    NodeInfo, Profile, RoleIndex, RoleStatus,
+    ClusterId, ClusterMap, DataRole, Epoch, Former, Forming, GroupView, HostId, Incarnation, Learner,
+    MapChanges, NodeId, NodeInfo, Profile, RoleIndex, RoleStatus,
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_newtypes, wire_struct};
@@ -58,15 +59,19 @@ wire_choice!(FromCoordinator {
     12 => Confirm { group: group, view: view, epoch: epoch },
     13 => Forming { 0: forming },
     14 => Shares { round: round, grants: grants },
+    15 => Changes { 0: changes },
 });
 
 // Whoever follows takes the next epoch.
-wire_struct!(Registration { info, expect, holds, promised } if |it: &Self| it.promised < Epoch::MAX);
+wire_struct!(Registration { info, expect, holds, promised, map } if |it: &Self| it.promised < Epoch::MAX);
 wire_struct!(KeptRecords { epoch, position, electors, records } if |kept: &Self| kept.epoch < Epoch::MAX);
 wire_struct!(Forming { expected, here });
 wire_struct!(Refused { cluster, epoch, fenced, reason });
 wire_struct!(ClusterMap { cluster, version, catalog, shards, layout, nodes, groups } checked |map: &Self| {
     map.check().map_err(|why| BadBody::Map(Box::new(why)))
+});
+wire_struct!(MapChanges { cluster, since, version, catalog, layout, nodes, gone, views } checked |changes: &Self| {
+    changes.check().map_err(|why| BadBody::Map(Box::new(why)))
 });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
 wire_struct!(GroupView { group, version, data, parity, learners, former } checked |view: &Self| {
@@ -75,6 +80,17 @@ wire_struct!(GroupView { group, version, data, parity, learners, former } checke
 wire_struct!(DataRole { primary, term, origin, status });
 wire_struct!(Former { role, primary, witnesses });
 wire_struct!(Learner { role, host, since, whole });
+
+/// What many are told is made once.
+impl<T: Wire> Wire for Arc<T> {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.as_ref().put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        T::take(from).map(Arc::new)
+    }
+}
 
 impl Entry for NodeInfo {
     const MAX_COUNT: u32 = MAX_NODES;

@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use smallvec::{Array, SmallVec};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use types::op::*;
 use types::{
     Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterId, ClusterMap,
     Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant, GroupId, GroupView,
-    HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, Name, NamespaceId,
-    NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss, PageRange,
-    Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse, RepairSettings, RoleIndex, RoleStatus,
-    Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time, UnixSeconds,
-    ViewVersion,
+    HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, MapChanges, Name,
+    NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss,
+    PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse, RepairSettings, RoleIndex,
+    RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time,
+    UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -252,6 +253,29 @@ impl Sample for ClusterMap {
     }
 }
 
+impl Sample for MapChanges {
+    fn sample(from: &mut Gen) -> Self {
+        let version = from.of::<u64>().min(ClusterMap::MAX_VERSION);
+        let mut nodes: Vec<NodeInfo> = from.of();
+        nodes.sort_by_key(|info| info.host.node);
+        nodes.dedup_by_key(|info| info.host.node);
+        let mut gone: Vec<NodeId> = from.of();
+        gone.sort_unstable();
+        gone.dedup();
+        let mut views: Vec<GroupView> = from.of();
+        views.sort_by_key(|view| view.group);
+        views.dedup_by_key(|view| view.group);
+        let (cluster, catalog, layout) = (from.of(), from.of(), from.of());
+        Self { cluster, since: from.below(version + 1), version, catalog, layout, nodes, gone, views }
+    }
+}
+
+impl<T: Sample> Sample for Arc<T> {
+    fn sample(from: &mut Gen) -> Self {
+        Self::new(from.of())
+    }
+}
+
 impl Sample for MapHead {
     fn sample(from: &mut Gen) -> Self {
         Self {
@@ -399,7 +423,7 @@ structs! {
         used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second, scrub
     }
     Expectations { cluster, profile, shards, entry }
-    Registration { info, expect, holds, promised }
+    Registration { info, expect, holds, promised, map }
     KeptRecords { epoch, position, electors, records }
     Forming { expected, here }
     Refused { cluster, epoch, fenced, reason }
@@ -478,6 +502,7 @@ choices! {
         4 Settle { group, role, term, parity, upto, epoch } 5 Alive {} 6 HandOver { group, role, term, since, asked_at, epoch } 7 Admin { id, reply }
         8 Occupied { by, peer, lease_us, cluster, epoch } 9 Keep { epoch, position, electors, whole, records } 10 Recall { epoch } 11 Waiting {}
         12 Confirm { group, view, epoch } 13 Forming { 0 } 14 Shares { round, grants }
+        15 Changes { 0 }
     }
     NodeState { 0 Active {} 1 Draining {} }
     OnLoss { 0 Refuse {} 1 Accept {} }

@@ -72,7 +72,7 @@ impl Stage {
         let (host, zone) = (host(node), String::new());
         let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
-        let registration = Registration { info, expect, holds: None, promised: Epoch(0) };
+        let registration = Registration { info, expect, holds: None, promised: Epoch(0), map: 0 };
         self.coordinator.handle(self.at(), host, ToCoordinator::Register(registration));
     }
 
@@ -90,7 +90,10 @@ impl Stage {
                 FromCoordinator::Fence { role, term, .. } => Some(Told::Fence(to.node.0, role, term)),
                 FromCoordinator::Settle { role, upto, .. } => Some(Told::Settle(to.node.0, role, upto)),
                 FromCoordinator::HandOver { role, .. } => Some(Told::HandOver(to.node.0, role)),
-                FromCoordinator::Map(_) | FromCoordinator::Alive => None,
+                FromCoordinator::Changes(changes) if !changes.views.is_empty() => {
+                    (to.node.0 == last).then_some(Told::View(last))
+                }
+                FromCoordinator::Map(_) | FromCoordinator::Changes(_) | FromCoordinator::Alive => None,
                 other => panic!("not expected here: {other:?}"),
             },
             CoordinatorAction::Close { peer, why } => Some(Told::Close(peer.node.0, why)),

@@ -31,7 +31,7 @@ fn asks(what: &'static str) -> [Done; 2] {
 #[test]
 fn a_map_makes_the_members_that_it_names_here() {
     let mut stage = Stage::empty();
-    let done = stage.hear(FromCoordinator::Map(map()));
+    let done = stage.hear(FromCoordinator::Map(map().into()));
     assert_eq!(done, [Done::Group(2, RoleIndex(2), "Hello"), Done::Group(3, RoleIndex(3), "Hello")]);
     assert_eq!((stage.primaries(), stage.parities()), (vec![(RoleIndex(0), Term(1))], vec![]));
 }

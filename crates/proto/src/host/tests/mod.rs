@@ -117,7 +117,7 @@ impl Stage {
     fn with(change: impl FnOnce(&mut GroupView)) -> Self {
         let mut stage = Self::empty();
         change(&mut stage.map.groups[0]);
-        let map = FromCoordinator::Map(stage.map.clone());
+        let map = FromCoordinator::Map(stage.map.clone().into());
         stage.hear(map);
         stage
     }

@@ -113,7 +113,7 @@ fn before_there_is_a_map_requests_wait_for_it() {
     let place = stage.host.locate(key().as_bytes());
     assert_eq!(place.member, None);
     assert_eq!(stage.host.submit(stage.at(), Token([7, 0]), place, get(key())), Submitted::Pending);
-    let done = stage.hear(FromCoordinator::Map(map()));
+    let done = stage.hear(FromCoordinator::Map(map().into()));
     assert!(done.contains(&Done::Forward(1, 0)), "{done:?}");
 }
 
@@ -138,6 +138,6 @@ fn a_living_primary_that_made_way_answers_itself_and_a_dead_one_does_not() {
     assert_eq!(stage.adopt(moved), [], "it is linked, and lives by the map");
     stage.map.version += 1;
     stage.map.nodes[1].alive = false;
-    let map = FromCoordinator::Map(stage.map.clone());
+    let map = FromCoordinator::Map(stage.map.clone().into());
     assert_eq!(stage.hear(map), [Done::Forward(4, 1)]);
 }

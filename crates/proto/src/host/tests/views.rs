@@ -148,6 +148,6 @@ fn a_map_of_another_cluster_or_an_older_one_changes_nothing() {
     (foreign.cluster, foreign.version) = (ClusterId(8), 9);
     foreign.groups[0].version = ViewVersion(9);
     foreign.groups[0].parity[0] = None;
-    assert_eq!(stage.hear(FromCoordinator::Map(foreign)), []);
+    assert_eq!(stage.hear(FromCoordinator::Map(foreign.into())), []);
     assert_eq!((stage.host.map().unwrap().version, stage.parities()), (1, vec![RoleIndex(2)]));
 }

@@ -49,7 +49,7 @@ fn registration_of(host: HostId) -> ToCoordinator {
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
     let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
     let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
-    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0) })
+    ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 })
 }
 
 fn register(presiding: &Presiding) -> Option<()> {
