@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use thiserror::Error;
-use types::{Catalog, ClusterId, ClusterMap, Epoch, GroupId, GroupView, Layout, NodeInfo};
+use types::{Catalog, ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, NodeId, NodeInfo};
 
 pub use crate::codec::BadBody;
 use crate::codec::{Reader, Wire, Writer};
@@ -14,11 +14,13 @@ use crate::codec::{Reader, Wire, Writer};
 /// First bytes of every record.
 pub const MAGIC: [u8; 4] = *b"GSTR";
 /// Version of the encoding of records.
-pub const RECORD_VERSION: u8 = 3;
+pub const RECORD_VERSION: u8 = 4;
 /// The key of the head.
 pub const HEAD_KEY: &str = "map";
 /// What the keys of views begin with; eight decimal digits of the group follow.
 pub const VIEW_PREFIX: &str = "view/";
+/// What the keys of nodes begin with; five decimal digits of the node's id follow.
+pub const NODE_PREFIX: &str = "node/";
 
 const CHECKSUM_BYTES: usize = 4;
 
@@ -29,9 +31,11 @@ pub enum Record {
     Head(MapHead),
     /// One group's view. May replace none, or one of a lower version, and nothing else.
     View(ViewRecord),
+    /// One node. It counts while the head names it.
+    Node(NodeRecord),
 }
 
-/// The map without its views.
+/// The map without its views and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapHead {
     /// The cluster.
@@ -46,29 +50,48 @@ pub struct MapHead {
     pub shards: u16,
     /// What operators have asked for.
     pub layout: Layout,
-    /// All nodes, ascending by id.
-    pub nodes: Vec<KnownNode>,
+    /// All nodes, ascending: each has a record of its own.
+    pub nodes: Vec<NodeId>,
 }
 
 impl MapHead {
-    /// The processes whose leases ran.
-    pub fn alive(&self) -> impl Iterator<Item = types::HostId> + '_ {
-        self.nodes.iter().filter(|node| node.info.alive && !node.fenced).map(|node| node.info.host)
-    }
-
     /// Whether there can be versions and epochs after this one.
     pub(crate) fn is_possible(&self) -> bool {
         self.version <= ClusterMap::MAX_VERSION && self.epoch < Epoch::MAX
     }
 }
 
-/// A node in the head.
+/// A node, and the version of the map since which it is like this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// Version of the map with this change.
+    pub map_version: u64,
+    /// The node.
+    pub node: KnownNode,
+}
+
+impl NodeRecord {
+    /// Whether there can be versions after this one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.map_version <= ClusterMap::MAX_VERSION
+    }
+}
+
+/// A node as it is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownNode {
     /// As it has named itself, and whether its lease ran.
     pub info: NodeInfo,
     /// An operator has fenced this process: it may not come back.
     pub fenced: bool,
+}
+
+impl KnownNode {
+    /// The process, if its lease ran.
+    #[must_use]
+    pub fn alive(&self) -> Option<HostId> {
+        (self.info.alive && !self.fenced).then_some(self.info.host)
+    }
 }
 
 /// A view and the version of the map that it made.
@@ -130,6 +153,7 @@ impl Record {
         match self {
             Self::Head(_) => HEAD_KEY.to_owned(),
             Self::View(record) => view_key(record.view.group),
+            Self::Node(record) => node_key(record.node.info.host.node),
         }
     }
 
@@ -139,6 +163,7 @@ impl Record {
         match self {
             Self::Head(head) => head.version,
             Self::View(record) => record.map_version,
+            Self::Node(record) => record.map_version,
         }
     }
 
@@ -175,6 +200,12 @@ impl Record {
 #[must_use]
 pub fn view_key(group: GroupId) -> String {
     format!("{VIEW_PREFIX}{:08}", group.0)
+}
+
+/// The key of a node.
+#[must_use]
+pub fn node_key(node: NodeId) -> String {
+    format!("{NODE_PREFIX}{:05}", node.0)
 }
 
 fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {

@@ -1,19 +1,59 @@
-//! Who has to be heard, so that nothing is missed that was in force: the processes that heads show as alive.
+//! Who has to be heard, so that nothing is missed that was in force: the processes that records show as alive.
 //!
-//! As long as a head is not in force it may never have been, and another coordinator may have gone on with those that the
-//! heads before it show. So every set counts from the last head in force on, and each of them for itself.
+//! As long as a record is not in force it may never have been, and another coordinator may have gone on with those that the
+//! records before it show. So every set counts from the last one in force on, and each of them for itself.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use types::HostId;
+use types::{HostId, NodeId};
 use wire::message::{Electors, KeptRecords};
+use wire::record::Record;
+
+/// Whom the records so far show as alive: those of the nodes that the head names.
+#[derive(Debug, Default)]
+pub(super) struct Roll {
+    /// By their own records.
+    alive: BTreeMap<NodeId, HostId>,
+    /// By the head; none before there is one.
+    named: Option<BTreeSet<NodeId>>,
+}
+
+impl Roll {
+    /// One more record: the electors, if it is a head, or shows others than before.
+    pub(super) fn note(&mut self, record: &Record) -> Option<Electors> {
+        match record {
+            Record::View(_) => None,
+            Record::Head(head) => {
+                self.named = Some(head.nodes.iter().copied().collect());
+                self.electors()
+            }
+            Record::Node(record) => {
+                let (id, alive) = (record.node.info.host.node, record.node.alive());
+                let before = match alive {
+                    Some(host) => self.alive.insert(id, host),
+                    None => self.alive.remove(&id),
+                };
+                self.electors().filter(|_| before != alive && self.names(id))
+            }
+        }
+    }
+
+    fn names(&self, id: NodeId) -> bool {
+        self.named.as_ref().is_some_and(|named| named.contains(&id))
+    }
+
+    fn electors(&self) -> Option<Electors> {
+        let named = self.named.as_ref()?;
+        Some(self.alive.iter().filter(|(id, _)| named.contains(id)).map(|(_, host)| *host).collect())
+    }
+}
 
 /// The sets of electors of a coordinator.
 #[derive(Debug, Default)]
 pub(super) struct ElectorSets {
-    /// Of the last head in force; those that this coordinator went on from, as long as it has put none in force.
+    /// Of the last ones in force; those that this coordinator went on from, as long as it has put none in force.
     in_force: Vec<Electors>,
-    /// Of each head since then, oldest first.
+    /// Of each record since then that shows others, oldest first.
     pending: VecDeque<Electors>,
 }
 
@@ -23,14 +63,14 @@ impl ElectorSets {
         Self { in_force, pending: VecDeque::new() }
     }
 
-    /// A new head shows these as alive. Where that is nobody, those before remain.
+    /// A new record shows these as alive. Where that is nobody, those before remain.
     pub(super) fn add(&mut self, alive: Electors) {
         let before = || self.pending.back().or(self.in_force.last()).cloned().unwrap_or_default();
         let electors = if alive.is_empty() { before() } else { alive };
         self.pending.push_back(electors);
     }
 
-    /// The oldest head that was not in force is. Whether that changes who counts.
+    /// The oldest record of these that was not in force is. Whether that changes who counts.
     pub(super) fn enforce(&mut self) -> bool {
         let before = self.all();
         if let Some(electors) = self.pending.pop_front() {

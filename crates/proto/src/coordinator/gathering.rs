@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use types::{ClusterId, Entry, Epoch, Forming, HostId, NodeId, Time};
 use wire::message::{FromCoordinator, KeptRecords, Registration};
-use wire::record::{MapHead, Record};
+use wire::record::{MapHead, NodeRecord, Record};
 
 use super::CoordinatorConfig;
 use super::electors::lacking;
@@ -293,8 +293,8 @@ impl Gathering {
         let electors = vec![self.witnesses.keys().copied().filter(has_answered).collect()];
         let mut records = kept.records.clone();
         for record in &mut records {
-            let Record::Head(head) = record else { continue };
-            for node in head.nodes.iter_mut().filter(|node| !has_answered(&node.info.host)) {
+            let Record::Node(NodeRecord { node, .. }) = record else { continue };
+            if !has_answered(&node.info.host) {
                 tracing::warn!(host = %node.info.host, "has not answered: counts as fenced");
                 (node.fenced, node.info.alive) = (true, false);
             }
@@ -390,6 +390,6 @@ fn names(nodes: &[NodeId]) -> String {
 fn head_of(records: &[Record]) -> Option<&MapHead> {
     records.iter().find_map(|record| match record {
         Record::Head(head) => Some(head),
-        Record::View(_) => None,
+        Record::View(_) | Record::Node(_) => None,
     })
 }

@@ -1,7 +1,7 @@
 //! Where a coordinator without a store keeps its records: with the nodes.
 //!
 //! A record is sent to every process; it is *in force* once all that are present have said that they keep it, and among them
-//! half of those that the last head in force shows as alive ([`super::electors`]). Whatever follows from a record waits until
+//! half of those that the last records in force show as alive ([`super::electors`]). Whatever follows from a record waits until
 //! then. So a coordinator that starts with nothing ([`super::gathering`]) and hears more than half of each set of electors that
 //! it learns of has heard somebody who keeps each record that was in force.
 //!
@@ -18,7 +18,7 @@ use wire::message::{Electors, FromCoordinator};
 use wire::record::Record;
 
 use super::CoordinatorAction;
-use super::electors::ElectorSets;
+use super::electors::{ElectorSets, Roll};
 use super::nodes::{NodeState, Nodes};
 use crate::{Impossible, Rules};
 
@@ -44,6 +44,7 @@ pub(super) struct Keeping {
     ended: BTreeSet<HostId>,
     /// Begins with a record, unless it is empty.
     held: VecDeque<Held>,
+    roll: Roll,
     electors: ElectorSets,
     /// Whether the electors are others than those that were sent last.
     electors_changed: bool,
@@ -59,8 +60,12 @@ struct Keeper {
 }
 
 enum Held {
-    /// A record, and who does not have to keep it.
-    Record(Record, Vec<HostId>),
+    /// A record, who does not have to keep it, and whether it says who the electors are.
+    Record {
+        record: Record,
+        spared: Vec<HostId>,
+        names_electors: bool,
+    },
     Send(HostId, FromCoordinator),
 }
 
@@ -132,11 +137,11 @@ impl Keeping {
     /// One more record, which `spared` do not have to keep.
     pub(super) fn add(&mut self, record: Record, spared: Vec<HostId>) {
         self.position += 1;
-        if let Record::Head(head) = &record {
-            self.electors.add(head.alive().collect());
-        }
+        let electors = self.roll.note(&record);
+        let names_electors = electors.is_some();
+        electors.into_iter().for_each(|electors| self.electors.add(electors));
         self.fresh.push(record.clone());
-        self.held.push_back(Held::Record(record, spared));
+        self.held.push_back(Held::Record { record, spared, names_electors });
     }
 
     /// A message that waits for the records before it.
@@ -211,22 +216,24 @@ impl Keeping {
             let in_force = match self.held.front() {
                 None => return released,
                 Some(Held::Send(..)) => true,
-                Some(Held::Record(_, spared)) => self.is_kept(self.in_force + 1, spared, processes),
+                Some(Held::Record { spared, .. }) => self.is_kept(self.in_force + 1, spared, processes),
             };
             if !rules.news_need_record_in_force(in_force) {
                 return released;
             }
             match self.held.pop_front() {
-                Some(Held::Record(record, _)) => released.push(self.enforce(record)),
+                Some(Held::Record { record, names_electors, .. }) => {
+                    released.push(self.enforce(record, names_electors));
+                }
                 Some(Held::Send(to, message)) => released.push(CoordinatorAction::Send { to, message }),
                 None => return released,
             }
         }
     }
 
-    fn enforce(&mut self, record: Record) -> CoordinatorAction {
+    fn enforce(&mut self, record: Record, names_electors: bool) -> CoordinatorAction {
         self.in_force += 1;
-        if let Record::Head(_) = &record {
+        if names_electors {
             self.electors_changed |= self.electors.enforce();
             let electors = self.electors.all();
             self.ended.retain(|host| electors.iter().any(|electors| electors.contains(host)));

@@ -163,7 +163,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// As a former coordinator has recorded them.
-    pub(super) fn of_records(known: Vec<KnownNode>, found_by: Time) -> Self {
+    pub(super) fn of_records(known: impl IntoIterator<Item = KnownNode>, found_by: Time) -> Self {
         let state = |known: KnownNode| (known.info.host.node, NodeState::of_record(known, found_by));
         Self { states: known.into_iter().map(state).collect(), ..Self::default() }
     }

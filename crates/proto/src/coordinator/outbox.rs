@@ -114,7 +114,7 @@ impl Outbox {
     fn keep(&mut self, record: Record) {
         let spared = match &record {
             Record::View(record) => self.spared.remove(&(record.view.group, record.view.version)),
-            Record::Head(_) => None,
+            Record::Head(_) | Record::Node(_) => None,
         };
         self.keeping.add(record, spared.unwrap_or_default());
     }

@@ -3,7 +3,7 @@
 use types::{ClusterMap, Epoch, GroupView, Profile};
 use wire::frame::MAX_LONG_BYTES;
 use wire::message::FromCoordinator;
-use wire::record::{MapHead, Record, ViewRecord};
+use wire::record::{KnownNode, MapHead, NodeRecord, Record, ViewRecord};
 
 use super::nodes::NodeState;
 
@@ -20,12 +20,8 @@ pub(super) fn longest_view_bytes(profile: Profile) -> usize {
     37 + 36 * k + 11 * m + 20 * (k + m) + former * k
 }
 
-/// Everything of `map` but its views.
-pub(super) fn head_of<'a>(
-    epoch: Epoch,
-    map: &ClusterMap,
-    nodes: impl Iterator<Item = &'a NodeState>,
-) -> Record {
+/// Everything of `map` but its views, and what its nodes are like.
+pub(super) fn head_of(epoch: Epoch, map: &ClusterMap) -> Record {
     Record::Head(MapHead {
         cluster: map.cluster,
         epoch,
@@ -33,18 +29,19 @@ pub(super) fn head_of<'a>(
         catalog: map.catalog.clone(),
         shards: map.shards,
         layout: map.layout.clone(),
-        nodes: nodes.map(NodeState::record).collect(),
+        nodes: map.nodes.iter().map(|info| info.host.node).collect(),
     })
 }
 
-/// Everything that there is to record.
+/// Everything that there is to record. The head comes last: where it is missing, nothing has formed.
 pub(super) fn all_records<'a>(
     epoch: Epoch,
     map: &ClusterMap,
     nodes: impl Iterator<Item = &'a NodeState>,
 ) -> Vec<Record> {
     let views = map.groups.iter().map(|view| Record::View(view_record(map.version, view)));
-    views.chain([head_of(epoch, map, nodes)]).collect()
+    let nodes = nodes.map(|node| node_record(map.version, node.record()));
+    views.chain(nodes).chain([head_of(epoch, map)]).collect()
 }
 
 /// Whether a message tells of a decision, and so has to wait until that is recorded.
@@ -70,6 +67,10 @@ pub(super) fn waits(message: &FromCoordinator) -> bool {
         | FromCoordinator::Keep { .. }
         | FromCoordinator::Recall { .. } => false,
     }
+}
+
+pub(super) fn node_record(map_version: u64, node: KnownNode) -> Record {
+    Record::Node(NodeRecord { map_version, node })
 }
 
 pub(super) fn view_record(map_version: u64, view: &GroupView) -> ViewRecord {

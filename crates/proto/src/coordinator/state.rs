@@ -11,13 +11,13 @@ use types::{
     Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, Refused};
-use wire::record::{MapHead, Record};
+use wire::record::{KnownNode, MapHead, Record};
 
 use super::hosting::Hosting;
 use super::keeping::{Keeping, Processes};
 use super::nodes::{NodeState, Nodes};
 use super::outbox::Outbox;
-use super::records::{all_records, head_of, view_record};
+use super::records::{all_records, head_of, node_record, view_record};
 use super::{CoordinatorAction, CoordinatorConfig, RecordKeeping, decide};
 use crate::rules::Step;
 use crate::{Impossible, Rules, Timing};
@@ -39,6 +39,8 @@ pub(super) struct ClusterState {
     map: Option<Arc<ClusterMap>>,
     /// What of it has changed since when.
     log: ChangeLog,
+    /// Its nodes as they are recorded.
+    recorded: BTreeMap<NodeId, KnownNode>,
     hosting: Hosting,
     outbox: Outbox,
     /// How often the map or one of its views has changed.
@@ -55,6 +57,7 @@ impl ClusterState {
             nodes: Nodes::default(),
             map: None,
             log: ChangeLog::default(),
+            recorded: BTreeMap::new(),
             hosting: Hosting::default(),
             map_changes: 0,
         }
@@ -150,7 +153,7 @@ impl ClusterState {
 
     /// What the records say of the cluster counts, and not what this coordinator was started with.
     /// Of its nodes nobody is silent before `found_by`.
-    pub(super) fn adopt_head(&mut self, head: &MapHead, found_by: Time) {
+    pub(super) fn adopt_head(&mut self, head: &MapHead, nodes: BTreeMap<NodeId, KnownNode>, found_by: Time) {
         self.begin_after(head.epoch);
         let config = &mut self.config;
         (config.cluster, config.shards) = (head.cluster, head.shards);
@@ -159,7 +162,8 @@ impl ClusterState {
         }
         // The new list counts its arrivals from the beginning; the sum of all changes must not go back.
         self.map_changes += self.nodes.arrivals();
-        self.nodes = Nodes::of_records(head.nodes.clone(), found_by);
+        self.nodes = Nodes::of_records(nodes.values().cloned(), found_by);
+        self.recorded = nodes;
     }
 
     /// Goes on with what nodes keep.
@@ -242,7 +246,7 @@ impl ClusterState {
         let view = view.clone();
         // Before the record is made, which looks for them.
         self.outbox.spare_removed(&before, &view);
-        self.publish([MapPart::View(group)], |_, map| Record::View(view_record(map.version, &view)));
+        self.publish([MapPart::View(group)], |_, map| vec![Record::View(view_record(map.version, &view))]);
         true
     }
 
@@ -305,49 +309,60 @@ impl ClusterState {
         let known = |info: &NodeInfo| before.binary_search_by_key(&info.host.node, |known| known.host.node);
         let is_new = |info: &&NodeInfo| known(info).map_or(true, |at| before[at] != **info);
         let changed = map.nodes.iter().filter(is_new).map(|info| info.host.node);
+        let of_head = !parts.is_empty();
         parts.extend(changed.chain(gone).map(MapPart::Node));
-        self.publish(parts, |state, map| state.head_record(map));
+        self.publish(parts, |state, map| state.records_of_nodes(map, of_head));
+    }
+
+    /// What is to be recorded of nodes that are new or others, and the head where it is another one: it names the nodes, after
+    /// each of them is recorded.
+    fn records_of_nodes(&mut self, map: &ClusterMap, of_head: bool) -> Vec<Record> {
+        let known: BTreeMap<NodeId, KnownNode> =
+            self.nodes.iter().map(|node| (node.host().node, node.record())).collect();
+        let before = std::mem::replace(&mut self.recorded, known);
+        let is_new = |(id, node): &(&NodeId, &KnownNode)| before.get(id) != Some(node);
+        let new = self.recorded.iter().filter(is_new).map(|(_, node)| node_record(map.version, node.clone()));
+        let mut records: Vec<Record> = new.collect();
+        // Each version is recorded, whatever there is to say of it: no two maps may have the same.
+        if of_head || records.is_empty() || !before.keys().eq(self.recorded.keys()) {
+            records.push(head_of(self.epoch, map));
+        }
+        records
     }
 
     /// The map has a new version, for these parts have changed: first it is recorded, then everyone is told.
     fn publish(
         &mut self,
         parts: impl IntoIterator<Item = MapPart>,
-        record: impl Fn(&Self, &ClusterMap) -> Record,
+        records: impl FnOnce(&mut Self, &ClusterMap) -> Vec<Record>,
     ) {
         let Some(map) = self.map.as_mut().map(Arc::make_mut) else { return };
         map.version += 1;
         parts.into_iter().for_each(|part| self.log.note(part, map.version));
         self.map_changes += 1;
+        let Some(map) = self.map.clone() else { return };
+        let mut records = records(self, &map);
         for step in self.rules().steps_of_change() {
             match step {
-                Step::Record => {
-                    let record = self.map().map(|map| record(self, map));
-                    record.into_iter().for_each(|record| self.outbox.record(record));
-                }
+                Step::Record => records.drain(..).for_each(|record| self.outbox.record(record)),
                 Step::Tell => self.tell(None),
             }
         }
     }
 
-    /// A map that has just formed. The head comes last: where it is missing, nothing has formed.
+    /// A map that is all new to whoever keeps records.
     pub(super) fn record_new_map(&mut self, map: &ClusterMap) {
-        for view in &map.groups {
-            self.outbox.record(Record::View(view_record(map.version, view)));
+        self.recorded = self.nodes.iter().map(|node| (node.host().node, node.record())).collect();
+        for record in all_records(self.epoch, map, self.nodes.iter()) {
+            self.outbox.record(record);
         }
-        self.outbox.record(self.head_record(map));
     }
 
     /// That this coordinator has taken the map over, under its own epoch.
     pub(super) fn record_head(&mut self) {
-        if let Some(map) = self.map.clone() {
-            self.outbox.record(self.head_record(&map));
+        if let Some(map) = &self.map {
+            self.outbox.record(head_of(self.epoch, map));
         }
-    }
-
-    /// Everything of `map` but its views.
-    fn head_record(&self, map: &ClusterMap) -> Record {
-        head_of(self.epoch, map, self.nodes.iter())
     }
 
     /// The next thing to do, in order.

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 use types::{ChangeLog, ClusterMap, GroupId, GroupView, MapPart, NodeId, Pool, ViewVersion};
-use wire::record::{HEAD_KEY, MapHead, Record, view_key};
+use wire::record::{HEAD_KEY, KnownNode, MapHead, NodeRecord, Record, node_key, view_key};
 
 use super::RecordKeeping;
 use super::state::ClusterState;
-use crate::Now;
+use crate::{Now, Rules};
 
 /// Why nobody can go on from a set of records. Nothing has been done then.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub enum ResumeError {
 /// What there is to go on from.
 pub(super) struct Records {
     head: MapHead,
+    /// With the versions of the map since which they are like this; so the views.
+    nodes: BTreeMap<NodeId, NodeRecord>,
     views: BTreeMap<GroupId, (u64, GroupView)>,
 }
 
@@ -58,10 +60,10 @@ pub(super) enum Found {
 /// # Errors
 /// The record that is missing, or that cannot be.
 pub(super) fn find(records: impl IntoIterator<Item = Record>, groups: u32) -> Result<Found, ResumeError> {
-    let (head, views) = sort(records)?;
+    let Sorted { head, nodes, views } = sort(records)?;
     if let Some(head) = head {
-        check_head(&head)?;
-        return Ok(Found::Cluster(Box::new(Records { head, views })));
+        let nodes = check_head(&head, nodes)?;
+        return Ok(Found::Cluster(Box::new(Records { head, nodes, views })));
     }
     if let Some(group) = views.keys().find(|group| group.0 >= groups) {
         return Err(wrong(view_key(*group), "a view of no cluster, and outside of the one to form"));
@@ -74,10 +76,10 @@ pub(super) fn find(records: impl IntoIterator<Item = Record>, groups: u32) -> Re
 /// # Errors
 /// The record that is missing, or that cannot be.
 pub(super) fn find_kept(records: Vec<Record>) -> Result<Records, ResumeError> {
-    let (head, views) = sort(records)?;
+    let Sorted { head, nodes, views } = sort(records)?;
     let head = head.ok_or(ResumeError::Missing { key: HEAD_KEY.to_owned() })?;
-    check_head(&head)?;
-    Ok(Records { head, views })
+    let nodes = check_head(&head, nodes)?;
+    Ok(Records { head, nodes, views })
 }
 
 /// Goes on from `records`: the map, the nodes and the epoch are theirs.
@@ -85,13 +87,16 @@ pub(super) fn find_kept(records: Vec<Record>) -> Result<Records, ResumeError> {
 /// # Errors
 /// The record that is missing, or that cannot be; nothing has been done then.
 pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) -> Result<(), ResumeError> {
-    let Records { head, views } = records;
-    // A view is recorded without the head, so the newest version of the map may be in any record.
-    let version = views.values().map(|(version, _)| *version).fold(head.version, u64::max);
-    let log = log_of(&head, &views);
+    let Records { head, nodes, views } = records;
+    // Views and nodes are recorded without the head, so the newest version of the map may be in any record.
+    let of_views = views.values().map(|(version, _)| *version);
+    let version = of_views.chain(nodes.values().map(|node| node.map_version)).fold(head.version, u64::max);
+    let log = log_of(state.rules(), &head, &nodes, &views);
     let groups = check_views(&head, views)?;
     let found_by = now.time + state.lease_us();
-    state.adopt_head(&head, found_by);
+    let known: BTreeMap<NodeId, KnownNode> =
+        nodes.into_iter().map(|(id, record)| (id, record.node)).collect();
+    state.adopt_head(&head, known, found_by);
     let MapHead { cluster, catalog, shards, layout, .. } = head;
     let nodes = state.nodes().infos(Some(&layout));
     let map = ClusterMap { cluster, version, catalog, shards, layout, nodes, groups };
@@ -106,44 +111,67 @@ pub(super) fn take_over(now: Now, state: &mut ClusterState, records: Records) ->
     Ok(())
 }
 
-/// What is known of when parts of the map have changed: of all but the views only that they have not since the head was written.
-fn log_of(head: &MapHead, views: &BTreeMap<GroupId, (u64, GroupView)>) -> ChangeLog {
+/// What is known of when parts of the map have changed: of pools, namespaces, layout, and which nodes there are, only that they
+/// have not since the head was written.
+fn log_of(
+    rules: Rules,
+    head: &MapHead,
+    nodes: &BTreeMap<NodeId, NodeRecord>,
+    views: &BTreeMap<GroupId, (u64, GroupView)>,
+) -> ChangeLog {
     let mut log = ChangeLog::from_version(head.version);
     views.iter().for_each(|(group, (version, _))| log.note(MapPart::View(*group), *version));
+    if rules.nodes_change_without_the_head() {
+        nodes.iter().for_each(|(id, record)| log.note(MapPart::Node(*id), record.map_version));
+    }
     log
 }
 
 /// The records by their keys.
-type Sorted = (Option<MapHead>, BTreeMap<GroupId, (u64, GroupView)>);
+#[derive(Default)]
+struct Sorted {
+    head: Option<MapHead>,
+    nodes: BTreeMap<NodeId, NodeRecord>,
+    views: BTreeMap<GroupId, (u64, GroupView)>,
+}
 
 fn sort(records: impl IntoIterator<Item = Record>) -> Result<Sorted, ResumeError> {
-    let (mut head, mut views) = (None, BTreeMap::new());
+    let mut sorted = Sorted::default();
     for record in records {
         let key = record.key();
         let before = match record {
-            Record::Head(new) => head.replace(new).is_some(),
-            Record::View(new) => views.insert(new.view.group, (new.map_version, new.view)).is_some(),
+            Record::Head(new) => sorted.head.replace(new).is_some(),
+            Record::Node(new) => sorted.nodes.insert(new.node.info.host.node, new).is_some(),
+            Record::View(new) => sorted.views.insert(new.view.group, (new.map_version, new.view)).is_some(),
         };
         if before {
             return Err(ResumeError::Twice { key });
         }
     }
-    Ok((head, views))
+    Ok(sorted)
 }
 
 fn wrong(key: String, why: impl Into<String>) -> ResumeError {
     ResumeError::Inconsistent { key, why: why.into() }
 }
 
-fn check_head(head: &MapHead) -> Result<(), ResumeError> {
-    let ids = head.nodes.iter().map(|node| node.info.host.node);
-    if !ids.is_sorted_by(|before, after| before < after) {
+/// The records of the nodes that `head` names. There may be others: of nodes that were removed, or that were coming.
+fn check_head(
+    head: &MapHead,
+    mut nodes: BTreeMap<NodeId, NodeRecord>,
+) -> Result<BTreeMap<NodeId, NodeRecord>, ResumeError> {
+    if !head.nodes.is_sorted_by(|before, after| before < after) {
         return Err(wrong(HEAD_KEY.to_owned(), "its nodes are out of order"));
     }
     if head.shards == 0 || head.version == 0 {
         return Err(wrong(HEAD_KEY.to_owned(), "it has no workers or no version"));
     }
-    head.catalog.check().map_err(|why| wrong(HEAD_KEY.to_owned(), why.to_string()))
+    head.catalog.check().map_err(|why| wrong(HEAD_KEY.to_owned(), why.to_string()))?;
+    if let Some(missing) = head.nodes.iter().find(|id| !nodes.contains_key(id)) {
+        return Err(ResumeError::Missing { key: node_key(*missing) });
+    }
+    nodes.retain(|id, _| head.nodes.binary_search(id).is_ok());
+    Ok(nodes)
 }
 
 /// The views of all groups, in order.
@@ -151,7 +179,7 @@ fn check_views(
     head: &MapHead,
     mut views: BTreeMap<GroupId, (u64, GroupView)>,
 ) -> Result<Vec<GroupView>, ResumeError> {
-    let nodes: BTreeSet<NodeId> = head.nodes.iter().map(|node| node.info.host.node).collect();
+    let nodes: BTreeSet<NodeId> = head.nodes.iter().copied().collect();
     let mut groups = Vec::new();
     for pool in &head.catalog.pools {
         for group in pool.group_ids() {

@@ -296,12 +296,13 @@ fn records_that_do_not_fit_are_named_and_nothing_is_done() {
             _ => panic!("no head"),
         }
     }
-    let damages: [(Damage, &str); 9] = [
+    let damages: [(Damage, &str); 10] = [
         (|records| drop(records.remove("view/00000001")), "view/00000001"),
+        (|records| drop(records.remove("node/00002")), "node/00002"),
         (|records| head(records).catalog.pools[0].groups = 3, "map"),
         (|records| head(records).catalog.pools[0].groups = 0, "map"),
         (|records| head(records).nodes.swap(0, 1), "map"),
-        (|records| drop(head(records).nodes.remove(2)), "view/0000000"),
+        (|records| head(records).nodes.truncate(2), "view/0000000"),
         (|records| view(records).data.truncate(2), "view/00000001"),
         (|records| view(records).parity.push(None), "view/00000001"),
         (|records| view(records).data[0].primary = None, "view/00000001"),

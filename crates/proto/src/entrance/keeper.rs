@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use types::{ClusterId, Epoch};
 use wire::message::{Electors, KeptRecords};
-use wire::record::{HEAD_KEY, Record};
+use wire::record::{HEAD_KEY, MapHead, Record};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -23,19 +23,25 @@ struct Kept {
 }
 
 impl Kept {
-    /// The newest of its key. Of groups that went with their pool nothing is kept.
+    /// The newest of its key. Of groups that went with their pool nothing is kept, nor of nodes that are no more.
     fn add(&mut self, record: Record) {
         if let Record::Head(head) = &record
-            && !matches!(self.records.get(HEAD_KEY), Some(Record::Head(known)) if known.catalog == head.catalog)
+            && !matches!(self.records.get(HEAD_KEY), Some(Record::Head(known)) if names_the_same(known, head))
         {
             let is_left = |record: &Record| match record {
                 Record::View(known) => head.catalog.pool_of_group(known.view.group).is_some(),
+                Record::Node(known) => head.nodes.binary_search(&known.node.info.host.node).is_ok(),
                 Record::Head(_) => true,
             };
             self.records.retain(|_, record| is_left(record));
         }
         self.records.insert(record.key(), record);
     }
+}
+
+/// Whether all that has a record beside the one head has one beside the other.
+fn names_the_same(one: &MapHead, other: &MapHead) -> bool {
+    one.catalog == other.catalog && one.nodes == other.nodes
 }
 
 impl Keeper {
@@ -99,14 +105,14 @@ impl Keeper {
 pub(super) fn cluster_of(record: &Record) -> Option<ClusterId> {
     match record {
         Record::Head(head) => Some(head.cluster),
-        Record::View(_) => None,
+        Record::View(_) | Record::Node(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use types::{GroupId, GroupView, Layout, Profile, ViewVersion};
-    use wire::record::{MapHead, ViewRecord};
+    use wire::record::ViewRecord;
 
     use super::*;
 

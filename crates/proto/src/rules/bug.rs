@@ -91,11 +91,13 @@ pub enum Bug {
     SweptItemIsItsKey,
     /// A node that lacks earlier changes of the map takes a later one for all that it lacks.
     ChangesOnAnyBase,
+    /// A coordinator that follows another one takes what nodes are like for as old as the head.
+    NodesAsOldAsHead,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 45] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -140,5 +142,6 @@ impl Bug {
         Self::QuotaCountedTwice,
         Self::SweptItemIsItsKey,
         Self::ChangesOnAnyBase,
+        Self::NodesAsOldAsHead,
     ];
 }

@@ -320,6 +320,11 @@ impl Rules {
         if kept { [Step::Record, Step::Tell] } else { [Step::Tell, Step::Record] }
     }
 
+    /// What a node is like is recorded by itself, so it may be newer than the head.
+    pub(crate) fn nodes_change_without_the_head(self) -> bool {
+        self.prevent(Bug::NodesAsOldAsHead)
+    }
+
     /// Changes of the map are for maps that have all that was before them.
     pub(crate) fn changes_have_a_base(self) -> bool {
         self.prevent(Bug::ChangesOnAnyBase)

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use types::{ClusterMap, NodeInfo};
-use wire::record::{MapHead, Record};
+use types::{ClusterMap, Layout, NodeInfo};
+use wire::record::{KnownNode, MapHead, NodeRecord, Record};
 
 /// What is recorded.
 #[derive(Debug, Default)]
@@ -42,6 +42,14 @@ impl RecordStore {
         self.values.insert(key, bytes);
         match record {
             Record::Head(head) => self.head(head)?,
+            Record::Node(NodeRecord { map_version, node }) => {
+                if let Some(map) = &mut self.map {
+                    map.version = *map_version;
+                    let id = node.info.host.node;
+                    let named = map.nodes.iter_mut().find(|info| info.host.node == id);
+                    named.into_iter().for_each(|info| *info = in_zone(&map.layout, node));
+                }
+            }
             Record::View(view) => {
                 if let Some(map) = &mut self.map {
                     map.version = view.map_version;
@@ -52,12 +60,20 @@ impl RecordStore {
         Ok(())
     }
 
-    fn head(&mut self, head: &MapHead) -> Result<(), String> {
-        let info = |known: &wire::record::KnownNode| NodeInfo {
-            zone: head.layout.zone_of(known.info.host.node).unwrap_or(&known.info.zone).to_owned(),
-            ..known.info.clone()
+    fn nodes_of(&self, head: &MapHead) -> Result<Vec<NodeInfo>, String> {
+        let node = |id: &types::NodeId| {
+            let key = wire::record::node_key(*id);
+            let bytes = self.values.get(&key).ok_or(format!("the head names {id}, which is not recorded"))?;
+            match Record::decode(&key, bytes) {
+                Ok(Record::Node(record)) => Ok(in_zone(&head.layout, &record.node)),
+                other => Err(format!("{key} is {other:?}")),
+            }
         };
-        let nodes = head.nodes.iter().map(info).collect();
+        head.nodes.iter().map(node).collect()
+    }
+
+    fn head(&mut self, head: &MapHead) -> Result<(), String> {
+        let nodes = self.nodes_of(head)?;
         match &mut self.map {
             Some(map) if map.catalog == head.catalog => {
                 (map.version, map.nodes, map.layout) = (head.version, nodes, head.layout.clone());
@@ -66,7 +82,7 @@ impl RecordStore {
                 let records = self.records()?;
                 let views = records.into_iter().filter_map(|record| match record {
                     Record::View(record) => Some(record.view),
-                    Record::Head(_) => None,
+                    Record::Head(_) | Record::Node(_) => None,
                 });
                 // Of pools that are no more, and of one that is being made.
                 let views = views.filter(|view| head.catalog.pool_of_group(view.group).is_some());
@@ -83,6 +99,12 @@ impl RecordStore {
         }
         Ok(())
     }
+}
+
+/// A node as a map has it.
+fn in_zone(layout: &Layout, node: &KnownNode) -> NodeInfo {
+    let zone = layout.zone_of(node.info.host.node).unwrap_or(&node.info.zone).to_owned();
+    NodeInfo { zone, ..node.info.clone() }
 }
 
 fn follows(before: &Record, after: &Record) -> Result<(), String> {

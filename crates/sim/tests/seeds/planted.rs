@@ -195,4 +195,5 @@ planted! {
     a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
+    a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;
 }

@@ -114,7 +114,7 @@ impl Entry for Electors {
     const MAX_COUNT: u32 = KeptRecords::MAX_ELECTORS as u32;
 }
 
-/// One of each group, and the head; of one that changes often some more.
+/// One of each group and node, and the head; of one that changes often some more.
 impl Entry for Record {
     const MAX_COUNT: u32 = 2 * MAX_GROUPS;
 }

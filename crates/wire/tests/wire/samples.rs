@@ -16,7 +16,7 @@ use types::{
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
-use wire::record::{KnownNode, MapHead, Record as Kept, ViewRecord};
+use wire::record::{KnownNode, MapHead, NodeRecord, Record as Kept, ViewRecord};
 
 /// A small generator of numbers (xorshift64*).
 pub struct Gen(u64);
@@ -321,6 +321,12 @@ impl Sample for ViewRecord {
     }
 }
 
+impl Sample for NodeRecord {
+    fn sample(from: &mut Gen) -> Self {
+        Self { map_version: from.of::<u64>().min(ClusterMap::MAX_VERSION), node: from.of() }
+    }
+}
+
 impl Sample for bool {
     fn sample(from: &mut Gen) -> Self {
         from.one_in(2)
@@ -470,7 +476,7 @@ structs! {
 }
 
 choices! {
-    Kept { 0 Head { 0 } 1 View { 0 } }
+    Kept { 0 Head { 0 } 1 View { 0 } 2 Node { 0 } }
     RoleStatus { 0 Full {} 1 Fenced {} 2 Orphan { 0 } 3 Rebuilding { start, wait_us } 4 Lost {} 5 Accepted {} }
     Refusal { 0 WrongNode {} 1 WrongShard {} 2 UnknownNode {} 3 StaleIncarnation {} 4 Busy {} }
     LinkMessage { 0 Hello { 0 } 1 Welcome { 0 } 2 Refused { 0 } }

@@ -12,7 +12,7 @@ mod world;
 
 use proto::{Coordinator, CoordinatorConfig, Rules, Timing};
 use types::{ClusterId, Profile};
-use wire::record::{HEAD_KEY, Record, view_key};
+use wire::record::{HEAD_KEY, Record, node_key, view_key};
 
 use mutate::Dice;
 pub use world::Toll;
@@ -40,8 +40,11 @@ pub fn records(bytes: &[u8]) -> bool {
     while let Some((len, after)) = rest.split_first_chunk::<2>() {
         let (value, after) = after.split_at(usize::from(u16::from_le_bytes(*len)).min(after.len()));
         let number = u32::try_from(records.len()).unwrap_or(u32::MAX);
-        let key = number.checked_sub(1).map_or(HEAD_KEY.to_owned(), |group| view_key(types::GroupId(group)));
-        let Ok(record) = Record::decode(&key, &seal::record(value)) else { return false };
+        let view = number.checked_sub(1).map_or(HEAD_KEY.to_owned(), |group| view_key(types::GroupId(group)));
+        let node = node_key(types::NodeId(number as u16));
+        let value = seal::record(value);
+        let record = Record::decode(&view, &value).or_else(|_| Record::decode(&node, &value));
+        let Ok(record) = record else { return false };
         records.push(record);
         rest = after;
     }
