@@ -34,15 +34,15 @@ pub struct Places {
 }
 
 impl Cluster {
-    /// A healthy cluster.
-    pub fn form() -> Self {
+    /// A healthy cluster of so many groups.
+    pub fn form(groups: u32) -> Self {
         let timing = Timing::default();
         let coordinator = Coordinator::new(CoordinatorConfig {
             cluster: CLUSTER,
             profile: Profile::rs(3, 2).expect("a valid profile"),
             nodes: NODES,
             shards: 1,
-            groups: u32::from(NODES),
+            groups,
             timing,
             rules: Rules::all(),
             records: RecordKeeping::Stored,
@@ -102,10 +102,22 @@ impl Cluster {
                 }
             }
             self.obey();
-            for from in 0..self.nodes.len() {
-                for to in 0..self.nodes.len() {
-                    silent &= !self.pass(from, to);
-                }
+            for (from, to) in pairs() {
+                silent &= !self.pass(from, to);
+            }
+            if silent {
+                return;
+            }
+        }
+    }
+
+    /// Time stands still, and what nodes have to tell each other passes until they are silent.
+    pub fn settle(&mut self) {
+        loop {
+            self.nodes.iter().for_each(|node| node.pump(self.now));
+            let mut silent = true;
+            for (from, to) in pairs() {
+                silent &= !self.pass(from, to);
             }
             if silent {
                 return;
@@ -117,8 +129,11 @@ impl Cluster {
     fn pass(&mut self, from: usize, to: usize) -> bool {
         let id = |node: usize| NodeId(node as u16);
         self.nodes[from].take_frames(id(to), &mut self.frames);
+        if self.frames.is_empty() {
+            return false;
+        }
         self.nodes[to].peer_reads(self.now, id(from), &self.frames).expect("nodes send frames");
-        !self.frames.is_empty()
+        true
     }
 
     fn map(&self) -> &ClusterMap {
@@ -131,6 +146,12 @@ impl Cluster {
         Places { primary: primary.node, parities: view.in_sync().map(|(_, host)| host.node).collect() }
     }
 
+    /// The node that serves `key`.
+    pub fn server_of(&self, key: &str) -> NodeId {
+        let member = self.map().default_pool().member_of(KeyHash::of(CLUSTER, key.as_bytes()));
+        self.map().primary_of(member).expect("it is served").node
+    }
+
     /// The first `count` keys of the member.
     pub fn keys(&self, count: usize) -> Vec<String> {
         let is_ours = |key: &String| {
@@ -138,6 +159,12 @@ impl Cluster {
         };
         (0..).map(data::key).filter(is_ours).take(count).collect()
     }
+}
+
+/// All links, each in its direction.
+fn pairs() -> impl Iterator<Item = (usize, usize)> {
+    let nodes = usize::from(NODES);
+    (0..nodes).flat_map(move |from| (0..nodes).map(move |to| (from, to))).filter(|(from, to)| from != to)
 }
 
 fn node(number: u16) -> Bare {

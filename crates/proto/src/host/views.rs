@@ -1,19 +1,20 @@
-//! What a host knows of the cluster: the map with its views.
+//! What a host knows of the cluster: the map with its views, and where keys lie by it (`homes`).
 
 use std::collections::BTreeMap;
 
 use types::op::Failure;
-use types::{
-    ClusterId, ClusterMap, FastMap, GroupId, GroupView, KeyHash, MemberId, Pool, SlotRange, Time, split_key,
-};
+use types::{ClusterId, ClusterMap, FastMap, GroupId, GroupView, KeyHash, MemberId, Time, split_key};
 
 use super::driver::Place;
+use super::homes::Homes;
 use crate::Timing;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Views {
     map: Option<ClusterMap>,
+    /// Those of the map's catalog.
+    homes: Homes,
     /// When a group's view was last asked for.
     asked: FastMap<GroupId, Time>,
 }
@@ -34,17 +35,12 @@ impl Views {
         };
         let hash = KeyHash::of(map.cluster, key);
         let id = split_key(key).0;
-        let Some(namespace) = map.catalog.namespace(id) else {
-            // One with a number that is still to be given is of a newer map, which is on its way.
-            let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
-            return Place { hash, member: None, refusal };
-        };
-        let pool = map.catalog.pool(namespace.pool);
-        let is_lost = |pool: &Pool| {
-            !namespace.lost.is_empty() && SlotRange::any_has(&namespace.lost, pool.slot_of(hash))
-        };
-        let refusal = pool.is_some_and(is_lost).then_some(Failure::Lost);
-        Place { hash, member: pool.map(|pool| pool.member_of(hash)), refusal }
+        if let Some(home) = self.homes.find(id) {
+            return home.place(hash);
+        }
+        // One with a number that is still to be given is of a newer map, which is on its way.
+        let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
+        Place { hash, member: None, refusal }
     }
 
     /// Whether `member` is a data role.
@@ -59,6 +55,7 @@ impl Views {
 
     /// The first map.
     pub(super) fn begin(&mut self, map: ClusterMap) {
+        self.homes = Homes::of(&map.catalog);
         self.map = Some(map);
     }
 
@@ -77,6 +74,7 @@ impl Views {
             return Some(Vec::new());
         }
         known.catalog.clone_from(&map.catalog);
+        self.homes = Homes::of(&map.catalog);
         // Groups come and go with their pools; of one that stays the newer view may be here.
         let old: BTreeMap<GroupId, GroupView> =
             std::mem::take(&mut known.groups).into_iter().map(|view| (view.group, view)).collect();
