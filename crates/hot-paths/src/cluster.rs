@@ -11,7 +11,6 @@ use wire::message::ToCoordinator;
 use crate::data;
 
 const NODES: u16 = 5;
-const NODE_MEMORY_BYTES: usize = 256 << 20;
 const CLUSTER: ClusterId = ClusterId(0x6765_7374);
 /// The data role whose keys are used.
 const MEMBER: MemberId = MemberId { group: GroupId(0), role: RoleIndex(0) };
@@ -34,8 +33,8 @@ pub struct Places {
 }
 
 impl Cluster {
-    /// A healthy cluster of so many groups.
-    pub fn form(groups: u32) -> Self {
+    /// A healthy cluster of so many groups, whose nodes have so much memory each.
+    pub fn form(groups: u32, node_memory_bytes: usize) -> Self {
         let timing = Timing::default();
         let coordinator = Coordinator::new(CoordinatorConfig {
             cluster: CLUSTER,
@@ -49,7 +48,7 @@ impl Cluster {
             on_loss: types::LossPolicy::Error,
         });
         let now = Now { time: Time(1_000_000_000), unix: UnixSeconds(1_000_000) };
-        let nodes = (0..NODES).map(node).collect();
+        let nodes = (0..NODES).map(|number| node(number, node_memory_bytes)).collect();
         let mut cluster = Self { nodes, coordinator, now, frames: Vec::new() };
         cluster.register();
         // Always as many, whether it has formed before or not: time then stands still
@@ -167,9 +166,9 @@ fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..nodes).flat_map(move |from| (0..nodes).map(move |to| (from, to))).filter(|(from, to)| from != to)
 }
 
-fn node(number: u16) -> Bare {
+fn node(number: u16, memory_bytes: usize) -> Bare {
     let nowhere = CoordinatorAddress { authority: String::new() };
     let mut config = NodeConfig::local(NodeId(number), nowhere);
-    config.memory_bytes = NODE_MEMORY_BYTES;
+    config.memory_bytes = memory_bytes;
     Bare::new(config)
 }

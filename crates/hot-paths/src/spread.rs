@@ -10,6 +10,8 @@ const KEYS: usize = 16 * 1024;
 /// Requests that are on their way side by side.
 const TURN: usize = 32;
 const VALUE: usize = 100;
+/// Each of a node's members reserves as much address space, and valgrind has not more than 128 GiB of that.
+const NODE_MEMORY_BYTES: usize = 64 << 20;
 /// How often every key is written before anything counts.
 const WARM_UP_ROUNDS: usize = 2;
 
@@ -39,7 +41,7 @@ fn sets(times: usize, groups: u32) {
 
 impl Spread {
     fn new(groups: u32) -> Self {
-        let cluster = Cluster::form(groups);
+        let cluster = Cluster::form(groups, NODE_MEMORY_BYTES);
         let keys = (0..).map(data::key).take(KEYS);
         let keys = keys.map(|key| (usize::from(cluster.server_of(&key).0), key)).collect();
         let mut spread = Self { cluster, keys, replies: Vec::new() };
