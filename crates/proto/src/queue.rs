@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
-/// See the module. What does not take anything out is that of the ring.
+/// See the module. All but [`Self::push_back`] is that of the ring.
 #[derive(Debug)]
 pub(crate) struct Queue<T>(VecDeque<T>);
 
@@ -17,24 +17,13 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn pop_front(&mut self) -> Option<T> {
-        let first = self.0.pop_front();
-        self.rewind();
-        first
-    }
-
-    pub(crate) fn pop_front_if(&mut self, is_meant: impl FnOnce(&mut T) -> bool) -> Option<T> {
-        let first = self.0.pop_front_if(is_meant);
-        self.rewind();
-        first
-    }
-
     #[inline]
-    fn rewind(&mut self) {
+    pub(crate) fn push_back(&mut self, next: T) {
         if self.0.is_empty() {
             // This is what makes a ring begin at the front of its memory.
             self.0.clear();
         }
+        self.0.push_back(next);
     }
 }
 
