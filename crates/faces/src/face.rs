@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use bytes::{Buf, Bytes, BytesMut};
-use types::UnixSeconds;
 use types::op::{Expiry, Failure, FlushAt, Key, OpKind, Outcome, Request};
+use types::{NamespaceId, UnixSeconds};
 
 /// A fixed answer.
 pub type Line = &'static [u8];
@@ -168,15 +168,19 @@ impl Keys {
         crate::memcache::split(&self.list)
     }
 
-    /// Takes the first key off, for work that goes on where it stopped.
-    pub fn pop(&mut self) -> Option<Key> {
+    /// Takes the first key off, as one of `namespace`, for work that goes on where it stopped.
+    #[inline]
+    pub fn pop(&mut self, namespace: NamespaceId) -> Option<Key> {
         let start = self.list.iter().position(|&byte| byte != b' ')?;
         self.list.advance(start);
-        // The last key is what is left, but for spaces behind it.
-        let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
+        let end = match self.count {
+            // All that is left, but for spaces behind it.
+            ..=1 => self.list.iter().rposition(|&byte| byte != b' ')? + 1,
+            _ => self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len()),
+        };
         self.count = self.count.saturating_sub(1);
         // Its tokens have been counted.
-        Key::new(self.list.split_to(end)).ok()
+        Key::of(namespace, self.list.split_to(end)).ok()
     }
 
     /// The keys as cheap handles, for requests that outlive the command.

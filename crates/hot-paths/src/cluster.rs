@@ -11,7 +11,6 @@ use wire::message::ToCoordinator;
 use crate::data;
 
 const NODES: u16 = 5;
-const NODE_MEMORY_BYTES: usize = 256 << 20;
 const CLUSTER: ClusterId = ClusterId(0x6765_7374);
 /// The data role whose keys are used.
 const MEMBER: MemberId = MemberId { group: GroupId(0), role: RoleIndex(0) };
@@ -34,22 +33,22 @@ pub struct Places {
 }
 
 impl Cluster {
-    /// A healthy cluster.
-    pub fn form() -> Self {
+    /// A healthy cluster of so many groups, whose nodes have so much memory each.
+    pub fn form(groups: u32, node_memory_bytes: usize) -> Self {
         let timing = Timing::default();
         let coordinator = Coordinator::new(CoordinatorConfig {
             cluster: CLUSTER,
             profile: Profile::rs(3, 2).expect("a valid profile"),
             nodes: NODES,
             shards: 1,
-            groups: u32::from(NODES),
+            groups,
             timing,
             rules: Rules::all(),
             records: RecordKeeping::Stored,
             on_loss: types::LossPolicy::Error,
         });
         let now = Now { time: Time(1_000_000_000), unix: UnixSeconds(1_000_000) };
-        let nodes = (0..NODES).map(node).collect();
+        let nodes = (0..NODES).map(|number| node(number, node_memory_bytes)).collect();
         let mut cluster = Self { nodes, coordinator, now, frames: Vec::new() };
         cluster.register();
         // Always as many, whether it has formed before or not: time then stands still
@@ -102,10 +101,22 @@ impl Cluster {
                 }
             }
             self.obey();
-            for from in 0..self.nodes.len() {
-                for to in 0..self.nodes.len() {
-                    silent &= !self.pass(from, to);
-                }
+            for (from, to) in pairs() {
+                silent &= !self.pass(from, to);
+            }
+            if silent {
+                return;
+            }
+        }
+    }
+
+    /// Time stands still, and what nodes have to tell each other passes until they are silent.
+    pub fn settle(&mut self) {
+        loop {
+            self.nodes.iter().for_each(|node| node.pump(self.now));
+            let mut silent = true;
+            for (from, to) in pairs() {
+                silent &= !self.pass(from, to);
             }
             if silent {
                 return;
@@ -117,8 +128,11 @@ impl Cluster {
     fn pass(&mut self, from: usize, to: usize) -> bool {
         let id = |node: usize| NodeId(node as u16);
         self.nodes[from].take_frames(id(to), &mut self.frames);
+        if self.frames.is_empty() {
+            return false;
+        }
         self.nodes[to].peer_reads(self.now, id(from), &self.frames).expect("nodes send frames");
-        !self.frames.is_empty()
+        true
     }
 
     fn map(&self) -> &ClusterMap {
@@ -131,6 +145,12 @@ impl Cluster {
         Places { primary: primary.node, parities: view.in_sync().map(|(_, host)| host.node).collect() }
     }
 
+    /// The node that serves `key`.
+    pub fn server_of(&self, key: &str) -> NodeId {
+        let member = self.map().default_pool().member_of(KeyHash::of(CLUSTER, key.as_bytes()));
+        self.map().primary_of(member).expect("it is served").node
+    }
+
     /// The first `count` keys of the member.
     pub fn keys(&self, count: usize) -> Vec<String> {
         let is_ours = |key: &String| {
@@ -140,9 +160,15 @@ impl Cluster {
     }
 }
 
-fn node(number: u16) -> Bare {
+/// All links, each in its direction.
+fn pairs() -> impl Iterator<Item = (usize, usize)> {
+    let nodes = usize::from(NODES);
+    (0..nodes).flat_map(move |from| (0..nodes).map(move |to| (from, to))).filter(|(from, to)| from != to)
+}
+
+fn node(number: u16, memory_bytes: usize) -> Bare {
     let nowhere = CoordinatorAddress { authority: String::new() };
     let mut config = NodeConfig::local(NodeId(number), nowhere);
-    config.memory_bytes = NODE_MEMORY_BYTES;
+    config.memory_bytes = memory_bytes;
     Bare::new(config)
 }

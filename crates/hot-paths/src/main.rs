@@ -8,6 +8,7 @@ mod cluster;
 mod data;
 mod pieces;
 mod requests;
+mod spread;
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -51,7 +52,6 @@ fn main() -> ExitCode {
         println!("{} (codec: {kernel:?})", features().join(" "));
         return ExitCode::SUCCESS;
     }
-    let paths = || requests::PATHS.iter().chain(pieces::PATHS);
     if arguments.list {
         paths().for_each(|path| println!("{:<20} {}", path.name, path.about));
         return ExitCode::SUCCESS;
@@ -63,6 +63,11 @@ fn main() -> ExitCode {
     };
     (path.run)(arguments.times);
     ExitCode::SUCCESS
+}
+
+/// All paths.
+fn paths() -> impl Iterator<Item = &'static Path> {
+    requests::PATHS.iter().chain(spread::PATHS).chain(pieces::PATHS)
 }
 
 /// Everything in `work` counts. A function of its own, which returns: callgrind knows it by its name.
@@ -94,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_path_does_what_it_says() {
-        for path in requests::PATHS.iter().chain(pieces::PATHS) {
+        for path in paths() {
             (path.run)(2 * BATCH);
         }
     }

@@ -4,6 +4,9 @@ use crate::cluster::{Cluster, Places};
 use crate::data::{self, Dialect};
 use crate::{BATCH, Path, counted};
 
+/// Of the cluster: each node has all roles.
+const GROUPS: u32 = 5;
+const NODE_MEMORY_BYTES: usize = 256 << 20;
 /// Keys in use; the index and the slots of so many are warm.
 const KEYS: usize = 1024;
 /// How often every key is written before anything counts.
@@ -127,7 +130,7 @@ fn sets(times: usize, part: Part, dialect: Dialect, (value_len, count): (usize, 
 
 impl Bench {
     fn new(value_len: usize) -> Self {
-        let cluster = Cluster::form();
+        let cluster = Cluster::form(GROUPS, NODE_MEMORY_BYTES);
         let (places, keys) = (cluster.places(), cluster.keys(KEYS));
         let acks = vec![Vec::new(); places.parities.len()];
         let (frames, replies) = (Vec::new(), Vec::new());

@@ -15,6 +15,7 @@ mod outbox;
 mod pace;
 mod parity;
 mod primary;
+mod queue;
 mod roles;
 mod rules;
 mod size;

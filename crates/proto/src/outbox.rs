@@ -1,6 +1,5 @@
 //! What members want done, and what they need to know to want it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cluster::Protection;
@@ -13,6 +12,7 @@ use crate::host::driver::Token;
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
 use crate::pace::Pace;
+use crate::queue::Queue;
 use crate::{Limits, Now, Rules, Timing};
 
 /// Who asked.
@@ -36,11 +36,11 @@ pub(crate) enum ReplyTo {
 pub(crate) struct Outbox {
     here: NodeId,
     /// For other nodes.
-    pub messages: VecDeque<(NodeId, PeerMessage)>,
+    pub messages: Queue<(NodeId, PeerMessage)>,
     /// Of this host to itself.
-    pub loopback: VecDeque<PeerMessage>,
-    pub coordinator: VecDeque<ToCoordinator>,
-    pub replies: VecDeque<(ReplyTo, Outcome)>,
+    pub loopback: Queue<PeerMessage>,
+    pub coordinator: Queue<ToCoordinator>,
+    pub replies: Queue<(ReplyTo, Outcome)>,
     /// Peers that have sent what cannot be.
     pub accusations: Vec<Accusation>,
     pub latencies: HostLatencies,
@@ -51,10 +51,10 @@ impl Outbox {
     pub(crate) fn new(here: NodeId) -> Self {
         Self {
             here,
-            messages: VecDeque::new(),
-            loopback: VecDeque::new(),
-            coordinator: VecDeque::new(),
-            replies: VecDeque::new(),
+            messages: Queue::default(),
+            loopback: Queue::default(),
+            coordinator: Queue::default(),
+            replies: Queue::default(),
             accusations: Vec::new(),
             latencies: HostLatencies::default(),
         }

@@ -204,6 +204,13 @@ impl Area {
         self.arena.covers(start, len)
     }
 
+    /// The `len` bytes at `start`, if the area covers them.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, start: usize, len: usize) -> Option<&[u8]> {
+        self.arena.get(start, len)
+    }
+
     /// The `len` bytes at `start`.
     ///
     /// # Panics

@@ -119,6 +119,7 @@ impl Arena {
     }
 
     /// Whether all of `start .. start + len` is usable.
+    #[inline]
     pub(crate) fn covers(&self, start: usize, len: usize) -> bool {
         let Some(end) = start.checked_add(len).filter(|end| *end <= self.len) else { return false };
         let runs = start / RUN_BYTES..end.div_ceil(RUN_BYTES);
@@ -126,10 +127,18 @@ impl Arena {
     }
 
     pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
-        assert!(self.covers(start, len), "{len} bytes at {start} are not committed");
+        self.get(start, len).unwrap_or_else(|| panic!("{len} bytes at {start} are not committed"))
+    }
+
+    /// The `len` bytes at `start`, if all of them are usable.
+    #[inline]
+    pub(crate) fn get(&self, start: usize, len: usize) -> Option<&[u8]> {
+        if !self.covers(start, len) {
+            return None;
+        }
         // SAFETY: covers() says that the range lies in the mapping and is readable; anonymous memory is initialised
         // (zero); the lifetime is that of &self, so nobody writes meanwhile.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len) }
+        Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len) })
     }
 
     pub(crate) fn bytes_mut(&mut self, start: usize, len: usize) -> &mut [u8] {

@@ -68,6 +68,7 @@ impl PageSet {
 
     /// Whether `page` is in.
     #[must_use]
+    #[inline]
     pub fn contains(&self, page: u32) -> bool {
         let (word, bit) = split(page);
         self.words.get(word).is_some_and(|bits| bits & bit != 0)

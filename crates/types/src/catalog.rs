@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{GroupId, LossPolicy, MemberId, Name, NamespaceId, PoolId, Profile, RoleIndex, Slot, SlotRange};
+use crate::{Deal, GroupId, LossPolicy, MemberId, Name, NamespaceId, PoolId, Profile, Slot, SlotRange};
 
 /// Fewest bits of a pool's slots: 16,384 of them.
 pub const MIN_SLOT_BITS: u8 = 14;
@@ -69,28 +69,29 @@ impl Pool {
         SlotRange { first: Slot(0), last: Slot(self.slots() - 1) }
     }
 
+    /// How its slots are dealt to its data roles.
+    #[must_use]
+    pub fn deal(&self) -> Deal {
+        let Self { first_group, groups, slot_bits, .. } = *self;
+        Deal { first_group, groups, data_roles: self.data_roles(), slot_bits }
+    }
+
     /// The slot of what has this hash.
     #[must_use]
     pub fn slot_of(&self, hash: crate::KeyHash) -> Slot {
-        Slot((hash.0 >> (64 - u32::from(self.slot_bits))) as u32)
+        self.deal().slot_of(hash)
     }
 
-    /// The data role that holds what has this hash. Slots are dealt to data roles in contiguous, equal ranges.
+    /// The data role that holds what has this hash.
     #[must_use]
     pub fn member_of(&self, hash: crate::KeyHash) -> MemberId {
-        self.member_of_slot(self.slot_of(hash))
+        self.deal().member_of(hash)
     }
 
     /// The data role that holds `slot`.
     #[must_use]
     pub fn member_of_slot(&self, slot: Slot) -> MemberId {
-        let index = (u64::from(slot.0) * self.data_roles()) >> self.slot_bits;
-        let groups = u64::from(self.groups.max(1));
-        // Neighbouring ranges go to different groups, so that a scan of the keyspace spreads over the nodes.
-        MemberId {
-            group: GroupId(self.first_group.0 + (index % groups) as u32),
-            role: RoleIndex((index / groups) as u8),
-        }
+        self.deal().member_of_slot(slot)
     }
 
     /// All slots of the data roles that have one of `range`; none if there is no such slot.

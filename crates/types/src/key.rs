@@ -80,6 +80,7 @@ fn split_marked(bytes: &[u8]) -> Option<(NamespaceId, &[u8])> {
 }
 
 /// Whether the key is the client's bytes and nothing else.
+#[inline]
 fn is_plain(namespace: NamespaceId, client: &[u8]) -> bool {
     namespace == NamespaceId::DEFAULT && client.first() != Some(&MARK)
 }
@@ -97,15 +98,17 @@ impl Key {
     ///
     /// # Errors
     /// If there are no bytes, or too many.
+    #[inline]
     pub fn of(namespace: NamespaceId, client: Bytes) -> Result<Self, BadKey> {
         if !(1..=MAX_KEY_BYTES).contains(&client.len()) {
             return Err(BadKey(client.len()));
         }
-        if is_plain(namespace, &client) {
-            return Ok(Self(client));
-        }
+        if is_plain(namespace, &client) { Ok(Self(client)) } else { Ok(Self::qualified(namespace, &client)) }
+    }
+
+    fn qualified(namespace: NamespaceId, client: &[u8]) -> Self {
         let mut buffer = KeyBuffer::new();
-        Ok(Self(Bytes::copy_from_slice(qualify(namespace, &client, &mut buffer))))
+        Self(Bytes::copy_from_slice(qualify(namespace, client, &mut buffer)))
     }
 
     /// The key whose bytes somebody else has put together.
@@ -128,18 +131,19 @@ impl Key {
         if namespace == NamespaceId::DEFAULT && self.0.first() != Some(&MARK) {
             return self;
         }
-        let mut buffer = KeyBuffer::new();
-        Self(Bytes::copy_from_slice(qualify(namespace, self.client(), &mut buffer)))
+        Self::qualified(namespace, self.client())
     }
 
     /// Whose it is.
     #[must_use]
+    #[inline]
     pub fn namespace(&self) -> NamespaceId {
         split_key(&self.0).0
     }
 
     /// What its clients call it.
     #[must_use]
+    #[inline]
     pub fn client(&self) -> &[u8] {
         split_key(&self.0).1
     }

@@ -10,6 +10,7 @@ mod catalog;
 mod change_log;
 mod checksum;
 pub mod class;
+mod deal;
 mod forming;
 mod ids;
 mod index_op;
@@ -39,6 +40,7 @@ pub use catalog::{
 pub use change_log::{ChangeLog, MapPart};
 pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
+pub use deal::Deal;
 pub use forming::Forming;
 pub use ids::{
     ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NamespaceId, NodeId, PoolId,

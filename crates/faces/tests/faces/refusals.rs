@@ -2,6 +2,7 @@
 
 use bytes::BytesMut;
 use faces::memcache::{Access, Ask, Parser, Step};
+use types::NamespaceId;
 use types::op::{Op, StoreMode};
 
 use crate::roundtrip::steps;
@@ -173,9 +174,9 @@ fn keys_can_be_taken_off_one_by_one() {
     let Step::Ask(Ask::Read { mut keys, .. }) = steps.remove(0) else { panic!("no keys") };
     let mut popped = Vec::new();
     for left in (0..3).rev() {
-        popped.push(keys.pop().expect("three keys"));
+        popped.push(keys.pop(NamespaceId::DEFAULT).expect("three keys"));
         assert_eq!((keys.count(), keys.iter().count()), (left, left));
     }
     assert!(popped.iter().map(|key| &key[..]).eq([&b"one"[..], b"two", b"three"]));
-    assert_eq!((keys.pop(), keys.count()), (None, 0));
+    assert_eq!((keys.pop(NamespaceId::DEFAULT), keys.count()), (None, 0));
 }

@@ -6,7 +6,7 @@
 //! | part | what it keeps |
 //! | --- | --- |
 //! | `surroundings` | what members act in: configuration, code, pace, outbox |
-//! | `views` | the map |
+//! | `views` | the map, and where keys lie by it (`homes`) |
 //! | `links` | who is linked, and what of theirs waits (`early`) |
 //! | `members` | `primaries` and parities, each kind in a `roster`, also those that may come back (`dormant`) |
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
@@ -17,6 +17,7 @@ mod dispatch;
 mod dormant;
 pub(crate) mod driver;
 mod early;
+mod homes;
 pub mod inspect;
 mod links;
 mod members;

@@ -3,24 +3,25 @@
 //! A host with many groups looks a member up for every message, and hardly two in a row are of one group: so a look-up is to touch
 //! as little memory as it can. They come and go as rarely as views.
 
-use types::{FastMap, MemberId};
+use types::MemberId;
 
 /// See the module.
 pub(super) struct Roster<T> {
     /// Ascending.
     members: Vec<(MemberId, Box<T>)>,
-    places: FastMap<MemberId, u32>,
+    /// By the group's number: where its first member is, or would be. Numbers of groups are dense, or nearly so.
+    firsts: Vec<u32>,
 }
 
 impl<T> Default for Roster<T> {
     fn default() -> Self {
-        Self { members: Vec::new(), places: FastMap::default() }
+        Self { members: Vec::new(), firsts: Vec::new() }
     }
 }
 
 impl<T> Roster<T> {
     pub(super) fn contains(&self, id: MemberId) -> bool {
-        self.places.contains_key(&id)
+        self.place(id).is_some()
     }
 
     pub(super) fn get_mut(&mut self, id: MemberId) -> Option<&mut T> {
@@ -28,8 +29,17 @@ impl<T> Roster<T> {
     }
 
     /// Where `id` is among them, until one comes or goes.
+    #[inline]
     pub(super) fn place(&self, id: MemberId) -> Option<u32> {
-        self.places.get(&id).copied()
+        let mut place = *self.firsts.get(id.group.0 as usize)?;
+        // A host has a role or two of a group.
+        loop {
+            let (known, _) = self.members.get(place as usize)?;
+            if *known >= id {
+                return (*known == id).then_some(place);
+            }
+            place += 1;
+        }
     }
 
     /// The one at a place.
@@ -43,21 +53,25 @@ impl<T> Roster<T> {
             Ok(place) => *self.members[place].1 = member,
             Err(place) => {
                 self.members.insert(place, (id, Box::new(member)));
-                self.note_places_from(place);
+                self.note_places();
             }
         }
     }
 
     pub(super) fn remove(&mut self, id: MemberId) -> Option<T> {
-        let place = self.places.remove(&id)? as usize;
+        let place = self.place(id)? as usize;
         let (_, member) = self.members.remove(place);
-        self.note_places_from(place);
+        self.note_places();
         Some(*member)
     }
 
-    fn note_places_from(&mut self, first: usize) {
-        for (place, (id, _)) in (0u32..).zip(&self.members).skip(first) {
-            self.places.insert(*id, place);
+    fn note_places(&mut self) {
+        self.firsts.clear();
+        for (place, (id, _)) in (0u32..).zip(&self.members) {
+            let groups = id.group.0 as usize + 1;
+            if self.firsts.len() < groups {
+                self.firsts.resize(groups, place);
+            }
         }
     }
 

@@ -1,20 +1,23 @@
-//! What a host knows of the cluster: the map with its views.
+//! What a host knows of the cluster: the map with its views, and where keys lie by it (`homes`).
 
 use std::collections::BTreeSet;
 
 use types::op::Failure;
 use types::{
     Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, ImpossibleMap, KeyHash, MapChanges,
-    MemberId, Pool, SlotRange, Time, split_key,
+    MemberId, Time, split_key,
 };
 
 use super::driver::Place;
+use super::homes::Homes;
 use crate::{Rules, Timing};
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Views {
     map: Option<ClusterMap>,
+    /// Those of the map's catalog.
+    homes: Homes,
     /// When a group's view was last asked for.
     asked: FastMap<GroupId, Time>,
 }
@@ -44,17 +47,12 @@ impl Views {
         };
         let hash = KeyHash::of(map.cluster, key);
         let id = split_key(key).0;
-        let Some(namespace) = map.catalog.namespace(id) else {
-            // One with a number that is still to be given is of a newer map, which is on its way.
-            let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
-            return Place { hash, member: None, refusal };
-        };
-        let pool = map.catalog.pool(namespace.pool);
-        let is_lost = |pool: &Pool| {
-            !namespace.lost.is_empty() && SlotRange::any_has(&namespace.lost, pool.slot_of(hash))
-        };
-        let refusal = pool.is_some_and(is_lost).then_some(Failure::Lost);
-        Place { hash, member: pool.map(|pool| pool.member_of(hash)), refusal }
+        if let Some(home) = self.homes.find(id) {
+            return home.place(hash);
+        }
+        // One with a number that is still to be given is of a newer map, which is on its way.
+        let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
+        Place { hash, member: None, refusal }
     }
 
     /// Whether `member` is a data role.
@@ -69,6 +67,7 @@ impl Views {
 
     /// The first map.
     pub(super) fn begin(&mut self, map: ClusterMap) {
+        self.homes = Homes::of(&map.catalog);
         self.map = Some(map);
     }
 
@@ -90,6 +89,7 @@ impl Views {
             false => map.apply(&MapChanges { since: 0, ..changes.clone() })?,
         } == Applied::Whole;
         if is_whole && changes.catalog.is_some() {
+            self.homes = Homes::of(&map.catalog);
             self.asked.retain(|group, _| map.group(*group).is_some());
         }
         let views: BTreeSet<GroupId> =

@@ -100,6 +100,8 @@ impl Parity {
         if let Err(why) = self.check_committed(frame.committed, received) {
             return context.impossible(from.host, why);
         }
+        // First what was kept before: what comes is kept in its place, where the lines are near.
+        self.apply_up_to(context, from.role, frame.committed);
         for record in frame.records {
             match self.keep(context, from, record) {
                 Kept::Yes => {}

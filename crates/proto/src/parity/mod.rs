@@ -237,7 +237,15 @@ impl Parity {
     }
 
     /// Applies what is kept of `role`'s stream up to `upto`.
+    #[inline]
     fn apply_up_to(&mut self, context: &Context<'_>, role: RoleIndex, upto: Seq) {
+        if self.sum.stream(role).is_some_and(|stream| stream.has_applicable(upto)) {
+            self.apply(context, role, upto);
+        }
+    }
+
+    #[inline(never)]
+    fn apply(&mut self, context: &Context<'_>, role: RoleIndex, upto: Seq) {
         let coefficient = self.core.coefficient(role);
         let coefficient = context.rules.weight(coefficient, self.row(), role);
         // A learner gives nothing back: what it has been told of is not all yet.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::Protection;
 use smallvec::SmallVec;
 use store::{Budget, StoreConfig};
-use types::{GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
+use types::{DataRole, GroupView, HostId, MemberId, RoleIndex, RoleStatus, Term, ViewVersion};
 
 use super::stream::Versions;
 use crate::Rules;
@@ -17,6 +17,8 @@ pub(crate) struct Core {
     host: HostId,
     term: Term,
     view: GroupView,
+    /// As the view says. Kept, because it is asked for with every request, and a view is spread over memory.
+    is_rebuilding: bool,
     config: StoreConfig,
     budget: Budget,
     rules: Rules,
@@ -32,12 +34,14 @@ impl Core {
         let role = view.data_role(member.role).expect("the caller found itself in this view");
         let Means { config, budget, pool, protection, rules } = means;
         let rows = (view.k()..view.k() + view.m()).map(|row| RoleIndex(row as u8));
+        let is_rebuilding = is_rebuilding(role);
         let covering = rows.filter(|row| protection.covers(*row, member.role)).collect();
         Self {
             member,
             host,
             term: role.term,
             view: view.clone(),
+            is_rebuilding,
             config: config.clone(),
             budget: budget.clone(),
             rules,
@@ -107,6 +111,7 @@ impl Core {
     pub(super) fn adopt(&mut self, view: &GroupView) {
         debug_assert!(self.is_named_by(view) && view.version > self.view.version);
         self.view = view.clone();
+        self.is_rebuilding = view.data_role(self.member.role).is_some_and(is_rebuilding);
     }
 
     /// Whether `view` still has this member as the primary of this term.
@@ -117,7 +122,7 @@ impl Core {
 
     /// Whether it is a stand-in whose pages are not all here.
     pub(super) fn is_rebuilding(&self) -> bool {
-        matches!(self.view.data_role(self.member.role).map(|r| r.status), Some(RoleStatus::Rebuilding { .. }))
+        self.is_rebuilding
     }
 
     /// Whether the mirror that was named with view `since` has all that this role has.
@@ -136,4 +141,8 @@ impl Core {
         let others = self.view.data_roles().filter(|(role, _)| *role != self.member.role);
         others.filter_map(|(role, data)| data.primary.map(|host| Peer { role, host }))
     }
+}
+
+fn is_rebuilding(role: &DataRole) -> bool {
+    matches!(role.status, RoleStatus::Rebuilding { .. })
 }

@@ -187,13 +187,14 @@ impl Primary {
     /// Other things may hold for the items of a namespace by now, or it may be no more. Whether this is known of all items: a stand-in
     /// has none yet that fetches its index.
     pub(crate) fn heed_catalog(&mut self, context: &Context<'_>) -> bool {
-        let pool = context.catalog.pool_of_group(self.core.member().group);
-        let (Some(store), Some(pool)) = (self.phase.store_mut(), pool) else { return false };
-        if store.tenants().edition() != context.edition {
-            let eviction = self.core.config().eviction;
-            store.set_tenants(Tenants::of(context.catalog, pool.id, eviction, context.edition));
-            self.charges.heed(context.quotas, context.catalog, pool.id, store.replica().cohorts());
+        let Some(store) = self.phase.store_mut() else { return false };
+        if store.tenants().edition() == context.edition {
+            return true;
         }
+        let Some(pool) = context.catalog.pool_of_group(self.core.member().group) else { return false };
+        let eviction = self.core.config().eviction;
+        store.set_tenants(Tenants::of(context.catalog, pool.id, eviction, context.edition));
+        self.charges.heed(context.quotas, context.catalog, pool.id, store.replica().cohorts());
         true
     }
 }

@@ -405,7 +405,7 @@ impl Cursor {
     }
 
     fn take_key(&mut self) -> Option<Key> {
-        self.next.take().or_else(|| self.keys.pop().map(|key| key.moved_to(self.namespace)))
+        self.next.take().or_else(|| self.keys.pop(self.namespace))
     }
 
     /// Tries to answer `key` here and now.
@@ -437,8 +437,11 @@ impl Cursor {
 }
 
 /// What a client of `namespace` asks.
-fn in_namespace(request: Request, namespace: NamespaceId) -> Request {
-    Request { key: request.key.map(|key| key.moved_to(namespace)), op: request.op }
+fn in_namespace(mut request: Request, namespace: NamespaceId) -> Request {
+    if namespace != NamespaceId::DEFAULT {
+        request.key = request.key.map(|key| key.moved_to(namespace));
+    }
+    request
 }
 
 fn access_of(op: &Op) -> Access {

@@ -167,12 +167,17 @@ impl Worker {
     }
 
     /// The namespace of a connection that came by `binding`; one that nobody has if there is none of this name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn namespace(&self, binding: Option<Binding>) -> NamespaceId {
         match binding {
             None => NamespaceId::DEFAULT,
-            Some(binding) => self.bindings.resolve(binding, self.host.borrow().map()),
+            Some(binding) => self.bound_namespace(binding),
         }
+    }
+
+    #[inline(never)]
+    fn bound_namespace(&self, binding: Binding) -> NamespaceId {
+        self.bindings.resolve(binding, self.host.borrow().map())
     }
 
     /// Every data role that has keys of `namespace`: one at least.

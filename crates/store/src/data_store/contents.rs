@@ -135,10 +135,12 @@ impl Contents {
     }
 
     /// The first absent pages of `len` bytes at `start`: at most 16, within one run.
+    #[inline]
     pub(super) fn absent_within(&self, start: usize, len: usize) -> Option<PageRange> {
-        if self.absent.is_empty() {
-            return None;
-        }
+        if self.absent.is_empty() { None } else { self.find_absent(start, len) }
+    }
+
+    fn find_absent(&self, start: usize, len: usize) -> Option<PageRange> {
         let pages = PageRange::covering(start, len);
         let end = pages.first + pages.count;
         let first = self.absent.first_present(pages.first).filter(|first| *first < end)?;
@@ -190,6 +192,7 @@ impl Contents {
         answer
     }
 
+    #[inline]
     fn compare(&self, slots: &Allocator, addr: Addr, key: &[u8]) -> Found<'_> {
         match self.read(slots, addr) {
             // What was flushed may lie beside what has come since.
@@ -212,13 +215,15 @@ impl Contents {
     /// The header of the item at `addr`, if it is there.
     pub(super) fn header(&self, addr: Addr) -> Option<Header> {
         let start = addr.byte();
-        let readable = self.absent_within(start, ITEM_HEADER_BYTES).is_none();
+        if self.absent_within(start, ITEM_HEADER_BYTES).is_some() {
+            return None;
+        }
         // What was never written is present, and need not have memory.
-        let readable = readable && self.area.covers(start, ITEM_HEADER_BYTES);
-        if readable { Header::parse(self.area.bytes(start, ITEM_HEADER_BYTES)).ok() } else { None }
+        Header::parse(self.area.get(start, ITEM_HEADER_BYTES)?).ok()
     }
 
     /// The item in the slot at `addr`.
+    #[inline]
     pub(super) fn read(&self, slots: &Allocator, addr: Addr) -> Result<Item<'_>, Unread> {
         let start = addr.byte();
         let slot_len = slots.slot_len(addr).ok_or(Unread::NoItem)?;
@@ -228,16 +233,17 @@ impl Contents {
                 .absent_within(start, slot_len)
                 .map_or(Err(Unread::NoItem), |pages| Err(Unread::Absent(pages)));
         }
-        let header =
-            self.header(addr).filter(|header| header.len_bytes() <= slot_len).ok_or(Unread::NoItem)?;
+        let head = self.area.get(start, ITEM_HEADER_BYTES).ok_or(Unread::NoItem)?;
+        let header = Header::parse(head).map_err(|_| Unread::NoItem)?;
         let len = header.len_bytes();
+        if len > slot_len {
+            return Err(Unread::NoItem);
+        }
         if let Some(pages) = self.absent_within(start, len) {
             return Err(Unread::Absent(pages));
         }
-        if !self.area.covers(start, len) {
-            return Err(Unread::NoItem);
-        }
-        Item::of(&header, self.area.bytes(start, len)).map_err(|_| Unread::NoItem)
+        let bytes = self.area.get(start, len).ok_or(Unread::NoItem)?;
+        Item::of(&header, bytes).map_err(|_| Unread::NoItem)
     }
 
     /// The bits under which the index knows the item at `addr`. None if it cannot be read.

@@ -3,13 +3,12 @@
 mod grants;
 mod taught;
 
-use std::collections::VecDeque;
-
 use store::{Area, Budget, Category, Replica};
 use types::{DataRole, PAGE_BYTES, Seq, Term, Time, UnixSeconds};
 use wire::message::{Record, Write};
 
 use crate::Rules;
+use crate::queue::Queue;
 use crate::size::record_bytes;
 use grants::Grants;
 use taught::Taught;
@@ -40,7 +39,7 @@ pub(crate) struct Stream {
     applied: Seq,
     taught: Taught,
     /// Records `applied + 1 ..= received`.
-    kept: VecDeque<Record>,
+    kept: Queue<Record>,
     replica: Replica,
     grants: Grants,
     budget: Budget,
@@ -58,7 +57,7 @@ impl Stream {
             received: role.first_seq(),
             applied: role.first_seq(),
             taught: Taught::default(),
-            kept: VecDeque::new(),
+            kept: Queue::default(),
             replica: Replica::new(budget.clone()),
             grants: Grants::default(),
             budget,
@@ -168,13 +167,16 @@ impl Stream {
         }
     }
 
+    /// Whether there is a record to apply, by what is committed.
+    #[inline]
+    pub(super) fn has_applicable(&self, committed: Seq) -> bool {
+        // `committed` may be beyond what a learner has: then everything that is kept goes.
+        self.applied < committed && self.applied < self.received
+    }
+
     /// The next record to apply, if it is committed. `finish` must follow.
     pub(super) fn pop_applicable(&mut self, committed: Seq) -> Option<Record> {
-        // `committed` may be beyond what a learner has: then everything that is kept goes.
-        if self.applied >= committed {
-            return None;
-        }
-        self.kept.pop_front()
+        if self.has_applicable(committed) { self.kept.pop_front() } else { None }
     }
 
     /// The record is in the area: now the index follows.

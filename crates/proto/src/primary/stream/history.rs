@@ -4,17 +4,16 @@
 //! What is here is a courtesy: whoever finds it gone starts from nothing. So it is the first thing to go when memory is
 //! short.
 
-use std::collections::VecDeque;
-
 use store::{Budget, Category};
 use types::Seq;
 use wire::message::Record;
 
+use crate::queue::Queue;
 use crate::size::record_bytes;
 
 /// Records `start + 1 ..= committed`.
 pub(super) struct History {
-    records: VecDeque<Record>,
+    records: Queue<Record>,
     /// The newest record that is gone.
     start: Seq,
     bytes: usize,
@@ -23,7 +22,7 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn starting_after(start: Seq, budget: Budget) -> Self {
-        Self { records: VecDeque::new(), start, bytes: 0, budget }
+        Self { records: Queue::default(), start, bytes: 0, budget }
     }
 
     /// The record after which it begins.

@@ -1,8 +1,6 @@
 //! The send log: the records of a primary that are not yet committed, in order, and before them the history of those that
 //! are and that somebody may still want.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use smallvec::SmallVec;
 use store::{Budget, Category, DataStore};
@@ -13,6 +11,7 @@ use wire::message::Record;
 use super::history::History;
 use crate::outbox::ReplyTo;
 use crate::primary::charges::Charged;
+use crate::queue::Queue;
 use crate::size::record_bytes;
 
 /// A record on its way to being committed.
@@ -47,7 +46,7 @@ pub(in crate::primary) enum Purpose {
 /// Records `committed + 1 ..= last`, and the history.
 pub(super) struct Log {
     history: History,
-    entries: VecDeque<Entry>,
+    entries: Queue<Entry>,
     last: Seq,
     bytes: usize,
     budget: Budget,
@@ -56,7 +55,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn starting_after(last: Seq, budget: Budget) -> Self {
         let history = History::starting_after(last, budget.clone());
-        Self { history, entries: VecDeque::new(), last, bytes: 0, budget }
+        Self { history, entries: Queue::default(), last, bytes: 0, budget }
     }
 
     /// Number of the newest record.

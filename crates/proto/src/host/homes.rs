@@ -1,0 +1,56 @@
+//! Where the keys of each namespace lie: what the catalog says, laid out for whoever looks a key up with every request.
+
+use types::op::Failure;
+use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, SlotRange};
+
+use super::driver::Place;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Homes {
+    /// Ascending by namespace, so that the default one is the first.
+    all: Vec<Home>,
+}
+
+/// Where the keys of one namespace lie.
+#[derive(Debug)]
+pub(super) struct Home {
+    namespace: NamespaceId,
+    deal: Deal,
+    /// What of it is lost to the namespace.
+    lost: Vec<SlotRange>,
+}
+
+impl Homes {
+    /// As `catalog` says.
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        let home = |known: &Namespace| {
+            let deal = catalog.pool(known.pool)?.deal();
+            Some(Home { namespace: known.id, deal, lost: known.lost.clone() })
+        };
+        Self { all: catalog.namespaces.iter().filter_map(home).collect() }
+    }
+
+    /// That of `namespace`; none if there is no such namespace.
+    #[inline]
+    pub(super) fn find(&self, namespace: NamespaceId) -> Option<&Home> {
+        match self.all.first() {
+            Some(first) if first.namespace == namespace => Some(first),
+            _ => self.search(namespace),
+        }
+    }
+
+    fn search(&self, namespace: NamespaceId) -> Option<&Home> {
+        let at = self.all.binary_search_by_key(&namespace, |home| home.namespace).ok()?;
+        self.all.get(at)
+    }
+}
+
+impl Home {
+    /// Where what has this hash is.
+    #[inline]
+    pub(super) fn place(&self, hash: KeyHash) -> Place {
+        let is_lost = !self.lost.is_empty() && SlotRange::any_has(&self.lost, self.deal.slot_of(hash));
+        Place { hash, member: Some(self.deal.member_of(hash)), refusal: is_lost.then_some(Failure::Lost) }
+    }
+}
