@@ -177,6 +177,13 @@ pub fn view_key(group: GroupId) -> String {
     format!("{VIEW_PREFIX}{:08}", group.0)
 }
 
+/// The group whose view has this key; none if it is no view's.
+#[must_use]
+pub fn group_of(key: &str) -> Option<GroupId> {
+    let group = GroupId(key.strip_prefix(VIEW_PREFIX)?.parse().ok()?);
+    (view_key(group) == key).then_some(group)
+}
+
 fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     let rest = bytes.strip_prefix(&MAGIC).ok_or(NotARecord::Magic)?;
     let (&version, rest) = rest.split_first().ok_or(NotARecord::Magic)?;
@@ -193,4 +200,18 @@ fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     let record = Record::take(&mut reader)?;
     reader.end()?;
     Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_is_told_by_its_key() {
+        let group = GroupId(1_048_575);
+        assert_eq!(group_of(&view_key(group)), Some(group));
+        for other in [HEAD_KEY, "view/", "view/7", "view/+0000007", "view/000000007", "views/00000007"] {
+            assert_eq!(group_of(other), None, "{other}");
+        }
+    }
 }

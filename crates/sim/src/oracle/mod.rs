@@ -114,7 +114,13 @@ impl Oracle {
         }
         let id = self.calls.len() as u32;
         let vanishing = self.vanishing;
-        self.calls.push(Call { op, fate: Fate::Undecided, unix: (unix.0, u32::MAX), before: NOBODY, vanishing });
+        self.calls.push(Call {
+            op,
+            fate: Fate::Undecided,
+            unix: (unix.0, u32::MAX),
+            before: NOBODY,
+            vanishing,
+        });
         self.moments.push_back(Moment::Invoked(id));
         id
     }
