@@ -1,20 +1,20 @@
 //! The processes of a cluster in their namespaces, and what can be done to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use processes::binary::binary;
+use processes::binary::{binary, forget_settings};
 use processes::namespaces::{Process, Rule};
 use processes::proxy::{Effect, Proxy};
-use types::ClusterMap;
+use types::{ClusterMap, NamespaceId};
 
 use crate::caps::Caps;
 use crate::coordination::{Coordination, lease, parent};
@@ -23,6 +23,7 @@ use crate::links::{Rules, addresses, drops, through_proxy};
 use crate::network::{COORDINATOR, ETCD_PORT, Network, PEER_PORT, node_address, proxy_address};
 use crate::options::{Coordinator, Options};
 use crate::pages::{self, HTTP_PORT, fetch};
+use crate::spaces::{SPACES, Space};
 
 const MEMCACHED_PORT: u16 = 11211;
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -110,6 +111,7 @@ impl Cluster {
             lease(options),
             parent(),
         ];
+        args.extend(SPACES.map(|Space { name, port }| format!("--memcached={address}:{port}={name}")));
         args.extend(self.coordination.flags(node, options));
         let mut program = self.program.clone();
         if let Some(caps) = &self.caps {
@@ -148,7 +150,32 @@ impl Cluster {
 
     /// Where clients connect.
     pub fn memcached(&self) -> Vec<SocketAddr> {
-        (0..self.options.nodes).map(|node| (node_address(node), MEMCACHED_PORT).into()).collect()
+        self.clients_of(MEMCACHED_PORT)
+    }
+
+    /// Where clients of the namespace connect whose listeners have this port.
+    pub fn clients_of(&self, port: u16) -> Vec<SocketAddr> {
+        (0..self.options.nodes).map(|node| (node_address(node), port).into()).collect()
+    }
+
+    /// Has `gestalt` asked the node of this turn for something, on its own machine, as an operator would.
+    ///
+    /// # Errors
+    /// One line if the program cannot be started.
+    pub fn operate(&self, turn: u16, args: &[String]) -> Result<Child, String> {
+        let node = turn % self.options.nodes;
+        let mut command = Command::new(&self.program);
+        forget_settings(&mut command);
+        command.args(args).arg(format!("--http={}:{HTTP_PORT}", node_address(node)));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = self.network.nodes[usize::from(node)].run(move || command.spawn());
+        child.map_err(|error| format!("cannot run gestalt: {error}"))
+    }
+
+    /// How many items nodes have of these namespaces.
+    pub fn items_of(&self, namespaces: &BTreeSet<NamespaceId>) -> u64 {
+        let pages = (0..self.options.nodes).filter_map(|node| self.page(node_address(node), "/status"));
+        pages.map(|page| pages::items_of(&page, namespaces)).sum()
     }
 
     /// The nodes' processes that run.

@@ -16,6 +16,7 @@ use crate::margin::{Hurt, HurtNodes};
 use crate::options::{Length, Options};
 use crate::report::Report;
 use crate::schedule::{Action, Schedule};
+use crate::tenancy::Tenancy;
 use crate::verdict;
 use crate::watch::Watch;
 use crate::{leaks, margin};
@@ -28,6 +29,8 @@ const TICK: Duration = Duration::from_millis(50);
 const GRACE_LEASES: u32 = 3;
 /// For redundancy to come back in the end.
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
+/// For what an operator wanted, once nothing is hurt any more.
+const ORDERS_LIMIT: Duration = Duration::from_secs(90);
 /// The same where it may not come back at all.
 const SETTLE_LIMIT_BEYOND: Duration = Duration::from_secs(10);
 /// For how many leases redundancy must have been back: what went wrong at the very end shows by then.
@@ -49,9 +52,10 @@ const GENERATION: Duration = Duration::from_secs(15);
 /// One line if the cluster cannot be started or hurt. What is found wrong with it is in the report.
 pub fn run(options: &Options) -> Result<Report, String> {
     let profile: Profile = options.profile.parse().map_err(|error| format!("{error}"))?;
-    let schedule = Schedule::new(options, u16::try_from(profile.tolerance()).unwrap_or(u16::MAX))?;
+    let losses = profile.tolerance();
+    let schedule = Schedule::new(options, u16::try_from(losses).unwrap_or(u16::MAX))?;
     let (dir, keeper) = directory(options)?;
-    let mut run = Run::start(options, &dir)?;
+    let mut run = Run::start(options, losses, &dir)?;
     sleep(WARM_UP);
     run.hurt(schedule)?;
     run.heal()?;
@@ -81,6 +85,7 @@ pub struct Run {
     epoch: Instant,
     cluster: Cluster,
     recorder: Recorder,
+    tenancy: Tenancy,
     watch: Watch,
     fillers: BTreeMap<usize, Filler>,
     /// What hurts now, and until when.
@@ -91,7 +96,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn start(options: &Options, dir: &Path) -> Result<Self, String> {
+    fn start(options: &Options, losses: usize, dir: &Path) -> Result<Self, String> {
         let epoch = Instant::now();
         let cluster = Cluster::start(options, dir)?;
         let workload = Workload {
@@ -102,8 +107,10 @@ impl Run {
             pause: options.pause,
             mix: Mix::Full { generation: GENERATION },
             seed: options.seed,
+            mark: String::new(),
             hears_trouble: true,
         };
+        let tenancy = Tenancy::start(options, losses, &workload, &cluster)?;
         let (nodes, cold) = (cluster.memcached(), options.cold);
         cluster.in_hub(move || cold::load(cold, &nodes))?;
         let nodes = cluster.memcached();
@@ -115,6 +122,7 @@ impl Run {
             epoch,
             cluster,
             recorder,
+            tenancy,
             watch,
             fillers: BTreeMap::new(),
             active: Vec::new(),
@@ -147,6 +155,7 @@ impl Run {
     fn attempt(&mut self, mut action: Action) -> Result<(), String> {
         let deadline = Instant::now() + self.options.patience();
         let (kind, text) = (action.fault.kind(), action.to_string());
+        self.tenancy.give(action.order);
         action.fault = loop {
             // Aimed anew each time: another node may preside by now.
             let why = match action.fault.aimed_at(|| self.cluster.leader()) {
@@ -212,22 +221,44 @@ impl Run {
 
     /// Whether what `fault` costs is too much for the groups of `map`.
     fn objection_of(&mut self, map: &ClusterMap, fault: &Fault) -> Option<Objection> {
-        self.discharge(map);
-        let mut hurt: HurtNodes = self.convalescent.keys().copied().collect();
-        let costs = self.active.iter().map(|(action, _)| action.fault.cost());
-        costs.for_each(|cost| self.add(&mut hurt, cost));
+        let mut hurt = self.hurt_nodes(map);
+        let coming = self.tenancy.coming();
         match fault.cost() {
-            Cost::Everything if !hurt.is_empty() || !margin::is_full(map) => {
+            Cost::Everything if !hurt.is_empty() || coming.is_some() || !margin::is_full(map) => {
                 let text = format!("these are not well, or redundancy is not back: {hurt:?}");
                 Objection::new("it must not meet another", text)
             }
             Cost::Everything => None,
             cost => {
                 self.add(&mut hurt, cost);
+                // A pool that was asked for may be made at any time.
+                let in_future = || coming.and_then(|profile| margin::pool_objection(profile, &hurt));
                 margin::objection(map, &hurt)
+                    .or_else(in_future)
                     .and_then(|text| Objection::new("too little redundancy is left", text))
             }
         }
+    }
+
+    /// Nodes that are hurt, or were until a moment ago.
+    fn hurt_nodes(&mut self, map: &ClusterMap) -> HurtNodes {
+        self.tenancy.observe(map);
+        self.discharge(map);
+        let mut hurt: HurtNodes = self.convalescent.keys().copied().collect();
+        let costs = self.active.iter().map(|(action, _)| action.fault.cost());
+        costs.for_each(|cost| self.add(&mut hurt, cost));
+        hurt
+    }
+
+    /// Whether the pool that an operator wants now, if there is one, can be made without losing anything.
+    fn may_make_pool(&mut self) -> bool {
+        let Some(profile) = self.tenancy.wants_pool() else { return true };
+        if self.options.beyond {
+            return true;
+        }
+        let is_all_hurt = self.active.iter().any(|(action, _)| action.fault.cost() == Cost::Everything);
+        let Some(map) = self.cluster.map().filter(|_| !is_all_hurt) else { return false };
+        margin::pool_objection(profile, &self.hurt_nodes(&map)).is_none()
     }
 
     fn add(&self, hurt: &mut HurtNodes, cost: Cost) {
@@ -257,6 +288,7 @@ impl Run {
         loop {
             self.end_what_is_over(Instant::now())?;
             self.look_after_processes()?;
+            self.go_on_with_orders()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
@@ -287,6 +319,16 @@ impl Run {
         Ok(())
     }
 
+    /// What an operator wants goes on beside all else.
+    fn go_on_with_orders(&mut self) -> Result<(), String> {
+        let may = self.may_make_pool();
+        if let Some(order) = self.tenancy.go_on(&self.cluster, may)? {
+            self.tell(&format!("      done: {order}"));
+            self.report.orders = self.tenancy.done().clone();
+        }
+        Ok(())
+    }
+
     /// A process that ends by itself is a failure, but one that got no more memory where that may be: it is started again.
     fn look_after_processes(&mut self) -> Result<(), String> {
         for end in self.cluster.unexpected_ends() {
@@ -309,6 +351,7 @@ impl Run {
         }
         self.tell("all faults are over");
         std::mem::take(&mut self.fillers).into_values().for_each(Filler::finish);
+        self.finish_orders()?;
         let limit = if self.options.beyond { SETTLE_LIMIT_BEYOND } else { SETTLE_LIMIT };
         let begun = Instant::now();
         let (mut why, mut since) = (self.unsettled(), begun);
@@ -336,14 +379,31 @@ impl Run {
         Ok(())
     }
 
-    fn unsettled(&self) -> Option<String> {
+    /// Waits until all that an operator wanted is done, and nothing is left of what comes and goes.
+    fn finish_orders(&mut self) -> Result<(), String> {
+        self.tenancy.clear();
+        let limit = if self.options.beyond { SETTLE_LIMIT_BEYOND } else { ORDERS_LIMIT };
+        let begun = Instant::now();
+        while let Some(why) = self.tenancy.pending() {
+            if begun.elapsed() > limit {
+                self.report.failures.extend((!self.options.beyond).then_some(why));
+                return Ok(());
+            }
+            self.wait(TICK)?;
+        }
+        Ok(())
+    }
+
+    fn unsettled(&mut self) -> Option<String> {
         let Some(map) = self.cluster.map() else { return Some("nobody has a map".to_owned()) };
         if !self.cluster.is_coordinated() {
             return Some("nobody presides".to_owned());
         }
+        self.tenancy.observe(&map);
         let is_back = |node: u16| is_known(&map, NodeId(node)) && self.cluster.is_ready(node);
         let absent = (0..self.options.nodes).find(|node| !is_back(*node));
-        absent.map(|node| format!("node {node} is not back")).or_else(|| margin::missing(&map))
+        let absent = absent.map(|node| format!("node {node} is not back"));
+        absent.or_else(|| margin::missing(&map)).or_else(|| self.tenancy.left_over(&self.cluster))
     }
 
     /// Stops the clients, reads everything, and looks for what is wrong.
@@ -352,6 +412,9 @@ impl Run {
         match self.cluster.in_hub(move || recorder.finish_and_read_all(READ_LIMIT)) {
             Ok(seen) => verdict::on_history(&mut self.report, &seen, &self.options, dir),
             Err(why) => self.report.failures.push(why),
+        }
+        for told in self.tenancy.finish(&self.cluster, &mut self.report.failures) {
+            verdict::on_namespace(&mut self.report, &told, &self.options, dir);
         }
         let (nodes, cold) = (self.cluster.memcached(), self.options.cold);
         match self.cluster.in_hub(move || cold::verify(cold, &nodes)) {

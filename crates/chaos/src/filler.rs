@@ -10,12 +10,15 @@ use std::time::Duration;
 /// Threads that write.
 pub struct Filler {
     stop: Arc<AtomicBool>,
+    /// Nothing is to be removed.
+    abandoned: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 const THREADS: usize = 4;
 
 const VALUE_BYTES: usize = 24 * 1024;
+const SMALL_BYTES: usize = 2 * 1024;
 /// Refused for want of memory so often, it has done what it can.
 const FULL: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -25,18 +28,36 @@ impl Filler {
     /// Starts one, which writes about `most` bytes, or until memory is full if there is no such bound, through `nodes` keys that begin with `fill-NUMBER-`. The calling thread must be where the
     /// clients are.
     pub fn start(number: usize, nodes: Vec<SocketAddr>, most: Option<usize>) -> Self {
-        let count = most.map_or(usize::MAX, |bytes| bytes / VALUE_BYTES / THREADS);
-        let stop = Arc::new(AtomicBool::new(false));
+        Self::start_with(number, nodes, most, VALUE_BYTES)
+    }
+
+    /// The same with short values.
+    pub fn start_small(number: usize, nodes: Vec<SocketAddr>, most: usize) -> Self {
+        Self::start_with(number, nodes, Some(most), SMALL_BYTES)
+    }
+
+    fn start_with(number: usize, nodes: Vec<SocketAddr>, most: Option<usize>, value_bytes: usize) -> Self {
+        let count = most.map_or(usize::MAX, |bytes| bytes / value_bytes / THREADS);
+        let [stop, abandoned] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let thread = |part: usize| {
-            let (stopped, nodes) = (Arc::clone(&stop), nodes.clone());
+            let (stopped, abandoned, nodes) = (Arc::clone(&stop), Arc::clone(&abandoned), nodes.clone());
             let prefix = format!("fill-{number}-{part}");
+            let value = vec![b'f'; value_bytes];
             thread::spawn(move || {
-                let written = fill(&prefix, &nodes, &stopped, count);
-                empty(&prefix, written, &nodes);
+                let written = fill(&prefix, &value, &nodes, &stopped, count);
+                if !abandoned.load(Ordering::Relaxed) {
+                    empty(&prefix, written, &nodes);
+                }
             })
         };
         let threads = (0..THREADS).map(thread).collect();
-        Self { stop, threads }
+        Self { stop, abandoned, threads }
+    }
+
+    /// Ends, and leaves what was written.
+    pub fn abandon(self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+        self.finish();
     }
 
     /// Begins to remove what was written.
@@ -52,8 +73,7 @@ impl Filler {
 }
 
 /// Writes so many keys, and then waits, until it is told to stop; how many it has written.
-fn fill(prefix: &str, nodes: &[SocketAddr], stop: &AtomicBool, most: usize) -> usize {
-    let value = vec![b'f'; VALUE_BYTES];
+fn fill(prefix: &str, value: &[u8], nodes: &[SocketAddr], stop: &AtomicBool, most: usize) -> usize {
     let (mut count, mut refused) = (0, 0);
     let mut socket = None;
     while !stop.load(Ordering::Relaxed) {
@@ -61,8 +81,8 @@ fn fill(prefix: &str, nodes: &[SocketAddr], stop: &AtomicBool, most: usize) -> u
             thread::sleep(PAUSE_WHEN_FULL);
             continue;
         }
-        let mut request = format!("set {prefix}-{count} 0 0 {VALUE_BYTES}\r\n").into_bytes();
-        request.extend_from_slice(&value);
+        let mut request = format!("set {prefix}-{count} 0 0 {}\r\n", value.len()).into_bytes();
+        request.extend_from_slice(value);
         request.extend_from_slice(b"\r\n");
         let answer = ask(&mut socket, &nodes[count % nodes.len()], &request);
         count += 1;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use types::{ClusterMap, GroupView, NodeId, RoleStatus};
+use types::{ClusterMap, GroupView, NodeId, Profile, RoleStatus};
 
 /// How badly a node is hurt, from what it can cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,23 @@ pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
         let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
         format!("{group} can lose {margin} more, and nodes {nodes:?} may cost it {cost}")
     })
+}
+
+/// Why a pool of this code may not be made while these nodes are hurt: nobody may have noticed, so its groups may begin with members
+/// on any of them.
+#[must_use]
+pub fn pool_objection(profile: Profile, hurt: &HurtNodes) -> Option<String> {
+    let most = profile.tolerance();
+    let nodes = |how: Hurt| -> BTreeSet<u16> {
+        hurt.iter().filter(|(_, is)| *is == how).map(|(node, _)| *node).collect()
+    };
+    let (sick, torn) = (nodes(Hurt::Sick), nodes(Hurt::Torn));
+    let lost = nodes(Hurt::Dead).union(&nodes(Hurt::Away)).filter(|node| !torn.contains(node)).count();
+    // A primary on one may cost all, parities on the others themselves.
+    let all = |of: usize| if of > 0 { most.max(1) } else { 0 };
+    let cost = lost + all(sick.len()) + sick.len().saturating_sub(1) + torn.len().max(all(torn.len()));
+    (cost > most)
+        .then(|| format!("a pool of {profile} bears {most}, and nodes that are hurt may cost it {cost}"))
 }
 
 /// Further members that a group can lose, whichever they are: what its code always bears, less what is missing already. With an LRC
@@ -110,7 +127,7 @@ pub fn is_full(map: &ClusterMap) -> bool {
 #[cfg(test)]
 mod tests {
     use cluster::place;
-    use types::{ClusterId, HostId, Incarnation, NodeInfo, Profile, RoleStatus, Seq};
+    use types::{ClusterId, HostId, Incarnation, NodeInfo, RoleStatus, Seq};
 
     use super::*;
 
@@ -160,6 +177,36 @@ mod tests {
             let why = objection(&map, &all(hurt, &[0, 1, 4])).unwrap();
             assert!(why.contains("can lose 2 more, and nodes {0, 1, 4} may cost it 3"), "{why}");
         }
+    }
+
+    #[test]
+    fn each_pool_bears_what_its_own_code_does() {
+        let mut map = map(7);
+        let more: Profile = "rs(2+1)".parse().unwrap();
+        map.catalog.create_pool("more".parse().unwrap(), more, 1).unwrap();
+        let hosts: Vec<HostId> = map.nodes.iter().map(|info| info.host).rev().collect();
+        let group = map.catalog.pools[1].first_group;
+        map.groups
+            .extend(place(more, &hosts, 1).unwrap().into_iter().map(|view| GroupView { group, ..view }));
+        // The former group is on nodes 0 to 4, the latter one on 4 to 6.
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0, 1])), None);
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0, 6])), None);
+        let why = objection(&map, &all(Hurt::Dead, &[5, 6])).unwrap();
+        assert!(why.contains("can lose 1 more"), "{why}");
+    }
+
+    #[test]
+    fn a_pool_is_made_only_where_it_bears_what_is_hurt_already() {
+        let may = |code: &str, hurt: &[(u16, Hurt)]| {
+            pool_objection(code.parse().unwrap(), &hurt.iter().copied().collect()).is_none()
+        };
+        assert!(may("rs(2+1)", &[]) && may("rs(2+1)", &[(3, Hurt::Dead)]));
+        assert!(!may("rs(2+1)", &[(3, Hurt::Dead), (4, Hurt::Away)]));
+        assert!(may("rep(3)", &[(3, Hurt::Dead), (3, Hurt::Away), (4, Hurt::Away)]), "two nodes");
+        assert!(may("rep(3)", &[(3, Hurt::Sick)]) && !may("rep(3)", &[(3, Hurt::Sick), (4, Hurt::Dead)]));
+        assert!(!may("rep(3)", &[(3, Hurt::Sick), (4, Hurt::Sick)]));
+        assert!(may("rep(3)", &[(3, Hurt::Torn), (4, Hurt::Torn)]));
+        assert!(!may("rep(3)", &[(3, Hurt::Torn), (4, Hurt::Torn), (5, Hurt::Dead)]));
     }
 
     #[test]

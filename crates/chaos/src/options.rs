@@ -145,6 +145,11 @@ impl Options {
         (0..self.etcd_members).map(coordinator_address).collect()
     }
 
+    /// Whether items may have to give way.
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        self.fill || self.cap.is_some() || self.only.iter().any(|kind| kind == "fill memory")
+    }
+
     /// How long to wait for an action that would take away too much.
     pub(super) fn patience(&self) -> Duration {
         10 * self.lease

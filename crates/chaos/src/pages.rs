@@ -1,10 +1,11 @@
 //! What processes say of themselves.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde_json::Value;
-use types::ClusterMap;
+use types::{ClusterMap, NamespaceId};
 
 /// Port of every process' pages.
 pub const HTTP_PORT: u16 = 9180;
@@ -36,4 +37,24 @@ pub fn newest(known: Vec<ClusterMap>) -> Option<ClusterMap> {
 /// Whether a node with such a status presides.
 pub fn presides(status: &str) -> bool {
     serde_json::from_str(status).is_ok_and(|status: Value| status["etcd"]["presides"] == true)
+}
+
+/// How many items of these namespaces a node with such a status has.
+pub fn items_of(status: &str, namespaces: &BTreeSet<NamespaceId>) -> u64 {
+    let status: Value = serde_json::from_str(status).unwrap_or_default();
+    let known = status["namespaces"].as_array().into_iter().flatten();
+    let is_one = |of: &&Value| namespaces.iter().any(|id| of["namespace"] == id.0);
+    known.filter(is_one).filter_map(|of| of["items"].as_u64()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_those_of_the_namespaces_that_are_asked_for() {
+        let status = r#"{"namespaces":[{"namespace":0,"items":7},{"namespace":3,"items":2},{"namespace":4,"items":1}]}"#;
+        assert_eq!(items_of(status, &BTreeSet::from([NamespaceId(3), NamespaceId(4), NamespaceId(5)])), 3);
+        assert_eq!(items_of("{}", &BTreeSet::from([NamespaceId(0)])), 0);
+    }
 }

@@ -18,6 +18,10 @@ pub struct Report {
     pub seconds: f64,
     /// Actions done, by kind.
     pub done: BTreeMap<&'static str, usize>,
+    /// What an operator did to pools and namespaces, by kind.
+    pub orders: BTreeMap<&'static str, usize>,
+    /// Operations with an answer in namespaces beside the default one.
+    pub answered_elsewhere: usize,
     /// Actions left out, by reason.
     pub skipped: BTreeMap<String, usize>,
     /// Operations with an answer.
@@ -73,6 +77,9 @@ impl fmt::Display for Report {
         for (kind, count) in &self.done {
             writeln!(f, "  {count:>5} {kind}")?;
         }
+        let orders: Vec<String> = self.orders.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let answered = self.answered_elsewhere;
+        writeln!(f, "  operator: {}; {answered} answered in other namespaces", orders.join(", "))?;
         for (reason, count) in &self.skipped {
             writeln!(f, "  {count:>5} left out: {reason}")?;
         }

@@ -8,6 +8,7 @@ use rng::Rng;
 
 use crate::fault::{Deed, Fault, From, Ill};
 use crate::options::{Coordinator, Options};
+use crate::orders::{Order, Orders};
 
 /// A fault, when it comes and how long it lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +21,14 @@ pub struct Action {
     pub fault: Fault,
     /// How long.
     pub lasts: Duration,
+    /// What an operator wants meanwhile.
+    pub order: Order,
 }
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, after, lasts) = (self.number, self.after.as_secs_f64(), self.lasts.as_secs_f64());
-        write!(f, "{number:>4}  +{after:.2}s  {} for {lasts:.2}s", self.fault)
+        write!(f, "{number:>4}  +{after:.2}s  {} for {lasts:.2}s; {}", self.fault, self.order)
     }
 }
 
@@ -41,6 +44,7 @@ pub struct Schedule {
     beyond: bool,
     weights: [u32; KINDS],
     only: Vec<String>,
+    orders: Orders,
     drawn: usize,
 }
 
@@ -86,6 +90,7 @@ impl Schedule {
             beyond: options.beyond,
             weights: weights(options),
             only: options.only.clone(),
+            orders: Orders::new(options, losses),
             drawn: 0,
         };
         let possible = schedule.clone().kinds();
@@ -177,7 +182,8 @@ impl Iterator for Schedule {
             fault = self.fault();
         }
         let lasts = self.lasts(&fault);
-        Some(Action { number: self.drawn, after, fault, lasts })
+        let order = self.orders.next()?;
+        Some(Action { number: self.drawn, after, fault, lasts, order })
     }
 }
 

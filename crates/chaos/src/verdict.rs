@@ -11,6 +11,8 @@ use crate::cluster::Cluster;
 use crate::leaks::{complaint, lives};
 use crate::options::{Coordinator, Options};
 use crate::report::Report;
+use crate::spaces::CACHE;
+use crate::tenancy::Told;
 use crate::watch::Sample;
 
 /// The operations of each key, as other checkers read them.
@@ -31,20 +33,43 @@ pub fn on_history(report: &mut Report, seen: &Seen, options: &Options, dir: &Pat
         let text = format!("data is lost: {} requests were told so", report.refused_as_lost);
         report.failures.push(text);
     }
-    match check(&seen.history) {
-        Ok(()) => (),
-        Err(Failure::Violation(violation)) => report.failures.push(violation.to_string()),
-        Err(undecided) => report.failures.push(undecided.to_string()),
+    on_order(report, "", &seen.history);
+    keep(report, &seen.history, options, &dir.join(HISTORY));
+}
+
+/// What clients of another namespace saw.
+pub fn on_namespace(report: &mut Report, (name, seen): &Told, options: &Options, dir: &Path) {
+    report.answered_elsewhere += seen.answered;
+    report.refused_as_lost += seen.refusals.lost;
+    if seen.refusals.lost > 0 && !options.beyond {
+        let text = format!("{name}: data is lost: {} requests were told so", seen.refusals.lost);
+        report.failures.push(text);
     }
+    // Where memory is short, the cache gives way, and a miss says nothing.
+    if name != CACHE.name || !options.is_short_of_memory() {
+        on_order(report, &format!("{name}: "), &seen.history);
+    }
+    keep(report, &seen.history, options, &dir.join(format!("{name}-{HISTORY}")));
+}
+
+/// Whether one server could have answered so.
+fn on_order(report: &mut Report, whose: &str, history: &History) {
+    let text = match check(history) {
+        Ok(()) => return,
+        Err(Failure::Violation(violation)) => violation.to_string(),
+        Err(undecided) => undecided.to_string(),
+    };
+    report.failures.push(format!("{whose}{text}"));
+}
+
+/// Writes a history down, if anybody may want it.
+fn keep(report: &mut Report, history: &History, options: &Options, path: &Path) {
+    let write = || history.write_by_key(BufWriter::new(File::create(path)?));
     if (options.dir.is_some() || !report.passed())
-        && let Err(why) = write(&seen.history, dir)
+        && let Err(why) = write()
     {
         report.failures.push(format!("the history cannot be written: {why}"));
     }
-}
-
-fn write(history: &History, dir: &Path) -> std::io::Result<()> {
-    history.write_by_key(BufWriter::new(File::create(dir.join(HISTORY))?))
 }
 
 /// What became of the cold values.

@@ -73,7 +73,8 @@ func (s state) answered(o op, told outcome) (state, bool) {
 		after, possible := s.effect(o)
 		after.seen = with(s.seen, o.unique)
 		return after, possible
-	case "set stored", "add stored", "replace stored", "append stored", "delete deleted":
+	case "set stored", "add stored", "replace stored", "append stored", "delete deleted",
+		"flush flushed":
 		return s.effect(o)
 	case "incr number":
 		after, possible := s.effect(o)
@@ -113,6 +114,8 @@ func (s state) effect(o op) (state, bool) {
 		return s.holding(o.value), s.present && s.mayBe(o.unique)
 	case "delete":
 		return state{seen: s.seen}, s.present
+	case "flush":
+		return state{seen: s.seen}, true
 	case "incr":
 		number, isNumber := s.number()
 		return s.holding(strconv.FormatUint(number+o.by, 10)), isNumber

@@ -8,7 +8,9 @@
 //! Keys are independent of each other, so each is searched alone (Herlihy and Wing 1990, theorem 1). The search is
 //! that of Wing and Gong (1993) with the memory of Lowe (2017), and reductions that are argued for in `search.rs`.
 //!
-//! What the model leaves out: expiry, eviction (a miss is always an error here) and `flush_all`. A request that was
+//! A `flush_all` is an operation of every key that it concerns.
+//!
+//! What the model leaves out: expiry and eviction (a miss is always an error here). A request that was
 //! refused and certainly had no effect does not belong in a history.
 
 mod history;

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
 mod client;
+mod flush;
 mod mix;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 use crate::linearizability::{History, Op, Outcome};
 
 use self::client::Client;
+pub use self::flush::Flusher;
+use self::flush::Flushes;
 pub use self::mix::Mix;
 
 /// What the clients do.
@@ -36,6 +39,8 @@ pub struct Workload {
     pub mix: Mix,
     /// Draws them.
     pub seed: u64,
+    /// What every value begins with that is no number: values of different loads are never alike.
+    pub mark: String,
     /// Whether "out of memory" and "lost" are answers to be counted. If not, a client that hears one panics.
     pub hears_trouble: bool,
 }
@@ -50,6 +55,7 @@ impl Default for Workload {
             pause: Duration::from_millis(1),
             mix: Mix::Plain,
             seed: 0,
+            mark: String::new(),
             hears_trouble: false,
         }
     }
@@ -63,6 +69,7 @@ pub struct Recorder {
     workload: Workload,
     nodes: Vec<SocketAddr>,
     epoch: Instant,
+    flushes: Flushes,
 }
 
 /// What one client saw.
@@ -121,7 +128,16 @@ impl Recorder {
             thread::spawn(move || client.run(&stop, &answered))
         };
         let clients = (0..workload.clients).map(start).collect();
-        Self { stop, answered, clients, workload: workload.clone(), nodes: nodes.to_vec(), epoch }
+        let (workload, nodes) = (workload.clone(), nodes.to_vec());
+        Self { stop, answered, clients, workload, nodes, epoch, flushes: Flushes::default() }
+    }
+
+    /// Who flushes what the clients use, while they go on.
+    #[must_use]
+    pub fn flusher(&self) -> Flusher {
+        // A client of its own, with a number that no other has.
+        let id = self.workload.clients + 1;
+        Flusher::new(Client::new(id, &self.workload, &self.nodes, self.epoch), self.flushes.clone())
     }
 
     /// Answers so far.
@@ -152,7 +168,8 @@ impl Recorder {
     /// If a client has.
     #[must_use]
     pub fn finish(self) -> Seen {
-        Seen::of(self.stop())
+        let flushes = self.flushes.clone();
+        Seen::of(self.stop(), &flushes)
     }
 
     /// Stops the clients, reads every key that they used once more, and puts all of it together.
@@ -165,6 +182,7 @@ impl Recorder {
     pub fn finish_and_read_all(self, limit: Duration) -> Result<Seen, String> {
         // A client of its own, with a number that no other has.
         let mut reader = Client::new(self.workload.clients, &self.workload, &self.nodes, self.epoch);
+        let flushes = self.flushes.clone();
         let mut recordings = self.stop();
         let all = recordings.iter().flat_map(|recording| &recording.operations);
         let keys: BTreeSet<String> = all.map(|operation| operation.key.clone()).collect();
@@ -172,7 +190,7 @@ impl Recorder {
             reader.read_until_answered(key, limit)?;
         }
         recordings.push(reader.into_recording());
-        Ok(Seen { keys: keys.len(), ..Seen::of(recordings) })
+        Ok(Seen { keys: keys.len(), ..Seen::of(recordings, &flushes) })
     }
 
     fn stop(self) -> Vec<Recording> {
@@ -182,7 +200,7 @@ impl Recorder {
 }
 
 impl Seen {
-    fn of(recordings: Vec<Recording>) -> Self {
+    fn of(recordings: Vec<Recording>, flushes: &Flushes) -> Self {
         let longest_wait =
             recordings.iter().map(|recording| recording.longest_wait).max().unwrap_or_default();
         let mut refusals = Refusals::default();
@@ -191,10 +209,11 @@ impl Seen {
             refusals.no_memory += recording.refusals.no_memory;
             refusals.lost += recording.refusals.lost;
         }
-        let operations: Vec<Recorded> =
+        let mut operations: Vec<Recorded> =
             recordings.into_iter().flat_map(|recording| recording.operations).collect();
         let answered = operations.iter().filter(|operation| operation.answer.is_some()).count();
         let unknown = operations.len() - answered;
+        operations.extend(flushes.of_each_key(&operations));
         Self { history: merge(operations), answered, unknown, refusals, longest_wait, keys: 0 }
     }
 }

@@ -208,6 +208,20 @@ pub fn node_key(node: NodeId) -> String {
     format!("{NODE_PREFIX}{:05}", node.0)
 }
 
+/// The group whose view has this key; none if it is no view's.
+#[must_use]
+pub fn group_of(key: &str) -> Option<GroupId> {
+    let group = GroupId(key.strip_prefix(VIEW_PREFIX)?.parse().ok()?);
+    (view_key(group) == key).then_some(group)
+}
+
+/// The node whose record has this key; none if it is no node's.
+#[must_use]
+pub fn node_of(key: &str) -> Option<NodeId> {
+    let node = NodeId(key.strip_prefix(NODE_PREFIX)?.parse().ok()?);
+    (node_key(node) == key).then_some(node)
+}
+
 fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     let rest = bytes.strip_prefix(&MAGIC).ok_or(NotARecord::Magic)?;
     let (&version, rest) = rest.split_first().ok_or(NotARecord::Magic)?;
@@ -224,4 +238,18 @@ fn from_bytes(bytes: &[u8]) -> Result<Record, NotARecord> {
     let record = Record::take(&mut reader)?;
     reader.end()?;
     Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_is_told_by_its_key() {
+        let group = GroupId(1_048_575);
+        assert_eq!(group_of(&view_key(group)), Some(group));
+        for other in [HEAD_KEY, "view/", "view/7", "view/+0000007", "view/000000007", "views/00000007"] {
+            assert_eq!(group_of(other), None, "{other}");
+        }
+    }
 }

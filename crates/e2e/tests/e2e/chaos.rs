@@ -19,6 +19,8 @@ const LEASE: Duration = Duration::from_secs(1);
 /// Bytes held for a byte of value at most, with rs(3+2) and values of 1 KiB: 5/3 for the code, the rest for keys, headers,
 /// index and slack.
 const MOST_MEMORY: f64 = 2.2;
+/// Of a client, after a loss: a few leases, and as much for a machine that others use, too.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// Answers that show that a cluster goes on.
 const PROGRESS: u64 = 2000;
 
@@ -164,7 +166,7 @@ fn all_values_are_read_back_after_two_nodes_are_killed() {
     let survivors = [1, 2, 4].map(|node| cluster.memcached(node).to_string()).join(",");
     outcome(["verify", &survivors, &count]);
     let seen = judge(recorder);
-    assert!(seen.longest_wait < 5 * LEASE, "a client waited {:?}", seen.longest_wait);
+    assert!(seen.longest_wait < LONGEST_WAIT, "a client waited {:?}", seen.longest_wait);
     let status = cluster.stop().expect("the cluster stops");
     assert!(status.success(), "{status}");
 }

@@ -40,7 +40,11 @@ fn a_slice_of_chaos_shows_nothing_wrong_to_either_checker() {
     assert!(report.done.len() >= 6, "too few kinds of faults: {:?}", report.done);
     assert!(report.answered > 2000 && report.unknown > 0, "the faults were not felt");
     assert!(report.bits_flipped > 0, "nothing was corrupted");
-    ask_porcupine(&dir.path().join(HISTORY));
+    assert!(report.orders.len() >= 4, "too little was made and removed: {:?}", report.orders);
+    assert!(report.answered_elsewhere > 1000, "too little was asked in other namespaces");
+    for of in ["", "copies-", "cache-"] {
+        ask_porcupine(&dir.path().join(format!("{of}{HISTORY}")));
+    }
 }
 
 #[test]
@@ -65,6 +69,7 @@ fn a_slice_with_an_elected_coordinator_shows_nothing_wrong_to_either_checker() {
         assert!(report.done.contains_key(kind), "no {kind}: {:?}", report.done);
     }
     assert!(report.answered > 1000, "too little was asked");
+    assert!(report.orders.contains_key("remove namespace"), "nothing was removed: {:?}", report.orders);
     ask_porcupine(&dir.path().join(HISTORY));
 }
 

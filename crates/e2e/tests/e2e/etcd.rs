@@ -77,6 +77,17 @@ fn all_are_served(cluster: &ServedCluster, node: u16, dead: &[u16]) -> bool {
     !groups.is_empty() && roles.filter(|role| role["kind"] == "data").all(served)
 }
 
+/// Whoever presides, as soon as somebody does.
+#[track_caller]
+fn a_leader(cluster: &ServedCluster) -> u16 {
+    let mut leader = None;
+    eventually("a leader", || {
+        leader = cluster.leader();
+        leader.is_some()
+    });
+    leader.expect("it has been waited for")
+}
+
 /// Everything that a reconfiguration would change.
 fn views(cluster: &ServedCluster, node: u16) -> Value {
     cluster.status(node)["cluster"]["groups"].clone()
@@ -86,15 +97,17 @@ fn views(cluster: &ServedCluster, node: u16) -> Value {
 fn a_cluster_forms_and_outlives_a_node_and_the_leaders_node() {
     let etcd = EtcdServer::start(None).unwrap();
     let mut cluster = five(&etcd);
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     let others: Vec<u16> = (0..5).filter(|node| *node != leader).collect();
-    assert!(cluster.statuses().iter().all(|status| status["etcd"]["leader"] == leader));
-    let (code, out, error) = cluster.gestalt(others[0], &["status"]).unwrap();
-    assert!(code == 0 && out.contains(&format!("coordinator: node {leader}")), "{out}{error}");
+    eventually("known to all", || leader_of_all(&cluster) == Some(leader));
+    eventually("well", || {
+        let (code, out, _) = cluster.gestalt(others[0], &["status"]).unwrap();
+        code == 0 && out.contains(&format!("coordinator: node {leader}"))
+    });
     // Operators' commands go through any node.
     assert_eq!(cluster.gestalt(others[1], &["repair", "pause"]).unwrap().0, 0);
     assert_eq!(cluster.gestalt(leader, &["repair", "resume"]).unwrap().0, 0);
-    assert_eq!(cluster.gestalt(others[2], &["node", "can-stop", "0"]).unwrap().0, 0);
+    eventually("free to stop", || cluster.gestalt(others[2], &["node", "can-stop", "0"]).unwrap().0 == 0);
     let (code, shown, _) = cluster.gestalt(others[3], &["layout", "show", "-o", "json"]).unwrap();
     assert!(code == 0 && shown.contains("\"version\": 2"), "{shown}");
     let keys =
@@ -102,6 +115,21 @@ fn a_cluster_forms_and_outlives_a_node_and_the_leaders_node() {
     for key in ["config", "leader", "nodes/3", "records/map", "records/view/00000004"] {
         assert!(keys.contains(&format!("/gestalt/gestalt/{key}\n")), "{keys}");
     }
+
+    // With a pool go the records of its groups.
+    let has_views = |from: u32| {
+        let keys =
+            etcd.ctl(&["get", "--prefix", "--keys-only", "/gestalt/gestalt/records/view/"], b"").unwrap();
+        let keys = String::from_utf8(keys).unwrap();
+        keys.lines().filter_map(|key| key.rsplit('/').next()?.parse::<u32>().ok()).any(|group| group >= from)
+    };
+    let before = views(&cluster, leader).as_array().unwrap().len() as u32;
+    let does = |args: &[&str]| cluster.gestalt(others[0], args).unwrap().0 == 0;
+    let create = ["pool", "create", "more", "--profile", "rep(2)", "--groups", "3"];
+    eventually("made and recorded", || does(&create) || has_views(before));
+    assert!(has_views(before));
+    eventually("removed", || does(&["pool", "remove", "more", "--yes"]) || !has_views(before));
+    eventually("gone from the records", || !has_views(before));
 
     let recorder = record(&cluster);
     cluster.kill_node(others[0]);
@@ -119,13 +147,13 @@ fn a_cluster_forms_and_outlives_a_node_and_the_leaders_node() {
     judge(recorder);
     assert_eq!(cluster_status(&cluster, others[1])["lost_slots"], serde_json::json!([]));
     // The layout has outlived its coordinator.
-    assert_eq!(cluster_status(&cluster, others[1])["layout_version"], 2);
+    eventually("known", || cluster_status(&cluster, others[1])["layout_version"] == 2);
 
     // It has lost its memory, and comes back as another process.
     cluster.start_node(others[0], &[]).unwrap();
     eventually("there again", || cluster.status(others[0])["ready"] == true);
     // A leader that is told to stop gives way at once.
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     cluster.signal(leader, Signal::SIGTERM);
     let took = eventually("another leader", || cluster.leader().is_some_and(|new| new != leader));
     println!("a leader that is told to stop is succeeded after {took:?}");
@@ -140,7 +168,7 @@ fn a_leader_that_stood_still_presides_no_more() {
     let cluster = ServedCluster::start(served).unwrap();
     eventually("ready", || is_ready(&cluster));
     let recorder = record(&cluster);
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     cluster.signal(leader, Signal::SIGSTOP);
     let others = || cluster.running().into_iter().filter(|node| *node != leader);
     eventually("another leader", || others().any(|node| cluster.status(node)["etcd"]["presides"] == true));
@@ -164,7 +192,8 @@ fn while_etcd_is_away_requests_go_on_and_nothing_is_reconfigured() {
     etcd.signal(Signal::SIGSTOP);
     eventually("known to be away", || away(&cluster));
     let (code, out, _) = cluster.gestalt(1, &["status"]).unwrap();
-    assert!(code == 0 && out.contains("coordinator: etcd unreachable since "), "{out}");
+    // Three leases later nobody knows how well it is.
+    assert!([0, 3].contains(&code) && out.contains("coordinator: etcd unreachable since "), "{out}");
     recorder.wait_for(PROGRESS, PATIENCE).unwrap();
     etcd.signal(Signal::SIGCONT);
     let took = eventually("a leader again", || cluster.leader().is_some());
@@ -210,7 +239,7 @@ fn a_member_of_etcd_that_is_cut_off_or_stopped_keeps_nothing_from_being_reconfig
     let recorder = record(&cluster);
 
     // Every node is attached to the member that is cut off. It goes on to answer, and hears of nothing new.
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     etcd.cut_off(order[0]);
     throughout("as it was", Duration::from_secs(3), || {
         let same = |status: &Value| status["etcd"]["reachable"] == true && status["etcd"]["leader"] == leader;
@@ -235,7 +264,7 @@ fn a_member_of_etcd_that_is_cut_off_or_stopped_keeps_nothing_from_being_reconfig
         leader.is_some_and(|leader| cluster_status(cluster, leader)["health"] == "ok")
     };
     eventually("whole", || is_whole(&cluster));
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     etcd.cut_off(order[1]);
     kill_leader(&mut cluster, leader, &[]);
 
@@ -247,7 +276,7 @@ fn a_member_of_etcd_that_is_cut_off_or_stopped_keeps_nothing_from_being_reconfig
     let took = eventually("ready", || is_ready(&cluster) && leader_of_all(&cluster).is_some());
     println!("with etcd's leader stopped, a node is in again after {took:?}");
     judge(recorder);
-    let presides = cluster.leader().unwrap();
+    let presides = a_leader(&cluster);
     assert_eq!(cluster_status(&cluster, presides)["lost_slots"], serde_json::json!([]));
 }
 
@@ -268,14 +297,16 @@ fn a_record_that_may_or_may_not_have_been_written_does_no_harm() {
     let etcd = EtcdServer::start(None).unwrap();
     let mut cluster = five(&etcd);
     let recorder = record(&cluster);
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     let killed = (leader + 1) % 5;
     // The leader asks for the records of what it decides about the loss, and hears nothing; etcd does it when it goes on.
     etcd.signal(Signal::SIGSTOP);
     cluster.kill_node(killed);
     eventually("given up", || cluster.status(leader)["etcd"]["presides"] == false);
-    let log = cluster.log(leader);
-    assert!(log.contains("its records cannot be written") || log.contains("lease"), "{log}");
+    eventually("said so", || {
+        let log = cluster.log(leader);
+        log.contains("its records cannot be written") || log.contains("lease")
+    });
     etcd.signal(Signal::SIGCONT);
     eventually("served by others", || all_are_served(&cluster, leader, &[killed]));
     recorder.wait_for(PROGRESS, PATIENCE).unwrap();
@@ -315,15 +346,17 @@ fn garbage_over_a_record_is_reported_and_nobody_presides_over_it() {
             };
             cluster.statuses().iter().all(told)
         });
-        let (_, out, _) = cluster.gestalt(3, &["status"]).unwrap();
-        assert!(out.contains(key) && out.contains(why), "{out}");
+        eventually("shown", || {
+            let (_, out, _) = cluster.gestalt(3, &["status"]).unwrap();
+            out.contains(key) && out.contains(why)
+        });
         throughout("nobody presides", Duration::from_secs(1), || {
             cluster.leader().is_none() && views(&cluster, 0) == before
         });
         put(key, &whole);
         eventually("a leader again", || cluster.leader().is_some());
     }
-    assert!((0..5).any(|node| cluster.log(node).contains(key)), "the log names the key");
+    eventually("named in the log", || (0..5).any(|node| cluster.log(node).contains(key)));
     // A record that is missing is as bad as one that is wrong.
     etcd.ctl(&["del", key], b"").unwrap();
     eventually("reported", || {
@@ -427,7 +460,7 @@ fn certificates(dir: &Path, name: &str) -> TlsFiles {
 fn a_node_that_is_started_again_within_its_lease_comes_in_and_a_second_one_beside_it_does_not() {
     let etcd = EtcdServer::start(None).unwrap();
     let mut cluster = five(&etcd);
-    let leader = cluster.leader().unwrap();
+    let leader = a_leader(&cluster);
     let other = (leader + 1) % 5;
     for node in [other, leader] {
         cluster.kill_node(node);

@@ -15,8 +15,8 @@ use crate::support::within;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(1);
-/// After this long nothing may be called well any more; the second is for the machine.
-const THREE_LEASES: Duration = Duration::from_secs(4);
+/// After this long nothing may be called well any more; three leases, and as much for a machine that others use, too.
+const THREE_LEASES: Duration = Duration::from_secs(15);
 
 /// Exit code, standard output and standard error.
 fn gestalt(http: SocketAddr, args: &[&str]) -> (i32, String, String) {
@@ -132,7 +132,7 @@ fn when_nobody_presides_nothing_is_well_and_what_a_dead_node_served_is_named() {
     within("ok", PATIENCE, || status(http).0 == 0);
 
     drop(cluster.coordinator.take());
-    within("unknown", THREE_LEASES, || status(http).0 != 0);
+    within("unknown", THREE_LEASES, || status(http).1["health"] == "unknown");
     let (code, told) = status(http);
     assert_eq!((code, &told["health"], &told["unavailable_slots"]), (3, &json!("unknown"), &json!([])));
     assert!(
@@ -179,7 +179,7 @@ fn a_coordinator_names_who_is_silent() {
     let node = &report()["nodes"][1];
     assert!(node["node"] == 1 && node["age_seconds"].as_f64().unwrap() >= LEASE.as_secs_f64(), "{node}");
     within("lost", PATIENCE, || {
-        gestalt(coordinator, &["node", "list"]).1.lines().nth(2).unwrap().contains("lost")
+        gestalt(coordinator, &["node", "list"]).1.lines().nth(2).is_some_and(|line| line.contains("lost"))
     });
 }
 

@@ -24,7 +24,7 @@ const REFERENCE: &str = "memcached 1.6.45";
 /// Silence after which a server has said all that it will.
 const QUIET: Duration = Duration::from_millis(150);
 /// The same while it has said less than is expected.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest that one file of the suite may take.
 const SUITE_LIMIT: &str = "120";
 /// First port for the suite's nodes: below the range from which the kernel picks ports of outgoing connections.
@@ -76,7 +76,7 @@ impl Reference {
         command.args(["-u", "nobody", "-l", "127.0.0.1", "-U", "0", "-p", &port]).args(flags);
         let child = command.stdin(Stdio::null()).spawn().expect("memcached starts");
         let reference = Self { child, address };
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(address).is_err() {
             assert!(Instant::now() < deadline, "memcached does not answer");
             sleep(Duration::from_millis(20));

@@ -1,12 +1,12 @@
 //! `gestalt status --memory` against what the operating system counts: nearly every resident byte has a name.
 
 use std::net::SocketAddr;
-use std::thread::sleep;
-use std::time::Duration;
 
 use processes::local_cluster::{LocalCluster, Options};
 use processes::pages::page;
 use serde_json::Value;
+
+use crate::support::eventually;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -46,8 +46,7 @@ fn the_parts_add_up_to_the_resident_size() {
     let cluster = LocalCluster::start(&Options { flags, ..Options::default() }).expect("a cluster starts");
     let empty: Vec<u64> = (0..5).map(|node| resident(&cluster, node)).collect();
     LOADS.into_iter().for_each(|sizes| load(&cluster, sizes));
-    // Parities apply the newest records within a heartbeat.
-    sleep(Duration::from_secs(1));
+    eventually("applied at all parities", || memory(&cluster)["all"]["replica_entries"] == 410_000);
     let found = memory(&cluster);
     for (node, report) in (0u16..).zip(found["nodes"].as_array().expect("a list")) {
         let (told, counted) = (number(report, "resident"), resident(&cluster, node));

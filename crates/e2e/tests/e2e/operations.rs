@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use processes::binary::binary;
 use processes::local_cluster::{LocalCluster, Options};
 use serde_json::Value;
 
-use crate::support::{PATIENCE, eventually, json, run};
+use crate::support::{PATIENCE, at_rest, eventually, json, run};
 
 fn cluster(spares: u16) -> LocalCluster {
     LocalCluster::start(&Options { spares, ..Options::default() }).expect("a cluster starts")
@@ -33,6 +34,7 @@ fn nodes_are_listed_and_spares_take_their_share() {
 #[test]
 fn can_stop_tells_harmless_from_degrading_from_fatal() {
     let cluster = cluster(0);
+    at_rest(&cluster);
     let (code, report) = json(&cluster, &["node", "can-stop", "1"]);
     assert_eq!((code, report["verdict"].as_str()), (0, Some("yes")));
     assert_eq!(report["losses_survived_after"], 1);
@@ -74,6 +76,7 @@ fn a_fenced_process_ends_and_its_roles_go_elsewhere() {
     eventually("ended", || cluster.pid(2).is_none());
     assert_eq!(run(&cluster, &["kv", "get", "k"]).1, "v");
     eventually("whole again", || json(&cluster, &["status"]).0 == 0);
+    at_rest(&cluster);
     assert_eq!(run(&cluster, &["node", "fence", "0"]).0, 0);
     // One more, and the next loss costs data: somebody has to say so.
     let (code, _, error) = run(&cluster, &["node", "fence", "1"]);
@@ -100,12 +103,17 @@ fn paused_repair_waits_and_the_status_says_so() {
     cluster.kill_nodes(&[0]);
     eventually("known", || {
         let (_, repair) = json(&cluster, &["repair", "status"]);
-        repair["paused"] == true && repair["progress"]["left_bytes"].as_u64().unwrap() > 0
+        repair["paused"] == true && repair["progress"]["left_bytes"].as_u64().is_some_and(|left| left > 0)
     });
+    // Long enough for a repair that does not wait.
     sleep(Duration::from_secs(2));
-    let (code, status) = json(&cluster, &["status"]);
-    assert_eq!((code, status["repair"]["paused"].as_bool()), (3, Some(true)));
-    assert_eq!(status["protection_achieved"], 1);
+    let mut told = (0, Value::Null);
+    eventually("served by others", || {
+        told = json(&cluster, &["status"]);
+        told.0 == 3 && told.1["protection_achieved"] == 1
+    });
+    let (_, status) = told;
+    assert_eq!(status["repair"]["paused"].as_bool(), Some(true));
     // The spare has its share, so not every group had a role on the node that is lost. How many
     // had depends on what the spare was filled with first.
     let margin = |losses: &str| status["groups_by_margin"][losses].as_u64().unwrap_or(0);
@@ -119,7 +127,8 @@ fn paused_repair_waits_and_the_status_says_so() {
     cluster.kill_nodes(&[1]);
     eventually("at risk", || {
         let (_, status) = json(&cluster, &["status"]);
-        status["bytes_at_risk"].as_u64().unwrap() > 1_000_000 && status["protection_achieved"] == 0
+        status["bytes_at_risk"].as_u64().is_some_and(|bytes| bytes > 1_000_000)
+            && status["protection_achieved"] == 0
     });
     assert!(run(&cluster, &["status"]).1.contains("at risk by the next loss: "));
     assert_eq!(run(&cluster, &["repair", "limit", "--rate", "none"]).0, 0);
@@ -136,6 +145,7 @@ fn a_layout_is_edited_compared_and_applied_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("layout.json");
     let file = path.to_str().unwrap();
+    at_rest(&cluster);
     let (_, mut layout) = json(&cluster, &["layout", "show"]);
     assert_eq!((layout["version"].as_u64(), layout["nodes"].as_object().unwrap().len()), (Some(0), 6));
     layout["nodes"]["3"]["zone"] = "rack-b".into();
@@ -260,11 +270,12 @@ fn a_layout_comes_from_standard_input_too() {
 }
 
 /// Sets and reads back through nodes other than the one that is being restarted; how many requests it made.
-fn use_the_cluster(addresses: &[SocketAddr], away: &AtomicUsize, end: &AtomicBool) -> u64 {
+fn use_the_cluster(addresses: &[SocketAddr], away: &Mutex<usize>, end: &AtomicBool) -> u64 {
     let mut count = 0;
     while !end.load(Ordering::Relaxed) {
-        let away = away.load(Ordering::Relaxed);
-        let node = (0..addresses.len()).map(|n| (n + count as usize) % addresses.len()).find(|n| *n != away);
+        // Held until both are answered: nobody goes away meanwhile.
+        let away = away.lock().unwrap();
+        let node = (0..addresses.len()).map(|n| (n + count as usize) % addresses.len()).find(|n| *n != *away);
         let stream = TcpStream::connect(addresses[node.unwrap()]).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut lines = BufReader::new(stream);
@@ -287,15 +298,13 @@ fn every_node_is_restarted_in_turn_and_no_request_fails() {
     let flags = ["--evict", "none", "--restart", "always"].map(str::to_owned).to_vec();
     let cluster = LocalCluster::start(&Options { spares: 1, flags, ..Options::default() }).unwrap();
     let addresses = cluster.all_memcached();
-    let (away, end) = (AtomicUsize::new(usize::MAX), AtomicBool::new(false));
+    let (away, end) = (Mutex::new(usize::MAX), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let client = scope.spawn(|| use_the_cluster(&addresses, &away, &end));
         for node in 0..cluster.node_count() {
             let id = node.to_string();
             assert_eq!(run(&cluster, &["node", "drain", &id, "--wait"]).0, 0);
-            away.store(usize::from(node), Ordering::Relaxed);
-            // What is on its way through the node comes to its end.
-            sleep(Duration::from_millis(300));
+            *away.lock().unwrap() = usize::from(node);
             let before = cluster.pid(node);
             cluster.signal(node, nix::sys::signal::Signal::SIGTERM);
             eventually("started again", || cluster.pid(node).is_some_and(|pid| Some(pid) != before));
@@ -303,7 +312,7 @@ fn every_node_is_restarted_in_turn_and_no_request_fails() {
                 json(&cluster, &["node", "list"]).1[usize::from(node)]["state"] == "drained"
             });
             assert_eq!(run(&cluster, &["node", "undrain", &id]).0, 0);
-            away.store(usize::MAX, Ordering::Relaxed);
+            *away.lock().unwrap() = usize::MAX;
         }
         end.store(true, Ordering::Relaxed);
         assert!(client.join().unwrap() > 100);
@@ -396,6 +405,7 @@ fn a_node_of_a_local_cluster_is_stopped_and_started_again() {
     let (code, stopped) = json(&cluster, &["node", "stop", "2"]);
     assert_eq!((code, stopped["pid"].as_u64()), (0, Some(u64::from(before))));
     eventually("ended", || cluster.pid(2).is_none());
+    eventually("missed", || json(&cluster, &["node", "can-stop", "3"]).0 != 0);
     let (code, _, error) = run(&cluster, &["node", "stop", "3"]);
     assert!(code == 1 && error.contains("--yes") && cluster.pid(3).is_some(), "{error}");
     eventually("missed", || {

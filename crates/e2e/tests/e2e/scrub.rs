@@ -1,13 +1,11 @@
 //! A scrub of a real cluster that is being used.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
-use std::time::Duration;
 
 use processes::local_cluster::{LocalCluster, Options};
 use processes::pages::page;
 
-use crate::support::{json, run};
+use crate::support::{eventually, json, run};
 
 fn load(cluster: &LocalCluster) {
     let args = ["bench", "load", "--keys", "20000", "--value-size", "1000"];
@@ -40,7 +38,7 @@ fn a_cluster_that_is_written_to_is_compared_and_clean() {
             }
         });
         for generation in 1..=3 {
-            let (code, status) = json(&cluster, &["scrub", "start", "--wait", "--timeout", "60s"]);
+            let (code, status) = json(&cluster, &["scrub", "start", "--wait", "--timeout", "180s"]);
             assert_eq!((code, status["generation"].as_u64()), (0, Some(generation)));
             assert_eq!(
                 (status["ended"].as_bool(), status["progress"]["mismatches"].as_u64()),
@@ -66,11 +64,13 @@ fn a_scrub_keeps_to_its_rate_and_can_be_stopped() {
     load(&cluster);
     let (code, started) = json(&cluster, &["scrub", "start", "--rate", "256KiB"]);
     assert_eq!((code, started["bytes_per_second"].as_u64()), (0, Some(256 << 10)));
-    sleep(Duration::from_secs(3));
-    let (_, status) = json(&cluster, &["scrub", "status"]);
+    let mut status = started;
+    eventually("under way", || {
+        status = json(&cluster, &["scrub", "status"]).1;
+        status["progress"]["done_bytes"].as_u64().is_some_and(|done| done > 0)
+    });
     assert_eq!(status["ended"], false, "at this rate it takes half a minute");
-    let done = status["progress"]["done_bytes"].as_u64().unwrap();
-    assert!(done > 0 && status["progress"]["left_bytes"].as_u64().unwrap() > 0, "{status}");
+    assert!(status["progress"]["left_bytes"].as_u64().unwrap() > 0, "{status}");
     let (code, stopped) = json(&cluster, &["scrub", "stop"]);
     assert_eq!((code, stopped["running"].as_bool()), (0, Some(false)));
     let (code, _, _) = run(&cluster, &["scrub", "start", "--rate", "64KiB", "--wait", "--timeout", "1s"]);

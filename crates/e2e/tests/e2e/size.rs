@@ -2,16 +2,16 @@
 
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use processes::binary::binary;
 use processes::local_cluster::{LocalCluster, Options};
 use processes::pages::page;
 use serde_json::Value;
-use types::{ClusterMap, NodeInfo};
+use types::NodeInfo;
 
-use crate::support::{PATIENCE, json, run};
+use crate::support::{at_rest, eventually, json, run};
 
 /// How far the plan may be off.
 const PERCENT: u64 = 3;
@@ -22,8 +22,6 @@ const CATEGORIES: [(&str, &[&str]); 4] = [
     ("index", &["index_bytes", "replica_bytes", "table_bytes"]),
     ("buffers", &["buffer_bytes"]),
 ];
-/// How long a map has to stay as it is: plans are made anew every lease.
-const STAYS: Duration = Duration::from_secs(3);
 
 /// What is loaded.
 struct Load {
@@ -52,25 +50,13 @@ impl Load {
     }
 }
 
-/// Waits until every data role has its pages, nobody moves, and that stays so: parities may be missing where no node is spare.
+/// Waits until the loss is known, and made up for.
 fn wait_until_repaired(cluster: &LocalCluster, lost: u16) {
-    let is_repaired = |map: &ClusterMap| {
-        let is_quiet = map.groups.iter().all(|view| view.is_full() && view.learners.is_empty());
-        is_quiet && !map.nodes.iter().any(|info| info.host.node.0 == lost && info.alive)
-    };
-    let begun = Instant::now();
-    let (mut version, mut since) = (0, begun);
-    loop {
+    eventually("missed", || {
         let map = cluster.map().expect("the coordinator answers");
-        if map.version != version || !is_repaired(&map) {
-            (version, since) = (map.version, Instant::now());
-        }
-        if since.elapsed() > STAYS {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "repair does not end");
-        sleep(Duration::from_millis(50));
-    }
+        !map.nodes.iter().any(|info| info.host.node.0 == lost && info.alive)
+    });
+    at_rest(cluster);
 }
 
 fn number(of: &Value, name: &str) -> u64 {

@@ -9,9 +9,12 @@ use processes::local_cluster::LocalCluster;
 use processes::namespaces::unavailable;
 use processes::others::ensure_program;
 use serde_json::Value;
+use types::ClusterMap;
 
 /// For what has to come, also while others use the machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a map stays as it is if nothing is planned any more.
+const STAYS: Duration = Duration::from_secs(3);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -30,6 +33,21 @@ pub fn within(what: &str, patience: Duration, mut holds: impl FnMut() -> bool) -
         sleep(LOOK);
     }
     begun.elapsed()
+}
+
+/// Waits until every data role has its pages and nobody moves, also when plans are made anew, which happens every lease. Parities
+/// may be missing where no node is spare.
+pub fn at_rest(cluster: &LocalCluster) {
+    let is_quiet =
+        |map: &ClusterMap| map.groups.iter().all(|view| view.is_full() && view.learners.is_empty());
+    let (mut version, mut since) = (0, Instant::now());
+    eventually("at rest", || {
+        let map = cluster.map().expect("the coordinator answers");
+        if map.version != version || !is_quiet(&map) {
+            (version, since) = (map.version, Instant::now());
+        }
+        since.elapsed() > STAYS
+    });
 }
 
 /// Runs `gestalt` with `args` on `cluster`: exit code, standard output and standard error.

@@ -82,6 +82,8 @@ pub enum Op {
     Delete,
     /// Add to a decimal number, modulo 2^64.
     Incr(u64),
+    /// Remove whatever there is; of a whole namespace, hence of this key.
+    Flush,
 }
 
 /// What a client was told.
@@ -109,6 +111,8 @@ pub enum Outcome {
     Number(u64),
     /// Incr: what is there is not a number.
     NotNumber,
+    /// Flush: done.
+    Flushed,
 }
 
 /// An outcome and when it arrived.
@@ -160,6 +164,7 @@ impl fmt::Display for Op {
             Self::Cas { value, unique } => write!(f, "cas {unique} {value}"),
             Self::Delete => f.write_str("delete"),
             Self::Incr(by) => write!(f, "incr {by}"),
+            Self::Flush => f.write_str("flush"),
         }
     }
 }
@@ -176,6 +181,7 @@ impl fmt::Display for Outcome {
             Self::Deleted => f.write_str("deleted"),
             Self::Number(number) => write!(f, "{number}"),
             Self::NotNumber => f.write_str("not a number"),
+            Self::Flushed => f.write_str("flushed"),
         }
     }
 }

@@ -79,6 +79,8 @@ pub(super) enum Step {
         cas: CasId,
     },
     Remove,
+    /// Removes what there is, or does nothing.
+    Clear,
     Extend(SuffixId),
     /// An increment whose result is not known.
     Count {
@@ -195,6 +197,7 @@ impl Model {
             (Op::Incr(_), Outcome::NotNumber) => Step::SeesText,
             (Op::Incr(by), Outcome::Number(to)) => self.counted(*by, *to),
             (Op::Delete, Outcome::Deleted) => Step::Remove,
+            (Op::Flush, Outcome::Flushed) => Step::Clear,
             (Op::Set(_) | Op::Add(_) | Op::Replace(_) | Op::Append(_) | Op::Cas { .. }, Outcome::Stored) => {
                 self.effect(op).expect("every store has an effect")
             }
@@ -219,7 +222,8 @@ impl Model {
             Op::Cas { value, unique } => {
                 Step::PutIfVersion { value: self.value(&value.0), cas: self.unique(*unique) }
             }
-            Op::Delete => Step::Remove,
+            // Where there is nothing it has no effect that anybody could tell.
+            Op::Delete | Op::Flush => Step::Remove,
             Op::Incr(by) => Step::Count { by: *by },
         })
     }
@@ -241,7 +245,7 @@ impl Model {
             }
             Step::Put(value) | Step::PutIfPresent(value) => Some(State::fresh(value)),
             Step::PutIfVersion { value, cas } => may_be(cas).then_some(State::fresh(value)),
-            Step::Remove => Some(State::Absent),
+            Step::Remove | Step::Clear => Some(State::Absent),
             Step::Extend(suffix) => Some(State::fresh(self.extended(held, suffix))),
             Step::Count { by } => {
                 let sum = self.number(held)?.wrapping_add(by);
@@ -255,7 +259,7 @@ impl Model {
 
     fn apply_absent(&mut self, step: Step) -> Option<State> {
         match step {
-            Step::SeesNothing => Some(State::Absent),
+            Step::SeesNothing | Step::Clear => Some(State::Absent),
             Step::Put(value) | Step::PutIfAbsent(value) => Some(State::fresh(value)),
             _ => None,
         }
@@ -362,7 +366,7 @@ fn leaves_plain_numbers(op: &Op) -> bool {
         | Op::Add(Bytes(value))
         | Op::Replace(Bytes(value))
         | Op::Cas { value: Bytes(value), .. } => value.len() < 2 || value[0] != b'0',
-        Op::Get | Op::Delete | Op::Incr(_) => true,
+        Op::Get | Op::Delete | Op::Flush | Op::Incr(_) => true,
     }
 }
 

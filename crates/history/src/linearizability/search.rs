@@ -330,7 +330,7 @@ impl<'a> Search<'a> {
         match (step, step.needs()) {
             (Step::Impossible, _) => true,
             (Step::SeesNothing | Step::PutIfAbsent(_), _) => {
-                state != State::Absent && !others.any(|other| other == Step::Remove)
+                state != State::Absent && !others.any(|other| matches!(other, Step::Remove | Step::Clear))
             }
             (_, None) => state == State::Absent && !others.any(|other| other.produces().is_some()),
             (_, Some(value)) => !self.leads_to(value, state, &others.collect::<Vec<_>>()),

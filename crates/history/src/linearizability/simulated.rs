@@ -81,6 +81,10 @@ impl Server {
                 self.item = None;
                 Outcome::Deleted
             }
+            (Op::Flush, _) => {
+                self.item = None;
+                Outcome::Flushed
+            }
             (Op::Incr(by), Some((value, _))) => self.count(&value, *by),
             (Op::Get | Op::Delete | Op::Cas { .. } | Op::Incr(_), None) => Outcome::NotFound,
         }

@@ -56,13 +56,30 @@ fn violation(history: &History) -> Violation {
 }
 
 mod stories {
-    use super::Outcome::{Deleted, Exists, NotFound, NotNumber, NotStored, Number, Stored};
+    use super::Outcome::{Deleted, Exists, Flushed, NotFound, NotNumber, NotStored, Number, Stored};
     use super::*;
 
     #[test]
     fn nothing_happened() {
         assert_eq!(check(&History::default()), Ok(()));
         assert_eq!(check(&story(&[(1, 2, Op::Get, NotFound)])), Ok(()));
+    }
+
+    #[test]
+    fn a_flush_leaves_nothing_and_takes_what_is_written_meanwhile_or_not() {
+        let flush = (3, 6, Op::Flush, Flushed);
+        let all = |last: Outcome| {
+            [(1, 2, set("a"), Stored), flush.clone(), (4, 5, set("b"), Stored), (7, 8, Op::Get, last)]
+        };
+        assert_eq!(check(&story(&all(saw("b")))), Ok(()));
+        assert_eq!(check(&story(&all(NotFound))), Ok(()));
+        violation(&story(&all(saw("a"))));
+        violation(&story(&[(1, 2, set("a"), Stored), flush.clone(), (7, 8, Op::Get, saw("a"))]));
+        assert_eq!(check(&story(&[flush, (7, 8, Op::Get, NotFound)])), Ok(()), "there was nothing");
+        for seen in [saw("a"), NotFound] {
+            let events = [(1, 2, set("a"), Stored), (7, 8, Op::Get, seen)];
+            assert_eq!(check(&with_unknown(&events, &[(3, Op::Flush)])), Ok(()));
+        }
     }
 
     #[test]
@@ -457,6 +474,11 @@ mod exhaustive {
                     held.is_some_and(|(held, _)| self.store(&[held, suffix.0.clone()].concat()))
                 }
                 (Op::Delete, None | Some(Outcome::Deleted)) => self.item.take().is_some(),
+                (Op::Flush, None) => self.item.take().is_some(),
+                (Op::Flush, Some(Outcome::Flushed)) => {
+                    self.item = None;
+                    true
+                }
                 (Op::Delete | Op::Cas { .. } | Op::Incr(_), Some(Outcome::NotFound)) => !present,
                 (Op::Cas { value, unique }, None | Some(Outcome::Stored)) => {
                     let fits = self.matches(*unique);
@@ -512,6 +534,7 @@ fn op_strategy() -> impl Strategy<Value = Op> {
         2 => (value_strategy(), 1u64..5).prop_map(|(value, unique)| Op::Cas { value, unique }),
         2 => Just(Op::Delete),
         2 => (1u64..12).prop_map(Op::Incr),
+        1 => Just(Op::Flush),
     ]
 }
 
@@ -540,6 +563,7 @@ fn outcome_strategy() -> impl Strategy<Value = Outcome> {
         Just(Outcome::Deleted),
         (1u64..15).prop_map(Outcome::Number),
         Just(Outcome::NotNumber),
+        Just(Outcome::Flushed),
     ]
 }
 

@@ -173,6 +173,27 @@ impl Client {
         Err(format!("key {key} is not answered within {limit:?}"))
     }
 
+    /// Has everything flushed at one of the nodes: when that was asked and, if it was answered, when. None if nobody could be asked.
+    pub(super) fn flush(&mut self) -> Option<(u64, Option<u64>)> {
+        if self.connect().is_err() {
+            self.next_node();
+            return None;
+        }
+        let invoked_ns = self.now_ns();
+        let heard = self.ask(&request("", &Op::Flush), &Op::Flush);
+        // Refused by one role, it may have been done by others.
+        let is_done = matches!(heard, Heard::Outcome(Outcome::Flushed));
+        if !is_done {
+            self.next_node();
+        }
+        Some((invoked_ns, is_done.then(|| self.now_ns())))
+    }
+
+    /// Number of the client.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// What it saw.
     pub(super) fn into_recording(self) -> Recording {
         self.recording
@@ -233,6 +254,7 @@ fn request(key: &str, op: &Op) -> Vec<u8> {
         Op::Cas { value, unique } => store("cas", value, format!(" {unique}")),
         Op::Delete => format!("delete {key}\r\n").into_bytes(),
         Op::Incr(by) => format!("incr {key} {by}\r\n").into_bytes(),
+        Op::Flush => b"flush_all\r\n".to_vec(),
     }
 }
 
@@ -244,12 +266,14 @@ fn hear(reply: Reply<'_>, op: &Op) -> Heard {
         Reply::NotStored => Outcome::NotStored,
         Reply::Exists => Outcome::Exists,
         Reply::Deleted => Outcome::Deleted,
+        Reply::Ok => Outcome::Flushed,
         Reply::Number(number) => Outcome::Number(number),
         Reply::ServerError(words) | Reply::ClientError(words) => match FailureCode::parse(words) {
-            Some(FailureCode::Busy | FailureCode::Unavailable) => {
+            // A namespace that this node has not heard of yet.
+            Some(FailureCode::Busy | FailureCode::Unavailable | FailureCode::NoNamespace) => {
                 return Heard::Refused(Refusal::Unavailable);
             }
-            Some(FailureCode::Unknown) => return Heard::Unknown,
+            Some(FailureCode::Unknown | FailureCode::Partial) => return Heard::Unknown,
             Some(FailureCode::OutOfMemory) => return Heard::Refused(Refusal::NoMemory),
             Some(FailureCode::Lost) => return Heard::Refused(Refusal::Lost),
             Some(FailureCode::NotANumber) => Outcome::NotNumber,

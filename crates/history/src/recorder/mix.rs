@@ -41,6 +41,8 @@ pub(super) struct Drawer {
     mix: Mix,
     random: u64,
     written: u64,
+    /// What every value begins with.
+    mark: String,
 }
 
 impl Drawer {
@@ -54,6 +56,7 @@ impl Drawer {
             // Never 0, from which this generator would not come away.
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             written: 0,
+            mark: workload.mark.clone(),
         }
     }
 
@@ -123,7 +126,7 @@ impl Drawer {
 
     fn unique_bytes(&mut self, len: usize) -> Bytes {
         self.written += 1;
-        let mut value = format!("{}-{}-", self.id, self.written).into_bytes();
+        let mut value = format!("{}{}-{}-", self.mark, self.id, self.written).into_bytes();
         let fill = b'a' + (self.next() % 26) as u8;
         value.resize(len.max(value.len()), fill);
         Bytes(value)

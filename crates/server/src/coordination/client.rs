@@ -192,10 +192,11 @@ impl Conversation<'_> {
         let Message::FromCoordinator(message) = message else { return Err(StreamError::Unexpected) };
         let shared = Arc::clone(&self.shared);
         let verdict = self.entrance.receive(shared.clock.time(), message);
-        shared.coordinator_connected.store(presides(&verdict), Ordering::Relaxed);
-        let is_at_work = presides(&verdict) || matches!(verdict, Verdict::Waits | Verdict::Answer(_));
-        shared.coordinator_answers.store(is_at_work, Ordering::Relaxed);
-        if is_at_work && shared.map().is_none() {
+        if says_something(&verdict) {
+            shared.coordinator_connected.store(presides(&verdict), Ordering::Relaxed);
+            shared.coordinator_answers.store(is_at_work(&verdict), Ordering::Relaxed);
+        }
+        if is_at_work(&verdict) && shared.map().is_none() {
             // It waits for others, and this process knows of no cluster that could be older than that.
             self.enter(false);
         }
@@ -292,6 +293,17 @@ impl Conversation<'_> {
     }
 }
 
+/// Whether anything follows from it about the coordinator. What came too early, too late or a second time is no reason to think it
+/// gone: operators' commands would be refused until it says more.
+fn says_something(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::Nothing)
+}
+
+/// Whether a coordinator that says this takes what operators want, if only to refuse it.
+fn is_at_work(verdict: &Verdict) -> bool {
+    presides(verdict) || matches!(verdict, Verdict::Waits | Verdict::Answer(_))
+}
+
 /// Whether a coordinator that says this is one of this node's cluster, at work.
 fn presides(verdict: &Verdict) -> bool {
     match verdict {
@@ -351,4 +363,52 @@ fn adopt_view(shared: &Shared, view: &types::GroupView) {
         let Some(known) = known else { return false };
         Arc::make_mut(known).adopt(view.clone())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use types::Epoch;
+
+    use super::*;
+
+    /// Whether it says something of the coordinator; if so, whether that is at work, and presides.
+    fn said(verdict: &Verdict) -> Option<(bool, bool)> {
+        says_something(verdict).then(|| (is_at_work(verdict), presides(verdict)))
+    }
+
+    #[test]
+    fn what_is_no_news_of_the_coordinator_leaves_what_is_known_of_it() {
+        assert_eq!(said(&Verdict::Nothing), None);
+    }
+
+    #[test]
+    fn a_coordinator_presides_if_it_counts_this_node_as_one_of_its_own() {
+        let epoch = Epoch(3);
+        let presiding = [
+            Verdict::Alive(false),
+            Verdict::Alive(true),
+            Verdict::Forms(false, Forming::default()),
+            Verdict::Deliver(FromCoordinator::Alive),
+            Verdict::Answer(ToCoordinator::Kept { epoch, position: 1 }),
+        ];
+        presiding.iter().for_each(|verdict| assert_eq!(said(verdict), Some((true, true)), "{verdict:?}"));
+    }
+
+    #[test]
+    fn a_coordinator_that_waits_or_asks_what_was_kept_answers_and_does_not_preside() {
+        let asks = ToCoordinator::Recalled { epoch: Epoch(3), kept: None };
+        for verdict in [Verdict::Waits, Verdict::Answer(asks)] {
+            assert_eq!(said(&verdict), Some((true, false)), "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_coordinator_of_others_is_none_here() {
+        let refused = || End::Refused("fenced".to_owned());
+        for verdict in
+            [Verdict::Foreign("of others".to_owned()), Verdict::WaitForPlace(1), Verdict::End(refused())]
+        {
+            assert_eq!(said(&verdict), Some((false, false)), "{verdict:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ pub(crate) mod calls;
 
 use proto::Token;
 use types::op::{Failure, Flush, FlushAt, Op, Outcome, Request};
-use types::{ClusterMap, EvictPolicy, MemberId, NamespaceId, Term, split_key};
+use types::{Catalog, ClusterMap, EvictPolicy, MemberId, NamespaceId, Term, split_key};
 
 use crate::cluster::Cluster;
 use crate::cluster::nodes::Nodes;
@@ -404,6 +404,15 @@ impl Clients {
                 stage.least_unix(),
             );
             self.note_end_at(stage, AtOracle { key, call }, &Fate::Answered(Outcome::Flushed));
+        }
+    }
+
+    /// Items of namespaces that `catalog` had and has no more may be gone from now on, at each role at another time.
+    pub(crate) fn let_vanish(&mut self, catalog: &Catalog) {
+        for (key, oracle) in self.keys.iter().zip(&mut self.oracles) {
+            if catalog.is_gone(split_key(&key.bytes).0) {
+                oracle.let_vanish();
+            }
         }
     }
 

@@ -60,6 +60,19 @@ pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> boo
     margins.all(|margin| !protection.is_beyond_repair(&margin.worst()))
 }
 
+/// Whether one more group survives that, wherever it is placed: the coordinator may not have noticed yet who is lost.
+pub(crate) fn can_bear_another_group(options: &Options, cluster: &Cluster, risk: &Risk) -> bool {
+    let Some(map) = cluster.decided() else { return false };
+    let is_at_risk = |node: usize| {
+        let shown = map.nodes.iter().find(|info| info.alive && node_of(info.host) == node);
+        shown.is_some_and(|info| !cluster.nodes.is_alive(info.host)) || risk.nodes.contains(&node)
+    };
+    let nodes = (0..cluster.nodes.count()).filter(|node| is_at_risk(*node)).count();
+    // Of two that do not reach each other one may be given up.
+    let pairs = risk.pairs.iter().filter(|(a, b)| !is_at_risk(*a) && !is_at_risk(*b)).count();
+    nodes + pairs <= options.profile().tolerance()
+}
+
 /// Whether another coordinator can go on from what is recorded, and from what may yet be.
 pub(crate) fn can_be_followed(options: &Options, cluster: &Cluster) -> bool {
     let mut maps = cluster.map().into_iter().chain(cluster.decided());

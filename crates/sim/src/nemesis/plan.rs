@@ -2,6 +2,7 @@
 
 use types::{GroupId, GroupView, HostId, MemberId, RoleIndex};
 
+use super::margin::can_bear_another_group;
 use super::{Lasting, Nemesis, Risk, Undo, can_be_followed, can_bear};
 use crate::cluster::Cluster;
 use crate::cluster::process::Life;
@@ -397,5 +398,10 @@ impl Nemesis {
         let mut risk = self.risk(stage.now());
         risk.add(&Risk::of_nodes(vec![node]));
         !self.over && can_bear(&stage.options, cluster, &risk)
+    }
+
+    /// Whether an operator may make a pool: a group that begins with more members lost than the code bears is lost already.
+    pub(crate) fn can_bear_another_pool(&self, stage: &Stage, cluster: &Cluster) -> bool {
+        can_bear_another_group(&stage.options, cluster, &self.risk(stage.now()))
     }
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use types::op::{Arith, Direction, Expiry, Failure, Op, Outcome, Store, StoreMode};
 
+use super::Vanishing;
 use super::state::{Contents, Item, NOBODY, State, UNSEEN};
 
 /// What became of a call.
@@ -27,6 +28,8 @@ pub(super) struct Call {
     pub unix: (u32, u32),
     /// The first call that began after its answer.
     pub before: u32,
+    /// Whether the item may vanish for it.
+    pub vanishing: Vanishing,
 }
 
 impl Call {

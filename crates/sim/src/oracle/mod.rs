@@ -78,6 +78,7 @@ pub struct Contradiction {
 /// The states in which one key may be.
 #[derive(Clone, Debug)]
 pub struct Oracle {
+    /// For calls that begin.
     vanishing: Vanishing,
     calls: Vec<Call>,
     /// What has not been worked off yet.
@@ -112,7 +113,14 @@ impl Oracle {
             return 0;
         }
         let id = self.calls.len() as u32;
-        self.calls.push(Call { op, fate: Fate::Undecided, unix: (unix.0, u32::MAX), before: NOBODY });
+        let vanishing = self.vanishing;
+        self.calls.push(Call {
+            op,
+            fate: Fate::Undecided,
+            unix: (unix.0, u32::MAX),
+            before: NOBODY,
+            vanishing,
+        });
         self.moments.push_back(Moment::Invoked(id));
         id
     }
@@ -135,6 +143,17 @@ impl Oracle {
         }
         entry.fate = fate;
         self.advance()
+    }
+
+    /// From now on the item may be gone at any moment: its namespace was removed, and some have swept it while others have not
+    /// heard of that. Calls that were answered before have seen what was there.
+    pub fn let_vanish(&mut self) {
+        if self.vanishing == Vanishing::Anytime {
+            return;
+        }
+        self.vanishing = Vanishing::Anytime;
+        let goes_on = |call: &&mut Call| !matches!(call.fate, Fate::Answered(_));
+        self.calls.iter_mut().filter(goes_on).for_each(|call| call.vanishing = Vanishing::Anytime);
     }
 
     /// Whether the key was checked to the end, and not given up for its many unanswered calls.
@@ -317,7 +336,7 @@ impl Oracle {
         let over = call >= item.over_for && begun > 0;
         let alive = item.expiry == 0 || item.expiry > begun && !over;
         let expired = item.expiry != 0 && item.expiry <= ended;
-        let evicted = self.vanishing == Vanishing::Anytime;
+        let evicted = entry.vanishing == Vanishing::Anytime;
         let seen = if alive { entry.apply(call, &mut self.contents, state) } else { None };
         let gone = if expired || evicted { entry.apply(call, &mut self.contents, None) } else { None };
         // A call that found an expired item gone has not removed it: one that began before the answer may still act on it.

@@ -130,6 +130,27 @@ fn a_miss_is_an_eviction_only_where_the_store_evicts() {
 }
 
 #[test]
+fn an_item_whose_namespace_goes_may_vanish_for_calls_under_way_and_later_ones() {
+    let mut oracle = Oracle::new(Vanishing::Never);
+    now(&mut oracle, set("a"), stored(1)).unwrap();
+    // Nothing after this read is looked at before it ends.
+    let long = oracle.invoke(get(), NOW);
+    let mut early = oracle.clone();
+    now(&mut early, get(), miss()).unwrap();
+    early.let_vanish();
+    assert!(early.close(long, hit("a", 1), NOW).is_err(), "a miss before the removal stays wrong");
+
+    oracle.let_vanish();
+    assert!(oracle.admits(None, NOW) && oracle.admits(Some(Copy { value: b"a", flags: 0, version: 1 }), NOW));
+    oracle.clone().close(long, miss(), NOW).unwrap();
+    now(&mut oracle, get(), hit("a", 1)).unwrap();
+    oracle.close(long, hit("a", 1), NOW).unwrap();
+    assert!(now(&mut oracle.clone(), get(), hit("b", 1)).is_err());
+    now(&mut oracle, get(), miss()).unwrap();
+    assert!(now(&mut oracle, get(), hit("a", 1)).is_err(), "what vanished does not come back");
+}
+
+#[test]
 fn an_item_is_gone_from_its_second_on_and_not_before() {
     let mut oracle = Oracle::new(Vanishing::Never);
     let Op::Store(store) = set("a") else { unreachable!() };

@@ -171,7 +171,10 @@ impl Reign<'_> {
             3 => CatalogChange::CreatePool { name: passing, profile, groups: Some(1) },
             _ => CatalogChange::RemovePool { name: passing },
         };
-        self.operate(AdminCommand::Catalog(change));
+        let makes_pool = matches!(change, CatalogChange::CreatePool { .. });
+        if !makes_pool || self.nemesis.can_bear_another_pool(self.stage, self.cluster) {
+            self.operate(AdminCommand::Catalog(change));
+        }
         self.change_catalog_later();
     }
 
@@ -295,6 +298,7 @@ impl Reign<'_> {
     /// Those who look on take note of new views.
     fn watch_views(&mut self) {
         let Some(map) = self.cluster.store.map() else { return };
+        self.clients.let_vanish(&map.catalog);
         let news = self.shadow.recorded(self.stage, map);
         news.begun.iter().for_each(|member| self.clients.begin_anew(self.stage, *member));
         news.tell(&mut self.stage.book);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etcd::{Change, Entry, LeaseId, Range};
 use proto::{Coordinator, Now};
 use types::{ClusterId, HostId, NodeId, NodeInfo};
-use wire::record::Record;
+use wire::record::{HEAD_KEY, MapHead, Record};
 
 use super::keys::{Keys, LEADER, Leader, NODES, RECORDS, SETTINGS};
 use super::settings::Settings;
@@ -128,6 +128,15 @@ impl Mirror {
     /// The entries of records, by their own keys.
     pub(crate) fn records(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.below(RECORDS).map(|(name, entry)| (&name[RECORDS.len()..], entry))
+    }
+
+    /// The head, if there is one that can be read.
+    pub(crate) fn head(&self) -> Option<MapHead> {
+        let entry = self.entries.get(&format!("{RECORDS}{HEAD_KEY}"))?;
+        match Record::decode(HEAD_KEY, &entry.value) {
+            Ok(Record::Head(head)) => Some(head),
+            Ok(Record::View(_) | Record::Node(_)) | Err(_) => None,
+        }
     }
 
     fn below(&self, prefix: &str) -> impl Iterator<Item = (&str, &Entry)> {

@@ -214,9 +214,14 @@ impl Presiding {
     pub(crate) async fn records_due(&self) {
         let Records::Written { due, .. } = &self.records else { return std::future::pending().await };
         // In a loop: the notice may be of records that have been written since.
-        while !self.held.borrow().iter().any(|held| matches!(held, Held::Record(_))) {
+        while !self.has_records() {
             due.notified().await;
         }
+    }
+
+    /// Whether there are records to be written.
+    pub(crate) fn has_records(&self) -> bool {
+        self.held.borrow().iter().any(|held| matches!(held, Held::Record(_)))
     }
 
     /// Shows the records that are to be written to `take`, in order, until it has enough.

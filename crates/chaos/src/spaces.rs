@@ -1,0 +1,76 @@
+//! The namespaces of a run, and where clients reach them: listeners that are bound to them at every node.
+
+use types::Profile;
+
+use crate::options::Options;
+
+/// A namespace beside the default one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// What it is called, and its pool, if it has one of its own.
+    pub name: &'static str,
+    /// Where each node listens for its clients.
+    pub port: u16,
+}
+
+/// In a pool of its own, of mirrors, with a quota. It does not evict: a node whose share does not suffice for a moment refuses a write.
+pub const COPIES: Space = Space { name: "copies", port: 11311 };
+/// In the default pool. Its items may be evicted, but nothing makes it necessary: what was flushed is gone, and nothing else.
+pub const CACHE: Space = Space { name: "cache", port: 11411 };
+/// Comes and goes, and so does a pool of this name.
+pub const PASSING: Space = Space { name: "passing", port: 11511 };
+/// All of them.
+pub const SPACES: [Space; 3] = [COPIES, CACHE, PASSING];
+
+/// Groups of each pool beside the default one.
+const GROUPS: u32 = 4;
+/// Bytes of all items of [`COPIES`], by far more than there are.
+const QUOTA: &str = "64MiB";
+
+/// The code of the pool of [`COPIES`]: it bears as many losses as that of the default pool, so that the same may be hurt.
+pub fn code_of_copies(options: &Options, losses: usize) -> String {
+    let mirrors = u32::try_from(losses + 1).ok().and_then(|copies| Profile::rep(copies.max(2)).ok());
+    let fits = mirrors.filter(|profile| profile.n() <= usize::from(options.nodes));
+    fits.map_or_else(|| options.profile.clone(), |profile| profile.to_string())
+}
+
+/// What `gestalt` is told before the first client comes.
+pub fn founding(options: &Options, losses: usize) -> Vec<Vec<String>> {
+    let (copies, cache) = (COPIES.name, CACHE.name);
+    vec![
+        create_pool(copies, &code_of_copies(options, losses)),
+        words(&["namespace", "create", copies, "--pool", copies, "--evict", "no", "--quota", QUOTA]),
+        words(&["namespace", "create", cache, "--evict", "yes"]),
+    ]
+}
+
+/// What `gestalt` is told to make a pool.
+pub fn create_pool(name: &str, profile: &str) -> Vec<String> {
+    words(&["pool", "create", name, "--profile", profile, "--groups", &GROUPS.to_string()])
+}
+
+/// What it is told to make a namespace, in the default pool if none is named.
+pub fn create_namespace(name: &str, pool: Option<&str>) -> Vec<String> {
+    words(&["namespace", "create", name, "--pool", pool.unwrap_or("default")])
+}
+
+/// What it is told to remove a pool or a namespace.
+pub fn remove(kind: &str, name: &str) -> Vec<String> {
+    words(&[kind, "remove", name, "--yes"])
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_code_bears_as_many_losses_and_fits_the_nodes() {
+        let code = |nodes, losses| code_of_copies(&Options { nodes, ..Options::default() }, losses);
+        assert_eq!((code(7, 2), code(7, 1), code(7, 0)), ("rep(3)".into(), "rep(2)".into(), "rep(2)".into()));
+        assert_eq!(code(2, 2), Options::default().profile, "nothing else fits");
+    }
+}
