@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use ureq::Agent;
 
 /// Longest answer that is read.
-const MAX_BODY_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_BODY_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Why a page could not be had.
 #[derive(Debug, Error)]

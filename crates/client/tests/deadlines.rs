@@ -11,7 +11,7 @@ use cluster::place;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
-use types::{ClusterId, ClusterMap, HostId, Incarnation, NodeId, NodeInfo, Profile};
+use types::{ClusterId, ClusterMap, HostId, Incarnation, MapChanges, NodeId, NodeInfo, Profile};
 
 const DEADLINE: Duration = Duration::from_secs(2);
 
@@ -182,6 +182,58 @@ async fn the_newest_map_of_all_sources_is_taken_and_nobody_waits_for_the_silent(
     router.refresh(DEADLINE).await.expect("two have a map");
     assert_eq!(router.map().version, 7);
     assert!(start.elapsed() < DEADLINE, "{:?}", start.elapsed());
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("it is JSON")
+}
+
+/// Answers these http requests with these bodies, one after the other.
+async fn script(lines: Vec<(String, String)>) -> SocketAddr {
+    let (listener, address) = listener().await;
+    tokio::spawn(async move {
+        for (path, body) in lines {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            let (mut request, mut part) = (Vec::new(), [0; 1024]);
+            while !request.ends_with(b"\r\n\r\n") {
+                let length = stream.read(&mut part).await.expect("a request");
+                request.extend_from_slice(&part[..length]);
+            }
+            let request = String::from_utf8_lossy(&request).into_owned();
+            let answer = match request.starts_with(&format!("GET {path} ")) {
+                true => format!("HTTP/1.1 200 OK\r\n\r\n{body}"),
+                false => format!("HTTP/1.1 500 Asked for something else\r\n\r\n{request}"),
+            };
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn who_has_a_map_asks_what_has_changed_and_for_all_of_it_when_that_does_not_fit() {
+    let nowhere = silent().await;
+    let dead = |map: ClusterMap| {
+        let nodes = map.nodes.into_iter().map(|node| NodeInfo { alive: false, ..node }).collect();
+        ClusterMap { nodes, ..map }
+    };
+    let (first, last) = (dead(map(1, 3, nowhere, nowhere)), dead(map(1, 9, nowhere, nowhere)));
+    let mut second = ClusterMap { version: 7, ..first.clone() };
+    second.nodes[1].alive = true;
+    let changes = first.changes_to(&second);
+    let mut strange = MapChanges::none(ClusterId(1), 7, 8);
+    strange.views = vec![types::GroupView { group: types::GroupId(5), ..first.groups[0].clone() }];
+    let lines = vec![
+        ("/map".to_owned(), json(&first)),
+        ("/map?cluster=1&since=3".to_owned(), json(&changes)),
+        ("/map?cluster=1&since=7".to_owned(), json(&strange)),
+        ("/map".to_owned(), json(&last)),
+    ];
+    let mut router = Router::fetch(&[script(lines).await], DEADLINE).await.expect("a map");
+    for expected in [&second, &second, &last] {
+        router.refresh(DEADLINE).await.expect("an answer");
+        assert_eq!(router.map(), expected);
+    }
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ pub use layout::{
 
 pub use loss::PoolSlots;
 pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SlotRange};
-pub use map_changes::{Applied, MapChanges};
+pub use map_changes::{Applied, MapChanges, MapNews};
 pub use name::{BadName, Name};
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};

@@ -1,9 +1,13 @@
 //! What has changed of a map between two of its versions, and making the change.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::map::check_group;
-use crate::{Catalog, ClusterId, ClusterMap, GroupView, ImpossibleMap, Layout, NodeId, NodeInfo};
+use crate::{
+    Catalog, ChangeLog, ClusterId, ClusterMap, GroupView, ImpossibleMap, Layout, MapPart, NodeId, NodeInfo,
+};
 
 /// What makes a map of version `version` of any of `since` or later.
 ///
@@ -53,6 +57,30 @@ impl TryFrom<Unchecked> for MapChanges {
     }
 }
 
+/// What a client is told that has a version of the map already. As JSON: the one or the other, of which only changes have a `since`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum MapNews {
+    /// What has changed since; nothing, if whoever was asked knows of nothing newer.
+    Changes(MapChanges),
+    /// The map, where it is not known what has changed since.
+    Whole(Arc<ClusterMap>),
+}
+
+impl MapNews {
+    /// Of `map`, whose log is `log`, for who has version `since` of the map of `cluster`.
+    #[must_use]
+    pub fn since(map: &Arc<ClusterMap>, log: &ChangeLog, cluster: ClusterId, since: u64) -> Self {
+        if cluster != map.cluster {
+            return Self::Whole(Arc::clone(map));
+        }
+        // Others may know of a newer one.
+        let known = since.min(map.version);
+        let changes = log.changes(map, known);
+        changes.map_or_else(|| Self::Whole(Arc::clone(map)), Self::Changes)
+    }
+}
+
 /// What a map has become by a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
@@ -65,6 +93,16 @@ pub enum Applied {
 }
 
 impl MapChanges {
+    /// The parts of the map that are others.
+    pub fn parts(&self) -> impl Iterator<Item = MapPart> + '_ {
+        let nodes = self.nodes.iter().map(|node| node.host.node);
+        let nodes = nodes.chain(self.gone.iter().copied()).map(MapPart::Node);
+        let catalog = self.catalog.iter().map(|_| MapPart::Catalog);
+        let layout = self.layout.iter().map(|_| MapPart::Layout);
+        let views = self.views.iter().map(|view| MapPart::View(view.group));
+        catalog.chain(layout).chain(nodes).chain(views)
+    }
+
     /// Changes of nothing.
     #[must_use]
     pub fn none(cluster: ClusterId, since: u64, version: u64) -> Self {

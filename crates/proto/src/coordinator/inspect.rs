@@ -1,6 +1,6 @@
 //! What a coordinator says of itself and of its nodes.
 
-use types::{ClusterMap, Epoch, Forming, NodeId, NodeInfo, NodeLoad, Time};
+use types::{ClusterId, ClusterMap, Epoch, Forming, MapNews, NodeId, NodeInfo, NodeLoad, Time};
 
 use super::Coordinator;
 use super::gathering::Gathered;
@@ -36,6 +36,12 @@ impl Coordinator {
     #[must_use]
     pub fn map(&self) -> Option<&ClusterMap> {
         self.state.map()
+    }
+
+    /// What has become of version `since` of the map of `cluster`, if there is a map.
+    #[must_use]
+    pub fn map_since(&self, cluster: ClusterId, since: u64) -> Option<MapNews> {
+        self.state.map_since(cluster, since)
     }
 
     /// What it waits for, if it started with nothing and has not gone on yet.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use cluster::{Codes, PlanNode, Protection, RoleCounts, role_counts};
 use types::{
-    Catalog, ChangeLog, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, MapPart, NodeId, NodeInfo,
-    Time, ViewVersion,
+    Catalog, ChangeLog, ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, MapChanges,
+    MapNews, MapPart, NodeId, NodeInfo, Time, ViewVersion,
 };
 use wire::message::{FromCoordinator, Refused};
 use wire::record::{KnownNode, MapHead, Record};
@@ -190,6 +190,16 @@ impl ClusterState {
             let message = news.entry(since).or_insert_with(|| self.news_since(&map, since)).clone();
             self.send(to, message);
         }
+    }
+
+    /// What has become of version `since` of the map of `cluster`, for a client that has it.
+    pub(super) fn map_since(&self, cluster: ClusterId, since: u64) -> Option<MapNews> {
+        let map = self.map.as_ref()?;
+        // What is not in force may never be, and another coordinator may give the same version to something else.
+        if cluster == map.cluster && !self.outbox.keeping().is_in_force() {
+            return Some(MapNews::Changes(MapChanges::none(cluster, since, since)));
+        }
+        Some(MapNews::since(map, &self.log, cluster, since))
     }
 
     /// `host` has registered with a map of version `has`, and shows this coordinator's map none: also whoever lacks nothing is

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proto::{End, Entrance, Rules, Verdict};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
-use types::{Applied, ClusterMap, Forming, MapChanges};
+use types::{Applied, ChangeLog, ClusterMap, Forming, MapChanges};
 use wire::frame::{FrameError, Message};
 use wire::message::{FromCoordinator, ToCoordinator};
 
@@ -324,6 +324,8 @@ fn adopt_map(shared: &Shared, map: &ClusterMap) {
         if newer {
             tracing::info!(node = %shared.host.node, version = map.version, nodes = map.nodes.len(), "map");
             let mut map = map.clone();
+            let changes = known.as_ref().map(|known| known.changes_to(&map));
+            note_in_log(shared, map.version, changes.as_ref());
             // Views travel by themselves, so some that are known may be newer than those of this map.
             for view in known.iter().flat_map(|known| &known.groups) {
                 map.adopt(view.clone());
@@ -339,7 +341,10 @@ fn adopt_changes(shared: &Shared, changes: &MapChanges) {
         let Some(known) = known else { return false };
         match Arc::make_mut(known).apply(changes) {
             Ok(applied) => {
-                note_changes(shared, changes);
+                if applied == Applied::Whole {
+                    note_in_log(shared, changes.version, Some(changes));
+                    note_changes(shared, changes);
+                }
                 applied != Applied::Nothing
             }
             Err(error) => {
@@ -348,6 +353,15 @@ fn adopt_changes(shared: &Shared, changes: &MapChanges) {
             }
         }
     });
+}
+
+/// The map is of another version by these changes; the first one if there are none.
+fn note_in_log(shared: &Shared, version: u64, changes: Option<&MapChanges>) {
+    let mut log = shared.map_log.lock().unwrap_or_else(PoisonError::into_inner);
+    match changes {
+        None => *log = ChangeLog::from_version(version),
+        Some(changes) => changes.parts().for_each(|part| log.note(part, version)),
+    }
 }
 
 /// What an operator may want to know of it. Views say what they lead to.

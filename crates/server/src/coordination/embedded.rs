@@ -215,6 +215,11 @@ async fn obey(presiding: &Rc<Presiding>, inbox: &mut mpsc::Receiver<Command>) {
             Command::Exited(node) => {
                 presiding.drive(|coordinator, now| coordinator.exited(now, node));
             }
+            Command::MapSince(cluster, since, asker) => {
+                let news = presiding.drive(|coordinator, _| coordinator.map_since(cluster, since));
+                // Who has gone away asks again.
+                let _ = asker.send(news.flatten());
+            }
             Command::Admin(request, asker) => {
                 // In a task of its own: its answer waits until nodes keep what was decided, the next command does not.
                 tokio::task::spawn_local(administer(Rc::clone(presiding), request, asker));

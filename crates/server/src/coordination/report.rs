@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use proto::Gathered;
 use tokio::sync::oneshot;
-use types::{AdminReply, AdminRequest, ClusterMap, Forming, HostId, NodeId, NodeLoad, Time};
+use types::{
+    AdminReply, AdminRequest, ClusterId, ClusterMap, Forming, HostId, MapNews, NodeId, NodeLoad, Time,
+};
 
 /// What a coordinator says of itself and of its cluster.
 #[derive(Clone, Debug, Default)]
@@ -41,4 +43,6 @@ pub struct CoordinatorStatus {
 pub(crate) enum Command {
     Exited(NodeId),
     Admin(AdminRequest, oneshot::Sender<AdminReply>),
+    /// What has become of this version of the cluster's map; none if there is no map.
+    MapSince(ClusterId, u64, oneshot::Sender<Option<MapNews>>),
 }

@@ -8,12 +8,14 @@ pub(crate) mod status;
 
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use tokio::sync::{mpsc, watch};
+use serde::Deserialize;
+use tokio::sync::{mpsc, oneshot, watch};
+use types::ClusterId;
 
 use crate::CoordinatorStatus;
 use crate::ProcessOrder;
@@ -112,10 +114,20 @@ async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {
     Json(NodeStatus::of(&shared, &snapshots))
 }
 
-async fn node_map(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.map() {
-        Some(map) => Json(&*map).into_response(),
-        None => no_map(),
+/// What a client has of the map: nothing, or a version of some cluster's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Has {
+    cluster: Option<ClusterId>,
+    since: Option<u64>,
+}
+
+async fn node_map(State(shared): State<Arc<Shared>>, Query(has): Query<Has>) -> Response {
+    match (has.cluster, has.since) {
+        (Some(cluster), Some(since)) => {
+            shared.map_since(cluster, since).map_or_else(no_map, |news| Json(news).into_response())
+        }
+        _ => shared.map().map_or_else(no_map, |map| Json(&*map).into_response()),
     }
 }
 
@@ -152,9 +164,17 @@ async fn coordinator_status(State(pages): State<CoordinatorPages>) -> Json<Coord
     Json(CoordinatorReport::of(&pages.status.borrow(), &pages.clock))
 }
 
-async fn coordinator_map(State(pages): State<CoordinatorPages>) -> Response {
-    match pages.status.borrow().map.as_deref() {
-        Some(map) => Json(map).into_response(),
-        None => no_map(),
+async fn coordinator_map(State(pages): State<CoordinatorPages>, Query(has): Query<Has>) -> Response {
+    let (Some(cluster), Some(since)) = (has.cluster, has.since) else {
+        return pages.status.borrow().map.as_deref().map_or_else(no_map, |map| Json(map).into_response());
+    };
+    let (asker, answer) = oneshot::channel();
+    let asked = pages.commands.try_send(Command::MapSince(cluster, since, asker));
+    match (asked, answer.await) {
+        (Ok(()), Ok(Some(news))) => Json(news).into_response(),
+        (Ok(()), Ok(None)) => no_map(),
+        (Err(_), _) | (_, Err(_)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the coordinator is busy\n").into_response()
+        }
     }
 }

@@ -9,7 +9,8 @@ use proto::HostStats;
 use store::{Budget, Category, ClassUse, Quotas};
 use tokio::sync::{mpsc, oneshot, watch};
 use types::{
-    ClusterMap, Expectations, Forming, HostId, NodeInfo, NodeLoad, PAGE_BYTES, RunClass, ScrubProgress, Time,
+    ChangeLog, ClusterId, ClusterMap, Expectations, Forming, HostId, MapNews, NodeInfo, NodeLoad, PAGE_BYTES,
+    RunClass, ScrubProgress, Time,
 };
 use wire::frame::{Decoder, Encoder};
 use wire::message::{FromCoordinator, ToCoordinator};
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub workers: Vec<WorkerFace>,
     /// The newest map.
     pub map: watch::Sender<Option<Arc<ClusterMap>>>,
+    /// What of it has changed since when, as far as this process has been told. Never behind the map.
+    pub map_log: Mutex<ChangeLog>,
     /// Set once: how the node ends.
     pub exit: watch::Sender<Option<NodeExit>>,
     /// For the coordinator, from all workers.
@@ -180,6 +183,7 @@ impl Shared {
             addresses,
             workers,
             map: watch::Sender::new(None),
+            map_log: Mutex::default(),
             exit: watch::Sender::new(None),
             to_coordinator,
             coordinator_connected: AtomicBool::new(false),
@@ -246,6 +250,14 @@ impl Shared {
     /// The newest map.
     pub(crate) fn map(&self) -> Option<Arc<ClusterMap>> {
         self.map.borrow().clone()
+    }
+
+    /// What has become of version `since` of the map of `cluster`, if there is a map.
+    pub(crate) fn map_since(&self, cluster: ClusterId, since: u64) -> Option<MapNews> {
+        // The map first: parts that it does not have yet are told of as they are.
+        let map = self.map()?;
+        let log = self.map_log.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(MapNews::since(&map, &log, cluster, since))
     }
 
     /// The oldest map version of any worker.

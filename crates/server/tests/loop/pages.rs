@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use types::ClusterMap;
+use types::{ClusterMap, MapChanges};
 
 use crate::harness::{Cluster, Plan, coordinator, eventually, http_get};
 use server::{Node, NodeConfig};
@@ -22,6 +22,15 @@ fn pages_tell_what_the_cluster_is() {
     let map: ClusterMap = serde_json::from_str(&body).unwrap();
     assert_eq!((code, map.nodes.len(), map.groups.len()), (200, 5, 5));
     assert_eq!(map.nodes[0].memcached, addr.memcached);
+
+    let since = |since: u64| {
+        let path = format!("/map?cluster={}&since={since}", map.cluster.0);
+        http_get(addr.http, &path).1
+    };
+    let none: MapChanges = serde_json::from_str(&since(map.version)).unwrap();
+    assert!((none.since, none.version) == (map.version, map.version) && none.parts().next().is_none());
+    assert_eq!(serde_json::from_str::<ClusterMap>(&since(0)).unwrap(), map, "whoever has nothing gets all");
+    assert_eq!(http_get(addr.http, "/map?since=x").0, 400);
 
     let status = cluster.status(0);
     let known = status.cluster.unwrap();
@@ -75,6 +84,9 @@ fn the_coordinator_has_pages_too() {
     assert_eq!(http_get(http, "/readyz").0, 200);
     let map: ClusterMap = serde_json::from_str(&http_get(http, "/map").1).unwrap();
     assert_eq!(map.nodes.len(), 2);
+    let path = format!("/map?cluster={}&since={}", map.cluster.0, map.version);
+    let none: MapChanges = serde_json::from_str(&http_get(http, &path).1).unwrap();
+    assert_eq!((none.version, none.parts().next()), (map.version, None));
     let report: server::CoordinatorReport = serde_json::from_str(&http_get(http, "/status").1).unwrap();
     assert_eq!((report.expected_nodes, report.registered.len(), report.connected.len()), (2, 2, 2));
     assert!(http_get(http, "/metrics").1.contains("gestalt_coordinator_registered_nodes 2"));

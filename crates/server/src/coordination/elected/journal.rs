@@ -142,7 +142,8 @@ impl Journal {
             let node = node_of(key).filter(|id| head.nodes.binary_search(id).is_err());
             // Of a node that comes, too, its record is written before the head that has it.
             let is_left = || leftovers.contains(*key);
-            group.is_some_and(|group| group < head.catalog.next_group || is_left()) || node.is_some() && is_left()
+            group.is_some_and(|group| group < head.catalog.next_group || is_left())
+                || node.is_some() && is_left()
         };
         self.revisions.borrow().keys().filter(is_stale).take(MAX_TXN_OPS - 1).cloned().collect()
     }
