@@ -125,8 +125,11 @@ impl Replica {
     /// Notes that `len` bytes at `addr` were written. No effect beyond the longest area.
     pub fn touch(&mut self, addr: Addr, len: usize) {
         if is_in_reach(addr, len) {
+            let before = self.touched.memory_bytes();
             self.touched.insert_range(PageRange::covering(addr.byte(), len));
-            self.recharge();
+            if self.touched.memory_bytes() != before {
+                self.recharge();
+            }
         }
     }
 
@@ -214,6 +217,12 @@ impl Replica {
     }
 
     fn count_move(&mut self, cohort: Cohort, old: Addr, new: Addr) {
+        let class_at = |addr: Addr| self.class((addr.byte() / RUN_BYTES) as u32);
+        let class = class_at(old);
+        // From one slot to another one of the class, as nearly always: that changes nothing.
+        if class == class_at(new) && is_slotted(class) {
+            return;
+        }
         if old != new {
             self.cohorts.resize(cohort, self.slot_len(old), self.slot_len(new));
             self.free_large(old);

@@ -595,6 +595,7 @@ fn check_names<'a>(kind: &'static str, names: impl Iterator<Item = &'a Name>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RoleIndex;
 
     fn name(text: &str) -> Name {
         text.parse().unwrap()

@@ -147,6 +147,7 @@ pub fn span_of(class: RunClass) -> u32 {
 
 /// Whether `class` cuts a span into slots, that is neither free nor part of a large item nor a further run nor unknown.
 #[must_use]
+#[inline]
 pub fn is_slotted(class: RunClass) -> bool {
     (1..=CLASS_COUNT).contains(&usize::from(class.0))
 }
