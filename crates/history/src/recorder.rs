@@ -20,46 +20,7 @@ use crate::linearizability::{History, Op, Outcome};
 use self::client::Client;
 pub use self::flush::Flusher;
 use self::flush::Flushes;
-pub use self::mix::Mix;
-
-/// What the clients do.
-#[derive(Clone, Debug)]
-pub struct Workload {
-    /// How many clients.
-    pub clients: u64,
-    /// On how many keys; few, so that they meet.
-    pub keys: u64,
-    /// Longest value.
-    pub max_value_bytes: usize,
-    /// When a client gives up on an answer.
-    pub timeout: Duration,
-    /// Pause between a client's operations, which bounds the history.
-    pub pause: Duration,
-    /// Which operations, on which keys.
-    pub mix: Mix,
-    /// Draws them.
-    pub seed: u64,
-    /// What every value begins with that is no number: values of different loads are never alike.
-    pub mark: String,
-    /// Whether "out of memory" and "lost" are answers to be counted. If not, a client that hears one panics.
-    pub hears_trouble: bool,
-}
-
-impl Default for Workload {
-    fn default() -> Self {
-        Self {
-            clients: 12,
-            keys: 60,
-            max_value_bytes: 3000,
-            timeout: Duration::from_secs(8),
-            pause: Duration::from_millis(1),
-            mix: Mix::Plain,
-            seed: 0,
-            mark: String::new(),
-            hears_trouble: false,
-        }
-    }
-}
+pub use self::mix::{Mix, Workload};
 
 /// Running clients.
 pub struct Recorder {
