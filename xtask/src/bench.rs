@@ -29,3 +29,9 @@ pub fn peers(args: &[&str]) -> Result<(), String> {
     let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "peers", "--"];
     Run::cargo(&[&program, args].concat()).show()
 }
+
+/// Measures what changes of the map cost, with `args` (such as `--nodes 5,100`).
+pub fn map(args: &[&str]) -> Result<(), String> {
+    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "map", "--"];
+    Run::cargo(&[&program, args].concat()).show()
+}

@@ -1,9 +1,11 @@
 //! Measurements of clusters of real processes on this machine, which may be shared: figures are printed, nothing is judged.
 //!
 //! - [`alone`] is the program `measure`: pauses, repair, growth, restarts, use of memory.
+//! - [`map`] is the program `map`: what changes of the map cost, without processes.
 //! - [`peers`] is the program `peers`: Gestalt beside stock memcached and valkey. [`ycsb`] cross-checks its figures.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
 pub mod alone;
+pub mod map;
 pub mod peers;
 pub mod ycsb;

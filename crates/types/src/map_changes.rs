@@ -62,7 +62,7 @@ impl TryFrom<Unchecked> for MapChanges {
 #[serde(untagged)]
 pub enum MapNews {
     /// What has changed since; nothing, if whoever was asked knows of nothing newer.
-    Changes(MapChanges),
+    Changes(Box<MapChanges>),
     /// The map, where it is not known what has changed since.
     Whole(Arc<ClusterMap>),
 }
@@ -77,7 +77,7 @@ impl MapNews {
         // Others may know of a newer one.
         let known = since.min(map.version);
         let changes = log.changes(map, known);
-        changes.map_or_else(|| Self::Whole(Arc::clone(map)), Self::Changes)
+        changes.map_or_else(|| Self::Whole(Arc::clone(map)), |changes| Self::Changes(Box::new(changes)))
     }
 }
 

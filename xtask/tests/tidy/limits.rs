@@ -52,7 +52,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("processes", &["rng", "types"]),
     ("history", &["client", "faces", "processes", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
-    ("measure", &["client", "cluster", "history", "processes", "types"]),
+    ("measure", &["client", "cluster", "history", "processes", "proto", "types", "wire"]),
     ("hot-paths", &["codec", "proto", "rng", "server", "store", "types", "wire"]),
     ("e2e", &[]),
 ];

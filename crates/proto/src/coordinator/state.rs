@@ -197,7 +197,7 @@ impl ClusterState {
         let map = self.map.as_ref()?;
         // What is not in force may never be, and another coordinator may give the same version to something else.
         if cluster == map.cluster && !self.outbox.keeping().is_in_force() {
-            return Some(MapNews::Changes(MapChanges::none(cluster, since, since)));
+            return Some(MapNews::Changes(Box::new(MapChanges::none(cluster, since, since))));
         }
         Some(MapNews::since(map, &self.log, cluster, since))
     }
