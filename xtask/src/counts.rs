@@ -16,7 +16,7 @@ use baseline::{Baseline, Count};
 /// How often a path is run; multiples of the program's batches.
 const TIMES: [u32; 2] = [320, 1600];
 /// The program's function whose instructions count, with what it calls.
-const COUNTED: &str = "hot_paths::counted*";
+const COUNTED: &str = "hot_paths::path::counted*";
 /// Where callgrind's own reports go, below cargo's directory.
 const REPORTS: &str = "counts";
 

@@ -1,19 +1,20 @@
 //! Runs one hot path so and so often, for counting its instructions (`cargo xtask bench counts`): one thread, no sockets,
 //! and a time that stands still.
 //!
-//! Only what happens inside [`counted`] counts: callgrind starts and stops collecting at that function's name. Around it
+//! Only what happens inside [`path::counted`] counts: callgrind starts and stops collecting at that function's name. Around it
 //! inputs are made, the other nodes of the cluster are run, and every result is checked.
 
 mod cluster;
 mod data;
+mod path;
 mod pieces;
 mod requests;
 mod spread;
 
-use std::hint::black_box;
 use std::process::ExitCode;
 
 use clap::Parser;
+use path::{BATCH, Path};
 
 /// Runs a hot path N times.
 #[derive(Parser, Debug)]
@@ -32,16 +33,6 @@ struct Arguments {
     #[arg(long)]
     processor: bool,
 }
-
-/// A path: so many operations of it are carried out.
-struct Path {
-    name: &'static str,
-    about: &'static str,
-    run: fn(times: usize),
-}
-
-/// Most requests of one turn; all paths do a multiple of it.
-const BATCH: usize = 16;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -68,12 +59,6 @@ fn main() -> ExitCode {
 /// All paths.
 fn paths() -> impl Iterator<Item = &'static Path> {
     requests::PATHS.iter().chain(spread::PATHS).chain(pieces::PATHS)
-}
-
-/// Everything in `work` counts. A function of its own, which returns: callgrind knows it by its name.
-#[inline(never)]
-fn counted<T>(work: impl FnOnce() -> T) -> T {
-    black_box(work())
 }
 
 /// Instructions that programs choose their loops by.

@@ -7,7 +7,7 @@ use store::{Allocation, Budget, DataStore, Eviction, Shortage, StoreConfig, enco
 use types::ClusterId;
 
 use crate::data;
-use crate::{Path, counted};
+use crate::path::{Path, counted};
 
 const CHUNK: usize = 4096;
 const STORE_BYTES: usize = 64 << 20;

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, Places};
 use crate::data::{self, Dialect};
-use crate::{BATCH, Path, counted};
+use crate::path::{BATCH, Path, counted};
 
 /// Of the cluster: each node has all roles.
 const GROUPS: u32 = 5;

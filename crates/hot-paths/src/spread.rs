@@ -3,7 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::data::{self, Dialect};
-use crate::{Path, counted};
+use crate::path::{Path, counted};
 
 /// Keys in use: as many whatever the number of groups, and each stream has had more records than its queues have places.
 /// With assertions, which look at every member after every event, a few will do.
