@@ -1,6 +1,7 @@
 //! `cargo xtask bench map`: what a change of the map costs, from five nodes to ten thousand. No process, no socket: a coordinator with
 //! what it writes and sends, nodes of which three have maps and the others only versions, and a network that is reckoned.
 
+mod document;
 mod page;
 mod plot;
 mod scene;
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use serde::{Deserialize, Serialize};
 
+use document::Measured;
 use scene::Scene;
 
 /// What changes of the map cost, as a page with a plot.
@@ -30,35 +31,6 @@ struct Arguments {
     /// Where the page and its plot go
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
-}
-
-/// What was measured of one cluster.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Measured {
-    nodes: u16,
-    groups: u32,
-    /// Bytes of the whole map, as a node is sent it.
-    map_bytes: u64,
-    changes: Vec<Change>,
-}
-
-/// What one change cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Change {
-    /// What happened.
-    what: String,
-    /// Versions of the map that it took.
-    versions: u64,
-    /// Processor time of the coordinator, with encoding each message.
-    cpu_us: f64,
-    /// Bytes that it sent.
-    sent_bytes: u64,
-    /// Bytes that it wrote down, keys left out.
-    recorded_bytes: u64,
-    /// From the event to the last node that heard all of it: processor time, bytes through one line, and round trips.
-    last_us: f64,
-    /// Processor time of a node that makes the changes to its map, in the mean of three.
-    node_us: f64,
 }
 
 /// The program.

@@ -1,6 +1,6 @@
 //! The page.
 
-use super::{Change, Measured};
+use super::document::{Change, Measured};
 
 const PREFACE: &str = "# What a change of the map costs
 

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::{Change, Measured};
+use super::document::{Change, Measured};
 
 const SIZE: (u32, u32) = (960, 720);
 

@@ -14,7 +14,7 @@ use wire::frame::Encoder;
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
 
-use super::{Change, Measured};
+use super::document::{Change, Measured};
 
 /// Bits a second of the coordinator's line.
 const LINE_BITS: f64 = 10e9;
