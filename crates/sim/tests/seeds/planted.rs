@@ -37,6 +37,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::ResumeFromReceived => (Focus::Returns, 300),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
+        Bug::NodesAsOldAsHead => (Focus::Succession, 60),
         Bug::ToldBeforeKept | Bug::ChangesOnAnyBase => (Focus::Forgetting, 100),
         Bug::ResumedWithoutQuorum => (Focus::Forgetting, 300),
         Bug::ReleaseBeforeApplied => (Focus::Releases, 150),
