@@ -15,8 +15,8 @@ use crate::support::within;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(1);
-/// After this long nothing may be called well any more; three leases, and as much for a machine that others use, too.
-const THREE_LEASES: Duration = Duration::from_secs(15);
+/// After this long nothing may be called well any more: three leases of a second, and the rest for a machine that others use, too.
+const NOT_WELL_AFTER: Duration = Duration::from_secs(15);
 
 /// Exit code, standard output and standard error.
 fn gestalt(http: SocketAddr, args: &[&str]) -> (i32, String, String) {
@@ -132,7 +132,7 @@ fn when_nobody_presides_nothing_is_well_and_what_a_dead_node_served_is_named() {
     within("ok", PATIENCE, || status(http).0 == 0);
 
     drop(cluster.coordinator.take());
-    within("unknown", THREE_LEASES, || status(http).1["health"] == "unknown");
+    within("unknown", NOT_WELL_AFTER, || status(http).1["health"] == "unknown");
     let (code, told) = status(http);
     assert_eq!((code, &told["health"], &told["unavailable_slots"]), (3, &json!("unknown"), &json!([])));
     assert!(
@@ -155,7 +155,7 @@ fn when_nobody_presides_nothing_is_well_and_what_a_dead_node_served_is_named() {
     assert_eq!(gestalt(http, &["node", "can-stop", "1"]).0, 2, "nobody knows");
 
     drop(cluster.nodes[2].take());
-    within("unavailable", THREE_LEASES, || status(http).1["health"] == "unavailable");
+    within("unavailable", NOT_WELL_AFTER, || status(http).1["health"] == "unavailable");
     let (code, told) = status(http);
     assert_eq!((code, &told["silent_nodes"], &told["nodes"][2]["state"]), (4, &json!([2]), &json!("silent")));
     assert_eq!((&told["protection_achieved"], &told["missing_nodes"]), (&json!(0), &json!([2])));

@@ -42,10 +42,11 @@ impl Told {
         let Some(told) = self.version else { return };
         self.beats = if has == self.has && has < told { self.beats + 1 } else { 0 };
         self.has = has;
-        // Nothing is lost on a connection that stands, but it may have been left out of one that was too full.
+        // Nothing is lost on a connection that stands, but it may have been left out of one that was too full; or the changes do not
+        // fit the map that is there. The whole map leads out of both.
         let is_lost = self.beats >= Self::PATIENCE_BEATS;
         self.beats = if is_lost { 0 } else { self.beats };
-        self.version = Some(if is_lost { has } else { told });
+        self.version = Some(if is_lost { 0 } else { told });
     }
 }
 
@@ -437,6 +438,28 @@ mod tests {
         assert_eq!(nodes.fence(NodeId(1)), None, "it is dead anyway");
         assert_eq!(nodes.hear(Time(1), host(2, 7)), Heard::Stranger);
         assert_eq!(nodes.living(), [host(2, 1)]);
+    }
+
+    #[test]
+    fn each_is_told_what_it_was_not_and_all_of_it_when_that_comes_to_nothing() {
+        let mut nodes = nodes(2);
+        let (one, other) = (host(0, 1), host(1, 1));
+        assert_eq!(nodes.tell(3, None), [(one, 0), (other, 0)]);
+        assert_eq!(nodes.tell(3, None), [], "it is on its way");
+        nodes.note_map(one, 3);
+        assert_eq!(nodes.tell(4, Some(one)), [(one, 3)]);
+        assert_eq!(nodes.tell(4, None), [(other, 3)]);
+        // The one gets on, slowly; the other does not.
+        for beat in 0..Told::PATIENCE_BEATS {
+            nodes.note_map(one, 3 + u64::from(beat >= Told::PATIENCE_BEATS / 2));
+            nodes.note_map(other, 3);
+            assert_eq!(nodes.tell(4, None), [], "after {beat} heartbeats");
+        }
+        nodes.note_map(one, 4);
+        nodes.note_map(other, 3);
+        assert_eq!(nodes.tell(4, None), [(other, 0)]);
+        nodes.note_map(host(0, 7), 9);
+        assert_eq!(nodes.tell(5, Some(host(0, 7))), [], "a former process of the name");
     }
 
     #[test]

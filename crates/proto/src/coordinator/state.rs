@@ -202,8 +202,8 @@ impl ClusterState {
         Some(MapNews::since(map, &self.log, cluster, since))
     }
 
-    /// `host` has registered with a map of version `has`, and shows this coordinator's map none: also whoever lacks nothing is
-    /// told so, and knows by that of which cluster this coordinator is.
+    /// `host` has registered with a map of version `has`. Also whoever lacks nothing is told so, and knows by that of which cluster
+    /// this coordinator is.
     pub(super) fn greet(&mut self, host: HostId, has: u64) {
         let Some(map) = self.map.clone() else { return };
         self.nodes.tell(map.version, Some(host));
