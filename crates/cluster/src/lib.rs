@@ -12,8 +12,8 @@ mod stop;
 pub use codes::{Codes, PoolProtection, worst_off};
 pub use placement::{PlacementError, groups_for, place, place_in_zones, place_pool};
 pub use plan::{
-    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, choose_stand_in,
-    choose_successor, next_moves, plan, role_counts, warnings,
+    MAX_PREVIEW_MOVES, Move, PlacementWarning, PlanLimits, PlanNode, Reason, RoleCounts, RoleTally,
+    choose_stand_in, choose_successor, next_moves, plan, warnings,
 };
 pub use protection::{Losses, Protection};
 pub use stop::stop_report;

@@ -214,8 +214,8 @@ mod tests {
         let zones: Vec<String> = (0..10).map(|n| format!("zone-{}", n / 2)).collect();
         let zones: Vec<&str> = zones.iter().map(String::as_str).collect();
         let views = place_in_zones(Profile::rs(3, 2).unwrap(), &nodes_in(&zones), 20).unwrap();
-        let counts = crate::role_counts(&views);
-        assert!(counts.values().all(|counts| (counts.data, counts.parity) == (6, 4)), "{counts:?}");
+        let counts = crate::RoleTally::of(&views);
+        assert!(counts.iter().all(|(_, counts)| (counts.data, counts.parity) == (6, 4)), "{counts:?}");
         for seats in seats(&views) {
             let mut zones: Vec<usize> = seats.iter().map(|node| node / 2).collect();
             zones.sort_unstable();

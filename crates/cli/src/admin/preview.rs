@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{Move, PlanLimits, PlanNode, RoleCounts, plan, role_counts, warnings};
+use cluster::{Move, PlanLimits, PlanNode, RoleCounts, RoleTally, plan, warnings};
 use serde::Serialize;
 use types::{ClusterMap, GroupView, Layout, NodeId};
 
@@ -58,9 +58,9 @@ impl Preview {
     pub fn of(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Self {
         let nodes = plan_nodes(map, wanted, reports);
         let moves = plan(map, &nodes, &PlanLimits::default());
-        let counts = role_counts(&map.groups);
+        let counts = RoleTally::of(&map.groups);
         let share = |node: &PlanNode| {
-            let RoleCounts { data, parity } = counts.get(&node.host.node).copied().unwrap_or_default();
+            let RoleCounts { data, parity } = counts.get(node.host.node);
             (node.host.node, Share { data_roles: data, parity_roles: parity, bytes: node.bytes })
         };
         let before: BTreeMap<NodeId, Share> = nodes.iter().map(share).collect();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{PlacementError, PlanLimits, PlanNode, choose_stand_in, place, plan, role_counts};
+use cluster::{PlacementError, PlanLimits, PlanNode, RoleTally, choose_stand_in, place, plan};
 use serde::Serialize;
 use server::BUFFER_FLOOR_BYTES;
 use store::forecast::{Forecast, Portion, RoleForecast, area_bytes, dealt};
@@ -143,10 +143,13 @@ impl Model {
     pub fn lose(&mut self, node: NodeId) {
         self.map.nodes.iter_mut().filter(|info| info.host.node == node).for_each(|info| info.alive = false);
         let living = self.plan_nodes();
-        for at in 0..self.map.groups.len() {
+        let mut load = RoleTally::of(&self.map.groups);
+        for view in &mut self.map.groups {
             // Each stand-in is another role of its node, which the next one takes into account.
-            let load = role_counts(&self.map.groups);
-            take_over(&mut self.map.groups[at], node, &living, &load);
+            let before = view.clone();
+            take_over(view, node, &living, &load);
+            load.remove(&before);
+            load.add(view);
         }
         let moves = plan(&self.map, &living, &PlanLimits::default());
         for (group, view) in self.groups.iter_mut().zip(&self.map.groups) {
@@ -306,12 +309,7 @@ impl Filling<'_> {
 }
 
 /// What the coordinator does for the roles of `view` that `lost` had.
-fn take_over(
-    view: &mut GroupView,
-    lost: NodeId,
-    living: &[PlanNode],
-    load: &BTreeMap<NodeId, cluster::RoleCounts>,
-) {
+fn take_over(view: &mut GroupView, lost: NodeId, living: &[PlanNode], load: &RoleTally) {
     let is_lost = |host: Option<HostId>| host.is_some_and(|host| host.node == lost);
     view.parity.iter_mut().filter(|host| is_lost(**host)).for_each(|host| *host = None);
     for role in 0..view.data.len() {

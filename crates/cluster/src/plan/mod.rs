@@ -45,6 +45,7 @@ mod balance;
 mod layout;
 mod question;
 mod stand_in;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -58,7 +59,8 @@ use usage::Usage;
 
 pub use layout::RoleCounts;
 pub use question::{Move, PlanLimits, PlanNode, Reason};
-pub use stand_in::{choose_stand_in, choose_successor, role_counts};
+pub use stand_in::{choose_stand_in, choose_successor};
+pub use tally::RoleTally;
 pub use warnings::{PlacementWarning, warnings};
 
 /// Most moves that a preview lists.

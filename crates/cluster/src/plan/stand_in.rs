@@ -1,49 +1,23 @@
 //! Where a stand-in goes.
 
-use std::collections::BTreeMap;
-
-use super::layout::RoleCounts;
 use super::question::PlanNode;
-use types::{GroupView, HostId, NodeId};
-
-/// How many roles of each kind each node has, over all groups. Learners count.
-#[must_use]
-pub fn role_counts(groups: &[GroupView]) -> BTreeMap<NodeId, RoleCounts> {
-    let mut counts: BTreeMap<NodeId, RoleCounts> = BTreeMap::new();
-    for view in groups {
-        for host in view.data_roles().filter_map(|(_, role)| role.primary) {
-            counts.entry(host.node).or_default().data += 1;
-        }
-        for (_, host) in view.in_sync() {
-            counts.entry(host.node).or_default().parity += 1;
-        }
-        for learner in &view.learners {
-            let counts = counts.entry(learner.host.node).or_default();
-            *(if usize::from(learner.role.0) < view.k() { &mut counts.data } else { &mut counts.parity }) +=
-                1;
-        }
-    }
-    counts
-}
+use super::tally::RoleTally;
+use types::{GroupView, HostId};
 
 /// Where a stand-in for a lost data role of `view` goes: to a node without a role in the group if there is one, else to
 /// the node of an in-sync parity, first one without a stand-in of the group. A node that cannot host comes last, as a
 /// stand-in without memory is of little use; a draining one is taken rather than have two roles on a node. Then come the
 /// zone with the fewest roles of the group, the fewest data roles, the fewest roles, the fewest bytes, the lowest id.
 ///
-/// `living` are the nodes that may be asked at all, `load` is what [`role_counts`] says of the groups.
+/// `living` are the nodes that may be asked at all, `load` is what they have of all groups.
 #[must_use]
-pub fn choose_stand_in(
-    view: &GroupView,
-    living: &[PlanNode],
-    load: &BTreeMap<NodeId, RoleCounts>,
-) -> Option<HostId> {
+pub fn choose_stand_in(view: &GroupView, living: &[PlanNode], load: &RoleTally) -> Option<HostId> {
     let is_possible = |node: &&PlanNode| {
         view.roles_on(node.host.node) == 0 || view.in_sync().any(|(_, host)| host == node.host)
     };
     let rank = |node: &&PlanNode| {
         let id = node.host.node;
-        let counts = load.get(&id).copied().unwrap_or_default();
+        let counts = load.get(id);
         let preference = (!node.can_host, view.roles_on(id), node.draining);
         let load = (counts.data, counts.total(), node.bytes, id);
         (preference, roles_in_zone(view, living, node), load)
@@ -54,14 +28,10 @@ pub fn choose_stand_in(
 /// Where a lost data role of `view` begins anew: on any node that lives, where there is none without a role in the group. Else
 /// as [`choose_stand_in`]: the planner moves it when there is a better one.
 #[must_use]
-pub fn choose_successor(
-    view: &GroupView,
-    living: &[PlanNode],
-    load: &BTreeMap<NodeId, RoleCounts>,
-) -> Option<HostId> {
+pub fn choose_successor(view: &GroupView, living: &[PlanNode], load: &RoleTally) -> Option<HostId> {
     let rank = |node: &&PlanNode| {
         let id = node.host.node;
-        let counts = load.get(&id).copied().unwrap_or_default();
+        let counts = load.get(id);
         let preference = (!node.can_host, view.roles_on(id), node.draining);
         (preference, roles_in_zone(view, living, node), (counts.data, counts.total(), node.bytes, id))
     };

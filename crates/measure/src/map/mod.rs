@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use document::Measured;
-use scene::{Deaths, Scene};
+use scene::Scene;
 
 /// What changes of the map cost, as a page with a plot.
 #[derive(Parser, Debug)]
@@ -50,8 +50,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let largest = (arguments.most_groups > 0).then_some((100, arguments.most_groups));
     let mut all = Vec::new();
     for (nodes, groups) in sizes.chain(largest) {
-        let deaths = if groups == arguments.most_groups { Deaths::LeftOut } else { Deaths::Measured };
-        let measured = Scene::form(nodes, groups)?.measure(deaths)?;
+        let measured = Scene::form(nodes, groups)?.measure()?;
         measured.changes.iter().for_each(|change| println!("{nodes} nodes, {groups} groups: {change:?}"));
         all.push(measured);
     }

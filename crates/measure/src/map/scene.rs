@@ -85,14 +85,16 @@ impl Scene {
             scene.coordinator.handle(NOW, host(node), register(node, 0, Entry::Founder));
         }
         scene.come_to_rest(Wire::Ignored)?;
+        scene.look_at_timers();
+        scene.come_to_rest(Wire::Ignored)?;
         match scene.coordinator.map() {
             Some(_) => Ok(scene),
             None => Err(format!("{nodes} nodes do not form a cluster of {groups} groups")),
         }
     }
 
-    /// One change after the other. `deaths`: also those that come with a node's death.
-    pub(super) fn measure(mut self, deaths: Deaths) -> Result<Measured, String> {
+    /// One change after the other.
+    pub(super) fn measure(mut self) -> Result<Measured, String> {
         let map = self.coordinator.map().cloned().map(Arc::new).ok_or("no map")?;
         let map_bytes = self.encoded(&FromCoordinator::Map(map))?.len() as u64;
         let (nodes, groups) = (self.nodes.len() as u16, self.groups);
@@ -103,18 +105,19 @@ impl Scene {
             let request = AdminRequest { expect: None, command };
             scene.coordinator.administer(NOW, &request).map(drop).map_err(|error| error.to_string())
         })?;
-        let mut changes = match deaths {
-            Deaths::Measured => self.measure_death()?,
-            Deaths::LeftOut => Vec::new(),
-        };
+        let mut changes = self.measure_death()?;
         let join = self.change("a node joins", |scene| {
             scene.nodes.push(Stub { host: host(nodes), version: 0, map: None, is_watched: true });
             scene.coordinator.handle(NOW, host(nodes), register(nodes, 0, Entry::Joiner));
             Ok(())
         })?;
+        let plan = self.change("the planner looks", |scene| {
+            scene.coordinator.tick(Now { time: NOW.time + LEASE_US / 4, ..NOW });
+            Ok(())
+        })?;
         let succession = self.change("another coordinator", Self::succeed)?;
         self.check()?;
-        changes.extend([namespace, join, succession]);
+        changes.extend([namespace, join, plan, succession]);
         Ok(Measured { nodes, groups, map_bytes, changes })
     }
 
@@ -144,6 +147,7 @@ impl Scene {
         let before = version(self);
         let began = Instant::now();
         event(self)?;
+        self.look_at_timers();
         self.cost.cpu += began.elapsed();
         self.come_to_rest(Wire::Reckoned)?;
         let cost = &self.cost;
@@ -172,8 +176,16 @@ impl Scene {
             for (from, answer) in std::mem::take(&mut self.answers) {
                 let began = Instant::now();
                 self.coordinator.handle(NOW, from, answer);
+                self.look_at_timers();
                 self.cost.cpu += began.elapsed();
             }
+        }
+    }
+
+    /// As whoever runs a coordinator does after each event.
+    fn look_at_timers(&mut self) {
+        if self.coordinator.next_deadline() <= NOW.time {
+            self.coordinator.tick(NOW);
         }
     }
 
@@ -282,13 +294,6 @@ impl Scene {
     }
 }
 
-/// Whether a node dies. For each role that it had the coordinator counts the roles of all nodes, so that with many groups takes long.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deaths {
-    Measured,
-    LeftOut,
-}
-
 /// Whether what is sent is encoded and counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wire {
@@ -337,9 +342,8 @@ mod tests {
 
     #[test]
     fn a_change_costs_what_it_changes_whatever_the_map() {
-        let costs = [20, 80].map(|nodes| {
-            Scene::form(nodes, 8 * u32::from(nodes)).unwrap().measure(Deaths::Measured).unwrap()
-        });
+        let costs =
+            [20, 80].map(|nodes| Scene::form(nodes, 8 * u32::from(nodes)).unwrap().measure().unwrap());
         for measured in &costs {
             let per_node = |at: usize| measured.changes[at].sent_bytes / u64::from(measured.nodes);
             assert!(per_node(0) < 500, "a view: {measured:?}");

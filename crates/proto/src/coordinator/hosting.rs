@@ -10,12 +10,19 @@ use crate::Timing;
 const PAUSE_LEASES: u64 = 10;
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Hosting {
     /// Hosts without memory, and since when.
     refused: BTreeMap<NodeId, Time>,
     /// Who served a parity that is missing now.
     former: BTreeMap<MemberId, FormerHost>,
+    /// When something is too long ago, at the earliest.
+    due: Time,
+}
+
+impl Default for Hosting {
+    fn default() -> Self {
+        Self { refused: BTreeMap::new(), former: BTreeMap::new(), due: Time::NEVER }
+    }
 }
 
 struct FormerHost {
@@ -32,12 +39,17 @@ impl Hosting {
 
     pub(super) fn note_refused(&mut self, now: Time, node: NodeId) {
         self.refused.insert(node, now);
+        // When it will be is found out at the next look.
+        self.due = Time(0);
     }
 
-    /// Parities that `host` had until they were removed, and may still have the bytes of.
-    pub(super) fn former_roles(&self, host: HostId) -> Vec<(GroupId, RoleIndex)> {
-        let of_host = self.former.iter().filter(|(_, former)| former.host == host);
-        of_host.map(|(member, _)| (member.group, member.role)).collect()
+    /// Parities that hosts had until they were removed, and may still have the bytes of.
+    pub(super) fn former_roles(&self) -> BTreeMap<HostId, Vec<(GroupId, RoleIndex)>> {
+        let mut roles: BTreeMap<HostId, Vec<(GroupId, RoleIndex)>> = BTreeMap::new();
+        for (member, former) in &self.former {
+            roles.entry(former.host).or_default().push((member.group, member.role));
+        }
+        roles
     }
 
     /// The view of `group` has changed: whoever leaves a parity is its former host until somebody else has it.
@@ -46,7 +58,10 @@ impl Hosting {
             let member = MemberId { group, role: RoleIndex((view.k() + row) as u8) };
             match (before, now) {
                 // Without a time, for none is at hand: it counts from the next look.
-                (Some(host), None) => _ = self.former.insert(member, FormerHost { host: *host, since: None }),
+                (Some(host), None) => {
+                    self.former.insert(member, FormerHost { host: *host, since: None });
+                    self.due = Time(0);
+                }
                 (_, Some(_)) => _ = self.former.remove(&member),
                 (None, None) => {}
             }
@@ -69,15 +84,14 @@ impl Hosting {
         let before = (self.refused.len(), self.former.len());
         self.refused.retain(|_, at| now.since(*at) < pause_us);
         self.former.retain(|_, former| now.since(*former.since.get_or_insert(now)) < timing.rejoin_us());
+        let refused = self.refused.values().map(|at| *at + pause_us);
+        let former = self.former.values().filter_map(|former| Some(former.since? + timing.rejoin_us()));
+        self.due = refused.chain(former).min().unwrap_or(Time::NEVER);
         before != (self.refused.len(), self.former.len())
     }
 
     /// When [`Self::expire`] has something to do.
-    pub(super) fn due(&self, timing: &Timing) -> Time {
-        let refused = self.refused.values().map(|at| *at + PAUSE_LEASES * timing.node_lease_us);
-        let former = self.former.values();
-        // Of one that has only just left nobody has said since when.
-        let former = former.map(|former| former.since.map_or(Time(0), |at| at + timing.rejoin_us()));
-        refused.chain(former).min().unwrap_or(Time::NEVER)
+    pub(super) fn due(&self) -> Time {
+        self.due
     }
 }

@@ -89,7 +89,7 @@ impl Learners {
 
     /// When [`Self::plan`] has something to do.
     pub(super) fn plan_due(&self, state: &ClusterState) -> Time {
-        self.next_plan(state).min(state.hosting().due(state.timing()))
+        self.next_plan(state).min(state.hosting().due())
     }
 
     /// When it is to be planned: soon after a change, for more of them may follow, and after a lease if nodes have filled or emptied.
@@ -164,11 +164,7 @@ impl Learners {
     /// Whole mirrors whose primaries have not made way yet.
     pub(super) fn ask_for_hand_overs(&mut self, now: Now, state: &mut ClusterState) {
         self.looked = Look::at(now.time, state);
-        let whole = state.views().flat_map(|view| {
-            let whole = view.learners.iter().filter(|learner| learner.whole);
-            whole.map(|learner| MemberId { group: view.group, role: learner.role })
-        });
-        let whole: BTreeSet<MemberId> = whole.collect();
+        let whole = state.index().whole().clone();
         self.asked.retain(|member, _| whole.contains(member));
         for member in whole {
             let asked = self.asked.get(&member);

@@ -145,11 +145,10 @@ impl Losses {
     pub(super) fn begin_accepted_roles(&mut self, now: Now, state: &mut ClusterState) {
         self.looked = Look::at(now.time, state);
         let Some(map) = state.map() else { return };
-        let (lost, policy): (Vec<MemberId>, _) =
-            (map.members_that(|data| data.status == RoleStatus::Lost).collect(), map.layout.on_loss);
+        let policy = map.layout.on_loss;
+        let lost: Vec<MemberId> = state.index().lost().iter().copied().collect();
         accept(state, &lost, |namespace| accepts_losses(namespace, policy));
-        let Some(map) = state.map() else { return };
-        let accepted: Vec<MemberId> = map.members_that(|data| data.status == RoleStatus::Accepted).collect();
+        let accepted = state.index().accepted().clone();
         let groups: BTreeSet<GroupId> = accepted.iter().map(|member| member.group).collect();
         self.endings.retain(|group, _| groups.contains(group));
         for group in groups {
@@ -347,8 +346,8 @@ pub(super) fn note_losses(
 /// The first primary of a new life, on a living node; without one it waits until one comes.
 fn begin_anew(state: &mut ClusterState, member: MemberId) {
     let Some(view) = state.view(member.group) else { return };
-    let (candidates, load) = state.candidates(None);
-    let Some(host) = cluster::choose_successor(view, &candidates, &load) else { return };
+    let candidates = state.candidates(None);
+    let Some(host) = cluster::choose_successor(view, &candidates, state.index().roles()) else { return };
     tracing::warn!(%member, %host, "begins anew, empty");
     let rules = state.rules();
     state.change_view(member.group, |view| decide::begin_anew(rules, view, member.role, host));

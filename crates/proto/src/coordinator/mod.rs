@@ -52,6 +52,7 @@ mod tests;
 mod timers;
 #[cfg(test)]
 mod timers_tests;
+mod view_index;
 
 use std::collections::BTreeSet;
 
@@ -272,6 +273,8 @@ impl Coordinator {
             }
             ToCoordinator::Admin { id, request } => {
                 let reply = self.administer(now, &request);
+                // Before the operator is: who then asks a node finds that it has been told.
+                self.state.tell(None);
                 self.state.send(from, FromCoordinator::Admin { id, reply });
             }
         }

@@ -21,8 +21,6 @@ struct Recovery {
     wait_us: u64,
     /// When the parities were asked last; none if they have to be at once.
     asked_at: Option<Time>,
-    /// All have settled, and there was no place for a stand-in as of so many changes ([`ClusterState::changes`]).
-    without_place: Option<u64>,
 }
 
 /// What is known of the former primary's process.
@@ -70,28 +68,37 @@ pub(super) struct FencedAnswer {
 #[derive(Default)]
 pub(super) struct Recoveries {
     of: BTreeMap<MemberId, Recovery>,
+    /// Those of which all have settled, and there was no place for a stand-in as of so many changes ([`ClusterState::changes`]).
+    without_place: BTreeMap<MemberId, u64>,
+    /// No later than any of the others is to go on by itself.
+    next: Option<Time>,
 }
 
 impl Recoveries {
     pub(super) fn begin(&mut self, member: MemberId, former: Former, avoid: Option<HostId>) {
         tracing::info!(%member, ?former, "primary lost");
         let step = Step::Fencing(BTreeMap::new());
-        let recovery = Recovery { former, avoid, step, wait_us: 0, asked_at: None, without_place: None };
+        let recovery = Recovery { former, avoid, step, wait_us: 0, asked_at: None };
         self.of.insert(member, recovery);
+        self.without_place.remove(&member);
+        self.next = Some(Time(0));
     }
 
     pub(super) fn forget_all(&mut self) {
-        self.of.clear();
+        *self = Self::default();
     }
 
     /// Groups that are no more have nothing to recover.
     pub(super) fn forget_gone(&mut self, state: &ClusterState) {
         self.of.retain(|member, _| state.view(member.group).is_some());
+        self.without_place.retain(|member, _| state.view(member.group).is_some());
     }
 
     /// The set of in-sync parities has changed: all of a group's recoveries start again.
     pub(super) fn restart(&mut self, now: Now, state: &mut ClusterState, group: GroupId) {
-        let members: Vec<MemberId> = self.of.keys().filter(|member| member.group == group).copied().collect();
+        let role = |role| MemberId { group, role: RoleIndex(role) };
+        let of_group = self.of.range(role(0)..=role(u8::MAX));
+        let members: Vec<MemberId> = of_group.map(|(member, _)| *member).collect();
         for member in members {
             let recovery = self.of.get_mut(&member).expect("just listed");
             // A settled end stays the end: parities that settled would not agree to another one.
@@ -105,29 +112,45 @@ impl Recoveries {
 
     /// Goes on with those that wait for nothing, or have waited long enough.
     pub(super) fn retry(&mut self, now: Now, state: &mut ClusterState) {
-        let due = self.of.iter().filter(|(_, recovery)| recovery.due(state) <= now.time);
-        let members: Vec<MemberId> = due.map(|(member, _)| *member).collect();
-        for member in members {
+        let due = self.of.keys().filter(|member| self.due_of(state, member) <= now.time);
+        for member in due.copied().collect::<Vec<MemberId>>() {
             self.proceed(now, state, member);
         }
+        self.next = self.earliest(state);
     }
 
     /// When a recovery is to go on by itself.
     pub(super) fn due(&self, state: &ClusterState) -> Time {
-        self.of.values().map(|recovery| recovery.due(state)).min().unwrap_or(Time::NEVER)
+        let may_have_place = self.without_place.values().any(|known| *known != state.changes());
+        if may_have_place { Time(0) } else { self.next.unwrap_or(Time::NEVER) }
+    }
+
+    fn earliest(&self, state: &ClusterState) -> Option<Time> {
+        let asked = self.of.keys().filter(|member| !self.without_place.contains_key(member));
+        asked.map(|member| self.due_of(state, member)).min()
+    }
+
+    /// When that of `member` is to go on, if nobody answers.
+    fn due_of(&self, state: &ClusterState, member: &MemberId) -> Time {
+        let asked_at = self.of.get(member).and_then(|recovery| recovery.asked_at);
+        match (self.without_place.get(member), asked_at) {
+            (Some(known), _) if *known == state.changes() => Time::NEVER,
+            (Some(_), _) | (None, None) => Time(0),
+            (None, Some(at)) => at + state.timing().retry_us,
+        }
     }
 
     /// Takes the next step if all have answered, else asks those that have not, once per retry time-out.
     fn proceed(&mut self, now: Now, state: &mut ClusterState, member: MemberId) {
         let Some(term) = fenced_term(state, member) else {
             // It is served, lost or begun anew by now.
-            self.of.remove(&member);
+            self.remove(&member);
             return;
         };
+        self.without_place.remove(&member);
         let Some(recovery) = self.of.get_mut(&member) else { return };
         let witnesses = witnesses(state, member);
         recovery.find_end(now, state, member, &witnesses);
-        recovery.without_place = None;
         // Before anybody is asked: parities that left meanwhile may have been the last that lacked an answer.
         if let Some(end) = recovery.settled_end(&witnesses) {
             return self.appoint(state, member, end);
@@ -136,6 +159,8 @@ impl Recoveries {
             return;
         }
         recovery.asked_at = Some(now.time);
+        let again = now.time + state.timing().retry_us;
+        self.next = Some(self.next.map_or(again, |next| next.min(again)));
         for (host, message) in recovery.questions(member, term, state.epoch(), &witnesses) {
             state.send(host, message);
         }
@@ -188,21 +213,21 @@ impl Recoveries {
         let Some(view) = state.view(member.group) else { return };
         let Some(recovery) = self.of.get_mut(&member) else { return };
         let wait_us = recovery.wait_us;
-        let (candidates, load) = state.candidates(recovery.avoid);
+        let candidates = state.candidates(recovery.avoid);
         let is_here = |host: &HostId| candidates.iter().any(|node| node.host == *host);
         // It has everything, so there is nothing to decode.
         let mirror = view.mirror(member.role).filter(is_here);
-        let stand_in = mirror.or_else(|| cluster::choose_stand_in(view, &candidates, &load));
+        let stand_in = mirror.or_else(|| cluster::choose_stand_in(view, &candidates, state.index().roles()));
         let at = usize::from(member.role.0);
         let Some(host) = stand_in else {
             if view.data[at].status == RoleStatus::Fenced {
                 // On record, so that a successor goes on from this very end: parities have settled there.
                 state.change_view(member.group, |view| view.data[at].status = RoleStatus::Orphan(end));
             }
-            recovery.without_place = Some(state.changes());
+            self.without_place.insert(member, state.changes());
             return;
         };
-        self.of.remove(&member);
+        self.remove(&member);
         tracing::info!(%member, %host, end = %end, "stand-in appointed");
         state.change_view(member.group, |view| {
             let role = &mut view.data[at];
@@ -215,8 +240,15 @@ impl Recoveries {
         });
     }
 
+    fn remove(&mut self, member: &MemberId) {
+        self.of.remove(member);
+        self.without_place.remove(member);
+    }
+
     /// That what is recovered is a data role of the map, and that no role waits in vain.
     pub(super) fn check_invariants(&self, state: &ClusterState) {
+        let earliest = self.earliest(state).unwrap_or(Time::NEVER);
+        assert!(self.next.unwrap_or(Time::NEVER) <= earliest, "a recovery is forgotten: {earliest:?}");
         for member in self.of.keys() {
             let role = state.view(member.group).and_then(|view| view.data_role(member.role));
             assert!(role.is_some(), "{member} is being recovered, and is no data role");
@@ -237,15 +269,6 @@ pub(super) fn roles_without_primary(state: &ClusterState) -> impl Iterator<Item 
 type Witnesses = [(RoleIndex, HostId)];
 
 impl Recovery {
-    /// When it is to go on, if nobody answers.
-    fn due(&self, state: &ClusterState) -> Time {
-        match (self.without_place, self.asked_at) {
-            (Some(known), _) if known == state.changes() => Time::NEVER,
-            (Some(_), _) | (None, None) => Time(0),
-            (None, Some(at)) => at + state.timing().retry_us,
-        }
-    }
-
     /// F2: where the stream ends, once all have answered.
     fn find_end(&mut self, now: Now, state: &ClusterState, member: MemberId, witnesses: &Witnesses) {
         let Step::Fencing(answers) = &self.step else { return };

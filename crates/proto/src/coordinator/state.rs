@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::{Codes, PlanNode, Protection, RoleCounts, role_counts};
+use cluster::{Codes, PlanNode, Protection};
 use types::{
     Catalog, ChangeLog, ClusterId, ClusterMap, Epoch, GroupId, GroupView, HostId, Layout, MapChanges,
     MapNews, MapPart, NodeId, NodeInfo, Time, ViewVersion,
@@ -18,6 +18,7 @@ use super::keeping::{Keeping, Processes};
 use super::nodes::{NodeState, Nodes};
 use super::outbox::Outbox;
 use super::records::{all_records, head_of, node_record, view_record};
+use super::view_index::ViewIndex;
 use super::{CoordinatorAction, CoordinatorConfig, RecordKeeping, decide};
 use crate::rules::Step;
 use crate::{Impossible, Rules, Timing};
@@ -37,8 +38,12 @@ pub(super) struct ClusterState {
     nodes: Nodes,
     /// None until the cluster has formed.
     map: Option<Arc<ClusterMap>>,
+    /// Of its views.
+    index: ViewIndex,
     /// What of it has changed since when.
     log: ChangeLog,
+    /// Whether somebody may not have been told of its newest version.
+    untold: bool,
     /// Its nodes as they are recorded.
     recorded: BTreeMap<NodeId, KnownNode>,
     hosting: Hosting,
@@ -56,7 +61,9 @@ impl ClusterState {
             epoch: Epoch::default().next(),
             nodes: Nodes::default(),
             map: None,
+            index: ViewIndex::default(),
             log: ChangeLog::default(),
+            untold: false,
             recorded: BTreeMap::new(),
             hosting: Hosting::default(),
             map_changes: 0,
@@ -136,6 +143,10 @@ impl ClusterState {
         self.map.as_deref()
     }
 
+    pub(super) fn index(&self) -> &ViewIndex {
+        &self.index
+    }
+
     pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {
         self.map()?.group(group)
     }
@@ -147,6 +158,7 @@ impl ClusterState {
     /// The map as it is now, the first of this coordinator, whose changes since are known.
     pub(super) fn set_map(&mut self, map: ClusterMap, log: ChangeLog) {
         self.codes = self.codes.changed_to(&map.catalog);
+        self.index = ViewIndex::of(&map.groups);
         (self.map, self.log) = (Some(Arc::new(map)), log);
         self.map_changes += 1;
     }
@@ -171,7 +183,11 @@ impl ClusterState {
         *self.outbox.keeping_mut() = keeping;
     }
 
+    /// Whoever is sent something knows the map that it was decided with.
     pub(super) fn send(&mut self, to: HostId, message: FromCoordinator) {
+        if self.untold {
+            self.tell(Some(to));
+        }
         self.outbox.push(CoordinatorAction::Send { to, message });
     }
 
@@ -184,11 +200,12 @@ impl ClusterState {
     /// Whoever has registered is told what has changed of the map since what it was told of last. `only`: that one alone.
     pub(super) fn tell(&mut self, only: Option<HostId>) {
         let Some(map) = self.map.clone() else { return };
+        self.untold &= only.is_some();
         // Nearly all lack the same.
         let mut news = BTreeMap::new();
         for (to, since) in self.nodes.tell(map.version, only) {
             let message = news.entry(since).or_insert_with(|| self.news_since(&map, since)).clone();
-            self.send(to, message);
+            self.outbox.push(CoordinatorAction::Send { to, message });
         }
     }
 
@@ -252,6 +269,8 @@ impl ClusterState {
         // Whatever was changed, it may have cost an exchange its mirror.
         decide::call_off_unmirrored(view);
         self.hosting.note_parities(group, &before.parity, view);
+        self.index.remove(&before);
+        self.index.add(view);
         view.version = expected.next();
         let view = view.clone();
         // Before the record is made, which looks for them.
@@ -284,8 +303,11 @@ impl ClusterState {
     fn replace_catalog(&mut self, catalog: Catalog, new: Vec<GroupView>) {
         let parts = new.iter().map(|view| MapPart::View(view.group)).chain([MapPart::Catalog]).collect();
         if let Some(map) = self.map.as_mut().map(Arc::make_mut) {
+            new.iter().for_each(|view| self.index.add(view));
             map.groups.extend(new);
-            map.groups.retain(|view| catalog.pool_of_group(view.group).is_some());
+            let stays = |view: &GroupView| catalog.pool_of_group(view.group).is_some();
+            map.groups.iter().filter(|view| !stays(view)).for_each(|view| self.index.remove(view));
+            map.groups.retain(stays);
             self.codes = self.codes.changed_to(&catalog);
             map.catalog = catalog;
         }
@@ -355,6 +377,8 @@ impl ClusterState {
         for step in self.rules().steps_of_change() {
             match step {
                 Step::Record => records.drain(..).for_each(|record| self.outbox.record(record)),
+                // Everyone else with what else comes of this event.
+                Step::Tell if records.is_empty() => self.untold = true,
                 Step::Tell => self.tell(None),
             }
         }
@@ -377,6 +401,9 @@ impl ClusterState {
 
     /// The next thing to do, in order.
     pub(super) fn poll_action(&mut self) -> Option<CoordinatorAction> {
+        if self.untold {
+            self.tell(None);
+        }
         let (epoch, map, nodes) = (self.epoch, self.map.as_deref(), &self.nodes);
         let all = || map.map(|map| all_records(epoch, map, nodes.iter())).unwrap_or_default();
         let tolerance = self.config.profile.tolerance();
@@ -413,34 +440,41 @@ impl ClusterState {
 
     /// All nodes, as the planner looks at them.
     pub(super) fn plan_nodes(&self) -> Vec<PlanNode> {
-        let layout = self.map.as_ref().map(|map| &map.layout);
-        let plan_node = |node: &NodeState| {
-            let (host, own) = (node.host(), &node.info().zone);
-            let given = layout.and_then(|layout| layout.zone_of(host.node));
-            PlanNode {
-                host,
-                zone: given.unwrap_or(own).to_owned(),
-                draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
-                // A node that only a former coordinator has heard may be gone: nothing new goes there.
-                can_host: node.is_present() && !self.has_refused(host.node),
-                bytes: node.load().member_bytes,
-                room: node.load().room_bytes(),
-                former: self.hosting.former_roles(host),
-            }
+        let mut former = self.hosting.former_roles();
+        let plan_node = |node: &NodeState| PlanNode {
+            former: former.remove(&node.host()).unwrap_or_default(),
+            ..self.plan_node(node)
         };
         self.nodes.iter().map(plan_node).collect()
     }
 
-    /// Where a data role may go on now: those that are here, but for `avoid`, and what each of them hosts.
-    pub(super) fn candidates(&self, avoid: Option<HostId>) -> (Vec<PlanNode>, BTreeMap<NodeId, RoleCounts>) {
-        let mut candidates = self.plan_nodes();
-        let present = self.nodes.present();
-        candidates.retain(|node| present.contains(&node.host) && Some(node.host) != avoid);
-        (candidates, self.map.as_ref().map(|map| role_counts(&map.groups)).unwrap_or_default())
+    /// Without the roles that it had.
+    fn plan_node(&self, node: &NodeState) -> PlanNode {
+        let layout = self.map.as_ref().map(|map| &map.layout);
+        let (host, own) = (node.host(), &node.info().zone);
+        let given = layout.and_then(|layout| layout.zone_of(host.node));
+        PlanNode {
+            host,
+            zone: given.unwrap_or(own).to_owned(),
+            draining: layout.is_some_and(|layout| layout.is_draining(host.node)),
+            // A node that only a former coordinator has heard may be gone: nothing new goes there.
+            can_host: node.is_present() && !self.has_refused(host.node),
+            bytes: node.load().member_bytes,
+            room: node.load().room_bytes(),
+            former: Vec::new(),
+        }
+    }
+
+    /// Where a data role may go on now: those that are here, but for `avoid`.
+    pub(super) fn candidates(&self, avoid: Option<HostId>) -> Vec<PlanNode> {
+        let is_here = |node: &&NodeState| node.is_present() && Some(node.host()) != avoid;
+        self.nodes.iter().filter(is_here).map(|node| self.plan_node(node)).collect()
     }
 
     /// That views keep their promises, and name nobody who is gone.
     pub(super) fn check_invariants(&self) {
+        let index = self.map.as_ref().map(|map| ViewIndex::of(&map.groups)).unwrap_or_default();
+        assert_eq!(self.index, index, "what is kept of all views is not what they say");
         let may_live = |host| self.nodes.get(host).is_some_and(|node| !node.is_gone());
         for view in self.views() {
             if let Err(why) = view.check() {

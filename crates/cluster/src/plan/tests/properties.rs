@@ -126,12 +126,11 @@ fn assert_balanced(world: &World, slack: usize) {
     if world.map.groups.iter().flat_map(|view| &view.data).any(is_recovering) {
         return;
     }
-    let counts = role_counts(&world.map.groups);
+    let counts = RoleTally::of(&world.map.groups);
     for view in world.map.groups.iter().filter(|view| view.is_steady()) {
         for (role, from) in World::seats(view) {
             for to in world.targets().filter(|to| view.roles_on(to.host.node) == 0) {
-                let (has, gets) =
-                    (counts[&from.node], counts.get(&to.host.node).copied().unwrap_or_default());
+                let (has, gets) = (counts.get(from.node), counts.get(to.host.node));
                 let is_data = usize::from(role.0) < view.k();
                 let more =
                     if is_data { has.data > gets.data + slack } else { has.parity > gets.parity + slack };

@@ -1,7 +1,5 @@
 //! Where a stand-in goes.
 
-use std::collections::BTreeMap;
-
 use super::world::{World, host};
 use crate::plan::*;
 use types::{NodeId, RoleIndex};
@@ -15,7 +13,7 @@ fn world(zones: &[&str]) -> World {
 }
 
 fn choice(world: &World) -> Option<NodeId> {
-    let load = role_counts(&world.map.groups);
+    let load = RoleTally::of(&world.map.groups);
     choose_stand_in(&world.map.groups[0], &world.nodes, &load).map(|host| host.node)
 }
 
@@ -28,10 +26,10 @@ fn a_node_without_a_role_is_preferred() {
 fn without_one_it_goes_to_the_least_loaded_parity() {
     let world = world(&[""; 5]);
     let counts = |data, parity| RoleCounts { data, parity };
-    let load = BTreeMap::from([(NodeId(3), counts(3, 0)), (NodeId(4), counts(2, 9))]);
+    let load = RoleTally::from_iter([(NodeId(3), counts(3, 0)), (NodeId(4), counts(2, 9))]);
     let choice = |load| choose_stand_in(&world.map.groups[0], &world.nodes, &load);
     assert_eq!(choice(load), Some(host(4)), "data roles weigh more");
-    assert_eq!(choice(BTreeMap::new()), Some(host(3)));
+    assert_eq!(choice(RoleTally::default()), Some(host(3)));
 }
 
 #[test]
@@ -85,7 +83,7 @@ fn data_roles_parities_and_learners_are_counted() {
     let group = &mut world.map.groups[0];
     super::world::seat(group, RoleIndex(3), None);
     super::world::learn(group, RoleIndex(3), host(6));
-    let load = role_counts(&world.map.groups);
-    assert_eq!(load[&NodeId(3)], RoleCounts { data: 3, parity: 1 });
-    assert_eq!(load[&NodeId(6)], RoleCounts { data: 0, parity: 1 });
+    let load = RoleTally::of(&world.map.groups);
+    assert_eq!(load.get(NodeId(3)), RoleCounts { data: 3, parity: 1 });
+    assert_eq!(load.get(NodeId(6)), RoleCounts { data: 0, parity: 1 });
 }

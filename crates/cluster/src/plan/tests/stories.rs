@@ -108,7 +108,7 @@ fn a_role_that_begins_anew_goes_to_a_free_node_and_else_to_any() {
     let mut world = World::without_zones("rs(3+2)", 6, 5, 1);
     world.fence(0, 0);
     let view = world.map.groups[0].clone();
-    let load = crate::role_counts(&world.map.groups);
+    let load = crate::RoleTally::of(&world.map.groups);
     let free = crate::choose_successor(&view, &world.nodes, &load).unwrap();
     assert_eq!(view.roles_on(free.node), 0);
     let crowded = &world.nodes[1..3];

@@ -155,7 +155,7 @@ impl World {
             for role in 0..self.map.default_pool().profile.k() {
                 let view = &self.map.groups[group];
                 if view.data[role].primary.is_none() {
-                    let stand_in = choose_stand_in(view, &living, &role_counts(&self.map.groups));
+                    let stand_in = choose_stand_in(view, &living, &RoleTally::of(&self.map.groups));
                     seat(&mut self.map.groups[group], RoleIndex(role as u8), stand_in);
                 }
             }
@@ -169,8 +169,8 @@ impl World {
 
     /// Roles of both kinds on each node.
     pub fn counts(&self) -> Vec<RoleCounts> {
-        let counts = role_counts(&self.map.groups);
-        self.nodes.iter().map(|node| counts.get(&node.host.node).copied().unwrap_or_default()).collect()
+        let counts = RoleTally::of(&self.map.groups);
+        self.nodes.iter().map(|node| counts.get(node.host.node)).collect()
     }
 
     /// Where each role of a group is.

@@ -36,7 +36,7 @@ pub fn wait_until(
 /// Waits until the cluster is settled with members on so many nodes and has stayed so for a while; the time until then,
 /// without the while.
 pub fn wait_until_calm(cluster: &LocalCluster, nodes: usize, limit: Duration) -> Result<Duration, String> {
-    cluster.wait_until_calm(limit, |map| cluster::role_counts(&map.groups).len() >= nodes)
+    cluster.wait_until_calm(limit, |map| cluster::RoleTally::of(&map.groups).iter().count() >= nodes)
 }
 
 /// What all living nodes have sent to each other.

@@ -1,13 +1,15 @@
 //! From a lost primary to a stand-in (docs/protocol.md, "A takeover").
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::coordinator::recovery::lease_left_us;
 
 /// The primary of the first role has died, and both parities are being fenced.
 fn fencing() -> Stage {
     let mut stage = Stage::new(6);
-    let mut expected = vec![Told::View(5)];
-    expected.extend(fences(0, 2));
+    let mut expected = fences(0, 2);
+    expected.push(Told::View(5));
     assert_eq!(stage.dies(0), expected);
     assert_eq!((stage.status(0), stage.primary(0)), (RoleStatus::Fenced, None));
     stage
@@ -29,6 +31,24 @@ fn a_stream_ends_at_what_all_its_parities_have_and_a_stand_in_goes_on_there() {
     assert_eq!(stage.settled(4, 0), [Told::View(5)]);
     assert_eq!(stage.status(0), RoleStatus::Rebuilding { start: Seq(11), wait_us: 0 });
     assert_eq!(stage.primary(0), Some(5), "a node without a role here");
+}
+
+#[test]
+fn each_is_told_once_of_all_that_an_event_has_changed_and_before_it_is_asked_anything() {
+    let mut stage = Stage::new(6);
+    stage.coordinator.exited(stage.at(), NodeId(0));
+    let mut said: BTreeMap<u16, Vec<&'static str>> = BTreeMap::new();
+    while let Some(action) = stage.coordinator.poll_action() {
+        let CoordinatorAction::Send { to, message } = action else { continue };
+        said.entry(to.node.0).or_default().push(match message {
+            FromCoordinator::Changes(_) => "changes",
+            FromCoordinator::Fence { .. } => "fence",
+            other => panic!("not expected here: {other:?}"),
+        });
+    }
+    let (told, asked) = (vec!["changes"], vec!["changes", "fence", "changes"]);
+    assert!([1, 2, 5].iter().all(|node| said[node] == told), "{said:?}");
+    assert!([3, 4].iter().all(|node| said[node] == asked), "{said:?}");
 }
 
 #[test]
