@@ -145,7 +145,9 @@ impl Reign<'_> {
         }
     }
 
-    /// The namespaces that clients have keys of. The cluster has formed.
+    /// The namespaces that clients have keys of. Once the cluster has formed, and again with each coordinator that comes or goes on: one
+    /// that stood still has not heard of it, one that has ended may not have recorded it. An operator would not know either, and
+    /// asks again.
     pub(crate) fn make_namespaces(&mut self) {
         for number in 1..=self.stage.options.namespaces {
             let name = format!("own-{number}").parse().expect("a name");
@@ -247,6 +249,7 @@ impl Reign<'_> {
         if self.cluster.coordinators.goes_on(number) {
             note!(self.stage.book, "coordinator {number} goes on");
             self.nemesis.coordinator_sees_again(self.stage);
+            self.make_namespaces();
         }
         let news_at = self.news_at(number);
         self.cluster.coordinators.arm(self.stage, number, news_at);
@@ -347,6 +350,7 @@ impl Reign<'_> {
             self.nemesis.coordinator_sees_again(self.stage);
         }
         self.after(number);
+        self.make_namespaces();
         self.let_nodes_follow();
     }
 
@@ -385,6 +389,7 @@ impl Reign<'_> {
         // In any case: a tick that came due during the pause was dropped, and nothing else may
         // come that sets the timer anew.
         self.tick(number);
+        self.make_namespaces();
     }
 
     /// Former coordinators end, and one lives that everybody reaches.
