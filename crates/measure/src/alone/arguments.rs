@@ -12,6 +12,15 @@ pub struct Arguments {
     /// Tries of the access part
     #[arg(long, default_value_t = 3)]
     pub rounds: u32,
+    /// Keys of the lost node that the access part reads, and as many that it writes
+    #[arg(long, default_value_t = 16)]
+    pub probes: usize,
+    /// Numbers of groups, a cluster each in the access and growth parts
+    #[arg(long, value_delimiter = ',', default_value = "40")]
+    pub groups: Vec<u32>,
+    /// Nodes that the growth part ends with; it begins with five
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(6..))]
+    pub nodes: u16,
     /// Memory of each node in the utilisation part
     #[arg(long, default_value = "64MiB")]
     pub node_memory: String,
@@ -45,7 +54,7 @@ pub enum Part {
     Access,
     /// From the loss of a node to full protection, idle and under load, for each size.
     Protection,
-    /// Two nodes join five under load.
+    /// Nodes join five under load; what each serves then.
     Growth,
     /// Every node is restarted in turn under load.
     Restart,

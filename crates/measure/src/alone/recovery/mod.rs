@@ -9,44 +9,60 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::Router;
+use cluster::{RoleCounts, RoleTally};
 use nix::sys::signal::Signal;
 use processes::local_cluster::{LocalCluster, Options, is_whole};
 
 use crate::alone::arguments::Arguments;
 use load::{Connection, Load};
-use observe::{loopback_rate, member_bytes, sent_bytes, wait_until, wait_until_calm};
+use observe::{loopback_rate, member_bytes, per_node, sent_bytes, wait_until, wait_until_calm};
 
 /// Nodes that the others take over from, idle and under load.
 const LOST_IDLE: u16 = 1;
 const LOST_LOADED: u16 = 3;
-/// Keys of a lost node that are read, and as many that are written, the moment it is gone.
-const PROBES: usize = 16;
 /// Longest wait for their answers.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// Longest wait for a repair.
 const REPAIR_LIMIT: Duration = Duration::from_secs(600);
 /// How long clients are watched before a fault, and after it has been mended.
 const CALM: Duration = Duration::from_secs(5);
-const KIB: u64 = 1 << 10;
+/// Keys of 4 KiB each that a cluster is filled with.
+const FILL_KEYS_PER_GIB: u64 = (1 << 30) / (4 << 10);
 
 /// Kills a node and reads and writes keys of it at once, in one cluster after another.
 pub fn first_access(arguments: &Arguments) -> Result<(), String> {
     println!(
-        "\nFrom the loss of a node to the first answer for its keys, lease 1 s, {PROBES} reads and {PROBES} writes a try:"
+        "\nFrom the loss of a node to the first answer for its keys, lease 1 s, {0} reads and {0} writes a try:",
+        arguments.probes
     );
-    for (what, signal) in [("killed (its parent sees it)", Signal::SIGKILL), ("stopped", Signal::SIGSTOP)] {
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        for _ in 0..arguments.rounds {
-            let cluster = LocalCluster::start(&Options { spares: 1, ..Options::default() })?;
-            wait_until(&cluster, "settled", REPAIR_LIMIT, is_whole)?;
-            let answers = probe(&cluster, LOST_IDLE, signal)?;
-            reads.extend(answers.0);
-            writes.extend(answers.1);
-            cluster.signal(LOST_IDLE, Signal::SIGCONT);
+    for groups in &arguments.groups {
+        for (what, signal) in [("killed (its parent sees it)", Signal::SIGKILL), ("stopped", Signal::SIGSTOP)]
+        {
+            let (mut reads, mut writes) = lose_and_ask(arguments, *groups, signal)?;
+            println!("{groups} groups, {what}: reads {}, writes {}", spread(&mut reads), spread(&mut writes));
         }
-        println!("{what}: reads {}, writes {}", spread(&mut reads), spread(&mut writes));
     }
     Ok(())
+}
+
+/// Reads and writes of all rounds.
+fn lose_and_ask(
+    arguments: &Arguments,
+    groups: u32,
+    signal: Signal,
+) -> Result<(Vec<Duration>, Vec<Duration>), String> {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds {
+        let mut options = Options { spares: 1, ..Options::default() };
+        options.flags.extend(["--groups".to_owned(), groups.to_string()]);
+        let cluster = LocalCluster::start(&options)?;
+        wait_until(&cluster, "settled", REPAIR_LIMIT, is_whole)?;
+        let answers = probe(&cluster, LOST_IDLE, signal, arguments.probes)?;
+        reads.extend(answers.0);
+        writes.extend(answers.1);
+        cluster.signal(LOST_IDLE, Signal::SIGCONT);
+    }
+    Ok((reads, writes))
 }
 
 /// Least, median and most.
@@ -63,12 +79,13 @@ fn probe(
     cluster: &LocalCluster,
     node: u16,
     signal: Signal,
+    probes: usize,
 ) -> Result<(Vec<Duration>, Vec<Duration>), String> {
     let map = cluster.map()?;
     let address = cluster.memcached(node);
     let is_its =
         |key: &u64| Router::locate_in(&map, format!("load-{key}").as_bytes()).address == Some(address);
-    let keys: Vec<u64> = (0..10_000).filter(is_its).take(2 * PROBES).collect();
+    let keys: Vec<u64> = (0..100_000).filter(is_its).take(2 * probes).collect();
     let other = cluster.memcached(node + 1);
     // Connected and written before the loss: the client's own start is not to be measured.
     let mut connections = Vec::new();
@@ -83,7 +100,7 @@ fn probe(
         thread::spawn(move || {
             // What was in flight at the lost node may be answered "outcome unknown": a client asks again.
             while gone.elapsed() < PROBE_LIMIT {
-                let answer = if at < PROBES { connection.get(key) } else { connection.set(key) };
+                let answer = if at < probes { connection.get(key) } else { connection.set(key) };
                 if answer.is_ok() {
                     return Ok(gone.elapsed());
                 }
@@ -96,7 +113,7 @@ fn probe(
     for thread in threads {
         times.push(thread.join().map_err(|_| "a probe has panicked".to_owned())??);
     }
-    let writes = times.split_off(PROBES);
+    let writes = times.split_off(probes);
     Ok((times, writes))
 }
 
@@ -171,7 +188,7 @@ fn filled(gib: u32, spares: u16, flags: &[&str]) -> Result<LocalCluster, String>
     let cluster = LocalCluster::start(&options)?;
     // Before there is anything to move: spare nodes take their share first.
     wait_until_calm(&cluster, usize::from(cluster.node_count()), REPAIR_LIMIT)?;
-    let keys = (u64::from(gib) << 30) / (4 * KIB);
+    let keys = u64::from(gib) * FILL_KEYS_PER_GIB;
     let load = ["bench", "load", "--http", "{http}", "--value-size", "4KiB", "--depth", "4", "--keys"];
     let (status, _, error) = cluster.gestalt(&[&load[..], &[&keys.to_string()]].concat())?;
     if status.success() { Ok(cluster) } else { Err(error) }
@@ -184,21 +201,28 @@ fn memory(gib: u32) -> String {
     format!("{}MiB", gib * 400 + 200)
 }
 
-/// Two nodes join five under load.
+/// Nodes join five under load.
 pub fn growth(arguments: &Arguments) -> Result<(), String> {
+    arguments.groups.iter().try_for_each(|groups| grow(arguments, *groups))
+}
+
+fn grow(arguments: &Arguments, groups: u32) -> Result<(), String> {
     let gib = arguments.gib.first().copied().unwrap_or(1);
-    let cluster = filled(gib, 0, &[])?;
+    let cluster = filled(gib, 0, &["--groups", &groups.to_string()])?;
     let load = Load::start(&cluster.all_memcached(), arguments.clients, arguments.rate)?;
     thread::sleep(CALM);
     let joined = Instant::now();
-    let _joiners = [cluster.join(5, &memory(gib))?, cluster.join(6, &memory(gib))?];
-    let took = wait_until_calm(&cluster, 7, REPAIR_LIMIT)?;
+    let new: Vec<u16> = (5..arguments.nodes).collect();
+    let join = |node: &u16| cluster.join(*node, &memory(gib));
+    let _joiners = new.iter().map(join).collect::<Result<Vec<_>, _>>()?;
+    let took = wait_until_calm(&cluster, usize::from(arguments.nodes), REPAIR_LIMIT)?;
     let spread = joined + took;
     thread::sleep(CALM);
-    let moved = member_bytes(&cluster, &[5, 6])?;
+    let moved = member_bytes(&cluster, &new)?;
     let answers = load.finish()?;
     println!(
-        "\nGrowth from 5 to 7 nodes, {gib} GiB, under load: {:.2} s, {:.0} MB on the new nodes, {:.0} MB/s",
+        "\nGrowth from 5 to {} nodes, {groups} groups, {gib} GiB, under load: {:.2} s, {:.0} MB on the new nodes, {:.0} MB/s",
+        arguments.nodes,
         took.as_secs_f64(),
         moved / 1e6,
         moved / 1e6 / took.as_secs_f64()
@@ -206,7 +230,40 @@ pub fn growth(arguments: &Arguments) -> Result<(), String> {
     println!("  before:  {}", answers.between(joined - CALM, joined));
     println!("  growth:  {}", answers.between(joined, spread));
     println!("  after:   {}", answers.between(spread, spread + CALM));
+    print_balance(&cluster, u64::from(gib) * FILL_KEYS_PER_GIB)
+}
+
+/// What each node has and serves, beside what it would if all had the same.
+fn print_balance(cluster: &LocalCluster, keys: u64) -> Result<(), String> {
+    let tally = RoleTally::of(&cluster.map()?.groups);
+    let roles =
+        |of: fn(RoleCounts) -> usize| tally.iter().map(|(_, counts)| of(counts) as f64).collect::<Vec<_>>();
+    println!("  data roles of a node, of an even share: {}", shares(&roles(|counts| counts.data)));
+    println!("  all roles of a node: {}", shares(&roles(RoleCounts::total)));
+    let items = per_node(cluster, "gestalt_items")?;
+    println!("  items of a node, of an even share: {}", shares(&items));
+    let before = per_node(cluster, "gestalt_received_forwards_total")?;
+    // Keys alike, each asked of any node: nearly all come to their primaries from another one.
+    let keys = keys.to_string();
+    let read = ["bench", "c", "--http", "{http}", "--any-node", "--duration", "10s", "--keys", &keys];
+    let (status, _, error) = cluster.gestalt(&read)?;
+    if !status.success() {
+        return Err(error);
+    }
+    let after = per_node(cluster, "gestalt_received_forwards_total")?;
+    let served: Vec<f64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+    println!("  requests that a node answers for others, of an even share: {}", shares(&served));
     Ok(())
+}
+
+/// Least and most, in hundredths of the mean.
+fn shares(counts: &[f64]) -> String {
+    let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+    let of_mean = |count: f64| 100.0 * count / mean;
+    let (least, most) = counts.iter().fold((f64::MAX, 0.0_f64), |(least, most), count| {
+        (least.min(of_mean(*count)), most.max(of_mean(*count)))
+    });
+    format!("{least:.0} to {most:.0} % on {} nodes", counts.len())
 }
 
 /// Every node is drained, restarted and brought back, in turn, under load.

@@ -41,11 +41,14 @@ pub fn wait_until_calm(cluster: &LocalCluster, nodes: usize, limit: Duration) ->
 
 /// What all living nodes have sent to each other.
 pub fn sent_bytes(cluster: &LocalCluster) -> Result<f64, String> {
-    let mut sum = 0.0;
-    for node in cluster.map()?.nodes.iter().filter(|node| node.alive) {
-        sum += metric(&page(node.http, "/metrics")?, "gestalt_peer_sent_bytes_total");
-    }
-    Ok(sum)
+    Ok(per_node(cluster, "gestalt_peer_sent_bytes_total")?.iter().sum())
+}
+
+/// A family's samples of each living node, added up.
+pub fn per_node(cluster: &LocalCluster, family: &str) -> Result<Vec<f64>, String> {
+    let map = cluster.map()?;
+    let living = map.nodes.iter().filter(|node| node.alive);
+    living.map(|node| Ok(metric(&page(node.http, "/metrics")?, family))).collect()
 }
 
 /// Memory of the members on each of `nodes`, added up: areas, parities, indexes.
