@@ -273,14 +273,15 @@ impl Nodes {
     /// All that have registered here and have not been told of version `version` of the map yet, with what they have been told
     /// of; from now on they have.
     pub(super) fn tell(&mut self, version: u64, only: Option<HostId>) -> Vec<(HostId, u64)> {
-        let mut behind = Vec::new();
-        for node in self.states.values_mut().filter(|node| only.is_none_or(|only| only == node.info.host)) {
-            if let Some(told) = node.map.version.filter(|told| *told < version) {
-                behind.push((node.info.host, told));
-                node.map.version = Some(version);
-            }
+        let tell = |node: &mut NodeState| {
+            let told = node.map.version.filter(|told| *told < version)?;
+            node.map.version = Some(version);
+            Some((node.info.host, told))
+        };
+        match only {
+            Some(only) => self.get_mut(only).and_then(tell).into_iter().collect(),
+            None => self.states.values_mut().filter_map(tell).collect(),
         }
-        behind
     }
 
     /// Grows whenever somebody has come who may be given something to host.

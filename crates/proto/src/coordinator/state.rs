@@ -377,7 +377,7 @@ impl ClusterState {
         for step in self.rules().steps_of_change() {
             match step {
                 Step::Record => records.drain(..).for_each(|record| self.outbox.record(record)),
-                // Everyone else with what else comes of this event.
+                // Once it is on its way to be recorded, with what else comes of this event.
                 Step::Tell if records.is_empty() => self.untold = true,
                 Step::Tell => self.tell(None),
             }
