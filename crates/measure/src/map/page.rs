@@ -10,7 +10,7 @@ coordinator's map. *Last node* is reckoned: the coordinator's processor time, al
 machines. `rs(3+2)`, eight groups a node, one processor, a machine that may be shared.
 
 A view is told to each node, so a change costs bytes by the number of nodes, not by that of groups. A node that dies takes its roles with it: forty views change
-(eight groups of five roles a node), those of data roles twice, and every node is told once for each message that the coordinator hears (two for each data role).
+(eight groups of five roles a node), those of data roles twice: every node is told once of the death, and once of each stand-in.
 Who joins is told the whole map. The planner looks at all of it, some times a heartbeat while views change, and not at all else; here after the death and the
 join. Another coordinator reads all records, and tells each node that it lacks nothing.
 
