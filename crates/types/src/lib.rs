@@ -20,6 +20,7 @@ mod loss;
 mod map;
 mod map_changes;
 mod name;
+mod object;
 pub mod op;
 mod profile;
 mod quota;
@@ -56,6 +57,10 @@ pub use loss::PoolSlots;
 pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SlotRange};
 pub use map_changes::{Applied, MapChanges, MapNews};
 pub use name::{BadName, Name};
+pub use object::{
+    CELL_ALIGNMENT, ChunkId, Descriptor, Exception, Geometry, MAX_CELL_BYTES, MAX_EXCEPTIONS,
+    MAX_OBJECT_BYTES, MAX_OBJECT_GROUPS, ObjectId, ObjectLayout, Stripe,
+};
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};
 pub use view::{DataRole, Exchange, Former, GroupView, ImpossibleView, Learner, RoleStatus};
