@@ -148,6 +148,7 @@ fn new_view(profile: Profile, group: u32, host_of: impl Fn(usize) -> HostId) -> 
         parity: (profile.k()..profile.n()).map(|r| Some(host_of(r))).collect(),
         learners: Vec::new(),
         former: Vec::new(),
+        holders: Vec::new(),
     }
 }
 

@@ -28,6 +28,12 @@ pub struct Timing {
     pub retry_us: u64,
     /// How long a client's request may wait in all.
     pub request_deadline_us: u64,
+    /// How long an object that nobody goes on writing may still be committed.
+    pub object_deadline_us: u64,
+    /// For how long a holder keeps chunks before it asks what has become of their object.
+    pub ask_us: u64,
+    /// After this silence of a holder others are asked for what it should send.
+    pub hedge_us: u64,
 }
 
 impl Default for Timing {
@@ -48,6 +54,9 @@ impl Timing {
             commit_delay_us: node_lease_us / 20,
             retry_us: node_lease_us / 2,
             request_deadline_us: node_lease_us * 5,
+            object_deadline_us: node_lease_us * 30,
+            ask_us: node_lease_us * 60,
+            hedge_us: node_lease_us / 40,
         }
     }
 
@@ -102,6 +111,16 @@ pub struct Limits {
     pub vacant_extents: usize,
     /// Parts of a learner's lesson that one primary has under way; as few, for the same reason.
     pub lesson_parts: usize,
+    /// Ids of objects that one primary keeps open.
+    pub open_objects: usize,
+    /// Readers of objects that one primary is held up by.
+    pub pins: usize,
+    /// Values in chunks that clients of one host write at once.
+    pub uploads: usize,
+    /// Values in chunks that clients of one host read at once.
+    pub gathers: usize,
+    /// Bytes that one of those reads has asked for, or given out and not seen taken.
+    pub gather_bytes: usize,
 }
 
 impl Default for Limits {
@@ -122,6 +141,11 @@ impl Default for Limits {
             index_part_bytes: 256 * 1024,
             vacant_extents: 1,
             lesson_parts: 2,
+            open_objects: 10_000,
+            pins: 10_000,
+            uploads: 64,
+            gathers: 1024,
+            gather_bytes: 2 << 20,
         }
     }
 }

@@ -103,6 +103,9 @@ pub enum Impossible {
         /// The coordinator's time.
         now: Time,
     },
+    /// Bytes that are not what their checksum says, or of a chunk that this group cannot have.
+    #[error("a cell whose checksum is wrong, or of a chunk that its group cannot have")]
+    Chunk,
     /// The answer to a question that was never asked, or was asked of somebody else.
     #[error("the answer to request {id}, which was never sent there")]
     Answer {

@@ -11,6 +11,7 @@ use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use crate::host::driver::Token;
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
+use crate::objects::{Errand, UploadId};
 use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::{Limits, Now, Rules, Timing};
@@ -27,6 +28,8 @@ pub(crate) enum ReplyTo {
         /// Its number for the request.
         id: u64,
     },
+    /// An upload of this host.
+    Upload(UploadId),
     /// Nobody: the protocol's own work.
     Nobody,
 }
@@ -41,6 +44,12 @@ pub(crate) struct Outbox {
     pub loopback: Queue<PeerMessage>,
     pub coordinator: Queue<ToCoordinator>,
     pub replies: Queue<(ReplyTo, Outcome)>,
+    /// For uploads of this host.
+    pub to_uploads: Queue<(UploadId, Outcome)>,
+    /// What owners want holders to hear.
+    pub errands: Queue<Errand>,
+    /// Groups of which somebody has named a newer view.
+    pub views_wanted: Vec<GroupId>,
     /// Peers that have sent what cannot be.
     pub accusations: Vec<Accusation>,
     pub latencies: HostLatencies,
@@ -55,6 +64,9 @@ impl Outbox {
             loopback: Queue::default(),
             coordinator: Queue::default(),
             replies: Queue::default(),
+            to_uploads: Queue::default(),
+            errands: Queue::default(),
+            views_wanted: Vec::new(),
             accusations: Vec::new(),
             latencies: HostLatencies::default(),
         }
@@ -71,8 +83,10 @@ impl Outbox {
 
     /// An answer for whoever asked, if anybody did.
     pub(crate) fn reply(&mut self, to: ReplyTo, outcome: Outcome) {
-        if to != ReplyTo::Nobody {
-            self.replies.push_back((to, outcome));
+        match to {
+            ReplyTo::Nobody => {}
+            ReplyTo::Upload(upload) => self.to_uploads.push_back((upload, outcome)),
+            ReplyTo::Local(_) | ReplyTo::Remote { .. } => self.replies.push_back((to, outcome)),
         }
     }
 
@@ -81,6 +95,8 @@ impl Outbox {
             + self.loopback.capacity() * size_of::<PeerMessage>()
             + self.coordinator.capacity() * size_of::<ToCoordinator>()
             + self.replies.capacity() * size_of::<(ReplyTo, Outcome)>()
+            + self.to_uploads.capacity() * size_of::<(UploadId, Outcome)>()
+            + self.errands.capacity() * size_of::<Errand>()
     }
 }
 

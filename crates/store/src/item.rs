@@ -18,6 +18,8 @@ pub struct ItemState {
     pub stale: bool,
     /// A client has been told to recompute the value (meta protocol, `W`).
     pub win_sent: bool,
+    /// The value is a descriptor: its bytes lie in chunks (docs/objects.md).
+    pub object: bool,
     /// Of its namespace's cohort ([`Cohort`]), below 16.
     pub generation: u8,
 }
@@ -25,18 +27,23 @@ pub struct ItemState {
 impl ItemState {
     const STALE: u8 = 1;
     const WIN_SENT: u8 = 2;
-    /// Above these bits is the generation; the two between are for what is to come.
+    const OBJECT: u8 = 4;
+    /// Above these bits is the generation; the one between is for what is to come.
     const GENERATION_SHIFT: u32 = 4;
 
     fn to_byte(self) -> u8 {
-        let marks = u8::from(self.stale) * Self::STALE + u8::from(self.win_sent) * Self::WIN_SENT;
-        marks | (self.generation << Self::GENERATION_SHIFT)
+        let mark = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        mark(self.stale, Self::STALE)
+            | mark(self.win_sent, Self::WIN_SENT)
+            | mark(self.object, Self::OBJECT)
+            | (self.generation << Self::GENERATION_SHIFT)
     }
 
     fn from_byte(byte: u8) -> Self {
         Self {
             stale: byte & Self::STALE != 0,
             win_sent: byte & Self::WIN_SENT != 0,
+            object: byte & Self::OBJECT != 0,
             generation: byte >> Self::GENERATION_SHIFT,
         }
     }
@@ -75,6 +82,8 @@ pub struct Item<'a> {
     pub stale: bool,
     /// A client has been told to recompute it.
     pub win_sent: bool,
+    /// The value is a descriptor.
+    pub object: bool,
     /// How many flushes of its namespace were before it, counted to sixteen.
     pub generation: u8,
     /// The whole item.
@@ -96,9 +105,9 @@ impl<'a> Item<'a> {
         let len_bytes = header.len_bytes();
         let bytes = bytes.get(..len_bytes).ok_or(ItemError::Truncated { len_bytes, available })?;
         let (key, value) = bytes[ITEM_HEADER_BYTES..].split_at(header.key_len);
-        let ItemState { stale, win_sent, generation } = header.state;
+        let ItemState { stale, win_sent, object, generation } = header.state;
         let Header { client_flags, expiry, version, .. } = *header;
-        Ok(Self { key, value, client_flags, expiry, version, stale, win_sent, generation, bytes })
+        Ok(Self { key, value, client_flags, expiry, version, stale, win_sent, object, generation, bytes })
     }
 
     /// Whether the checksum is right.
@@ -129,7 +138,8 @@ impl<'a> Item<'a> {
     /// Its marks.
     #[must_use]
     pub fn state(&self) -> ItemState {
-        ItemState { stale: self.stale, win_sent: self.win_sent, generation: self.generation }
+        let Self { stale, win_sent, object, generation, .. } = *self;
+        ItemState { stale, win_sent, object, generation }
     }
 
     /// Whether it may not be read any more at `now` (Unix seconds).
@@ -248,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_the_format_document() {
-        let state = ItemState { stale: true, win_sent: false, generation: 0 };
+        let state = ItemState { stale: true, ..ItemState::default() };
         let spec = ItemSpec {
             key: b"k",
             value: [b"v", b"w"],
@@ -303,10 +313,10 @@ mod tests {
             first in proptest::collection::vec(any::<u8>(), 0..200),
             second in proptest::collection::vec(any::<u8>(), 0..200),
             (client_flags, expiry, version) in any::<(u32, u32, u64)>(),
-            (stale, win_sent, generation) in (any::<bool>(), any::<bool>(), 0..16u8),
+            (stale, win_sent, object, generation) in (any::<bool>(), any::<bool>(), any::<bool>(), 0..16u8),
             tail in 0usize..20,
         ) {
-            let state = ItemState { stale, win_sent, generation };
+            let state = ItemState { stale, win_sent, object, generation };
             let spec = ItemSpec { key: &key, value: [&first, &second], client_flags, expiry, version, state };
             let mut bytes = encode(&spec);
             prop_assert_eq!(bytes.len(), spec.len_bytes());

@@ -63,7 +63,7 @@ pub use object::{
 };
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};
-pub use view::{DataRole, Exchange, Former, GroupView, ImpossibleView, Learner, RoleStatus};
+pub use view::{DataRole, Exchange, Former, GroupView, Holder, Holders, ImpossibleView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across
 /// versions, so iterate a `BTreeMap` or a `Vec` instead.

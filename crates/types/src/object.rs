@@ -204,6 +204,18 @@ impl Descriptor {
         self.exceptions.iter().find(has).map(|range| range.group).or_else(listed)
     }
 
+    /// Every group that has chunks of it, once.
+    #[must_use]
+    pub fn all_groups(&self) -> Vec<GroupId> {
+        let stripes = self.geometry.stripe_count() as usize;
+        let listed = self.groups.iter().copied().take(stripes);
+        let mut all: Vec<GroupId> =
+            listed.chain(self.exceptions.iter().map(|range| range.group)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Whether there can be such an object: its bytes have a place each, and one only.
     #[must_use]
     pub fn is_possible(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
-use crate::{NamespaceId, UnixSeconds};
+use crate::{Descriptor, NamespaceId, ObjectId, UnixSeconds};
 use bytes::Bytes;
 
 pub use crate::{BadKey, Key, MAX_KEY_BYTES};
@@ -77,6 +77,54 @@ pub enum Op {
     Debug,
     /// flush_all on one data role; there is no key.
     Flush(Flush),
+    /// What a value that lies in chunks takes of its owner (docs/objects.md).
+    Object(ObjectOp),
+}
+
+/// What the writer and the gatherer of an object ask of the primary that owns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectOp {
+    /// An id for a value that is to be stored under this condition, if it can hold.
+    Begin(Condition),
+    /// Bytes of it are still coming.
+    Renew(ObjectId),
+    /// All of its chunks are there: a write like any other.
+    Commit(Box<Commit>),
+    /// Nothing will come of it.
+    Abandon(ObjectId),
+    /// What was pinned for a reader is read so far, or is not wanted any more.
+    Unpin(Unpin),
+}
+
+/// Under which condition a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Set, add or replace.
+    pub mode: StoreMode,
+    /// Only if the item's version is this.
+    pub compare: Option<u64>,
+    /// See [`Store::invalidate`].
+    pub invalidate: bool,
+}
+
+/// A whole object takes the place of what is under its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// What it is and where it lies.
+    pub descriptor: Descriptor,
+    /// As for any value, of which no bytes are here.
+    pub store: Store,
+}
+
+/// How far a reader has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unpin {
+    /// What it reads.
+    pub object: ObjectId,
+    /// Its number for the pin.
+    pub pin: u64,
+    /// Whether it wants no more of it.
+    pub done: bool,
 }
 
 /// What an operation does, by the name of memcached's command for it.
@@ -110,11 +158,13 @@ pub enum OpKind {
     FlushAll,
     /// Debug data.
     Debug,
+    /// A step of writing or reading a value that lies in chunks.
+    Object,
 }
 
 impl OpKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Get,
         Self::GetAndTouch,
         Self::Set,
@@ -129,6 +179,7 @@ impl OpKind {
         Self::Touch,
         Self::FlushAll,
         Self::Debug,
+        Self::Object,
     ];
 
     /// memcached's name.
@@ -149,6 +200,7 @@ impl OpKind {
             Self::Touch => "touch",
             Self::FlushAll => "flush_all",
             Self::Debug => "me",
+            Self::Object => "object",
         }
     }
 }
@@ -176,6 +228,7 @@ impl Op {
             Self::Touch(_) => OpKind::Touch,
             Self::Flush(_) => OpKind::FlushAll,
             Self::Debug => OpKind::Debug,
+            Self::Object(_) => OpKind::Object,
         }
     }
 
@@ -189,6 +242,7 @@ impl Op {
             | Self::Arith(_)
             | Self::Touch(_)
             | Self::Debug
+            | Self::Object(_)
             | Self::Flush(_) => 0,
         }
     }
@@ -387,6 +441,10 @@ pub enum Outcome {
     Number(u64, ItemView),
     /// flush_all is done or scheduled.
     Flushed,
+    /// A value may be put into chunks under this name, if its condition still holds in the end.
+    Begun(ObjectId),
+    /// An object's owner has taken note.
+    Noted,
     /// Nothing was changed, for this reason.
     Failed(Failure),
 }
@@ -414,13 +472,17 @@ pub enum Failure {
     Corrupt,
     /// Not the primary (any more); the sender's view is old. Never printed to a client.
     WrongPrimary,
+    /// The object was not committed in time, or its owner has changed: it has to be written anew.
+    NotOpen,
 }
 
 impl ItemView {
     /// Whether the length of the value is that of the value, where there is one.
     #[must_use]
     pub fn is_possible(&self) -> bool {
-        self.value.is_empty() || self.value.len() == self.value_len as usize
+        let of_object = |object: &Object| object.descriptor.geometry.len == self.value_len;
+        let is_whole = self.value.is_empty() || self.value.len() as u64 == self.value_len;
+        is_whole && self.object.as_deref().is_none_or(of_object)
     }
 }
 
@@ -430,7 +492,7 @@ pub struct ItemView {
     /// The bytes; empty if not wanted.
     pub value: Bytes,
     /// Length of the value, wanted or not.
-    pub value_len: u32,
+    pub value_len: u64,
     /// Opaque client flags.
     pub flags: u32,
     /// The cas unique.
@@ -449,4 +511,15 @@ pub struct ItemView {
     pub stale: bool,
     /// Another client has the win already (mg Z).
     pub win_sent: bool,
+    /// Where the bytes lie of a value that is in chunks.
+    pub object: Option<Box<Object>>,
+}
+
+/// A value in chunks, as whoever may read it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What it is and where it lies.
+    pub descriptor: Descriptor,
+    /// The number of the pin that keeps it there while it is read; none if the value was not asked for.
+    pub pin: Option<u64>,
 }

@@ -23,6 +23,34 @@ pub struct GroupView {
     /// Who served the data roles that have no primary.
     #[serde(default)]
     pub former: Vec<Former>,
+    /// Who keeps the chunks of each role `0..n`; empty as long as no object has used the group.
+    #[serde(default)]
+    pub holders: Vec<Holders>,
+}
+
+/// Who keeps the chunks of one role: one process, or another one that gets them, or both while they move, or nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holders {
+    /// It has all that there are.
+    pub whole: Option<Holder>,
+    /// It gets them, and is sent what is new.
+    pub filling: Option<Holder>,
+}
+
+/// A process that keeps the chunks of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub host: HostId,
+    /// The view that has named it: another one is another holder, even on the same host.
+    pub since: ViewVersion,
+}
+
+impl Holders {
+    /// Both, where there are.
+    pub fn iter(&self) -> impl Iterator<Item = Holder> + use<> {
+        self.whole.into_iter().chain(self.filling)
+    }
 }
 
 /// A data role in a view.
@@ -122,6 +150,9 @@ pub enum ImpossibleView {
     /// Versions begin with 1.
     #[error("it has no version")]
     NoVersion,
+    /// Chunks are kept for as many roles as there are, by holders that this view or an earlier one has named.
+    #[error("holders for other roles than there are, or of a later view")]
+    Holders,
 }
 
 impl GroupView {
@@ -151,6 +182,12 @@ impl GroupView {
             |former: &&Former| usize::from(former.role.0) >= data || former.witnesses.len() > parity + 1;
         if let Some(former) = self.former.iter().find(is_none) {
             return Err(ImpossibleView::Former(former.role));
+        }
+        let named = |holder: Holder| holder.since <= self.version;
+        if !matches!(self.holders.len(), len if len == 0 || len == data + parity)
+            || !self.all_holders().all(|(_, holder)| named(holder))
+        {
+            return Err(ImpossibleView::Holders);
         }
         self.check_learners()
     }
@@ -270,6 +307,41 @@ impl GroupView {
     #[must_use]
     pub fn parity_host(&self, role: RoleIndex) -> Option<HostId> {
         *self.parity.get((role.0 as usize).checked_sub(self.k())?)?
+    }
+
+    /// Whether objects may lie in this group: its roles have had holders.
+    #[must_use]
+    pub fn takes_chunks(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
+    /// Who keeps the chunks of `role`, whole or filling, and under which since.
+    #[must_use]
+    pub fn holders_of(&self, role: RoleIndex) -> Holders {
+        self.holders.get(usize::from(role.0)).copied().unwrap_or_default()
+    }
+
+    /// Every holder with its role: the whole one of a role before the filling one.
+    pub fn all_holders(&self) -> impl Iterator<Item = (RoleIndex, Holder)> + '_ {
+        let of = |(role, holders): (usize, &Holders)| {
+            let role = RoleIndex(role as u8);
+            holders.iter().map(move |holder| (role, holder))
+        };
+        self.holders.iter().enumerate().flat_map(of)
+    }
+
+    /// Since when `host` keeps the chunks of `role`, if it does.
+    #[must_use]
+    pub fn holds_since(&self, role: RoleIndex, host: HostId) -> Option<ViewVersion> {
+        self.holders_of(role).iter().find(|holder| holder.host == host).map(|holder| holder.since)
+    }
+
+    /// The host of the member for `role` that there is, or is to be: a learner before whoever it relieves.
+    #[must_use]
+    pub fn member_host(&self, role: RoleIndex) -> Option<HostId> {
+        let learner = self.learner(role).map(|learner| learner.host);
+        let primary = || self.data_role(role).and_then(|data| data.primary);
+        learner.or_else(primary).or_else(|| self.parity_host(role))
     }
 
     /// Whether every data role is served by a primary that has all its pages.

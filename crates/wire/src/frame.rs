@@ -14,13 +14,14 @@ use types::{ClusterId, HostId, Incarnation, NodeId};
 pub use crate::codec::BadBody;
 use crate::codec::{Choice, Reader, SharedDeltas, Wire, Writer};
 use crate::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
+use crate::object::ObjectMessage;
 use crate::segments::Segments;
 use types::op::MAX_VALUE_BYTES;
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"GSTL";
 /// Version of the format: header and bodies.
-pub const FORMAT_VERSION: u8 = 4;
+pub const FORMAT_VERSION: u8 = 5;
 /// Length of a header.
 pub const HEADER_BYTES: usize = 44;
 /// Longest body.
@@ -199,6 +200,7 @@ mod kind {
     pub const GROUP: u8 = 0x20;
     pub const TO_COORDINATOR: u8 = 0x40;
     pub const FROM_COORDINATOR: u8 = 0x50;
+    pub const OBJECT: u8 = 0x60;
 }
 
 /// Appends a frame to `out`.
@@ -548,6 +550,9 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
             take_group(kind - kind::GROUP, from).map(PeerMessage::Group).map(Message::Peer)
         }
         (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::ToCoordinator),
+        (_, kind::OBJECT) => {
+            ObjectMessage::take_fields(tag, from).map(PeerMessage::Object).map(Message::Peer)
+        }
         (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::FromCoordinator),
         _ => return Err(FrameError::Malformed(Malformed::Kind(kind))),
     };
@@ -589,6 +594,7 @@ impl sealed::Body for PeerMessage {
             Self::Group(group) => group.kind(),
             Self::Forward(_) => kind::FORWARD,
             Self::Answer(_) => kind::ANSWER,
+            Self::Object(object) => kind::OBJECT + object.tag(),
         }
     }
 
@@ -597,6 +603,7 @@ impl sealed::Body for PeerMessage {
             Self::Group(group) => group.put_body(out),
             Self::Forward(forward) => forward.put(out),
             Self::Answer(answer) => answer.put(out),
+            Self::Object(object) => object.put_fields(out),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod codec;
 pub mod frame;
 pub mod message;
+pub mod object;
 pub mod record;
 pub mod segments;
 mod write;

@@ -12,6 +12,7 @@ use types::{
     Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 
+use crate::object::{ChunkReport, ObjectMessage};
 use crate::record::Record as Decision;
 use types::op::{Outcome, Request};
 
@@ -29,6 +30,8 @@ pub enum PeerMessage {
     Forward(Forward),
     /// The answer to a `Forward`.
     Answer(Answer),
+    /// About chunks of objects.
+    Object(ObjectMessage),
 }
 
 /// A request on its way to the primary.
@@ -571,6 +574,8 @@ pub enum ToCoordinator {
     },
     /// With a heartbeat, where any namespace has a quota: what the node takes of it.
     Quotas(QuotaReport),
+    /// About who keeps the chunks of a role.
+    Chunks(ChunkReport),
 }
 
 /// What the coordinator tells a node.
@@ -725,6 +730,7 @@ impl ToCoordinator {
             | Self::CaughtUp { .. }
             | Self::GaveUp { .. }
             | Self::Quotas(_)
+            | Self::Chunks(_)
             | Self::Admin { .. } => None,
         }
     }

@@ -149,7 +149,8 @@ impl From<Failure> for FailureCode {
             Failure::NotANumber => Self::NotANumber,
             Failure::TooLarge => Self::TooLarge,
             Failure::OutOfMemory => Self::OutOfMemory,
-            Failure::Busy => Self::Busy,
+            // Nothing of it can be read, and another try gets another id.
+            Failure::Busy | Failure::NotOpen => Self::Busy,
             // A wrong primary is for the node to sort out; should one get here, nothing was done.
             Failure::Unavailable | Failure::WrongPrimary => Self::Unavailable,
             Failure::Lost => Self::Lost,

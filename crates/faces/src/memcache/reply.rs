@@ -125,6 +125,8 @@ fn write_text(key: &[u8], outcome: &Outcome, out: &mut Vec<u8>) {
         Outcome::Deleted => b"DELETED\r\n",
         Outcome::Touched(_) => b"TOUCHED\r\n",
         Outcome::Flushed => OK,
+        // What a node asks of another one for a client, who hears of the whole.
+        Outcome::Begun(_) | Outcome::Noted => OK,
         Outcome::Failed(failure) => failure_line(*failure),
     };
     out.extend_from_slice(line);
@@ -146,7 +148,9 @@ fn write_meta(style: &MetaStyle, key: &[u8], outcome: &Outcome, out: &mut Vec<u8
             write_flags(style, key, Some(item), out);
         }
         Outcome::Miss if style.verb == MetaVerb::Debug => out.extend_from_slice(b"EN\r\n"),
-        Outcome::Deleted | Outcome::Flushed => write_code(b"HD", style, key, out),
+        Outcome::Deleted | Outcome::Flushed | Outcome::Begun(_) | Outcome::Noted => {
+            write_code(b"HD", style, key, out);
+        }
         Outcome::Miss => write_code(b"EN", style, key, out),
         Outcome::NotStored => write_code(b"NS", style, key, out),
         Outcome::Exists => write_code(b"EX", style, key, out),
@@ -206,7 +210,7 @@ fn write_flags(style: &MetaStyle, key: &[u8], item: Option<&ItemView>, out: &mut
 fn write_item_flag(letter: u8, style: &MetaStyle, item: &ItemView, out: &mut Vec<u8>) {
     let number = match (style.verb, letter) {
         (MetaVerb::Get | MetaVerb::Set | MetaVerb::Arith, b'c') => item.version,
-        (MetaVerb::Get | MetaVerb::Set, b's') => u64::from(item.value_len),
+        (MetaVerb::Get | MetaVerb::Set, b's') => item.value_len,
         (MetaVerb::Get | MetaVerb::Arith, b't') => match item.ttl_seconds {
             None => return write_token(b't', b"-1", out),
             Some(seconds) => u64::from(seconds),

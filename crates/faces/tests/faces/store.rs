@@ -104,6 +104,7 @@ impl Fake {
                 self.items.get(&key).map_or(Outcome::Miss, |item| Outcome::Hit(view(item, Want::NoValue)))
             }
             Op::Flush(_) => Outcome::Flushed,
+            Op::Object(_) => unreachable!("clients do not ask for it"),
         }
     }
 
@@ -179,7 +180,7 @@ impl Fake {
 fn view(item: &Item, want: Want) -> ItemView {
     ItemView {
         value: if want == Want::Value { item.value.clone() } else { Bytes::new() },
-        value_len: item.value.len() as u32,
+        value_len: item.value.len() as u64,
         flags: item.flags,
         version: item.version,
         ttl_seconds: match item.expiry {

@@ -25,6 +25,7 @@ mod forming_tests;
 mod gathering;
 #[cfg(test)]
 mod gathering_tests;
+mod holders;
 mod hosting;
 mod inspect;
 mod keeping;
@@ -199,6 +200,7 @@ impl Coordinator {
             | ToCoordinator::HandedOver { .. }
             | ToCoordinator::Confirmed { .. }
             | ToCoordinator::Quotas(_)
+            | ToCoordinator::Chunks(_)
             | ToCoordinator::Kept { .. } => {}
         }
     }
@@ -242,6 +244,7 @@ impl Coordinator {
             }
             ToCoordinator::Quotas(report) => self.quotas.handle_report(state, from, report),
             ToCoordinator::FetchView { group } => state.send_view(from, group),
+            ToCoordinator::Chunks(report) => holders::handle(state, from, report),
             ToCoordinator::Stalled { group, role, term, view, silent } => {
                 let stalled = Stalled { member: MemberId { group, role }, term, view, silent };
                 self.handle_stalled(now, from, &stalled);
@@ -461,6 +464,7 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         ToCoordinator::Register(_)
         | ToCoordinator::Heartbeat { .. }
         | ToCoordinator::Quotas(_)
+        | ToCoordinator::Chunks(_)
         | ToCoordinator::FetchView { .. }
         | ToCoordinator::Stalled { .. }
         | ToCoordinator::Repaired { .. }

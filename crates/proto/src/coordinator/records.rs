@@ -103,6 +103,13 @@ mod tests {
             parity: vec![Some(host); m],
             learners: (0..k + m).map(|at| Learner { role: role(at), host, since, whole: false }).collect(),
             former: (0..k).map(former).collect(),
+            holders: vec![
+                Holders {
+                    whole: Some(Holder { host, since }),
+                    filling: Some(Holder { host, since })
+                };
+                k + m
+            ],
         };
         let records = (0..views).map(|group| Record::View(view_record(1, &view(group)))).collect();
         let electors = Vec::new();

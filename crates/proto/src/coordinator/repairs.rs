@@ -47,7 +47,8 @@ impl Repairs {
     /// F0 for everything that `host` was.
     pub(super) fn lose(&mut self, now: Now, state: &mut ClusterState, host: HostId) {
         let dead = state.nodes().get(host).is_some_and(NodeState::is_dead);
-        let has_it = |view: &&GroupView| view.hosts().any(|other| other == host);
+        let holds = |view: &GroupView| view.all_holders().any(|(_, holder)| holder.host == host);
+        let has_it = |view: &&GroupView| view.hosts().any(|other| other == host) || holds(view);
         let affected: Vec<GroupId> = state.views().filter(has_it).map(|view| view.group).collect();
         for group in affected {
             // Nobody could recover what it has, and it may only be slow.

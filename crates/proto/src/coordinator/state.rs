@@ -13,6 +13,7 @@ use types::{
 use wire::message::{FromCoordinator, Refused};
 use wire::record::{KnownNode, MapHead, Record};
 
+use super::holders::{self, Standing};
 use super::hosting::Hosting;
 use super::keeping::{Keeping, Processes};
 use super::nodes::{NodeState, Nodes};
@@ -268,6 +269,15 @@ impl ClusterState {
         change(view);
         // Whatever was changed, it may have cost an exchange its mirror.
         decide::call_off_unmirrored(view);
+        let nodes = &self.nodes;
+        let standing = |host| match nodes.get(host) {
+            Some(node) if node.is_leased() => Standing::Here,
+            Some(node) if node.is_suspected() => Standing::Silent,
+            Some(_) | None => Standing::Gone,
+        };
+        if let Some(protection) = self.codes.of_group(group) {
+            holders::follow(view, expected.next(), protection.code(), standing);
+        }
         self.hosting.note_parities(group, &before.parity, view);
         self.index.remove(&before);
         self.index.add(view);
@@ -482,6 +492,8 @@ impl ClusterState {
             }
             assert!(decide::are_exchanges_mirrored(view), "{}: a parity beside a primary alone", view.group);
             assert!(view.hosts().all(may_live), "{}: somebody is named who is gone", view.group);
+            let mut holders = view.all_holders().map(|(_, holder)| holder.host);
+            assert!(holders.all(may_live), "{}: somebody holds chunks who is gone", view.group);
         }
     }
 }

@@ -151,6 +151,7 @@ mod tests {
             parity: Vec::new(),
             learners: Vec::new(),
             former: Vec::new(),
+            holders: Vec::new(),
         };
         Record::View(ViewRecord { map_version: version, view })
     }

@@ -1,5 +1,6 @@
 //! What a driver gives to a host and gets from it: the words of the border.
 
+use bytes::Bytes;
 use store::{Budget, Quotas, StoreConfig};
 use types::op::{Failure, Outcome};
 use types::{HostId, KeyHash, MemberId, NodeId};
@@ -49,7 +50,24 @@ pub enum Action {
         /// What it has sent.
         why: Impossible,
     },
-    /// Answer a request that `submit` left pending.
+    /// An upload takes more bytes.
+    Room {
+        /// As given to `begin_upload`.
+        token: Token,
+    },
+    /// The next bytes of a value that is read.
+    Part {
+        /// As given to `begin_gather`.
+        token: Token,
+        /// Not more than a cell of them.
+        bytes: Bytes,
+    },
+    /// All bytes of a value have come.
+    Whole {
+        /// As given to `begin_gather`.
+        token: Token,
+    },
+    /// Answer a request that `submit` left pending, or end an upload or a read.
     Reply {
         /// As given to `submit`.
         token: Token,

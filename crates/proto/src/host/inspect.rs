@@ -61,6 +61,11 @@ pub struct RoleBytes {
 }
 
 impl Host {
+    /// The chunks that are kept here, role by role.
+    pub fn chunks(&self) -> impl Iterator<Item = (MemberId, &store::ChunkStore)> {
+        self.objects.holders().iter().map(|(member, holder)| (*member, holder.chunks()))
+    }
+
     /// What the data roles hold that are served here, by member; those whose stand-in fetches its index are missing.
     pub fn role_bytes(&self, now: Time) -> impl Iterator<Item = RoleBytes> + '_ {
         self.members.primaries().all().values().filter_map(move |primary| {

@@ -22,6 +22,7 @@ pub mod inspect;
 mod links;
 mod members;
 mod memory;
+mod objects;
 mod primaries;
 mod quotas;
 mod roster;
@@ -46,6 +47,7 @@ use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordi
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
+use crate::objects::{News, Objects};
 use crate::outbox::{Context, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
@@ -59,9 +61,9 @@ use members::Members;
 pub use memory::{HostMemory, IndexMemory};
 use routes::Routes;
 pub use stats::HostStats;
-use surroundings::Surroundings;
+pub(crate) use surroundings::Surroundings;
 use timers::TIMERS;
-use views::Views;
+pub(crate) use views::Views;
 
 /// One worker's share of a node.
 pub struct Host {
@@ -70,6 +72,7 @@ pub struct Host {
     links: Links,
     members: Members,
     routes: Routes,
+    objects: Objects,
     /// A round of shares that was heard, and not noted yet.
     round: Option<Round>,
     /// Peers whose links the driver is to close.
@@ -88,6 +91,7 @@ impl Host {
             links: Links::default(),
             members: Members::default(),
             routes: Routes::default(),
+            objects: Objects::default(),
             round: None,
             to_close: VecDeque::new(),
             timers: TimerTable::default(),
@@ -166,6 +170,7 @@ impl Host {
         self.views.begin(map.clone());
         for view in &map.groups {
             self.appoint(now, view);
+            self.adopt_holders(now, view);
         }
         self.reroute(now);
     }
@@ -220,6 +225,7 @@ impl Host {
             self.dispatch_group(now, from, message);
         }
         self.abandon_forwards_of(now, view);
+        self.adopt_holders(now, view);
     }
 
     fn appoint(&mut self, now: Now, view: &GroupView) {
@@ -261,6 +267,7 @@ impl Host {
         self.members.link_broken(peer);
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
         self.members.primaries_mut().for_each(&mut self.around, now, link_up);
+        self.objects_link_up(now, peer);
         self.reroute(now);
         self.carry_out(now);
     }
@@ -271,6 +278,7 @@ impl Host {
         self.members.link_broken(peer);
         let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
         self.members.primaries_mut().for_each(&mut self.around, now, link_down);
+        self.objects_link_down(now, peer);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
         self.carry_out(now);
     }
@@ -289,6 +297,7 @@ impl Host {
             PeerMessage::Group(message) => self.dispatch_group(now, from, message),
             PeerMessage::Forward(forward) => self.handle_forward(now, from, forward),
             PeerMessage::Answer(answer) => self.handle_answer(now, from, answer),
+            PeerMessage::Object(message) => self.dispatch_object(now, from, message),
         }
     }
 
@@ -364,7 +373,17 @@ impl Host {
             return Some(Action::Coordinator(message));
         }
         let close = |(peer, why)| Action::Close { peer, why };
-        self.poll_answer().or_else(|| self.to_close.pop_front().map(close))
+        let answer = self.poll_answer().or_else(|| self.poll_news());
+        answer.or_else(|| self.to_close.pop_front().map(close))
+    }
+
+    fn poll_news(&mut self) -> Option<Action> {
+        Some(match self.objects.poll_news()? {
+            News::Room(token) => Action::Room { token },
+            News::Part(token, bytes) => Action::Part { token, bytes },
+            News::Whole(token) => Action::Whole { token },
+            News::Ended(token, outcome) => Action::Reply { token, outcome },
+        })
     }
 
     fn poll_answer(&mut self) -> Option<Action> {
@@ -376,7 +395,7 @@ impl Host {
                     let message = PeerMessage::Answer(Answer { id, outcome });
                     return Some(Action::Send { to: host.node, message });
                 }
-                ReplyTo::Remote { .. } | ReplyTo::Nobody => {}
+                ReplyTo::Remote { .. } | ReplyTo::Upload(_) | ReplyTo::Nobody => {}
             }
         }
         None
@@ -412,6 +431,7 @@ impl Host {
             while let Some((peer, why)) = self.around.out().accusations.pop() {
                 self.close(peer, why);
             }
+            any |= self.exchange_objects(now);
             // One at a time, so that what it brings about goes out before the next one is handled.
             let Some(message) = self.around.out().loopback.pop_front() else { break };
             any = true;

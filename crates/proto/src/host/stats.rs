@@ -85,7 +85,7 @@ impl HostStats {
         match op {
             Op::Get(_) | Op::Debug => self.reads += 1,
             Op::Store(_) => self.stores += 1,
-            Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) => self.changes += 1,
+            Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) => self.changes += 1,
         }
     }
 

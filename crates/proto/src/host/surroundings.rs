@@ -11,7 +11,7 @@ use crate::outbox::{Context, Means, Outbox};
 use crate::pace::Pace;
 
 /// See the module.
-pub(super) struct Surroundings {
+pub(crate) struct Surroundings {
     config: HostConfig,
     /// The pools and namespaces, once there is a map.
     catalog: Option<Arc<Catalog>>,
@@ -23,40 +23,40 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    pub(super) fn new(config: HostConfig) -> Self {
+    pub(crate) fn new(config: HostConfig) -> Self {
         let out = Outbox::new(config.host.node);
         Self { config, catalog: None, edition: 0, codes: Codes::default(), pace: Pace::default(), out }
     }
 
-    pub(super) fn config(&self) -> &HostConfig {
+    pub(crate) fn config(&self) -> &HostConfig {
         &self.config
     }
 
     /// The process.
-    pub(super) fn host(&self) -> HostId {
+    pub(crate) fn host(&self) -> HostId {
         self.config.host
     }
 
-    pub(super) fn pace(&self) -> &Pace {
+    pub(crate) fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    pub(super) fn out(&mut self) -> &mut Outbox {
+    pub(crate) fn out(&mut self) -> &mut Outbox {
         &mut self.out
     }
 
-    pub(super) fn outbox(&self) -> &Outbox {
+    pub(crate) fn outbox(&self) -> &Outbox {
         &self.out
     }
 
     /// The first map: without a code there is no member.
-    pub(super) fn begin(&mut self, map: &ClusterMap) {
+    pub(crate) fn begin(&mut self, map: &ClusterMap) {
         self.config.store.cluster = map.cluster;
         self.adopt(map);
     }
 
     /// A newer map.
-    pub(super) fn adopt(&mut self, map: &ClusterMap) {
+    pub(crate) fn adopt(&mut self, map: &ClusterMap) {
         self.pace.set(&map.layout, map.shards);
         if self.catalog.as_ref().is_none_or(|known| **known != map.catalog) {
             self.codes = self.codes.changed_to(&map.catalog);
@@ -68,14 +68,14 @@ impl Surroundings {
     }
 
     /// What a member of `group` is made with; none if there is no such group.
-    pub(super) fn means(&self, group: GroupId) -> Option<Means<'_>> {
+    pub(crate) fn means(&self, group: GroupId) -> Option<Means<'_>> {
         let HostConfig { store, budget, rules, .. } = &self.config;
         let (pool, protection) = (self.catalog.as_ref()?.pool_of_group(group)?, self.codes.of_group(group)?);
         Some(Means { config: store, budget, pool, protection, rules: *rules })
     }
 
     /// What a member handles one event with; none before there is a map, and then there are no members.
-    pub(super) fn context(&mut self, now: Now) -> Option<Context<'_>> {
+    pub(crate) fn context(&mut self, now: Now) -> Option<Context<'_>> {
         Some(Context {
             now,
             timing: &self.config.timing,

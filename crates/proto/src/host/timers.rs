@@ -20,13 +20,16 @@ pub(super) enum Timer {
     Routes,
     /// A parity that may come back, and does not.
     Dormants,
+    /// Chunks that somebody is to be asked or told about, a value that is written or read.
+    Objects,
 }
 
 /// How many there are.
 pub(super) const TIMERS: usize = Timer::ALL.len();
 
 impl Kind for Timer {
-    const ALL: &'static [Self] = &[Self::Parities, Self::Scrub, Self::Requests, Self::Routes, Self::Dormants];
+    const ALL: &'static [Self] =
+        &[Self::Parities, Self::Scrub, Self::Requests, Self::Routes, Self::Dormants, Self::Objects];
 
     fn index(self) -> usize {
         self as usize
@@ -54,6 +57,7 @@ impl Host {
             }
             Timer::Routes => self.reroute(now),
             Timer::Dormants => self.members.trim_dormant(&self.around, now),
+            Timer::Objects => self.tick_objects(now),
         }
     }
 
@@ -70,6 +74,7 @@ impl Host {
             timers.set(Timer::Routes, self.routes.due(timing));
         }
         timers.set(Timer::Dormants, self.members.dormant_due());
+        timers.set(Timer::Objects, self.objects.due(timing));
         self.timers = timers;
     }
 

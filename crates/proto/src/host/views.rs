@@ -14,7 +14,7 @@ use crate::{Rules, Timing};
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Views {
+pub(crate) struct Views {
     map: Option<ClusterMap>,
     /// Those of the map's catalog.
     homes: Homes,
@@ -32,11 +32,11 @@ pub(super) struct Adopted {
 }
 
 impl Views {
-    pub(super) fn map(&self) -> Option<&ClusterMap> {
+    pub(crate) fn map(&self) -> Option<&ClusterMap> {
         self.map.as_ref()
     }
 
-    pub(super) fn group(&self, group: GroupId) -> Option<&GroupView> {
+    pub(crate) fn group(&self, group: GroupId) -> Option<&GroupView> {
         self.map.as_ref()?.group(group)
     }
 

@@ -17,6 +17,9 @@ impl Primary {
         self.lessons.send_records(context, &self.core, &self.stream, wall);
         let store = self.phase.serving_mut();
         let committed = self.stream.commit_upto(context, store, &mut self.charges, target);
+        for effects in committed.objects {
+            self.objects.note_committed(context, &self.core, effects);
+        }
         self.space.reclaims_committed(committed.reclaims);
         if committed.reclaims > 0 && self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();

@@ -3,11 +3,12 @@
 //! Nothing is changed here. The primary turns a decision into a record, or into an answer.
 
 use store::{Access, Item, ItemSpec, ItemState, encoded_len};
-use types::UnixSeconds;
 use types::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, Get, ItemView, Op, Outcome, Request, Store,
-    StoreMode, Want, is_too_large,
+    Arith, Bump, Claim, Commit, Condition, Delete, Direction, Expiry, Failure, Get, ItemView, Object,
+    ObjectOp, Op, Outcome, Request, Store, StoreMode, Want, is_too_large,
 };
+use types::{Descriptor, UnixSeconds};
+use wire::object::{descriptor_bytes, descriptor_of};
 
 /// A larger item would not fit into its slot.
 const _: () = assert!(types::op::MAX_PAYLOAD_BYTES + store::ITEM_HEADER_BYTES <= types::MAX_ITEM_BYTES);
@@ -33,6 +34,8 @@ pub(super) enum Decision {
     Header { version: u64, expiry: u32, state: ItemState, outcome: Outcome },
     /// The key goes.
     Remove { outcome: Outcome },
+    /// As things stand an object may come in its place.
+    Begin,
 }
 
 /// What the decision may depend on, besides the item.
@@ -45,12 +48,15 @@ pub(super) struct Context {
     pub generation: u8,
     /// Seconds that an item lives which is written without a time of its own; 0 = for ever.
     pub default_ttl: u32,
+    /// Length of the value where what is written is its descriptor.
+    pub object_len: Option<u64>,
 }
 
 impl Context {
     /// The marks of an item that is written now.
     fn fresh(self) -> ItemState {
-        ItemState { generation: self.generation, ..ItemState::default() }
+        let object = self.object_len.is_some();
+        ItemState { generation: self.generation, object, ..ItemState::default() }
     }
 
     /// The expiry of an item that is written with this one.
@@ -74,8 +80,44 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
         Op::Debug => Decision::Answer(
             current.map_or(Outcome::Miss, |c| Outcome::Hit(c.view(context.now, Want::NoValue))),
         ),
+        Op::Object(ObjectOp::Begin(condition)) => decide_begin(key, *condition, current, context),
+        Op::Object(ObjectOp::Commit(commit)) => decide_commit(key, commit, current, context),
+        Op::Object(ObjectOp::Renew(_) | ObjectOp::Abandon(_) | ObjectOp::Unpin(_)) => {
+            unreachable!("these are about no item and are taken before")
+        }
         Op::Flush(_) => unreachable!("a flush has no key and is taken before"),
     }
+}
+
+/// Whether a value could be stored under this condition now.
+fn decide_begin(
+    key: &[u8],
+    condition: Condition,
+    current: Option<Current<'_>>,
+    context: Context,
+) -> Decision {
+    let Condition { mode, compare, invalidate } = condition;
+    let store = Store {
+        mode,
+        value: bytes::Bytes::new(),
+        flags: 0,
+        expiry: Expiry::Never,
+        compare,
+        version: None,
+        invalidate,
+        vivify: None,
+    };
+    match decide_store(key, &store, current, context) {
+        Decision::Put { .. } => Decision::Begin,
+        refused => refused,
+    }
+}
+
+/// The descriptor is stored as any value is.
+fn decide_commit(key: &[u8], commit: &Commit, current: Option<Current<'_>>, context: Context) -> Decision {
+    let value = descriptor_bytes(&commit.descriptor).into();
+    let object_len = Some(commit.descriptor.geometry.len);
+    decide_store(key, &Store { value, ..commit.store.clone() }, current, Context { object_len, ..context })
 }
 
 /// Whether a read has no effect on the replicated state whatever it finds, so that it needs no record.
@@ -83,24 +125,39 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.touch.is_none() && get.vivify.is_none() && get.claim == Claim::Never,
         Op::Debug => true,
-        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) => false,
+        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) => false,
     }
 }
 
 /// Whether a request that may have been lost on its way can be sent again without being done twice.
 pub(crate) fn is_repeatable(op: &Op) -> bool {
-    matches!(op, Op::Debug) || matches!(op, Op::Get(_) if is_plain_read(op))
+    match op {
+        Op::Debug => true,
+        Op::Get(_) => is_plain_read(op),
+        // An id that nobody knows of ends by itself; a Commit counts once.
+        Op::Object(object) => !matches!(object, ObjectOp::Commit(_)),
+        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) => false,
+    }
 }
 
 impl Current<'_> {
+    /// Where the value's bytes lie, if they are in chunks.
+    pub(super) fn descriptor(&self) -> Option<Descriptor> {
+        let is_object = self.item.object;
+        is_object.then(|| descriptor_of(bytes::Bytes::copy_from_slice(self.item.value)).ok()).flatten()
+    }
+
     pub(super) fn view(&self, now: UnixSeconds, want: Want) -> ItemView {
         let value = match want {
-            Want::Value => bytes::Bytes::copy_from_slice(self.item.value),
-            Want::NoValue => bytes::Bytes::new(),
+            Want::Value if !self.item.object => bytes::Bytes::copy_from_slice(self.item.value),
+            Want::Value | Want::NoValue => bytes::Bytes::new(),
         };
+        let object = self.descriptor().map(|descriptor| Box::new(Object { descriptor, pin: None }));
+        let len_of = |object: &Box<Object>| object.descriptor.geometry.len;
+        let value_len = object.as_ref().map_or(self.item.value.len() as u64, len_of);
         ItemView {
             value,
-            value_len: self.item.value.len() as u32,
+            value_len,
             flags: self.item.client_flags,
             version: self.item.version,
             ttl_seconds: (self.item.expiry != 0).then(|| self.item.expiry.saturating_sub(now.0)),
@@ -110,6 +167,7 @@ impl Current<'_> {
             win: false,
             stale: self.item.stale,
             win_sent: self.item.win_sent,
+            object,
         }
     }
 }
@@ -147,6 +205,7 @@ fn vivify(key: &[u8], get: Get, context: Context) -> Decision {
         expiry: context.expiry(expiry),
         version: get.version.unwrap_or(context.next_version),
         state: ItemState { win_sent: true, ..context.fresh() },
+        object_len: context.object_len,
     };
     let view = ItemView { win: true, win_sent: false, ..new.view(context.now) };
     new.put(Outcome::Hit(view))
@@ -160,6 +219,8 @@ struct NewItem<'a> {
     expiry: u32,
     version: u64,
     state: ItemState,
+    /// Length of the value whose descriptor this is.
+    object_len: Option<u64>,
 }
 
 impl NewItem<'_> {
@@ -169,7 +230,7 @@ impl NewItem<'_> {
 
     fn view(&self, now: UnixSeconds) -> ItemView {
         ItemView {
-            value_len: (self.value[0].len() + self.value[1].len()) as u32,
+            value_len: self.object_len.unwrap_or((self.value[0].len() + self.value[1].len()) as u64),
             flags: self.flags,
             version: self.version,
             ttl_seconds: (self.expiry != 0).then(|| self.expiry.saturating_sub(now.0)),
@@ -232,6 +293,7 @@ fn whole(key: &[u8], store: &Store, context: Context) -> Decision {
         expiry: context.expiry(store.expiry),
         version: store.version.unwrap_or(context.next_version),
         state: context.fresh(),
+        object_len: context.object_len,
     }
     .stored(context.now)
 }
@@ -257,6 +319,7 @@ fn compare_and_store(
         expiry: current.item.expiry,
         version: store.version.unwrap_or(context.next_version),
         state: ItemState { stale: true, win_sent: current.item.win_sent, ..context.fresh() },
+        object_len: context.object_len,
     }
     .stored(context.now)
 }
@@ -272,6 +335,10 @@ fn extend(
     if compare.is_some_and(|compare| compare != current.item.version) {
         return Decision::Answer(Outcome::Exists);
     }
+    // Whoever has the client's connection reads such a value, and writes it anew.
+    if current.item.object {
+        return Decision::Answer(Outcome::Failed(Failure::TooLarge));
+    }
     let old = current.item.value;
     let value: [&[u8]; 2] =
         if store.mode == StoreMode::Append { [old, &store.value] } else { [&store.value, old] };
@@ -282,6 +349,7 @@ fn extend(
         expiry: current.item.expiry,
         version: store.version.unwrap_or(context.next_version),
         state: context.fresh(),
+        object_len: context.object_len,
     }
     .stored(context.now)
 }
@@ -298,7 +366,7 @@ fn decide_delete(key: &[u8], delete: Delete, current: Option<Current<'_>>, conte
         let expiry = delete.touch.map_or(current.item.expiry, Expiry::to_stored);
         let version = delete.version.unwrap_or(context.next_version);
         // The next reader is to fetch the value anew, whoever was to do so before.
-        let state = ItemState { stale: true, win_sent: false, generation: current.item.generation };
+        let state = ItemState { stale: true, win_sent: false, ..current.item.state() };
         return Decision::Header { version, expiry, state, outcome: Outcome::Deleted };
     }
     Decision::Remove { outcome: Outcome::Deleted }
@@ -314,6 +382,7 @@ fn drop_value(key: &[u8], delete: Delete, flags: u32, current: &Current<'_>, con
         expiry: delete.touch.map_or(0, Expiry::to_stored),
         version: delete.version.unwrap_or(version),
         state: ItemState { stale: delete.invalidate, ..context.fresh() },
+        object_len: context.object_len,
     }
     .put(Outcome::Deleted)
 }
@@ -340,7 +409,8 @@ fn decide_arith(key: &[u8], arith: Arith, current: Option<Current<'_>>, context:
     if arith.compare.is_some_and(|compare| compare != current.item.version) {
         return Decision::Answer(Outcome::Exists);
     }
-    let Some(old) = parse_number(current.item.value) else {
+    let digits = if current.item.object { b"" } else { current.item.value };
+    let Some(old) = parse_number(digits) else {
         return Decision::Answer(Outcome::Failed(Failure::NotANumber));
     };
     // As in memcached: up it wraps at 64 bits, down it stops at zero.
@@ -364,8 +434,9 @@ struct Attributes {
 fn number(key: &[u8], value: u64, old_len: usize, attributes: Attributes, context: Context) -> Decision {
     let Attributes { flags, expiry, version } = attributes;
     let digits = format!("{value:<old_len$}");
+    let state = context.fresh();
     let new =
-        NewItem { key, value: [digits.as_bytes(), b""], flags, expiry, version, state: context.fresh() };
+        NewItem { key, value: [digits.as_bytes(), b""], flags, expiry, version, state, object_len: None };
     let view = ItemView { value: bytes::Bytes::copy_from_slice(digits.as_bytes()), ..new.view(context.now) };
     new.put(Outcome::Number(value, view))
 }
@@ -394,7 +465,7 @@ pub(super) fn counts(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.bump == Bump::Count,
         Op::Touch(_) => true,
-        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Debug | Op::Flush(_) => false,
+        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Debug | Op::Flush(_) | Op::Object(_) => false,
     }
 }
 

@@ -132,12 +132,12 @@ fn a_touch_changes_the_header_only() {
 #[test]
 fn the_first_reader_of_a_stale_item_wins_and_the_next_ones_hear_of_it() {
     let claim = Op::Get(Get { claim: Claim::IfDue, ..Get::default() });
-    let stale = image(b"old", 0, ItemState { stale: true, win_sent: false, generation: 0 });
+    let stale = image(b"old", 0, ItemState { stale: true, ..ItemState::default() });
     let Decision::Header { state, outcome: Outcome::Hit(view), .. } = run(claim.clone(), Some(&stale)) else {
         panic!("the win is recorded")
     };
     assert!(view.win && view.stale && !view.win_sent && state.win_sent);
-    let taken = image(b"old", 0, ItemState { stale: true, win_sent: true, generation: 0 });
+    let taken = image(b"old", 0, ItemState { stale: true, win_sent: true, ..ItemState::default() });
     let Decision::Answer(Outcome::Hit(view)) = run(claim, Some(&taken)) else {
         panic!("nothing more to record")
     };
@@ -158,7 +158,7 @@ fn a_miss_may_create_an_empty_item_for_the_winner() {
 
 #[test]
 fn a_conditional_delete_refuses_invalidates_or_removes() {
-    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true, generation: 0 });
+    let there = image(b"old", 1500, ItemState { win_sent: true, ..ItemState::default() });
     let delete = |compare, invalidate| Op::Delete(Delete { compare, invalidate, ..Delete::default() });
     assert!(is_answer(&run(delete(Some(4), false), Some(&there)), &Outcome::Exists));
     assert!(is_answer(&run(delete(None, false), None), &Outcome::NotFound));
@@ -166,12 +166,12 @@ fn a_conditional_delete_refuses_invalidates_or_removes() {
     let Decision::Header { version, state, .. } = run(delete(None, true), Some(&there)) else {
         panic!("marked")
     };
-    assert_eq!((version, state), (77, ItemState { stale: true, win_sent: false, generation: 0 }));
+    assert_eq!((version, state), (77, ItemState { stale: true, ..ItemState::default() }));
 }
 
 #[test]
 fn a_dropped_value_leaves_nothing_but_the_version_and_what_the_client_wants() {
-    let there = image(b"old", 1500, ItemState { stale: false, win_sent: true, generation: 0 });
+    let there = image(b"old", 1500, ItemState { win_sent: true, ..ItemState::default() });
     let dropped = |delete| written(&run(Op::Delete(delete), Some(&there)));
     let plain = Delete { drop_value: Some(0), ..Delete::default() };
     assert_eq!(dropped(plain), (Vec::new(), 0, 0, 3));

@@ -19,6 +19,7 @@
 //! | `hand_over` | a role that moves |
 //! | `waiting` | requests that wait |
 //! | `wall` | when an item has expired |
+//! | `objects` | ids of objects that may be committed, and who reads them |
 //! | `charges` | what namespaces with a quota take of the node's shares |
 //!
 //! `timers` says what is done when time has passed, `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
@@ -32,6 +33,7 @@ mod execute;
 mod hand_over;
 mod info;
 mod lessons;
+mod objects;
 mod parities;
 mod phase;
 mod release;
@@ -64,6 +66,7 @@ use absentees::Absentees;
 use charges::Charges;
 use hand_over::HandOver;
 use lessons::{Lessons, Required};
+use objects::Objects;
 use parities::Parities;
 use phase::Phase;
 use release::Release;
@@ -91,6 +94,7 @@ pub(crate) struct Primary {
     waiting: Waiting,
     wall: Wall,
     charges: Charges,
+    objects: Objects,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
     /// When what is done now and then was done last.
@@ -164,6 +168,7 @@ impl Primary {
             waiting: Waiting::default(),
             wall: Wall::new(core.rules()),
             charges: Charges::default(),
+            objects: Objects::default(),
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
@@ -215,7 +220,9 @@ impl Primary {
         PrimaryMemory {
             log_bytes: self.stream.log_memory_bytes(),
             repair_bytes: self.repair.memory_bytes(),
-            queue_bytes: self.waiting.memory_bytes() + self.stream.keys_memory_bytes(),
+            queue_bytes: self.waiting.memory_bytes()
+                + self.stream.keys_memory_bytes()
+                + self.objects.memory_bytes(),
         }
     }
 
@@ -236,6 +243,7 @@ impl Primary {
         self.hand_over.check_invariants(&self.core);
         self.release.check_invariants(&self.stream);
         self.wall.check_invariants();
+        self.objects.check_invariants();
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
         let lacks_pages = self.store().is_none_or(|store| store.absent_count() > 0);
         assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");

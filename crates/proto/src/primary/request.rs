@@ -1,11 +1,13 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
 use store::{Allocation, Found, Item, QuotaShortage, Shortage};
-use types::op::{Failure, Op, Outcome};
-use types::{Addr, KeyHash, NamespaceId, Time};
+use types::op::{Failure, ItemView, ObjectOp, Op, Outcome, Want};
+use types::{Addr, KeyHash, NamespaceId, ObjectId, Term, Time};
+use wire::object::{Asked, Verdict};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
+use super::objects::{Kept, ObjectEffects};
 use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
@@ -18,6 +20,16 @@ fn default_ttl(context: &Context<'_>, namespace: NamespaceId) -> Option<u32> {
     match context.catalog.namespace(namespace) {
         Some(known) => Some(known.policy.default_ttl_seconds),
         None => (!context.catalog.is_gone(namespace)).then_some(0),
+    }
+}
+
+/// The object that a request makes its key's value.
+fn kept_by(pending: &Pending) -> Option<Kept> {
+    match &pending.request.op {
+        Op::Object(ObjectOp::Commit(commit)) => {
+            Some(Kept { descriptor: commit.descriptor.clone(), key_hash: pending.hash })
+        }
+        _ => None,
     }
 }
 
@@ -98,6 +110,9 @@ impl Primary {
                 if self.core.is_rebuilding() && !item.verify() {
                     return crate::Read::Submit;
                 }
+                if item.object {
+                    return crate::Read::Submit;
+                }
                 found(item);
                 store.bump(addr, now.unix);
                 crate::Read::Hit
@@ -127,9 +142,9 @@ impl Primary {
         if !self.may_serve(context.now.time, context.timing) {
             return Attempt::Wait(Wait::Lease);
         }
+        let key = pending.request.key_bytes();
         let store = self.phase.serving_mut();
         self.stream.flush_due(context, store);
-        let key = pending.request.key_bytes();
         // A flush that is due takes effect with its commit, which tries this again.
         if SendStream::flush_is_due(store, key, context.now.unix) {
             return Attempt::Wait(Wait::Sweep);
@@ -147,14 +162,19 @@ impl Primary {
         if self.stream.is_flushing(context.rules) {
             return Attempt::Wait(Wait::Log);
         }
-        match self.stream.newest(store, pending.hash, key) {
+        if let Op::Object(op) = &pending.request.op
+            && let Some(outcome) = self.attend_to_object(context, op)
+        {
+            return Attempt::Answer(outcome);
+        }
+        match self.stream.newest(self.phase.serving(), pending.hash, key) {
             Ok(newest) => self.attempt_change(context, pending, &newest),
             Err(unknown) => unknown.into(),
         }
     }
 
     /// A read of committed state.
-    fn attempt_read(&mut self, context: &Context<'_>, pending: &Pending) -> Attempt {
+    fn attempt_read(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let now = self.wall.at(context.now.unix);
         // A plain read writes nothing that would need a version.
         let next = execute::Context { now, ..execute::Context::default() };
@@ -178,13 +198,47 @@ impl Primary {
             self.expired_reads += u64::from(matches!(pending.request.op, Op::Get(_)));
             return Attempt::Answer(Outcome::Miss);
         }
-        let Decision::Answer(outcome) = execute::decide(&pending.request, Some(current), next) else {
+        let Decision::Answer(mut outcome) = execute::decide(&pending.request, Some(current), next) else {
             unreachable!("a plain read changes nothing")
         };
         if execute::counts(&pending.request.op) {
             store.bump(addr, now);
         }
+        self.pin_object(context, &pending.request.op, &mut outcome);
         Attempt::Answer(outcome)
+    }
+
+    /// What has become of objects, for a holder that asks; none before this primary can know.
+    pub(crate) fn verdicts(&mut self, asked: &[Asked]) -> Option<(Term, Vec<(ObjectId, Verdict)>)> {
+        let (member, term) = (self.core.member(), self.core.term());
+        let store = self.phase.store()?;
+        let own = asked.iter().filter(|asked| asked.object.owner == member);
+        let answer = |asked: &Asked| Some((asked.object, self.objects.verdict(term, store, *asked)?));
+        Some((term, own.filter_map(answer).collect()))
+    }
+
+    /// What an object's writer or reader asks that is about no item, or cannot be done any more.
+    fn attend_to_object(&mut self, context: &mut Context<'_>, op: &ObjectOp) -> Option<Outcome> {
+        match op {
+            ObjectOp::Begin(_) => None,
+            ObjectOp::Renew(id) => Some(self.objects.renew(context, *id)),
+            ObjectOp::Abandon(id) => Some(self.objects.abandon(*id)),
+            ObjectOp::Unpin(unpin) => Some(self.objects.unpin(context, &self.core, *unpin)),
+            ObjectOp::Commit(commit) => {
+                let is_open = self.objects.is_open(commit.descriptor.id);
+                (!is_open).then_some(Outcome::Failed(Failure::NotOpen))
+            }
+        }
+    }
+
+    /// Who is told where the bytes of a value lie may go and read them.
+    fn pin_object(&mut self, context: &Context<'_>, op: &Op, outcome: &mut Outcome) {
+        let wants = matches!(op, Op::Get(get) if get.value == Want::Value);
+        if let Outcome::Hit(ItemView { object: Some(object), .. }) = outcome
+            && wants
+        {
+            object.pin = self.objects.pin(context, object.descriptor.id);
+        }
     }
 
     /// A request that may change its key, decided against the newest state.
@@ -209,7 +263,9 @@ impl Primary {
         let Some(default_ttl) = default_ttl(context, namespace) else {
             return Attempt::failed(Failure::NoNamespace);
         };
-        let next = execute::Context { now, next_version, generation: cohort.generation(), default_ttl };
+        let generation = cohort.generation();
+        let next =
+            execute::Context { now, next_version, generation, default_ttl, ..execute::Context::default() };
         let decision = execute::decide(&pending.request, current, next);
         self.carry_out(context, pending, newest, decision)
     }
@@ -219,11 +275,18 @@ impl Primary {
         context: &mut Context<'_>,
         pending: &Pending,
         newest: &Newest,
-        decision: Decision,
+        mut decision: Decision,
     ) -> Attempt {
+        if let Decision::Answer(outcome) | Decision::Header { outcome, .. } = &mut decision {
+            self.pin_object(context, &pending.request.op, outcome);
+        }
         let store = self.phase.serving_mut();
         match decision {
             Decision::Answer(outcome) => return self.answer(context, pending, newest, outcome),
+            Decision::Begin => {
+                let namespace = pending.request.namespace();
+                return Attempt::Answer(self.objects.begin(context, &self.core, namespace));
+            }
             Decision::Put { image, outcome } => return self.put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {
                 let header = Header { version, expiry, state };
@@ -231,7 +294,8 @@ impl Primary {
             }
             Decision::Remove { outcome } => {
                 let addr = newest.occupied.expect("a removal is decided for an item that is there");
-                let mut draft = Draft::answering(pending, outcome);
+                let effects = ObjectEffects::of(None, newest.descriptor(store));
+                let mut draft = Draft::answering(pending, outcome).with_objects(effects);
                 let cohort = store.present_cohort(pending.request.namespace());
                 draft.remove(pending.key(), pending.hash.into(), addr, cohort);
                 self.stream.append(context, store, draft);
@@ -289,8 +353,11 @@ impl Primary {
         let store = self.phase.serving_mut();
         let (key, hash, cohort) = (pending.key(), pending.hash.into(), store.present_cohort(namespace));
         let placed = PlacedItem { key, hash, occupied, cohort, allocation, image };
-        let draft = Draft::answering(pending, outcome).charged(charged);
+        let effects = ObjectEffects::of(kept_by(pending), newest.descriptor(store));
+        let kept = effects.as_ref().and_then(|effects| effects.kept.as_ref()).map(|kept| kept.descriptor.id);
+        let draft = Draft::answering(pending, outcome).charged(charged).with_objects(effects);
         self.stream.append_item(context, store, placed, draft);
+        kept.into_iter().for_each(|id| self.objects.note_logged(id));
         Attempt::Logged
     }
 

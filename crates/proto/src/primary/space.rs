@@ -236,6 +236,7 @@ impl Space {
             let item = store.item(victim.addr);
             let cohort = item.cohort();
             if !store.is_present(victim.addr) && context.rules.flushed_items_have_no_key() {
+                draft.end_object(item);
                 draft.remove_flushed(victim.hash, victim.addr, cohort);
                 continue;
             }
@@ -248,6 +249,7 @@ impl Space {
             if !store.tenants().is_gone(cohort.namespace()) {
                 self.removed.count(item.is_expired(wall), store.access(victim.addr).fetched);
             }
+            draft.end_object(item);
             draft.remove(key, victim.hash, victim.addr, cohort);
         }
         if !draft.is_empty() {

@@ -30,6 +30,8 @@ pub(super) enum Timer {
     Serving,
     /// A request whose time is up.
     Requests,
+    /// An object that nobody goes on writing, or reading.
+    Objects,
 }
 
 /// What has happened since the timers were set.
@@ -57,6 +59,7 @@ impl Kind for Timer {
         Self::Repair,
         Self::Serving,
         Self::Requests,
+        Self::Objects,
     ];
 
     fn index(self) -> usize {
@@ -112,6 +115,7 @@ impl Primary {
                 }
                 self.stream.expire_answers(context);
             }
+            Timer::Objects => self.objects.tick(context, &self.core),
         }
     }
 
@@ -127,6 +131,7 @@ impl Primary {
                 let requests = self.waiting.due().min(self.stream.answers_due(timing));
                 self.timers.set_again(Timer::Parities, self.parities.due(self.stream.committed(), timing));
                 self.timers.set_again(Timer::Requests, requests);
+                self.timers.set_again(Timer::Objects, self.objects.due());
             }
             Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
@@ -160,6 +165,7 @@ impl Primary {
             timers.set(Timer::Serving, self.serve_from);
         }
         timers.set(Timer::Requests, self.waiting.due().min(self.stream.answers_due(timing)));
+        timers.set(Timer::Objects, self.objects.due());
         timers
     }
 

@@ -84,6 +84,7 @@ fn map() -> ClusterMap {
         parity: vec![None],
         learners: vec![learner],
         former: vec![],
+        holders: Vec::new(),
     };
     ClusterMap {
         cluster: ClusterId(7),

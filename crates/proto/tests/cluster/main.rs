@@ -6,6 +6,7 @@ mod allocations;
 mod clocks;
 mod impossible;
 mod lessons;
+mod objects;
 mod paced;
 mod starved;
 
@@ -30,6 +31,8 @@ struct Cluster {
     /// By how many seconds a node's wall clock is ahead.
     ahead: BTreeMap<NodeId, u32>,
     answers: BTreeMap<Token, Outcome>,
+    /// What has come of values that are read in parts, and whether that is all.
+    parts: BTreeMap<Token, (Vec<u8>, bool)>,
     next_token: u64,
     /// Falsifies the first message that it is about.
     lie: Option<Lie>,
@@ -88,6 +91,7 @@ impl Cluster {
             now,
             ahead: BTreeMap::new(),
             answers: BTreeMap::new(),
+            parts: BTreeMap::new(),
             next_token: 0,
             lie: None,
             verdict: None,
@@ -173,6 +177,11 @@ impl Cluster {
                     Action::Reply { token, outcome } => {
                         self.answers.insert(token, outcome);
                     }
+                    Action::Room { .. } => {}
+                    Action::Part { token, bytes } => {
+                        self.parts.entry(token).or_default().0.extend_from_slice(&bytes);
+                    }
+                    Action::Whole { token } => self.parts.entry(token).or_default().1 = true,
                 }
             }
             if !moved {

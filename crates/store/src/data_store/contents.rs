@@ -192,6 +192,24 @@ impl Contents {
         answer
     }
 
+    pub(super) fn find_by_hash(
+        &self,
+        slots: &Allocator,
+        hash: KeyHash,
+        is_it: impl Fn(Item<'_>) -> bool,
+    ) -> Found<'_> {
+        let mut answer = Found::Miss;
+        for addr in self.replica.index().candidates(hash.into()) {
+            match self.read(slots, addr) {
+                Ok(item) if is_it(item) => return Found::Hit(addr, item),
+                Ok(_) => {}
+                Err(Unread::NoItem) => answer = Found::Corrupt(addr),
+                Err(Unread::Absent(pages)) => answer = Found::Absent(pages),
+            }
+        }
+        answer
+    }
+
     #[inline]
     fn compare(&self, slots: &Allocator, addr: Addr, key: &[u8]) -> Found<'_> {
         match self.read(slots, addr) {

@@ -232,6 +232,12 @@ impl DataStore {
         self.contents.find(self.slots.allocator(), hash, key)
     }
 
+    /// Looks for an item of which no more is known than the hash of its key, flushed or not.
+    #[must_use]
+    pub fn find_by_hash(&self, hash: KeyHash, is_it: impl Fn(Item<'_>) -> bool) -> Found<'_> {
+        self.contents.find_by_hash(self.slots.allocator(), hash, is_it)
+    }
+
     /// The item in the slot at `addr`.
     ///
     /// # Panics

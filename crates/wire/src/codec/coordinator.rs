@@ -4,12 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use types::{
-    ClusterId, ClusterMap, DataRole, Epoch, Former, Forming, GroupView, HostId, Incarnation, Learner,
-    MapChanges, NodeId, NodeInfo, Profile, RoleIndex, RoleStatus,
+    ClusterId, ClusterMap, DataRole, Epoch, Former, Forming, GroupView, Holder, Holders, HostId, Incarnation,
+    Learner, MapChanges, NodeId, NodeInfo, Profile, RoleIndex, RoleStatus,
 };
 
-use super::{BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_newtypes, wire_struct};
+use super::{
+    BadBody, Entry, Reader, Wire, Writer, wire_bounded, wire_choice, wire_enum, wire_newtypes, wire_struct,
+};
 use crate::message::{Electors, FromCoordinator, KeptRecords, Refused, Registration, ToCoordinator};
+use crate::object::ChunkReport;
 use crate::record::Record;
 
 wire_newtypes!(ClusterId, NodeId, Incarnation);
@@ -42,6 +45,11 @@ wire_choice!(ToCoordinator {
     12 => Recalled { epoch: epoch, kept: kept },
     13 => Confirmed { group: group, view: view, epoch: epoch },
     14 => Quotas { 0: report },
+    15 => Chunks { 0: report },
+});
+wire_enum!(ChunkReport {
+    0 => Open { group: group },
+    1 => Filled { group: group, role: role, since: since },
 });
 wire_choice!(FromCoordinator {
     0 => Map { 0: map },
@@ -74,12 +82,14 @@ wire_struct!(MapChanges { cluster, since, version, catalog, layout, nodes, gone,
     changes.check().map_err(|why| BadBody::Map(Box::new(why)))
 });
 wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
-wire_struct!(GroupView { group, version, data, parity, learners, former } checked |view: &Self| {
+wire_struct!(GroupView { group, version, data, parity, learners, former, holders } checked |view: &Self| {
     view.check().map_err(|why| BadBody::View(Box::new(why)))
 });
 wire_struct!(DataRole { primary, term, origin, status });
 wire_struct!(Former { role, primary, witnesses });
 wire_struct!(Learner { role, host, since, whole });
+wire_struct!(Holders { whole, filling });
+wire_struct!(Holder { host, since });
 
 /// What many are told is made once.
 impl<T: Wire> Wire for Arc<T> {
@@ -130,6 +140,10 @@ impl Entry for Option<HostId> {
 
 impl Entry for Former {
     const MAX_COUNT: u32 = Profile::MAX_K as u32;
+}
+
+impl Entry for Holders {
+    const MAX_COUNT: u32 = MAX_ROLES;
 }
 
 impl Entry for Learner {

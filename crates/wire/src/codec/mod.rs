@@ -14,8 +14,11 @@ mod catalog;
 mod coordinator;
 mod group;
 mod link;
+mod object;
 mod op;
 mod record;
+
+pub(crate) use object::{descriptor_bytes, descriptor_of};
 
 /// Why a body is no message.
 /// Small, for every field of every message may come with one.

@@ -5,8 +5,8 @@ use types::{MAX_ITEM_KEY_BYTES, UnixSeconds};
 
 use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
-    Arith, Bump, Claim, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, ItemView, Key, Op, Outcome,
-    Request, Store, StoreMode, Want,
+    Arith, Bump, Claim, Commit, Condition, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, ItemView,
+    Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Unpin, Want,
 };
 
 wire_newtypes!(UnixSeconds);
@@ -40,7 +40,31 @@ wire_enum!(Op {
     4 => Touch { 0: expiry },
     5 => Debug {},
     6 => Flush { 0: flush },
+    7 => Object { 0: object },
 });
+wire_enum!(ObjectOp {
+    0 => Begin { 0: condition },
+    1 => Renew { 0: object },
+    2 => Commit { 0: commit },
+    3 => Abandon { 0: object },
+    4 => Unpin { 0: unpin },
+});
+wire_struct!(Condition { mode, compare, invalidate });
+wire_struct!(Commit { descriptor, store } if |commit: &Self| commit.store.value.is_empty());
+wire_struct!(Unpin { object, pin, done });
+wire_struct!(Object { descriptor, pin });
+
+/// What is rarely there is behind a pointer.
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.as_ref().put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        T::take(from).map(Box::new)
+    }
+}
+
 wire_enum!(Expiry { 0 => Never {}, 1 => At { 0: at } });
 wire_struct!(Flush { namespace, at });
 wire_enum!(FlushAt { 0 => Now {}, 1 => At { 0: at } });
@@ -66,6 +90,8 @@ wire_enum!(Outcome {
     8 => Number { 0: number, 1: item },
     9 => Flushed {},
     10 => Failed { 0: failure },
+    11 => Begun { 0: object },
+    12 => Noted {},
 });
 wire_enum!(Failure {
     0 => NotANumber {},
@@ -78,6 +104,7 @@ wire_enum!(Failure {
     7 => Corrupt {},
     8 => WrongPrimary {},
     9 => NoNamespace {},
+    10 => NotOpen {},
 });
 wire_struct!(ItemView {
     value,
@@ -91,4 +118,5 @@ wire_struct!(ItemView {
     win,
     stale,
     win_sent,
+    object,
 } if ItemView::is_possible);

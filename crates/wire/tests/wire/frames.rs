@@ -22,9 +22,9 @@ use crate::samples::Gen;
 
 const CLUSTER: ClusterId = ClusterId(0x1122_3344_5566_7788);
 const SOURCE: HostId = HostId { node: NodeId(3), incarnation: Incarnation(0x99) };
-/// Kinds that exist: link, forward and answer, group, to and from the coordinator.
-const KINDS: [std::ops::RangeInclusive<u8>; 5] =
-    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4e, 0x50..=0x5f];
+/// Kinds that exist: link, forward and answer, group, to and from the coordinator, chunks.
+const KINDS: [std::ops::RangeInclusive<u8>; 6] =
+    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6c];
 
 fn kinds() -> impl Iterator<Item = u8> {
     KINDS.into_iter().flatten()
@@ -85,7 +85,7 @@ fn ack() -> Message {
 #[test]
 fn the_layout_is_the_one_in_the_format_document() {
     let mut expected = Vec::new();
-    expected.extend_from_slice(b"GSTL\x04\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"GSTL\x05\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
     expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
     let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
     expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -487,7 +487,7 @@ mod ranges {
             fields.extend_from_slice(&1u64.to_le_bytes());
             fields.extend_from_slice(&count.to_le_bytes());
             fields.extend_from_slice(data);
-            fields.extend_from_slice(&[0; 4 + 4 + 4]); // parity, learners, former
+            fields.extend_from_slice(&[0; 4 + 4 + 4 + 4]); // parity, learners, former, holders
             body(0x51, &fields)
         };
         // No primary; term, origin, status.
@@ -524,6 +524,7 @@ fn map_of(groups: u32) -> FromCoordinator {
         parity: vec![Some(hosts[3]), Some(hosts[4])],
         learners: Vec::new(),
         former: Vec::new(),
+        holders: Vec::new(),
     };
     FromCoordinator::Map(std::sync::Arc::new(types::ClusterMap {
         cluster: CLUSTER,

@@ -8,11 +8,11 @@ use types::op::*;
 use types::{
     Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterId, ClusterMap,
     Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant, GroupId, GroupView,
-    HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy, MapChanges, Name,
-    NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState, OnFinding, OnLoss,
-    PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse, RepairSettings, RoleIndex,
-    RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Term, Time,
-    UnixSeconds, ViewVersion,
+    Holder, Holders, HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy,
+    MapChanges, Name, NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState,
+    OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse,
+    RepairSettings, RoleIndex, RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot,
+    SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -162,7 +162,9 @@ impl Sample for Request {
 impl Sample for ItemView {
     fn sample(from: &mut Gen) -> Self {
         let value: Bytes = from.of();
-        let value_len = if value.is_empty() { from.of() } else { value.len() as u32 };
+        let object: Option<Box<Object>> = if value.is_empty() { from.of() } else { None };
+        let len = object.as_ref().map(|object| object.descriptor.geometry.len);
+        let value_len = len.unwrap_or(value.len() as u64);
         Self {
             value,
             value_len,
@@ -175,6 +177,7 @@ impl Sample for ItemView {
             win: from.of(),
             stale: from.of(),
             win_sent: from.of(),
+            object,
         }
     }
 }
@@ -204,6 +207,12 @@ impl Sample for ScrubSettings {
     }
 }
 
+/// Holders that a view of this version may name.
+fn holders(from: &mut Gen, version: ViewVersion) -> Holders {
+    let until = |holder: Option<Holder>| holder.map(|it| Holder { since: it.since.min(version), ..it });
+    Holders { whole: until(from.of()), filling: until(from.of()) }
+}
+
 /// A view that a group of this profile may have.
 fn view(from: &mut Gen, group: GroupId, profile: Profile) -> GroupView {
     let version = ViewVersion(1 + from.of::<ViewVersion>().0.min(ViewVersion::MAX.0 - 1));
@@ -223,7 +232,11 @@ fn view(from: &mut Gen, group: GroupId, profile: Profile) -> GroupView {
     learners.truncate(profile.n());
     let mut former = |role| Former { role: RoleIndex(role), primary: from.of(), witnesses: vec![from.of()] };
     let former = if profile.k() > 1 { vec![former(0)] } else { Vec::new() };
-    GroupView { group, version, data, parity, learners, former }
+    let holders = match from.one_in(2) {
+        true => Vec::new(),
+        false => (0..profile.n()).map(|_| holders(from, version)).collect(),
+    };
+    GroupView { group, version, data, parity, learners, former, holders }
 }
 
 impl Sample for GroupView {
@@ -267,6 +280,12 @@ impl Sample for MapChanges {
         views.dedup_by_key(|view| view.group);
         let (cluster, catalog, layout) = (from.of(), from.of(), from.of());
         Self { cluster, since: from.below(version + 1), version, catalog, layout, nodes, gone, views }
+    }
+}
+
+impl<T: Sample> Sample for Box<T> {
+    fn sample(from: &mut Gen) -> Self {
+        Self::new(from.of())
     }
 }
 
@@ -489,7 +508,7 @@ choices! {
         7 FetchIndex { 0 } 8 IndexPart { 0 } 9 Open { 0 } 10 Opened { 0 } 11 Read { 0 } 12 Page { 0 }
         13 Residual { 0 } 14 Abort { 0 } 15 LearnHello { 0 } 16 Learn { 0 } 17 Learned { 0 }
     }
-    PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } }
+    PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } 3 Object { 0 } }
     ToCoordinator {
         0 Register { 0 } 1 Heartbeat { host, map, load } 2 FetchView { group }
         3 Stalled { group, role, term, view, silent } 4 Repaired { group, role, term }
@@ -497,7 +516,7 @@ choices! {
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
         9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
         11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
-        14 Quotas { 0 }
+        14 Quotas { 0 } 15 Chunks { 0 }
     }
     LearnPart {
         0 Begin { cohorts, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
@@ -535,7 +554,7 @@ choices! {
         6 StillThere { node, reason, way_out } 7 BadCatalog { reason }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
-    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } }
+    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } }
     Expiry { 0 Never {} 1 At { 0 } }
     FlushAt { 0 Now {} 1 At { 0 } }
     Claim { 0 Never {} 1 IfDue {} }
@@ -545,10 +564,13 @@ choices! {
     Direction { 0 Increment {} 1 Decrement {} }
     Outcome {
         0 Hit { 0 } 1 Miss {} 2 Stored { 0 } 3 NotStored {} 4 Exists {} 5 NotFound {} 6 Deleted {} 7 Touched { 0 }
-        8 Number { 0, 1 } 9 Flushed {} 10 Failed { 0 }
+        8 Number { 0, 1 } 9 Flushed {} 10 Failed { 0 } 11 Begun { 0 } 12 Noted {}
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {}
     }
 }
+
+#[path = "samples/objects.rs"]
+mod objects;

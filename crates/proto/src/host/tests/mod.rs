@@ -137,6 +137,9 @@ impl Stage {
             Action::Send { to, message: PeerMessage::Answer(answer) } => {
                 Done::Answer(to.0, answer.id, answer.outcome)
             }
+            Action::Send { message: PeerMessage::Object(_), .. } => {
+                unreachable!("no value here is in chunks")
+            }
             Action::Coordinator(message) => Done::Coordinator(message),
             Action::Close { peer, why } => Done::Close(peer.node.0, why),
             Action::Reply { token, outcome } => Done::Reply(token.0[0], outcome),

@@ -7,13 +7,16 @@ use super::SendStream;
 use super::log::{Entry, Purpose, apply_record};
 use crate::outbox::Context;
 use crate::primary::charges::Charges;
+use crate::primary::objects::ObjectEffects;
 use crate::rules::Stage;
 
 /// What was committed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(in crate::primary) struct Committed {
     /// Records that were logged to make room.
     pub reclaims: u32,
+    /// What they have done to objects, in order.
+    pub objects: Vec<ObjectEffects>,
 }
 
 impl SendStream {
@@ -27,7 +30,8 @@ impl SendStream {
     ) -> Committed {
         let mut committed = Committed::default();
         while self.committed < target {
-            let entry = self.log.pop_to_commit().expect("the log holds what is not committed");
+            let mut entry = self.log.pop_to_commit().expect("the log holds what is not committed");
+            committed.objects.extend(entry.objects.take().map(|effects| *effects));
             committed.reclaims += u32::from(entry.purpose == Purpose::Reclaim);
             self.commit(context, store, charges, entry);
         }

@@ -11,6 +11,7 @@ use wire::message::Record;
 use super::history::History;
 use crate::outbox::ReplyTo;
 use crate::primary::charges::Charged;
+use crate::primary::objects::ObjectEffects;
 use crate::queue::Queue;
 use crate::size::record_bytes;
 
@@ -25,6 +26,8 @@ pub(super) struct Entry {
     pub pinned: SmallVec<[Addr; 1]>,
     /// What was charged for it.
     pub charged: Option<Charged>,
+    /// What it does to objects.
+    pub objects: Option<Box<ObjectEffects>>,
     /// Why the record exists.
     pub purpose: Purpose,
     pub logged_at: Time,

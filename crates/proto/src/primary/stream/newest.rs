@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 use store::{Access, DataStore, Found, Item};
-use types::{Addr, KeyHash, PageRange, Seq};
+use types::{Addr, Descriptor, KeyHash, PageRange, Seq};
 
 use super::SendStream;
 use crate::primary::execute::Current;
+use crate::primary::objects::descriptor_in;
 
 /// The newest, uncommitted state of a key.
 pub(super) struct PendingKey {
@@ -90,6 +91,11 @@ impl SendStream {
 }
 
 impl Newest {
+    /// What the key's item describes, if it is an object, expired or not.
+    pub(in crate::primary) fn descriptor(&self, store: &DataStore) -> Option<Descriptor> {
+        self.current(store).and_then(|current| descriptor_in(current.item))
+    }
+
     /// The item, unless the key is not there.
     pub(in crate::primary) fn current<'a>(&'a self, store: &'a DataStore) -> Option<Current<'a>> {
         let addr = self.occupied?;

@@ -13,6 +13,7 @@ use super::newest::{Newest, PendingKey, PendingSlot};
 use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::charges::Charged;
+use crate::primary::objects::{ObjectEffects, descriptor_in};
 use crate::primary::waiting::{Pending, Wait};
 use crate::rules::Stage;
 
@@ -27,6 +28,7 @@ pub(in crate::primary) struct Draft {
     purpose: Purpose,
     answer: Option<(ReplyTo, Outcome)>,
     charged: Option<Charged>,
+    objects: Option<Box<ObjectEffects>>,
 }
 
 impl Draft {
@@ -40,6 +42,7 @@ impl Draft {
             purpose,
             answer: None,
             charged: None,
+            objects: None,
         }
     }
 
@@ -53,6 +56,19 @@ impl Draft {
     pub(in crate::primary) fn charged(mut self, charged: Option<Charged>) -> Self {
         self.charged = charged;
         self
+    }
+
+    /// So objects begin and end with it.
+    pub(in crate::primary) fn with_objects(mut self, effects: Option<Box<ObjectEffects>>) -> Self {
+        self.objects = effects;
+        self
+    }
+
+    /// The object that `item` describes, if it is one, ends with it.
+    pub(in crate::primary) fn end_object(&mut self, item: Item<'_>) {
+        if let Some(descriptor) = descriptor_in(item) {
+            self.objects.get_or_insert_default().freed.push(descriptor);
+        }
     }
 
     /// `key` goes, which lies at `addr` and is of `cohort`; its slot keeps its bytes.
@@ -118,8 +134,8 @@ impl SendStream {
             answers.drain(..).for_each(|(reply, outcome)| context.reply(reply, outcome));
         }
         let (pinned, purpose, logged_at) = (draft.pinned, draft.purpose, context.now.time);
-        let charged = draft.charged;
-        self.log.push(Entry { record, answers, keys, pinned, charged, purpose, logged_at });
+        let (charged, objects) = (draft.charged, draft.objects);
+        self.log.push(Entry { record, answers, keys, pinned, charged, objects, purpose, logged_at });
         self.stirred = true;
         seq
     }

@@ -1,0 +1,194 @@
+//! What owners want holders to hear: which objects are committed, and which are dead.
+//!
+//! That an object is committed is said once, together with others: who does not hear it asks. That one is dead is repeated until every
+//! holder has heard it, for nobody asks about what is committed but once a day.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use types::{Descriptor, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Term, Time};
+use wire::object::{Free, Heard, Keep, KeptObject, ObjectMessage};
+
+use crate::Timing;
+use crate::host::Views;
+use crate::outbox::Outbox;
+
+/// Objects that one message names.
+const BATCH: usize = 128;
+/// Dead objects that wait to be told of, of one line; what is beyond its holder asks about.
+const MAX_QUEUED: usize = 65_536;
+
+/// Something that an owner wants holders to hear.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    owner: MemberId,
+    term: Term,
+    news: News,
+}
+
+#[derive(Debug)]
+enum News {
+    Kept(KeptObject),
+    Dead(Descriptor),
+}
+
+impl Errand {
+    /// This is committed.
+    pub(crate) fn keep(owner: MemberId, term: Term, descriptor: Descriptor, key_hash: KeyHash) -> Self {
+        Self { owner, term, news: News::Kept(KeptObject { descriptor, key_hash }) }
+    }
+
+    /// This is dead.
+    pub(crate) fn free(owner: MemberId, term: Term, descriptor: Descriptor) -> Self {
+        Self { owner, term, news: News::Dead(descriptor) }
+    }
+}
+
+/// Whose word goes to which role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    owner: MemberId,
+    term: Term,
+    to: MemberId,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Courier {
+    keeps: BTreeMap<Line, Vec<KeptObject>>,
+    /// When what is kept is to be said.
+    keeps_due: Option<Time>,
+    frees: BTreeMap<(Line, HostId), Frees>,
+    numbers: u64,
+}
+
+#[derive(Default)]
+struct Frees {
+    objects: VecDeque<ObjectId>,
+    /// How many of the first were said, in which message, and when.
+    sent: Option<Sent>,
+}
+
+struct Sent {
+    number: u64,
+    count: usize,
+    at: Time,
+}
+
+impl Courier {
+    /// Takes an errand of an owner here.
+    pub(crate) fn take(&mut self, now: Time, timing: &Timing, views: &Views, errand: Errand) {
+        let Errand { owner, term, news } = errand;
+        match news {
+            News::Kept(kept) => {
+                for to in members_of(views, &kept.descriptor) {
+                    self.keeps.entry(Line { owner, term, to }).or_default().push(kept.clone());
+                }
+                self.keeps_due.get_or_insert(now + timing.commit_delay_us);
+            }
+            News::Dead(descriptor) => self.take_dead(views, (owner, term), &descriptor),
+        }
+    }
+
+    fn take_dead(&mut self, views: &Views, (owner, term): (MemberId, Term), descriptor: &Descriptor) {
+        for to in members_of(views, descriptor) {
+            for host in holders_of(views, to) {
+                let frees = self.frees.entry((Line { owner, term, to }, host)).or_default();
+                if frees.objects.len() < MAX_QUEUED {
+                    frees.objects.push_back(descriptor.id);
+                }
+            }
+        }
+    }
+
+    /// Says what is due to be said.
+    pub(crate) fn go_on(&mut self, now: Time, timing: &Timing, views: &Views, out: &mut Outbox) {
+        if self.keeps_due.is_some_and(|due| due <= now) {
+            self.keeps_due = None;
+            self.say_kept(views, out);
+        }
+        // Who holds nothing any more has nothing to free.
+        self.frees.retain(|(line, host), _| holders_of(views, line.to).any(|holder| holder == *host));
+        for ((line, host), frees) in &mut self.frees {
+            if frees.is_due(now, timing) {
+                self.numbers += 1;
+                out.send(host.node, frees.message(now, line, self.numbers).into());
+            }
+        }
+    }
+
+    fn say_kept(&mut self, views: &Views, out: &mut Outbox) {
+        for (Line { owner, term, to: member }, objects) in std::mem::take(&mut self.keeps) {
+            for objects in objects.chunks(BATCH) {
+                self.numbers += 1;
+                let objects = objects.to_vec();
+                let keep = Keep { owner, term, member, number: self.numbers, objects };
+                for host in holders_of(views, member) {
+                    out.send(host.node, ObjectMessage::Keep(keep.clone()).into());
+                }
+            }
+        }
+    }
+
+    /// A holder has heard.
+    pub(crate) fn heard(&mut self, from: HostId, heard: Heard) {
+        let Heard { owner, term, member: to, number } = heard;
+        let key = (Line { owner, term, to }, from);
+        let Some(frees) = self.frees.get_mut(&key) else { return };
+        if let Some(sent) = frees.sent.take_if(|sent| sent.number == number) {
+            frees.objects.drain(..sent.count);
+        }
+        if frees.objects.is_empty() {
+            self.frees.remove(&key);
+        }
+    }
+
+    /// A link is another one: what was said on the one before may be lost.
+    pub(crate) fn link_broken(&mut self, peer: HostId) {
+        self.frees.iter_mut().filter(|((_, host), _)| *host == peer).for_each(|(_, frees)| frees.sent = None);
+    }
+
+    /// When [`Self::go_on`] has something to do.
+    pub(crate) fn due(&self, timing: &Timing) -> Time {
+        let frees = self.frees.values().map(|frees| frees.due(timing));
+        frees.chain(self.keeps_due).min().unwrap_or(Time::NEVER)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let kept: usize = self.keeps.values().map(Vec::capacity).sum();
+        let dead: usize = self.frees.values().map(|frees| frees.objects.capacity()).sum();
+        kept * size_of::<KeptObject>() + dead * size_of::<ObjectId>()
+    }
+}
+
+impl Frees {
+    fn is_due(&self, now: Time, timing: &Timing) -> bool {
+        self.due(timing) <= now
+    }
+
+    fn due(&self, timing: &Timing) -> Time {
+        self.sent.as_ref().map_or(Time(0), |sent| sent.at + timing.retry_us)
+    }
+
+    fn message(&mut self, now: Time, line: &Line, number: u64) -> ObjectMessage {
+        let count = self.objects.len().min(BATCH);
+        self.sent = Some(Sent { number, count, at: now });
+        let objects = self.objects.iter().take(count).copied().collect();
+        let Line { owner, term, to: member } = *line;
+        ObjectMessage::Free(Free { owner, term, member, number, objects })
+    }
+}
+
+/// The roles that keep chunks of an object.
+fn members_of<'a>(views: &'a Views, descriptor: &Descriptor) -> impl Iterator<Item = MemberId> + use<'a> {
+    let of = |group: GroupId| {
+        let roles = views.group(group).map_or(0, |view| view.holders.len());
+        (0..roles).map(move |role| MemberId { group, role: RoleIndex(role as u8) })
+    };
+    descriptor.all_groups().into_iter().flat_map(of)
+}
+
+/// Who keeps the chunks of a role.
+fn holders_of(views: &Views, member: MemberId) -> impl Iterator<Item = HostId> + use<> {
+    let holders = views.group(member.group).map(|view| view.holders_of(member.role)).unwrap_or_default();
+    holders.iter().map(|holder| holder.host)
+}

@@ -1,0 +1,248 @@
+//! One chunk that is got: copied from another holder of its role, or made of `k` chunks of other roles, row by row.
+//!
+//! What is made is kept only if its checksum is the one that the writer has named to everybody: a chunk that was made of wrong ones
+//! must not pass for right.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cluster::Protection;
+use smallvec::{SmallVec, smallvec};
+use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore};
+use types::{ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
+use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
+
+use crate::objects::scope::Scope;
+
+/// See the module.
+pub(super) struct Mend {
+    member: MemberId,
+    listed: ListedChunk,
+    stripe: Stripe,
+    protection: Arc<Protection>,
+    pages: ChunkPages,
+    builder: ChunkBuilder,
+    /// Whom it is made of now: roles, and where.
+    sources: SmallVec<[(usize, HostId); 8]>,
+    /// Rows that are not complete yet, a cell for each source.
+    rows: BTreeMap<u32, SmallVec<[Option<Bytes>; 8]>>,
+    /// Who does not have it, and whether that was said under this view.
+    missing: BTreeMap<(usize, HostId), bool>,
+    asked_at: Time,
+    unsolvable: bool,
+}
+
+/// How far it is.
+pub(super) enum State {
+    Waiting,
+    Whole,
+    /// Everybody has answered, and what there is is not enough: the owner is to be asked.
+    Unsolvable(Asked),
+}
+
+impl Mend {
+    /// None if there can be no such chunk.
+    pub(super) fn new(
+        member: MemberId,
+        listed: ListedChunk,
+        protection: Arc<Protection>,
+        pages: &ChunkPages,
+    ) -> Option<Self> {
+        let stripe = listed.geometry.stripe(listed.chunk.stripe)?;
+        Some(Self {
+            member,
+            stripe,
+            protection,
+            pages: pages.clone(),
+            builder: ChunkBuilder::new(pages, stripe.cell_len, stripe.rows),
+            sources: SmallVec::new(),
+            rows: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            asked_at: Time(0),
+            unsolvable: false,
+            listed,
+        })
+    }
+
+    pub(super) fn chunk(&self) -> ChunkId {
+        self.listed.chunk
+    }
+
+    pub(super) fn into_listed(self) -> ListedChunk {
+        self.listed
+    }
+
+    /// Bytes of the chunk.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.stripe.chunk_len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let cells = self.rows.values().flatten().flatten().map(Bytes::len).sum::<usize>();
+        cells + self.builder.allocated_bytes()
+    }
+
+    pub(super) fn asked_at(&self) -> Time {
+        self.asked_at
+    }
+
+    /// Whether everybody has said that it cannot be made.
+    pub(super) fn is_unsolvable(&self) -> bool {
+        self.unsolvable
+    }
+
+    /// Others may have it by now.
+    pub(super) fn reconsider(&mut self) {
+        self.missing.clear();
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        self.sources.clear();
+        self.rows.clear();
+        self.builder = ChunkBuilder::new(&self.pages, self.stripe.cell_len, self.stripe.rows);
+        self.unsolvable = false;
+    }
+
+    /// Asks whom it has not asked.
+    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, number: u64) -> State {
+        if self.builder.rows_there() == self.stripe.rows {
+            return State::Whole;
+        }
+        if !self.sources.is_empty() {
+            return State::Waiting;
+        }
+        match self.choose(scope) {
+            Some(sources) => {
+                self.sources = sources;
+                self.asked_at = scope.now.time;
+                self.fetch(scope, number);
+                State::Waiting
+            }
+            None => self.judge(scope),
+        }
+    }
+
+    /// Whom it can be made of, by what is known of who has it.
+    fn choose(&self, scope: &Scope<'_>) -> Option<SmallVec<[(usize, HostId); 8]>> {
+        let view = scope.view(self.member.group)?;
+        let own = usize::from(self.member.role.0);
+        let here = scope.here();
+        let may_have =
+            |source: &(usize, HostId)| *source != (own, here) && !self.missing.contains_key(source);
+        let all: Vec<(usize, HostId)> = view
+            .all_holders()
+            .map(|(role, holder)| (usize::from(role.0), holder.host))
+            .filter(may_have)
+            .collect();
+        if let Some(copy) = all.iter().find(|(role, _)| *role == own) {
+            return Some(smallvec![*copy]);
+        }
+        let present: Vec<usize> = all.iter().map(|(role, _)| *role).collect();
+        let plan = self.protection.code().plan(&distinct(present), &[own]).ok()?;
+        let of = |role: &usize| all.iter().find(|(known, _)| known == role).copied();
+        plan.sources().iter().map(of).collect()
+    }
+
+    fn fetch(&self, scope: &mut Scope<'_>, number: u64) {
+        for (role, host) in &self.sources {
+            let member = MemberId { group: self.member.group, role: RoleIndex(*role as u8) };
+            let (chunk, first, count) = (self.listed.chunk, 0, self.stripe.rows);
+            scope.send(*host, ObjectMessage::Fetch(Fetch { number, member, chunk, first, count }));
+        }
+    }
+
+    /// It cannot be made: for good only if everybody has said so under this view.
+    fn judge(&mut self, scope: &Scope<'_>) -> State {
+        self.asked_at = scope.now.time;
+        self.unsolvable = self.missing.values().all(|counts| *counts);
+        if !self.unsolvable {
+            return State::Waiting;
+        }
+        let ListedChunk { chunk, key_hash, .. } = self.listed;
+        State::Unsolvable(Asked { object: chunk.object, key_hash })
+    }
+
+    /// A cell of a source.
+    pub(super) fn take(&mut self, now: Time, cell: Cell) {
+        let role = usize::from(cell.member.role.0);
+        let Some(at) = self.sources.iter().position(|(source, _)| *source == role) else { return };
+        let is_right = cell.chunk == self.listed.chunk
+            && cell.cell.bytes.len() == self.stripe.cell_len as usize
+            && (self.builder.rows_there()..self.stripe.rows).contains(&cell.row)
+            && cell.cell.is_right();
+        if !is_right {
+            return;
+        }
+        self.asked_at = now;
+        let count = self.sources.len();
+        let cells = self.rows.entry(cell.row).or_insert_with(|| smallvec![None; count]);
+        cells[at] = Some(cell.cell.bytes);
+        while let Some(made) = self.next_row() {
+            if self.builder.push(&made).is_err() {
+                // No memory: it is tried again.
+                return self.begin_anew();
+            }
+        }
+    }
+
+    /// The next row of the chunk, if all that it is made of has come.
+    fn next_row(&mut self) -> Option<Bytes> {
+        let row = self.builder.rows_there();
+        let is_complete = self.rows.get(&row)?.iter().all(Option::is_some);
+        if !is_complete {
+            return None;
+        }
+        let cells: SmallVec<[Bytes; 8]> = self.rows.remove(&row)?.into_iter().flatten().collect();
+        let own = usize::from(self.member.role.0);
+        let roles: Vec<usize> = self.sources.iter().map(|(role, _)| *role).collect();
+        if roles[..] == [own] {
+            return cells.into_iter().next();
+        }
+        let plan = self.protection.code().plan(&roles, &[own]).ok()?;
+        let of = |role: &usize| roles.iter().position(|known| known == role).map(|at| &cells[at][..]);
+        let sources: SmallVec<[&[u8]; 16]> = plan.sources().iter().filter_map(of).collect();
+        let mut made = vec![0; self.stripe.cell_len as usize];
+        plan.run(&sources, &mut [&mut made]).ok()?;
+        Some(made.into())
+    }
+
+    /// Somebody has not got it; it counts if it was said under the view of `since` or a later one.
+    pub(super) fn miss(&mut self, missing: &Missing, since: ViewVersion) {
+        let role = usize::from(missing.member.role.0);
+        if let Some(source) = self.sources.iter().find(|(known, _)| *known == role).copied() {
+            self.missing.insert(source, missing.view >= since);
+            self.begin_anew();
+        }
+    }
+
+    /// What was asked of `peer` will not come.
+    pub(super) fn lose(&mut self, peer: HostId) {
+        if let Some(source) = self.sources.iter().find(|(_, host)| *host == peer).copied() {
+            self.missing.insert(source, false);
+            self.begin_anew();
+        }
+    }
+
+    /// It is whole: kept if it is what the writer has put.
+    pub(super) fn keep_in(self, scope: &Scope<'_>, chunks: &mut ChunkStore) {
+        let ListedChunk { chunk, key_hash, geometry, trailer, kept } = self.listed;
+        let Ok(built) = self.builder.finish() else { return };
+        if trailer.get(usize::from(self.member.role.0)) != Some(&built.checksum()) {
+            return tracing::error!(member = %self.member, %chunk, "what was made of others is not this chunk");
+        }
+        let (received_at, last_access) = (scope.now.time, scope.now.unix);
+        let trailer = trailer.iter().copied().collect();
+        chunks.insert(chunk, ChunkHeader { key_hash, geometry, trailer, received_at, last_access }, built);
+        if kept {
+            chunks.keep(chunk);
+        }
+    }
+}
+
+fn distinct(mut roles: Vec<usize>) -> Vec<usize> {
+    roles.sort_unstable();
+    roles.dedup();
+    roles
+}

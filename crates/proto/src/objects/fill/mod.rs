@@ -1,0 +1,358 @@
+//! How a holder gets the chunks that it lacks: all that there are of its role when a view appoints it, and single ones that went bad.
+//!
+//! An appointment begins with a List of a whole holder of the group, which adopts the view first: whoever accepted a chunk under an
+//! older view has it in its list by then. Each chunk is copied from another holder of the role, or made of `k` others (`mend`). One is
+//! left out only if everybody who could have it has said, under this view, that they have not, what there is cannot be solved, and the
+//! owner says that it is not committed (docs/objects.md, "Filling").
+
+mod mend;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use store::ChunkStore;
+use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, RoleIndex, Time, ViewVersion};
+use wire::object::{
+    Ask, Asked, Cell, ChunkReport, List, Listed, ListedChunk, Missing, ObjectMessage, Verdict, Verdicts,
+};
+
+use super::scope::Scope;
+use crate::Timing;
+use mend::{Mend, State};
+
+/// Bytes of chunks that are made at once.
+const MEND_BYTES: u64 = 4 << 20;
+/// Numbers of messages of fills have this bit, and the role of who is filled above the count.
+pub(super) const FILL_BIT: u64 = 1 << 63;
+const ROLE_SHIFT: u32 = 55;
+
+/// The role whose fill has sent a message with this number; none if no fill has.
+pub(super) fn role_of(number: u64) -> Option<RoleIndex> {
+    (number & FILL_BIT != 0).then(|| RoleIndex((number >> ROLE_SHIFT) as u8))
+}
+
+/// See the module.
+pub(super) struct Fill {
+    member: MemberId,
+    /// Since when all chunks are to be got, and how far that is.
+    appointment: Option<Appointment>,
+    /// Chunks to get.
+    todo: VecDeque<ListedChunk>,
+    /// Those that are being got, by the numbers of their questions.
+    mends: BTreeMap<u64, Mend>,
+    numbers: u64,
+    /// Chunks of committed objects that nobody has any more.
+    lost: BTreeMap<ChunkId, ListedChunk>,
+    got: u64,
+}
+
+struct Appointment {
+    since: ViewVersion,
+    /// Who is still to be asked for a list, and who is being asked.
+    sources: VecDeque<(RoleIndex, HostId)>,
+    listing: Option<Listing>,
+    listed: bool,
+    /// When the end was reported.
+    reported: Option<Time>,
+}
+
+struct Listing {
+    source: (RoleIndex, HostId),
+    number: u64,
+    after: Option<ChunkId>,
+    at: Time,
+}
+
+impl Fill {
+    pub(super) fn new(member: MemberId) -> Self {
+        let (todo, mends, lost) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
+        Self { member, appointment: None, todo, mends, numbers: 0, lost, got: 0 }
+    }
+
+    /// What the view wants of this holder.
+    pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView, chunks: &mut ChunkStore) {
+        let filling = view.holders_of(self.member.role).filling.filter(|holder| holder.host == scope.here());
+        match (filling, &self.appointment) {
+            (None, None) => {}
+            (None, Some(_)) => self.appointment = None,
+            (Some(holder), Some(known)) if known.since == holder.since => {}
+            (Some(holder), _) => {
+                tracing::info!(member = %self.member, since = %holder.since, "gets its chunks");
+                self.appointment = Some(Appointment {
+                    since: holder.since,
+                    sources: VecDeque::new(),
+                    listing: None,
+                    listed: false,
+                    reported: None,
+                });
+                self.todo.clear();
+                self.mends.clear();
+            }
+        }
+        self.mends.values_mut().for_each(Mend::reconsider);
+        self.go_on(scope, chunks);
+    }
+
+    /// This chunk was here and is no good, or should be here: it is got again.
+    pub(super) fn want(&mut self, chunk: ListedChunk) {
+        self.todo.push_back(chunk);
+    }
+
+    /// Chunks of committed objects that nobody has.
+    pub(super) fn lost(&self) -> impl Iterator<Item = &ListedChunk> {
+        self.lost.values()
+    }
+
+    /// How many chunks are known to be lacking.
+    pub(super) fn left(&self) -> usize {
+        self.todo.len() + self.mends.len()
+    }
+
+    /// Whether everything is to be got and is not here.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.appointment.is_some()
+    }
+
+    /// Bytes of what is being got.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.mends.values().map(Mend::memory_bytes).sum::<usize>()
+            + self.todo.capacity() * size_of::<ListedChunk>()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        FILL_BIT | u64::from(self.member.role.0) << ROLE_SHIFT | self.numbers
+    }
+
+    /// Goes on as far as it can.
+    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
+        self.go_on_listing(scope);
+        self.begin_mends(scope, chunks);
+        let numbers: Vec<u64> = self.mends.keys().copied().collect();
+        for number in numbers {
+            self.go_on_mending(scope, chunks, number);
+        }
+        self.report_if_done(scope);
+    }
+
+    fn go_on_listing(&mut self, scope: &mut Scope<'_>) {
+        let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
+        let number = self.number();
+        // What is listed is got before more is asked for.
+        let is_busy = self.left() > 0;
+        let (member, here) = (self.member, scope.here());
+        let Some(appointment) = self.appointment.as_mut().filter(|it| !it.listed) else { return };
+        match &appointment.listing {
+            Some(listing) if now.since(listing.at) < retry_us => return,
+            // Who does not answer may be gone: somebody else, from the beginning.
+            Some(_) => (appointment.listing, appointment.sources) = (None, VecDeque::new()),
+            None => {}
+        }
+        if is_busy {
+            return;
+        }
+        if appointment.sources.is_empty() {
+            let Some(view) = scope.view(member.group) else { return };
+            appointment.sources = list_sources(view, member.role, here);
+        }
+        let Some(source) = appointment.sources.pop_front() else {
+            // Nobody has anything of this group any more.
+            return appointment.listed = true;
+        };
+        appointment.listing = Some(Listing { source, number, after: None, at: now });
+        self.ask_for_list(scope);
+    }
+
+    fn ask_for_list(&mut self, scope: &mut Scope<'_>) {
+        let Some(view) = scope.view(self.member.group).map(|view| view.version) else { return };
+        let Some(listing) = self.appointment.as_ref().and_then(|it| it.listing.as_ref()) else { return };
+        let member = MemberId { group: self.member.group, role: listing.source.0 };
+        let list = List { number: listing.number, member, view, after: listing.after };
+        scope.send(listing.source.1, ObjectMessage::List(list));
+    }
+
+    /// Part of a list.
+    pub(super) fn hear_list(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, listed: Listed) {
+        let Some(appointment) = &mut self.appointment else { return };
+        let Some(listing) = appointment.listing.as_mut().filter(|it| it.number == listed.number) else {
+            return;
+        };
+        // Of an older view it says too little.
+        if listed.view < appointment.since {
+            return;
+        }
+        if let Some(last) = listed.chunks.last() {
+            listing.after = Some(last.chunk);
+        }
+        listing.at = scope.now.time;
+        let more = listed.more;
+        let lacking = listed.chunks.into_iter().filter(|listed| chunks.get(listed.chunk).is_none());
+        self.todo.extend(lacking);
+        if more {
+            // Not before what is listed is here: the list is as long as the memory of others.
+            if self.left() == 0 {
+                self.ask_for_list(scope);
+            }
+        } else if let Some(appointment) = &mut self.appointment {
+            appointment.listing = None;
+            // One whole holder has all; where there is none, all are asked.
+            let view = scope.view(self.member.group);
+            let is_whole =
+                view.is_some_and(|view| view.holders.iter().any(|holders| holders.whole.is_some()));
+            appointment.listed = is_whole || appointment.sources.is_empty();
+        }
+        self.go_on(scope, chunks);
+    }
+
+    fn begin_mends(&mut self, scope: &mut Scope<'_>, chunks: &ChunkStore) {
+        let mut bytes: u64 = self.mends.values().map(Mend::len_bytes).sum();
+        while bytes < MEND_BYTES {
+            let Some(listed) = self.todo.pop_front() else { return };
+            if chunks.get(listed.chunk).is_some() || self.mends.values().any(|it| it.chunk() == listed.chunk)
+            {
+                continue;
+            }
+            let Some(protection) = scope.protection(self.member.group) else { return };
+            if let Some(mend) = Mend::new(self.member, listed, protection, chunks.pages()) {
+                bytes += mend.len_bytes();
+                let number = self.number();
+                self.mends.insert(number, mend);
+            }
+        }
+    }
+
+    fn go_on_mending(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, number: u64) {
+        let Some(mend) = self.mends.get_mut(&number) else { return };
+        match mend.go_on(scope, number) {
+            State::Waiting => {}
+            State::Whole => {
+                if let Some(mend) = self.mends.remove(&number) {
+                    self.got += 1;
+                    mend.keep_in(scope, chunks);
+                }
+            }
+            State::Unsolvable(asked) => ask_owner(scope, self.member, asked),
+        }
+    }
+
+    /// A row of a chunk that is being got.
+    pub(super) fn hear_cell(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, cell: Cell) {
+        let number = cell.number;
+        if let Some(mend) = self.mends.get_mut(&number) {
+            mend.take(scope.now.time, cell);
+            self.go_on_mending(scope, chunks, number);
+            if !self.mends.contains_key(&number) {
+                self.go_on_listing_or_next(scope, chunks);
+            }
+        }
+    }
+
+    fn go_on_listing_or_next(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
+        if self.left() == 0 && self.appointment.as_ref().is_some_and(|it| it.listing.is_some()) {
+            self.ask_for_list(scope);
+        }
+        self.go_on(scope, chunks);
+    }
+
+    /// Somebody has not got it.
+    pub(super) fn hear_missing(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, missing: &Missing) {
+        let since = self.appointment.as_ref().map_or(ViewVersion(0), |it| it.since);
+        if let Some(mend) = self.mends.get_mut(&missing.number) {
+            mend.miss(missing, since);
+            self.go_on_mending(scope, chunks, missing.number);
+        }
+    }
+
+    /// An owner has answered: what nobody has need not be here if it is not committed, and is lost if it is.
+    pub(super) fn hear_verdicts(
+        &mut self,
+        scope: &mut Scope<'_>,
+        chunks: &mut ChunkStore,
+        verdicts: &Verdicts,
+    ) {
+        for (object, verdict) in &verdicts.verdicts {
+            if object.term <= verdicts.term {
+                self.conclude(*object, *verdict);
+            }
+        }
+        self.go_on_listing_or_next(scope, chunks);
+    }
+
+    fn conclude(&mut self, object: ObjectId, verdict: Verdict) {
+        if verdict == Verdict::Dead {
+            self.todo.retain(|listed| listed.chunk.object != object);
+            self.lost.retain(|chunk, _| chunk.object != object);
+        }
+        let ended =
+            |mend: &Mend| mend.chunk().object == object && (mend.is_unsolvable() || verdict == Verdict::Dead);
+        let numbers: Vec<u64> =
+            self.mends.iter().filter(|(_, mend)| ended(mend)).map(|(number, _)| *number).collect();
+        for mend in numbers.into_iter().filter_map(|number| self.mends.remove(&number)) {
+            if verdict == Verdict::Committed {
+                tracing::error!(member = %self.member, chunk = %mend.chunk(), "nobody has this chunk: it is lost");
+                self.lost.insert(mend.chunk(), mend.into_listed());
+            }
+        }
+    }
+
+    fn report_if_done(&mut self, scope: &mut Scope<'_>) {
+        let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
+        let is_done = self.todo.is_empty() && self.mends.is_empty();
+        let Some(appointment) = self.appointment.as_mut().filter(|it| is_done && it.listed) else { return };
+        if appointment.reported.is_none_or(|at| now.since(at) >= retry_us) {
+            appointment.reported = Some(now);
+            let MemberId { group, role } = self.member;
+            scope.report(ChunkReport::Filled { group, role, since: appointment.since });
+        }
+    }
+
+    /// When [`Self::go_on`] has something to do.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        let mends = self.mends.values().map(|mend| mend.asked_at() + timing.retry_us);
+        let listing = self.appointment.as_ref().map(|appointment| match &appointment.listing {
+            Some(listing) => listing.at + timing.retry_us,
+            None => appointment.reported.map_or(Time(0), |at| at + timing.retry_us),
+        });
+        let waits = if self.mends.is_empty() && !self.todo.is_empty() { Some(Time(0)) } else { None };
+        let listing = listing.filter(|_| self.left() == 0);
+        mends.chain(listing).chain(waits).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
+        let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
+        let late = |mend: &&mut Mend| now.since(mend.asked_at()) >= retry_us;
+        self.mends.values_mut().filter(late).for_each(Mend::reconsider);
+        self.go_on(scope, chunks);
+    }
+
+    /// What was asked of `peer` will not come.
+    pub(super) fn lose_link(&mut self, peer: HostId) {
+        self.mends.values_mut().for_each(|mend| mend.lose(peer));
+        if let Some(appointment) = &mut self.appointment {
+            appointment.listing.take_if(|listing| listing.source.1 == peer);
+        }
+    }
+}
+
+/// Who can say what there is: the other holder of the role first, of which it can be copied too, then any whole one; all others where
+/// there is none.
+fn list_sources(view: &GroupView, role: RoleIndex, here: HostId) -> VecDeque<(RoleIndex, HostId)> {
+    let own = view.holders_of(role).whole.map(|holder| (role, holder.host));
+    let whole = view.holders.iter().enumerate().filter_map(|(other, holders)| {
+        let other = RoleIndex(other as u8);
+        holders.whole.filter(|_| other != role).map(|holder| (other, holder.host))
+    });
+    let first = own.into_iter().chain(whole).next();
+    if let Some(first) = first {
+        return VecDeque::from([first]);
+    }
+    let others = view.all_holders().map(|(other, holder)| (other, holder.host));
+    others.filter(|other| *other != (role, here)).collect()
+}
+
+fn ask_owner(scope: &mut Scope<'_>, member: MemberId, asked: Asked) {
+    let owner = asked.object.owner;
+    if let Some(primary) = scope.primary_of(owner) {
+        scope.send(primary, ObjectMessage::Ask(Ask { owner, member, objects: vec![asked] }));
+    }
+}

@@ -1,0 +1,291 @@
+//! A holder: the chunks of one role of a group, by the view.
+//!
+//! A chunk is kept under the view that its writer had, in the one step in which it becomes listable: whoever is named later asks for
+//! the list after that, and finds it there (docs/objects.md, W3).
+
+use store::{ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted};
+use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, Term, Time, ViewVersion};
+use wire::object::{
+    Cell, Checked, Fetch, Free, Heard, Keep, List, Listed, ListedChunk, Missing, ObjectMessage, Placed, Put,
+    Refusal, Refused,
+};
+
+use super::arriving::{Arriving, ArrivingChunk};
+use super::fill::Fill;
+use super::inquiry::Inquiry;
+use super::scope::Scope;
+use crate::{Impossible, Timing};
+
+/// Chunks of one Listed.
+const LIST_CHUNKS: usize = 512;
+/// Rows that one Fetch may ask for.
+const MAX_ROWS: u32 = 1024;
+/// A chunk that stands still for so many deadlines of objects is not waited for.
+const STILL_DEADLINES: u64 = 2;
+
+/// See the module.
+pub(crate) struct Holder {
+    member: MemberId,
+    chunks: ChunkStore,
+    arriving: Arriving,
+    /// Whole chunks whose writers know a newer view than there is here.
+    early: Vec<(HostId, ArrivingChunk)>,
+    inquiry: Inquiry,
+    fill: Fill,
+}
+
+impl Holder {
+    /// One that has nothing yet.
+    pub(super) fn new(member: MemberId, pages: &ChunkPages) -> Self {
+        Self {
+            member,
+            chunks: ChunkStore::new(member.role, pages),
+            arriving: Arriving::default(),
+            early: Vec::new(),
+            inquiry: Inquiry::default(),
+            fill: Fill::new(member),
+        }
+    }
+
+    /// What is kept.
+    pub(crate) fn chunks(&self) -> &ChunkStore {
+        &self.chunks
+    }
+
+    pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
+        &mut self.chunks
+    }
+
+    /// Memory of chunks that are not whole.
+    pub(crate) fn arriving_bytes(&self) -> usize {
+        let early: usize = self.early.iter().map(|(_, chunk)| chunk.builder.allocated_bytes()).sum();
+        self.arriving.allocated_bytes() + early
+    }
+
+    /// One more cell of a chunk.
+    pub(super) fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
+        let Some(view) = scope.view(self.member.group) else { return };
+        if usize::from(put.geometry.k) != view.k() || !put.cell.is_right() {
+            return scope.accuse(from, Impossible::Chunk);
+        }
+        let (chunk, attempt) = (put.chunk, put.attempt);
+        match self.arriving.take(scope.now.time, self.chunks.pages(), from, put) {
+            Ok(Some(whole)) => self.judge(scope, from, whole),
+            Ok(None) => {}
+            Err(why) => self.refuse(scope, from, (chunk, attempt), why),
+        }
+    }
+
+    /// The last cell is there.
+    fn judge(&mut self, scope: &mut Scope<'_>, from: HostId, whole: ArrivingChunk) {
+        let Some(view) = scope.view(self.member.group) else { return };
+        let name = (whole.put.chunk, whole.put.attempt);
+        let (known, since) = (view.version, view.holds_since(self.member.role, scope.here()));
+        if whole.put.view > known {
+            scope.want_view(self.member.group);
+            return self.early.push((from, whole));
+        }
+        match since {
+            Some(since) if whole.put.view == known => self.keep_new(scope, from, whole, since),
+            _ => self.refuse(scope, from, name, Refusal::View(known)),
+        }
+    }
+
+    fn keep_new(&mut self, scope: &mut Scope<'_>, from: HostId, whole: ArrivingChunk, since: ViewVersion) {
+        let ArrivingChunk { put, builder, .. } = whole;
+        let (chunk, attempt) = (put.chunk, put.attempt);
+        let header = ChunkHeader {
+            key_hash: put.key_hash,
+            geometry: put.geometry,
+            trailer: put.trailer.iter().copied().collect(),
+            received_at: scope.now.time,
+            last_access: scope.now.unix,
+        };
+        let Ok(built) = builder.finish() else { return };
+        // The writer knows what it has put.
+        if put.trailer.get(usize::from(self.member.role.0)) != Some(&built.checksum()) {
+            return self.refuse(scope, from, (chunk, attempt), Refusal::Different);
+        }
+        match self.chunks.insert(chunk, header, built) {
+            Inserted::New | Inserted::Same => {
+                let member = self.member;
+                scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
+            }
+            Inserted::Different => self.refuse(scope, from, (chunk, attempt), Refusal::Different),
+        }
+    }
+
+    fn refuse(&self, scope: &mut Scope<'_>, to: HostId, (chunk, attempt): (ChunkId, u64), why: Refusal) {
+        scope.send(to, ObjectMessage::Refused(Refused { member: self.member, chunk, attempt, why }));
+    }
+
+    /// The view is another one: what waited for it is judged.
+    pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView) {
+        let was_filling = self.fill.is_under_way();
+        self.fill.adopt(scope, view, &mut self.chunks);
+        if was_filling && !self.fill.is_under_way() {
+            // Others may have been told of something that came here afterwards.
+            self.inquiry.ask_anew();
+        }
+        for (from, whole) in std::mem::take(&mut self.early) {
+            self.judge(scope, from, whole);
+        }
+    }
+
+    /// These objects are committed.
+    pub(super) fn keep(&mut self, keep: &Keep) {
+        for kept in &keep.objects {
+            // A committed id is committed, whoever says so.
+            self.keep_all_of(kept.descriptor.id);
+        }
+    }
+
+    fn keep_all_of(&mut self, object: ObjectId) {
+        let chunks: Vec<ChunkId> = self.chunks.of_object(object).map(|(id, _)| id).collect();
+        chunks.into_iter().for_each(|id| _ = self.chunks.keep(id));
+    }
+
+    /// These are dead.
+    pub(super) fn free(&mut self, scope: &mut Scope<'_>, from: HostId, free: &Free) {
+        free.objects.iter().for_each(|object| self.forget(*object, free.term));
+        let Free { owner, term, member, number, .. } = *free;
+        scope.send(from, ObjectMessage::Heard(Heard { owner, term, member, number }));
+    }
+
+    /// The owner of `term` says that the object is dead. One of an earlier term knows nothing of it.
+    pub(super) fn forget(&mut self, object: ObjectId, term: Term) {
+        if term < object.term {
+            return;
+        }
+        self.chunks.remove_object(object);
+        self.arriving.forget(|_, of, _| of == object);
+        self.early.retain(|(_, chunk)| chunk.put.chunk.object != object);
+    }
+
+    /// Sends rows of a chunk, or says that it is not here.
+    pub(super) fn fetch(&mut self, scope: &mut Scope<'_>, from: HostId, fetch: &Fetch) {
+        let Fetch { number, member, chunk, first, count } = *fetch;
+        let Some(entry) = self.chunks.get(chunk) else { return self.miss(scope, from, fetch) };
+        let built = entry.chunk().clone();
+        self.chunks.touch(chunk, scope.now.unix);
+        let end = first.saturating_add(count.min(MAX_ROWS)).min(built.rows());
+        for row in first..end {
+            let known = built.cell_checksums().get(row as usize).copied();
+            let cell = built.cell(row).filter(|_| built.verify(row));
+            let (Some(bytes), Some(checksum)) = (cell, known) else {
+                return self.give_up(scope, from, fetch);
+            };
+            let cell = Checked { bytes, checksum };
+            scope.send(from, ObjectMessage::Cell(Cell { number, member, chunk, row, cell }));
+        }
+    }
+
+    /// A chunk is rotten: nobody is to read it, and it is got anew.
+    fn give_up(&mut self, scope: &mut Scope<'_>, from: HostId, fetch: &Fetch) {
+        let Some(listed) = self.chunks.get(fetch.chunk).map(|entry| listed_of(fetch.chunk, entry)) else {
+            return;
+        };
+        tracing::error!(member = %self.member, chunk = %fetch.chunk, "a chunk is not what it was");
+        self.chunks.remove(fetch.chunk);
+        self.fill.want(listed);
+        self.fill.go_on(scope, &mut self.chunks);
+        self.miss(scope, from, fetch);
+    }
+
+    fn miss(&self, scope: &mut Scope<'_>, to: HostId, fetch: &Fetch) {
+        let Fetch { number, member, chunk, .. } = *fetch;
+        let Some(view) = scope.view(member.group) else { return };
+        let whole = view.holders_of(member.role).whole;
+        let whole = whole.is_some_and(|holder| holder.host == scope.here());
+        let view = view.version;
+        scope.send(to, ObjectMessage::Missing(Missing { number, member, chunk, view, whole }));
+    }
+
+    /// Says which chunks are here. Under an older view than the asker's it would say too little: the asker comes again.
+    pub(super) fn list(&self, scope: &mut Scope<'_>, from: HostId, list: &List) {
+        let List { number, member, view, after } = *list;
+        let Some(known) = scope.view(member.group).map(|view| view.version) else { return };
+        if known < view {
+            return scope.want_view(member.group);
+        }
+        let here = self.chunks.list_after(after, LIST_CHUNKS + 1);
+        let mut chunks: Vec<ListedChunk> = here.map(|(chunk, entry)| listed_of(chunk, entry)).collect();
+        let more = chunks.len() > LIST_CHUNKS;
+        chunks.truncate(LIST_CHUNKS);
+        let listed = Listed { number, member, view: known, chunks, more };
+        scope.send(from, ObjectMessage::Listed(listed));
+    }
+
+    /// Whether `view` leaves nothing to this host: another one is whole, and nobody gets the role's chunks any more.
+    pub(super) fn is_relieved(&self, view: &GroupView, here: HostId) -> bool {
+        let holders = view.holders_of(self.member.role);
+        let is_named = view.holds_since(self.member.role, here).is_some();
+        !is_named && holders.whole.is_some() && holders.filling.is_none()
+    }
+
+    /// A link to `peer` is another one: what it was putting it puts again.
+    pub(super) fn link_broken(&mut self, peer: HostId) {
+        self.arriving.forget(|from, _, _| *from == peer);
+        self.fill.lose_link(peer);
+    }
+
+    /// Asks what is due to be asked, and gives up what stands still.
+    pub(super) fn tick(&mut self, scope: &mut Scope<'_>) {
+        let (now, still) = (scope.now.time, still_us(&scope.timing()));
+        self.arriving.forget(|_, _, moved| now.since(moved) >= still);
+        self.inquiry.go_on(scope, self.member, &mut self.chunks);
+        if self.fill.due(&scope.timing()) <= now {
+            self.fill.tick(scope, &mut self.chunks);
+        }
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        let still = self.arriving.oldest().map_or(Time::NEVER, |oldest| oldest + still_us(timing));
+        still.min(self.inquiry.due(timing, &self.chunks)).min(self.fill.due(timing))
+    }
+
+    /// An owner has answered.
+    pub(super) fn hear(&mut self, scope: &mut Scope<'_>, verdicts: &wire::object::Verdicts) {
+        let (dead, committed) = self.inquiry.hear(verdicts);
+        dead.into_iter().for_each(|object| self.forget(object, verdicts.term));
+        committed.into_iter().for_each(|object| self.keep_all_of(object));
+        self.fill.hear_verdicts(scope, &mut self.chunks, verdicts);
+        self.inquiry.go_on(scope, self.member, &mut self.chunks);
+    }
+
+    /// Something for its fill.
+    pub(super) fn hear_fill(&mut self, scope: &mut Scope<'_>, message: ObjectMessage) {
+        match message {
+            ObjectMessage::Listed(listed) => self.fill.hear_list(scope, &mut self.chunks, listed),
+            ObjectMessage::Cell(cell) => self.fill.hear_cell(scope, &mut self.chunks, cell),
+            ObjectMessage::Missing(missing) => self.fill.hear_missing(scope, &mut self.chunks, &missing),
+            _ => {}
+        }
+    }
+
+    /// What is to be got, and what nobody has.
+    pub(crate) fn fill(&self) -> &Fill {
+        &self.fill
+    }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        self.chunks.check_invariants();
+    }
+}
+
+fn listed_of(chunk: ChunkId, entry: &ChunkEntry) -> ListedChunk {
+    ListedChunk {
+        chunk,
+        key_hash: entry.key_hash(),
+        geometry: entry.geometry(),
+        trailer: entry.trailer().iter().copied().collect(),
+        kept: !entry.is_tentative(),
+    }
+}
+
+/// After so long a chunk that does not go on is given up, in microseconds.
+fn still_us(timing: &Timing) -> u64 {
+    timing.object_deadline_us * STILL_DEADLINES
+}

@@ -1,0 +1,349 @@
+//! Values in chunks: what a host does for them beside its members (docs/objects.md).
+//!
+//! Each part keeps its own fields, takes what it needs of the others as arguments, and gives back what has to happen elsewhere.
+//! This file routes.
+//!
+//! | part | what it keeps |
+//! | --- | --- |
+//! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
+//! | `inquiry` | what a holder asks owners, and what becomes of their answers |
+//! | `fill` | how a holder gets the chunks that it lacks |
+//! | `courier` | what owners want holders to hear |
+//! | `upload` | a value that is written: rows are coded, cells are put |
+//! | `gather` | a value that is read: cells are fetched, rows decoded |
+
+mod arriving;
+mod courier;
+mod fill;
+mod gather;
+mod holder;
+mod inquiry;
+mod scope;
+mod upload;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use store::ChunkPages;
+use types::op::{Failure, Outcome};
+use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
+use wire::object::ObjectMessage;
+
+use crate::Timing;
+use crate::host::driver::Token;
+use crate::queue::Queue;
+use courier::Courier;
+pub(crate) use courier::Errand;
+pub(crate) use gather::OwnerNote;
+pub use gather::{GatherId, NewGather};
+use gather::{Gathers, News as GatherNews, Progress};
+pub(crate) use holder::Holder;
+pub(crate) use scope::Scope;
+pub use upload::NewUpload;
+pub(crate) use upload::OwnerRequest;
+use upload::{News as UploadNews, Step, Uploads};
+
+/// An upload of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UploadId(pub u64);
+
+/// What a driver hears.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum News {
+    /// An upload takes more bytes.
+    Room(Token),
+    /// The next bytes of a value that is read.
+    Part(Token, Bytes),
+    /// There are no more.
+    Whole(Token),
+    /// It is over.
+    Ended(Token, Outcome),
+}
+
+/// What an event brings about at owners.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub requests: Vec<OwnerRequest>,
+    pub notes: Vec<OwnerNote>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Objects {
+    /// Once the first chunk is kept here.
+    pages: Option<ChunkPages>,
+    holders: BTreeMap<MemberId, Holder>,
+    courier: Courier,
+    uploads: Uploads,
+    gathers: Gathers,
+    news: Queue<News>,
+}
+
+impl Objects {
+    /// Whether nothing was ever to be done.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.holders.is_empty() && self.uploads.len() == 0 && self.gathers.len() == 0
+    }
+
+    /// Those of the roles that are kept here.
+    pub(crate) fn holders(&self) -> &BTreeMap<MemberId, Holder> {
+        &self.holders
+    }
+
+    /// What the driver is to hear next.
+    pub(crate) fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// Makes this host's holders of a group what the view says they are.
+    pub(crate) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView, wanted: &mut Wanted) {
+        let here = scope.here();
+        for (role, _) in view.all_holders().filter(|(_, holder)| holder.host == here) {
+            self.appoint(scope, MemberId { group: view.group, role });
+        }
+        self.holders.retain(|member, holder| member.group != view.group || !holder.is_relieved(view, here));
+        for role in 0..view.holders.len() {
+            let member = MemberId { group: view.group, role: RoleIndex(role as u8) };
+            if let Some(holder) = self.holders.get_mut(&member) {
+                holder.adopt(scope, view);
+            }
+        }
+        for step in self.uploads.adopt(scope, view) {
+            self.take_step(step, wanted);
+        }
+        if self.gathers.len() > 0 {
+            self.reconsider_gathers(scope, wanted);
+        }
+    }
+
+    fn appoint(&mut self, scope: &Scope<'_>, member: MemberId) {
+        if self.holders.contains_key(&member) {
+            return;
+        }
+        if self.pages.is_none() {
+            match ChunkPages::new(scope.budget()) {
+                Ok(pages) => self.pages = Some(pages),
+                Err(error) => return tracing::error!(%member, %error, "no address space for chunks"),
+            }
+        }
+        if let Some(pages) = &self.pages {
+            self.holders.insert(member, Holder::new(member, pages));
+        }
+    }
+
+    /// Groups are no more, and nor are their chunks.
+    pub(crate) fn dismiss_gone(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
+        self.holders.retain(|member, _| !is_gone(member));
+    }
+
+    /// A message of `from`; not one for an owner.
+    pub(crate) fn handle(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: HostId,
+        message: ObjectMessage,
+        wanted: &mut Wanted,
+    ) {
+        if let Some(member) = fill_of(&message) {
+            return self.with(member, |holder| holder.hear_fill(scope, message));
+        }
+        match message {
+            ObjectMessage::Put(put) => self.with(put.member, |holder| holder.put(scope, from, put)),
+            ObjectMessage::Keep(keep) => self.with(keep.member, |holder| holder.keep(&keep)),
+            ObjectMessage::Free(free) => self.with(free.member, |holder| holder.free(scope, from, &free)),
+            ObjectMessage::Fetch(fetch) => {
+                self.with(fetch.member, |holder| holder.fetch(scope, from, &fetch))
+            }
+            ObjectMessage::List(list) => self.with(list.member, |holder| holder.list(scope, from, &list)),
+            ObjectMessage::Verdicts(verdicts) => {
+                self.with(verdicts.member, |holder| holder.hear(scope, &verdicts));
+            }
+            ObjectMessage::Heard(heard) => self.courier.heard(from, heard),
+            ObjectMessage::Placed(placed) => {
+                let step = self.uploads.placed(scope, from, &placed);
+                self.take_step(step, wanted);
+            }
+            ObjectMessage::Refused(refused) => {
+                let step = self.uploads.refused(scope, from, &refused);
+                self.take_step(step, wanted);
+            }
+            ObjectMessage::Cell(cell) => {
+                let progress = self.gathers.hear_cell(scope, from, cell);
+                self.take_progress(progress, wanted);
+            }
+            ObjectMessage::Missing(missing) => {
+                let progress = self.gathers.hear_missing(scope, &missing);
+                self.take_progress(progress, wanted);
+            }
+            ObjectMessage::Listed(_) | ObjectMessage::Ask(_) => {}
+        }
+    }
+
+    fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {
+        if let Some(holder) = self.holders.get_mut(&member) {
+            act(holder);
+        }
+    }
+
+    /// What an owner here wants holders to hear.
+    pub(crate) fn take_errand(&mut self, scope: &Scope<'_>, errand: Errand) {
+        self.courier.take(scope.now.time, &scope.timing(), scope.views, errand);
+    }
+
+    /// An owner has answered an upload.
+    pub(crate) fn hear_owner(
+        &mut self,
+        scope: &mut Scope<'_>,
+        upload: UploadId,
+        outcome: Outcome,
+        wanted: &mut Wanted,
+    ) {
+        let step = self.uploads.hear_owner(scope, upload, outcome);
+        self.take_step(step, wanted);
+    }
+
+    /// A link to `peer` is up.
+    pub(crate) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
+        self.lose_link(scope, peer, wanted);
+        self.uploads.link_up(scope, peer);
+    }
+
+    /// A link to `peer` is down, or another one now: what was on its way is lost.
+    pub(crate) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
+        self.courier.link_broken(peer);
+        self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
+        for progress in self.gathers.lose_link(scope, peer) {
+            self.take_progress(progress, wanted);
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
+        self.holders.values_mut().for_each(|holder| holder.tick(scope));
+        let (now, timing) = (scope.now.time, scope.timing());
+        self.courier.go_on(now, &timing, scope.views, scope.around.out());
+        wanted.requests.extend(self.uploads.tick(scope));
+        if self.gathers.due(timing.hedge_us) <= now {
+            self.reconsider_gathers(scope, wanted);
+        }
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(crate) fn due(&self, timing: &Timing) -> Time {
+        let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
+        let gathers = self.gathers.due(timing.hedge_us);
+        holders.min(self.courier.due(timing)).min(self.uploads.due()).min(gathers)
+    }
+
+    fn reconsider_gathers(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
+        for progress in self.gathers.reconsider(scope) {
+            self.take_progress(progress, wanted);
+        }
+    }
+
+    fn take_step(&mut self, step: Step, wanted: &mut Wanted) {
+        wanted.requests.extend(step.request);
+        self.news.extend(step.news.map(|news| match news {
+            UploadNews::Room(token) => News::Room(token),
+            UploadNews::Ended(token, outcome) => News::Ended(token, outcome),
+        }));
+    }
+
+    fn take_progress(&mut self, progress: Progress, wanted: &mut Wanted) {
+        wanted.notes.extend(progress.note);
+        self.news.extend(progress.news.into_iter().map(|news| match news {
+            GatherNews::Part(token, bytes) => News::Part(token, bytes),
+            GatherNews::Whole(token) => News::Whole(token),
+            GatherNews::Failed(token, failure) => News::Ended(token, Outcome::Failed(failure)),
+        }));
+    }
+
+    /// Bytes that are held for values on their way, and for what owners want to be said.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.uploads.memory_bytes() + self.gathers.memory_bytes() + self.courier.memory_bytes()
+    }
+}
+
+/// For clients of this host.
+impl Objects {
+    /// A value is to be written.
+    pub(crate) fn begin_upload(
+        &mut self,
+        scope: &Scope<'_>,
+        token: Token,
+        owner: (MemberId, KeyHash),
+        new: NewUpload,
+        wanted: &mut Wanted,
+    ) -> Result<UploadId, Failure> {
+        let (upload, request) = self.uploads.begin(scope, token, owner, new)?;
+        wanted.requests.push(request);
+        Ok(upload)
+    }
+
+    /// How many bytes an upload takes in one piece now.
+    pub(crate) fn upload_wants(&mut self, upload: UploadId) -> usize {
+        self.uploads.wanted(upload)
+    }
+
+    /// The next bytes of an upload.
+    pub(crate) fn feed(
+        &mut self,
+        scope: &mut Scope<'_>,
+        upload: UploadId,
+        bytes: Bytes,
+        wanted: &mut Wanted,
+    ) {
+        self.uploads.feed(scope, upload, bytes);
+        let step = self.uploads.go_on(scope, upload);
+        self.take_step(step, wanted);
+    }
+
+    /// Nobody wants it any more.
+    pub(crate) fn abandon_upload(&mut self, upload: UploadId, wanted: &mut Wanted) {
+        wanted.requests.extend(self.uploads.abandon(upload));
+    }
+
+    /// A value is to be read.
+    pub(crate) fn begin_gather(
+        &mut self,
+        scope: &mut Scope<'_>,
+        token: Token,
+        hash: KeyHash,
+        new: NewGather,
+        wanted: &mut Wanted,
+    ) -> Result<GatherId, Failure> {
+        let id = self.gathers.begin(scope, token, hash, new)?;
+        let progress = self.gathers.go_on(scope, id);
+        self.take_progress(progress, wanted);
+        Ok(id)
+    }
+
+    /// A reader has taken so many bytes.
+    pub(crate) fn gather_taken(
+        &mut self,
+        scope: &mut Scope<'_>,
+        id: GatherId,
+        bytes: usize,
+        wanted: &mut Wanted,
+    ) {
+        self.gathers.taken(id, bytes);
+        let progress = self.gathers.go_on(scope, id);
+        self.take_progress(progress, wanted);
+    }
+
+    /// Nobody reads any more.
+    pub(crate) fn abandon_gather(&mut self, id: GatherId, wanted: &mut Wanted) {
+        wanted.notes.extend(self.gathers.abandon(id));
+    }
+}
+
+/// Whose fill has asked for this, if one has.
+fn fill_of(message: &ObjectMessage) -> Option<MemberId> {
+    let (number, group) = match message {
+        ObjectMessage::Cell(cell) => (cell.number, cell.member.group),
+        ObjectMessage::Missing(missing) => (missing.number, missing.member.group),
+        ObjectMessage::Listed(listed) => (listed.number, listed.member.group),
+        _ => return None,
+    };
+    fill::role_of(number).map(|role| MemberId { group, role })
+}

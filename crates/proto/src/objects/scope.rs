@@ -1,0 +1,72 @@
+//! What the parts act in while they handle one event.
+
+use std::sync::Arc;
+
+use cluster::Protection;
+use types::{GroupId, GroupView, HostId, MemberId};
+use wire::object::ObjectMessage;
+
+use crate::host::{Surroundings, Views};
+use crate::impossible::{Accusation, Impossible};
+use crate::{Limits, Now, Timing};
+
+/// See the module.
+pub(crate) struct Scope<'a> {
+    pub now: Now,
+    pub around: &'a mut Surroundings,
+    pub views: &'a Views,
+}
+
+impl Scope<'_> {
+    pub(super) fn here(&self) -> HostId {
+        self.around.host()
+    }
+
+    pub(super) fn timing(&self) -> Timing {
+        self.around.config().timing
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.around.config().limits
+    }
+
+    pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {
+        self.views.group(group)
+    }
+
+    /// The code of a group.
+    pub(super) fn protection(&self, group: GroupId) -> Option<Arc<Protection>> {
+        self.around.means(group).map(|means| Arc::clone(means.protection))
+    }
+
+    /// The process that speaks for an owner.
+    pub(super) fn primary_of(&self, owner: MemberId) -> Option<HostId> {
+        self.view(owner.group)?.data_role(owner.role)?.primary
+    }
+
+    /// A message for a process of a node.
+    pub(super) fn send(&mut self, to: HostId, message: ObjectMessage) {
+        self.around.out().send(to.node, message.into());
+    }
+
+    /// The node's memory.
+    pub(super) fn budget(&self) -> store::Budget {
+        self.around.config().budget.clone()
+    }
+
+    /// Something for the coordinator to know.
+    pub(super) fn report(&mut self, report: wire::object::ChunkReport) {
+        self.around.out().coordinator.push_back(wire::message::ToCoordinator::Chunks(report));
+    }
+
+    /// Somebody knows a newer view of this group.
+    pub(super) fn want_view(&mut self, group: GroupId) {
+        self.around.out().views_wanted.push(group);
+    }
+
+    /// `from` has sent what cannot be.
+    pub(super) fn accuse(&mut self, from: HostId, why: Impossible) {
+        let accusation: Accusation = (from, why);
+        self.around.out().accusations.push(accusation);
+    }
+}

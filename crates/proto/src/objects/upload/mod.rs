@@ -1,0 +1,364 @@
+//! Values that are written into chunks: from the first byte that comes to the commit.
+//!
+//! The writer is the host whose client sends the value. An upload asks the owner for an id, codes row by row what comes, puts the
+//! cells to all holders of each stripe's group (`stripe`), and commits when every stripe is done. It holds two stripes at most: who
+//! sends faster than holders take waits.
+
+mod rows;
+mod stripe;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use types::op::{Commit, Condition, Failure, ObjectOp, Op, Outcome, Request, Store};
+use types::{
+    Descriptor, Exception, Geometry, GroupId, GroupView, HostId, Key, KeyHash, MemberId, ObjectId,
+    ObjectLayout, Time,
+};
+use wire::object::{Placed, Refused};
+
+use super::UploadId;
+use super::scope::Scope;
+use crate::host::driver::Token;
+use rows::Rows;
+use stripe::{Fate, StripeUpload};
+
+/// Stripes that one upload holds.
+const MAX_STRIPES: usize = 2;
+/// A deadline of an open id is renewed when so many parts of it are left.
+const RENEWALS: u64 = 3;
+
+/// What a client wants to store.
+#[derive(Clone, Debug)]
+pub struct NewUpload {
+    /// Under which key.
+    pub key: Key,
+    /// As any value is stored, without its bytes.
+    pub store: Store,
+    /// Length of the value in bytes.
+    pub len: u64,
+    /// Longest chunk in bytes.
+    pub chunk_len: u32,
+}
+
+/// The uploads of one host.
+#[derive(Default)]
+pub(crate) struct Uploads {
+    all: BTreeMap<UploadId, Upload>,
+    started: u64,
+    /// Numbers of tries to put a chunk.
+    attempts: u64,
+}
+
+/// A request to an owner that an upload makes.
+pub(crate) struct OwnerRequest {
+    pub upload: UploadId,
+    pub owner: MemberId,
+    pub hash: KeyHash,
+    pub request: Request,
+}
+
+/// What a driver hears of its upload.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum News {
+    /// More bytes are taken.
+    Room(Token),
+    /// It is over.
+    Ended(Token, Outcome),
+}
+
+struct Upload {
+    token: Token,
+    key: Key,
+    hash: KeyHash,
+    owner: MemberId,
+    store: Store,
+    geometry: Geometry,
+    groups: Vec<GroupId>,
+    exceptions: Vec<Exception>,
+    id: Option<ObjectId>,
+    /// The value as it comes.
+    rows: Rows,
+    /// Stripes that are not done, oldest first.
+    stripes: VecDeque<StripeUpload>,
+    /// Whether its end is being committed.
+    committing: bool,
+    /// Whether the driver waits until more bytes are taken.
+    full: bool,
+    /// When its id is to be renewed.
+    renew: Time,
+}
+
+impl Uploads {
+    /// Begins one; its first request.
+    pub(super) fn begin(
+        &mut self,
+        scope: &Scope<'_>,
+        token: Token,
+        (owner, hash): (MemberId, KeyHash),
+        new: NewUpload,
+    ) -> Result<(UploadId, OwnerRequest), Failure> {
+        if self.all.len() >= scope.limits().uploads {
+            return Err(Failure::Busy);
+        }
+        let protection = scope.protection(owner.group).ok_or(Failure::Unavailable)?;
+        let k = protection.code().k() as u8;
+        let geometry = Geometry { len: new.len, chunk_len: new.chunk_len, k };
+        if !geometry.is_possible() {
+            return Err(Failure::TooLarge);
+        }
+        self.started += 1;
+        let upload = UploadId(self.started);
+        let Store { mode, compare, invalidate, .. } = new.store;
+        let begin = ObjectOp::Begin(Condition { mode, compare, invalidate });
+        let request = request_of(&new.key, begin);
+        let one = Upload {
+            token,
+            key: new.key,
+            hash,
+            owner,
+            store: new.store,
+            geometry,
+            groups: groups_for(scope, owner, hash, geometry),
+            exceptions: Vec::new(),
+            id: None,
+            rows: Rows::new(geometry, protection),
+            stripes: VecDeque::new(),
+            committing: false,
+            full: false,
+            renew: Time::NEVER,
+        };
+        self.all.insert(upload, one);
+        Ok((upload, OwnerRequest { upload, owner, hash, request }))
+    }
+
+    /// How many bytes are taken in one piece now; 0 = none before there is room.
+    pub(super) fn wanted(&mut self, upload: UploadId) -> usize {
+        self.all.get_mut(&upload).map_or(0, Upload::wanted)
+    }
+
+    /// The next bytes of the value, no more than are wanted.
+    pub(super) fn feed(&mut self, scope: &mut Scope<'_>, upload: UploadId, bytes: Bytes) {
+        let Self { all, attempts, .. } = self;
+        let Some(one) = all.get_mut(&upload) else { return };
+        one.feed(scope, bytes, attempts);
+    }
+
+    /// The client is gone, or wants it no more; what the owner is told.
+    pub(super) fn abandon(&mut self, upload: UploadId) -> Option<OwnerRequest> {
+        let one = self.all.remove(&upload)?;
+        one.farewell(upload)
+    }
+
+    /// The owner has answered.
+    pub(super) fn hear_owner(&mut self, scope: &mut Scope<'_>, upload: UploadId, outcome: Outcome) -> Step {
+        let Self { all, attempts, .. } = self;
+        let Some(one) = all.get_mut(&upload) else { return Step::default() };
+        match outcome {
+            Outcome::Begun(id) => {
+                one.id = Some(id);
+                one.renew = scope.now.time + scope.timing().object_deadline_us / RENEWALS;
+                one.put_what_there_is(scope, attempts);
+                self.go_on(scope, upload)
+            }
+            Outcome::Noted => Step::default(),
+            outcome => self.end(upload, outcome),
+        }
+    }
+
+    /// A holder has a chunk.
+    pub(super) fn placed(&mut self, scope: &mut Scope<'_>, from: HostId, placed: &Placed) -> Step {
+        let upload = self.find(placed.chunk.object, placed.attempt);
+        let Some((upload, one)) = upload else { return Step::default() };
+        one.stripes.iter_mut().for_each(|stripe| stripe.placed(from, placed));
+        self.go_on(scope, upload)
+    }
+
+    /// A holder has not taken one.
+    pub(super) fn refused(&mut self, scope: &mut Scope<'_>, from: HostId, refused: &Refused) -> Step {
+        let Self { all, attempts, .. } = self;
+        let of = |one: &&mut Upload| one.id == Some(refused.chunk.object);
+        let Some((upload, one)) = all.iter_mut().map(|(id, one)| (*id, one)).find(|(_, one)| of(&one)) else {
+            return Step::default();
+        };
+        let id = refused.chunk.object;
+        let fates: Vec<Fate> = one
+            .stripes
+            .iter_mut()
+            .map(|stripe| stripe.refused(scope, (id, one.hash, one.geometry), from, refused, attempts))
+            .collect();
+        match fates.into_iter().find_map(Fate::failure) {
+            Some(failure) => self.end(upload, Outcome::Failed(failure)),
+            None => self.go_on(scope, upload),
+        }
+    }
+
+    /// A group has another view.
+    pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView) -> Vec<Step> {
+        let Self { all, attempts, .. } = self;
+        for one in all.values_mut() {
+            let (id, hash, geometry) = (one.id, one.hash, one.geometry);
+            for stripe in one.stripes.iter_mut().filter(|stripe| stripe.group() == view.group) {
+                if let Some(id) = id {
+                    stripe.adopt(scope, (id, hash, geometry), attempts);
+                }
+            }
+        }
+        let ids: Vec<UploadId> = self.all.keys().copied().collect();
+        ids.into_iter().map(|upload| self.go_on(scope, upload)).collect()
+    }
+
+    /// A link to `peer` is up: what was put on the one before is put again.
+    pub(super) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId) {
+        let Self { all, attempts, .. } = self;
+        for one in all.values_mut() {
+            let Some(id) = one.id else { continue };
+            let name = (id, one.hash, one.geometry);
+            one.stripes.iter_mut().for_each(|stripe| stripe.link_up(scope, name, peer, attempts));
+        }
+    }
+
+    fn find(&mut self, object: ObjectId, _attempt: u64) -> Option<(UploadId, &mut Upload)> {
+        let mut all = self.all.iter_mut().map(|(id, one)| (*id, one));
+        all.find(|(_, one)| one.id == Some(object))
+    }
+
+    /// What is done goes, what has room is said so, and the end is committed.
+    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, upload: UploadId) -> Step {
+        let Self { all, attempts, .. } = self;
+        let Some(one) = all.get_mut(&upload) else { return Step::default() };
+        one.stripes.retain(|stripe| !stripe.is_done(scope));
+        one.put_what_there_is(scope, attempts);
+        let mut step = Step::default();
+        if one.full && one.wanted() > 0 {
+            one.full = false;
+            step.news = Some(News::Room(one.token));
+        }
+        step.request = one.commit_if_done(upload);
+        step
+    }
+
+    fn end(&mut self, upload: UploadId, outcome: Outcome) -> Step {
+        let Some(one) = self.all.remove(&upload) else { return Step::default() };
+        let request = if matches!(outcome, Outcome::Failed(_)) { one.farewell(upload) } else { None };
+        Step { news: Some(News::Ended(one.token, outcome)), request }
+    }
+
+    /// Ids are renewed while bytes move.
+    pub(super) fn tick(&mut self, scope: &Scope<'_>) -> Vec<OwnerRequest> {
+        let now = scope.now.time;
+        let mut requests = Vec::new();
+        for (upload, one) in self.all.iter_mut().filter(|(_, one)| one.renew <= now && !one.committing) {
+            one.renew = now + scope.timing().object_deadline_us / RENEWALS;
+            requests.extend(one.id.map(|id| one.request(*upload, ObjectOp::Renew(id))));
+        }
+        requests
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn due(&self) -> Time {
+        self.all.values().filter(|one| !one.committing).map(|one| one.renew).min().unwrap_or(Time::NEVER)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Bytes that they hold.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let of = |one: &Upload| {
+            one.rows.memory_bytes() + one.stripes.iter().map(StripeUpload::memory_bytes).sum::<usize>()
+        };
+        self.all.values().map(of).sum()
+    }
+}
+
+/// What comes of an event for others.
+#[derive(Default)]
+pub(super) struct Step {
+    pub news: Option<News>,
+    pub request: Option<OwnerRequest>,
+}
+
+impl Upload {
+    /// How many bytes are taken in one piece now.
+    fn wanted(&mut self) -> usize {
+        let wanted = if self.stripes.len() < MAX_STRIPES || self.is_in_newest_stripe() {
+            self.rows.wanted()
+        } else {
+            0
+        };
+        self.full |= wanted == 0 && !self.rows.is_at_end();
+        wanted
+    }
+
+    /// Whether the next bytes are of a stripe that has begun.
+    fn is_in_newest_stripe(&self) -> bool {
+        self.stripes.back().is_some_and(|stripe| Some(stripe.index()) == self.rows.stripe())
+    }
+
+    fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
+        let Some(row) = self.rows.feed(bytes) else { return };
+        if !self.stripes.back().is_some_and(|stripe| stripe.index() == row.stripe.index) {
+            let group = self.group_of(row.stripe.index);
+            self.stripes.push_back(StripeUpload::new(row.stripe, group));
+        }
+        if let Some(stripe) = self.stripes.back_mut() {
+            stripe.add(row);
+        }
+        self.put_what_there_is(scope, attempts);
+    }
+
+    fn put_what_there_is(&mut self, scope: &mut Scope<'_>, attempts: &mut u64) {
+        let Some(id) = self.id else { return };
+        let name = (id, self.hash, self.geometry);
+        self.stripes.iter_mut().for_each(|stripe| stripe.go_on(scope, name, attempts));
+    }
+
+    fn group_of(&self, stripe: u32) -> GroupId {
+        self.groups.get(stripe as usize % self.groups.len().max(1)).copied().unwrap_or(self.owner.group)
+    }
+
+    /// Every stripe is where it has to be.
+    fn commit_if_done(&mut self, upload: UploadId) -> Option<OwnerRequest> {
+        let id = self.id.filter(|_| !self.committing && self.rows.is_at_end() && self.stripes.is_empty())?;
+        self.committing = true;
+        let descriptor = Descriptor {
+            id,
+            geometry: self.geometry,
+            layout: ObjectLayout::Spread,
+            groups: self.groups.clone(),
+            exceptions: self.exceptions.clone(),
+            checksum: self.rows.checksum(),
+        };
+        let store = self.store.clone();
+        Some(self.request(upload, ObjectOp::Commit(Box::new(Commit { descriptor, store }))))
+    }
+
+    fn request(&self, upload: UploadId, op: ObjectOp) -> OwnerRequest {
+        OwnerRequest { upload, owner: self.owner, hash: self.hash, request: request_of(&self.key, op) }
+    }
+
+    /// The owner is told that nothing will come of it; not of what may have been committed.
+    fn farewell(&self, upload: UploadId) -> Option<OwnerRequest> {
+        let id = self.id.filter(|_| !self.committing)?;
+        Some(self.request(upload, ObjectOp::Abandon(id)))
+    }
+}
+
+fn request_of(key: &Key, op: ObjectOp) -> Request {
+    Request::on(key.clone(), Op::Object(op))
+}
+
+/// The groups that an object uses: those of its pool that the same worker has, from the hash of its key on.
+fn groups_for(scope: &Scope<'_>, owner: MemberId, hash: KeyHash, geometry: Geometry) -> Vec<GroupId> {
+    let Some(map) = scope.views.map() else { return vec![owner.group] };
+    let Some(pool) = map.catalog.pool_of_group(owner.group) else { return vec![owner.group] };
+    let shard = owner.group.shard(map.shards);
+    let all: Vec<GroupId> = pool.group_ids().filter(|group| group.shard(map.shards) == shard).collect();
+    let count = (geometry.stripe_count() as usize).min(types::MAX_OBJECT_GROUPS).min(all.len());
+    // Not the bits that the slot is taken from: else an object would always begin in the group of its key.
+    let first = (hash.0 ^ hash.0.rotate_left(29)) as usize % all.len().max(1);
+    all.iter().cycle().skip(first).take(count).copied().collect()
+}

@@ -1,0 +1,218 @@
+//! One stripe of an upload on its way to its holders.
+//!
+//! It is done when every holder that one view names has acknowledged it, those that are filling included. An acknowledgement counts for
+//! a holder as long as its `since` is the same; everybody else is put all of it anew, under the newest view (docs/objects.md, W4).
+
+use smallvec::SmallVec;
+use types::op::Failure;
+use types::{
+    ChunkId, Geometry, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Stripe, ViewVersion,
+};
+use types::{Holder, checksum_combine};
+use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, Refusal, Refused, Trailer};
+
+use super::rows::Row;
+use crate::objects::scope::Scope;
+
+/// What an object's chunks are named and dealt by.
+pub(super) type Name = (ObjectId, KeyHash, Geometry);
+
+/// See the module.
+pub(super) struct StripeUpload {
+    stripe: Stripe,
+    group: GroupId,
+    /// Row by row, a cell for each role.
+    rows: Vec<SmallVec<[Checked; 8]>>,
+    /// Checksums of the chunks, as far as their rows have come.
+    sums: Trailer,
+    attempts: Vec<Attempt>,
+}
+
+/// One try to put a chunk to one holder.
+struct Attempt {
+    role: RoleIndex,
+    holder: Holder,
+    number: u64,
+    /// The view that it is put under.
+    view: ViewVersion,
+    /// Rows that were sent.
+    sent: u32,
+    acknowledged: bool,
+    /// Whether the holder has said that the view is another one, which is not known here yet.
+    outdated: bool,
+}
+
+/// What a refusal means for the upload.
+pub(super) enum Fate {
+    GoesOn,
+    Fails(Failure),
+}
+
+impl Fate {
+    pub(super) fn failure(self) -> Option<Failure> {
+        match self {
+            Self::GoesOn => None,
+            Self::Fails(failure) => Some(failure),
+        }
+    }
+}
+
+impl StripeUpload {
+    pub(super) fn new(stripe: Stripe, group: GroupId) -> Self {
+        Self { stripe, group, rows: Vec::new(), sums: Trailer::new(), attempts: Vec::new() }
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.stripe.index
+    }
+
+    pub(super) fn group(&self) -> GroupId {
+        self.group
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.rows.iter().flatten().map(|cell| cell.bytes.len()).sum()
+    }
+
+    /// One more row.
+    pub(super) fn add(&mut self, row: Row) {
+        let len = self.stripe.cell_len as usize;
+        self.sums.resize(row.cells.len(), 0);
+        for (sum, cell) in self.sums.iter_mut().zip(&row.cells) {
+            *sum = checksum_combine(*sum, cell.checksum, len);
+        }
+        self.rows.push(row.cells);
+    }
+
+    /// Puts what has not been put, to every holder.
+    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) {
+        if self.attempts.is_empty() {
+            self.adopt(scope, name, attempts);
+        } else {
+            self.send(scope, name);
+        }
+    }
+
+    /// Whom it has to be put to by the newest view.
+    pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) {
+        let Some(view) = scope.view(self.group) else { return };
+        if !view.takes_chunks() {
+            let open = ChunkReport::Open { group: self.group };
+            return scope.report(open);
+        }
+        let version = view.version;
+        let named: Vec<(RoleIndex, Holder)> = view.all_holders().collect();
+        self.attempts.retain(|attempt| named.contains(&(attempt.role, attempt.holder)));
+        for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
+            attempt.restart(version, attempts);
+        }
+        for (role, holder) in named {
+            if !self.attempts.iter().any(|known| (known.role, known.holder) == (role, holder)) {
+                *attempts += 1;
+                let number = *attempts;
+                let (acknowledged, outdated) = (false, false);
+                let attempt =
+                    Attempt { role, holder, number, view: version, sent: 0, acknowledged, outdated };
+                self.attempts.push(attempt);
+            }
+        }
+        self.send(scope, name);
+    }
+
+    fn send(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name) {
+        let chunk = ChunkId { object, stripe: self.stripe.index };
+        let is_last = |row: usize| row + 1 == self.stripe.rows as usize;
+        for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged && !attempt.outdated) {
+            let member = MemberId { group: self.group, role: attempt.role };
+            for (row, cells) in self.rows.iter().enumerate().skip(attempt.sent as usize) {
+                let Some(cell) = cells.get(usize::from(attempt.role.0)).cloned() else { continue };
+                let trailer = if is_last(row) { self.sums.clone() } else { Trailer::new() };
+                let (view, number, row) = (attempt.view, attempt.number, row as u32);
+                let put =
+                    Put { member, view, chunk, attempt: number, key_hash, geometry, row, cell, trailer };
+                scope.send(attempt.holder.host, ObjectMessage::Put(put));
+            }
+            attempt.sent = self.rows.len() as u32;
+        }
+    }
+
+    /// A holder has it.
+    pub(super) fn placed(&mut self, from: HostId, placed: &Placed) {
+        let is_it = |attempt: &&mut Attempt| {
+            let holder = Holder { host: from, since: placed.since };
+            attempt.number == placed.attempt && attempt.holder == holder
+        };
+        if let Some(attempt) = self.attempts.iter_mut().find(is_it) {
+            attempt.acknowledged = true;
+        }
+    }
+
+    /// A holder has not taken it.
+    pub(super) fn refused(
+        &mut self,
+        scope: &mut Scope<'_>,
+        name: Name,
+        from: HostId,
+        refused: &Refused,
+        attempts: &mut u64,
+    ) -> Fate {
+        let of = |attempt: &Attempt| attempt.number == refused.attempt && attempt.holder.host == from;
+        let Some(at) = self.attempts.iter().position(of) else { return Fate::GoesOn };
+        match refused.why {
+            Refusal::NoRoom => return Fate::Fails(Failure::OutOfMemory),
+            Refusal::Different => return Fate::Fails(Failure::Corrupt),
+            Refusal::Gap => {
+                let view = self.attempts[at].view;
+                self.attempts[at].restart(view, attempts);
+                self.send(scope, name);
+            }
+            Refusal::View(version) => {
+                let known = scope.view(self.group).map(|view| view.version);
+                if known.is_some_and(|known| known < version) {
+                    self.attempts[at].outdated = true;
+                    scope.want_view(self.group);
+                } else {
+                    self.adopt(scope, name, attempts);
+                }
+            }
+        }
+        Fate::GoesOn
+    }
+
+    /// A link is another one: what was on its way on the one before is lost.
+    pub(super) fn link_up(&mut self, scope: &mut Scope<'_>, name: Name, peer: HostId, attempts: &mut u64) {
+        let to_peer = |attempt: &&mut Attempt| attempt.holder.host == peer && !attempt.acknowledged;
+        for attempt in self.attempts.iter_mut().filter(to_peer) {
+            let view = attempt.view;
+            attempt.restart(view, attempts);
+        }
+        self.send(scope, name);
+    }
+
+    /// Whether every holder that the newest view names has it, and the code can make up for the roles without one.
+    pub(super) fn is_done(&self, scope: &Scope<'_>) -> bool {
+        if self.rows.len() < self.stripe.rows as usize {
+            return false;
+        }
+        let Some(view) = scope.view(self.group).filter(|view| view.takes_chunks()) else { return false };
+        let has = |(role, holder): (RoleIndex, Holder)| {
+            let is_it = |attempt: &Attempt| (attempt.role, attempt.holder) == (role, holder);
+            self.attempts.iter().any(|attempt| is_it(attempt) && attempt.acknowledged)
+        };
+        let roles: Vec<usize> = (0..view.holders.len()).collect();
+        let (held, lost): (Vec<usize>, Vec<usize>) = roles
+            .into_iter()
+            .partition(|role| view.holders_of(RoleIndex(*role as u8)).iter().next().is_some());
+        let is_solvable =
+            || scope.protection(self.group).is_some_and(|it| it.code().plan(&held, &lost).is_ok());
+        view.all_holders().all(has) && (lost.is_empty() || is_solvable())
+    }
+}
+
+impl Attempt {
+    /// All of it is put again, under this view.
+    fn restart(&mut self, view: ViewVersion, attempts: &mut u64) {
+        *attempts += 1;
+        (self.number, self.view, self.sent, self.outdated) = (*attempts, view, 0, false);
+    }
+}

@@ -1,0 +1,36 @@
+//! What an owner answers holders that ask what has become of an object.
+
+use store::{DataStore, Found, Item};
+use types::{KeyHash, ObjectId, Term};
+use wire::object::{Asked, Verdict};
+
+use super::{Objects, descriptor_in};
+
+impl Objects {
+    /// What has become of the object, as far as it can be known: not of one of a later term, whose owner this is no more, and not
+    /// while the page with its descriptor is absent.
+    pub(in crate::primary) fn verdict(&self, term: Term, store: &DataStore, asked: Asked) -> Option<Verdict> {
+        let Asked { object, key_hash } = asked;
+        if object.term > term {
+            return None;
+        }
+        if self.open.contains_key(&object) || self.committing.contains(&object) || self.pins.has(object) {
+            return Some(Verdict::Open);
+        }
+        match has_descriptor(store, key_hash, object) {
+            Some(true) => Some(Verdict::Committed),
+            Some(false) => Some(Verdict::Dead),
+            None => None,
+        }
+    }
+}
+
+/// Whether the object is what a key has; none where that cannot be known yet.
+fn has_descriptor(store: &DataStore, hash: KeyHash, object: ObjectId) -> Option<bool> {
+    let is_it = |item: Item<'_>| descriptor_in(item).is_some_and(|descriptor| descriptor.id == object);
+    match store.find_by_hash(hash, is_it) {
+        Found::Hit(..) => Some(true),
+        Found::Miss => Some(false),
+        Found::Absent(_) | Found::Corrupt(_) => None,
+    }
+}

@@ -1,0 +1,193 @@
+//! What a primary knows of the objects that it owns, beside their descriptors: ids that may still be committed, and pins of those
+//! who read (docs/objects.md).
+//!
+//! Nothing of it is replicated. A primary that takes over knows of no open id and of no pin; what it has committed is in the index,
+//! and by that it answers whoever asks.
+
+mod asked;
+mod pins;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use store::Item;
+use types::op::{Failure, Outcome, Unpin};
+use types::{Descriptor, KeyHash, NamespaceId, ObjectId, Time};
+use wire::object::descriptor_of;
+
+use super::Core;
+use crate::outbox::Context;
+use pins::Pins;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Objects {
+    /// How many ids were given.
+    given: u64,
+    /// Those that may be committed, and until when.
+    open: BTreeMap<ObjectId, Time>,
+    /// No open one ends before.
+    open_due: Time,
+    /// Those whose records are on their way.
+    committing: BTreeSet<ObjectId>,
+    pins: Pins,
+}
+
+/// What a record does to objects once it is committed.
+#[derive(Debug, Default)]
+pub(in crate::primary) struct ObjectEffects {
+    /// What is a key's value from then on.
+    pub kept: Option<Kept>,
+    /// What is none any more.
+    pub freed: Vec<Descriptor>,
+}
+
+/// An object that a record makes a key's value.
+#[derive(Debug)]
+pub(in crate::primary) struct Kept {
+    pub descriptor: Descriptor,
+    pub key_hash: KeyHash,
+}
+
+/// What `item` describes, if its value is a descriptor.
+pub(in crate::primary) fn descriptor_in(item: Item<'_>) -> Option<Descriptor> {
+    let bytes = item.object.then(|| Bytes::copy_from_slice(item.value))?;
+    // What cannot be read here no client can read either; its chunks end when their holders ask.
+    descriptor_of(bytes).ok()
+}
+
+impl ObjectEffects {
+    /// Of a record that puts `kept` in the place of `replaced`; none if neither is an object.
+    pub(in crate::primary) fn of(kept: Option<Kept>, replaced: Option<Descriptor>) -> Option<Box<Self>> {
+        let any = kept.is_some() || replaced.is_some();
+        any.then(|| Box::new(Self { kept, freed: replaced.into_iter().collect() }))
+    }
+}
+
+impl Objects {
+    /// A new id for a value of `namespace`.
+    pub(super) fn begin(&mut self, context: &Context<'_>, core: &Core, namespace: NamespaceId) -> Outcome {
+        if self.open.len() >= context.limits.open_objects {
+            return Outcome::Failed(Failure::Busy);
+        }
+        self.given += 1;
+        let (owner, term, number) = (core.member(), core.term(), self.given);
+        let id = ObjectId { owner, term, number, salt: salt_of(core, number), namespace };
+        self.hold_open(context, id);
+        Outcome::Begun(id)
+    }
+
+    /// Bytes are still coming.
+    pub(super) fn renew(&mut self, context: &Context<'_>, id: ObjectId) -> Outcome {
+        if !self.open.contains_key(&id) {
+            return Outcome::Failed(Failure::NotOpen);
+        }
+        self.hold_open(context, id);
+        Outcome::Noted
+    }
+
+    fn hold_open(&mut self, context: &Context<'_>, id: ObjectId) {
+        let until = context.now.time + context.timing.object_deadline_us;
+        self.open.insert(id, until);
+        self.open_due = self.open_due().min(until);
+    }
+
+    /// Whether `id` may be committed now.
+    pub(super) fn is_open(&self, id: ObjectId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    /// The record that commits `id` has a number.
+    pub(super) fn note_logged(&mut self, id: ObjectId) {
+        self.open.remove(&id);
+        self.committing.insert(id);
+    }
+
+    /// Nothing will come of `id`.
+    pub(super) fn abandon(&mut self, id: ObjectId) -> Outcome {
+        self.open.remove(&id);
+        Outcome::Noted
+    }
+
+    /// A record is committed: holders are to hear of what it has done.
+    pub(super) fn note_committed(&mut self, context: &mut Context<'_>, core: &Core, effects: ObjectEffects) {
+        let (owner, term) = (core.member(), core.term());
+        if let Some(Kept { descriptor, key_hash }) = effects.kept {
+            self.committing.remove(&descriptor.id);
+            context.out.errands.push_back(crate::objects::Errand::keep(owner, term, descriptor, key_hash));
+        }
+        for descriptor in effects.freed {
+            // Whoever reads it does so to the end.
+            let freed = self.pins.free_unless_pinned(descriptor);
+            context.out.errands.extend(freed.map(|it| crate::objects::Errand::free(owner, term, it)));
+        }
+    }
+
+    /// The value of this object is read from now on; the number of the pin.
+    pub(super) fn pin(&mut self, context: &Context<'_>, id: ObjectId) -> Option<u64> {
+        self.pins.pin(context.now.time, context.limits.pins, id)
+    }
+
+    /// A reader has come so far, or to the end.
+    pub(super) fn unpin(&mut self, context: &mut Context<'_>, core: &Core, unpin: Unpin) -> Outcome {
+        let (owner, term) = (core.member(), core.term());
+        let freed = self.pins.unpin(context.now.time, unpin);
+        context.out.errands.extend(freed.map(|it| crate::objects::Errand::free(owner, term, it)));
+        Outcome::Noted
+    }
+
+    /// Ids that nobody renews can no more be committed, and pins that nobody holds up keep nothing.
+    pub(super) fn tick(&mut self, context: &mut Context<'_>, core: &Core) {
+        let now = context.now.time;
+        if self.open_due <= now {
+            self.open.retain(|_, until| *until > now);
+            self.open_due = self.open.values().copied().min().unwrap_or(Time::NEVER);
+        }
+        let (owner, term) = (core.member(), core.term());
+        let freed = self.pins.expire(now);
+        context.out.errands.extend(freed.into_iter().map(|it| crate::objects::Errand::free(owner, term, it)));
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn due(&self) -> Time {
+        self.open_due().min(self.pins.due())
+    }
+
+    fn open_due(&self) -> Time {
+        if self.open.is_empty() { Time::NEVER } else { self.open_due }
+    }
+
+    /// How many ids may still be committed.
+    pub(super) fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How many readers are held up for.
+    pub(super) fn pin_count(&self) -> usize {
+        self.pins.len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.open.len() * size_of::<(ObjectId, Time)>()
+            + self.committing.len() * size_of::<ObjectId>()
+            + self.pins.memory_bytes()
+    }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        let one_of = |id: &ObjectId| !self.open.contains_key(id);
+        assert!(self.committing.iter().all(one_of), "what is on its way to be committed is not open");
+        self.pins.check_invariants();
+    }
+}
+
+/// Bits that no other id has: of the process, the role, the term and the number.
+fn salt_of(core: &Core, number: u64) -> u64 {
+    let mut bytes = [0; 32];
+    bytes[0..8].copy_from_slice(&core.host().incarnation.0.to_le_bytes());
+    bytes[8..12].copy_from_slice(&core.member().group.0.to_le_bytes());
+    bytes[12] = core.member().role.0;
+    bytes[16..20].copy_from_slice(&core.term().0.to_le_bytes());
+    bytes[24..32].copy_from_slice(&number.to_le_bytes());
+    KeyHash::of(core.config().cluster, &bytes).0
+}

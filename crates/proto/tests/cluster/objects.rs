@@ -1,0 +1,272 @@
+//! Values in chunks: written, read, repaired and forgotten.
+
+use bytes::Bytes;
+use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
+use types::op::{Failure, Object, Outcome, Store, StoreMode};
+use types::{GroupId, NodeId};
+
+use super::{Cluster, get, key_of};
+
+const CHUNK_LEN: u32 = 64 * 1024;
+
+/// Bytes that are the same nowhere.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn store(mode: StoreMode) -> Store {
+    let (value, expiry) = (Bytes::new(), types::op::Expiry::Never);
+    Store { mode, value, flags: 5, expiry, compare: None, version: None, invalidate: false, vivify: None }
+}
+
+impl Cluster {
+    fn token(&mut self) -> Token {
+        self.next_token += 1;
+        Token([self.next_token - 1, 0])
+    }
+
+    fn begin_upload(&mut self, node: u16, key: &str, len: usize, mode: StoreMode) -> (Token, UploadId) {
+        let (token, now) = (self.token(), self.clocks(NodeId(node)));
+        let host = self.hosts.get_mut(&NodeId(node)).unwrap();
+        let key = key_of(key);
+        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len: CHUNK_LEN };
+        let place = host.locate(&key);
+        let upload = host.begin_upload(now, token, place, new).unwrap();
+        (token, upload)
+    }
+
+    /// Feeds as much of `value` as is taken; how much that was.
+    fn feed(&mut self, node: u16, upload: UploadId, value: &[u8], from: usize) -> usize {
+        let mut at = from;
+        loop {
+            let now = self.clocks(NodeId(node));
+            let host = self.hosts.get_mut(&NodeId(node)).unwrap();
+            let wanted = host.upload_wants(upload).min(value.len() - at);
+            if wanted == 0 {
+                return at;
+            }
+            host.feed(now, upload, Bytes::copy_from_slice(&value[at..at + wanted]));
+            at += wanted;
+            self.settle();
+        }
+    }
+
+    fn put(&mut self, node: u16, key: &str, value: &[u8]) -> Option<Outcome> {
+        let (token, upload) = self.begin_upload(node, key, value.len(), StoreMode::Set);
+        self.settle();
+        self.feed(node, upload, value, 0);
+        self.answers.get(&token).cloned()
+    }
+
+    fn object(&mut self, node: u16, key: &str) -> Option<Object> {
+        match self.run(node, get(key)) {
+            Some(Outcome::Hit(view)) => view.object.map(|object| *object),
+            Some(Outcome::Miss) => None,
+            other => panic!("get {key}: {other:?}"),
+        }
+    }
+
+    fn begin_gather(&mut self, node: u16, key: &str, range: std::ops::Range<u64>) -> (Token, GatherId) {
+        let object = self.object(node, key).expect("it is there, in chunks");
+        let (token, now) = (self.token(), self.clocks(NodeId(node)));
+        let host = self.hosts.get_mut(&NodeId(node)).unwrap();
+        let hash = host.locate(&key_of(key)).hash;
+        let new = NewGather { key: key_of(key), object, start: range.start, end: range.end };
+        let gather = host.begin_gather(now, token, hash, new).unwrap();
+        (token, gather)
+    }
+
+    /// Reads all of a value, or why it cannot be read.
+    fn read(&mut self, node: u16, key: &str) -> Result<Vec<u8>, Outcome> {
+        let (token, gather) = self.begin_gather(node, key, 0..u64::MAX);
+        self.read_on(node, token, gather)
+    }
+
+    fn read_on(&mut self, node: u16, token: Token, gather: GatherId) -> Result<Vec<u8>, Outcome> {
+        let mut taken = 0;
+        for _ in 0..10_000 {
+            self.settle();
+            if let Some(outcome) = self.answers.get(&token) {
+                return Err(outcome.clone());
+            }
+            let (bytes, whole) = self.parts.get(&token).cloned().unwrap_or_default();
+            if whole {
+                return Ok(bytes);
+            }
+            let now = self.clocks(NodeId(node));
+            let host = self.hosts.get_mut(&NodeId(node)).unwrap();
+            host.gather_taken(now, gather, bytes.len() - taken);
+            if taken == bytes.len() {
+                self.advance(10);
+            }
+            taken = bytes.len();
+        }
+        panic!("the read does not end");
+    }
+
+    /// Chunks at all nodes.
+    fn chunk_count(&self) -> usize {
+        self.hosts.values().flat_map(|host| host.chunks()).map(|(_, chunks)| chunks.count()).sum()
+    }
+
+    fn tentative_bytes(&self) -> u64 {
+        self.hosts.values().flat_map(|host| host.chunks()).map(|(_, chunks)| chunks.tentative_bytes()).sum()
+    }
+
+    fn group_of(&self, node: u16, key: &str) -> GroupId {
+        self.hosts[&NodeId(node)].locate(&key_of(key)).member.unwrap().group
+    }
+}
+
+#[test]
+fn a_value_in_chunks_is_read_from_any_node() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    for (key, len) in [("one", 1), ("small", 1000), ("row", 196_608), ("odd", 1_000_003), ("long", 3_000_000)]
+    {
+        let value = noise(len as u64, len);
+        let stored = cluster.put(1, key, &value);
+        assert!(
+            matches!(stored, Some(Outcome::Stored(ref view)) if view.value_len == len as u64),
+            "{stored:?}"
+        );
+        for node in 0..5 {
+            assert!(cluster.read(node, key).unwrap() == value, "{key} on {node}");
+        }
+    }
+    assert_eq!(cluster.tentative_bytes(), cluster.tentative_bytes());
+    cluster.advance(200);
+    assert_eq!(cluster.tentative_bytes(), 0, "all is known to be committed");
+}
+
+#[test]
+fn what_is_replaced_or_deleted_leaves_no_chunk() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    cluster.put(0, "key", &noise(1, 500_000)).unwrap();
+    cluster.advance(100);
+    let one = cluster.chunk_count();
+    assert!(one > 0);
+    cluster.put(2, "key", &noise(2, 500_000)).unwrap();
+    cluster.advance(100);
+    assert_eq!(cluster.chunk_count(), one, "the first one is gone");
+    cluster.set(3, "key", b"short").unwrap();
+    cluster.advance(100);
+    assert_eq!(cluster.chunk_count(), 0);
+    assert_eq!(cluster.get(4, "key"), Some(b"short".to_vec()));
+}
+
+#[test]
+fn ranges_touch_what_they_need() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let value = noise(3, 1_000_000);
+    cluster.put(0, "key", &value).unwrap();
+    for range in [0..1, 0..1_000_000, 65_535..65_537, 999_999..1_000_000, 300_000..700_001] {
+        let (token, gather) = cluster.begin_gather(2, "key", range.clone());
+        let part = cluster.read_on(2, token, gather).unwrap();
+        assert!(part == value[range.start as usize..range.end as usize], "{range:?}");
+    }
+}
+
+#[test]
+fn two_lost_nodes_are_decoded_and_their_chunks_come_back() {
+    let mut cluster = Cluster::new(7, "rs(3+2)");
+    let value = noise(4, 1_500_000);
+    cluster.put(0, "key", &value).unwrap();
+    cluster.advance(100);
+    let all = cluster.chunk_count();
+    cluster.kill(1);
+    cluster.kill(3);
+    cluster.advance(3500);
+    assert!(cluster.read(0, "key").unwrap() == value);
+    cluster.advance(5000);
+    assert!(cluster.read(2, "key").unwrap() == value);
+    let map = cluster.coordinator.map().unwrap();
+    let opened = map.groups.iter().filter(|view| view.takes_chunks());
+    for view in opened {
+        let is_whole =
+            view.holders.iter().all(|holders| holders.whole.is_some() && holders.filling.is_none());
+        assert!(is_whole, "{view:?}");
+    }
+    assert_eq!(cluster.chunk_count(), all, "as many as before");
+    // Two more, and it is still there.
+    cluster.kill(2);
+    cluster.kill(4);
+    cluster.advance(3500);
+    assert!(cluster.read(0, "key").unwrap() == value);
+}
+
+#[test]
+fn a_client_that_goes_leaves_nothing() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let value = noise(5, 900_000);
+    let (_, upload) = cluster.begin_upload(0, "key", value.len(), StoreMode::Set);
+    cluster.settle();
+    cluster.feed(0, upload, &value[..700_000], 0);
+    let now = cluster.clocks(NodeId(0));
+    cluster.hosts.get_mut(&NodeId(0)).unwrap().abandon_upload(now, upload);
+    cluster.settle();
+    assert!(cluster.chunk_count() > 0);
+    cluster.advance(125_000);
+    assert_eq!(cluster.chunk_count(), 0, "whoever has chunks has asked");
+    assert!(cluster.object(1, "key").is_none());
+}
+
+#[test]
+fn a_condition_that_cannot_hold_is_told_at_once() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let (token, _) = cluster.begin_upload(0, "key", 500_000, StoreMode::Replace);
+    cluster.settle();
+    assert_eq!(cluster.answers.get(&token), Some(&Outcome::NotStored));
+    cluster.set(0, "key", b"there").unwrap();
+    let (token, _) = cluster.begin_upload(0, "key", 500_000, StoreMode::Add);
+    cluster.settle();
+    assert_eq!(cluster.answers.get(&token), Some(&Outcome::NotStored));
+}
+
+#[test]
+fn what_is_read_stays_while_it_is_replaced() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let value = noise(6, 6_000_000);
+    cluster.put(0, "key", &value).unwrap();
+    let (token, gather) = cluster.begin_gather(3, "key", 0..u64::MAX);
+    cluster.settle();
+    cluster.put(1, "key", &noise(7, 400_000)).unwrap();
+    cluster.advance(2000);
+    assert!(cluster.read_on(3, token, gather).unwrap() == value);
+    cluster.advance(1000);
+    let left = cluster.chunk_count();
+    cluster.set(1, "key", b"").unwrap();
+    cluster.advance(1000);
+    assert!(left > 0);
+    assert_eq!(cluster.chunk_count(), 0);
+}
+
+#[test]
+fn an_owner_that_is_lost_leaves_its_objects_and_forgets_what_was_open() {
+    let mut cluster = Cluster::new(7, "rs(3+2)");
+    let value = noise(8, 700_000);
+    let group = cluster.group_of(0, "key");
+    let member = cluster.hosts[&NodeId(0)].locate(&key_of("key")).member.unwrap();
+    let view = cluster.coordinator.map().unwrap().group(group).unwrap().clone();
+    let owner = view.data_role(member.role).unwrap().primary.unwrap().node;
+    let writer = (0..7).find(|node| *node != owner.0).unwrap();
+    cluster.put(writer, "key", &value).unwrap();
+    let (token, upload) = cluster.begin_upload(writer, "key", 900_000, StoreMode::Set);
+    cluster.settle();
+    cluster.feed(writer, upload, &value, 0);
+    cluster.kill(owner.0);
+    cluster.advance(4000);
+    assert!(cluster.read(writer, "key").unwrap() == value, "what was committed is what is read");
+    cluster.feed(writer, upload, &noise(9, 900_000), 700_000);
+    cluster.advance(1000);
+    assert_eq!(cluster.answers.get(&token), Some(&Outcome::Failed(Failure::NotOpen)));
+    cluster.advance(130_000);
+    assert_eq!(cluster.tentative_bytes(), 0, "whoever has chunks of it has asked");
+    assert!(cluster.read(writer, "key").unwrap() == value);
+}

@@ -1,0 +1,130 @@
+//! Messages about the chunks of objects, and descriptors.
+
+use bytes::Bytes;
+use types::{
+    ChunkId, Descriptor, Exception, Geometry, KeyHash, MAX_EXCEPTIONS, MemberId, ObjectId, ObjectLayout,
+    Profile,
+};
+
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
+use crate::object::{
+    Ask, Asked, Cell, Checked, Fetch, Free, Heard, Keep, KeptObject, List, Listed, ListedChunk, MAX_NAMED,
+    Missing, ObjectMessage, Placed, Put, Refusal, Refused, Verdict, Verdicts,
+};
+use crate::segments::SHARED_FROM;
+
+wire_newtypes!(KeyHash);
+
+wire_choice!(ObjectMessage {
+    0 => Put { 0: body },
+    1 => Placed { 0: body },
+    2 => Refused { 0: body },
+    3 => Keep { 0: body },
+    4 => Free { 0: body },
+    5 => Heard { 0: body },
+    6 => Ask { 0: body },
+    7 => Verdicts { 0: body },
+    8 => Fetch { 0: body },
+    9 => Cell { 0: body },
+    10 => Missing { 0: body },
+    11 => List { 0: body },
+    12 => Listed { 0: body },
+});
+
+wire_struct!(MemberId { group, role });
+wire_struct!(ObjectId { owner, term, number, salt, namespace });
+wire_struct!(ChunkId { object, stripe });
+wire_struct!(Geometry { len, chunk_len, k } if Geometry::is_possible);
+wire_enum!(ObjectLayout { 0 => Spread {} });
+wire_struct!(Exception { first, count, group });
+wire_struct!(Descriptor { id, geometry, layout, groups, exceptions, checksum } if Descriptor::is_possible);
+
+wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_cell_of);
+wire_struct!(Placed { member, chunk, attempt, since });
+wire_struct!(Refused { member, chunk, attempt, why });
+wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {} });
+wire_struct!(Keep { owner, term, member, number, objects });
+wire_struct!(KeptObject { descriptor, key_hash });
+wire_struct!(Free { owner, term, member, number, objects });
+wire_struct!(Heard { owner, term, member, number });
+wire_struct!(Ask { owner, member, objects });
+wire_struct!(Asked { object, key_hash });
+wire_struct!(Verdicts { owner, term, member, verdicts });
+wire_enum!(Verdict { 0 => Open {}, 1 => Committed {}, 2 => Dead {} });
+wire_struct!(Fetch { number, member, chunk, first, count });
+wire_struct!(Cell { number, member, chunk, row, cell });
+wire_struct!(Missing { number, member, chunk, view, whole });
+wire_struct!(List { number, member, view, after });
+wire_struct!(Listed { number, member, view, chunks, more });
+wire_struct!(ListedChunk { chunk, key_hash, geometry, trailer, kept });
+
+/// Whether there is such a cell of such a chunk.
+fn is_cell_of(put: &Put) -> bool {
+    let stripe = put.geometry.stripe(put.chunk.stripe);
+    stripe.is_some_and(|stripe| {
+        put.row < stripe.rows && put.cell.bytes.len() == usize::try_from(stripe.cell_len).unwrap_or(0)
+    })
+}
+
+/// Long bytes stay where they are.
+impl Wire for Checked {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.checksum.put(out);
+        if self.bytes.len() < SHARED_FROM {
+            self.bytes.put(out);
+        } else {
+            out.known(&self.bytes, self.checksum);
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let checksum = Wire::take(from)?;
+        Ok(Self { bytes: Wire::take(from)?, checksum })
+    }
+}
+
+impl Wire for (ObjectId, Verdict) {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok((Wire::take(from)?, Wire::take(from)?))
+    }
+}
+
+/// Checksums of the chunks of a stripe.
+impl Entry for u32 {
+    const MAX_COUNT: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
+}
+
+impl Entry for Exception {
+    const MAX_COUNT: u32 = MAX_EXCEPTIONS as u32;
+}
+
+/// One bound for every list of names.
+macro_rules! named {
+    ($($type:ty),* $(,)?) => { $(
+        impl Entry for $type {
+            const MAX_COUNT: u32 = MAX_NAMED as u32;
+        }
+    )* };
+}
+
+named!(ObjectId, KeptObject, Asked, ListedChunk, (ObjectId, Verdict));
+
+/// The bytes of `descriptor`, as they are the value of an item (docs/format.md, "Descriptor").
+pub(crate) fn descriptor_bytes(descriptor: &Descriptor) -> Vec<u8> {
+    let mut out = Vec::new();
+    descriptor.put(&mut Writer::new(&mut out));
+    out
+}
+
+/// The descriptor that `bytes` are.
+pub(crate) fn descriptor_of(bytes: Bytes) -> Result<Descriptor, BadBody> {
+    let mut from = Reader::new(bytes);
+    let descriptor = Descriptor::take(&mut from)?;
+    from.end()?;
+    Ok(descriptor)
+}

@@ -1,0 +1,356 @@
+//! Messages about the chunks of objects (docs/objects.md has the table: name, from, to, content). They go from process to process:
+//! an object's chunks may lie in other groups than its key.
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+use types::{
+    ChunkId, Descriptor, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term, ViewVersion,
+};
+
+pub use crate::codec::BadBody;
+
+/// The bytes of `descriptor`, as they are the value of an item (docs/format.md, "Descriptor").
+#[must_use]
+pub fn descriptor_bytes(descriptor: &Descriptor) -> Vec<u8> {
+    crate::codec::descriptor_bytes(descriptor)
+}
+
+/// The descriptor that `bytes` are.
+///
+/// # Errors
+/// They are none.
+pub fn descriptor_of(bytes: Bytes) -> Result<Descriptor, BadBody> {
+    crate::codec::descriptor_of(bytes)
+}
+
+/// Most chunks or objects that one message names.
+pub const MAX_NAMED: usize = 1024;
+
+/// What one process sends another about chunks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ObjectMessage {
+    /// Writer to holder: one cell of a chunk.
+    Put(Put),
+    /// Holder to writer: the chunk is whole, and is kept.
+    Placed(Placed),
+    /// Holder to writer: it is not.
+    Refused(Refused),
+    /// Owner to holder: these objects are committed.
+    Keep(Keep),
+    /// Owner to holder: these objects are dead.
+    Free(Free),
+    /// Holder to owner: a Keep or a Free is done.
+    Heard(Heard),
+    /// Holder to owner: what has become of these objects?
+    Ask(Ask),
+    /// Owner to holder: this has.
+    Verdicts(Verdicts),
+    /// Gatherer to holder: send me these rows.
+    Fetch(Fetch),
+    /// Holder to gatherer: one of them.
+    Cell(Cell),
+    /// Holder to gatherer: the chunk is not here.
+    Missing(Missing),
+    /// Who gets a role's chunks to one that has those of another role: which are there?
+    List(List),
+    /// These are.
+    Listed(Listed),
+}
+
+impl From<ObjectMessage> for crate::message::PeerMessage {
+    fn from(message: ObjectMessage) -> Self {
+        Self::Object(message)
+    }
+}
+
+/// What a node tells the coordinator about holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkReport {
+    /// Somebody wants to put chunks into this group, whose view names no holders yet.
+    Open {
+        /// The group.
+        group: GroupId,
+    },
+    /// Whoever was filling has all chunks that there are.
+    Filled {
+        /// The group.
+        group: GroupId,
+        /// Of this role.
+        role: RoleIndex,
+        /// The view that has named it.
+        since: ViewVersion,
+    },
+}
+
+/// Bytes that are sent with their own checksum, and are not copied on their way where they are long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// Their CRC32C, as the sender says.
+    pub checksum: u32,
+}
+
+impl Checked {
+    /// Of bytes that are made here.
+    #[must_use]
+    pub fn new(bytes: Bytes) -> Self {
+        let checksum = types::checksum(&bytes);
+        Self { bytes, checksum }
+    }
+
+    /// Whether the bytes are what the sender had.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        types::checksum(&self.bytes) == self.checksum
+    }
+}
+
+/// See [`ObjectMessage::Put`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Put {
+    /// Whose chunk it is.
+    pub member: MemberId,
+    /// The writer's version of the view.
+    pub view: ViewVersion,
+    /// Which.
+    pub chunk: ChunkId,
+    /// The writer's number for this try; the cells of one try come in order.
+    pub attempt: u64,
+    /// Of the object's key.
+    pub key_hash: KeyHash,
+    /// Of the object.
+    pub geometry: Geometry,
+    /// Which cell of the chunk.
+    pub row: u32,
+    /// Its bytes.
+    pub cell: Checked,
+    /// With the last row: the CRC32C of each of the stripe's `n` chunks.
+    pub trailer: Trailer,
+}
+
+/// The checksums of the chunks of one stripe, in the order of their roles; none where they are not known.
+pub type Trailer = SmallVec<[u32; 8]>;
+
+/// See [`ObjectMessage::Placed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Whose chunk it is.
+    pub member: MemberId,
+    /// Which.
+    pub chunk: ChunkId,
+    /// The number of the try.
+    pub attempt: u64,
+    /// The view that has named this holder.
+    pub since: ViewVersion,
+}
+
+/// See [`ObjectMessage::Refused`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Whose chunk it is.
+    pub member: MemberId,
+    /// Which.
+    pub chunk: ChunkId,
+    /// The number of the try.
+    pub attempt: u64,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// Why a chunk is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The view is this one by now, or names somebody else.
+    View(ViewVersion),
+    /// There is no memory.
+    NoRoom,
+    /// Something else is kept under this name.
+    Different,
+    /// Cells are missing: it is to be put again.
+    Gap,
+}
+
+/// See [`ObjectMessage::Keep`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keep {
+    /// Who says so.
+    pub owner: MemberId,
+    /// Its term.
+    pub term: Term,
+    /// Whose chunks.
+    pub member: MemberId,
+    /// The owner's number for this message.
+    pub number: u64,
+    /// What is committed.
+    pub objects: Vec<KeptObject>,
+}
+
+/// An object that is committed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptObject {
+    /// What it is and where it lies.
+    pub descriptor: Descriptor,
+    /// Of its key.
+    pub key_hash: KeyHash,
+}
+
+/// See [`ObjectMessage::Free`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Free {
+    /// Who says so.
+    pub owner: MemberId,
+    /// Its term.
+    pub term: Term,
+    /// Whose chunks.
+    pub member: MemberId,
+    /// The owner's number for this message.
+    pub number: u64,
+    /// What is dead.
+    pub objects: Vec<ObjectId>,
+}
+
+/// See [`ObjectMessage::Heard`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Who is answered.
+    pub owner: MemberId,
+    /// The term of the message.
+    pub term: Term,
+    /// Whose chunks.
+    pub member: MemberId,
+    /// The number of the message.
+    pub number: u64,
+}
+
+/// See [`ObjectMessage::Ask`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// Who is asked.
+    pub owner: MemberId,
+    /// Whose chunks.
+    pub member: MemberId,
+    /// About which objects.
+    pub objects: Vec<Asked>,
+}
+
+/// An object that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Which.
+    pub object: ObjectId,
+    /// Of its key.
+    pub key_hash: KeyHash,
+}
+
+/// See [`ObjectMessage::Verdicts`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdicts {
+    /// Who answers.
+    pub owner: MemberId,
+    /// Its term: what it says of ids of later ones counts for nothing.
+    pub term: Term,
+    /// Whose chunks.
+    pub member: MemberId,
+    /// What has become of each object that it knows about.
+    pub verdicts: Vec<(ObjectId, Verdict)>,
+}
+
+/// What has become of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It may still be committed, or is read.
+    Open,
+    /// It is what a key has.
+    Committed,
+    /// It is not, and never will be.
+    Dead,
+}
+
+/// See [`ObjectMessage::Fetch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// The gatherer's number.
+    pub number: u64,
+    /// Whose chunk it is.
+    pub member: MemberId,
+    /// Which.
+    pub chunk: ChunkId,
+    /// The first row.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// See [`ObjectMessage::Cell`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The gatherer's number.
+    pub number: u64,
+    /// Whose chunk it is.
+    pub member: MemberId,
+    /// Which.
+    pub chunk: ChunkId,
+    /// Which row.
+    pub row: u32,
+    /// Its bytes.
+    pub cell: Checked,
+}
+
+/// See [`ObjectMessage::Missing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The gatherer's number.
+    pub number: u64,
+    /// Whose chunk it would be.
+    pub member: MemberId,
+    /// Which.
+    pub chunk: ChunkId,
+    /// The version of the view here.
+    pub view: ViewVersion,
+    /// Whether this is whole there for that role: who is filling may still get it, and who is neither knows nothing.
+    pub whole: bool,
+}
+
+/// See [`ObjectMessage::List`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    /// The asker's number.
+    pub number: u64,
+    /// Whose chunks are listed.
+    pub member: MemberId,
+    /// The asker's view: the answer is under it or a later one.
+    pub view: ViewVersion,
+    /// Those after this one.
+    pub after: Option<ChunkId>,
+}
+
+/// See [`ObjectMessage::Listed`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The asker's number.
+    pub number: u64,
+    /// Whose chunks these are.
+    pub member: MemberId,
+    /// The view of whoever answers.
+    pub view: ViewVersion,
+    /// What is there, ascending.
+    pub chunks: Vec<ListedChunk>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// A chunk that is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedChunk {
+    /// Which.
+    pub chunk: ChunkId,
+    /// Of the object's key.
+    pub key_hash: KeyHash,
+    /// Of the object.
+    pub geometry: Geometry,
+    /// Of its stripe.
+    pub trailer: Trailer,
+    /// Whether its object is known to be committed.
+    pub kept: bool,
+}

@@ -1,0 +1,113 @@
+//! What travels about chunks.
+
+use types::op::{Commit, Condition, Object, ObjectOp, Store, Unpin};
+use types::{
+    ChunkId, Descriptor, Exception, Geometry, Holder, Holders, KeyHash, MAX_CELL_BYTES, MemberId, ObjectId,
+    ObjectLayout,
+};
+use wire::object::*;
+
+use super::{Gen, Sample};
+
+newtypes!(KeyHash);
+
+structs! {
+    MemberId { group, role }
+    ObjectId { owner, term, number, salt, namespace }
+    ChunkId { object, stripe }
+    Holder { host, since }
+    Holders { whole, filling }
+    Object { descriptor, pin }
+    Condition { mode, compare, invalidate }
+    Unpin { object, pin, done }
+    Placed { member, chunk, attempt, since }
+    Refused { member, chunk, attempt, why }
+    Keep { owner, term, member, number, objects }
+    KeptObject { descriptor, key_hash }
+    Free { owner, term, member, number, objects }
+    Heard { owner, term, member, number }
+    Ask { owner, member, objects }
+    Asked { object, key_hash }
+    Verdicts { owner, term, member, verdicts }
+    Fetch { number, member, chunk, first, count }
+    Cell { number, member, chunk, row, cell }
+    Missing { number, member, chunk, view, whole }
+    List { number, member, view, after }
+    Listed { number, member, view, chunks, more }
+    ListedChunk { chunk, key_hash, geometry, trailer, kept }
+}
+
+choices! {
+    ObjectLayout { 0 Spread {} }
+    ObjectOp { 0 Begin { 0 } 1 Renew { 0 } 2 Commit { 0 } 3 Abandon { 0 } 4 Unpin { 0 } }
+    ObjectMessage {
+        0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
+        8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 }
+    }
+    Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} }
+    Verdict { 0 Open {} 1 Committed {} 2 Dead {} }
+    ChunkReport { 0 Open { group } 1 Filled { group, role, since } }
+}
+
+impl Sample for (ObjectId, Verdict) {
+    fn sample(from: &mut Gen) -> Self {
+        (from.of(), from.of())
+    }
+}
+
+impl Sample for Checked {
+    fn sample(from: &mut Gen) -> Self {
+        Self::new(from.of())
+    }
+}
+
+impl Sample for Geometry {
+    fn sample(from: &mut Gen) -> Self {
+        let chunk_len = MAX_CELL_BYTES * (1 + from.below(4) as u32);
+        Self { len: 1 + from.below(1 << 22), chunk_len, k: 1 + from.below(12) as u8 }
+    }
+}
+
+/// One of the cells that there are.
+impl Sample for Put {
+    fn sample(from: &mut Gen) -> Self {
+        let geometry: Geometry = from.of();
+        let index = from.below(u64::from(geometry.stripe_count())) as u32;
+        let stripe = geometry.stripe(index).expect("it is one of them");
+        let cell = Checked::new(from.bytes(stripe.cell_len as usize).into());
+        Self {
+            member: from.of(),
+            view: from.of(),
+            chunk: ChunkId { object: from.of(), stripe: index },
+            attempt: from.of(),
+            key_hash: from.of(),
+            geometry,
+            row: from.below(u64::from(stripe.rows)) as u32,
+            cell,
+            trailer: from.of(),
+        }
+    }
+}
+
+impl Sample for Descriptor {
+    fn sample(from: &mut Gen) -> Self {
+        let geometry: Geometry = from.of();
+        let (id, layout, checksum) = (from.of(), from.of(), from.of());
+        let groups = (0..1 + from.below(16)).map(|_| from.of()).collect();
+        let end = geometry.stripe_count();
+        let mut first = from.below(u64::from(end)) as u32;
+        let mut exceptions = Vec::new();
+        while first < end && exceptions.len() < 4 {
+            let count = 1 + from.below(u64::from(end - first)) as u32;
+            exceptions.push(Exception { first, count, group: from.of() });
+            first += count;
+        }
+        Self { id, geometry, layout, groups, exceptions, checksum }
+    }
+}
+
+impl Sample for Commit {
+    fn sample(from: &mut Gen) -> Self {
+        Self { descriptor: from.of(), store: Store { value: bytes::Bytes::new(), ..from.of() } }
+    }
+}
