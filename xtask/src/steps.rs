@@ -65,7 +65,7 @@ pub const STEPS: &[Step] = &[
 /// What is run only when it is named: it needs a nightly compiler.
 pub const ASIDE: &[Step] = &[Step {
     name: "miri",
-    about: "the arena and the index of the store, by an interpreter that finds wrong uses of memory (installs a nightly compiler)",
+    about: "the arena, the index and the chunks of the store, by an interpreter that finds wrong uses of memory (installs a nightly compiler)",
     run: miri,
 }];
 
@@ -137,6 +137,12 @@ const UNDER_MIRI: &[&str] = &[
     "area::tests::the_first_extents",
     "index::tests::an_item",
     "index::tests::entries",
+    "chunks::tests::cells",
+    "chunks::tests::a_worker",
+    "chunks::tests::pages_of_a_removed",
+    "chunks::tests::the_pool_outlives",
+    "chunks::tests::damage",
+    "chunks::tests::every_byte",
 ];
 
 /// Small inputs: it takes a thousand times as long as the processor.
