@@ -358,17 +358,12 @@ impl Area {
     }
 
     fn out_of_memory(&self, wanted_bytes: usize) -> OutOfMemory {
-        let budget = self.charge.budget();
-        OutOfMemory {
-            category: self.category,
-            wanted: wanted_bytes as u64,
-            used: budget.total_used(),
-            limit: budget.limit(),
-        }
+        self.charge.budget().out_of_memory(self.category, wanted_bytes)
     }
 }
 
-fn all_runs_of(extent: u32) -> PageRange {
+/// The runs of an extent, usable or not.
+pub(crate) fn all_runs_of(extent: u32) -> PageRange {
     PageRange { first: extent * RUNS_PER_EXTENT, count: RUNS_PER_EXTENT }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! An arena maps its whole length without access rights, so it costs no memory; runs become readable and writable
 //! extent by extent or in part of one, are zero until written, and can be given back. Soundness rests on one invariant: every
-//! run in `committed` has read and write access, and every slice is checked against it.
+//! run in `committed` has read and write access, and every slice is checked against it. Pages may also be leased, each to one
+//! owner, who reads and writes them without the arena ([`Lease`]).
 
 #![allow(unsafe_code)]
 
@@ -88,8 +89,8 @@ impl Arena {
     /// Gives the memory of `runs`, usable or not, back to the system; all zero should they be committed again.
     pub(crate) fn decommit(&mut self, runs: PageRange) -> io::Result<()> {
         let (start, len) = self.place_of(runs);
-        // SAFETY: the runs lie inside of our own mapping (`place_of`); &mut self says that no slice of them is alive. Private
-        // anonymous memory reads as zero afterwards.
+        // SAFETY: the runs lie inside of our own mapping (`place_of`); &mut self says that no slice of them is alive, and who
+        // leased pages has promised that they stay. Private anonymous memory reads as zero afterwards.
         unsafe { system::give_back(self.base.as_ptr().add(start), len) }?;
         self.committed.remove_range(runs);
         // SAFETY: as above. A failure (too many mappings) leaves access rights that nobody uses: no slice is given out
@@ -126,6 +127,18 @@ impl Arena {
         len == 0 || runs.into_iter().all(|run| self.committed.contains(run as u32))
     }
 
+    /// The memory of `pages`, all usable, apart from the arena.
+    ///
+    /// # Safety
+    /// As long as the lease is used, the arena lives, the pages stay usable, and nobody else reads or writes them: no other
+    /// lease, and no slice of the arena.
+    pub(crate) unsafe fn lease(&self, pages: PageRange) -> Lease {
+        assert!(self.covers(pages.start_byte(), pages.len_bytes()), "{pages:?} are not committed");
+        // SAFETY: covers() says that the pages lie in the mapping.
+        let at = unsafe { self.base.add(pages.start_byte()) };
+        Lease { at, pages }
+    }
+
     pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
         self.get(start, len).unwrap_or_else(|| panic!("{len} bytes at {start} are not committed"))
     }
@@ -152,6 +165,48 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the whole mapping, as it was made, which nothing borrows any more.
         unsafe { system::release(self.mapping, self.len + HUGE_PAGE_BYTES) };
+    }
+}
+
+/// Pages of an arena that one owner has for itself, as a `Box` has its memory: who has a reference reads them, who has the only
+/// one writes them. That it is so, whoever called [`Arena::lease`] has promised.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    at: NonNull<u8>,
+    pages: PageRange,
+}
+
+// SAFETY: the memory is this value's alone (`Arena::lease`), as in a Vec<u8>; all access goes through &self or &mut self.
+unsafe impl Send for Lease {}
+// SAFETY: as above; &self gives only shared slices.
+unsafe impl Sync for Lease {}
+
+impl Lease {
+    pub(crate) fn pages(&self) -> PageRange {
+        self.pages
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the pages are readable, initialised (anonymous memory is zero at first) and nobody else's (`Arena::lease`);
+        // the lifetime is that of &self, so they are not written meanwhile.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.pages.len_bytes()) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in bytes(), writable as well, and &mut self makes this the only slice.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.pages.len_bytes()) }
+    }
+
+    /// Takes `next` over if it goes on where this one ends; gives it back otherwise.
+    pub(crate) fn join(&mut self, next: Self) -> Option<Self> {
+        // Equal addresses at equal numbers mean the same arena: both count from its base.
+        let goes_on = self.pages.first + self.pages.count == next.pages.first
+            && self.at.as_ptr().wrapping_add(self.pages.len_bytes()) == next.at.as_ptr();
+        if !goes_on {
+            return Some(next);
+        }
+        self.pages.count += next.pages.count;
+        None
     }
 }
 

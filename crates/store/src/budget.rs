@@ -1,14 +1,16 @@
 //! The hard cap on what a node keeps in memory, shared by all its workers.
 //!
 //! Every byte that grows with data is charged here before it is touched. Two ways to pay: [`Budget::try_reserve`] may
-//! refuse; [`Budget::charge`] may not, and can take the total over the limit. Only indexes, run tables and slot words use
-//! the second one, because a committed record must never fail to apply. What bounds this overdraft:
+//! refuse; [`Budget::charge`] may not, and can take the total over the limit. Only indexes, run tables, slot words and
+//! the headers of chunks use the second one, because a committed record must never fail to apply, nor a chunk that is there. What bounds this overdraft:
 //!
 //! - at a primary, `DataStore::allocate` hands out no slot for a further item once the limit is reached, so
 //!   the index stays within the growth that random unevenness of its segments causes (about a tenth of itself);
 //! - at a parity, a replica has as many entries as the index of its primary, which is bounded by the primary's budget
 //!   and by the extents that this very node has granted: at most 12 bytes for each 48 of them, with items of
 //!   100 bytes 6 %;
+//! - at a chunk store, each header stands for a chunk of at least one page, which is paid from the same budget by extents:
+//!   at most 7 %, with chunks of 1 MiB 0.03 %;
 //! - extents leave one part in [`HEADROOM_SHARE`] of the limit to all that, and none is granted while the rest is used.
 //!
 //! One kind of extent may use the headroom: the first few of a stand-in ([`Budget::try_reserve_for_repair`]), without which
@@ -35,7 +37,7 @@ pub enum Category {
     Area,
     /// Extents of parity areas.
     Parity,
-    /// Indexes, run tables, access words.
+    /// Indexes, run tables, access words, headers of chunks.
     Index,
     /// Records that are not yet committed everywhere.
     Log,
@@ -43,12 +45,14 @@ pub enum Category {
     Buffers,
     /// Repair sessions.
     Repair,
+    /// Extents of chunks of large values.
+    Chunks,
 }
 
 impl Category {
     /// All of them, in declaration order.
-    pub const ALL: [Self; 6] =
-        [Self::Area, Self::Parity, Self::Index, Self::Log, Self::Buffers, Self::Repair];
+    pub const ALL: [Self; 7] =
+        [Self::Area, Self::Parity, Self::Index, Self::Log, Self::Buffers, Self::Repair, Self::Chunks];
 
     /// The name that metrics use.
     #[must_use]
@@ -60,6 +64,7 @@ impl Category {
             Self::Log => "log",
             Self::Buffers => "buffers",
             Self::Repair => "repair",
+            Self::Chunks => "chunks",
         }
     }
 }
@@ -185,6 +190,11 @@ impl Budget {
     pub fn check_invariants(&self) {
         let sum: u64 = Category::ALL.iter().map(|category| self.used(*category)).sum();
         assert_eq!(sum, self.total_used(), "the uses of a budget add up to its total");
+    }
+
+    /// What to say of `wanted_bytes` that the system refuses.
+    pub(crate) fn out_of_memory(&self, category: Category, wanted_bytes: usize) -> OutOfMemory {
+        OutOfMemory { category, wanted: wanted_bytes as u64, used: self.total_used(), limit: self.limit() }
     }
 
     fn extent_limit(&self) -> u64 {

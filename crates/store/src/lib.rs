@@ -1,4 +1,4 @@
-//! What a member keeps in memory: areas, slots, items, indexes, and the budget that bounds them all.
+//! What a member keeps in memory: areas, slots, items, indexes, chunks of large values, and the budget that bounds them all.
 //!
 //! No clock, no randomness, no threads, no I/O beyond the reservation of memory. What changes an index or an area is
 //! always an applied record; the store never acts by itself. It knows nothing of groups, codes or messages.
@@ -7,6 +7,7 @@ mod alloc;
 mod area;
 mod arena;
 mod budget;
+mod chunks;
 mod cohorts;
 mod data_store;
 pub mod forecast;
@@ -21,6 +22,10 @@ mod system;
 
 pub use area::{Area, AreaError};
 pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
+pub use chunks::{
+    Checksums, Chunk, ChunkBuilder, ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, Kept,
+    PushError,
+};
 pub use cohorts::{CohortUse, Cohorts};
 pub use data_store::{
     Access, AdoptError, Allocation, ClassUse, CrawlCursor, DataStore, Eviction, Found, Growth, Memory,

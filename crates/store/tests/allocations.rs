@@ -1,5 +1,5 @@
 //! What the structures say of their memory, held against what the allocator gave: an index entry costs at most 12 bytes a
-//! copy, and no item has an allocation of its own.
+//! copy, no item has an allocation of its own, and a chunk costs 255 bytes and 4 for each cell.
 
 #![allow(clippy::unwrap_used)] // a panic is how a test reports
 #![allow(unsafe_code)] // an allocator that counts
@@ -8,10 +8,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use store::{
-    Allocation, Budget, Category, DataStore, Eviction, Found, Index, ItemSpec, ItemState, Replica, Shortage,
-    StoreConfig,
+    Allocation, Budget, Category, Checksums, ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, DataStore,
+    Eviction, Found, Index, ItemSpec, ItemState, Kept, Replica, Shortage, StoreConfig,
 };
-use types::{Addr, ClusterId, Cohort, EXTENT_BYTES, IndexHash, IndexOp, KeyHash};
+use types::{
+    Addr, ChunkId, ClusterId, Cohort, EXTENT_BYTES, Geometry, GroupId, IndexHash, IndexOp, KeyHash, MemberId,
+    NamespaceId, ObjectId, RoleIndex, Term, Time, UnixSeconds,
+};
 
 /// What this thread has allocated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,4 +176,41 @@ fn no_item_has_an_allocation_of_its_own() {
     assert_eq!(role.budget.used(Category::Index) as usize, told);
     let held = (heap().bytes - before.bytes) as usize;
     assert!(held.abs_diff(told) < told / 50, "{held} bytes held, {told} told");
+}
+
+/// Of RS(3,2), kept.
+fn add_chunk(store: &mut ChunkStore, number: u64, rows: u32) {
+    let mut builder = ChunkBuilder::new(store.pages(), 64, rows);
+    (0..rows).for_each(|_| builder.push(&[7; 64]).unwrap());
+    let chunk = builder.finish().unwrap();
+    let owner = MemberId { group: GroupId(1), role: RoleIndex(0) };
+    let object = ObjectId { owner, term: Term(1), number, salt: number << 7, namespace: NamespaceId(1) };
+    let id = ChunkId { object, stripe: 0 };
+    let header = ChunkHeader {
+        key_hash: KeyHash(number),
+        geometry: Geometry { len: 100, chunk_len: 1 << 20, k: 3 },
+        data_checksums: Checksums::from_slice(&[chunk.checksum(), 2, 3]),
+        received_at: Time(0),
+        last_access: UnixSeconds(0),
+    };
+    let checksums = [chunk.checksum(), 2, 3, 4, 5];
+    store.insert(id, header, chunk);
+    assert_eq!(store.keep(id, &checksums), Kept::Done);
+}
+
+#[test]
+fn a_chunk_costs_255_bytes_beyond_its_pages_and_4_for_each_cell() {
+    const CHUNKS: u64 = 20_000;
+    for rows in [1, 16] {
+        let pages = ChunkPages::new(Budget::new(1 << 30)).unwrap();
+        let mut store = ChunkStore::new(RoleIndex(0), &pages);
+        let before = heap();
+        (0..CHUNKS).for_each(|number| add_chunk(&mut store, number, rows));
+        let (held, told) = ((heap().bytes - before.bytes) as usize, store.header_bytes());
+        assert_eq!(pages.budget().used(Category::Index) as usize, told);
+        let (held_each, told_each) = (held / CHUNKS as usize, told / CHUNKS as usize);
+        println!("{rows} cells: a chunk holds {held_each} bytes, {told_each} are told");
+        assert!(told_each <= 255 + 4 * rows as usize && held.abs_diff(told) < told / 50);
+        store.check_invariants();
+    }
 }

@@ -270,7 +270,7 @@ pub struct NodeLoad {
     pub used_bytes: u64,
     /// Its cap; 0 if the node has not said anything yet.
     pub limit_bytes: u64,
-    /// What of it members take: areas, parities, indexes.
+    /// What of it members take: areas, parities, indexes, chunks.
     pub member_bytes: u64,
     /// Bytes that were rebuilt since it last had nothing to rebuild.
     pub repair_done_bytes: u64,

@@ -201,9 +201,9 @@ fn rank(known: &ClusterStatus) -> MapRank {
     MapRank { cluster: known.cluster, map: known.map_version, views }
 }
 
-/// Memory of areas, parities and indexes.
+/// Memory of areas, parities, indexes and chunks.
 fn member_bytes(status: &NodeStatus) -> u64 {
-    let members = [Category::Area, Category::Parity, Category::Index].map(Category::name);
+    let members = [Category::Area, Category::Parity, Category::Index, Category::Chunks].map(Category::name);
     members.iter().filter_map(|name| status.memory.by_category.get(*name)).sum()
 }
 

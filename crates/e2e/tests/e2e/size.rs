@@ -88,7 +88,8 @@ fn compare_all(cluster: &LocalCluster, planned: &Value) -> Vec<(u16, u64, u64)> 
         compare(category, said, pages.iter().map(|(_, page)| used(page, category)).sum());
     }
     let of_node = |(node, page): &(u16, String)| {
-        let is = ["area", "parity", "index", "buffers", "log", "repair"].map(|category| used(page, category));
+        let is = ["area", "parity", "index", "buffers", "log", "repair", "chunks"]
+            .map(|category| used(page, category));
         (*node, number(&planned["nodes"][node.to_string()], "total_bytes"), is.iter().sum())
     };
     pages.iter().map(of_node).collect()

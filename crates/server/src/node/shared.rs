@@ -297,7 +297,7 @@ impl Shared {
     /// What the coordinator is told with every heartbeat.
     pub(crate) fn load(&self) -> NodeLoad {
         let repair = self.sample_repair();
-        let members = [Category::Area, Category::Parity, Category::Index];
+        let members = [Category::Area, Category::Parity, Category::Index, Category::Chunks];
         NodeLoad {
             used_bytes: self.budget.total_used(),
             limit_bytes: self.budget.limit(),

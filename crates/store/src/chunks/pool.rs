@@ -1,0 +1,268 @@
+//! The pages that a worker's chunks lie in: which are free, and when an extent comes and goes.
+//!
+//! Extents are taken from the budget one by one and given back as soon as all their pages are free; none is kept in reserve.
+//! Where pages are taken: those right behind what the chunk has, else the lowest extent with a free run that is long enough
+//! (so that high extents empty and go), else several runs, the longest first, else a new extent. To find them takes a few steps
+//! for each bit of the number of extents (`room`), and a look at the 256 bits of each extent that gives some.
+//!
+//! **The lock.** Pages are taken by the worker whose pool it is, and given back by whoever lets go of a chunk last: nearly always
+//! the same worker, now and then the thread of a socket that has sent the last bytes of a removed chunk. So nobody waits for it
+//! as a rule; it is held for a microsecond, or for the call that gives an extent's memory to the system. Bytes are read and
+//! written without it.
+//!
+//! What `leased` relies on: a page that was taken is neither taken again nor without memory until it is given back.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::{SmallVec, smallvec};
+use types::{EXTENT_BYTES, PAGE_BYTES, PageRange};
+
+use super::bits::{Bits, EXTENT_PAGES};
+use super::room::Room;
+use crate::area::all_runs_of;
+use crate::arena::Arena;
+use crate::{AreaError, Budget, Category, Charge, OutOfMemory};
+
+/// Longest pool: the numbers of its pages fit into 32 bits with room to spare.
+const MAX_POOL_BYTES: u64 = 8 << 40;
+
+/// A worker's pages for chunks. Clones share them; they live until the last handle, chunk and slice of bytes are gone.
+#[derive(Clone, Debug)]
+pub struct ChunkPages(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    budget: Budget,
+    pool: Mutex<Pool>,
+}
+
+/// Runs that one request was given, in the order of the bytes to be.
+pub(super) type Runs = SmallVec<[PageRange; 2]>;
+
+impl ChunkPages {
+    /// Reserves as much address space as the budget's limit, which costs no memory.
+    ///
+    /// # Errors
+    /// If the system has no address space ([`AreaError::Map`]).
+    pub fn new(budget: Budget) -> Result<Self, AreaError> {
+        let limit = budget.limit().clamp(1, MAX_POOL_BYTES) as usize;
+        let arena = Arena::reserve(limit.next_multiple_of(EXTENT_BYTES)).map_err(AreaError::Map)?;
+        let pool = Mutex::new(Pool::new(arena, budget.clone()));
+        Ok(Self(Arc::new(Inner { budget, pool })))
+    }
+
+    /// What the extents are paid from.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// Bytes of pages in use, by chunks that are arriving, are kept, or were removed while bytes of them are still read.
+    #[must_use]
+    pub fn used_bytes(&self) -> usize {
+        let pool = self.lock();
+        pool.charge.bytes() - pool.free_count as usize * PAGE_BYTES
+    }
+
+    /// Bytes of the extents that they are cut from, all charged to [`Category::Chunks`].
+    #[must_use]
+    pub fn extent_bytes(&self) -> usize {
+        self.lock().charge.bytes()
+    }
+
+    /// Whether `other` is a handle of the same pool.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// That free pages are counted and found, and that extents are paid for as long as a page of theirs is in use.
+    ///
+    /// # Panics
+    /// If something does not hold.
+    pub fn check_invariants(&self) {
+        self.lock().check_invariants();
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Pool> {
+        // What is asserted is asserted before anything is changed: who panicked has at most lost pages.
+        self.0.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(super) struct Pool {
+    arena: Arena,
+    /// The free pages of each extent that is or was there; of one that is not, none.
+    free: Vec<Bits>,
+    room: Room,
+    /// Extents below the end of `free` that are not there.
+    gone: BTreeSet<u32>,
+    /// Pages, of all extents.
+    free_count: u32,
+    charge: Charge,
+}
+
+impl Pool {
+    fn new(arena: Arena, budget: Budget) -> Self {
+        Self {
+            arena,
+            free: Vec::new(),
+            room: Room::new(),
+            gone: BTreeSet::new(),
+            free_count: 0,
+            charge: Charge::empty(budget, Category::Chunks),
+        }
+    }
+
+    /// Where the pages are.
+    pub(super) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// `count` pages, 1 to 256, if possible from `wish` on. They are the caller's until it gives them back.
+    ///
+    /// # Errors
+    /// If neither the pool nor the budget nor the system has as many; nothing is taken then.
+    pub(super) fn take(&mut self, count: u32, wish: Option<u32>) -> Result<Runs, OutOfMemory> {
+        debug_assert!((1..=EXTENT_PAGES).contains(&count), "{count} pages at once");
+        if let Some(first) = self.place_of(count, wish) {
+            return Ok(smallvec![self.claim(first, count)]);
+        }
+        if self.free_count >= count {
+            return Ok(self.take_pieces(count, wish));
+        }
+        let first = self.add_extent()? * EXTENT_PAGES;
+        Ok(smallvec![self.claim(first, count)])
+    }
+
+    /// Gives back what was taken, by its owner, once.
+    pub(super) fn give(&mut self, pages: PageRange) {
+        let mut left = pages;
+        while left.count > 0 {
+            let (extent, within) = extent_of(left);
+            let (free, given) = (self.free[extent as usize], Bits::of(within.clone()));
+            assert!(!free.has_any(given), "pages {within:?} of extent {extent} were free already");
+            self.set_free(extent, free.with(given));
+            self.remove_if_free(extent);
+            let count = within.end - within.start;
+            left = PageRange { first: left.first + count, count: left.count - count };
+        }
+    }
+
+    /// Whether somebody has all of `pages`.
+    pub(super) fn are_taken(&self, pages: PageRange) -> bool {
+        pages.iter().all(|page| {
+            let (extent, within) = extent_of(PageRange { first: page, count: 1 });
+            let is_there = self.arena.covers(page as usize * PAGE_BYTES, PAGE_BYTES);
+            is_there && !self.free[extent as usize].has_any(Bits::of(within))
+        })
+    }
+
+    /// The first page of a free run of `count`: from `wish` on, else in the lowest extent that has one.
+    fn place_of(&self, count: u32, wish: Option<u32>) -> Option<u32> {
+        wish.filter(|page| self.free_from(*page) >= count).or_else(|| {
+            let extent = self.room.lowest(count)?;
+            let run = self.free[extent as usize].first_run(count)?;
+            Some(extent * EXTENT_PAGES + run.start)
+        })
+    }
+
+    /// How many pages of its extent are free from `page` on.
+    fn free_from(&self, page: u32) -> u32 {
+        let free = self.free.get((page / EXTENT_PAGES) as usize);
+        free.map_or(0, |free| free.run_from(page % EXTENT_PAGES).len() as u32)
+    }
+
+    /// `count` pages of as many that are free, though no run has as many: those from `wish` on, then the longest runs.
+    fn take_pieces(&mut self, count: u32, wish: Option<u32>) -> Runs {
+        let mut taken = Runs::new();
+        let mut left = count;
+        if let Some((first, free)) =
+            wish.map(|page| (page, self.free_from(page))).filter(|(_, free)| *free > 0)
+        {
+            taken.push(self.claim(first, free));
+            left -= free;
+        }
+        while left > 0 {
+            let wanted = left.min(self.room.max());
+            let first = self.place_of(wanted, None).expect("as many pages are free");
+            taken.push(self.claim(first, wanted));
+            left -= wanted;
+        }
+        taken
+    }
+
+    /// Marks pages of one extent as taken.
+    fn claim(&mut self, first: u32, count: u32) -> PageRange {
+        let pages = PageRange { first, count };
+        let (extent, within) = extent_of(pages);
+        let (free, taken) = (self.free[extent as usize], Bits::of(within.clone()));
+        assert!(count > 0 && within.len() == count as usize && free.has_all(taken), "{pages:?} are not free");
+        self.set_free(extent, free.without(taken));
+        pages
+    }
+
+    /// The lowest extent that is not there comes, all free.
+    fn add_extent(&mut self) -> Result<u32, OutOfMemory> {
+        let budget = self.charge.budget();
+        let out_of_memory = || budget.out_of_memory(Category::Chunks, EXTENT_BYTES);
+        let extent = self.gone.first().copied().unwrap_or(self.free.len() as u32);
+        if extent as usize >= self.arena.len() / EXTENT_BYTES {
+            return Err(out_of_memory());
+        }
+        // Paid for first: other workers pay from the same budget, and memory that is there already cannot be refused.
+        budget.try_reserve_extent(Category::Chunks, EXTENT_BYTES)?;
+        if self.arena.commit(all_runs_of(extent)).is_err() {
+            budget.release(Category::Chunks, EXTENT_BYTES);
+            return Err(out_of_memory());
+        }
+        self.charge.adopt(EXTENT_BYTES);
+        if !self.gone.remove(&extent) {
+            self.free.push(Bits::NONE);
+        }
+        self.set_free(extent, Bits::ALL);
+        Ok(extent)
+    }
+
+    /// Gives an extent without a page in use back. It stays, free, if the system refuses (locked memory).
+    fn remove_if_free(&mut self, extent: u32) {
+        let is_free = self.free[extent as usize] == Bits::ALL;
+        if is_free && self.arena.decommit(all_runs_of(extent)).is_ok() {
+            self.set_free(extent, Bits::NONE);
+            self.gone.insert(extent);
+            self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+        }
+    }
+
+    /// The one place where pages become free or are no longer.
+    fn set_free(&mut self, extent: u32, free: Bits) {
+        let before = std::mem::replace(&mut self.free[extent as usize], free);
+        self.free_count = self.free_count - before.count() + free.count();
+        self.room.set(extent, free.longest());
+    }
+
+    fn check_invariants(&self) {
+        let count: u32 = self.free.iter().map(|free| free.count()).sum();
+        assert_eq!(self.free_count, count, "free pages are counted");
+        let longest = self.free.iter().map(|free| free.longest()).max().unwrap_or(0);
+        assert_eq!(self.room.max(), longest, "the longest free run is known");
+        for (extent, free) in (0..).zip(&self.free) {
+            let is_there = self.arena.covers(extent as usize * EXTENT_BYTES, EXTENT_BYTES);
+            assert_eq!(is_there, !self.gone.contains(&extent), "extent {extent} is there or gone");
+            assert!(is_there || *free == Bits::NONE, "pages of extent {extent} are free, which is not there");
+        }
+        let there = self.free.len() - self.gone.len();
+        assert_eq!(self.charge.bytes(), there * EXTENT_BYTES, "the extents of chunks are paid for");
+        let used = self.charge.budget().used(Category::Chunks);
+        assert!(self.charge.bytes() as u64 <= used, "the extents of chunks are in no budget");
+    }
+}
+
+/// The extent of the first of `pages`, and which of its pages they are, as far as they lie in it.
+fn extent_of(pages: PageRange) -> (u32, std::ops::Range<u32>) {
+    let first = pages.first % EXTENT_PAGES;
+    (pages.first / EXTENT_PAGES, first..EXTENT_PAGES.min(first + pages.count))
+}
