@@ -28,7 +28,9 @@ pub use coordinator::{
 };
 pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::RoleBytes;
-pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
+pub use host::{
+    Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, ObjectStats, Place, Read, Submitted, Token,
+};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::{GatherId, NewGather, NewUpload, UploadId};

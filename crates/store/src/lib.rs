@@ -23,8 +23,7 @@ mod system;
 pub use area::{Area, AreaError};
 pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
 pub use chunks::{
-    Checksums, Chunk, ChunkBuilder, ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, Kept,
-    PushError,
+    Checksums, Chunk, ChunkBuilder, ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, PushError,
 };
 pub use cohorts::{CohortUse, Cohorts};
 pub use data_store::{

@@ -209,8 +209,7 @@ impl Descriptor {
     pub fn all_groups(&self) -> Vec<GroupId> {
         let stripes = self.geometry.stripe_count() as usize;
         let listed = self.groups.iter().copied().take(stripes);
-        let mut all: Vec<GroupId> =
-            listed.chain(self.exceptions.iter().map(|range| range.group)).collect();
+        let mut all: Vec<GroupId> = listed.chain(self.exceptions.iter().map(|range| range.group)).collect();
         all.sort_unstable();
         all.dedup();
         all

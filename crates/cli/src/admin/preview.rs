@@ -130,7 +130,6 @@ fn plan_nodes(map: &ClusterMap, wanted: &Layout, reports: &[NodeReport]) -> Vec<
             bytes: told(node).unwrap_or(0),
             room: room(node).unwrap_or(u64::MAX),
             former: Vec::new(),
-            holders: Vec::new(),
         }
     };
     map.nodes.iter().map(plan_node).collect()

@@ -173,7 +173,6 @@ impl Model {
             bytes: 0,
             room: u64::MAX,
             former: Vec::new(),
-            holders: Vec::new(),
         };
         self.living().map(plan_node).collect()
     }

@@ -11,12 +11,13 @@ use crate::output::Table;
 use crate::units::Size;
 
 /// What each kind is, in the order in which they are printed.
-const ABOUT: [(&str, &str); 15] = [
+const ABOUT: [(&str, &str); 16] = [
     ("item_headers", "headers of items"),
     ("item_payloads", "keys and values"),
     ("slot_rounding", "what items leave of their slots"),
     ("free_slots", "the rest of data areas: free slots and runs"),
     ("parity_areas", "parities of data areas"),
+    ("chunks", "of large values, data and parity"),
     ("index", "indexes of primaries"),
     ("index_replicas", "their replicas at parities"),
     ("tables", "classes of runs, sets of pages"),

@@ -13,11 +13,11 @@ const BESIDE_VIEWS: usize = MAX_LONG_BYTES / 4;
 /// Most bytes of the views of all groups. A node is sent all of them in one message, and answers them in one.
 pub(super) const VIEWS_BYTES: usize = MAX_LONG_BYTES - BESIDE_VIEWS;
 
-/// Of a view's record: every role is being rebuilt, has a former primary, and is learned by somebody (docs/format.md).
+/// Of a view's record: every role is being rebuilt, has a former primary, is learned by somebody, and has two holders (docs/format.md).
 pub(super) fn longest_view_bytes(profile: Profile) -> usize {
     let (k, m) = (profile.k(), profile.m());
     let former = 15 + 10 * (m + 1);
-    37 + 36 * k + 11 * m + 20 * (k + m) + former * k
+    41 + 36 * k + 11 * m + (20 + 38) * (k + m) + former * k
 }
 
 /// Everything of `map` but its views, and what its nodes are like.
@@ -80,8 +80,8 @@ pub(super) fn view_record(map_version: u64, view: &GroupView) -> ViewRecord {
 #[cfg(test)]
 mod tests {
     use types::{
-        DataRole, Former, GroupId, HostId, Incarnation, Learner, NodeId, RoleIndex, RoleStatus, Seq, Term,
-        ViewVersion,
+        DataRole, Former, GroupId, Holder, Holders, HostId, Incarnation, Learner, NodeId, RoleIndex,
+        RoleStatus, Seq, Term, ViewVersion,
     };
     use wire::frame::{Header, encode};
 

@@ -34,8 +34,10 @@ pub struct HostMemory {
     pub log_bytes: u64,
     /// Sessions of repair and scrub.
     pub repair_bytes: u64,
-    /// Requests and messages that wait.
+    /// Requests and messages that wait, values on their way into chunks and out of them.
     pub queue_bytes: u64,
+    /// Pages of chunks, whole or not.
+    pub chunk_bytes: u64,
 }
 
 /// Indexes, or replicas of indexes.
@@ -91,7 +93,9 @@ impl Host {
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.
     #[must_use]
     pub fn memory(&self) -> HostMemory {
-        let mut all = HostMemory { queue_bytes: self.queue_bytes() as u64, ..HostMemory::default() };
+        let queue_bytes = self.queue_bytes() as u64;
+        let chunk_bytes = self.objects.page_bytes() as u64;
+        let mut all = HostMemory { queue_bytes, chunk_bytes, ..HostMemory::default() };
         let members = &self.members;
         members.primaries().all().values().for_each(|primary| all.count_primary(primary));
         members.parities().values().for_each(|parity| all.count_parity(parity));
@@ -100,6 +104,7 @@ impl Host {
     }
 
     fn queue_bytes(&self) -> usize {
-        self.routes.memory_bytes() + self.links.memory_bytes() + self.around.outbox().memory_bytes()
+        let passing = self.routes.memory_bytes() + self.links.memory_bytes();
+        passing + self.around.outbox().memory_bytes() + self.objects.memory_bytes()
     }
 }

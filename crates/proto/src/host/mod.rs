@@ -60,7 +60,7 @@ use links::Links;
 use members::Members;
 pub use memory::{HostMemory, IndexMemory};
 use routes::Routes;
-pub use stats::HostStats;
+pub use stats::{HostStats, ObjectStats};
 pub(crate) use surroundings::Surroundings;
 use timers::TIMERS;
 pub(crate) use views::Views;
@@ -203,6 +203,8 @@ impl Host {
             self.members.primaries_mut().touch_all();
         }
         if changes.catalog.is_some() {
+            let is_gone = |member: &types::MemberId| map.group(member.group).is_none();
+            self.objects.dismiss_gone(is_gone);
             for reply in self.members.dismiss_gone(&mut self.around, now, map) {
                 self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
             }
@@ -404,7 +406,8 @@ impl Host {
     /// Counters since the start, and what is held now.
     #[must_use]
     pub fn stats(&self) -> HostStats {
-        self.stats.with_members(&self.members, self.routes.forwards(), self.scrub_progress())
+        let stats = self.stats.with_members(&self.members, self.routes.forwards(), self.scrub_progress());
+        stats.with_objects(&self.objects)
     }
 
     /// How far the newest scrub has come here.

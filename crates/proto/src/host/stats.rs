@@ -5,6 +5,7 @@ use types::op::Op;
 
 use super::members::{History, Members};
 use crate::Read;
+use crate::objects::Objects;
 
 /// Counters since the start of the process, and gauges. All counts are of this host alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,37 @@ pub struct HostStats {
     pub scrub: ScrubProgress,
     /// Messages of peers that cannot be ([`crate::Impossible`]). Each has cost its sender the link.
     pub impossible_messages: u64,
+    /// Values in chunks.
+    pub objects: ObjectStats,
+}
+
+/// Gauges of values in chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectStats {
+    /// Chunks that are kept here.
+    pub chunks: u64,
+    /// Their bytes.
+    pub chunk_bytes: u64,
+    /// The pages in which they lie.
+    pub page_bytes: u64,
+    /// What of these is of objects that are not known to be committed.
+    pub tentative_bytes: u64,
+    /// Pages of chunks that are not whole yet.
+    pub arriving_bytes: u64,
+    /// Chunks that are known to be lacking, and are being got.
+    pub lacking_chunks: u64,
+    /// Chunks of committed objects that nobody has any more.
+    pub lost_chunks: u64,
+    /// Ids of objects that may still be committed by the primaries here.
+    pub open_ids: u64,
+    /// Readers that the primaries here are held up by.
+    pub pins: u64,
+    /// Values that clients of this host write.
+    pub uploads: u64,
+    /// Values that clients of this host read.
+    pub gathers: u64,
+    /// Bytes of both that are on their way.
+    pub buffer_bytes: u64,
 }
 
 impl HostStats {
@@ -87,6 +119,12 @@ impl HostStats {
             Op::Store(_) => self.stores += 1,
             Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) => self.changes += 1,
         }
+    }
+
+    pub(super) fn with_objects(mut self, objects: &Objects) -> Self {
+        let (open_ids, pins) = (self.objects.open_ids, self.objects.pins);
+        self.objects = ObjectStats { open_ids, pins, ..objects.stats() };
+        self
     }
 
     pub(super) fn with_members(mut self, members: &Members, forwarded: u64, scrub: ScrubProgress) -> Self {
@@ -114,6 +152,8 @@ impl HostStats {
             self.expired_reads += counted.expired_reads;
             self.refused_writes += counted.refused_writes;
             self.released_extents += counted.released_extents;
+            self.objects.open_ids += counted.open_ids;
+            self.objects.pins += counted.pins;
             self.rebuilt_bytes += counted.rebuilt_bytes;
             self.to_rebuild_bytes += counted.untaught_bytes;
             if let Some(store) = primary.store() {

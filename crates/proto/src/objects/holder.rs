@@ -14,6 +14,7 @@ use super::arriving::{Arriving, ArrivingChunk};
 use super::fill::Fill;
 use super::inquiry::Inquiry;
 use super::scope::Scope;
+use crate::host::ObjectStats;
 use crate::{Impossible, Timing};
 
 /// Chunks of one Listed.
@@ -52,12 +53,8 @@ impl Holder {
         &self.chunks
     }
 
-    pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
-        &mut self.chunks
-    }
-
     /// Memory of chunks that are not whole.
-    pub(crate) fn arriving_bytes(&self) -> usize {
+    fn arriving_bytes(&self) -> usize {
         let early: usize = self.early.iter().map(|(_, chunk)| chunk.builder.allocated_bytes()).sum();
         self.arriving.allocated_bytes() + early
     }
@@ -102,16 +99,14 @@ impl Holder {
             last_access: scope.now.unix,
         };
         let Ok(built) = builder.finish() else { return };
-        // The writer knows what it has put.
-        if put.trailer.get(usize::from(self.member.role.0)) != Some(&built.checksum()) {
-            return self.refuse(scope, from, (chunk, attempt), Refusal::Different);
-        }
         match self.chunks.insert(chunk, header, built) {
             Inserted::New | Inserted::Same => {
                 let member = self.member;
                 scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
             }
-            Inserted::Different => self.refuse(scope, from, (chunk, attempt), Refusal::Different),
+            Inserted::Different | Inserted::Wrong => {
+                self.refuse(scope, from, (chunk, attempt), Refusal::Different)
+            }
         }
     }
 
@@ -265,12 +260,23 @@ impl Holder {
     }
 
     /// What is to be got, and what nobody has.
-    pub(crate) fn fill(&self) -> &Fill {
+    pub(super) fn fill(&self) -> &Fill {
         &self.fill
     }
 
-    /// What holds after every event.
-    pub(super) fn check_invariants(&self) {
+    /// Adds what is here.
+    pub(super) fn count(&self, stats: &mut ObjectStats) {
+        stats.chunks += self.chunks.count() as u64;
+        stats.chunk_bytes += self.chunks.len_bytes();
+        stats.page_bytes += self.chunks.bytes();
+        stats.tentative_bytes += self.chunks.tentative_bytes();
+        stats.arriving_bytes += self.arriving_bytes() as u64;
+        stats.lacking_chunks += self.fill.left() as u64;
+        stats.lost_chunks += self.fill.lost().count() as u64;
+    }
+
+    /// That its memory is in order: a walk over all chunks.
+    pub(super) fn check_memory(&self) {
         self.chunks.check_invariants();
     }
 }

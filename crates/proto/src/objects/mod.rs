@@ -30,6 +30,7 @@ use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
 use wire::object::ObjectMessage;
 
 use crate::Timing;
+use crate::host::ObjectStats;
 use crate::host::driver::Token;
 use crate::queue::Queue;
 use courier::Courier;
@@ -258,9 +259,36 @@ impl Objects {
         }));
     }
 
-    /// Bytes that are held for values on their way, and for what owners want to be said.
+    /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.uploads.memory_bytes() + self.gathers.memory_bytes() + self.courier.memory_bytes()
+        let fills: usize = self.holders.values().map(|holder| holder.fill().memory_bytes()).sum();
+        self.buffer_bytes() + self.courier.memory_bytes() + fills
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        self.uploads.memory_bytes() + self.gathers.memory_bytes()
+    }
+
+    /// Bytes of the pages of chunks, whole or not.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.pages.as_ref().map_or(0, ChunkPages::used_bytes)
+    }
+
+    /// What is here, without what owners know.
+    pub(crate) fn stats(&self) -> ObjectStats {
+        let mut stats = ObjectStats {
+            uploads: self.uploads.len() as u64,
+            gathers: self.gathers.len() as u64,
+            buffer_bytes: self.buffer_bytes() as u64,
+            ..ObjectStats::default()
+        };
+        self.holders.values().for_each(|holder| holder.count(&mut stats));
+        stats
+    }
+
+    /// That the memory of all chunks is in order: a walk over them.
+    pub(crate) fn check_memory(&self) {
+        self.holders.values().for_each(Holder::check_memory);
     }
 }
 

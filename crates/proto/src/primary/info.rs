@@ -39,6 +39,9 @@ pub(crate) struct PrimaryStats {
     /// Bytes that repair has brought and lessons have taken so far, and those that lessons still have to.
     pub rebuilt_bytes: u64,
     pub untaught_bytes: u64,
+    /// Ids of objects that may be committed, and readers of objects.
+    pub open_ids: u64,
+    pub pins: u64,
 }
 
 /// Where a primary's memory is, besides its store.

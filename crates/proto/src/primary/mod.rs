@@ -213,6 +213,8 @@ impl Primary {
             released_extents: self.release.released(),
             rebuilt_bytes: self.repair.repaired_bytes() + self.lessons.taught_bytes(),
             untaught_bytes: self.store().map_or(0, untaught),
+            open_ids: self.objects.open_count() as u64,
+            pins: self.objects.pin_count() as u64,
         }
     }
 

@@ -238,6 +238,7 @@ impl Primary {
             && wants
         {
             object.pin = self.objects.pin(context, object.descriptor.id);
+            self.touch(Touched::ByTraffic);
         }
     }
 

@@ -453,8 +453,12 @@ fn access_of(op: &Op) -> Access {
             Access::Read
         }
         Op::Debug => Access::Read,
-        Op::Get(_) | Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) => {
-            Access::Write
-        }
+        Op::Get(_)
+        | Op::Store(_)
+        | Op::Delete(_)
+        | Op::Arith(_)
+        | Op::Touch(_)
+        | Op::Flush(_)
+        | Op::Object(_) => Access::Write,
     }
 }

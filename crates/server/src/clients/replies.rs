@@ -363,6 +363,8 @@ fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) 
         | Outcome::Deleted
         | Outcome::Touched(_)
         | Outcome::Number(..)
+        | Outcome::Begun(_)
+        | Outcome::Noted
         | Outcome::Flushed => None,
     }
 }
@@ -398,6 +400,8 @@ impl Print {
             | Outcome::Deleted
             | Outcome::Touched(_)
             | Outcome::Number(..)
+            | Outcome::Begun(_)
+            | Outcome::Noted
             | Outcome::Flushed => *done = true,
         }
         *left -= 1;
@@ -423,6 +427,8 @@ fn held_by(outcome: &Outcome) -> usize {
             | Outcome::Exists
             | Outcome::NotFound
             | Outcome::Deleted
+            | Outcome::Begun(_)
+            | Outcome::Noted
             | Outcome::Flushed
             | Outcome::Failed(_) => 0,
         }

@@ -161,6 +161,7 @@ impl Pair {
             }
             Action::Coordinator(message) => self.coordinator.handle(now, host_id(node), message),
             Action::Reply { outcome, .. } => self.answers.push(outcome),
+            Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why:?}"),
         }
     }

@@ -23,6 +23,9 @@ pub struct MemoryUse {
     pub free_slots: u64,
     /// Parity areas.
     pub parity_areas: u64,
+    /// Chunks of large values.
+    #[serde(default)]
+    pub chunks: u64,
     /// Indexes of primaries.
     pub index: u64,
     /// Replicas of indexes at parities.
@@ -77,6 +80,7 @@ impl MemoryUse {
             slot_rounding: rounding,
             free_slots: slack - rounding,
             parity_areas: host.parity_bytes,
+            chunks: host.chunk_bytes,
             index: host.index.bytes,
             index_replicas: host.replicas.bytes,
             tables: host.table_bytes,
@@ -95,13 +99,14 @@ impl MemoryUse {
 
     /// Every kind with its name, in the order of this structure; the last one is what nothing else names.
     #[must_use]
-    pub fn kinds(&self) -> [(&'static str, u64); 15] {
+    pub fn kinds(&self) -> [(&'static str, u64); 16] {
         [
             ("item_headers", self.item_headers),
             ("item_payloads", self.item_payloads),
             ("slot_rounding", self.slot_rounding),
             ("free_slots", self.free_slots),
             ("parity_areas", self.parity_areas),
+            ("chunks", self.chunks),
             ("index", self.index),
             ("index_replicas", self.index_replicas),
             ("tables", self.tables),
@@ -133,6 +138,7 @@ impl Add for MemoryUse {
             slot_rounding: self.slot_rounding + other.slot_rounding,
             free_slots: self.free_slots + other.free_slots,
             parity_areas: self.parity_areas + other.parity_areas,
+            chunks: self.chunks + other.chunks,
             index: self.index + other.index,
             index_replicas: self.index_replicas + other.index_replicas,
             tables: self.tables + other.tables,

@@ -188,7 +188,7 @@ impl Counters {
             }
             OpKind::Touch => self.cmd_touch.inc(),
             OpKind::FlushAll => self.cmd_flush.inc(),
-            OpKind::Delete | OpKind::Incr | OpKind::Decr | OpKind::Debug => (),
+            OpKind::Delete | OpKind::Incr | OpKind::Decr | OpKind::Debug | OpKind::Object => (),
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas => {
                 self.cmd_set.inc();
             }
@@ -227,7 +227,7 @@ impl Counters {
             OpKind::Cas => either(&self.cas_hits, &self.cas_misses),
             // memcached counts no outcomes of these, only that they came (`count_command`).
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => (),
-            OpKind::FlushAll | OpKind::Debug => (),
+            OpKind::FlushAll | OpKind::Debug | OpKind::Object => (),
         }
     }
 
@@ -237,7 +237,7 @@ impl Counters {
             Failure::NotANumber => (),
             Failure::TooLarge => self.store_too_large.inc(),
             Failure::OutOfMemory => self.store_no_memory.inc(),
-            Failure::Busy => self.failed_busy.inc(),
+            Failure::Busy | Failure::NotOpen => self.failed_busy.inc(),
             Failure::Unavailable | Failure::WrongPrimary => self.failed_unavailable.inc(),
             Failure::Lost => self.failed_lost.inc(),
             Failure::Unknown => self.failed_unknown.inc(),

@@ -68,6 +68,7 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
             Action::Send { to, message } => send(to, message),
             Action::Close { peer, .. } => worker.links.close(peer),
             Action::Reply { token, outcome } => worker.reply(now, token.into(), outcome),
+            Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             // A full queue is like a lost connection: the protocol asks again.
             Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),
         }

@@ -53,7 +53,7 @@ impl Call {
                 _ => None,
             },
             Op::Flush(_) => Some(None),
-            Op::Debug => Some(state),
+            Op::Debug | Op::Object(_) => Some(state),
             Op::Store(store) => after_store(contents, call, store, state, outcome),
             Op::Arith(arith) => after_count(contents, *arith, state, outcome),
         }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use types::ChunkId;
 use types::op::{Op, Outcome};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, LearnPart, PeerMessage, ToCoordinator};
+use wire::object::ObjectMessage;
 
 use rng::scatter;
 
@@ -28,11 +30,33 @@ pub(crate) fn number_of(message: &PeerMessage) -> u64 {
     match message {
         PeerMessage::Forward(forward) => forward.id << 8 | 1,
         PeerMessage::Answer(answer) => answer.id << 8 | 2,
+        PeerMessage::Object(message) => object_number(message),
         PeerMessage::Group(message) => {
             let (kind, number) = body_number(&message.body);
             let ends = u64::from(message.from.0) << 8 | u64::from(message.to.0);
             number << 24 ^ u64::from(message.group.0) << 40 ^ message.view.0 << 48 ^ ends << 8 ^ kind
         }
+    }
+}
+
+/// What identifies a message about chunks.
+fn object_number(message: &ObjectMessage) -> u64 {
+    let of_chunk =
+        |chunk: &ChunkId, number: u64| chunk.object.number << 32 ^ u64::from(chunk.stripe) ^ number << 20;
+    match message {
+        ObjectMessage::Put(b) => 30 ^ of_chunk(&b.chunk, b.attempt) << 8 ^ u64::from(b.row) << 56,
+        ObjectMessage::Placed(b) => 31 ^ of_chunk(&b.chunk, b.attempt) << 8,
+        ObjectMessage::Refused(b) => 32 ^ of_chunk(&b.chunk, b.attempt) << 8,
+        ObjectMessage::Keep(b) => 33 ^ b.number << 8 ^ (b.objects.len() as u64) << 48,
+        ObjectMessage::Free(b) => 34 ^ b.number << 8 ^ (b.objects.len() as u64) << 48,
+        ObjectMessage::Heard(b) => 35 ^ b.number << 8,
+        ObjectMessage::Ask(b) => 36 ^ (b.objects.len() as u64) << 8 ^ u64::from(b.owner.group.0) << 32,
+        ObjectMessage::Verdicts(b) => 37 ^ (b.verdicts.len() as u64) << 8 ^ u64::from(b.term.0) << 32,
+        ObjectMessage::Fetch(b) => 38 ^ of_chunk(&b.chunk, b.number) << 8 ^ u64::from(b.first) << 56,
+        ObjectMessage::Cell(b) => 39 ^ of_chunk(&b.chunk, b.number) << 8 ^ u64::from(b.row) << 56,
+        ObjectMessage::Missing(b) => 40 ^ of_chunk(&b.chunk, b.number) << 8,
+        ObjectMessage::List(b) => 41 ^ b.number << 8,
+        ObjectMessage::Listed(b) => 42 ^ b.number << 8 ^ (b.chunks.len() as u64) << 48,
     }
 }
 
@@ -86,12 +110,29 @@ pub(crate) fn outcome_number(outcome: &Outcome) -> u64 {
         Outcome::Touched(view) => 8 ^ view.version << 4,
         Outcome::Number(number, _) => 9 ^ number << 4,
         Outcome::Flushed => 10,
+        Outcome::Begun(id) => 12 ^ id.number << 4,
+        Outcome::Noted => 13,
         Outcome::Failed(failure) => 11 ^ (*failure as u64) << 4,
     }
 }
 
 /// A message as one line of a trace.
 pub(crate) struct Brief<'a, M>(pub &'a M);
+
+impl fmt::Display for Brief<'_, ObjectMessage> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ObjectMessage::Put(b) => {
+                write!(f, "{} put {} row {} try {} in {}", b.member, b.chunk, b.row, b.attempt, b.view)
+            }
+            ObjectMessage::Cell(b) => write!(f, "{} cell of {} row {}", b.member, b.chunk, b.row),
+            ObjectMessage::Listed(b) => {
+                write!(f, "{} listed {} chunks in {}, more: {}", b.member, b.chunks.len(), b.view, b.more)
+            }
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
 
 impl fmt::Display for Brief<'_, PeerMessage> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,6 +147,7 @@ impl fmt::Display for Brief<'_, PeerMessage> {
                 forward.request.key_bytes().escape_ascii(),
                 brief_op(&forward.request.op)
             ),
+            PeerMessage::Object(message) => Brief(message).fmt(f),
             PeerMessage::Answer(answer) => {
                 write!(f, "answer {}: {}", answer.id, brief_outcome(&answer.outcome))
             }
@@ -272,6 +314,7 @@ pub(crate) fn brief_op(op: &Op) -> String {
         Op::Touch(expiry) => format!("touch {expiry:?}"),
         Op::Flush(_) => "flush".to_owned(),
         Op::Debug => "debug".to_owned(),
+        Op::Object(op) => format!("{op:?}").to_lowercase(),
     }
 }
 

@@ -187,6 +187,7 @@ impl World {
                     let what = format!("{peer} has sent {id} what cannot be: {why}");
                     self.stage.book.fail("impossible", None, what);
                 }
+                Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
                 Action::Reply { token, outcome } => {
                     self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome);
                 }

@@ -15,8 +15,8 @@ pub struct ChunkHeader {
     pub key_hash: KeyHash,
     /// The object's.
     pub geometry: Geometry,
-    /// CRC32C of the stripe's data chunks (the trailer); empty where the writer does not know them yet.
-    pub data_checksums: Checksums,
+    /// CRC32C of each chunk of the stripe, by roles.
+    pub trailer: Checksums,
     /// When the last cell came.
     pub received_at: Time,
     /// Where coldness is counted from.
@@ -29,8 +29,7 @@ pub struct ChunkEntry {
     key_hash: KeyHash,
     geometry: Geometry,
     received_at: Time,
-    /// Of all chunks of the stripe if it is kept, else of the data chunks or of none: of both the data chunks come first.
-    checksums: Checksums,
+    trailer: Checksums,
     chunk: Chunk,
     last_access: UnixSeconds,
     is_kept: bool,
@@ -38,8 +37,8 @@ pub struct ChunkEntry {
 
 impl ChunkEntry {
     pub(super) fn new(header: ChunkHeader, chunk: Chunk) -> Self {
-        let ChunkHeader { key_hash, geometry, data_checksums: checksums, received_at, last_access } = header;
-        Self { key_hash, geometry, received_at, checksums, chunk, last_access, is_kept: false }
+        let ChunkHeader { key_hash, geometry, trailer, received_at, last_access } = header;
+        Self { key_hash, geometry, received_at, trailer, chunk, last_access, is_kept: false }
     }
 
     /// The object's key.
@@ -54,17 +53,10 @@ impl ChunkEntry {
         self.geometry
     }
 
-    /// CRC32C of the stripe's data chunks; empty as long as nobody has named them.
+    /// CRC32C of each chunk of the stripe, by roles.
     #[must_use]
-    pub fn data_checksums(&self) -> &[u32] {
-        let count = self.checksums.len().min(self.geometry.k.into());
-        &self.checksums[..count]
-    }
-
-    /// CRC32C of all the stripe's chunks; none while it is tentative.
-    #[must_use]
-    pub fn kept(&self) -> Option<&[u32]> {
-        self.is_kept.then_some(&self.checksums)
+    pub fn trailer(&self) -> &[u32] {
+        &self.trailer
     }
 
     /// Whether it has not been told to be kept.
@@ -91,8 +83,7 @@ impl ChunkEntry {
         &self.chunk
     }
 
-    pub(super) fn keep(&mut self, checksums: &[u32]) {
-        self.checksums = Checksums::from_slice(checksums);
+    pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
 
@@ -106,7 +97,7 @@ impl ChunkEntry {
 
     /// Bytes that it takes beyond the chunk's pages, its share of the map included: with five roles 255 and 4 for each cell.
     pub(super) fn memory_bytes(&self) -> usize {
-        let spilled = if self.checksums.spilled() { self.checksums.capacity() * size_of::<u32>() } else { 0 };
+        let spilled = if self.trailer.spilled() { self.trailer.capacity() * size_of::<u32>() } else { 0 };
         MAP_BYTES + size_of::<Self>() + spilled + self.chunk.heap_bytes()
     }
 }

@@ -25,4 +25,4 @@ pub use builder::{ChunkBuilder, PushError};
 pub use chunk::Chunk;
 pub use entry::{Checksums, ChunkEntry, ChunkHeader};
 pub use pool::ChunkPages;
-pub use store::{ChunkStore, Inserted, Kept};
+pub use store::{ChunkStore, Inserted};

@@ -39,16 +39,7 @@ pub enum Inserted {
     Same,
     /// Another one was there, and stays.
     Different,
-}
-
-/// What became of the order to keep a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// It is kept, with its checksums.
-    Done,
-    /// There is no such chunk.
-    Missing,
-    /// The one that is there is not the one that is meant; nothing has changed.
+    /// It is not the chunk that its trailer names for this role; nothing has changed.
     Wrong,
 }
 
@@ -107,6 +98,9 @@ impl ChunkStore {
     /// under each.
     pub fn insert(&mut self, id: ChunkId, header: ChunkHeader, chunk: Chunk) -> Inserted {
         debug_assert!(chunk.pool().is_same(&self.pages), "the chunk lies in another pool");
+        if header.trailer.get(usize::from(self.role.0)) != Some(&chunk.checksum()) {
+            return Inserted::Wrong;
+        }
         if let Some(there) = self.entries.get(&id) {
             return if there.chunk().is_equal(&chunk) { Inserted::Same } else { Inserted::Different };
         }
@@ -124,21 +118,14 @@ impl ChunkStore {
         self.entries.get(&id).map(|entry| &**entry)
     }
 
-    /// The object of the chunk is committed: `checksums` has the CRC32C of each chunk of its stripe, by roles. A chunk that is
-    /// kept already is compared again.
-    pub fn keep(&mut self, id: ChunkId, checksums: &[u32]) -> Kept {
-        let Some(entry) = self.entries.get_mut(&id) else { return Kept::Missing };
-        let own = checksums.get(usize::from(self.role.0));
-        if own != Some(&entry.chunk().checksum()) || entry.kept().is_some_and(|kept| kept != checksums) {
-            return Kept::Wrong;
-        }
+    /// The object of the chunk is committed. Whether there is such a chunk.
+    pub fn keep(&mut self, id: ChunkId) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
         if entry.is_tentative() {
             self.tentative.subtract(entry.chunk());
-            let before = entry.memory_bytes();
-            entry.keep(checksums);
-            self.charge.set(self.charge.bytes() - before + entry.memory_bytes());
+            entry.keep();
         }
-        Kept::Done
+        true
     }
 
     /// Forgets a chunk, and gives it to the caller. Its pages are free when nobody holds it any more.
@@ -270,10 +257,10 @@ impl ChunkStore {
         self.pages.check_invariants();
     }
 
-    /// That a kept chunk is the one that the others name.
+    /// That a chunk is the one that the others name.
     fn check_entry(&self, entry: &ChunkEntry) {
-        let own = entry.kept().map(|kept| kept.get(usize::from(self.role.0)));
-        assert!(own.is_none_or(|own| own == Some(&entry.chunk().checksum())), "a wrong chunk is kept");
+        let own = entry.trailer().get(usize::from(self.role.0));
+        assert_eq!(own, Some(&entry.chunk().checksum()), "a wrong chunk is here");
     }
 
     /// That each page is that of one chunk, which may have several names, and is not free.

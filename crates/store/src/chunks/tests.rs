@@ -58,19 +58,19 @@ fn id(number: u64, stripe: u32) -> ChunkId {
     ChunkId { object: object(number), stripe }
 }
 
-fn header(at: u32) -> ChunkHeader {
+fn header(at: u32, chunk: &Chunk) -> ChunkHeader {
     ChunkHeader {
         key_hash: KeyHash(7),
         geometry: Geometry { len: 1 << 20, chunk_len: 1 << 20, k: 3 },
-        data_checksums: Checksums::from_slice(&[1, 2, 3]),
+        trailer: Checksums::from_slice(&[1, chunk.checksum(), 3, 4, 5]),
         received_at: Time(5),
         last_access: UnixSeconds(at),
     }
 }
 
-/// What Keep says of this chunk.
-fn checksums(chunk: &Chunk) -> [u32; 5] {
-    [1, chunk.checksum(), 3, 4, 5]
+/// Puts a chunk into a store.
+fn insert(store: &mut ChunkStore, id: ChunkId, at: u32, chunk: Chunk) -> Inserted {
+    store.insert(id, header(at, &chunk), chunk)
 }
 
 /// A store with chunks of `count` objects, all kept, last read in the order of `at`.
@@ -78,9 +78,8 @@ fn kept_store(pages: &ChunkPages, count: u32, at: impl Fn(u32) -> u32) -> ChunkS
     let mut store = ChunkStore::new(ROLE, pages);
     for number in 0..count {
         let chunk = build(pages, 64, 1, number.into());
-        let named = checksums(&chunk);
-        store.insert(id(number.into(), 0), header(at(number)), chunk);
-        assert_eq!(store.keep(id(number.into(), 0), &named), Kept::Done);
+        insert(&mut store, id(number.into(), 0), at(number), chunk);
+        assert!(store.keep(id(number.into(), 0)));
     }
     store
 }
@@ -221,7 +220,7 @@ fn pages_of_a_removed_chunk_are_not_used_again_while_bytes_of_it_live() {
     let mut store = ChunkStore::new(ROLE, &pages);
     let first = build(&pages, 4096, 3, 1);
     let lies_at = |chunk: &Chunk| chunk.runs().next().unwrap().first;
-    store.insert(id(1, 0), header(0), first);
+    insert(&mut store, id(1, 0), 0, first);
     let on_its_way = store.get(id(1, 0)).unwrap().chunk().part(1, 5..105).unwrap();
     store.remove(id(1, 0));
     assert_eq!((store.bytes(), pages.used_bytes()), (0, 3 * 4096));
@@ -240,7 +239,7 @@ fn the_pool_outlives_its_handles_while_bytes_live() {
     let pages = pool(1);
     let budget = pages.budget().clone();
     let mut store = ChunkStore::new(ROLE, &pages);
-    store.insert(id(1, 0), header(0), build(&pages, 4096, 2, 1));
+    insert(&mut store, id(1, 0), 0, build(&pages, 4096, 2, 1));
     let cell = store.get(id(1, 0)).unwrap().chunk().cell(1).unwrap();
     drop((store, pages));
     assert_eq!(budget.total_used(), EXTENT_BYTES as u64);
@@ -336,11 +335,11 @@ fn the_first_chunk_of_a_name_stays() {
     let pages = pool(1);
     let mut store = ChunkStore::new(ROLE, &pages);
     let first = build(&pages, 128, 2, 1);
-    assert_eq!(store.insert(id(1, 0), header(0), first.clone()), Inserted::New);
-    assert_eq!(store.insert(id(1, 0), header(9), build(&pages, 128, 2, 1)), Inserted::Same);
-    assert_eq!(store.insert(id(1, 0), header(9), build(&pages, 128, 2, 2)), Inserted::Different);
+    assert_eq!(insert(&mut store, id(1, 0), 0, first.clone()), Inserted::New);
+    assert_eq!(insert(&mut store, id(1, 0), 9, build(&pages, 128, 2, 1)), Inserted::Same);
+    assert_eq!(insert(&mut store, id(1, 0), 9, build(&pages, 128, 2, 2)), Inserted::Different);
     // The same bytes in other cells are another chunk: its cells have other checksums.
-    assert_eq!(store.insert(id(1, 0), header(9), build(&pages, 64, 4, 1)), Inserted::Different);
+    assert_eq!(insert(&mut store, id(1, 0), 9, build(&pages, 64, 4, 1)), Inserted::Different);
     let there = store.get(id(1, 0)).unwrap();
     assert!(there.chunk().is_same(&first) && there.last_access() == UnixSeconds(0));
     assert_eq!((store.count(), used(&pages).0), (1, PAGE_BYTES));
@@ -348,41 +347,38 @@ fn the_first_chunk_of_a_name_stays() {
 }
 
 #[test]
-fn only_the_chunk_that_is_meant_is_kept() {
+fn only_the_chunk_that_its_trailer_names_is_taken() {
     let pages = pool(1);
     let mut store = ChunkStore::new(ROLE, &pages);
     let chunk = build(&pages, 128, 2, 1);
-    let named = checksums(&chunk);
-    store.insert(id(1, 0), header(0), chunk);
-    assert_eq!(store.keep(id(2, 0), &named), Kept::Missing);
+    let right = header(0, &chunk);
     // Right for another role, or for none.
-    assert_eq!(store.keep(id(1, 0), &[named[1], named[0], 3, 4, 5]), Kept::Wrong);
-    assert_eq!(store.keep(id(1, 0), &[]), Kept::Wrong);
-    let entry = store.get(id(1, 0)).unwrap();
-    assert_eq!((entry.kept(), entry.data_checksums()), (None, &[1, 2, 3][..]));
+    for trailer in [&[chunk.checksum(), 2, 3, 4, 5][..], &[]] {
+        let trailer = Checksums::from_slice(trailer);
+        let wrong = ChunkHeader { trailer, ..right.clone() };
+        assert_eq!(store.insert(id(1, 0), wrong, chunk.clone()), Inserted::Wrong);
+    }
+    assert_eq!(store.count(), 0);
+    assert_eq!(store.insert(id(1, 0), right.clone(), chunk), Inserted::New);
+    assert!(!store.keep(id(2, 0)));
     assert_eq!((store.tentative_count(), store.tentative_bytes()), (1, PAGE_BYTES as u64));
-    assert_eq!(store.keep(id(1, 0), &named), Kept::Done);
-    assert_eq!(store.keep(id(1, 0), &named), Kept::Done);
-    assert_eq!(store.keep(id(1, 0), &[2, named[1], 3, 4, 5]), Kept::Wrong);
-    let entry = store.get(id(1, 0)).unwrap();
-    assert_eq!((entry.kept(), entry.data_checksums()), (Some(&named[..]), &named[..3]));
+    assert!(store.keep(id(1, 0)) && store.keep(id(1, 0)), "twice is no harm");
+    assert_eq!(store.get(id(1, 0)).unwrap().trailer(), &right.trailer[..]);
     assert_eq!((store.tentative_count(), store.tentative_bytes(), store.count()), (0, 0, 1));
     store.check_invariants();
 }
 
 #[test]
-fn a_parity_that_knows_no_checksums_learns_them_with_keep() {
+fn a_long_trailer_is_paid_for() {
     let pages = pool(1);
     let mut store = ChunkStore::new(ROLE, &pages);
-    let chunk = build(&pages, 64, 1, 1);
-    // Longer than what is inline.
-    let named = [&checksums(&chunk)[..], &[6; 9]].concat();
-    store.insert(id(1, 0), ChunkHeader { data_checksums: Checksums::new(), ..header(0) }, chunk);
-    assert_eq!(store.get(id(1, 0)).unwrap().data_checksums(), [0; 0]);
+    let (short, long) = (build(&pages, 64, 1, 1), build(&pages, 64, 1, 2));
+    insert(&mut store, id(1, 0), 0, short);
     let before = store.header_bytes();
-    assert_eq!(store.keep(id(1, 0), &named), Kept::Done);
-    assert_eq!(store.get(id(1, 0)).unwrap().data_checksums(), &named[..3]);
-    assert_eq!(store.header_bytes(), before + 14 * 4);
+    let mut named = header(0, &long);
+    named.trailer.extend([6; 9]);
+    store.insert(id(2, 0), named, long);
+    assert!(store.header_bytes() - before > before);
     store.check_invariants();
 }
 
@@ -391,7 +387,7 @@ fn an_object_goes_with_all_its_stripes_and_no_other() {
     let pages = pool(1);
     let mut store = ChunkStore::new(ROLE, &pages);
     for (number, stripe) in [(1, 0), (2, 0), (2, 7), (2, u32::MAX), (3, 0)] {
-        store.insert(id(number, stripe), header(0), build(&pages, 64, 1, number));
+        insert(&mut store, id(number, stripe), 0, build(&pages, 64, 1, number));
     }
     assert!(store.of_object(object(2)).map(|(id, _)| id.stripe).eq([0, 7, u32::MAX]));
     assert_eq!((store.remove_object(object(2)), store.remove_object(object(2))), (3, 0));
@@ -433,7 +429,7 @@ fn the_hand_names_the_coldest_of_those_that_it_passes() {
 fn a_chunk_that_may_still_be_committed_is_not_cold() {
     let pages = pool(1);
     let mut store = kept_store(&pages, 1, |_| 9);
-    store.insert(id(5, 0), header(0), build(&pages, 64, 1, 1));
+    insert(&mut store, id(5, 0), 0, build(&pages, 64, 1, 1));
     assert_eq!(numbers(&store.coldest(2)), [0]);
     assert!(ChunkStore::new(ROLE, &pages).coldest(2).is_empty());
 }
@@ -442,7 +438,7 @@ fn a_chunk_that_may_still_be_committed_is_not_cold() {
 fn a_dropped_store_gives_all_back() {
     let pages = pool(2);
     let mut store = kept_store(&pages, 10, |_| 0);
-    store.insert(id(50, 0), header(0), build(&pages, CELL, 3, 1));
+    insert(&mut store, id(50, 0), 0, build(&pages, CELL, 3, 1));
     assert_eq!((store.count(), store.bytes()), (11, 10 * PAGE_BYTES as u64 + 3 * u64::from(CELL)));
     assert_eq!(store.len_bytes(), 640 + 3 * u64::from(CELL));
     let budget = pages.budget();
@@ -458,7 +454,7 @@ fn one_chunk_may_have_two_names() {
     let pages = pool(1);
     let mut store = kept_store(&pages, 1, |_| 0);
     let chunk = store.get(id(0, 0)).unwrap().chunk().clone();
-    store.insert(id(1, 0), header(0), chunk);
+    insert(&mut store, id(1, 0), 0, chunk);
     store.check_invariants();
     assert_eq!((store.bytes(), used(&pages).0), (2 * PAGE_BYTES as u64, PAGE_BYTES));
     store.remove(id(0, 0));
@@ -470,7 +466,7 @@ fn one_chunk_may_have_two_names() {
 fn damage_is_found_in_the_cell_where_it_is_and_nowhere_else() {
     let pages = pool(1);
     let mut store = ChunkStore::new(ROLE, &pages);
-    store.insert(id(1, 0), header(0), build(&pages, 5056, 3, 1));
+    insert(&mut store, id(1, 0), 0, build(&pages, 5056, 3, 1));
     let before = store.get(id(1, 0)).unwrap().chunk().clone();
     assert!(store.damage(id(1, 0), 2 * 5056, 1));
     assert!(!store.damage(id(1, 0), 3 * 5056, 1) && !store.damage(id(2, 0), 0, 1));
@@ -502,7 +498,7 @@ fn a_chunk_whose_pages_are_free_is_noticed() {
     let mut store = kept_store(&pages, 1, |_| 0);
     let chunk = build(&pages, CELL, 2, 1);
     let run = chunk.runs().next().unwrap();
-    store.insert(id(9, 0), header(0), chunk);
+    insert(&mut store, id(9, 0), 0, chunk);
     pages.lock().give(run);
     let store = std::mem::ManuallyDrop::new(store);
     store.check_invariants();
@@ -625,7 +621,7 @@ impl Story {
                 let expected =
                     if self.expected.contains_key(&id) { Inserted::Different } else { Inserted::New };
                 assert_eq!(chunk.checksum(), checksum(&content));
-                assert_eq!(self.store.insert(id, header(self.seed as u32), chunk), expected);
+                assert_eq!(insert(&mut self.store, id, self.seed as u32, chunk), expected);
                 self.expected.entry(id).or_insert(content);
             }
             Err(builder) => self.arriving.push(Arriving { builder, content, cell_len }),
@@ -633,12 +629,7 @@ impl Story {
     }
 
     fn keep(&mut self, id: ChunkId) {
-        let Some(entry) = self.store.get(id) else {
-            assert_eq!(self.store.keep(id, &[0; 5]), Kept::Missing);
-            return;
-        };
-        let checksums = checksums(entry.chunk());
-        assert_eq!(self.store.keep(id, &checksums), Kept::Done);
+        assert_eq!(self.store.keep(id), self.expected.contains_key(&id));
     }
 
     fn hold(&mut self, id: ChunkId, row: u32) {

@@ -142,6 +142,9 @@ impl Stage {
             }
             Action::Coordinator(message) => Done::Coordinator(message),
             Action::Close { peer, why } => Done::Close(peer.node.0, why),
+            Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {
+                unreachable!("no value here is in chunks")
+            }
             Action::Reply { token, outcome } => Done::Reply(token.0[0], outcome),
         });
         done.collect()

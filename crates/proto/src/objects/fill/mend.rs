@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::Protection;
 use smallvec::{SmallVec, smallvec};
-use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore};
+use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
 use types::{ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
@@ -229,12 +229,12 @@ impl Mend {
     pub(super) fn keep_in(self, scope: &Scope<'_>, chunks: &mut ChunkStore) {
         let ListedChunk { chunk, key_hash, geometry, trailer, kept } = self.listed;
         let Ok(built) = self.builder.finish() else { return };
-        if trailer.get(usize::from(self.member.role.0)) != Some(&built.checksum()) {
-            return tracing::error!(member = %self.member, %chunk, "what was made of others is not this chunk");
-        }
         let (received_at, last_access) = (scope.now.time, scope.now.unix);
         let trailer = trailer.iter().copied().collect();
-        chunks.insert(chunk, ChunkHeader { key_hash, geometry, trailer, received_at, last_access }, built);
+        let header = ChunkHeader { key_hash, geometry, trailer, received_at, last_access };
+        if chunks.insert(chunk, header, built) == Inserted::Wrong {
+            return tracing::error!(member = %self.member, %chunk, "what was made of others is not this chunk");
+        }
         if kept {
             chunks.keep(chunk);
         }

@@ -17,6 +17,8 @@ pub(super) struct Pins {
     pins: BTreeMap<u64, Pin>,
     /// How many pins each object has, and what it was, once it is replaced.
     objects: BTreeMap<ObjectId, Pinned>,
+    /// None ends before.
+    first: Time,
 }
 
 struct Pin {
@@ -40,6 +42,7 @@ impl Pins {
         }
         self.given += 1;
         let pin = Pin { object, until: now + STILL_US, end: now + LONGEST_US };
+        self.first = self.due().min(pin.until);
         self.pins.insert(self.given, pin);
         self.objects.entry(object).or_default().count += 1;
         Some(self.given)
@@ -75,6 +78,7 @@ impl Pins {
         let late: Vec<u64> =
             self.pins.iter().filter(|(_, pin)| pin.until <= now).map(|(id, _)| *id).collect();
         let ended = late.into_iter().filter_map(|id| self.pins.remove(&id)).collect::<Vec<Pin>>();
+        self.first = self.pins.values().map(|pin| pin.until).min().unwrap_or(Time::NEVER);
         ended.into_iter().filter_map(|pin| self.release(pin.object)).collect()
     }
 
@@ -92,9 +96,9 @@ impl Pins {
         self.objects.contains_key(&object)
     }
 
-    /// When the first one has stood still for too long.
+    /// When one may have stood still for too long.
     pub(super) fn due(&self) -> Time {
-        self.pins.values().map(|pin| pin.until).min().unwrap_or(Time::NEVER)
+        if self.pins.is_empty() { Time::NEVER } else { self.first }
     }
 
     pub(super) fn len(&self) -> usize {

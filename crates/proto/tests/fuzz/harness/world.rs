@@ -162,6 +162,7 @@ impl World {
                 Action::Coordinator(message) => self.mail.push_back(Mail::Up { from, message }),
                 Action::Close { peer, .. } => self.cut(node, peer.node),
                 Action::Reply { .. } => self.toll.answered += 1,
+                Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             }
         }
         while let Some(action) = self.coordinator.poll_action() {

@@ -104,6 +104,7 @@ impl Presiding {
                 ToCoordinator::Heartbeat { host: from, .. } => *from != host,
                 // Who sends these has registered.
                 ToCoordinator::FetchView { .. }
+                | ToCoordinator::Chunks(_)
                 | ToCoordinator::Stalled { .. }
                 | ToCoordinator::Repaired { .. }
                 | ToCoordinator::Fenced { .. }
