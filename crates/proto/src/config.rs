@@ -32,6 +32,8 @@ pub struct Timing {
     pub object_deadline_us: u64,
     /// For how long a holder keeps chunks before it asks what has become of their object.
     pub ask_us: u64,
+    /// For how long a reader of an object may stand still before its chunks may go.
+    pub pin_us: u64,
     /// After this silence of a holder others are asked for what it should send.
     pub hedge_us: u64,
 }
@@ -56,6 +58,7 @@ impl Timing {
             request_deadline_us: node_lease_us * 5,
             object_deadline_us: node_lease_us * 30,
             ask_us: node_lease_us * 60,
+            pin_us: node_lease_us * 30,
             hedge_us: node_lease_us / 40,
         }
     }

@@ -11,7 +11,7 @@ use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use crate::host::driver::Token;
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
-use crate::objects::{Errand, UploadId};
+use crate::objects::{Errand, StreamId};
 use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::{Limits, Now, Rules, Timing};
@@ -28,8 +28,8 @@ pub(crate) enum ReplyTo {
         /// Its number for the request.
         id: u64,
     },
-    /// An upload of this host.
-    Upload(UploadId),
+    /// Somebody of this host who writes or reads chunks.
+    Stream(StreamId),
     /// Nobody: the protocol's own work.
     Nobody,
 }
@@ -44,8 +44,8 @@ pub(crate) struct Outbox {
     pub loopback: Queue<PeerMessage>,
     pub coordinator: Queue<ToCoordinator>,
     pub replies: Queue<(ReplyTo, Outcome)>,
-    /// For uploads of this host.
-    pub to_uploads: Queue<(UploadId, Outcome)>,
+    /// For those of this host who write or read chunks.
+    pub to_streams: Queue<(StreamId, Outcome)>,
     /// What owners want holders to hear.
     pub errands: Queue<Errand>,
     /// Groups of which somebody has named a newer view.
@@ -64,7 +64,7 @@ impl Outbox {
             loopback: Queue::default(),
             coordinator: Queue::default(),
             replies: Queue::default(),
-            to_uploads: Queue::default(),
+            to_streams: Queue::default(),
             errands: Queue::default(),
             views_wanted: Vec::new(),
             accusations: Vec::new(),
@@ -85,7 +85,7 @@ impl Outbox {
     pub(crate) fn reply(&mut self, to: ReplyTo, outcome: Outcome) {
         match to {
             ReplyTo::Nobody => {}
-            ReplyTo::Upload(upload) => self.to_uploads.push_back((upload, outcome)),
+            ReplyTo::Stream(stream) => self.to_streams.push_back((stream, outcome)),
             ReplyTo::Local(_) | ReplyTo::Remote { .. } => self.replies.push_back((to, outcome)),
         }
     }
@@ -95,7 +95,7 @@ impl Outbox {
             + self.loopback.capacity() * size_of::<PeerMessage>()
             + self.coordinator.capacity() * size_of::<ToCoordinator>()
             + self.replies.capacity() * size_of::<(ReplyTo, Outcome)>()
-            + self.to_uploads.capacity() * size_of::<(UploadId, Outcome)>()
+            + self.to_streams.capacity() * size_of::<(StreamId, Outcome)>()
             + self.errands.capacity() * size_of::<Errand>()
     }
 }

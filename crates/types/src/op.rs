@@ -474,6 +474,8 @@ pub enum Failure {
     WrongPrimary,
     /// The object was not committed in time, or its owner has changed: it has to be written anew.
     NotOpen,
+    /// A value in chunks was replaced while it was read, and its chunks are gone: it has to be read anew.
+    Replaced,
 }
 
 impl ItemView {

@@ -39,7 +39,9 @@ pub enum ObjectMessage {
     Keep(Keep),
     /// Owner to holder: these objects are dead.
     Free(Free),
-    /// Holder to owner: a Keep or a Free is done.
+    /// Owner to a process: ask me about everything of mine.
+    Recall(Recall),
+    /// Holder to owner: a Free or a Recall is done.
     Heard(Heard),
     /// Holder to owner: what has become of these objects?
     Ask(Ask),
@@ -210,6 +212,17 @@ pub struct Free {
     pub objects: Vec<ObjectId>,
 }
 
+/// See [`ObjectMessage::Recall`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recall {
+    /// Who says so.
+    pub owner: MemberId,
+    /// Its term.
+    pub term: Term,
+    /// The owner's number for this message.
+    pub number: u64,
+}
+
 /// See [`ObjectMessage::Heard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
@@ -217,7 +230,7 @@ pub struct Heard {
     pub owner: MemberId,
     /// The term of the message.
     pub term: Term,
-    /// Whose chunks.
+    /// Whose chunks; of a Recall the owner itself.
     pub member: MemberId,
     /// The number of the message.
     pub number: u64,

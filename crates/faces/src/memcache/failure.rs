@@ -150,7 +150,7 @@ impl From<Failure> for FailureCode {
             Failure::TooLarge => Self::TooLarge,
             Failure::OutOfMemory => Self::OutOfMemory,
             // Nothing of it can be read, and another try gets another id.
-            Failure::Busy | Failure::NotOpen => Self::Busy,
+            Failure::Busy | Failure::NotOpen | Failure::Replaced => Self::Busy,
             // A wrong primary is for the node to sort out; should one get here, nothing was done.
             Failure::Unavailable | Failure::WrongPrimary => Self::Unavailable,
             Failure::Lost => Self::Lost,

@@ -397,7 +397,7 @@ impl Host {
                     let message = PeerMessage::Answer(Answer { id, outcome });
                     return Some(Action::Send { to: host.node, message });
                 }
-                ReplyTo::Remote { .. } | ReplyTo::Upload(_) | ReplyTo::Nobody => {}
+                ReplyTo::Remote { .. } | ReplyTo::Stream(_) | ReplyTo::Nobody => {}
             }
         }
         None

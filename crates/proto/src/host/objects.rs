@@ -9,7 +9,7 @@ use super::Host;
 use super::driver::{Place, Token};
 use crate::Now;
 use crate::objects::{
-    GatherId, NewGather, NewUpload, Objects, OwnerNote, OwnerRequest, Scope, UploadId, Wanted,
+    GatherId, NewGather, NewUpload, Objects, OwnerRequest, Scope, StreamId, UploadId, Wanted,
 };
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::{Pending, Primary};
@@ -29,11 +29,9 @@ impl Host {
     }
 
     fn ask_owners(&mut self, now: Now, wanted: Wanted) {
-        for OwnerRequest { upload, owner, hash, request } in wanted.requests {
-            self.ask_owner(now, owner, ReplyTo::Upload(upload), hash, request);
-        }
-        for OwnerNote { owner, hash, request } in wanted.notes {
-            self.ask_owner(now, owner, ReplyTo::Nobody, hash, request);
+        for OwnerRequest { stream, owner, hash, request } in wanted.requests {
+            let reply = stream.map_or(ReplyTo::Nobody, ReplyTo::Stream);
+            self.ask_owner(now, owner, reply, hash, request);
         }
     }
 
@@ -145,7 +143,7 @@ impl Host {
     }
 
     pub(super) fn adopt_holders(&mut self, now: Now, view: &GroupView) {
-        if view.takes_chunks() || !self.objects.is_idle() {
+        if self.is_of_this_shard(view.group) && (view.takes_chunks() || !self.objects.is_idle()) {
             self.with_objects(now, |objects, scope, wanted| objects.adopt(scope, view, wanted));
         }
     }
@@ -171,14 +169,14 @@ impl Host {
         for group in std::mem::take(&mut self.around.out().views_wanted) {
             self.fetch_view(now, group);
         }
-        while let Some((upload, outcome)) = self.around.out().to_uploads.pop_front() {
+        while let Some((stream, outcome)) = self.around.out().to_streams.pop_front() {
             any = true;
-            self.hear_owner(now, upload, outcome);
+            self.hear_owner(now, stream, outcome);
         }
         any
     }
 
-    fn hear_owner(&mut self, now: Now, upload: UploadId, outcome: Outcome) {
-        self.with_objects(now, |objects, scope, wanted| objects.hear_owner(scope, upload, outcome, wanted));
+    fn hear_owner(&mut self, now: Now, stream: StreamId, outcome: Outcome) {
+        self.with_objects(now, |objects, scope, wanted| objects.hear_owner(scope, stream, outcome, wanted));
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use types::{Descriptor, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Term, Time};
-use wire::object::{Free, Heard, Keep, KeptObject, ObjectMessage};
+use wire::object::{Free, Heard, Keep, KeptObject, ObjectMessage, Recall};
 
 use crate::Timing;
 use crate::host::Views;
@@ -29,12 +29,19 @@ pub(crate) struct Errand {
 enum News {
     Kept(KeptObject),
     Dead(Descriptor),
+    /// More than it knows.
+    Flushed,
 }
 
 impl Errand {
     /// This is committed.
     pub(crate) fn keep(owner: MemberId, term: Term, descriptor: Descriptor, key_hash: KeyHash) -> Self {
         Self { owner, term, news: News::Kept(KeptObject { descriptor, key_hash }) }
+    }
+
+    /// Many may be dead at once: whoever has chunks of this owner is to ask.
+    pub(crate) fn recall(owner: MemberId, term: Term) -> Self {
+        Self { owner, term, news: News::Flushed }
     }
 
     /// This is dead.
@@ -58,6 +65,8 @@ pub(crate) struct Courier {
     /// When what is kept is to be said.
     keeps_due: Option<Time>,
     frees: BTreeMap<(Line, HostId), Frees>,
+    /// Who is to ask an owner anew, and in which message that was said, and when.
+    recalls: BTreeMap<(MemberId, Term, HostId), Option<(u64, Time)>>,
     numbers: u64,
 }
 
@@ -86,6 +95,10 @@ impl Courier {
                 self.keeps_due.get_or_insert(now + timing.commit_delay_us);
             }
             News::Dead(descriptor) => self.take_dead(views, (owner, term), &descriptor),
+            News::Flushed => {
+                let recalls = all_holders(views, owner).map(|host| ((owner, term, host), None));
+                self.recalls.extend(recalls);
+            }
         }
     }
 
@@ -106,12 +119,25 @@ impl Courier {
             self.keeps_due = None;
             self.say_kept(views, out);
         }
+        self.say_recalls(now, timing, views, out);
         // Who holds nothing any more has nothing to free.
         self.frees.retain(|(line, host), _| holders_of(views, line.to).any(|holder| holder == *host));
         for ((line, host), frees) in &mut self.frees {
             if frees.is_due(now, timing) {
                 self.numbers += 1;
                 out.send(host.node, frees.message(now, line, self.numbers).into());
+            }
+        }
+    }
+
+    fn say_recalls(&mut self, now: Time, timing: &Timing, views: &Views, out: &mut Outbox) {
+        self.recalls.retain(|(owner, _, host), _| all_holders(views, *owner).any(|holder| holder == *host));
+        for ((owner, term, host), said) in &mut self.recalls {
+            if said.is_none_or(|(_, at)| now.since(at) >= timing.retry_us) {
+                self.numbers += 1;
+                *said = Some((self.numbers, now));
+                let recall = Recall { owner: *owner, term: *term, number: self.numbers };
+                out.send(host.node, ObjectMessage::Recall(recall).into());
             }
         }
     }
@@ -132,6 +158,13 @@ impl Courier {
     /// A holder has heard.
     pub(crate) fn heard(&mut self, from: HostId, heard: Heard) {
         let Heard { owner, term, member: to, number } = heard;
+        if to == owner {
+            let recall = (owner, term, from);
+            let is_it = |said: &Option<(u64, Time)>| said.is_some_and(|(known, _)| known == number);
+            if self.recalls.get(&recall).is_some_and(is_it) {
+                self.recalls.remove(&recall);
+            }
+        }
         let key = (Line { owner, term, to }, from);
         let Some(frees) = self.frees.get_mut(&key) else { return };
         if let Some(sent) = frees.sent.take_if(|sent| sent.number == number) {
@@ -145,12 +178,14 @@ impl Courier {
     /// A link is another one: what was said on the one before may be lost.
     pub(crate) fn link_broken(&mut self, peer: HostId) {
         self.frees.iter_mut().filter(|((_, host), _)| *host == peer).for_each(|(_, frees)| frees.sent = None);
+        self.recalls.iter_mut().filter(|((.., host), _)| *host == peer).for_each(|(_, said)| *said = None);
     }
 
     /// When [`Self::go_on`] has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
         let frees = self.frees.values().map(|frees| frees.due(timing));
-        frees.chain(self.keeps_due).min().unwrap_or(Time::NEVER)
+        let recalls = self.recalls.values().map(|said| said.map_or(Time(0), |(_, at)| at + timing.retry_us));
+        frees.chain(recalls).chain(self.keeps_due).min().unwrap_or(Time::NEVER)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -176,6 +211,17 @@ impl Frees {
         let Line { owner, term, to: member } = *line;
         ObjectMessage::Free(Free { owner, term, member, number, objects })
     }
+}
+
+/// Every process that may have chunks of an owner: holders of groups that the same worker has.
+fn all_holders(views: &Views, owner: MemberId) -> impl Iterator<Item = HostId> + use<> {
+    let mut hosts = std::collections::BTreeSet::new();
+    if let Some(map) = views.map() {
+        let shard = owner.group.shard(map.shards);
+        let same_worker = map.groups.iter().filter(|view| view.group.shard(map.shards) == shard);
+        hosts.extend(same_worker.flat_map(|view| view.all_holders().map(|(_, holder)| holder.host)));
+    }
+    hosts.into_iter()
 }
 
 /// The roles that keep chunks of an object.

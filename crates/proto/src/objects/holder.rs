@@ -6,7 +6,7 @@
 use store::{ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted};
 use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, Term, Time, ViewVersion};
 use wire::object::{
-    Cell, Checked, Fetch, Free, Heard, Keep, List, Listed, ListedChunk, Missing, ObjectMessage, Placed, Put,
+    Cell, Checked, Fetch, Free, Keep, List, Listed, ListedChunk, Missing, ObjectMessage, Placed, Put,
     Refusal, Refused,
 };
 
@@ -141,10 +141,13 @@ impl Holder {
     }
 
     /// These are dead.
-    pub(super) fn free(&mut self, scope: &mut Scope<'_>, from: HostId, free: &Free) {
+    pub(super) fn free(&mut self, free: &Free) {
         free.objects.iter().for_each(|object| self.forget(*object, free.term));
-        let Free { owner, term, member, number, .. } = *free;
-        scope.send(from, ObjectMessage::Heard(Heard { owner, term, member, number }));
+    }
+
+    /// An owner wants to be asked about everything of its own.
+    pub(super) fn ask_anew_about(&mut self, owner: MemberId) {
+        self.inquiry.ask_anew_about(owner);
     }
 
     /// The owner of `term` says that the object is dead. One of an earlier term knows nothing of it.
@@ -160,7 +163,7 @@ impl Holder {
     /// Sends rows of a chunk, or says that it is not here.
     pub(super) fn fetch(&mut self, scope: &mut Scope<'_>, from: HostId, fetch: &Fetch) {
         let Fetch { number, member, chunk, first, count } = *fetch;
-        let Some(entry) = self.chunks.get(chunk) else { return self.miss(scope, from, fetch) };
+        let Some(entry) = self.chunks.get(chunk) else { return miss(scope, from, fetch) };
         let built = entry.chunk().clone();
         self.chunks.touch(chunk, scope.now.unix);
         let end = first.saturating_add(count.min(MAX_ROWS)).min(built.rows());
@@ -184,16 +187,7 @@ impl Holder {
         self.chunks.remove(fetch.chunk);
         self.fill.want(listed);
         self.fill.go_on(scope, &mut self.chunks);
-        self.miss(scope, from, fetch);
-    }
-
-    fn miss(&self, scope: &mut Scope<'_>, to: HostId, fetch: &Fetch) {
-        let Fetch { number, member, chunk, .. } = *fetch;
-        let Some(view) = scope.view(member.group) else { return };
-        let whole = view.holders_of(member.role).whole;
-        let whole = whole.is_some_and(|holder| holder.host == scope.here());
-        let view = view.version;
-        scope.send(to, ObjectMessage::Missing(Missing { number, member, chunk, view, whole }));
+        miss(scope, from, fetch);
     }
 
     /// Says which chunks are here. Under an older view than the asker's it would say too little: the asker comes again.
@@ -279,6 +273,16 @@ impl Holder {
     pub(super) fn check_memory(&self) {
         self.chunks.check_invariants();
     }
+}
+
+/// What was asked for is not here.
+pub(super) fn miss(scope: &mut Scope<'_>, to: HostId, fetch: &Fetch) {
+    let Fetch { number, member, chunk, .. } = *fetch;
+    let Some(view) = scope.view(member.group) else { return };
+    let whole = view.holders_of(member.role).whole;
+    let whole = whole.is_some_and(|holder| holder.host == scope.here());
+    let view = view.version;
+    scope.send(to, ObjectMessage::Missing(Missing { number, member, chunk, view, whole }));
 }
 
 fn listed_of(chunk: ChunkId, entry: &ChunkEntry) -> ListedChunk {

@@ -133,6 +133,14 @@ impl Inquiry {
         self.looked = Time(0);
     }
 
+    /// This owner is asked about everything of its own, for it may have forgotten much at once.
+    pub(super) fn ask_anew_about(&mut self, owner: MemberId) {
+        // Of an owner that was never asked nothing is known anyway: it is taken for one that is as old as can be.
+        let anew = Known { term: Term(0), at: Time(0), asked: Time(0) };
+        self.owners.insert(owner, anew);
+        self.looked = Time(0);
+    }
+
     /// When there is something to ask.
     pub(super) fn due(&self, timing: &Timing, chunks: &ChunkStore) -> Time {
         match &self.pass {
@@ -162,7 +170,9 @@ impl Pass {
         let has_answer = |id: &ObjectId| verdicts.verdicts.iter().any(|(known, _)| known == id);
         // Of an answer to an earlier question nothing is asked here.
         if verdicts.verdicts.iter().any(|(id, _)| self.asked.contains(id)) {
-            self.is_partial |= !self.asked.iter().all(has_answer);
+            // What is still read or on its way may be anything later.
+            let is_open = |(_, verdict): &(ObjectId, Verdict)| *verdict == Verdict::Open;
+            self.is_partial |= !self.asked.iter().all(has_answer) || verdicts.verdicts.iter().any(is_open);
             self.asked.clear();
             self.after = self.upto;
         }

@@ -5,6 +5,7 @@
 //!
 //! | part | what it keeps |
 //! | --- | --- |
+//! | `early` | cells for roles that this host is to hold, before it knows that |
 //! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
@@ -14,6 +15,7 @@
 
 mod arriving;
 mod courier;
+mod early;
 mod fill;
 mod gather;
 mod holder;
@@ -25,9 +27,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use store::ChunkPages;
-use types::op::{Failure, Outcome};
+use types::op::{Failure, Outcome, Request};
 use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
-use wire::object::ObjectMessage;
+use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
 use crate::host::ObjectStats;
@@ -35,18 +37,33 @@ use crate::host::driver::Token;
 use crate::queue::Queue;
 use courier::Courier;
 pub(crate) use courier::Errand;
-pub(crate) use gather::OwnerNote;
+use early::Early;
 pub use gather::{GatherId, NewGather};
 use gather::{Gathers, News as GatherNews, Progress};
 pub(crate) use holder::Holder;
 pub(crate) use scope::Scope;
 pub use upload::NewUpload;
-pub(crate) use upload::OwnerRequest;
 use upload::{News as UploadNews, Step, Uploads};
 
 /// An upload of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UploadId(pub u64);
+
+/// Somebody of one host who writes or reads chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StreamId {
+    Upload(UploadId),
+    Gather(GatherId),
+}
+
+/// A request to the owner of an object.
+pub(crate) struct OwnerRequest {
+    /// Who is to hear what comes of it, if anybody is.
+    pub stream: Option<StreamId>,
+    pub owner: MemberId,
+    pub hash: KeyHash,
+    pub request: Request,
+}
 
 /// What a driver hears.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +82,6 @@ pub(crate) enum News {
 #[derive(Default)]
 pub(crate) struct Wanted {
     pub requests: Vec<OwnerRequest>,
-    pub notes: Vec<OwnerNote>,
 }
 
 /// See the module.
@@ -74,6 +90,7 @@ pub(crate) struct Objects {
     /// Once the first chunk is kept here.
     pages: Option<ChunkPages>,
     holders: BTreeMap<MemberId, Holder>,
+    early: Early,
     courier: Courier,
     uploads: Uploads,
     gathers: Gathers,
@@ -103,6 +120,9 @@ impl Objects {
             self.appoint(scope, MemberId { group: view.group, role });
         }
         self.holders.retain(|member, holder| member.group != view.group || !holder.is_relieved(view, here));
+        for (from, put) in self.early.take(view.group) {
+            self.handle(scope, from, ObjectMessage::Put(put), wanted);
+        }
         for role in 0..view.holders.len() {
             let member = MemberId { group: view.group, role: RoleIndex(role as u8) };
             if let Some(holder) = self.holders.get_mut(&member) {
@@ -149,12 +169,26 @@ impl Objects {
             return self.with(member, |holder| holder.hear_fill(scope, message));
         }
         match message {
-            ObjectMessage::Put(put) => self.with(put.member, |holder| holder.put(scope, from, put)),
+            ObjectMessage::Put(put) => match self.holders.get_mut(&put.member) {
+                Some(holder) => holder.put(scope, from, put),
+                None => self.put_early(scope, from, put),
+            },
             ObjectMessage::Keep(keep) => self.with(keep.member, |holder| holder.keep(&keep)),
-            ObjectMessage::Free(free) => self.with(free.member, |holder| holder.free(scope, from, &free)),
-            ObjectMessage::Fetch(fetch) => {
-                self.with(fetch.member, |holder| holder.fetch(scope, from, &fetch))
+            ObjectMessage::Free(free) => {
+                self.with(free.member, |holder| holder.free(&free));
+                // Also who has nothing of it: else it would be told again and again.
+                let Free { owner, term, member, number, .. } = free;
+                scope.send(from, ObjectMessage::Heard(Heard { owner, term, member, number }));
             }
+            ObjectMessage::Recall(recall) => {
+                self.holders.values_mut().for_each(|holder| holder.ask_anew_about(recall.owner));
+                let Recall { owner, term, number } = recall;
+                scope.send(from, ObjectMessage::Heard(Heard { owner, term, member: owner, number }));
+            }
+            ObjectMessage::Fetch(fetch) => match self.holders.get_mut(&fetch.member) {
+                Some(holder) => holder.fetch(scope, from, &fetch),
+                None => holder::miss(scope, from, &fetch),
+            },
             ObjectMessage::List(list) => self.with(list.member, |holder| holder.list(scope, from, &list)),
             ObjectMessage::Verdicts(verdicts) => {
                 self.with(verdicts.member, |holder| holder.hear(scope, &verdicts));
@@ -180,6 +214,18 @@ impl Objects {
         }
     }
 
+    /// A cell for a role that this host does not hold, as far as it knows.
+    fn put_early(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
+        let Some(known) = scope.view(put.member.group).map(|view| view.version) else { return };
+        if put.view > known {
+            scope.want_view(put.member.group);
+            return self.early.keep(scope.limits().early_bytes, from, put);
+        }
+        let Put { member, chunk, attempt, .. } = put;
+        let why = Refusal::View(known);
+        scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
+    }
+
     fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {
         if let Some(holder) = self.holders.get_mut(&member) {
             act(holder);
@@ -191,16 +237,24 @@ impl Objects {
         self.courier.take(scope.now.time, &scope.timing(), scope.views, errand);
     }
 
-    /// An owner has answered an upload.
+    /// An owner has answered.
     pub(crate) fn hear_owner(
         &mut self,
         scope: &mut Scope<'_>,
-        upload: UploadId,
+        stream: StreamId,
         outcome: Outcome,
         wanted: &mut Wanted,
     ) {
-        let step = self.uploads.hear_owner(scope, upload, outcome);
-        self.take_step(step, wanted);
+        match stream {
+            StreamId::Upload(upload) => {
+                let step = self.uploads.hear_owner(scope, upload, outcome);
+                self.take_step(step, wanted);
+            }
+            StreamId::Gather(gather) => {
+                let progress = self.gathers.hear_owner(scope, gather, &outcome);
+                self.take_progress(progress, wanted);
+            }
+        }
     }
 
     /// A link to `peer` is up.
@@ -212,6 +266,7 @@ impl Objects {
     /// A link to `peer` is down, or another one now: what was on its way is lost.
     pub(crate) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
         self.courier.link_broken(peer);
+        self.early.forget(peer);
         self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
         for progress in self.gathers.lose_link(scope, peer) {
             self.take_progress(progress, wanted);
@@ -223,8 +278,10 @@ impl Objects {
         self.holders.values_mut().for_each(|holder| holder.tick(scope));
         let (now, timing) = (scope.now.time, scope.timing());
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
-        wanted.requests.extend(self.uploads.tick(scope));
-        if self.gathers.due(timing.hedge_us) <= now {
+        for step in self.uploads.tick(scope) {
+            self.take_step(step, wanted);
+        }
+        if self.gathers.due(&timing) <= now {
             self.reconsider_gathers(scope, wanted);
         }
     }
@@ -232,8 +289,8 @@ impl Objects {
     /// When [`Self::tick`] has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
-        let gathers = self.gathers.due(timing.hedge_us);
-        holders.min(self.courier.due(timing)).min(self.uploads.due()).min(gathers)
+        let gathers = self.gathers.due(timing);
+        holders.min(self.courier.due(timing)).min(self.uploads.due(timing)).min(gathers)
     }
 
     fn reconsider_gathers(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
@@ -251,7 +308,7 @@ impl Objects {
     }
 
     fn take_progress(&mut self, progress: Progress, wanted: &mut Wanted) {
-        wanted.notes.extend(progress.note);
+        wanted.requests.extend(progress.request);
         self.news.extend(progress.news.into_iter().map(|news| match news {
             GatherNews::Part(token, bytes) => News::Part(token, bytes),
             GatherNews::Whole(token) => News::Whole(token),
@@ -262,7 +319,7 @@ impl Objects {
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
     pub(crate) fn memory_bytes(&self) -> usize {
         let fills: usize = self.holders.values().map(|holder| holder.fill().memory_bytes()).sum();
-        self.buffer_bytes() + self.courier.memory_bytes() + fills
+        self.buffer_bytes() + self.courier.memory_bytes() + self.early.memory_bytes() + fills
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -361,7 +418,7 @@ impl Objects {
 
     /// Nobody reads any more.
     pub(crate) fn abandon_gather(&mut self, id: GatherId, wanted: &mut Wanted) {
-        wanted.notes.extend(self.gathers.abandon(id));
+        wanted.requests.extend(self.gathers.abandon(id));
     }
 }
 

@@ -237,7 +237,7 @@ impl Counters {
             Failure::NotANumber => (),
             Failure::TooLarge => self.store_too_large.inc(),
             Failure::OutOfMemory => self.store_no_memory.inc(),
-            Failure::Busy | Failure::NotOpen => self.failed_busy.inc(),
+            Failure::Busy | Failure::NotOpen | Failure::Replaced => self.failed_busy.inc(),
             Failure::Unavailable | Failure::WrongPrimary => self.failed_unavailable.inc(),
             Failure::Lost => self.failed_lost.inc(),
             Failure::Unknown => self.failed_unknown.inc(),

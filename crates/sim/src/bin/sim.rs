@@ -31,7 +31,7 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
-    /// moves, returns, succession, forgetting, releases, losses or codes.
+    /// moves, returns, succession, forgetting, releases, losses, codes or objects.
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
     /// Run so many seeds at a time; as many as there are processors if not given.
@@ -66,6 +66,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Releases,
         Focus::Losses,
         Focus::Codes,
+        Focus::Objects,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     let names = || all.map(|focus| focus.to_string()).join(", ");

@@ -5,7 +5,9 @@ use std::collections::btree_map::Entry;
 
 use store::{Cohorts, Item, ItemError};
 use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
+use wire::object::descriptor_of;
 
+use super::chunks;
 use super::look::{Extent, Look, first_difference};
 use crate::cluster::inspect::add_kept;
 use crate::oracle::Copy;
@@ -214,6 +216,15 @@ impl Look<'_> {
         Ok(())
     }
 
+    /// What a reader would be given of the chunks that are left after the loss of some holders.
+    fn assemble(&mut self, loss: &Loss, item: &Item<'_>) -> Result<Vec<u8>, Broken> {
+        let descriptor = descriptor_of(bytes::Bytes::copy_from_slice(item.value))
+            .map_err(|error| ("durability", format!("a descriptor that is none: {error}")))?;
+        let code = self.protection.code();
+        let value = chunks::assemble(self.map, self.nodes, code, &descriptor, &mut self.rng);
+        value.map_err(|why| ("durability", format!("{}: {}: {why}", self.describe(loss), descriptor.id)))
+    }
+
     /// What a stand-in would answer for a key, against what clients may be told.
     fn decode_key(&mut self, loss: &Loss, key: usize) -> Result<(), Broken> {
         let entry = &self.clients.keys()[key];
@@ -241,8 +252,13 @@ impl Look<'_> {
             .as_ref()
             .and_then(|(bytes, _)| Item::parse(bytes).ok())
             .filter(|i| !i.is_expired(self.unix));
-        let copy =
-            item.map(|item| Copy { value: item.value, flags: item.client_flags, version: item.version });
+        // The value of a descriptor is what its chunks are.
+        let assembled = item.filter(|item| item.object).map(|item| self.assemble(loss, &item)).transpose()?;
+        let copy = item.map(|item| Copy {
+            value: assembled.as_deref().unwrap_or(item.value),
+            flags: item.client_flags,
+            version: item.version,
+        });
         if self.clients.oracle(key).admits(copy, self.unix) {
             return Ok(());
         }

@@ -3,10 +3,11 @@
 use cluster::Protection;
 use proto::host::inspect::ParityInfo;
 use rng::Rng;
-use types::{GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq, UnixSeconds};
+use types::{ClusterMap, GroupView, MemberId, PAGE_BYTES, RoleIndex, Seq, UnixSeconds};
 
 use crate::clients::Clients;
 use crate::cluster::inspect::{Members, Parity};
+use crate::cluster::nodes::Nodes;
 use crate::shadow::Shadow;
 use crate::shadow::stream::{Page, Stream};
 use crate::stage::book::Broken;
@@ -31,6 +32,8 @@ pub(crate) struct Look<'a> {
     /// The most that any clock of the wall has ever shown.
     pub unix: UnixSeconds,
     pub view: &'a GroupView,
+    pub map: &'a ClusterMap,
+    pub nodes: &'a Nodes,
     pub members: Members<'a>,
     pub protection: Protection,
     pub extent: Extent,

@@ -9,11 +9,13 @@
 //! - bounds: budgets and queues.
 //! - map: who has a version of it has all of it.
 //! - quotas: what namespaces take.
+//! - chunks: whoever is whole has all of them.
 //! - rest: in the end everything is whole, and agrees.
 //!
 //! Whoever checks borrows what it looks at, and writes into the book.
 
 mod bounds;
+mod chunks;
 mod decode;
 mod look;
 mod maps;
@@ -112,6 +114,7 @@ impl Onlooker<'_> {
         if let Some(map) = self.cluster.map() {
             maps::check(&mut self.stage.book, map, &self.cluster.nodes);
             quotas::check(&mut self.stage.book, map, &self.cluster.nodes);
+            chunks::check(&mut self.stage.book, map, &self.cluster.nodes);
         }
     }
 
@@ -122,8 +125,10 @@ impl Onlooker<'_> {
         }
         // A stream of its own for every look: how much one draws changes nothing of what comes later.
         let seed = self.stage.rng.checks.next();
-        let Some(view) = view else { return };
+        let (Some(view), Some(map)) = (view, self.cluster.map()) else { return };
         let mut look = Look {
+            map,
+            nodes: &self.cluster.nodes,
             clients: self.clients,
             shadow: self.shadow,
             unix: self.stage.most_unix(),

@@ -3,6 +3,7 @@
 use types::op::Outcome;
 use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleIndex, RoleStatus};
 
+use super::chunks;
 use super::look::first_difference;
 use crate::clients::Clients;
 use crate::cluster::Cluster;
@@ -28,7 +29,27 @@ impl AtRest<'_> {
 
     /// Whether every role is full or lost, and everything is committed.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.cluster.map().is_some_and(|map| map.groups.iter().all(|view| self.is_group_whole(view)))
+        self.cluster.map().is_some_and(|map| {
+            let all_whole = map.groups.iter().all(|view| self.is_group_whole(view));
+            all_whole && self.stirring_chunks().is_none()
+        })
+    }
+
+    /// What is not at rest of values in chunks.
+    fn stirring_chunks(&self) -> Option<String> {
+        let map = self.cluster.map()?;
+        map.groups.iter().any(GroupView::takes_chunks).then(|| chunks::unrest(map, &self.cluster.nodes))?
+    }
+
+    /// Whether the chunks of every role that has a member with room are where that is.
+    fn are_chunks_held(&self, view: &GroupView) -> bool {
+        let has_room = |host: HostId| {
+            self.cluster.nodes[usize::from(host.node.0)].budget.has_room_for_extent(EXTENT_BYTES)
+        };
+        view.all_holders().all(|(role, holder)| {
+            let is_filling = view.holders_of(role).filling == Some(holder);
+            !is_filling || !has_room(holder.host)
+        })
     }
 
     /// Whether every parity is in sync that could be, and no node has two roles that needs not: as long as a living node
@@ -56,6 +77,9 @@ impl AtRest<'_> {
     }
 
     fn is_group_whole(&self, view: &GroupView) -> bool {
+        if !self.are_chunks_held(view) {
+            return false;
+        }
         let protection = self.options.protection();
         let members = Members::of(&self.cluster.nodes, view);
         (0..view.k()).all(|role| {
@@ -103,6 +127,9 @@ impl AtRest<'_> {
         let Some(map) = self.cluster.map() else { return "no map".to_owned() };
         let running = self.clients.running_count();
         let mut what = format!("not at rest: {running} calls run");
+        if let Some(stirring) = self.stirring_chunks() {
+            what.push_str(&format!("; {stirring}"));
+        }
         for view in map.groups.iter().filter(|view| !self.is_group_whole(view) || !self.is_protected(view)) {
             what.push_str(&format!("; {}", Brief(view)));
             let members = Members::of(&self.cluster.nodes, view);

@@ -365,6 +365,18 @@ impl Clients {
         }
     }
 
+    /// The client of a running call closes its connection; false if nobody waits for it, or it is nobody's.
+    pub(crate) fn leave(&mut self, stage: &mut Stage, call: u32) -> bool {
+        let state = &mut self.calls[call as usize];
+        let client = state.client;
+        if client == NOBODY || state.ended {
+            return false;
+        }
+        state.told = true;
+        self.give_up(stage, client, call);
+        true
+    }
+
     /// A client gives up, or learns that its node is gone.
     pub(crate) fn give_up(&mut self, stage: &mut Stage, client: u16, call: u32) {
         if self.has_ended(call) {

@@ -330,7 +330,8 @@ impl Nodes {
         state.ended_at = stage.now();
         state.backlog.clear();
         // Whatever a host has taken from the budget goes back with it. The rest has leaked.
-        let left = state.budget.total_used();
+        // Bytes of chunks that are on their way to others go back when they have arrived.
+        let left = state.budget.total_used() - state.budget.used(store::Category::Chunks);
         if left != 0 {
             let what = format!("{} has ended and still holds {left} bytes", state.id);
             stage.book.fail("budget", None, what);

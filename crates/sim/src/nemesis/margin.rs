@@ -51,7 +51,12 @@ pub(crate) fn can_bear(options: &Options, cluster: &Cluster, risk: &Risk) -> boo
     let views = recorded.groups.iter().chain(decided.groups.iter().filter(is_new));
     let beyond = options.faults.beyond as i64;
     let protection = options.protection();
-    let mut margins = views.map(|view| Margin { cluster, risk, view, protection: &protection });
+    let margins = views.map(|view| Margin { cluster, risk, view, protection: &protection });
+    let margins: Vec<Margin<'_>> = margins.collect();
+    if !margins.iter().all(Margin::leaves_chunks) {
+        return false;
+    }
+    let mut margins = margins.into_iter();
     // Where any parity is as good as another, counting is exact, and tells how far beyond the code a seed goes.
     // Other codes are asked; no seed of these goes beyond.
     if protection.profile().is_mds() {
@@ -144,6 +149,16 @@ impl Margin<'_> {
             |host: &HostId| !self.is_at_risk(*host) && !self.is_removable(node_of(*host), is_any_lost);
         view.parity.iter_mut().for_each(|parity| *parity = parity.filter(stays));
         view
+    }
+
+    /// Whether what is left of the holders of chunks is enough to make all of them.
+    fn leaves_chunks(&self) -> bool {
+        let is_left = |role: &usize| {
+            let whole = self.view.holders[*role].whole;
+            whole.is_some_and(|holder| !self.is_hit(holder.host))
+        };
+        let (left, lost): (Vec<usize>, Vec<usize>) = (0..self.view.holders.len()).partition(is_left);
+        lost.is_empty() || self.protection.code().plan(&left, &lost).is_ok()
     }
 
     /// Whether a primary may complain of the parity on `node`. Where a role is lost, any node may be the next to serve.

@@ -36,6 +36,7 @@ impl Options {
             Focus::Releases => options.with_releases(rng),
             Focus::Losses => options.with_losses(rng),
             Focus::Codes => options.with_codes(rng),
+            Focus::Objects => Self { focus: Focus::Objects, ..options },
         };
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
@@ -43,7 +44,8 @@ impl Options {
         let restarted =
             focused.with_policy().with_namespaces().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
-        scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL))
+        let timed = scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL));
+        timed.with_objects(&mut Rng::new(seed, purpose::OBJECTS))
     }
 
     /// In some seeds the coordinator is started again now and then, and knows nothing; not where too few are left to tell it.
@@ -142,6 +144,7 @@ impl Options {
             namespaces: 0,
             quota_bytes: 0,
             catalog_every_us: 0,
+            objects: None,
         };
         options.evenly_busy()
     }

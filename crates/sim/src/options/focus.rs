@@ -25,6 +25,8 @@ pub enum Focus {
     Losses,
     /// Codes whose parities cover some of the data roles, or are made by other matrices.
     Codes,
+    /// Values in chunks.
+    Objects,
 }
 
 impl fmt::Display for Focus {
@@ -40,6 +42,7 @@ impl fmt::Display for Focus {
             Self::Releases => "releases",
             Self::Losses => "losses",
             Self::Codes => "codes",
+            Self::Objects => "objects",
         })
     }
 }

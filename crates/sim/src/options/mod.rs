@@ -11,6 +11,7 @@ mod faults;
 mod foci;
 mod focus;
 mod machine;
+mod objects;
 pub(crate) mod purpose;
 mod show;
 
@@ -25,6 +26,7 @@ pub use calls::{Sizes, Verb};
 pub use faults::{FaultKind, Faults, Succession};
 pub use focus::Focus;
 pub use machine::{Batching, Memory, Network};
+pub use objects::Objects;
 
 /// Everything that a seed determines.
 #[derive(Clone, Debug)]
@@ -107,6 +109,8 @@ pub struct Options {
     pub quota_bytes: u64,
     /// Time between two changes of pools and namespaces; 0 = none.
     pub catalog_every_us: u64,
+    /// Values in chunks, if there are any.
+    pub objects: Option<Objects>,
 }
 
 impl Options {
@@ -185,6 +189,7 @@ impl Options {
             namespaces: 0,
             quota_bytes: 0,
             catalog_every_us: 0,
+            objects: None,
         }
     }
 

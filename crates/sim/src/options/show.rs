@@ -38,6 +38,9 @@ impl fmt::Display for Options {
         if let Some(succession) = &self.succession {
             writeln!(f, "  {succession:?}")?;
         }
+        if let Some(objects) = &self.objects {
+            writeln!(f, "  {objects:?}")?;
+        }
         let faults = &self.faults;
         write!(
             f,

@@ -49,6 +49,7 @@ fn object_number(message: &ObjectMessage) -> u64 {
         ObjectMessage::Refused(b) => 32 ^ of_chunk(&b.chunk, b.attempt) << 8,
         ObjectMessage::Keep(b) => 33 ^ b.number << 8 ^ (b.objects.len() as u64) << 48,
         ObjectMessage::Free(b) => 34 ^ b.number << 8 ^ (b.objects.len() as u64) << 48,
+        ObjectMessage::Recall(b) => 43 ^ b.number << 8,
         ObjectMessage::Heard(b) => 35 ^ b.number << 8,
         ObjectMessage::Ask(b) => 36 ^ (b.objects.len() as u64) << 8 ^ u64::from(b.owner.group.0) << 32,
         ObjectMessage::Verdicts(b) => 37 ^ (b.verdicts.len() as u64) << 8 ^ u64::from(b.term.0) << 32,

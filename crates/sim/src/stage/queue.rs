@@ -42,6 +42,8 @@ pub(crate) enum Event {
     Exited { node: u16, life: u32 },
     /// A client begins its next operation.
     Client { client: u16 },
+    /// A value in chunks goes on being sent, or taken.
+    Stream { call: u32 },
     /// A client's patience ends.
     Patience { client: u16, call: u32 },
     /// A client learns that its node is gone.

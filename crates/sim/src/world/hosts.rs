@@ -78,18 +78,18 @@ impl World {
             Input::Late(message) => self.hear_coordinator(node, message),
             Input::LinkUp { host, wire, peer } => self.link_up(host, wire, peer),
             Input::LinkDown { host, wire } => self.link_down(host, wire),
-            Input::Submit { host, submission } => self.submit(host, submission),
+            Input::Submit { host, submission } => self.submit_or_stream(host, submission),
         }
     }
 
-    fn submit(&mut self, host: usize, Submission { token, member, request }: Submission) {
+    pub(super) fn submit(&mut self, host: usize, Submission { token, member, request }: Submission) {
         let mut submitted = None;
         let runs = self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = member.map_or_else(|| machine.locate(request.key_bytes()), Place::of);
             submitted = Some(machine.submit(now, token, place, request));
         });
         if let Some(Submitted::Done(outcome)) = submitted {
-            self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome);
+            self.answer(host, token, outcome);
         }
         if runs {
             self.after(host);
@@ -187,10 +187,10 @@ impl World {
                     let what = format!("{peer} has sent {id} what cannot be: {why}");
                     self.stage.book.fail("impossible", None, what);
                 }
-                Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
-                Action::Reply { token, outcome } => {
-                    self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome);
-                }
+                Action::Room { token } => self.stir(token),
+                Action::Part { token, bytes } => self.part(token, &bytes),
+                Action::Whole { token } => self.whole(host, token),
+                Action::Reply { token, outcome } => self.answer(host, token, outcome),
             }
         }
     }

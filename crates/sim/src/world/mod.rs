@@ -8,6 +8,7 @@
 //! - [`Wires`] and [`Lines`]: what is under way between nodes, and between nodes and coordinators;
 //! - [`Reign`]: what coordinators do, for which no host is touched;
 //! - [`Clients`]: calls, and what may be answered;
+//! - [`Streams`]: what nodes do for calls of values in chunks;
 //! - [`Shadow`]: what members may send, and must hold;
 //! - [`Nemesis`]: what goes wrong, said as data;
 //! - [`Checks`]: when the inside of members is looked at.
@@ -16,6 +17,7 @@ mod faults;
 mod hosts;
 mod processes;
 pub(crate) mod reign;
+mod streams;
 
 use types::ClusterMap;
 
@@ -32,6 +34,7 @@ use crate::stage::queue::Event;
 use crate::stage::report::Failure;
 use crate::stage::trace::Trace;
 use reign::Reign;
+use streams::Streams;
 
 /// A whole cluster in virtual time.
 pub struct World {
@@ -40,6 +43,7 @@ pub struct World {
     pub(crate) wires: Wires,
     pub(crate) lines: Lines,
     pub(crate) clients: Clients,
+    pub(crate) streams: Streams,
     pub(crate) shadow: Shadow,
     pub(crate) nemesis: Nemesis,
     pub(crate) checks: Checks,
@@ -57,6 +61,7 @@ impl World {
             lines: Lines::new(&mut stage),
             cluster: Cluster::new(&mut stage),
             clients: Clients::default(),
+            streams: Streams::default(),
             shadow: Shadow::new(&stage.options),
             nemesis: Nemesis::default(),
             checks: Checks::new(&stage.options),
@@ -167,6 +172,7 @@ impl World {
             Event::Tick { host } => self.timer(usize::from(host)),
             Event::Flush { host } => self.flush(usize::from(host)),
             Event::Client { client } => self.client_turn(client),
+            Event::Stream { call } => self.go_on_streaming(call),
             Event::Patience { client, call } | Event::Dropped { client, call } => {
                 self.clients.give_up(&mut self.stage, client, call);
             }

@@ -9,7 +9,7 @@ use types::{
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
     Ask, Asked, Cell, Checked, Fetch, Free, Heard, Keep, KeptObject, List, Listed, ListedChunk, MAX_NAMED,
-    Missing, ObjectMessage, Placed, Put, Refusal, Refused, Verdict, Verdicts,
+    Missing, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict, Verdicts,
 };
 use crate::segments::SHARED_FROM;
 
@@ -29,6 +29,7 @@ wire_choice!(ObjectMessage {
     10 => Missing { 0: body },
     11 => List { 0: body },
     12 => Listed { 0: body },
+    13 => Recall { 0: body },
 });
 
 wire_struct!(MemberId { group, role });
@@ -46,6 +47,7 @@ wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3
 wire_struct!(Keep { owner, term, member, number, objects });
 wire_struct!(KeptObject { descriptor, key_hash });
 wire_struct!(Free { owner, term, member, number, objects });
+wire_struct!(Recall { owner, term, number });
 wire_struct!(Heard { owner, term, member, number });
 wire_struct!(Ask { owner, member, objects });
 wire_struct!(Asked { object, key_hash });

@@ -105,6 +105,7 @@ wire_enum!(Failure {
     8 => WrongPrimary {},
     9 => NoNamespace {},
     10 => NotOpen {},
+    11 => Replaced {},
 });
 wire_struct!(ItemView {
     value,

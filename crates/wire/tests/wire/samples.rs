@@ -568,7 +568,7 @@ choices! {
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {}
     }
 }
 

@@ -10,16 +10,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::Protection;
-use types::op::{Failure, Object, ObjectOp, Op, Request, Unpin};
+use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
 use types::{ChunkId, Descriptor, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
 use wire::object::{Cell, Fetch, Missing, ObjectMessage};
 
 use super::scope::Scope;
+use super::{OwnerRequest, StreamId};
+use crate::Timing;
 use crate::host::driver::Token;
 use row::{Answer, Row};
 
-/// A reader's place is told to the owner so often, in microseconds.
-const PROGRESS_US: u64 = 5_000_000;
+/// A reader's place is told to the owner so often while a pin lasts.
+const PROGRESS: u64 = 6;
 
 /// A read of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,13 +58,6 @@ pub(crate) enum News {
     Failed(Token, Failure),
 }
 
-/// What a read tells the owner.
-pub(crate) struct OwnerNote {
-    pub owner: MemberId,
-    pub hash: KeyHash,
-    pub request: Request,
-}
-
 struct Gather {
     token: Token,
     key: Key,
@@ -81,6 +76,8 @@ struct Gather {
     untaken: usize,
     told: Time,
     deadline: Time,
+    /// Whether the owner is asked if this is still what the key has.
+    asking: bool,
 }
 
 impl Gathers {
@@ -102,7 +99,7 @@ impl Gathers {
         self.started += 1;
         let id = GatherId(self.started);
         let end = end.min(descriptor.geometry.len);
-        let (rows, untaken, deadline) = (VecDeque::new(), 0, now + patience);
+        let (rows, untaken, asking, deadline) = (VecDeque::new(), 0, false, now + patience);
         let gather = Gather {
             token,
             key,
@@ -117,6 +114,7 @@ impl Gathers {
             untaken,
             told: now,
             deadline,
+            asking,
         };
         self.all.insert(id, gather);
         Ok(id)
@@ -130,8 +128,30 @@ impl Gathers {
     }
 
     /// The client is gone; what the owner is told.
-    pub(super) fn abandon(&mut self, id: GatherId) -> Option<OwnerNote> {
+    pub(super) fn abandon(&mut self, id: GatherId) -> Option<OwnerRequest> {
         self.all.remove(&id).and_then(|gather| gather.unpin(true))
+    }
+
+    /// The owner says what the key has now.
+    pub(super) fn hear_owner(&mut self, scope: &mut Scope<'_>, id: GatherId, outcome: &Outcome) -> Progress {
+        let Some(gather) = self.all.get_mut(&id) else { return Progress::default() };
+        let object = gather.descriptor.id;
+        gather.asking = false;
+        let failure = match outcome {
+            Outcome::Failed(failure) => *failure,
+            Outcome::Hit(view) if view.object.as_ref().is_some_and(|it| it.descriptor.id == object) => {
+                // It is what it was: others may have come meanwhile who have its chunks.
+                if gather.is_lost() { Failure::Lost } else { return self.go_on(scope, id) }
+            }
+            _ => Failure::Replaced,
+        };
+        self.fail(id, failure)
+    }
+
+    fn fail(&mut self, id: GatherId, failure: Failure) -> Progress {
+        let token = self.all.get(&id).map(|gather| gather.token);
+        let news = token.map(|token| News::Failed(token, failure)).into_iter().collect();
+        Progress { news, request: self.abandon(id) }
     }
 
     /// A row's cell has come.
@@ -165,12 +185,17 @@ impl Gathers {
         gather.ask_for_rows(scope, id);
         gather.give_out(scope, &mut progress);
         gather.ask_for_rows(scope, id);
-        if let Some(failure) = gather.failure(scope) {
-            progress.news.push(News::Failed(gather.token, failure));
-            progress.note = self.abandon(id);
-        } else if gather.start >= gather.end {
+        if gather.start >= gather.end {
             progress.news.push(News::Whole(gather.token));
-            progress.note = self.abandon(id);
+            progress.request = self.abandon(id);
+        } else if gather.is_late(scope.now.time) {
+            let failed = self.fail(id, Failure::Unavailable);
+            progress.news.extend(failed.news);
+            progress.request = failed.request;
+        } else if gather.is_lost() && !gather.asking {
+            // Its chunks may be gone because it is not what the key has any more.
+            gather.asking = true;
+            progress.request = Some(gather.ask_owner(id));
         }
         progress
     }
@@ -183,8 +208,8 @@ impl Gathers {
         for id in ids {
             if let Some(gather) = self.all.get_mut(&id) {
                 gather.rows.iter_mut().for_each(|row| row.reconsider(now, scope.timing().hedge_us));
-                let note = gather.tell_progress(now);
-                all.push(Progress { news: Vec::new(), note });
+                let request = gather.tell_progress(now, scope.timing().pin_us / PROGRESS);
+                all.push(Progress { news: Vec::new(), request });
             }
             all.push(self.go_on(scope, id));
         }
@@ -208,10 +233,10 @@ impl Gathers {
     }
 
     /// When [`Self::reconsider`] has something to do.
-    pub(super) fn due(&self, hedge_us: u64) -> Time {
+    pub(super) fn due(&self, timing: &Timing) -> Time {
         let of = |gather: &Gather| {
-            let asked = gather.rows.front().map_or(Time::NEVER, |row| row.asked_at() + hedge_us);
-            asked.min(gather.told + PROGRESS_US).min(gather.deadline)
+            let asked = gather.rows.front().map_or(Time::NEVER, |row| row.asked_at() + timing.hedge_us);
+            asked.min(gather.told + timing.pin_us / PROGRESS).min(gather.deadline)
         };
         self.all.values().map(of).min().unwrap_or(Time::NEVER)
     }
@@ -232,7 +257,7 @@ impl Gathers {
 #[derive(Default)]
 pub(super) struct Progress {
     pub news: Vec<News>,
-    pub note: Option<OwnerNote>,
+    pub request: Option<OwnerRequest>,
 }
 
 impl Gather {
@@ -336,28 +361,38 @@ impl Gather {
         }
     }
 
-    /// Why it cannot go on.
-    fn failure(&self, scope: &Scope<'_>) -> Option<Failure> {
-        if self.rows.iter().any(|row| row.is_lost(self.protection.code())) {
-            return Some(Failure::Lost);
-        }
-        let is_late = self.deadline <= scope.now.time && !self.rows.is_empty();
-        is_late.then_some(Failure::Unavailable)
+    /// Whether so many have said that they lack chunks of it that a row cannot be made.
+    fn is_lost(&self) -> bool {
+        self.rows.iter().any(|row| row.is_lost(self.protection.code()))
     }
 
-    fn tell_progress(&mut self, now: Time) -> Option<OwnerNote> {
-        if now.since(self.told) < PROGRESS_US {
+    /// Whether nothing has come for too long that was to come.
+    fn is_late(&self, now: Time) -> bool {
+        self.deadline <= now && !self.rows.is_empty()
+    }
+
+    /// Whether this is still what the key has.
+    fn ask_owner(&self, id: GatherId) -> OwnerRequest {
+        let get = Get { value: Want::NoValue, bump: Bump::Silent, ..Get::default() };
+        let request = Request::on(self.key.clone(), Op::Get(get));
+        let (stream, owner) = (Some(StreamId::Gather(id)), self.descriptor.id.owner);
+        OwnerRequest { stream, owner, hash: self.hash, request }
+    }
+
+    fn tell_progress(&mut self, now: Time, every_us: u64) -> Option<OwnerRequest> {
+        if now.since(self.told) < every_us {
             return None;
         }
         self.told = now;
         self.unpin(false)
     }
 
-    fn unpin(&self, done: bool) -> Option<OwnerNote> {
+    fn unpin(&self, done: bool) -> Option<OwnerRequest> {
         let pin = self.pin?;
         let object = self.descriptor.id;
         let op = Op::Object(ObjectOp::Unpin(Unpin { object, pin, done }));
-        Some(OwnerNote { owner: object.owner, hash: self.hash, request: Request::on(self.key.clone(), op) })
+        let request = Request::on(self.key.clone(), op);
+        Some(OwnerRequest { stream: None, owner: object.owner, hash: self.hash, request })
     }
 }
 

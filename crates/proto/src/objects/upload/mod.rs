@@ -17,8 +17,9 @@ use types::{
 };
 use wire::object::{Placed, Refused};
 
-use super::UploadId;
 use super::scope::Scope;
+use super::{OwnerRequest, StreamId, UploadId};
+use crate::Timing;
 use crate::host::driver::Token;
 use rows::Rows;
 use stripe::{Fate, StripeUpload};
@@ -48,14 +49,8 @@ pub(crate) struct Uploads {
     started: u64,
     /// Numbers of tries to put a chunk.
     attempts: u64,
-}
-
-/// A request to an owner that an upload makes.
-pub(crate) struct OwnerRequest {
-    pub upload: UploadId,
-    pub owner: MemberId,
-    pub hash: KeyHash,
-    pub request: Request,
+    /// When it was last looked what may be lost on its way.
+    looked: Time,
 }
 
 /// What a driver hears of its upload.
@@ -129,7 +124,8 @@ impl Uploads {
             renew: Time::NEVER,
         };
         self.all.insert(upload, one);
-        Ok((upload, OwnerRequest { upload, owner, hash, request }))
+        let stream = Some(StreamId::Upload(upload));
+        Ok((upload, OwnerRequest { stream, owner, hash, request }))
     }
 
     /// How many bytes are taken in one piece now; 0 = none before there is room.
@@ -168,7 +164,7 @@ impl Uploads {
 
     /// A holder has a chunk.
     pub(super) fn placed(&mut self, scope: &mut Scope<'_>, from: HostId, placed: &Placed) -> Step {
-        let upload = self.find(placed.chunk.object, placed.attempt);
+        let upload = self.find(placed.chunk.object);
         let Some((upload, one)) = upload else { return Step::default() };
         one.stripes.iter_mut().for_each(|stripe| stripe.placed(from, placed));
         self.go_on(scope, upload)
@@ -177,8 +173,8 @@ impl Uploads {
     /// A holder has not taken one.
     pub(super) fn refused(&mut self, scope: &mut Scope<'_>, from: HostId, refused: &Refused) -> Step {
         let Self { all, attempts, .. } = self;
-        let of = |one: &&mut Upload| one.id == Some(refused.chunk.object);
-        let Some((upload, one)) = all.iter_mut().map(|(id, one)| (*id, one)).find(|(_, one)| of(&one)) else {
+        let of = |(_, one): &(&UploadId, &mut Upload)| one.id == Some(refused.chunk.object);
+        let Some((upload, one)) = all.iter_mut().find(of).map(|(id, one)| (*id, one)) else {
             return Step::default();
         };
         let id = refused.chunk.object;
@@ -218,7 +214,7 @@ impl Uploads {
         }
     }
 
-    fn find(&mut self, object: ObjectId, _attempt: u64) -> Option<(UploadId, &mut Upload)> {
+    fn find(&mut self, object: ObjectId) -> Option<(UploadId, &mut Upload)> {
         let mut all = self.all.iter_mut().map(|(id, one)| (*id, one));
         all.find(|(_, one)| one.id == Some(object))
     }
@@ -244,20 +240,34 @@ impl Uploads {
         Step { news: Some(News::Ended(one.token, outcome)), request }
     }
 
-    /// Ids are renewed while bytes move.
-    pub(super) fn tick(&mut self, scope: &Scope<'_>) -> Vec<OwnerRequest> {
+    /// Ids are renewed, and what may be lost on its way is put again.
+    pub(super) fn tick(&mut self, scope: &mut Scope<'_>) -> Vec<Step> {
         let now = scope.now.time;
-        let mut requests = Vec::new();
-        for (upload, one) in self.all.iter_mut().filter(|(_, one)| one.renew <= now && !one.committing) {
-            one.renew = now + scope.timing().object_deadline_us / RENEWALS;
-            requests.extend(one.id.map(|id| one.request(*upload, ObjectOp::Renew(id))));
+        if now < self.due(&scope.timing()) {
+            return Vec::new();
         }
-        requests
+        self.looked = now;
+        let Self { all, attempts, .. } = self;
+        let mut steps = Vec::new();
+        for (upload, one) in all.iter_mut().filter(|(_, one)| !one.committing) {
+            let Some(id) = one.id else { continue };
+            if one.renew <= now {
+                one.renew = now + scope.timing().object_deadline_us / RENEWALS;
+                let request = Some(one.request(*upload, ObjectOp::Renew(id)));
+                steps.push(Step { news: None, request });
+            }
+            let name = (id, one.hash, one.geometry);
+            one.stripes.iter_mut().for_each(|stripe| stripe.retry(scope, name, attempts));
+        }
+        steps
     }
 
     /// When [`Self::tick`] has something to do.
-    pub(super) fn due(&self) -> Time {
-        self.all.values().filter(|one| !one.committing).map(|one| one.renew).min().unwrap_or(Time::NEVER)
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        let waits = self.all.values().any(|one| !one.committing && !one.stripes.is_empty());
+        let retry = if waits { self.looked + timing.retry_us } else { Time::NEVER };
+        let renewals = self.all.values().filter(|one| !one.committing).map(|one| one.renew);
+        renewals.min().unwrap_or(Time::NEVER).min(retry)
     }
 
     /// How many there are.
@@ -300,7 +310,7 @@ impl Upload {
 
     fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
         let Some(row) = self.rows.feed(bytes) else { return };
-        if !self.stripes.back().is_some_and(|stripe| stripe.index() == row.stripe.index) {
+        if self.stripes.back().is_none_or(|stripe| stripe.index() != row.stripe.index) {
             let group = self.group_of(row.stripe.index);
             self.stripes.push_back(StripeUpload::new(row.stripe, group));
         }
@@ -337,7 +347,8 @@ impl Upload {
     }
 
     fn request(&self, upload: UploadId, op: ObjectOp) -> OwnerRequest {
-        OwnerRequest { upload, owner: self.owner, hash: self.hash, request: request_of(&self.key, op) }
+        let stream = Some(StreamId::Upload(upload));
+        OwnerRequest { stream, owner: self.owner, hash: self.hash, request: request_of(&self.key, op) }
     }
 
     /// The owner is told that nothing will come of it; not of what may have been committed.

@@ -8,7 +8,7 @@ use types::op::Failure;
 use types::{
     ChunkId, Geometry, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Stripe, ViewVersion,
 };
-use types::{Holder, checksum_combine};
+use types::{Holder, Time, checksum_combine};
 use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, Refusal, Refused, Trailer};
 
 use super::rows::Row;
@@ -40,6 +40,8 @@ struct Attempt {
     acknowledged: bool,
     /// Whether the holder has said that the view is another one, which is not known here yet.
     outdated: bool,
+    /// When something was last sent.
+    sent_at: Time,
 }
 
 /// What a refusal means for the upload.
@@ -110,10 +112,7 @@ impl StripeUpload {
             if !self.attempts.iter().any(|known| (known.role, known.holder) == (role, holder)) {
                 *attempts += 1;
                 let number = *attempts;
-                let (acknowledged, outdated) = (false, false);
-                let attempt =
-                    Attempt { role, holder, number, view: version, sent: 0, acknowledged, outdated };
-                self.attempts.push(attempt);
+                self.attempts.push(Attempt::new(role, holder, number, version));
             }
         }
         self.send(scope, name);
@@ -132,7 +131,9 @@ impl StripeUpload {
                     Put { member, view, chunk, attempt: number, key_hash, geometry, row, cell, trailer };
                 scope.send(attempt.holder.host, ObjectMessage::Put(put));
             }
-            attempt.sent = self.rows.len() as u32;
+            if attempt.sent < self.rows.len() as u32 {
+                (attempt.sent, attempt.sent_at) = (self.rows.len() as u32, scope.now.time);
+            }
         }
     }
 
@@ -179,6 +180,23 @@ impl StripeUpload {
         Fate::GoesOn
     }
 
+    /// Whoever has not answered for long may have lost it; where the view is not known it is asked for again.
+    pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) {
+        if self.attempts.is_empty() {
+            return self.adopt(scope, name, attempts);
+        }
+        let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
+        for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
+            if attempt.outdated {
+                scope.want_view(self.group);
+            } else if attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience {
+                let view = attempt.view;
+                attempt.restart(view, attempts);
+            }
+        }
+        self.send(scope, name);
+    }
+
     /// A link is another one: what was on its way on the one before is lost.
     pub(super) fn link_up(&mut self, scope: &mut Scope<'_>, name: Name, peer: HostId, attempts: &mut u64) {
         let to_peer = |attempt: &&mut Attempt| attempt.holder.host == peer && !attempt.acknowledged;
@@ -210,6 +228,11 @@ impl StripeUpload {
 }
 
 impl Attempt {
+    fn new(role: RoleIndex, holder: Holder, number: u64, view: ViewVersion) -> Self {
+        let (acknowledged, outdated) = (false, false);
+        Self { role, holder, number, view, sent: 0, acknowledged, outdated, sent_at: Time(0) }
+    }
+
     /// All of it is put again, under this view.
     fn restart(&mut self, view: ViewVersion, attempts: &mut u64) {
         *attempts += 1;

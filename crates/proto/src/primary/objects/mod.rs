@@ -40,6 +40,8 @@ pub(in crate::primary) struct ObjectEffects {
     pub kept: Option<Kept>,
     /// What is none any more.
     pub freed: Vec<Descriptor>,
+    /// Whether so much may be gone at once that it is not counted.
+    pub flushed: bool,
 }
 
 /// An object that a record makes a key's value.
@@ -60,7 +62,12 @@ impl ObjectEffects {
     /// Of a record that puts `kept` in the place of `replaced`; none if neither is an object.
     pub(in crate::primary) fn of(kept: Option<Kept>, replaced: Option<Descriptor>) -> Option<Box<Self>> {
         let any = kept.is_some() || replaced.is_some();
-        any.then(|| Box::new(Self { kept, freed: replaced.into_iter().collect() }))
+        any.then(|| Box::new(Self { kept, freed: replaced.into_iter().collect(), flushed: false }))
+    }
+
+    /// Of a flush.
+    pub(in crate::primary) fn of_flush() -> Box<Self> {
+        Box::new(Self { flushed: true, ..Self::default() })
     }
 }
 
@@ -116,6 +123,9 @@ impl Objects {
             self.committing.remove(&descriptor.id);
             context.out.errands.push_back(crate::objects::Errand::keep(owner, term, descriptor, key_hash));
         }
+        if effects.flushed {
+            context.out.errands.push_back(crate::objects::Errand::recall(owner, term));
+        }
         for descriptor in effects.freed {
             // Whoever reads it does so to the end.
             let freed = self.pins.free_unless_pinned(descriptor);
@@ -125,13 +135,13 @@ impl Objects {
 
     /// The value of this object is read from now on; the number of the pin.
     pub(super) fn pin(&mut self, context: &Context<'_>, id: ObjectId) -> Option<u64> {
-        self.pins.pin(context.now.time, context.limits.pins, id)
+        self.pins.pin(context, id)
     }
 
     /// A reader has come so far, or to the end.
     pub(super) fn unpin(&mut self, context: &mut Context<'_>, core: &Core, unpin: Unpin) -> Outcome {
         let (owner, term) = (core.member(), core.term());
-        let freed = self.pins.unpin(context.now.time, unpin);
+        let freed = self.pins.unpin(context, unpin);
         context.out.errands.extend(freed.map(|it| crate::objects::Errand::free(owner, term, it)));
         Outcome::Noted
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use types::op::Unpin;
 use types::{Descriptor, ObjectId, Time};
 
-/// For how long a reader may stand still, in microseconds.
-const STILL_US: u64 = 30_000_000;
-/// For how long one may read at all.
-const LONGEST_US: u64 = 600_000_000;
+use crate::outbox::Context;
+
+/// One reads no longer than so many times what it may stand still.
+const LONGEST: u64 = 20;
 
 /// See the module.
 #[derive(Default)]
@@ -36,12 +36,13 @@ struct Pinned {
 
 impl Pins {
     /// A pin on `object`; none if there are too many.
-    pub(super) fn pin(&mut self, now: Time, most: usize, object: ObjectId) -> Option<u64> {
-        if self.pins.len() >= most {
+    pub(super) fn pin(&mut self, context: &Context<'_>, object: ObjectId) -> Option<u64> {
+        let (now, still_us) = (context.now.time, context.timing.pin_us);
+        if self.pins.len() >= context.limits.pins {
             return None;
         }
         self.given += 1;
-        let pin = Pin { object, until: now + STILL_US, end: now + LONGEST_US };
+        let pin = Pin { object, until: now + still_us, end: now + LONGEST * still_us };
         self.first = self.due().min(pin.until);
         self.pins.insert(self.given, pin);
         self.objects.entry(object).or_default().count += 1;
@@ -49,10 +50,10 @@ impl Pins {
     }
 
     /// A reader has come so far; what can be freed if it was the last one.
-    pub(super) fn unpin(&mut self, now: Time, unpin: Unpin) -> Option<Descriptor> {
+    pub(super) fn unpin(&mut self, context: &Context<'_>, unpin: Unpin) -> Option<Descriptor> {
         let pin = self.pins.get_mut(&unpin.pin).filter(|pin| pin.object == unpin.object)?;
         if !unpin.done {
-            pin.until = pin.end.min(now + STILL_US);
+            pin.until = pin.end.min(context.now.time + context.timing.pin_us);
             return None;
         }
         self.pins.remove(&unpin.pin);

@@ -240,6 +240,8 @@ impl SendStream {
         mut draft: Draft,
     ) {
         draft.ops.push(op);
+        // Where a role's index is emptied nobody looks at what was in it.
+        draft.objects = Some(ObjectEffects::of_flush());
         self.flush = Some(self.append(context, store, draft));
     }
 }

@@ -25,6 +25,7 @@ structs! {
     Keep { owner, term, member, number, objects }
     KeptObject { descriptor, key_hash }
     Free { owner, term, member, number, objects }
+    Recall { owner, term, number }
     Heard { owner, term, member, number }
     Ask { owner, member, objects }
     Asked { object, key_hash }
@@ -42,7 +43,7 @@ choices! {
     ObjectOp { 0 Begin { 0 } 1 Renew { 0 } 2 Commit { 0 } 3 Abandon { 0 } 4 Unpin { 0 } }
     ObjectMessage {
         0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
-        8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 }
+        8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 } 13 Recall { 0 }
     }
     Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} }
     Verdict { 0 Open {} 1 Committed {} 2 Dead {} }

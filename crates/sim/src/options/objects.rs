@@ -1,0 +1,42 @@
+//! Values in chunks.
+
+use rng::Rng;
+use types::MAX_CELL_BYTES;
+
+use super::{Focus, Options};
+
+/// Which values lie in chunks, and how their clients behave.
+#[derive(Clone, Copy, Debug)]
+pub struct Objects {
+    /// Values longer than this, in bytes.
+    pub above: usize,
+    /// Longest chunk in bytes.
+    pub chunk_len: u32,
+    /// Longest pause between two pieces that a client sends or takes.
+    pub pause_us: u64,
+    /// Percent of pieces before which a client leaves.
+    pub leave_percent: u64,
+}
+
+impl Options {
+    /// One seed of four has values in chunks, and every one that looks at them; not where more is lost than the code can bear.
+    pub(super) fn with_objects(mut self, rng: &mut Rng) -> Self {
+        let wanted = self.focus == Focus::Objects || rng.once_in(4);
+        if !wanted || self.faults.beyond > 0 {
+            return self;
+        }
+        let lease_us = self.timing.node_lease_us;
+        self.objects = Some(Objects {
+            above: rng.pick(&[24, 24, 100, 1_000]),
+            chunk_len: MAX_CELL_BYTES * rng.pick(&[1, 1, 2]),
+            pause_us: rng.pick(&[0, 200, lease_us / 50, lease_us / 4]),
+            leave_percent: rng.pick(&[0, 0, 1, 10]),
+        });
+        self.timing.object_deadline_us = lease_us * rng.pick(&[1, 2, 6]);
+        self.timing.ask_us = lease_us * rng.pick(&[1, 2, 4]);
+        self.timing.pin_us = lease_us * rng.pick(&[1, 4, 10]);
+        self.timing.hedge_us = lease_us / rng.pick(&[4, 20, 100]);
+        self.limits.gather_bytes = rng.pick(&[1, 100_000, 2 << 20]);
+        self
+    }
+}

@@ -1,0 +1,206 @@
+//! Values in chunks, as the connection of a client writes and reads them: piece by piece, for one call.
+//!
+//! To the client a call is what it always is: a value is stored, or read. What its node does for a long one comes between.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
+use types::op::{Failure, ItemView, Op, Outcome, Request, Store, StoreMode, Want};
+
+use super::World;
+use crate::cluster::process::{Life, Submission};
+use crate::stage::queue::Event;
+
+/// The streams of all nodes, by the calls that they serve.
+#[derive(Default)]
+pub(crate) struct Streams {
+    all: BTreeMap<Token, Stream>,
+    /// Reads that may turn out to be of values in chunks.
+    reads: BTreeMap<Token, Request>,
+}
+
+struct Stream {
+    host: usize,
+    /// The life of its node.
+    life: u32,
+    /// Whether its next step is in the queue.
+    stirs: bool,
+    kind: Kind,
+}
+
+enum Kind {
+    Upload { id: UploadId, value: Bytes, at: usize },
+    Gather { id: GatherId, request: Request, view: ItemView, bytes: Vec<u8>, taken: usize },
+}
+
+impl World {
+    /// A call's request comes to its host.
+    pub(super) fn submit_or_stream(&mut self, host: usize, submission: Submission) {
+        let above = self.stage.options.objects.map(|objects| objects.above);
+        let is_long = |store: &Store| {
+            let replaces = matches!(store.mode, StoreMode::Set | StoreMode::Add | StoreMode::Replace);
+            replaces && above.is_some_and(|above| store.value.len() > above)
+        };
+        match &submission.request.op {
+            Op::Store(store) if is_long(store) => self.begin_upload(host, &submission),
+            Op::Get(get) if above.is_some() && get.value == Want::Value => {
+                self.streams.reads.insert(submission.token, submission.request.clone());
+                self.submit(host, submission);
+            }
+            _ => self.submit(host, submission),
+        }
+    }
+
+    fn begin_upload(&mut self, host: usize, submission: &Submission) {
+        let token = submission.token;
+        let Op::Store(store) = submission.request.op.clone() else { return };
+        let (Some(key), Some(objects)) = (submission.request.key.clone(), self.stage.options.objects) else {
+            return;
+        };
+        let value = store.value.clone();
+        let store = Store { value: Bytes::new(), ..store };
+        let mut begun = None;
+        self.cluster.nodes.drive(&self.stage, host, |machine, now| {
+            let place = machine.locate(&key);
+            let new = NewUpload { key, store, len: value.len() as u64, chunk_len: objects.chunk_len };
+            begun = Some(machine.begin_upload(now, token, place, new));
+        });
+        match begun {
+            Some(Ok(id)) => self.add_stream(token, host, Kind::Upload { id, value, at: 0 }),
+            Some(Err(failure)) => self.reply(host, token, Outcome::Failed(failure)),
+            None => {}
+        }
+        self.after(host);
+        self.stir(token);
+    }
+
+    fn add_stream(&mut self, token: Token, host: usize, kind: Kind) {
+        let life = self.cluster.nodes[self.cluster.nodes.node_of(host)].life;
+        self.streams.all.insert(token, Stream { host, life, stirs: false, kind });
+    }
+
+    /// An answer of a host, for the client or for what its node does for it.
+    pub(super) fn answer(&mut self, host: usize, token: Token, outcome: Outcome) {
+        let read = self.streams.reads.remove(&token);
+        if let Some(Stream { kind: Kind::Gather { request, .. }, .. }) = self.streams.all.remove(&token)
+            && outcome == Outcome::Failed(Failure::Replaced)
+        {
+            // Nobody has seen a byte of it: the call begins anew.
+            let submission = Submission { token, member: None, request };
+            return self.submit_or_stream(host, submission);
+        }
+        match (read, outcome) {
+            (Some(request), Outcome::Hit(view)) if view.object.is_some() => {
+                self.begin_gather(host, token, request, view);
+            }
+            (_, outcome) => self.reply(host, token, outcome),
+        }
+    }
+
+    fn begin_gather(&mut self, host: usize, token: Token, request: Request, view: ItemView) {
+        let (Some(key), Some(object)) = (request.key.clone(), view.object.clone()) else { return };
+        let mut begun = None;
+        self.cluster.nodes.drive(&self.stage, host, |machine, now| {
+            let hash = machine.locate(&key).hash;
+            let new = NewGather { key, object: *object, start: 0, end: u64::MAX };
+            begun = Some(machine.begin_gather(now, token, hash, new));
+        });
+        match begun {
+            Some(Ok(id)) => {
+                let kind = Kind::Gather { id, request, view, bytes: Vec::new(), taken: 0 };
+                self.add_stream(token, host, kind);
+            }
+            Some(Err(failure)) => self.reply(host, token, Outcome::Failed(failure)),
+            None => {}
+        }
+    }
+
+    /// The next bytes of a value that is read.
+    pub(super) fn part(&mut self, token: Token, part: &Bytes) {
+        if let Some(Stream { kind: Kind::Gather { bytes, .. }, .. }) = self.streams.all.get_mut(&token) {
+            bytes.extend_from_slice(part);
+            self.stir(token);
+        }
+    }
+
+    /// All of a value has come.
+    pub(super) fn whole(&mut self, host: usize, token: Token) {
+        if let Some(Stream { kind: Kind::Gather { view, bytes, .. }, .. }) = self.streams.all.remove(&token) {
+            let value = bytes.into();
+            self.reply(host, token, Outcome::Hit(ItemView { value, object: None, ..view }));
+        }
+    }
+
+    /// A stream goes on, a little later.
+    pub(super) fn stir(&mut self, token: Token) {
+        let Some(objects) = self.stage.options.objects else { return };
+        let Some(stream) = self.streams.all.get_mut(&token).filter(|stream| !stream.stirs) else { return };
+        stream.stirs = true;
+        let after = self.stage.rng.clients.below(objects.pause_us + 1);
+        self.stage.after(after, Event::Stream { call: token.0[0] as u32 });
+    }
+
+    /// The next step of a stream: bytes are sent, or taken.
+    pub(super) fn go_on_streaming(&mut self, call: u32) {
+        let token = Token([u64::from(call), 0]);
+        let Some(stream) = self.streams.all.get_mut(&token) else { return };
+        stream.stirs = false;
+        let (host, life) = (stream.host, stream.life);
+        let node = &self.cluster.nodes[self.cluster.nodes.node_of(host)];
+        match (node.life == life, node.state) {
+            (true, Life::Up) => {}
+            // What a client sends waits.
+            (true, Life::Paused) => return self.stir(token),
+            (true, Life::Down) | (false, _) => return drop(self.streams.all.remove(&token)),
+        }
+        if self.client_leaves(token, call) {
+            return self.abandon(host, token);
+        }
+        let Some(Stream { kind, .. }) = self.streams.all.get_mut(&token) else { return };
+        let mut goes_on = false;
+        match kind {
+            Kind::Upload { id, value, at } => {
+                let piece = self.stage.rng.clients.range(1, 80_000) as usize;
+                self.cluster.nodes.drive(&self.stage, host, |machine, now| {
+                    let wanted = machine.upload_wants(*id).min(piece).min(value.len() - *at);
+                    if wanted > 0 {
+                        machine.feed(now, *id, value.slice(*at..*at + wanted));
+                        *at += wanted;
+                        goes_on = *at < value.len();
+                    }
+                });
+            }
+            Kind::Gather { id, bytes, taken, .. } => {
+                let more = bytes.len() - std::mem::replace(taken, bytes.len());
+                self.cluster.nodes.drive(&self.stage, host, |machine, now| {
+                    machine.gather_taken(now, *id, more);
+                });
+            }
+        }
+        self.after(host);
+        if goes_on {
+            self.stir(token);
+        }
+    }
+
+    /// Whether the client of a call closes its connection now.
+    fn client_leaves(&mut self, token: Token, call: u32) -> bool {
+        let percent = self.stage.options.objects.map_or(0, |objects| objects.leave_percent);
+        let leaves = self.stage.rng.clients.percent(percent);
+        leaves && self.streams.all.contains_key(&token) && self.clients.leave(&mut self.stage, call)
+    }
+
+    fn abandon(&mut self, host: usize, token: Token) {
+        let Some(stream) = self.streams.all.remove(&token) else { return };
+        self.cluster.nodes.drive(&self.stage, host, |machine, now| match stream.kind {
+            Kind::Upload { id, .. } => machine.abandon_upload(now, id),
+            Kind::Gather { id, .. } => machine.abandon_gather(now, id),
+        });
+        self.after(host);
+    }
+
+    fn reply(&mut self, host: usize, token: Token, outcome: Outcome) {
+        self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome);
+    }
+}
