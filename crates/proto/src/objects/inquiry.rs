@@ -23,6 +23,8 @@ const DAY_US: u64 = 24 * 3600 * 1_000_000;
 #[derive(Default)]
 pub(super) struct Inquiry {
     owners: BTreeMap<MemberId, Known>,
+    /// Whether chunks have come from other holders, of which their owners may have said more to those.
+    filled: bool,
     /// When owners were last looked at.
     looked: Time,
     /// The question that is to be answered, and by which owner.
@@ -96,7 +98,8 @@ impl Inquiry {
                 continue;
             };
             // Of what was put in this term nobody has to be asked because of it.
-            let new = Known { term: first.term, at: now, asked: Time(0) };
+            let term_of_all = if self.filled { Term(0) } else { first.term };
+            let new = Known { term: term_of_all, at: now, asked: Time(0) };
             let known = *self.owners.entry(owner).or_insert(new);
             if known.asked > Time(0) && now.since(known.asked) < timing.ask_us {
                 continue;
@@ -129,8 +132,8 @@ impl Inquiry {
 
     /// What is here has come from others, who may have known more: every owner is asked about everything.
     pub(super) fn ask_anew(&mut self) {
-        self.owners.values_mut().for_each(|known| (known.term, known.asked) = (Term(0), Time(0)));
-        self.looked = Time(0);
+        self.owners.clear();
+        (self.filled, self.looked) = (true, Time(0));
     }
 
     /// This owner is asked about everything of its own, for it may have forgotten much at once.

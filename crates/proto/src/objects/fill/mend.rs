@@ -155,6 +155,10 @@ impl Mend {
 
     /// It cannot be made: for good only if everybody has said so under this view.
     fn judge(&mut self, scope: &Scope<'_>) -> State {
+        // The owner was asked already, and cannot say yet: it is asked again when all others have been.
+        if self.unsolvable {
+            return State::Waiting;
+        }
         self.asked_at = scope.now.time;
         self.unsolvable = self.missing.values().all(|counts| *counts);
         if !self.unsolvable {
