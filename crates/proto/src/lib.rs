@@ -28,11 +28,10 @@ pub use coordinator::{
 };
 pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::RoleBytes;
-pub use host::{
-    Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, ObjectStats, Place, Read, Submitted, Token,
-};
+pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
-pub use objects::{GatherId, NewGather, NewUpload, UploadId};
+pub use objects::names::{GatherId, ObjectStats, UploadId};
+pub use objects::{NewGather, NewUpload};
 pub use parity::ScrubFinding;
 pub use rules::{Bug, Rules};

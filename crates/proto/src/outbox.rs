@@ -11,7 +11,7 @@ use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use crate::host::driver::Token;
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
-use crate::objects::{Errand, StreamId};
+use crate::objects::names::{Errand, StreamId};
 use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::{Limits, Now, Rules, Timing};

@@ -4,6 +4,7 @@
 //! by a length that a peer declares.
 
 mod codec;
+pub mod descriptor;
 pub mod frame;
 pub mod message;
 pub mod object;

@@ -34,6 +34,12 @@ pub enum PeerMessage {
     Object(ObjectMessage),
 }
 
+impl From<ObjectMessage> for PeerMessage {
+    fn from(message: ObjectMessage) -> Self {
+        Self::Object(message)
+    }
+}
+
 /// A request on its way to the primary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forward {

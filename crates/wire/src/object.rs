@@ -7,22 +7,6 @@ use types::{
     ChunkId, Descriptor, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term, ViewVersion,
 };
 
-pub use crate::codec::BadBody;
-
-/// The bytes of `descriptor`, as they are the value of an item (docs/format.md, "Descriptor").
-#[must_use]
-pub fn descriptor_bytes(descriptor: &Descriptor) -> Vec<u8> {
-    crate::codec::descriptor_bytes(descriptor)
-}
-
-/// The descriptor that `bytes` are.
-///
-/// # Errors
-/// They are none.
-pub fn descriptor_of(bytes: Bytes) -> Result<Descriptor, BadBody> {
-    crate::codec::descriptor_of(bytes)
-}
-
 /// Most chunks or objects that one message names.
 pub const MAX_NAMED: usize = 1024;
 
@@ -57,12 +41,6 @@ pub enum ObjectMessage {
     List(List),
     /// These are.
     Listed(Listed),
-}
-
-impl From<ObjectMessage> for crate::message::PeerMessage {
-    fn from(message: ObjectMessage) -> Self {
-        Self::Object(message)
-    }
 }
 
 /// What a node tells the coordinator about holders.

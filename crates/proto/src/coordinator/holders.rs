@@ -36,7 +36,7 @@ fn handle_filled(state: &mut ClusterState, group: GroupId, role: RoleIndex, hold
     if state.view(group).is_some_and(is_filling) {
         state.change_view(group, |view| {
             if let Some(holders) = view.holders.get_mut(usize::from(role.0)) {
-                *holders = Holders { whole: Some(holder), filling: None };
+                *holders = Holders { whole: holders.filling, filling: None };
             }
         });
     }

@@ -61,14 +61,6 @@ pub struct RoleBytes {
 }
 
 impl Host {
-    /// That the memory of the chunks here is in order: a walk over all.
-    ///
-    /// # Panics
-    /// If it is not.
-    pub fn check_chunks(&self) {
-        self.objects.check_memory();
-    }
-
     /// The chunks that are kept here, role by role.
     pub fn chunks(&self) -> impl Iterator<Item = (MemberId, &store::ChunkStore)> {
         self.objects.holders().iter().map(|(member, holder)| (*member, holder.chunks()))

@@ -5,7 +5,8 @@
 
 use store::{DataStore, Replica};
 
-use super::Host;
+use super::members::Members;
+use crate::objects::Objects;
 use crate::parity::Parity;
 use crate::primary::Primary;
 
@@ -89,22 +90,15 @@ impl HostMemory {
     }
 }
 
-impl Host {
-    /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.
-    #[must_use]
-    pub fn memory(&self) -> HostMemory {
-        let queue_bytes = self.queue_bytes() as u64;
-        let chunk_bytes = self.objects.page_bytes() as u64;
-        let mut all = HostMemory { queue_bytes, chunk_bytes, ..HostMemory::default() };
-        let members = &self.members;
+impl HostMemory {
+    /// Of members and chunks; `queue_bytes` wait for them or on their way. Takes a pass over all run tables, and asks the system for
+    /// each extent.
+    pub(super) fn of(members: &Members, objects: &Objects, queue_bytes: usize) -> Self {
+        let (queue_bytes, chunk_bytes) = (queue_bytes as u64, objects.page_bytes() as u64);
+        let mut all = Self { queue_bytes, chunk_bytes, ..Self::default() };
         members.primaries().all().values().for_each(|primary| all.count_primary(primary));
         members.parities().values().for_each(|parity| all.count_parity(parity));
         members.dormant().for_each(|parity| all.count_parity(parity));
         all
-    }
-
-    fn queue_bytes(&self) -> usize {
-        let passing = self.routes.memory_bytes() + self.links.memory_bytes();
-        passing + self.around.outbox().memory_bytes() + self.objects.memory_bytes()
     }
 }

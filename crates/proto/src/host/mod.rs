@@ -47,7 +47,7 @@ use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordi
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
-use crate::objects::{News, Objects};
+use crate::objects::Objects;
 use crate::outbox::{Context, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
@@ -59,8 +59,9 @@ use dispatch::{check_term, is_of_session};
 use links::Links;
 use members::Members;
 pub use memory::{HostMemory, IndexMemory};
+pub use objects::Streams;
 use routes::Routes;
-pub use stats::{HostStats, ObjectStats};
+pub use stats::HostStats;
 pub(crate) use surroundings::Surroundings;
 use timers::TIMERS;
 pub(crate) use views::Views;
@@ -170,7 +171,7 @@ impl Host {
         self.views.begin(map.clone());
         for view in &map.groups {
             self.appoint(now, view);
-            self.adopt_holders(now, view);
+            self.streams(now).adopt(view);
         }
         self.reroute(now);
     }
@@ -227,7 +228,7 @@ impl Host {
             self.dispatch_group(now, from, message);
         }
         self.abandon_forwards_of(now, view);
-        self.adopt_holders(now, view);
+        self.streams(now).adopt(view);
     }
 
     fn appoint(&mut self, now: Now, view: &GroupView) {
@@ -269,7 +270,7 @@ impl Host {
         self.members.link_broken(peer);
         let link_up = |primary: &mut Primary, context: &mut Context<'_>| primary.link_up(context, peer);
         self.members.primaries_mut().for_each(&mut self.around, now, link_up);
-        self.objects_link_up(now, peer);
+        self.streams(now).link_up(peer);
         self.reroute(now);
         self.carry_out(now);
     }
@@ -280,7 +281,7 @@ impl Host {
         self.members.link_broken(peer);
         let link_down = |primary: &mut Primary, context: &mut Context<'_>| primary.link_down(context, peer);
         self.members.primaries_mut().for_each(&mut self.around, now, link_down);
-        self.objects_link_down(now, peer);
+        self.streams(now).link_down(peer);
         self.abandon_forwards(now, |forwarded| forwarded.to == peer);
         self.carry_out(now);
     }
@@ -299,7 +300,7 @@ impl Host {
             PeerMessage::Group(message) => self.dispatch_group(now, from, message),
             PeerMessage::Forward(forward) => self.handle_forward(now, from, forward),
             PeerMessage::Answer(answer) => self.handle_answer(now, from, answer),
-            PeerMessage::Object(message) => self.dispatch_object(now, from, message),
+            PeerMessage::Object(message) => self.streams(now).dispatch(from, message),
         }
     }
 
@@ -375,17 +376,8 @@ impl Host {
             return Some(Action::Coordinator(message));
         }
         let close = |(peer, why)| Action::Close { peer, why };
-        let answer = self.poll_answer().or_else(|| self.poll_news());
+        let answer = self.poll_answer().or_else(|| self.objects.poll_news().map(Action::from));
         answer.or_else(|| self.to_close.pop_front().map(close))
-    }
-
-    fn poll_news(&mut self) -> Option<Action> {
-        Some(match self.objects.poll_news()? {
-            News::Room(token) => Action::Room { token },
-            News::Part(token, bytes) => Action::Part { token, bytes },
-            News::Whole(token) => Action::Whole { token },
-            News::Ended(token, outcome) => Action::Reply { token, outcome },
-        })
     }
 
     fn poll_answer(&mut self) -> Option<Action> {
@@ -407,7 +399,15 @@ impl Host {
     #[must_use]
     pub fn stats(&self) -> HostStats {
         let stats = self.stats.with_members(&self.members, self.routes.forwards(), self.scrub_progress());
-        stats.with_objects(&self.objects)
+        stats.with_objects(self.objects.stats())
+    }
+
+    /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.
+    #[must_use]
+    pub fn memory(&self) -> HostMemory {
+        let passing = self.routes.memory_bytes() + self.links.memory_bytes();
+        let queued = passing + self.around.outbox().memory_bytes() + self.objects.memory_bytes();
+        HostMemory::of(&self.members, &self.objects, queued)
     }
 
     /// How far the newest scrub has come here.
@@ -434,7 +434,7 @@ impl Host {
             while let Some((peer, why)) = self.around.out().accusations.pop() {
                 self.close(peer, why);
             }
-            any |= self.exchange_objects(now);
+            any |= self.streams(now).exchange();
             // One at a time, so that what it brings about goes out before the next one is handled.
             let Some(message) = self.around.out().loopback.pop_front() else { break };
             any = true;

@@ -5,7 +5,7 @@ use types::op::Op;
 
 use super::members::{History, Members};
 use crate::Read;
-use crate::objects::Objects;
+use crate::objects::names::ObjectStats;
 
 /// Counters since the start of the process, and gauges. All counts are of this host alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,35 +74,6 @@ pub struct HostStats {
     pub objects: ObjectStats,
 }
 
-/// Gauges of values in chunks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ObjectStats {
-    /// Chunks that are kept here.
-    pub chunks: u64,
-    /// Their bytes.
-    pub chunk_bytes: u64,
-    /// The pages in which they lie.
-    pub page_bytes: u64,
-    /// What of these is of objects that are not known to be committed.
-    pub tentative_bytes: u64,
-    /// Pages of chunks that are not whole yet.
-    pub arriving_bytes: u64,
-    /// Chunks that are known to be lacking, and are being got.
-    pub lacking_chunks: u64,
-    /// Chunks of committed objects that nobody has any more.
-    pub lost_chunks: u64,
-    /// Ids of objects that may still be committed by the primaries here.
-    pub open_ids: u64,
-    /// Readers that the primaries here are held up by.
-    pub pins: u64,
-    /// Values that clients of this host write.
-    pub uploads: u64,
-    /// Values that clients of this host read.
-    pub gathers: u64,
-    /// Bytes of both that are on their way.
-    pub buffer_bytes: u64,
-}
-
 impl HostStats {
     pub(super) fn count_read(&mut self, read: Read) {
         match read {
@@ -121,9 +92,9 @@ impl HostStats {
         }
     }
 
-    pub(super) fn with_objects(mut self, objects: &Objects) -> Self {
+    pub(super) fn with_objects(mut self, objects: ObjectStats) -> Self {
         let (open_ids, pins) = (self.objects.open_ids, self.objects.pins);
-        self.objects = ObjectStats { open_ids, pins, ..objects.stats() };
+        self.objects = ObjectStats { open_ids, pins, ..objects };
         self
     }
 

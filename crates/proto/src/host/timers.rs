@@ -57,7 +57,7 @@ impl Host {
             }
             Timer::Routes => self.reroute(now),
             Timer::Dormants => self.members.trim_dormant(&self.around, now),
-            Timer::Objects => self.tick_objects(now),
+            Timer::Objects => self.streams(now).tick(),
         }
     }
 

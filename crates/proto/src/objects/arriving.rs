@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use store::{ChunkBuilder, ChunkPages, PushError};
-use types::{HostId, ObjectId, Time};
+use types::{HostId, ObjectId, Time, ViewVersion};
 use wire::object::{Put, Refusal};
 
 /// Chunks that may be arriving at one role at once; those that have stood still for longest make way.
@@ -20,6 +20,8 @@ pub(super) struct ArrivingChunk {
     /// As the newest cell came, without its bytes.
     pub put: Put,
     pub builder: ChunkBuilder,
+    /// The view that was known here when its first cell came.
+    pub known: ViewVersion,
     pub moved: Time,
 }
 
@@ -27,7 +29,7 @@ impl Arriving {
     /// Takes one more cell. The chunk, if it was the last one.
     pub(super) fn take(
         &mut self,
-        now: Time,
+        (now, known): (Time, ViewVersion),
         pages: &ChunkPages,
         from: HostId,
         put: Put,
@@ -37,7 +39,7 @@ impl Arriving {
             self.make_place();
             let stripe = put.geometry.stripe(put.chunk.stripe).ok_or(Refusal::Gap)?;
             let builder = ChunkBuilder::new(pages, stripe.cell_len, stripe.rows);
-            self.chunks.insert(key, ArrivingChunk { put: without_bytes(&put), builder, moved: now });
+            self.chunks.insert(key, ArrivingChunk { put: without_bytes(&put), builder, known, moved: now });
         }
         let arriving = self.chunks.get_mut(&key).ok_or(Refusal::Gap)?;
         let goes_on = arriving.put.chunk == put.chunk

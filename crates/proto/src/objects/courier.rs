@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use types::{Descriptor, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Term, Time};
+use types::{Descriptor, GroupId, HostId, MemberId, ObjectId, RoleIndex, Term, Time};
 use wire::object::{Free, Heard, Keep, KeptObject, ObjectMessage, Recall};
 
+use super::names::{Errand, News};
 use crate::Timing;
 use crate::host::Views;
 use crate::outbox::Outbox;
@@ -16,39 +17,6 @@ use crate::outbox::Outbox;
 const BATCH: usize = 128;
 /// Dead objects that wait to be told of, of one line; what is beyond its holder asks about.
 const MAX_QUEUED: usize = 65_536;
-
-/// Something that an owner wants holders to hear.
-#[derive(Debug)]
-pub(crate) struct Errand {
-    owner: MemberId,
-    term: Term,
-    news: News,
-}
-
-#[derive(Debug)]
-enum News {
-    Kept(KeptObject),
-    Dead(Descriptor),
-    /// More than it knows.
-    Flushed,
-}
-
-impl Errand {
-    /// This is committed.
-    pub(crate) fn keep(owner: MemberId, term: Term, descriptor: Descriptor, key_hash: KeyHash) -> Self {
-        Self { owner, term, news: News::Kept(KeptObject { descriptor, key_hash }) }
-    }
-
-    /// Many may be dead at once: whoever has chunks of this owner is to ask.
-    pub(crate) fn recall(owner: MemberId, term: Term) -> Self {
-        Self { owner, term, news: News::Flushed }
-    }
-
-    /// This is dead.
-    pub(crate) fn free(owner: MemberId, term: Term, descriptor: Descriptor) -> Self {
-        Self { owner, term, news: News::Dead(descriptor) }
-    }
-}
 
 /// Whose word goes to which role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,9 +13,9 @@ use wire::object::{
 use super::arriving::{Arriving, ArrivingChunk};
 use super::fill::Fill;
 use super::inquiry::Inquiry;
+use super::names::ObjectStats;
 use super::scope::Scope;
-use crate::host::ObjectStats;
-use crate::{Impossible, Timing};
+use crate::{Impossible, Rules, Timing};
 
 /// Chunks of one Listed.
 const LIST_CHUNKS: usize = 512;
@@ -66,7 +66,8 @@ impl Holder {
             return scope.accuse(from, Impossible::Chunk);
         }
         let (chunk, attempt) = (put.chunk, put.attempt);
-        match self.arriving.take(scope.now.time, self.chunks.pages(), from, put) {
+        let at = (scope.now.time, view.version);
+        match self.arriving.take(at, self.chunks.pages(), from, put) {
             Ok(Some(whole)) => self.judge(scope, from, whole),
             Ok(None) => {}
             Err(why) => self.refuse(scope, from, (chunk, attempt), why),
@@ -82,8 +83,9 @@ impl Holder {
             scope.want_view(self.member.group);
             return self.early.push((from, whole));
         }
+        let judges = scope.rules().objects().view_that_judges(whole.known.min(whole.put.view), known);
         match since {
-            Some(since) if whole.put.view == known => self.keep_new(scope, from, whole, since),
+            Some(since) if whole.put.view == judges => self.keep_new(scope, from, whole, since),
             _ => self.refuse(scope, from, name, Refusal::View(known)),
         }
     }
@@ -118,7 +120,7 @@ impl Holder {
     pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView) {
         let was_filling = self.fill.is_under_way();
         self.fill.adopt(scope, view, &mut self.chunks);
-        if was_filling && !self.fill.is_under_way() {
+        if was_filling && !self.fill.is_under_way() && scope.rules().objects().filled_holders_ask() {
             // Others may have been told of something that came here afterwards.
             self.inquiry.ask_anew();
         }
@@ -152,7 +154,7 @@ impl Holder {
 
     /// The owner of `term` says that the object is dead. One of an earlier term knows nothing of it.
     pub(super) fn forget(&mut self, object: ObjectId, term: Term) {
-        if term < object.term {
+        if object.term > term {
             return;
         }
         self.chunks.remove_object(object);
@@ -206,10 +208,11 @@ impl Holder {
     }
 
     /// Whether `view` leaves nothing to this host: another one is whole, and nobody gets the role's chunks any more.
-    pub(super) fn is_relieved(&self, view: &GroupView, here: HostId) -> bool {
+    pub(super) fn is_relieved(&self, rules: Rules, view: &GroupView, here: HostId) -> bool {
         let holders = view.holders_of(self.member.role);
         let is_named = view.holds_since(self.member.role, here).is_some();
-        !is_named && holders.whole.is_some() && holders.filling.is_none()
+        let is_relieved = !is_named && holders.whole.is_some() && holders.filling.is_none();
+        is_relieved && rules.objects().relieved_holders_drop_chunks()
     }
 
     /// A link to `peer` is another one: what it was putting it puts again.
@@ -267,11 +270,6 @@ impl Holder {
         stats.arriving_bytes += self.arriving_bytes() as u64;
         stats.lacking_chunks += self.fill.left() as u64;
         stats.lost_chunks += self.fill.lost().count() as u64;
-    }
-
-    /// That its memory is in order: a walk over all chunks.
-    pub(super) fn check_memory(&self) {
-        self.chunks.check_invariants();
     }
 }
 

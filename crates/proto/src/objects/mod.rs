@@ -20,6 +20,7 @@ mod fill;
 mod gather;
 mod holder;
 mod inquiry;
+pub(crate) mod names;
 mod scope;
 mod upload;
 
@@ -27,43 +28,22 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use store::ChunkPages;
-use types::op::{Failure, Outcome, Request};
+use types::op::{Failure, Outcome};
 use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
-use crate::host::ObjectStats;
 use crate::host::driver::Token;
 use crate::queue::Queue;
 use courier::Courier;
-pub(crate) use courier::Errand;
 use early::Early;
-pub use gather::{GatherId, NewGather};
+pub use gather::NewGather;
 use gather::{Gathers, News as GatherNews, Progress};
 pub(crate) use holder::Holder;
+use names::{Errand, GatherId, ObjectStats, OwnerRequest, StreamId, UploadId};
 pub(crate) use scope::Scope;
 pub use upload::NewUpload;
 use upload::{News as UploadNews, Step, Uploads};
-
-/// An upload of one host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UploadId(pub u64);
-
-/// Somebody of one host who writes or reads chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum StreamId {
-    Upload(UploadId),
-    Gather(GatherId),
-}
-
-/// A request to the owner of an object.
-pub(crate) struct OwnerRequest {
-    /// Who is to hear what comes of it, if anybody is.
-    pub stream: Option<StreamId>,
-    pub owner: MemberId,
-    pub hash: KeyHash,
-    pub request: Request,
-}
 
 /// What a driver hears.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +99,9 @@ impl Objects {
         for (role, _) in view.all_holders().filter(|(_, holder)| holder.host == here) {
             self.appoint(scope, MemberId { group: view.group, role });
         }
-        self.holders.retain(|member, holder| member.group != view.group || !holder.is_relieved(view, here));
+        let rules = scope.rules();
+        let is_relieved = |holder: &Holder| holder.is_relieved(rules, view, here);
+        self.holders.retain(|member, holder| member.group != view.group || !is_relieved(holder));
         for (from, put) in self.early.take(view.group) {
             self.handle(scope, from, ObjectMessage::Put(put), wanted);
         }
@@ -341,11 +323,6 @@ impl Objects {
         };
         self.holders.values().for_each(|holder| holder.count(&mut stats));
         stats
-    }
-
-    /// That the memory of all chunks is in order: a walk over them.
-    pub(crate) fn check_memory(&self) {
-        self.holders.values().for_each(Holder::check_memory);
     }
 }
 

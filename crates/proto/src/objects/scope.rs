@@ -8,7 +8,7 @@ use wire::object::ObjectMessage;
 
 use crate::host::{Surroundings, Views};
 use crate::impossible::{Accusation, Impossible};
-use crate::{Limits, Now, Timing};
+use crate::{Limits, Now, Rules, Timing};
 
 /// See the module.
 pub(crate) struct Scope<'a> {
@@ -24,6 +24,10 @@ impl Scope<'_> {
 
     pub(super) fn timing(&self) -> Timing {
         self.around.config().timing
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.around.config().rules
     }
 
     pub(super) fn limits(&self) -> Limits {

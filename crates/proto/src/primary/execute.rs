@@ -8,7 +8,7 @@ use types::op::{
     ObjectOp, Op, Outcome, Request, Store, StoreMode, Want, is_too_large,
 };
 use types::{Descriptor, UnixSeconds};
-use wire::object::{descriptor_bytes, descriptor_of};
+use wire::descriptor::{descriptor_bytes, descriptor_of};
 
 /// A larger item would not fit into its slot.
 const _: () = assert!(types::op::MAX_PAYLOAD_BYTES + store::ITEM_HEADER_BYTES <= types::MAX_ITEM_BYTES);

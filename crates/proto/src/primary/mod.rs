@@ -50,7 +50,8 @@ mod wall;
 mod tests;
 
 use store::DataStore;
-use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Time, UnixSeconds};
+use types::{GroupView, HostId, MemberId, ObjectId, RoleStatus, Seq, Term, Time, UnixSeconds};
+use wire::object::{Asked, Verdict};
 
 pub(crate) use self::core::Core;
 pub(crate) use execute::is_repeatable;
@@ -345,6 +346,12 @@ impl Primary {
         // Also when no parity is left to ask: then the coordinator decides whether the role is lost.
         self.repair.report_if_whole(context, &self.core, store);
     }
+}
+
+/// What has become of objects, for a holder that asks; none before this primary can know.
+pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, Vec<(ObjectId, Verdict)>)> {
+    let Primary { core, phase, objects, .. } = primary;
+    Some((core.term(), objects.verdicts(core, phase.store()?, asked)))
 }
 
 /// The store and the second of a mirror that is whole.

@@ -1,9 +1,8 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
 use store::{Allocation, Found, Item, QuotaShortage, Shortage};
-use types::op::{Failure, ItemView, ObjectOp, Op, Outcome, Want};
-use types::{Addr, KeyHash, NamespaceId, ObjectId, Term, Time};
-use wire::object::{Asked, Verdict};
+use types::op::{Failure, ObjectOp, Op, Outcome};
+use types::{Addr, KeyHash, NamespaceId, Time};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
@@ -163,7 +162,7 @@ impl Primary {
             return Attempt::Wait(Wait::Log);
         }
         if let Op::Object(op) = &pending.request.op
-            && let Some(outcome) = self.attend_to_object(context, op)
+            && let Some(outcome) = self.objects.attend(context, &self.core, op)
         {
             return Attempt::Answer(outcome);
         }
@@ -204,42 +203,10 @@ impl Primary {
         if execute::counts(&pending.request.op) {
             store.bump(addr, now);
         }
-        self.pin_object(context, &pending.request.op, &mut outcome);
-        Attempt::Answer(outcome)
-    }
-
-    /// What has become of objects, for a holder that asks; none before this primary can know.
-    pub(crate) fn verdicts(&mut self, asked: &[Asked]) -> Option<(Term, Vec<(ObjectId, Verdict)>)> {
-        let (member, term) = (self.core.member(), self.core.term());
-        let store = self.phase.store()?;
-        let own = asked.iter().filter(|asked| asked.object.owner == member);
-        let answer = |asked: &Asked| Some((asked.object, self.objects.verdict(term, store, *asked)?));
-        Some((term, own.filter_map(answer).collect()))
-    }
-
-    /// What an object's writer or reader asks that is about no item, or cannot be done any more.
-    fn attend_to_object(&mut self, context: &mut Context<'_>, op: &ObjectOp) -> Option<Outcome> {
-        match op {
-            ObjectOp::Begin(_) => None,
-            ObjectOp::Renew(id) => Some(self.objects.renew(context, *id)),
-            ObjectOp::Abandon(id) => Some(self.objects.abandon(*id)),
-            ObjectOp::Unpin(unpin) => Some(self.objects.unpin(context, &self.core, *unpin)),
-            ObjectOp::Commit(commit) => {
-                let is_open = self.objects.is_open(commit.descriptor.id);
-                (!is_open).then_some(Outcome::Failed(Failure::NotOpen))
-            }
-        }
-    }
-
-    /// Who is told where the bytes of a value lie may go and read them.
-    fn pin_object(&mut self, context: &Context<'_>, op: &Op, outcome: &mut Outcome) {
-        let wants = matches!(op, Op::Get(get) if get.value == Want::Value);
-        if let Outcome::Hit(ItemView { object: Some(object), .. }) = outcome
-            && wants
-        {
-            object.pin = self.objects.pin(context, object.descriptor.id);
+        if self.objects.pin_if_read(context, &pending.request.op, &mut outcome) {
             self.touch(Touched::ByTraffic);
         }
+        Attempt::Answer(outcome)
     }
 
     /// A request that may change its key, decided against the newest state.
@@ -279,7 +246,7 @@ impl Primary {
         mut decision: Decision,
     ) -> Attempt {
         if let Decision::Answer(outcome) | Decision::Header { outcome, .. } = &mut decision {
-            self.pin_object(context, &pending.request.op, outcome);
+            self.objects.pin_if_read(context, &pending.request.op, outcome);
         }
         let store = self.phase.serving_mut();
         match decision {

@@ -93,11 +93,27 @@ pub enum Bug {
     ChangesOnAnyBase,
     /// A coordinator that follows another one takes what nodes are like for as old as the head.
     NodesAsOldAsHead,
+    /// A holder keeps a chunk whose first cell came under a view that is none any more.
+    ViewJudgedAtStart,
+    /// A writer commits while one holder has not acknowledged a stripe.
+    AckMissing,
+    /// A former holder keeps its chunks.
+    FormerHolderKeepsChunks,
+    /// An owner says that an object is dead that may still be committed.
+    OpenTakenForDead,
+    /// An id of an object stays open for ever.
+    OpenIdLeaked,
+    /// An owner commits an object whose id is closed.
+    ClosedIdCommitted,
+    /// After a flush nobody asks what has become of the chunks.
+    FlushForgetsChunks,
+    /// Whoever has got chunks from others never asks what has become of them meanwhile.
+    FilledAsksNobody,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 53] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -143,5 +159,13 @@ impl Bug {
         Self::SweptItemIsItsKey,
         Self::ChangesOnAnyBase,
         Self::NodesAsOldAsHead,
+        Self::ViewJudgedAtStart,
+        Self::AckMissing,
+        Self::FormerHolderKeepsChunks,
+        Self::OpenTakenForDead,
+        Self::OpenIdLeaked,
+        Self::ClosedIdCommitted,
+        Self::FlushForgetsChunks,
+        Self::FilledAsksNobody,
     ];
 }

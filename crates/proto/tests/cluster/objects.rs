@@ -38,7 +38,7 @@ impl Cluster {
         let key = key_of(key);
         let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len: CHUNK_LEN };
         let place = host.locate(&key);
-        let upload = host.begin_upload(now, token, place, new).unwrap();
+        let upload = host.streams(now).begin_upload(token, place, new).unwrap();
         (token, upload)
     }
 
@@ -48,11 +48,11 @@ impl Cluster {
         loop {
             let now = self.clocks(NodeId(node));
             let host = self.hosts.get_mut(&NodeId(node)).unwrap();
-            let wanted = host.upload_wants(upload).min(value.len() - at);
+            let wanted = host.streams(now).upload_wants(upload).min(value.len() - at);
             if wanted == 0 {
                 return at;
             }
-            host.feed(now, upload, Bytes::copy_from_slice(&value[at..at + wanted]));
+            host.streams(now).feed(upload, Bytes::copy_from_slice(&value[at..at + wanted]));
             at += wanted;
             self.settle();
         }
@@ -79,7 +79,7 @@ impl Cluster {
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
         let hash = host.locate(&key_of(key)).hash;
         let new = NewGather { key: key_of(key), object, start: range.start, end: range.end };
-        let gather = host.begin_gather(now, token, hash, new).unwrap();
+        let gather = host.streams(now).begin_gather(token, hash, new).unwrap();
         (token, gather)
     }
 
@@ -102,7 +102,7 @@ impl Cluster {
             }
             let now = self.clocks(NodeId(node));
             let host = self.hosts.get_mut(&NodeId(node)).unwrap();
-            host.gather_taken(now, gather, bytes.len() - taken);
+            host.streams(now).gather_taken(gather, bytes.len() - taken);
             if taken == bytes.len() {
                 self.advance(10);
             }
@@ -209,7 +209,7 @@ fn a_client_that_goes_leaves_nothing() {
     cluster.settle();
     cluster.feed(0, upload, &value[..700_000], 0);
     let now = cluster.clocks(NodeId(0));
-    cluster.hosts.get_mut(&NodeId(0)).unwrap().abandon_upload(now, upload);
+    cluster.hosts.get_mut(&NodeId(0)).unwrap().streams(now).abandon_upload(upload);
     cluster.settle();
     assert!(cluster.chunk_count() > 0);
     cluster.advance(125_000);

@@ -8,7 +8,7 @@ use rng::Rng;
 use types::{
     ChunkId, ClusterMap, Descriptor, GroupId, GroupView, Holders, HostId, MemberId, ObjectId, RoleIndex,
 };
-use wire::object::descriptor_of;
+use wire::descriptor::descriptor_of;
 
 use crate::cluster::inspect::Members;
 use crate::cluster::nodes::Nodes;
@@ -56,7 +56,8 @@ pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes) {
             }
         }
     }
-    nodes.hosts().for_each(proto::Host::check_chunks);
+    let stores = nodes.hosts().flat_map(|host| host.chunks());
+    stores.for_each(|(_, chunks)| chunks.check_invariants());
     let lost: u64 = nodes.hosts().map(|host| host.stats().objects.lost_chunks).sum();
     if lost > 0 {
         book.fail("chunks", None, format!("{lost} chunks of committed objects count as lost"));
@@ -73,12 +74,9 @@ fn is_at_whole_holders(
     for (role, holders) in view.holders.iter().enumerate() {
         let member = MemberId { group, role: RoleIndex(role as u8) };
         let Some(holder) = holders.whole else { continue };
-        match has_chunk(nodes, holder.host, member, chunk) {
-            Some(false) => {
-                let what = format!("{} is whole for {member} and lacks {chunk}", holder.host);
-                return Err(("chunks", what));
-            }
-            Some(true) | None => {}
+        if has_chunk(nodes, holder.host, member, chunk) == Some(false) {
+            let what = format!("{} is whole for {member} and lacks {chunk}", holder.host);
+            return Err(("chunks", what));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use store::{Cohorts, Item, ItemError};
 use types::{Addr, IndexHash, IndexOp, KeyHash, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RoleStatus, Seq};
-use wire::object::descriptor_of;
+use wire::descriptor::descriptor_of;
 
 use super::chunks;
 use super::look::{Extent, Look, first_difference};

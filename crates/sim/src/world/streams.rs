@@ -64,7 +64,7 @@ impl World {
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = machine.locate(&key);
             let new = NewUpload { key, store, len: value.len() as u64, chunk_len: objects.chunk_len };
-            begun = Some(machine.begin_upload(now, token, place, new));
+            begun = Some(machine.streams(now).begin_upload(token, place, new));
         });
         match begun {
             Some(Ok(id)) => self.add_stream(token, host, Kind::Upload { id, value, at: 0 }),
@@ -104,7 +104,7 @@ impl World {
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let hash = machine.locate(&key).hash;
             let new = NewGather { key, object: *object, start: 0, end: u64::MAX };
-            begun = Some(machine.begin_gather(now, token, hash, new));
+            begun = Some(machine.streams(now).begin_gather(token, hash, new));
         });
         match begun {
             Some(Ok(id)) => {
@@ -163,9 +163,9 @@ impl World {
             Kind::Upload { id, value, at } => {
                 let piece = self.stage.rng.clients.range(1, 80_000) as usize;
                 self.cluster.nodes.drive(&self.stage, host, |machine, now| {
-                    let wanted = machine.upload_wants(*id).min(piece).min(value.len() - *at);
+                    let wanted = machine.streams(now).upload_wants(*id).min(piece).min(value.len() - *at);
                     if wanted > 0 {
-                        machine.feed(now, *id, value.slice(*at..*at + wanted));
+                        machine.streams(now).feed(*id, value.slice(*at..*at + wanted));
                         *at += wanted;
                         goes_on = *at < value.len();
                     }
@@ -174,7 +174,7 @@ impl World {
             Kind::Gather { id, bytes, taken, .. } => {
                 let more = bytes.len() - std::mem::replace(taken, bytes.len());
                 self.cluster.nodes.drive(&self.stage, host, |machine, now| {
-                    machine.gather_taken(now, *id, more);
+                    machine.streams(now).gather_taken(*id, more);
                 });
             }
         }
@@ -194,8 +194,8 @@ impl World {
     fn abandon(&mut self, host: usize, token: Token) {
         let Some(stream) = self.streams.all.remove(&token) else { return };
         self.cluster.nodes.drive(&self.stage, host, |machine, now| match stream.kind {
-            Kind::Upload { id, .. } => machine.abandon_upload(now, id),
-            Kind::Gather { id, .. } => machine.abandon_gather(now, id),
+            Kind::Upload { id, .. } => machine.streams(now).abandon_upload(id),
+            Kind::Gather { id, .. } => machine.streams(now).abandon_gather(id),
         });
         self.after(host);
     }

@@ -43,6 +43,14 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::ReleaseBeforeApplied => (Focus::Releases, 150),
         Bug::ParityOutlivesLoss | Bug::DormantOutlivesLoss => (Focus::Losses, 30),
         Bug::AcceptedBeforeOver => (Focus::Losses, 150),
+        Bug::ViewJudgedAtStart
+        | Bug::AckMissing
+        | Bug::FormerHolderKeepsChunks
+        | Bug::OpenTakenForDead
+        | Bug::OpenIdLeaked
+        | Bug::ClosedIdCommitted
+        | Bug::FlushForgetsChunks
+        | Bug::FilledAsksNobody => (Focus::Objects, 300),
         _ => (Focus::Anything, 150),
     }
 }
@@ -159,6 +167,14 @@ macro_rules! planted {
 }
 
 planted! {
+    a_view_that_is_judged_when_a_chunk_begins_is_found: ViewJudgedAtStart;
+    a_commit_without_one_acknowledgement_is_found: AckMissing;
+    a_former_holder_that_keeps_its_chunks_is_found: FormerHolderKeepsChunks;
+    an_open_object_taken_for_dead_is_found: OpenTakenForDead;
+    an_id_that_stays_open_is_found: OpenIdLeaked;
+    a_closed_id_that_is_committed_is_found: ClosedIdCommitted;
+    chunks_that_outlive_a_flush_are_found: FlushForgetsChunks;
+    a_filled_holder_that_asks_nobody_is_found: FilledAsksNobody;
     an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
     a_wrong_coefficient_is_found: WrongCoefficient;
     frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;

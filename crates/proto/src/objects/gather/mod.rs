@@ -14,18 +14,14 @@ use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpi
 use types::{ChunkId, Descriptor, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
 use wire::object::{Cell, Fetch, Missing, ObjectMessage};
 
+use super::names::{GatherId, OwnerRequest, StreamId};
 use super::scope::Scope;
-use super::{OwnerRequest, StreamId};
 use crate::Timing;
 use crate::host::driver::Token;
 use row::{Answer, Row};
 
 /// A reader's place is told to the owner so often while a pin lasts.
 const PROGRESS: u64 = 6;
-
-/// A read of one host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GatherId(pub u64);
 
 /// What a client wants to read.
 #[derive(Clone, Debug)]

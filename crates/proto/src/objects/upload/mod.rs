@@ -17,8 +17,8 @@ use types::{
 };
 use wire::object::{Placed, Refused};
 
+use super::names::{OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
-use super::{OwnerRequest, StreamId, UploadId};
 use crate::Timing;
 use crate::host::driver::Token;
 use rows::Rows;

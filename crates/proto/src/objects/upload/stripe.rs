@@ -223,7 +223,8 @@ impl StripeUpload {
             .partition(|role| view.holders_of(RoleIndex(*role as u8)).iter().next().is_some());
         let is_solvable =
             || scope.protection(self.group).is_some_and(|it| it.code().plan(&held, &lost).is_ok());
-        view.all_holders().all(has) && (lost.is_empty() || is_solvable())
+        let missing = view.all_holders().filter(|known| !has(*known)).count();
+        missing <= scope.rules().objects().missing_acknowledgements() && (lost.is_empty() || is_solvable())
     }
 }
 

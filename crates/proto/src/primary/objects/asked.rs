@@ -5,17 +5,26 @@ use types::{KeyHash, ObjectId, Term};
 use wire::object::{Asked, Verdict};
 
 use super::{Objects, descriptor_in};
+use crate::Rules;
+use crate::primary::Core;
 
 impl Objects {
+    /// What has become of these objects, as far as this owner knows.
+    fn verdicts(&self, core: &Core, store: &DataStore, asked: &[Asked]) -> Vec<(ObjectId, Verdict)> {
+        let own = asked.iter().filter(|asked| asked.object.owner == core.member());
+        let verdict = |asked: &Asked| self.verdict(core.rules(), core.term(), store, *asked);
+        own.filter_map(|asked| Some((asked.object, verdict(asked)?))).collect()
+    }
+
     /// What has become of the object, as far as it can be known: not of one of a later term, whose owner this is no more, and not
     /// while the page with its descriptor is absent.
-    pub(in crate::primary) fn verdict(&self, term: Term, store: &DataStore, asked: Asked) -> Option<Verdict> {
+    fn verdict(&self, rules: Rules, term: Term, store: &DataStore, asked: Asked) -> Option<Verdict> {
         let Asked { object, key_hash } = asked;
         if object.term > term {
             return None;
         }
         if self.open.contains_key(&object) || self.committing.contains(&object) || self.pins.has(object) {
-            return Some(Verdict::Open);
+            return Some(rules.objects().verdict_of_open());
         }
         match has_descriptor(store, key_hash, object) {
             Some(true) => Some(Verdict::Committed),

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use store::Item;
-use types::op::{Failure, Outcome, Unpin};
+use types::op::{Failure, ItemView, ObjectOp, Op, Outcome, Unpin, Want};
 use types::{Descriptor, KeyHash, NamespaceId, ObjectId, Time};
-use wire::object::descriptor_of;
+use wire::descriptor::descriptor_of;
 
 use super::Core;
+use crate::objects::names::Errand;
 use crate::outbox::Context;
 use pins::Pins;
 
@@ -85,7 +86,7 @@ impl Objects {
     }
 
     /// Bytes are still coming.
-    pub(super) fn renew(&mut self, context: &Context<'_>, id: ObjectId) -> Outcome {
+    fn renew(&mut self, context: &Context<'_>, id: ObjectId) -> Outcome {
         if !self.open.contains_key(&id) {
             return Outcome::Failed(Failure::NotOpen);
         }
@@ -99,11 +100,6 @@ impl Objects {
         self.open_due = self.open_due().min(until);
     }
 
-    /// Whether `id` may be committed now.
-    pub(super) fn is_open(&self, id: ObjectId) -> bool {
-        self.open.contains_key(&id)
-    }
-
     /// The record that commits `id` has a number.
     pub(super) fn note_logged(&mut self, id: ObjectId) {
         self.open.remove(&id);
@@ -111,7 +107,7 @@ impl Objects {
     }
 
     /// Nothing will come of `id`.
-    pub(super) fn abandon(&mut self, id: ObjectId) -> Outcome {
+    fn abandon(&mut self, id: ObjectId) -> Outcome {
         self.open.remove(&id);
         Outcome::Noted
     }
@@ -121,41 +117,68 @@ impl Objects {
         let (owner, term) = (core.member(), core.term());
         if let Some(Kept { descriptor, key_hash }) = effects.kept {
             self.committing.remove(&descriptor.id);
-            context.out.errands.push_back(crate::objects::Errand::keep(owner, term, descriptor, key_hash));
+            context.out.errands.push_back(Errand::keep(owner, term, descriptor, key_hash));
         }
-        if effects.flushed {
-            context.out.errands.push_back(crate::objects::Errand::recall(owner, term));
+        if effects.flushed && context.rules.objects().flushes_recall() {
+            context.out.errands.push_back(Errand::recall(owner, term));
         }
         for descriptor in effects.freed {
             // Whoever reads it does so to the end.
             let freed = self.pins.free_unless_pinned(descriptor);
-            context.out.errands.extend(freed.map(|it| crate::objects::Errand::free(owner, term, it)));
+            context.out.errands.extend(freed.map(|it| Errand::free(owner, term, it)));
         }
     }
 
-    /// The value of this object is read from now on; the number of the pin.
-    pub(super) fn pin(&mut self, context: &Context<'_>, id: ObjectId) -> Option<u64> {
-        self.pins.pin(context, id)
-    }
-
     /// A reader has come so far, or to the end.
-    pub(super) fn unpin(&mut self, context: &mut Context<'_>, core: &Core, unpin: Unpin) -> Outcome {
+    fn unpin(&mut self, context: &mut Context<'_>, core: &Core, unpin: Unpin) -> Outcome {
         let (owner, term) = (core.member(), core.term());
         let freed = self.pins.unpin(context, unpin);
-        context.out.errands.extend(freed.map(|it| crate::objects::Errand::free(owner, term, it)));
+        context.out.errands.extend(freed.map(|it| Errand::free(owner, term, it)));
         Outcome::Noted
+    }
+
+    /// What a writer or a reader asks that is about no item, or cannot be done any more.
+    pub(super) fn attend(
+        &mut self,
+        context: &mut Context<'_>,
+        core: &Core,
+        op: &ObjectOp,
+    ) -> Option<Outcome> {
+        match op {
+            ObjectOp::Begin(_) => None,
+            ObjectOp::Renew(id) => Some(self.renew(context, *id)),
+            ObjectOp::Abandon(id) => Some(self.abandon(*id)),
+            ObjectOp::Unpin(unpin) => Some(self.unpin(context, core, *unpin)),
+            ObjectOp::Commit(commit) => {
+                let is_open = self.open.contains_key(&commit.descriptor.id);
+                let may = context.rules.objects().commit_needs_an_open_id(is_open);
+                (!may).then_some(Outcome::Failed(Failure::NotOpen))
+            }
+        }
+    }
+
+    /// Who is told where the bytes of a value lie may go and read them. Whether there is a pin more.
+    pub(super) fn pin_if_read(&mut self, context: &Context<'_>, op: &Op, outcome: &mut Outcome) -> bool {
+        let wants = matches!(op, Op::Get(get) if get.value == Want::Value);
+        match outcome {
+            Outcome::Hit(ItemView { object: Some(object), .. }) if wants => {
+                object.pin = self.pins.pin(context, object.descriptor.id);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Ids that nobody renews can no more be committed, and pins that nobody holds up keep nothing.
     pub(super) fn tick(&mut self, context: &mut Context<'_>, core: &Core) {
         let now = context.now.time;
         if self.open_due <= now {
-            self.open.retain(|_, until| *until > now);
+            self.open.retain(|_, until| *until > now || !context.rules.objects().open_ids_end());
             self.open_due = self.open.values().copied().min().unwrap_or(Time::NEVER);
         }
         let (owner, term) = (core.member(), core.term());
         let freed = self.pins.expire(now);
-        context.out.errands.extend(freed.into_iter().map(|it| crate::objects::Errand::free(owner, term, it)));
+        context.out.errands.extend(freed.into_iter().map(|it| Errand::free(owner, term, it)));
     }
 
     /// When [`Self::tick`] has something to do.

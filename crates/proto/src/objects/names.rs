@@ -1,0 +1,94 @@
+//! Words that values in chunks share with the rest: who writes or reads, what owners are asked, and what they want to be said.
+
+use types::op::Request;
+use types::{Descriptor, KeyHash, MemberId, Term};
+use wire::object::KeptObject;
+
+/// An upload of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UploadId(pub u64);
+
+/// A read of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GatherId(pub u64);
+
+/// Somebody of one host who writes or reads chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StreamId {
+    Upload(UploadId),
+    Gather(GatherId),
+}
+
+/// A request to the owner of an object.
+pub(crate) struct OwnerRequest {
+    /// Who is to hear what comes of it, if anybody is.
+    pub stream: Option<StreamId>,
+    pub owner: MemberId,
+    pub hash: KeyHash,
+    pub request: Request,
+}
+
+/// Something that an owner wants holders to hear.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    pub owner: MemberId,
+    pub term: Term,
+    pub news: News,
+}
+
+/// What that is.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// This is committed.
+    Kept(KeptObject),
+    /// This is dead.
+    Dead(Descriptor),
+    /// Many may be dead at once: whoever has chunks of this owner is to ask.
+    Flushed,
+}
+
+impl Errand {
+    /// This is committed.
+    pub(crate) fn keep(owner: MemberId, term: Term, descriptor: Descriptor, key_hash: KeyHash) -> Self {
+        Self { owner, term, news: News::Kept(KeptObject { descriptor, key_hash }) }
+    }
+
+    /// Whoever has chunks of this owner is to ask about them.
+    pub(crate) fn recall(owner: MemberId, term: Term) -> Self {
+        Self { owner, term, news: News::Flushed }
+    }
+
+    /// This is dead.
+    pub(crate) fn free(owner: MemberId, term: Term, descriptor: Descriptor) -> Self {
+        Self { owner, term, news: News::Dead(descriptor) }
+    }
+}
+
+/// Gauges of values in chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectStats {
+    /// Chunks that are kept here.
+    pub chunks: u64,
+    /// Their bytes.
+    pub chunk_bytes: u64,
+    /// The pages in which they lie.
+    pub page_bytes: u64,
+    /// What of these is of objects that are not known to be committed.
+    pub tentative_bytes: u64,
+    /// Pages of chunks that are not whole yet.
+    pub arriving_bytes: u64,
+    /// Chunks that are known to be lacking, and are being got.
+    pub lacking_chunks: u64,
+    /// Chunks of committed objects that nobody has any more.
+    pub lost_chunks: u64,
+    /// Ids of objects that may still be committed by the primaries here.
+    pub open_ids: u64,
+    /// Readers that the primaries here are held up by.
+    pub pins: u64,
+    /// Values that clients of this host write.
+    pub uploads: u64,
+    /// Values that clients of this host read.
+    pub gathers: u64,
+    /// Bytes of both that are on their way.
+    pub buffer_bytes: u64,
+}

@@ -1,0 +1,59 @@
+//! The rules of values in chunks (docs/objects.md).
+
+use types::ViewVersion;
+use wire::object::Verdict;
+
+use super::{Bug, Rules};
+
+/// See the module.
+#[derive(Clone, Copy)]
+pub(crate) struct ObjectRules(Rules);
+
+impl Rules {
+    /// Those of values in chunks.
+    pub(crate) fn objects(self) -> ObjectRules {
+        ObjectRules(self)
+    }
+}
+
+impl ObjectRules {
+    /// A holder judges the view when the last cell is there, not when the first one came.
+    pub(crate) fn view_that_judges(self, at_start: ViewVersion, at_end: ViewVersion) -> ViewVersion {
+        if self.0.prevent(Bug::ViewJudgedAtStart) { at_end } else { at_start }
+    }
+
+    /// A stripe is done when every holder has acknowledged it; so many may be missing.
+    pub(crate) fn missing_acknowledgements(self) -> usize {
+        usize::from(!self.0.prevent(Bug::AckMissing))
+    }
+
+    /// Who is not named any more drops its chunks once another one is whole.
+    pub(crate) fn relieved_holders_drop_chunks(self) -> bool {
+        self.0.prevent(Bug::FormerHolderKeepsChunks)
+    }
+
+    /// What may still be committed is not dead.
+    pub(crate) fn verdict_of_open(self) -> Verdict {
+        if self.0.prevent(Bug::OpenTakenForDead) { Verdict::Open } else { Verdict::Dead }
+    }
+
+    /// An id that nobody renews ends.
+    pub(crate) fn open_ids_end(self) -> bool {
+        self.0.prevent(Bug::OpenIdLeaked)
+    }
+
+    /// What is not open cannot be committed.
+    pub(crate) fn commit_needs_an_open_id(self, is_open: bool) -> bool {
+        is_open || !self.0.prevent(Bug::ClosedIdCommitted)
+    }
+
+    /// After a flush holders ask what is left.
+    pub(crate) fn flushes_recall(self) -> bool {
+        self.0.prevent(Bug::FlushForgetsChunks)
+    }
+
+    /// Who has got chunks from others asks what has become of them meanwhile.
+    pub(crate) fn filled_holders_ask(self) -> bool {
+        self.0.prevent(Bug::FilledAsksNobody)
+    }
+}
