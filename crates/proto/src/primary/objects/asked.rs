@@ -10,7 +10,12 @@ use crate::primary::Core;
 
 impl Objects {
     /// What has become of these objects, as far as this owner knows.
-    fn verdicts(&self, core: &Core, store: &DataStore, asked: &[Asked]) -> Vec<(ObjectId, Verdict)> {
+    pub(in crate::primary) fn verdicts(
+        &self,
+        core: &Core,
+        store: &DataStore,
+        asked: &[Asked],
+    ) -> Vec<(ObjectId, Verdict)> {
         let own = asked.iter().filter(|asked| asked.object.owner == core.member());
         let verdict = |asked: &Asked| self.verdict(core.rules(), core.term(), store, *asked);
         own.filter_map(|asked| Some((asked.object, verdict(asked)?))).collect()
