@@ -4,6 +4,8 @@
 //! known at once is printed at once: straight into the output if nothing waits before it, else into a side buffer, which is a queue
 //! itself because such replies are made and printed in the same order.
 //!
+//! The bytes of a value that lies in chunks come later still (`download`): what follows it waits until they are printed.
+//!
 //! Nothing of a multi-key get is sent before its end is known, unless it grows large: if one of its keys cannot be
 //! read the values are taken back and only the reason is printed, for a missing line would look like a miss.
 
@@ -12,7 +14,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use faces::{Face, Found};
 use types::Time;
-use types::op::{Failure, OpKind, Outcome};
+use types::op::{Failure, ItemView, Object, OpKind, Outcome};
 
 use crate::clients::gate::Load;
 use crate::clients::key_uses::{KeyUse, KeyUses};
@@ -201,7 +203,7 @@ impl ReplyQueue {
         if let Some(asked) = expected.asked {
             counters.count_outcome(asked.operation.kind, &outcome);
         }
-        if is_first {
+        if is_first && expected.print.streamed(&outcome).is_none() {
             return self.answer_first(&outcome, out);
         }
         let held = held_by(&outcome);
@@ -233,7 +235,7 @@ impl ReplyQueue {
 
     /// Prints what has become printable.
     pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
-        while self.slots.front().is_some_and(|slot| !matches!(slot, Slot::Waiting(_))) {
+        while self.slots.front().is_some_and(Slot::is_printable) {
             let Some(slot) = self.slots.pop_front() else { break };
             self.first += 1;
             self.print_slot(slot, out);
@@ -245,6 +247,55 @@ impl ReplyQueue {
         }
         if self.slots.is_empty() {
             debug_assert!(self.load == Load::default() && self.waiting == 0 && self.uses.is_empty());
+        }
+    }
+
+    /// The value in chunks whose turn it is to be printed, if it is one's: its slot, its client's name of the key, and where it lies.
+    pub(crate) fn due_object(&self) -> Option<(u64, &Bytes, &Object)> {
+        let Some(Slot::Known(print, outcome)) = self.slots.front() else { return None };
+        let (key, item) = print.streamed(outcome)?;
+        Some((self.first, key, item.object.as_deref()?))
+    }
+
+    /// Prints what stands before the bytes of that value.
+    pub(crate) fn begin_value(&mut self, out: &mut Vec<u8>) {
+        let Some(Slot::Known(print, outcome)) = self.slots.front() else { return };
+        match (print, outcome) {
+            (Print::Get(key, style) | Print::Value(key, style), Outcome::Hit(item)) => {
+                Protocol::print_head(*style, key, item, out);
+            }
+            (Print::Styled(style, key), outcome) => Protocol::print(style, key, outcome, out),
+            _ => debug_assert!(false, "only a read has such a value"),
+        }
+    }
+
+    /// Prints what stands behind the bytes of that value.
+    pub(crate) fn end_value(&mut self, out: &mut Vec<u8>) {
+        let Some((print, _)) = self.take_known() else { return };
+        out.extend_from_slice(Protocol::VALUE_END);
+        if let Print::Get(_, style) = print {
+            Protocol::print_end(style, None, out);
+        }
+    }
+
+    /// Nothing of that value can be read: this has come of it.
+    pub(crate) fn replace_value(&mut self, outcome: Outcome, out: &mut Vec<u8>) {
+        if let Some((print, _)) = self.take_known() {
+            self.print(print, &outcome, out);
+        }
+    }
+
+    fn take_known(&mut self) -> Option<(Print, Outcome)> {
+        match self.slots.pop_front()? {
+            Slot::Known(print, outcome) => {
+                self.first += 1;
+                self.load.held -= held_by(&outcome);
+                Some((print, outcome))
+            }
+            other => {
+                self.slots.push_front(other);
+                None
+            }
         }
     }
 
@@ -261,7 +312,7 @@ impl ReplyQueue {
     pub(crate) fn sendable(&mut self, out: &[u8]) -> usize {
         let Some(get) = &mut self.get else { return out.len() };
         // Else a large get would stay in memory as a whole. What is sent cannot be taken back: its end tells a failure.
-        if out.len() - get.start > CLIENT_OUT_HIGH_BYTES {
+        if out.len() - get.start >= CLIENT_OUT_HIGH_BYTES {
             get.start = out.len();
         }
         get.start
@@ -346,6 +397,17 @@ impl ReplyQueue {
     }
 }
 
+impl Slot {
+    /// Whether all of it is known.
+    fn is_printable(&self) -> bool {
+        match self {
+            Self::Waiting(_) => false,
+            Self::Known(print, outcome) => print.streamed(outcome).is_none(),
+            Self::Held(_) | Self::Lines(_) | Self::GetBegins | Self::GetEnds(_) | Self::Taken => true,
+        }
+    }
+}
+
 /// Prints the value that a read has found, if so; why it could not be read, if that is so.
 fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) -> Option<Failure> {
     match outcome {
@@ -376,6 +438,17 @@ impl Print {
             Self::Styled(style, _) | Self::Gathered { style, .. } => Some(Operation::of(kind, style)),
             Self::Get(_, style) | Self::Value(_, style) => Some(Operation::of_read(kind, *style)),
             Self::Lines => None,
+        }
+    }
+
+    /// The key and the item of `outcome`, if bytes that lie in chunks are a part of what is printed.
+    fn streamed<'a>(&'a self, outcome: &'a Outcome) -> Option<(&'a Bytes, &'a ItemView)> {
+        let Outcome::Hit(item) = outcome else { return None };
+        item.object.as_ref()?;
+        match self {
+            Self::Get(key, _) | Self::Value(key, _) => Some((key, item)),
+            Self::Styled(style, key) if Protocol::streams(style, item) => Some((key, item)),
+            Self::Styled(..) | Self::Gathered { .. } | Self::Lines => None,
         }
     }
 

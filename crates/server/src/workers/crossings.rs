@@ -3,6 +3,8 @@
 //! Both ways go in batches, one a pump cycle. A worker has at most [`CROSSINGS_OPEN`] unanswered requests at each other one; what is
 //! beyond is refused, before anything was done. An answer travels on the room of its request, so neither side ever waits for room at the
 //! other. The bytes of requests and answers weigh on a connection of the worker that asks, and are bounded by its gate.
+//!
+//! Values that come bit by bit cross in the same batches. They are bounded for themselves (`streams`), and have no part in the count.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,6 +16,7 @@ use types::op::{Outcome, Request};
 
 use crate::limits::CROSSINGS_OPEN;
 use crate::workers::asker::Asker;
+use crate::workers::streams::{News, Order};
 
 /// One thing that a worker tells another.
 #[derive(Debug)]
@@ -26,6 +29,20 @@ pub(crate) enum Crossing {
         asker: Asker,
         /// What came of it.
         outcome: Outcome,
+    },
+    /// Something to be done for a stream.
+    Order {
+        /// Whose it is.
+        asker: Asker,
+        /// What.
+        order: Order,
+    },
+    /// What came of that.
+    News {
+        /// As in the order.
+        asker: Asker,
+        /// What.
+        news: News,
     },
 }
 
@@ -85,6 +102,16 @@ impl Crossings {
     /// Puts the answer to `asker` into the next batch to its worker.
     pub(crate) fn answer(&self, asker: Asker, outcome: Outcome) {
         self.push(asker.shard, Crossing::Answer { asker, outcome });
+    }
+
+    /// Puts what is to be done for a stream into the next batch to `worker`.
+    pub(crate) fn order(&self, worker: u16, asker: Asker, order: Order) {
+        self.push(worker, Crossing::Order { asker, order });
+    }
+
+    /// Puts what came of it into the next batch to its worker.
+    pub(crate) fn tell(&self, asker: Asker, news: News) {
+        self.push(asker.shard, Crossing::News { asker, news });
     }
 
     /// An answer of `worker` has come.
@@ -149,6 +176,7 @@ mod tests {
                         me.answered(from);
                         answered.push(asker.slot);
                     }
+                    Crossing::Order { .. } | Crossing::News { .. } => {}
                 }
                 me.flush();
             }

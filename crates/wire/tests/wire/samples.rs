@@ -10,9 +10,9 @@ use types::{
     Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant, GroupId, GroupView,
     Holder, Holders, HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy,
     MapChanges, Name, NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState,
-    OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse,
-    RepairSettings, RoleIndex, RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot,
-    SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    ObjectPolicy, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport,
+    QuotaUse, RepairSettings, RoleIndex, RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq,
+    Slot, SlotRange, StopReport, Striped, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;

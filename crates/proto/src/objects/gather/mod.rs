@@ -210,8 +210,8 @@ impl Gathers {
     /// When [`Self::reconsider`] has something to do.
     pub(super) fn due(&self, hedge_us: u64) -> Time {
         let of = |gather: &Gather| {
-            let asked = gather.rows.front().map_or(Time::NEVER, |row| row.asked_at() + hedge_us);
-            asked.min(gather.told + PROGRESS_US).min(gather.deadline)
+            let asked = gather.rows.front().map(|row| (row.asked_at() + hedge_us).min(gather.deadline));
+            asked.unwrap_or(Time::NEVER).min(gather.told + PROGRESS_US)
         };
         self.all.values().map(of).min().unwrap_or(Time::NEVER)
     }
@@ -244,10 +244,16 @@ impl Gather {
             let held: usize = self.rows.iter().map(Row::len_bytes).sum();
             let row_len = stripe.row_len(self.descriptor.geometry.k) as usize;
             let begins_at = stripe.start + u64::from(row) * stripe.row_len(self.descriptor.geometry.k);
-            if begins_at >= self.end || !self.rows.is_empty() && held + self.untaken + row_len > most {
+            // However long a row is, one goes: but not while the reader has not taken what came before it.
+            let outstanding = held + self.untaken;
+            if begins_at >= self.end || outstanding > 0 && outstanding + row_len > most {
                 break;
             }
             let Some(group) = self.descriptor.group_of(stripe.index) else { break };
+            if self.rows.is_empty() {
+                // A reader may have stood still for longer than any holder may.
+                self.deadline = now + scope.timing().request_deadline_us;
+            }
             self.rows.push_back(Row::new(stripe, row, group, self.protection.code(), now));
             let is_last = row + 1 == stripe.rows;
             let after = || self.descriptor.geometry.stripe(stripe.index + 1).map(|stripe| (stripe, 0));
