@@ -27,7 +27,7 @@ use bytes::Bytes;
 use store::ChunkPages;
 use types::op::{Failure, Outcome};
 use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
-use wire::object::ObjectMessage;
+use wire::object::{ObjectMessage, Put, Refusal, Refused};
 
 use crate::Timing;
 use crate::host::ObjectStats;
@@ -149,7 +149,7 @@ impl Objects {
             return self.with(member, |holder| holder.hear_fill(scope, message));
         }
         match message {
-            ObjectMessage::Put(put) => self.with(put.member, |holder| holder.put(scope, from, put)),
+            ObjectMessage::Put(put) => self.put(scope, from, put),
             ObjectMessage::Keep(keep) => self.with(keep.member, |holder| holder.keep(&keep)),
             ObjectMessage::Free(free) => self.with(free.member, |holder| holder.free(scope, from, &free)),
             ObjectMessage::Fetch(fetch) => {
@@ -178,6 +178,21 @@ impl Objects {
             }
             ObjectMessage::Listed(_) | ObjectMessage::Ask(_) => {}
         }
+    }
+
+    /// A cell for a holder here; for one that there will be, if the writer was told of a newer view before this host.
+    fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
+        let Put { member, chunk, attempt, view, .. } = put;
+        let Some(known) = scope.view(member.group).map(|view| view.version) else { return };
+        match self.holders.contains_key(&member) {
+            true => {}
+            false if view > known => self.appoint(scope, member),
+            false => {
+                let why = Refusal::View(known);
+                return scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
+            }
+        }
+        self.with(member, |holder| holder.put(scope, from, put));
     }
 
     fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {

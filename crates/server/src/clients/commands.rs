@@ -240,8 +240,9 @@ impl Connection {
         });
         // The connection may end meanwhile. Its slots are gone then, and the lines find no place.
         let (worker, connection) = (Rc::clone(worker), Rc::clone(self));
+        let limits = worker.value_limits(self.binding);
         tokio::task::spawn_local(async move {
-            let lines = stats::lines(&worker.shared, which).await;
+            let lines = stats::lines(&worker.shared, which, limits).await;
             connection.state.borrow_mut().replies.answer_lines(slot, lines);
             connection.deliver(&worker);
         });

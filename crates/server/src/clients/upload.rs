@@ -96,7 +96,7 @@ impl Upload {
     pub(crate) fn room(&mut self) -> Option<&mut BytesMut> {
         let Stage::Takes(wanted) = self.stage else { return None };
         if self.piece.capacity() == 0 {
-            self.piece.reserve(wanted);
+            self.piece = BytesMut::with_capacity(wanted);
         }
         Some(&mut self.piece)
     }
@@ -104,13 +104,12 @@ impl Upload {
     /// So many bytes have come into [`Self::room`]; `input` gets what is too much.
     pub(crate) fn note_read(&mut self, len: usize, input: &mut BytesMut) {
         let Stage::Takes(wanted) = self.stage else { return };
-        self.left -= len as u64;
         // Memory may be a little longer than what was asked for.
-        if self.piece.len() > wanted {
-            let extra = self.piece.split_off(wanted);
-            self.left += extra.len() as u64;
-            input.extend_from_slice(&extra);
+        let extra = self.piece.len().saturating_sub(wanted);
+        if extra > 0 {
+            input.extend_from_slice(&self.piece.split_off(wanted));
         }
+        self.left -= (len - extra) as u64;
     }
 
     /// Goes on with what has come.
@@ -300,13 +299,13 @@ mod tests {
 
     #[test]
     fn bytes_are_read_into_the_piece_and_what_is_too_much_is_kept() {
-        let (mut upload, mut input) = (upload(10), BytesMut::new());
+        let (mut upload, mut input) = (upload(7), BytesMut::new());
         upload.hear(News::Room(6));
         let room = upload.room().unwrap();
         assert!(room.capacity() >= 6);
-        room.extend_from_slice(b"01234567");
-        upload.note_read(8, &mut input);
-        assert_eq!((&input[..], upload.left), (&b"67"[..], 4));
+        room.extend_from_slice(b"0123456\r\n");
+        upload.note_read(9, &mut input);
+        assert_eq!((&input[..], upload.left), (&b"6\r\n"[..], 1));
         assert_eq!(fed(upload.next(&mut input)).as_deref(), Some(&b"012345"[..]));
     }
 
