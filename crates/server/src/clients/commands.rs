@@ -18,7 +18,7 @@ use crate::clients::latency::Operation;
 use crate::clients::replies::{Asked, Expected, Print};
 use crate::clients::{Protocol, Style, Values, stats};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
-use crate::workers::asker::Asker;
+use crate::workers::asker::{Asker, Awaits};
 use crate::workers::worker::Worker;
 
 /// A command that has been read and not yet been carried out.
@@ -100,7 +100,7 @@ impl Connection {
         worker.pool.lend_output(&mut state.output);
         state.stall = None;
         state.heed_map(worker, self.binding);
-        if !self.take_block(worker, state, now) {
+        if state.upload.is_some() && !self.take_block(worker, state, now) {
             return;
         }
         // A command that had to wait came before the end, and is still carried out.
@@ -129,7 +129,7 @@ impl Connection {
             }
             // A whole command has come: what is incomplete now has begun after it.
             state.times.half_sent = None;
-            if !self.take_block(worker, state, now) {
+            if state.upload.is_some() && !self.take_block(worker, state, now) {
                 return;
             }
         }
@@ -402,7 +402,12 @@ impl Connection {
     }
 
     pub(super) fn asker(&self, worker: &Worker, slot: u64) -> Asker {
-        Asker { shard: worker.shard, connection: self.id, slot }
+        Asker { shard: worker.shard, connection: self.id, slot, awaits: Awaits::Answer }
+    }
+
+    /// The same for news of a value that is sent or read bit by bit.
+    pub(super) fn stream_asker(&self, worker: &Worker, slot: u64) -> Asker {
+        Asker { awaits: Awaits::News, ..self.asker(worker, slot) }
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub upload: Option<Box<Upload>>,
     /// A value that is fetched for the client bit by bit.
     pub download: Option<Box<Download>>,
+    /// The slot of the last such value that was asked for again.
+    pub asked_again: Option<u64>,
     /// The version of the map that the parser's limits are of.
     limits_of: Option<u64>,
     /// A command that had to wait.
@@ -149,6 +151,7 @@ impl Connection {
             replies: ReplyQueue::default(),
             upload: None,
             download: None,
+            asked_again: None,
             limits_of: None,
             work: None,
             began: now,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use proto::NewGather;
-use types::op::{Failure, Key, Outcome};
+use types::op::{Bump, Failure, Get, Op, Outcome, Request};
 
 use crate::clients::connection::{Connection, Phase, State};
 use crate::limits::CLIENT_OUT_HIGH_BYTES;
@@ -82,16 +82,14 @@ impl Connection {
         if state.download.is_some() {
             return true;
         }
-        let Some((slot, client_key, object)) = state.replies.due_object() else { return false };
+        let Some((slot, key, object)) = state.replies.due_object() else { return false };
         let object = object.clone();
-        // It was the key of a request.
-        let Ok(key) = Key::of(object.descriptor.id.namespace, client_key.clone()) else { return false };
         let place = worker.host.borrow().locate(&key);
         let shard = object.descriptor.id.owner.group.shard(worker.shared.config.workers);
         let new = NewGather { key, object, start: 0, end: u64::MAX };
         let order = Order::Gather(place.hash, Box::new(new));
         let mut download = Download::new(slot, shard);
-        let news = worker.order(worker.clock.now(), shard, self.asker(worker, slot), order);
+        let news = worker.order(worker.clock.now(), shard, self.stream_asker(worker, slot), order);
         news.into_iter().for_each(|news| download.hear(news));
         state.download = Some(Box::new(download));
         true
@@ -106,6 +104,10 @@ impl Connection {
         match download.end {
             None => return false,
             Some(Ok(())) => state.replies.end_value(&mut state.output),
+            Some(Err(Failure::Lost)) if !download.begun && state.asked_again != Some(download.slot) => {
+                self.ask_again(worker, state);
+                return true;
+            }
             Some(Err(failure)) if !download.begun => {
                 let outcome = Outcome::Failed(failure);
                 worker.counters.count_outcome(types::op::OpKind::Object, &outcome);
@@ -119,6 +121,20 @@ impl Connection {
         }
         state.download = None;
         true
+    }
+
+    /// The value has waited for its turn for longer than it is kept for a reader, and was replaced meanwhile: what is there now is asked for.
+    fn ask_again(&self, worker: &Worker, state: &mut State) {
+        let Some(download) = state.download.take() else { return };
+        let Some(key) = state.replies.reopen() else { return };
+        state.asked_again = Some(download.slot);
+        let place = worker.host.borrow().locate(&key);
+        let get = Get { bump: Bump::Silent, ..Get::default() };
+        let asker = self.asker(worker, download.slot);
+        let now = worker.clock.now();
+        if let Some(outcome) = worker.submit(now, asker, place, Request::on(key, Op::Get(get))) {
+            self.settle(worker, state, now.time, download.slot, outcome);
+        }
     }
 
     fn move_parts(&self, worker: &Worker, state: &mut State) {
@@ -136,7 +152,7 @@ impl Connection {
         if moved > 0
             && let Some(download) = state.download.as_ref().filter(|download| download.end.is_none())
         {
-            let asker = self.asker(worker, download.slot);
+            let asker = self.stream_asker(worker, download.slot);
             worker.order(worker.clock.now(), download.shard, asker, Order::Taken(moved));
         }
     }
@@ -144,7 +160,7 @@ impl Connection {
     /// The host is told that nobody reads any more.
     pub(super) fn abandon_download(&self, worker: &Worker, state: &mut State) {
         if let Some(download) = state.download.take().filter(|download| download.end.is_none()) {
-            let asker = self.asker(worker, download.slot);
+            let asker = self.stream_asker(worker, download.slot);
             worker.order(worker.clock.now(), download.shard, asker, Order::Abandon);
         }
     }

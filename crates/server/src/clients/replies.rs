@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use faces::{Face, Found};
 use types::Time;
-use types::op::{Failure, ItemView, Object, OpKind, Outcome};
+use types::op::{Failure, ItemView, Key, Object, OpKind, Outcome};
 
 use crate::clients::gate::Load;
 use crate::clients::key_uses::{KeyUse, KeyUses};
@@ -250,11 +250,25 @@ impl ReplyQueue {
         }
     }
 
-    /// The value in chunks whose turn it is to be printed, if it is one's: its slot, its client's name of the key, and where it lies.
-    pub(crate) fn due_object(&self) -> Option<(u64, &Bytes, &Object)> {
+    /// The value in chunks whose turn it is to be printed, if it is one's: its slot, its key, and where it lies.
+    pub(crate) fn due_object(&self) -> Option<(u64, Key, &Object)> {
         let Some(Slot::Known(print, outcome)) = self.slots.front() else { return None };
         let (key, item) = print.streamed(outcome)?;
-        Some((self.first, key, item.object.as_deref()?))
+        let object = item.object.as_deref()?;
+        // It was the key of a request.
+        let key = Key::of(object.descriptor.id.namespace, key.clone()).ok()?;
+        Some((self.first, key, object))
+    }
+
+    /// That value is asked for anew: its key.
+    pub(crate) fn reopen(&mut self) -> Option<Key> {
+        let (_, key, _) = self.due_object()?;
+        let (print, _) = self.take_known()?;
+        self.first -= 1;
+        self.waiting += 1;
+        let expected = Expected { print, asked: None, used: None, load: Load::default() };
+        self.slots.push_front(Slot::Waiting(expected));
+        Some(key)
     }
 
     /// Prints what stands before the bytes of that value.
@@ -510,7 +524,9 @@ fn held_by(outcome: &Outcome) -> usize {
 #[cfg(test)]
 mod tests {
     use faces::memcache::{ReplyStyle, WithCas};
-    use types::op::ItemView;
+    use types::{
+        Descriptor, Geometry, GroupId, MemberId, NamespaceId, ObjectId, ObjectLayout, RoleIndex, Term,
+    };
 
     use super::*;
 
@@ -582,6 +598,56 @@ mod tests {
         queue.drain(&mut out);
         assert_eq!(queue.sendable(&out), out.len());
         assert_eq!(text(&out), "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
+    }
+
+    fn object(len: u64) -> Outcome {
+        let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
+        let id = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
+        let geometry = Geometry { len, chunk_len: 1 << 16, k: 3 };
+        let (layout, groups) = (ObjectLayout::Spread, vec![GroupId(0)]);
+        let descriptor = Descriptor { id, geometry, layout, groups, exceptions: vec![], checksum: 0 };
+        let object = Some(Box::new(Object { descriptor, pin: Some(1) }));
+        Outcome::Hit(ItemView { value_len: len, object, ..ItemView::default() })
+    }
+
+    #[test]
+    fn a_value_in_chunks_holds_up_what_follows_until_its_bytes_are_printed() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.begin_get(&out);
+        let [a, b, c] = ["a", "b", "c"].map(|key| queue.expect(value_of(key)));
+        queue.end_get(WithCas::No, &mut out);
+        queue.answer(c, hit("3"), &mut out, &counters);
+        queue.answer(a, object(4), &mut out, &counters);
+        queue.answer(b, object(5), &mut out, &counters);
+        queue.drain(&mut out);
+        assert!(out.is_empty());
+        let due = |queue: &ReplyQueue| queue.due_object().map(|(slot, key, _)| (slot, key.client().to_vec()));
+        assert_eq!(due(&queue), Some((a, b"a".to_vec())));
+        queue.begin_value(&mut out);
+        out.extend_from_slice(b"abcd");
+        queue.end_value(&mut out);
+        queue.drain(&mut out);
+        assert_eq!(due(&queue), Some((b, b"b".to_vec())));
+        // It is not there any more: what is there now is no object.
+        assert_eq!(queue.reopen().map(|key| key.client().to_vec()), Some(b"b".to_vec()));
+        assert_eq!((queue.waiting(), due(&queue)), (1, None));
+        queue.answer(b, hit("2"), &mut out, &counters);
+        queue.drain(&mut out);
+        assert_eq!(queue.sendable(&out), out.len());
+        let expected = "VALUE a 0 4\r\nabcd\r\nVALUE b 0 1\r\n2\r\nVALUE c 0 1\r\n3\r\nEND\r\n";
+        assert_eq!((text(&out), queue.load(), queue.is_empty()), (expected, Load::default(), true));
+    }
+
+    #[test]
+    fn a_value_in_chunks_that_cannot_be_read_is_a_failed_read() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let print = Print::Get(Bytes::from_static(b"k"), WithCas::No);
+        let asked = asked(OpKind::Get);
+        let slot = queue.expect(Expected { print, asked, used: None, load: Load::default() });
+        queue.answer(slot, object(9), &mut out, &counters);
+        queue.replace_value(Outcome::Failed(Failure::Lost), &mut out);
+        assert!(text(&out).starts_with("SERVER_ERROR lost"), "{}", text(&out));
+        assert!(queue.is_empty());
     }
 
     #[test]

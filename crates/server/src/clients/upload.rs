@@ -211,7 +211,7 @@ impl Connection {
     ) -> Option<News> {
         let chunk_len = worker.object_policy(key.namespace()).chunk_bytes;
         let new = NewUpload { key, store, len: upload.left, chunk_len };
-        let asker = self.asker(worker, upload.slot);
+        let asker = self.stream_asker(worker, upload.slot);
         worker.order(now, upload.shard, asker, Order::Upload(place, Box::new(new)))
     }
 
@@ -220,7 +220,7 @@ impl Connection {
         while let Some(upload) = &mut state.upload {
             match upload.next(&mut state.input) {
                 Next::Feed(bytes) => {
-                    let asker = self.asker(worker, upload.slot);
+                    let asker = self.stream_asker(worker, upload.slot);
                     let news = worker.order(now, upload.shard, asker, Order::Feed(bytes));
                     news.into_iter().for_each(|news| upload.hear(news));
                 }
@@ -260,7 +260,12 @@ impl Connection {
         let upload = state.upload.take()?;
         // Not of what has ended by itself: nobody has it any more.
         if !matches!(upload.stage, Stage::Over(..)) {
-            worker.order(worker.clock.now(), upload.shard, self.asker(worker, upload.slot), Order::Abandon);
+            worker.order(
+                worker.clock.now(),
+                upload.shard,
+                self.stream_asker(worker, upload.slot),
+                Order::Abandon,
+            );
         }
         Some(upload.slot)
     }

@@ -145,11 +145,12 @@ mod tests {
     use types::op::{Get, Op};
 
     use super::*;
+    use crate::workers::asker::Awaits;
 
     const PLACE: Place = Place { hash: KeyHash(0), member: None, refusal: None };
 
     fn asker(worker: &Crossings, slot: u64) -> Asker {
-        Asker { shard: worker.me, connection: 0, slot }
+        Asker { shard: worker.me, connection: 0, slot, awaits: Awaits::Answer }
     }
 
     fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {

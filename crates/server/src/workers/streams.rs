@@ -105,9 +105,8 @@ impl Streams {
         }
     }
 
-    /// A stream ends; whether there is one of this name.
-    pub(crate) fn end(&self, token: Token) -> bool {
-        self.0.borrow_mut().remove(&token).is_some()
+    fn end(&self, token: Token) {
+        self.0.borrow_mut().remove(&token);
     }
 }
 
@@ -131,6 +130,12 @@ impl Worker {
         }
         self.pump.request();
         news
+    }
+
+    /// The last news of a stream.
+    pub(crate) fn end_stream(&self, token: Token, news: News) {
+        self.streams.end(token);
+        self.tell(token.into(), news);
     }
 
     /// There is news of a stream, for a connection of this worker or for another worker.
