@@ -13,6 +13,7 @@ use clap::{Arg, Args, Command};
 use serde::Deserialize;
 use types::Profile;
 
+use crate::clients::longest_value;
 use crate::exit::Exit;
 use crate::listeners::{ClientListener, listeners};
 use crate::settings::{Eviction, OnLoss, Scheduling};
@@ -136,6 +137,11 @@ settings! {
         /// turned away [default: 4096]
         #[arg(long, env = "GESTALT_MAX_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         pub max_connections: Option<u32>,
+        /// Longest value that is taken from a client, up to 1TiB, in namespaces that cut long values into chunks (`gestalt namespace
+        /// set --striped-above`); in others it is memcached's 1MiB [default: 1GiB]
+        #[arg(long, env = "GESTALT_MAX_VALUE", value_name = "SIZE", value_parser = longest_value)]
+        #[serde(deserialize_with = "from_text")]
+        pub max_value: Option<Size>,
         /// Answers flush_all with an error, as memcached -F does
         #[arg(long, env = "GESTALT_DISABLE_FLUSH_ALL", value_parser = FalseyValueParser::new())]
         pub disable_flush_all: bool,
@@ -206,6 +212,7 @@ impl NodeSettings {
         ];
         // The flags' own parser judges them, so that there is one list of ranges.
         let flags = numbers.iter().filter_map(|(key, number)| Some(format!("--{key}={}", (*number)?)));
+        let flags = flags.chain(self.max_value.map(|Size(bytes)| format!("--max-value={bytes}")));
         let parsed =
             Self::augment_args(Command::new("serve").no_binary_name(true)).try_get_matches_from(flags);
         let reason = |error: clap::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
@@ -342,6 +349,7 @@ mod tests {
             ("evict = \"all\"", "key 'evict': 'all' is not one of clock, none"),
             ("workers = 0", "invalid value '0' for '--workers <WORKERS>': 0 is not in 1..=256"),
             ("max-connections = 0", "'--max-connections"),
+            ("max-value = \"2TiB\"", "a value may have 1 byte to 1TiB"),
             ("node = 1\nnode = 2", "line 2"),
             ("node = = 1", "line 1"),
         ] {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use bytes::{Buf, Bytes, BytesMut};
-use types::op::{Expiry, Failure, FlushAt, Key, OpKind, Outcome, Request};
+use types::op::{Expiry, Failure, FlushAt, ItemView, Key, OpKind, Outcome, Request};
 use types::{NamespaceId, UnixSeconds};
 
 /// A fixed answer.
@@ -20,6 +20,11 @@ pub trait Face: Default + 'static {
 
     /// What clients call the operations, for whoever counts them.
     const NAMES: &'static [&'static str];
+    /// What follows the bytes of a value, both ways.
+    const VALUE_END: Line;
+
+    /// Which values this client may send, from now on.
+    fn limit_values(&mut self, limits: ValueLimits);
 
     /// How many bytes more make the next step possible, at least 1: a hint for the size of the next read. It follows a length
     /// that the client declared, so bound what you reserve by it.
@@ -34,11 +39,23 @@ pub trait Face: Default + 'static {
     /// The client has authenticated itself: the answer.
     fn unlock(&mut self) -> Line;
 
-    /// Prints the outcome of a request on `key`.
+    /// Whether `end`, as long as [`Self::VALUE_END`], is what must follow a value that was streamed.
+    ///
+    /// # Errors
+    /// What to say if not; nothing to a client that wants to hear nothing.
+    fn check_value_end(style: &Self::Style, end: &[u8]) -> Result<(), Line>;
+
+    /// Prints the outcome of a request on `key`. Of a value that [`Self::streams`] all that stands before its bytes.
     fn print(style: &Self::Style, key: &[u8], outcome: &Outcome, out: &mut Vec<u8>);
 
     /// Whether `key` is looked at when the outcome is printed; such commands are counted for themselves (`cmd_meta`).
     fn prints_key(style: &Self::Style) -> bool;
+
+    /// Whether the bytes of `item`, which lie elsewhere, are a part of what is printed, with [`Self::VALUE_END`] behind them.
+    fn streams(style: &Self::Style, item: &ItemView) -> bool;
+
+    /// Prints what stands before the bytes of a value that was found and lies elsewhere; [`Self::VALUE_END`] comes behind them.
+    fn print_head(style: Self::Values, key: &[u8], item: &ItemView, out: &mut Vec<u8>);
 
     /// Prints one value that was found.
     fn print_value(style: Self::Values, key: &[u8], found: &Found<'_>, out: &mut Vec<u8>);
@@ -70,6 +87,9 @@ pub enum Step<S, V> {
     Incomplete,
     /// A command that takes more than printing.
     Ask(Ask<S, V>),
+    /// A value that is too long to be kept until all of it has come. Its bytes follow, and [`Face::VALUE_END`]: the caller takes
+    /// both, and asks for the next command behind them.
+    Stream(Box<Streamed<S>>),
     /// A command whose answer is known: this.
     Say(Line),
     /// What is due is answered, then the connection is closed.
@@ -78,6 +98,26 @@ pub enum Step<S, V> {
     Refuse(Line),
     /// Close without an answer.
     Close,
+}
+
+/// A value that comes bit by bit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Streamed<S> {
+    /// The operation, a set of some kind, without the value.
+    pub request: Request,
+    /// How its outcome is printed.
+    pub style: S,
+    /// Length of the value in bytes, not 0.
+    pub len: u64,
+}
+
+/// Which values a client may send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueLimits {
+    /// Longer values are streamed; none = they are refused, when they are too long for an item.
+    pub streamed_above: Option<u32>,
+    /// Longest value that is streamed, in bytes.
+    pub longest: u64,
 }
 
 /// What a client asks for.

@@ -5,4 +5,4 @@
 mod face;
 pub mod memcache;
 
-pub use face::{Ask, Face, Found, Keys, Line, Stats, Step};
+pub use face::{Ask, Face, Found, Keys, Line, Stats, Step, Streamed, ValueLimits};

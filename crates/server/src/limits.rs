@@ -17,6 +17,8 @@ pub struct ConnectionLimits {
     pub outstanding_requests: usize,
     /// Bytes of unanswered commands and unsent replies of one connection; beyond it the connection is not read.
     pub outstanding_bytes: usize,
+    /// Longest value that is taken from a client, in bytes, where it may be cut into chunks.
+    pub max_value_bytes: u64,
     /// How long a connection may be silent; none = for ever.
     pub idle: Option<Duration>,
     /// How long a command may take to arrive in full.
@@ -32,6 +34,7 @@ impl Default for ConnectionLimits {
             flush_all: true,
             outstanding_requests: 1024,
             outstanding_bytes: 4 << 20,
+            max_value_bytes: 1 << 30,
             idle: None,
             half_sent: Duration::from_secs(60),
             unread: Duration::from_secs(30),

@@ -7,12 +7,18 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Deal, GroupId, LossPolicy, MemberId, Name, NamespaceId, PoolId, Profile, Slot, SlotRange};
+use crate::{
+    Deal, GroupId, LossPolicy, MAX_CELL_BYTES, MemberId, Name, NamespaceId, PoolId, Profile, Slot, SlotRange,
+};
 
 /// Fewest bits of a pool's slots: 16,384 of them.
 pub const MIN_SLOT_BITS: u8 = 14;
 /// Most bits of a pool's slots: 16,777,216 of them.
 pub const MAX_SLOT_BITS: u8 = 24;
+/// No value that is longer than this lies whole at one member.
+pub const MAX_STRIPED_ABOVE: u32 = 1 << 20;
+/// Longest chunk that a namespace may ask for.
+pub const MAX_CHUNK_BYTES: u32 = 64 << 20;
 /// Slots for each data role that a pool has at its birth, as far as there can be so many.
 const SLOTS_PER_ROLE: u64 = 16;
 
@@ -142,6 +148,59 @@ pub struct Policy {
     /// Most bytes of slots that its items take, in all of the cluster, parities included; 0 = no limit.
     #[serde(default)]
     pub quota_bytes: u64,
+    /// Which of its values lie in chunks.
+    #[serde(default)]
+    pub objects: ObjectPolicy,
+}
+
+/// Which values of a namespace are objects, and how they are cut (docs/objects.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectPolicy {
+    /// Longer values than so many bytes are; none = no value is. At most [`MAX_STRIPED_ABOVE`].
+    #[serde(default)]
+    pub striped_above: Option<u32>,
+    /// Longest chunk in bytes: a multiple of [`MAX_CELL_BYTES`], at most [`MAX_CHUNK_BYTES`].
+    #[serde(default = "default_chunk_bytes")]
+    pub chunk_bytes: u32,
+}
+
+const fn default_chunk_bytes() -> u32 {
+    1 << 20
+}
+
+impl Default for ObjectPolicy {
+    fn default() -> Self {
+        Self { striped_above: None, chunk_bytes: default_chunk_bytes() }
+    }
+}
+
+impl ObjectPolicy {
+    /// Whether values may be cut like that.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), BadObjects> {
+        if let Some(bytes) = self.striped_above.filter(|bytes| *bytes > MAX_STRIPED_ABOVE) {
+            return Err(BadObjects::StripedAbove(bytes));
+        }
+        let may_be = MAX_CELL_BYTES..=MAX_CHUNK_BYTES;
+        if !may_be.contains(&self.chunk_bytes) || !self.chunk_bytes.is_multiple_of(MAX_CELL_BYTES) {
+            return Err(BadObjects::Chunk(self.chunk_bytes));
+        }
+        Ok(())
+    }
+}
+
+/// Why values cannot be cut like that.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum BadObjects {
+    /// An item cannot be so long.
+    #[error("values up to {0} bytes cannot lie whole at one member: the longest is 1 MiB")]
+    StripedAbove(u32),
+    /// Chunks cannot be so long.
+    #[error("a chunk cannot have {0} bytes: a multiple of 64 KiB, and at most 64 MiB")]
+    Chunk(u32),
 }
 
 /// Whether items of a namespace give way to others.
@@ -251,6 +310,14 @@ pub enum BadCatalog {
     /// Lost slots out of order, or of another pool.
     #[error("the lost slots of namespace '{0}' are none of its pool's, or out of order")]
     Lost(Name),
+    /// Values that cannot be cut like that.
+    #[error("namespace '{namespace}': {why}")]
+    Objects {
+        /// Whose.
+        namespace: Name,
+        /// Why not.
+        why: BadObjects,
+    },
     /// More than there may be.
     #[error("a cluster has at most {most} {kind}s")]
     TooMany {
@@ -333,6 +400,8 @@ impl Catalog {
     fn check_namespace(&self, namespace: &Namespace) -> Result<(), BadCatalog> {
         let homeless = || BadCatalog::Homeless(namespace.name.clone());
         let pool = self.pool(namespace.pool).ok_or_else(homeless)?;
+        let bad_objects = |why| BadCatalog::Objects { namespace: namespace.name.clone(), why };
+        namespace.policy.objects.check().map_err(bad_objects)?;
         // Whoever looks a slot up among them counts on all of this.
         let are_whole = namespace.lost.iter().all(|range| range.first <= range.last);
         let are_apart = namespace
@@ -523,11 +592,13 @@ impl Catalog {
     /// Something else holds for a namespace.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// If there is none of this name, or it cannot hold.
     pub fn set_policy(&mut self, name: &Name, change: PolicyChange) -> Result<(), BadCatalog> {
-        let id = self.namespace_named(name)?.id;
+        let known = self.namespace_named(name)?;
+        let (id, policy) = (known.id, change.of(known.policy));
+        policy.objects.check().map_err(|why| BadCatalog::Objects { namespace: name.clone(), why })?;
         if let Some(known) = self.namespace_mut(id) {
-            known.policy = change.of(known.policy);
+            known.policy = policy;
         }
         Ok(())
     }
@@ -568,6 +639,33 @@ pub struct PolicyChange {
     /// See [`Policy::quota_bytes`].
     #[serde(default)]
     pub quota_bytes: Option<u64>,
+    /// See [`ObjectPolicy::striped_above`].
+    #[serde(default)]
+    pub striped: Option<Striped>,
+    /// See [`ObjectPolicy::chunk_bytes`].
+    #[serde(default)]
+    pub chunk_bytes: Option<u32>,
+}
+
+/// Which values are to be objects. In a change a bare `Option` would not tell "none" from "as it is".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Striped {
+    /// None.
+    Never,
+    /// Those that are longer than so many bytes.
+    Above(u32),
+}
+
+impl Striped {
+    /// As [`ObjectPolicy::striped_above`] has it.
+    #[must_use]
+    pub fn above(self) -> Option<u32> {
+        match self {
+            Self::Never => None,
+            Self::Above(bytes) => Some(bytes),
+        }
+    }
 }
 
 impl PolicyChange {
@@ -579,6 +677,10 @@ impl PolicyChange {
             on_loss: self.on_loss.unwrap_or(policy.on_loss),
             default_ttl_seconds: self.default_ttl_seconds.unwrap_or(policy.default_ttl_seconds),
             quota_bytes: self.quota_bytes.unwrap_or(policy.quota_bytes),
+            objects: ObjectPolicy {
+                striped_above: self.striped.map_or(policy.objects.striped_above, Striped::above),
+                chunk_bytes: self.chunk_bytes.unwrap_or(policy.objects.chunk_bytes),
+            },
         }
     }
 }
@@ -739,5 +841,25 @@ mod tests {
         {
             assert_eq!(lost(bad), Err(BadCatalog::Lost(name("default"))), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn values_are_cut_as_a_namespace_says_if_they_can_be() {
+        let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
+        let mut set =
+            |change: PolicyChange| catalog.set_policy(&name("default"), change).map(|()| catalog.clone());
+        let striped = |striped| PolicyChange { striped: Some(striped), ..PolicyChange::default() };
+        let chunk = |bytes| PolicyChange { chunk_bytes: Some(bytes), ..PolicyChange::default() };
+        for change in [striped(Striped::Above(0)), striped(Striped::Above(MAX_STRIPED_ABOVE)), chunk(1 << 26)]
+        {
+            assert_eq!(set(change).map(|catalog| catalog.check()), Ok(Ok(())), "{change:?}");
+        }
+        for change in
+            [striped(Striped::Above(MAX_STRIPED_ABOVE + 1)), chunk(0), chunk(65_537), chunk(65 << 20)]
+        {
+            assert!(matches!(set(change), Err(BadCatalog::Objects { .. })), "{change:?}");
+        }
+        let objects = set(striped(Striped::Never)).unwrap().namespaces[0].policy.objects;
+        assert_eq!(objects, ObjectPolicy { striped_above: None, chunk_bytes: 1 << 26 });
     }
 }

@@ -35,8 +35,9 @@ pub use admin::{
     NodeLoad, OnLoss, ScrubProgress, StopReport,
 };
 pub use catalog::{
-    BadCatalog, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, Policy,
-    PolicyChange, Pool, slot_bits_for,
+    BadCatalog, BadObjects, Catalog, EvictPolicy, MAX_CHUNK_BYTES, MAX_SLOT_BITS, MAX_STRIPED_ABOVE,
+    MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, ObjectPolicy, Policy, PolicyChange, Pool, Striped,
+    slot_bits_for,
 };
 pub use change_log::{ChangeLog, MapPart};
 pub use checksum::{checksum, checksum_append, checksum_combine};

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use server::NamespaceStatus;
 use types::{
-    Catalog, CatalogChange, EvictPolicy, Name, Namespace, NamespaceLossPolicy, Policy, PolicyChange,
+    Catalog, CatalogChange, EvictPolicy, Name, Namespace, NamespaceLossPolicy, ObjectPolicy, Policy,
+    PolicyChange, Striped,
 };
 
 use super::{Target, ask};
@@ -89,6 +90,38 @@ struct PolicyArgs {
     /// How long an item lives that was written without a time of its own, in whole seconds; 0s = for ever
     #[arg(long, value_parser = duration)]
     default_ttl: Option<Duration>,
+    /// Values that are longer are cut into chunks, which lie at several nodes: a size up to 1MiB, always, or never
+    #[arg(long, value_name = "SIZE", value_parser = striped)]
+    striped_above: Option<Striped>,
+    /// Longest chunk of such a value: a multiple of 64KiB, up to 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = chunk)]
+    chunk: Option<u32>,
+}
+
+/// From which length on values are cut.
+fn striped(text: &str) -> Result<Striped, String> {
+    match text {
+        "never" => Ok(Striped::Never),
+        "always" => Ok(Striped::Above(0)),
+        _ => {
+            let bytes = small(text).map_err(|why| format!("{why}, or 'always', or 'never'"))?;
+            let known = ObjectPolicy { striped_above: Some(bytes), ..ObjectPolicy::default() }.check();
+            known.map(|()| Striped::Above(bytes)).map_err(|why| why.to_string())
+        }
+    }
+}
+
+/// How long a chunk is at most.
+fn chunk(text: &str) -> Result<u32, String> {
+    let chunk_bytes = small(text)?;
+    let known = ObjectPolicy { chunk_bytes, ..ObjectPolicy::default() }.check();
+    known.map(|()| chunk_bytes).map_err(|why| why.to_string())
+}
+
+/// A size of less than 4 GiB.
+fn small(text: &str) -> Result<u32, String> {
+    let Size(bytes) = text.parse()?;
+    u32::try_from(bytes).map_err(|_| format!("'{text}' is too large"))
 }
 
 /// Whether items give way.
@@ -135,6 +168,8 @@ impl PolicyArgs {
             on_loss,
             default_ttl_seconds: self.default_ttl.map(seconds).transpose()?,
             quota_bytes: self.quota.map(|Size(bytes)| bytes),
+            striped: self.striped_above,
+            chunk_bytes: self.chunk,
         })
     }
 }
@@ -239,10 +274,12 @@ fn table(lines: &[Line<'_>]) -> String {
         "evict",
         "on loss",
         "default ttl",
+        "striped above",
+        "chunk",
         "lost slots",
     ]);
     for Line { namespace, pool_name, items, bytes } in lines {
-        let Policy { evict, on_loss, default_ttl_seconds, quota_bytes } = namespace.policy;
+        let Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects } = namespace.policy;
         let evict = match evict {
             EvictPolicy::Node => "as the nodes",
             EvictPolicy::Evict => "yes",
@@ -264,6 +301,8 @@ fn table(lines: &[Line<'_>]) -> String {
             evict.to_owned(),
             on_loss.to_owned(),
             if default_ttl_seconds == 0 { "never".to_owned() } else { ttl },
+            objects.striped_above.map_or("never".to_owned(), |bytes| Size(bytes.into()).to_string()),
+            Size(objects.chunk_bytes.into()).to_string(),
             lost.to_string(),
         ]);
     }
@@ -294,14 +333,41 @@ mod tests {
 
     #[test]
     fn what_is_not_given_stays_as_it_is() {
-        let args = PolicyArgs { quota: Some(Size(5)), evict: None, on_loss: None, default_ttl: None };
+        let args = PolicyArgs {
+            quota: Some(Size(5)),
+            evict: None,
+            on_loss: None,
+            default_ttl: None,
+            striped_above: None,
+            chunk: Some(1 << 17),
+        };
         let change = args.change().unwrap();
         let before = Policy { default_ttl_seconds: 7, evict: EvictPolicy::Keep, ..Policy::default() };
-        assert_eq!(change.of(before), Policy { quota_bytes: 5, ..before });
+        let objects = ObjectPolicy { chunk_bytes: 1 << 17, ..before.objects };
+        assert_eq!(change.of(before), Policy { quota_bytes: 5, objects, ..before });
         let ages = PolicyArgs { default_ttl: Some(Duration::from_secs(1 << 40)), ..args };
         assert!(ages.change().is_err());
         // It would be 0, and so for ever.
         let short = PolicyArgs { default_ttl: Some(Duration::from_millis(500)), ..args };
         assert!(short.change().is_err());
+    }
+
+    #[test]
+    fn thresholds_and_chunks_are_read_if_there_can_be_such() {
+        for (text, read) in [
+            ("never", Striped::Never),
+            ("always", Striped::Above(0)),
+            ("64KiB", Striped::Above(65_536)),
+            ("1MiB", Striped::Above(1 << 20)),
+        ] {
+            assert_eq!(striped(text), Ok(read), "{text}");
+        }
+        for text in ["2MiB", "often", "5GiB", ""] {
+            assert!(striped(text).is_err(), "{text}");
+        }
+        assert_eq!((chunk("64KiB"), chunk("64MiB")), (Ok(1 << 16), Ok(1 << 26)));
+        for text in ["0", "100", "65MiB", "100KB"] {
+            assert!(chunk(text).unwrap_err().contains("64 KiB"), "{text}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod health;
 mod memcached;
 mod memory;
 mod namespaces;
+mod objects;
 mod operations;
 mod porcupine;
 mod samples;

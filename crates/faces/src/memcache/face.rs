@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use types::UnixSeconds;
-use types::op::{Failure, OpKind, Outcome};
+use types::op::{Failure, ItemView, OpKind, Outcome};
 
 use super::failure::FailureCode;
 use super::lines::{self, Line};
@@ -10,7 +10,7 @@ use super::parsed::Step;
 use super::parser::Parser;
 use super::reply;
 use super::style::{ReplyStyle, WithCas};
-use crate::face::{Face, Found};
+use crate::face::{Face, Found, ValueLimits};
 
 /// The version that clients are told: memcached's, whose answers these are. They parse and compare it, so it is three plain
 /// numbers.
@@ -35,6 +35,11 @@ impl Face for Parser {
     type Values = WithCas;
 
     const NAMES: &'static [&'static str] = &NAMES;
+    const VALUE_END: Line = b"\r\n";
+
+    fn limit_values(&mut self, limits: ValueLimits) {
+        self.limit_values(limits);
+    }
 
     fn wanted(&self, buffer: &BytesMut) -> usize {
         self.wanted(buffer)
@@ -53,12 +58,30 @@ impl Face for Parser {
         reply::STORED
     }
 
+    fn check_value_end(style: &ReplyStyle, end: &[u8]) -> Result<(), Line> {
+        match style {
+            _ if end == Self::VALUE_END => Ok(()),
+            // As for a value that was not streamed.
+            ReplyStyle::Silent => Err(b""),
+            _ => Err(lines::BAD_CHUNK),
+        }
+    }
+
     fn print(style: &ReplyStyle, key: &[u8], outcome: &Outcome, out: &mut Vec<u8>) {
         reply::write(style, key, outcome, out);
     }
 
     fn prints_key(style: &ReplyStyle) -> bool {
         matches!(style, ReplyStyle::Meta(_))
+    }
+
+    fn streams(style: &ReplyStyle, item: &ItemView) -> bool {
+        item.object.is_some() && reply::prints_value(style, item)
+    }
+
+    fn print_head(with_cas: WithCas, key: &[u8], item: &ItemView, out: &mut Vec<u8>) {
+        let version = (with_cas == WithCas::Yes).then_some(item.version);
+        reply::write_head(key, item.flags, version, item.value_len, out);
     }
 
     fn print_value(with_cas: WithCas, key: &[u8], found: &Found<'_>, out: &mut Vec<u8>) {

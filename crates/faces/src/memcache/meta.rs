@@ -7,24 +7,25 @@ use types::UnixSeconds;
 
 use super::limits::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use super::lines::{self, Line};
-use super::parsed::{Ask, Parsed, Pending, PendingKind};
+use super::parsed::{Ask, Parsed};
 use super::reply;
 use super::style::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
-use super::text::{check_key, swallow, too_large};
+use super::text::{check_key, swallow};
 use super::tokens::{Tokens, data_len, expiry, number, number32, seconds, seconds_ahead};
+use super::values;
+use crate::face::ValueLimits;
 use types::op::{
     Arith, Bump, Claim, Delete, Direction, Expiry, Get, Key, Op, Request, Store, StoreMode, Want,
-    is_too_large,
 };
 
 type MetaTokens<'a> = Tokens<'a, MAX_META_TOKENS>;
 
 /// What `line` amounts to; it begins with a token of two letters, the first of them `m`.
-pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
+pub(super) fn parse(line: &Bytes, now: UnixSeconds, limits: &ValueLimits) -> Parsed {
     let tokens = MetaTokens::of(line);
     let parsed = match tokens.get(0) {
         b"mg" => get(line, &tokens, now),
-        b"ms" => return set(line, &tokens, now),
+        b"ms" => return set(line, &tokens, now, limits),
         b"md" => delete(line, &tokens, now),
         b"ma" => arith(line, &tokens, now),
         b"me" => debug(line, &tokens),
@@ -57,21 +58,14 @@ fn get(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
 }
 
 /// ms key length flags*, and a data block.
-fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Parsed {
-    let Some(len) = data_len(tokens.get(2)) else {
+fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds, limits: &ValueLimits) -> Parsed {
+    let Some(len) = data_len(tokens.get(2), limits.longest_block()) else {
         // Nobody knows where the data block ends, if there is one: as in memcached, what follows is the next command.
         return Parsed::Say(lines::BAD_FORMAT);
     };
     match checked_set(line, tokens, now, len) {
         Err(error) => swallow(len, Parsed::Say(error)),
-        Ok((key, store, style)) => {
-            let reply = ReplyStyle::Meta(style);
-            if is_too_large(key.len(), len, store.flags) {
-                return too_large(key, true, len, reply);
-            }
-            let request = Request::on(key, Op::Store(store));
-            Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
-        }
+        Ok((key, store, style)) => values::expect(limits, (key, store, ReplyStyle::Meta(style)), len, true),
     }
 }
 
@@ -113,7 +107,7 @@ fn checked_set(
         vivify: flags.vivify.filter(|_| appends),
     };
     let mut style = flags.style(MetaVerb::Set)?;
-    style.sent_len = u32::try_from(len).unwrap_or(u32::MAX);
+    style.sent_len = len as u64;
     Ok((key, store, style))
 }
 

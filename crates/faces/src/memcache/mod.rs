@@ -12,6 +12,9 @@
 //! - Keys are never dumped, and nothing that tunes or stops a server is offered.
 //! - Memory is never reserved by a declared length; every line and every value has a bound.
 //!
+//! Values that a namespace cuts into chunks are not kept here until they are whole: their command ends with its line, and whoever
+//! has the connection takes the data block ([`Step::Stream`]).
+//!
 //! `tests/golden` has memcached's answers and every deviation from them.
 
 mod face;
@@ -25,6 +28,7 @@ pub mod reply;
 mod style;
 mod text;
 mod tokens;
+mod values;
 
 pub use face::VERSION;
 pub use failure::{Again, Effect, FailureCode};

@@ -4,6 +4,7 @@ use types::op::Request;
 
 use super::lines::Line;
 use super::style::{ReplyStyle, WithCas};
+use crate::face::Streamed;
 
 /// A storage command that waits for its data block.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) enum Parsed {
     /// An error that the client asked not to hear of.
     Hush,
     Await(Pending),
+    /// A value whose bytes follow, and are taken by whoever has the connection.
+    Stream(Box<Streamed<ReplyStyle>>),
     /// Refused or done, and so many bytes of a data block follow.
     Swallow {
         then: Box<Parsed>,

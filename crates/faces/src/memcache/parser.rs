@@ -16,6 +16,7 @@ use super::limits::{
 use super::parsed::{Ask, Parsed, Pending, PendingKind, Step};
 use super::style::ReplyStyle;
 use super::{lines, meta, text};
+use crate::face::ValueLimits;
 
 /// Who may use the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub enum Access {
 pub struct Parser {
     state: State,
     access: Access,
+    limits: ValueLimits,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,12 @@ impl Parser {
     /// Of a new connection.
     #[must_use]
     pub fn new(access: Access) -> Self {
-        Self { state: State::default(), access }
+        Self { state: State::default(), access, limits: ValueLimits::default() }
+    }
+
+    /// Which values the client may send, from the next command on.
+    pub fn limit_values(&mut self, limits: ValueLimits) {
+        self.limits = limits;
     }
 
     /// The client has authenticated itself.
@@ -117,8 +124,8 @@ impl Parser {
     #[inline]
     fn parse(&self, line: &Bytes, now: UnixSeconds) -> Parsed {
         match self.access {
-            Access::Open if is_meta(line) => meta::parse(line, now),
-            Access::Open => text::parse(line, now),
+            Access::Open if is_meta(line) => meta::parse(line, now, &self.limits),
+            Access::Open => text::parse(line, now, &self.limits),
             Access::Locked => text::parse_locked(line),
         }
     }
@@ -133,6 +140,7 @@ impl Parser {
             Parsed::Say(line) => Some(Step::Refuse(line)),
             Parsed::Hush => None,
             Parsed::Await(pending) => self.wait(pending, buffer),
+            Parsed::Stream(streamed) => Some(Step::Stream(streamed)),
             Parsed::Swallow { then, bytes } => {
                 let step = self.act(*then, buffer);
                 self.state = State::Swallow { left: bytes };

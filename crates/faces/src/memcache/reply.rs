@@ -60,18 +60,24 @@ pub fn write_value(key: &[u8], flags: u32, version: Option<u64>, value: &[u8], o
     // Of the flags, the length and the version, so that the buffer grows at most once.
     const MOST_DIGITS: usize = 10 + 10 + 20;
     out.reserve(b"VALUE    \r\n\r\n".len() + MOST_DIGITS + key.len() + value.len());
+    write_head(key, flags, version, value.len() as u64, out);
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes what stands before the bytes of such an item.
+#[inline]
+pub(super) fn write_head(key: &[u8], flags: u32, version: Option<u64>, len: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);
     out.push(b' ');
     write_number(u64::from(flags), out);
     out.push(b' ');
-    write_number(value.len() as u64, out);
+    write_number(len, out);
     if let Some(version) = version {
         out.push(b' ');
         write_number(version, out);
     }
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -177,17 +183,34 @@ fn write_code(code: &[u8; 2], style: &MetaStyle, key: &[u8], out: &mut Vec<u8>) 
 
 /// VA with the value, or HD.
 fn write_meta_item(style: &MetaStyle, key: &[u8], item: &ItemView, value: &[u8], out: &mut Vec<u8>) {
-    // The `C` of an mg names what the client has already; that of other commands is a condition.
-    let known = style.verb == MetaVerb::Get && style.known_version == Some(item.version);
-    if !style.value || known {
+    if !meta_prints_value(style, item) {
         out.extend_from_slice(b"HD");
         return write_flags(style, key, Some(item), out);
     }
     out.extend_from_slice(b"VA ");
+    if item.object.is_some() {
+        write_number(item.value_len, out);
+        return write_flags(style, key, Some(item), out);
+    }
     write_number(value.len() as u64, out);
     write_flags(style, key, Some(item), out);
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Whether the bytes of `item`, which was read, are printed.
+pub(super) fn prints_value(style: &ReplyStyle, item: &ItemView) -> bool {
+    match style {
+        ReplyStyle::Text => true,
+        ReplyStyle::Meta(meta) => meta.verb == MetaVerb::Get && meta_prints_value(meta, item),
+        ReplyStyle::Silent | ReplyStyle::TooLarge | ReplyStyle::TooLargeSilent => false,
+    }
+}
+
+fn meta_prints_value(style: &MetaStyle, item: &ItemView) -> bool {
+    // The `C` of an mg names what the client has already; that of other commands is a condition.
+    let known = style.verb == MetaVerb::Get && style.known_version == Some(item.version);
+    style.value && !known
 }
 
 /// The flags that were asked for, in the order of the request, and the end of the line.
@@ -227,7 +250,7 @@ fn write_item_flag(letter: u8, style: &MetaStyle, item: &ItemView, out: &mut Vec
 fn write_missing_flag(letter: u8, style: &MetaStyle, out: &mut Vec<u8>) {
     match (style.verb, letter) {
         (MetaVerb::Set, b'c') => write_number_flag(letter, 0, out),
-        (MetaVerb::Set, b's') => write_number_flag(letter, u64::from(style.sent_len), out),
+        (MetaVerb::Set, b's') => write_number_flag(letter, style.sent_len, out),
         _ => (),
     }
 }

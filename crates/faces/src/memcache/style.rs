@@ -45,7 +45,7 @@ pub struct MetaStyle {
     /// The opaque token, without its `O`; empty is printed too if the flags have it.
     pub opaque: Bytes,
     /// ms: length of the value that was sent, for `s` when nothing was stored.
-    pub sent_len: u32,
+    pub sent_len: u64,
 }
 
 /// Which meta command.

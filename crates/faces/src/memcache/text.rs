@@ -12,16 +12,15 @@ use super::style::{ReplyStyle, WithCas};
 use super::tokens::{
     Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
 };
-use crate::face::{Keys, Stats};
-use types::op::{
-    Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode, is_too_large,
-};
+use super::values;
+use crate::face::{Keys, Stats, ValueLimits};
+use types::op::{Arith, Delete, Direction, FlushAt, Key, MAX_KEY_BYTES, Op, Request, Store, StoreMode};
 
 /// As many as any command reads; whatever else a line has is not looked at, but for a `noreply` at its end.
 type TextTokens<'a> = Tokens<'a, 6>;
 
 /// What `line` amounts to.
-pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
+pub(super) fn parse(line: &Bytes, now: UnixSeconds, limits: &ValueLimits) -> Parsed {
     let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
     let name = line.get(..end).unwrap_or_default();
     match name {
@@ -29,12 +28,12 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds) -> Parsed {
         b"gets" => keys(line, end, WithCas::Yes),
         b"gat" => touch_keys(line, end, WithCas::No, now),
         b"gats" => touch_keys(line, end, WithCas::Yes, now),
-        b"set" => store(line, Verb::Plain(StoreMode::Set), now),
-        b"add" => store(line, Verb::Plain(StoreMode::Add), now),
-        b"replace" => store(line, Verb::Plain(StoreMode::Replace), now),
-        b"append" => store(line, Verb::Plain(StoreMode::Append), now),
-        b"prepend" => store(line, Verb::Plain(StoreMode::Prepend), now),
-        b"cas" => store(line, Verb::Cas, now),
+        b"set" => store(line, Verb::Plain(StoreMode::Set), now, limits),
+        b"add" => store(line, Verb::Plain(StoreMode::Add), now, limits),
+        b"replace" => store(line, Verb::Plain(StoreMode::Replace), now, limits),
+        b"append" => store(line, Verb::Plain(StoreMode::Append), now, limits),
+        b"prepend" => store(line, Verb::Plain(StoreMode::Prepend), now, limits),
+        b"cas" => store(line, Verb::Cas, now, limits),
         b"delete" => delete(line),
         b"incr" => arith(line, Direction::Increment),
         b"decr" => arith(line, Direction::Decrement),
@@ -163,9 +162,9 @@ impl Verb {
 }
 
 /// set add replace append prepend cas.
-fn store(line: &Bytes, verb: Verb, now: UnixSeconds) -> Parsed {
+fn store(line: &Bytes, verb: Verb, now: UnixSeconds, limits: &ValueLimits) -> Parsed {
     let tokens = TextTokens::of(line);
-    let Some(len) = data_len(tokens.get(4)) else {
+    let Some(len) = data_len(tokens.get(4), limits.longest_block()) else {
         // Nobody knows where the data block ends, if there is one: as in memcached, what follows is the next command.
         return Parsed::Say(lines::BAD_FORMAT);
     };
@@ -174,12 +173,8 @@ fn store(line: &Bytes, verb: Verb, now: UnixSeconds) -> Parsed {
         Ok(checked) => checked,
         Err(error) => return swallow(len, say(error, &reply)),
     };
-    if is_too_large(key.len(), len, store.flags) {
-        let removes = store.mode == StoreMode::Set && store.compare.is_none();
-        return too_large(key, removes, len, reply);
-    }
-    let request = Request::on(key, Op::Store(store));
-    Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
+    let removes = store.mode == StoreMode::Set && store.compare.is_none();
+    values::expect(limits, (key, store, reply), len, removes)
 }
 
 /// A storage command without its value.

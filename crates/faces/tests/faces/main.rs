@@ -11,3 +11,4 @@ mod roundtrip;
 #[path = "../../../wire/tests/wire/samples.rs"]
 mod samples;
 mod store;
+mod streaming;

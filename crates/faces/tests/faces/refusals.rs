@@ -13,7 +13,7 @@ fn answer(line: &str) -> String {
     let show = |line: &[u8]| String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
     match steps(Access::Open, [format!("{line}\r\n").as_bytes()]).first() {
         None => String::new(),
-        Some(Step::Ask(_) | Step::Say(_) | Step::Quit) => "-".into(),
+        Some(Step::Ask(_) | Step::Stream(_) | Step::Say(_) | Step::Quit) => "-".into(),
         Some(Step::Refuse(line)) => show(line),
         Some(Step::Close) => "(closed)".into(),
         Some(Step::Incomplete) => unreachable!("not a step"),

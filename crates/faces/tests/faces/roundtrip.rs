@@ -293,7 +293,7 @@ fn meta(from: &mut Gen) -> Sample {
     tokens.extend(block.as_ref().map(|value| number(value.len() as u64)));
     tokens.extend(flags.0);
     let mut text = line(from, &tokens);
-    let sent_len = block.as_ref().map_or(0, |value| value.len() as u32);
+    let sent_len = block.as_ref().map_or(0, |value| value.len() as u64);
     if let Some(value) = block {
         text.extend_from_slice(&value);
         text.extend_from_slice(b"\r\n");

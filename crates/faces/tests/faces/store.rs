@@ -42,6 +42,7 @@ pub fn converse(store: &mut Fake, access: Access, input: &[u8], piece: usize) ->
                 Step::Say(line) | Step::Refuse(line) => out.extend_from_slice(line),
                 Step::Close | Step::Quit => return (out, End::Closed),
                 Step::Ask(ask) => store.serve(ask, &mut parser, &mut out),
+                Step::Stream(_) => unreachable!("no value is streamed unless somebody says so"),
             }
         }
     }

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use faces::{Ask, Face, Found, Keys, Stats, Step};
+use faces::{Ask, Face, Found, Keys, Stats, Step, Streamed};
 use proto::{Now, Place, Read};
 use types::NamespaceId;
 use types::op::{Expiry, Flush, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
@@ -18,7 +18,7 @@ use crate::clients::latency::Operation;
 use crate::clients::replies::{Asked, Expected, Print};
 use crate::clients::{Protocol, Style, Values, stats};
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, REQUEST_OVERHEAD_BYTES};
-use crate::workers::asker::Asker;
+use crate::workers::asker::{Asker, Awaits};
 use crate::workers::worker::Worker;
 
 /// A command that has been read and not yet been carried out.
@@ -29,6 +29,8 @@ pub(crate) enum Work {
     Get(Cursor),
     /// flush_all.
     Flush(FlushAt, Style),
+    /// A value whose bytes follow.
+    Stream(Box<Streamed<Style>>),
 }
 
 /// A get on its way through its keys.
@@ -59,6 +61,7 @@ impl Work {
     fn kind(&self) -> OpKind {
         match self {
             Self::One(request, _) => request.op.kind(),
+            Self::Stream(streamed) => streamed.request.op.kind(),
             Self::Get(cursor) if cursor.touch.is_some() => OpKind::GetAndTouch,
             Self::Get(_) => OpKind::Get,
             Self::Flush(..) => OpKind::FlushAll,
@@ -70,7 +73,7 @@ impl Work {
         REQUEST_OVERHEAD_BYTES
             + match self {
                 Self::One(request, _) => request.op.value_bytes(),
-                Self::Get(_) | Self::Flush(..) => 0,
+                Self::Get(_) | Self::Flush(..) | Self::Stream(_) => 0,
             }
     }
 }
@@ -85,7 +88,7 @@ struct Asking {
 }
 
 /// What became of a command.
-enum Turn {
+pub(super) enum Turn {
     Done,
     /// It has to wait, for this.
     Wait(Work, Stall),
@@ -96,6 +99,10 @@ impl Connection {
     pub(crate) fn execute(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) {
         worker.pool.lend_output(&mut state.output);
         state.stall = None;
+        state.heed_map(worker, self.binding);
+        if state.upload.is_some() && !self.take_block(worker, state, now) {
+            return;
+        }
         // A command that had to wait came before the end, and is still carried out.
         while state.phase == Phase::Open || state.work.is_some() {
             if let Some(stall) = self.must_wait(worker, state) {
@@ -122,6 +129,9 @@ impl Connection {
             }
             // A whole command has come: what is incomplete now has begun after it.
             state.times.half_sent = None;
+            if state.upload.is_some() && !self.take_block(worker, state, now) {
+                return;
+            }
         }
         self.note_half_sent(worker, state, now);
     }
@@ -146,7 +156,7 @@ impl Connection {
     }
 
     /// Remembers to go on when something has changed.
-    fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State, stall: Stall) {
+    pub(super) fn stall(self: &Rc<Self>, worker: &Worker, state: &mut State, stall: Stall) {
         worker.counters.client_stalls.inc();
         state.stall = Some(stall);
         // Once: a connection that is woken for other reasons would come onto the gate's list again each time.
@@ -175,8 +185,16 @@ impl Connection {
         step: Step<Style, Values>,
     ) -> Option<Work> {
         match step {
-            Step::Ask(_) | Step::Say(_) | Step::Quit if state.silent.is_some() && !state.keep_place() => (),
+            Step::Ask(_) | Step::Stream(_) | Step::Say(_) | Step::Quit
+                if state.silent.is_some() && !state.keep_place() =>
+            {
+                ()
+            }
             Step::Ask(ask) => return self.take_ask(worker, state, ask),
+            Step::Stream(mut streamed) => {
+                streamed.request = in_namespace(streamed.request, worker.namespace(self.binding));
+                return Some(Work::Stream(streamed));
+            }
             // Who sends nothing but what is refused has not kept its place by that.
             Step::Say(line) | Step::Refuse(line) => state.print(|out| out.extend_from_slice(line)),
             Step::Quit | Step::Close => state.phase = Phase::Closing,
@@ -222,8 +240,9 @@ impl Connection {
         });
         // The connection may end meanwhile. Its slots are gone then, and the lines find no place.
         let (worker, connection) = (Rc::clone(worker), Rc::clone(self));
+        let limits = worker.value_limits(self.binding);
         tokio::task::spawn_local(async move {
-            let lines = stats::lines(&worker.shared, which).await;
+            let lines = stats::lines(&worker.shared, which, limits).await;
             connection.state.borrow_mut().replies.answer_lines(slot, lines);
             connection.deliver(&worker);
         });
@@ -237,6 +256,7 @@ impl Connection {
             }
             Work::Get(cursor) => self.run_multi(worker, state, now, cursor),
             Work::Flush(at, style) => self.run_flush(worker, state, now, at, style),
+            Work::Stream(streamed) => self.run_stream(worker, state, now, streamed),
         }
     }
 
@@ -381,14 +401,19 @@ impl Connection {
         }
     }
 
-    fn asker(&self, worker: &Worker, slot: u64) -> Asker {
-        Asker { shard: worker.shard, connection: self.id, slot }
+    pub(super) fn asker(&self, worker: &Worker, slot: u64) -> Asker {
+        Asker { shard: worker.shard, connection: self.id, slot, awaits: Awaits::Answer }
+    }
+
+    /// The same for news of a value that is sent or read bit by bit.
+    pub(super) fn stream_asker(&self, worker: &Worker, slot: u64) -> Asker {
+        Asker { awaits: Awaits::News, ..self.asker(worker, slot) }
     }
 }
 
 impl State {
     /// The command that is being carried out.
-    fn asked(&self, print: &Print, kind: OpKind) -> Option<Asked> {
+    pub(super) fn asked(&self, print: &Print, kind: OpKind) -> Option<Asked> {
         print.operation(kind).map(|operation| Asked { operation, began: self.began })
     }
 

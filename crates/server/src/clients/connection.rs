@@ -19,8 +19,10 @@ use types::op::Outcome;
 
 use crate::clients::Protocol;
 use crate::clients::commands::Work;
+use crate::clients::download::Download;
 use crate::clients::gate::{AtGate, Load};
 use crate::clients::replies::ReplyQueue;
+use crate::clients::upload::Upload;
 use crate::limits::{
     CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN, FAREWELL, FAREWELL_BYTES,
 };
@@ -28,6 +30,7 @@ use crate::places::{Kept, Place};
 use crate::transport::{Reader, Writer};
 use crate::workers::bindings::Binding;
 use crate::workers::buffers;
+use crate::workers::streams::News;
 use crate::workers::waker::WakerCell;
 use crate::workers::worker::Worker;
 
@@ -54,6 +57,14 @@ pub(crate) struct State {
     pub output: Vec<u8>,
     pub sent: usize,
     pub replies: ReplyQueue,
+    /// A value that the client is sending bit by bit.
+    pub upload: Option<Box<Upload>>,
+    /// A value that is fetched for the client bit by bit.
+    pub download: Option<Box<Download>>,
+    /// The slot of the last such value that was asked for again.
+    pub asked_again: Option<u64>,
+    /// The version of the map that the parser's limits are of.
+    limits_of: Option<u64>,
     /// A command that had to wait.
     pub work: Option<Work>,
     /// When the command that is being carried out was understood.
@@ -88,6 +99,8 @@ pub(crate) enum Stall {
     Output,
     /// The worker's gate.
     Gate,
+    /// The host, which takes no more of the value that the client sends, or has all of it.
+    Upload,
 }
 
 /// What a turn goes on with.
@@ -136,6 +149,10 @@ impl Connection {
             output: Vec::new(),
             sent: 0,
             replies: ReplyQueue::default(),
+            upload: None,
+            download: None,
+            asked_again: None,
+            limits_of: None,
             work: None,
             began: now,
             phase: Phase::Open,
@@ -164,8 +181,23 @@ impl Connection {
         let state = &mut *self.state.borrow_mut();
         let outcome = worker.spare_memory(outcome, state.load().held);
         worker.pool.lend_output(&mut state.output);
+        self.settle(worker, state, now, slot, outcome);
+    }
+
+    /// The request of slot `slot` has come to its end.
+    pub(super) fn settle(&self, worker: &Worker, state: &mut State, now: Time, slot: u64, outcome: Outcome) {
         if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
             worker.stopwatch.answered(asked.operation, asked.began, now);
+        }
+    }
+
+    /// News of a value that is sent or read bit by bit. A `deliver` must follow.
+    pub(crate) fn hear(&self, slot: u64, news: News) {
+        let State { upload, download, .. } = &mut *self.state.borrow_mut();
+        if let Some(upload) = upload.as_mut().filter(|upload| upload.slot() == slot) {
+            upload.hear(news);
+        } else if let Some(download) = download.as_mut().filter(|download| download.slot() == slot) {
+            download.hear(news);
         }
     }
 
@@ -189,6 +221,7 @@ impl Connection {
         let work = state.work.as_ref().map_or(0, Work::weight);
         size_of::<Self>()
             + work
+            + state.stream_weight()
             + state.input.capacity()
             + state.output.capacity()
             + state.replies.memory_bytes()
@@ -275,13 +308,18 @@ impl Connection {
     /// Prints what is due and gives it to the socket.
     pub(crate) fn send(&self, worker: &Worker, state: &mut State) {
         worker.pool.lend_output(&mut state.output);
-        state.replies.drain(&mut state.output);
-        let end = state.replies.sendable(&state.output);
-        // Also with nothing left to send: a writer that held bytes may be rid of them, and the deadline is to end.
-        if (state.sent < end || state.times.unread.is_some()) && state.phase != Phase::Broken {
-            state.write(worker, end);
+        loop {
+            self.print_due(worker, state);
+            let end = state.replies.sendable(&state.output);
+            // Also with nothing left to send: a writer that held bytes may be rid of them, and the deadline is to end.
+            if (state.sent < end || state.times.unread.is_some()) && state.phase != Phase::Broken {
+                state.write(worker, end);
+            }
+            state.tidy_output(worker);
+            if !state.has_room_for_parts() {
+                break;
+            }
         }
-        state.tidy_output(worker);
         state.weigh(worker);
     }
 }
@@ -301,6 +339,22 @@ impl State {
     /// Bytes of replies that may be sent and have not been.
     fn unsent(&mut self) -> usize {
         self.replies.sendable(&self.output) - self.sent + self.held()
+    }
+
+    /// Whether the output has room again for a value that is being read.
+    fn has_room_for_parts(&self) -> bool {
+        let has_parts = self.download.as_ref().is_some_and(|download| download.has_parts());
+        has_parts && self.phase != Phase::Broken && self.output_len() < CLIENT_OUT_HIGH_BYTES
+    }
+
+    /// Which values the client may send, by the newest map.
+    #[inline]
+    pub(super) fn heed_map(&mut self, worker: &Worker, binding: Option<Binding>) {
+        let version = worker.map_version();
+        if version != self.limits_of {
+            self.limits_of = version;
+            self.parser.limit_values(worker.value_limits(binding));
+        }
     }
 
     /// Bytes that have left the output, and not this process.
@@ -364,6 +418,9 @@ impl State {
         reader: &mut Reader,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        if let Some(room) = self.upload.as_mut().and_then(|upload| upload.room()) {
+            return reader.poll_read(room, cx);
+        }
         worker.pool.lend_input(&mut self.input);
         let wanted = self.parser.wanted(&self.input);
         buffers::make_room(&mut self.input, wanted, CLIENT_READ_BYTES);
@@ -382,6 +439,9 @@ impl State {
             self.phase = Phase::Closing;
             return;
         }
+        if let Some(upload) = &mut self.upload {
+            upload.note_read(len, &mut self.input);
+        }
         worker.counters.client_reads.inc();
         worker.counters.bytes_read.add(len);
     }
@@ -395,14 +455,23 @@ impl State {
             self.output.drain(..self.sent);
             self.sent = 0;
         }
-        worker.pool.return_output(&mut self.output);
+        // A value that is being read fills it again at once.
+        if self.download.is_none() {
+            worker.pool.return_output(&mut self.output);
+        }
     }
 
     /// What this connection weighs.
     pub(crate) fn load(&self) -> Load {
         let work = self.work.as_ref().map_or(0, Work::weight);
+        let streams = self.stream_weight();
         let Load { held, expected } = self.replies.load();
-        Load { held: held + self.input.len() + self.output_len() + work, expected }
+        Load { held: held + self.input.len() + self.output_len() + work + streams, expected }
+    }
+
+    fn stream_weight(&self) -> usize {
+        let upload = self.upload.as_ref().map_or(0, |upload| upload.weight());
+        upload + self.download.as_ref().map_or(0, |download| download.weight())
     }
 
     /// Tells the gate what this connection weighs.
@@ -457,9 +526,11 @@ impl Connection {
 
     /// Lets go of everything; answers that still come find nobody.
     fn end(&self, worker: &Worker) {
-        let mut state = self.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         // A task that gathers statistics keeps this connection, but not its socket.
         state.socket = None;
+        self.abandon_upload(worker, state);
+        self.abandon_download(worker, state);
         worker.gate.finished(self.id);
         worker.gate.shift_load(state.told, Load::default());
         state.told = Load::default();

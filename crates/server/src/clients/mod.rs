@@ -9,8 +9,10 @@ pub(crate) type Values = <Protocol as faces::Face>::Values;
 
 pub(crate) mod commands;
 pub(crate) mod connection;
+mod download;
 pub(crate) mod gate;
 mod key_uses;
 pub(crate) mod latency;
 pub(crate) mod replies;
 mod stats;
+mod upload;

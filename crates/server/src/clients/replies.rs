@@ -4,6 +4,8 @@
 //! known at once is printed at once: straight into the output if nothing waits before it, else into a side buffer, which is a queue
 //! itself because such replies are made and printed in the same order.
 //!
+//! The bytes of a value that lies in chunks come later still (`download`): what follows it waits until they are printed.
+//!
 //! Nothing of a multi-key get is sent before its end is known, unless it grows large: if one of its keys cannot be
 //! read the values are taken back and only the reason is printed, for a missing line would look like a miss.
 
@@ -12,7 +14,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use faces::{Face, Found};
 use types::Time;
-use types::op::{Failure, OpKind, Outcome};
+use types::op::{Failure, ItemView, Key, Object, OpKind, Outcome};
 
 use crate::clients::gate::Load;
 use crate::clients::key_uses::{KeyUse, KeyUses};
@@ -201,7 +203,7 @@ impl ReplyQueue {
         if let Some(asked) = expected.asked {
             counters.count_outcome(asked.operation.kind, &outcome);
         }
-        if is_first {
+        if is_first && expected.print.streamed(&outcome).is_none() {
             return self.answer_first(&outcome, out);
         }
         let held = held_by(&outcome);
@@ -233,7 +235,7 @@ impl ReplyQueue {
 
     /// Prints what has become printable.
     pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
-        while self.slots.front().is_some_and(|slot| !matches!(slot, Slot::Waiting(_))) {
+        while self.slots.front().is_some_and(Slot::is_printable) {
             let Some(slot) = self.slots.pop_front() else { break };
             self.first += 1;
             self.print_slot(slot, out);
@@ -245,6 +247,69 @@ impl ReplyQueue {
         }
         if self.slots.is_empty() {
             debug_assert!(self.load == Load::default() && self.waiting == 0 && self.uses.is_empty());
+        }
+    }
+
+    /// The value in chunks whose turn it is to be printed, if it is one's: its slot, its key, and where it lies.
+    pub(crate) fn due_object(&self) -> Option<(u64, Key, &Object)> {
+        let Some(Slot::Known(print, outcome)) = self.slots.front() else { return None };
+        let (key, item) = print.streamed(outcome)?;
+        let object = item.object.as_deref()?;
+        // It was the key of a request.
+        let key = Key::of(object.descriptor.id.namespace, key.clone()).ok()?;
+        Some((self.first, key, object))
+    }
+
+    /// That value is asked for anew: its key.
+    pub(crate) fn reopen(&mut self) -> Option<Key> {
+        let (_, key, _) = self.due_object()?;
+        let (print, _) = self.take_known()?;
+        self.first -= 1;
+        self.waiting += 1;
+        let expected = Expected { print, asked: None, used: None, load: Load::default() };
+        self.slots.push_front(Slot::Waiting(expected));
+        Some(key)
+    }
+
+    /// Prints what stands before the bytes of that value.
+    pub(crate) fn begin_value(&mut self, out: &mut Vec<u8>) {
+        let Some(Slot::Known(print, outcome)) = self.slots.front() else { return };
+        match (print, outcome) {
+            (Print::Get(key, style) | Print::Value(key, style), Outcome::Hit(item)) => {
+                Protocol::print_head(*style, key, item, out);
+            }
+            (Print::Styled(style, key), outcome) => Protocol::print(style, key, outcome, out),
+            _ => debug_assert!(false, "only a read has such a value"),
+        }
+    }
+
+    /// Prints what stands behind the bytes of that value.
+    pub(crate) fn end_value(&mut self, out: &mut Vec<u8>) {
+        let Some((print, _)) = self.take_known() else { return };
+        out.extend_from_slice(Protocol::VALUE_END);
+        if let Print::Get(_, style) = print {
+            Protocol::print_end(style, None, out);
+        }
+    }
+
+    /// Nothing of that value can be read: this has come of it.
+    pub(crate) fn replace_value(&mut self, outcome: Outcome, out: &mut Vec<u8>) {
+        if let Some((print, _)) = self.take_known() {
+            self.print(print, &outcome, out);
+        }
+    }
+
+    fn take_known(&mut self) -> Option<(Print, Outcome)> {
+        match self.slots.pop_front()? {
+            Slot::Known(print, outcome) => {
+                self.first += 1;
+                self.load.held -= held_by(&outcome);
+                Some((print, outcome))
+            }
+            other => {
+                self.slots.push_front(other);
+                None
+            }
         }
     }
 
@@ -261,7 +326,7 @@ impl ReplyQueue {
     pub(crate) fn sendable(&mut self, out: &[u8]) -> usize {
         let Some(get) = &mut self.get else { return out.len() };
         // Else a large get would stay in memory as a whole. What is sent cannot be taken back: its end tells a failure.
-        if out.len() - get.start > CLIENT_OUT_HIGH_BYTES {
+        if out.len() - get.start >= CLIENT_OUT_HIGH_BYTES {
             get.start = out.len();
         }
         get.start
@@ -346,6 +411,17 @@ impl ReplyQueue {
     }
 }
 
+impl Slot {
+    /// Whether all of it is known.
+    fn is_printable(&self) -> bool {
+        match self {
+            Self::Waiting(_) => false,
+            Self::Known(print, outcome) => print.streamed(outcome).is_none(),
+            Self::Held(_) | Self::Lines(_) | Self::GetBegins | Self::GetEnds(_) | Self::Taken => true,
+        }
+    }
+}
+
 /// Prints the value that a read has found, if so; why it could not be read, if that is so.
 fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) -> Option<Failure> {
     match outcome {
@@ -376,6 +452,17 @@ impl Print {
             Self::Styled(style, _) | Self::Gathered { style, .. } => Some(Operation::of(kind, style)),
             Self::Get(_, style) | Self::Value(_, style) => Some(Operation::of_read(kind, *style)),
             Self::Lines => None,
+        }
+    }
+
+    /// The key and the item of `outcome`, if bytes that lie in chunks are a part of what is printed.
+    fn streamed<'a>(&'a self, outcome: &'a Outcome) -> Option<(&'a Bytes, &'a ItemView)> {
+        let Outcome::Hit(item) = outcome else { return None };
+        item.object.as_ref()?;
+        match self {
+            Self::Get(key, _) | Self::Value(key, _) => Some((key, item)),
+            Self::Styled(style, key) if Protocol::streams(style, item) => Some((key, item)),
+            Self::Styled(..) | Self::Gathered { .. } | Self::Lines => None,
         }
     }
 
@@ -437,7 +524,9 @@ fn held_by(outcome: &Outcome) -> usize {
 #[cfg(test)]
 mod tests {
     use faces::memcache::{ReplyStyle, WithCas};
-    use types::op::ItemView;
+    use types::{
+        Descriptor, Geometry, GroupId, MemberId, NamespaceId, ObjectId, ObjectLayout, RoleIndex, Term,
+    };
 
     use super::*;
 
@@ -509,6 +598,56 @@ mod tests {
         queue.drain(&mut out);
         assert_eq!(queue.sendable(&out), out.len());
         assert_eq!(text(&out), "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
+    }
+
+    fn object(len: u64) -> Outcome {
+        let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
+        let id = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
+        let geometry = Geometry { len, chunk_len: 1 << 16, k: 3 };
+        let (layout, groups) = (ObjectLayout::Spread, vec![GroupId(0)]);
+        let descriptor = Descriptor { id, geometry, layout, groups, exceptions: vec![], checksum: 0 };
+        let object = Some(Box::new(Object { descriptor, pin: Some(1) }));
+        Outcome::Hit(ItemView { value_len: len, object, ..ItemView::default() })
+    }
+
+    #[test]
+    fn a_value_in_chunks_holds_up_what_follows_until_its_bytes_are_printed() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        queue.begin_get(&out);
+        let [a, b, c] = ["a", "b", "c"].map(|key| queue.expect(value_of(key)));
+        queue.end_get(WithCas::No, &mut out);
+        queue.answer(c, hit("3"), &mut out, &counters);
+        queue.answer(a, object(4), &mut out, &counters);
+        queue.answer(b, object(5), &mut out, &counters);
+        queue.drain(&mut out);
+        assert!(out.is_empty());
+        let due = |queue: &ReplyQueue| queue.due_object().map(|(slot, key, _)| (slot, key.client().to_vec()));
+        assert_eq!(due(&queue), Some((a, b"a".to_vec())));
+        queue.begin_value(&mut out);
+        out.extend_from_slice(b"abcd");
+        queue.end_value(&mut out);
+        queue.drain(&mut out);
+        assert_eq!(due(&queue), Some((b, b"b".to_vec())));
+        // It is not there any more: what is there now is no object.
+        assert_eq!(queue.reopen().map(|key| key.client().to_vec()), Some(b"b".to_vec()));
+        assert_eq!((queue.waiting(), due(&queue)), (1, None));
+        queue.answer(b, hit("2"), &mut out, &counters);
+        queue.drain(&mut out);
+        assert_eq!(queue.sendable(&out), out.len());
+        let expected = "VALUE a 0 4\r\nabcd\r\nVALUE b 0 1\r\n2\r\nVALUE c 0 1\r\n3\r\nEND\r\n";
+        assert_eq!((text(&out), queue.load(), queue.is_empty()), (expected, Load::default(), true));
+    }
+
+    #[test]
+    fn a_value_in_chunks_that_cannot_be_read_is_a_failed_read() {
+        let (mut queue, mut out, counters) = (ReplyQueue::default(), Vec::new(), Counters::default());
+        let print = Print::Get(Bytes::from_static(b"k"), WithCas::No);
+        let asked = asked(OpKind::Get);
+        let slot = queue.expect(Expected { print, asked, used: None, load: Load::default() });
+        queue.answer(slot, object(9), &mut out, &counters);
+        queue.replace_value(Outcome::Failed(Failure::Lost), &mut out);
+        assert!(text(&out).starts_with("SERVER_ERROR lost"), "{}", text(&out));
+        assert!(queue.is_empty());
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
 use faces::memcache::VERSION;
-use faces::{Face, Stats};
-use proto::HostStats;
+use faces::{Face, Stats, ValueLimits};
+use proto::{HostStats, ObjectStats};
 use store::{Category, Eviction};
 
 use crate::clients::Protocol;
@@ -23,14 +23,14 @@ use crate::node::snapshot::WorkerSnapshot;
 use crate::workers::counters::CounterValues;
 
 /// What `-I` is for memcached: its default, by whose rule a value is too large (`types::op::is_too_large`).
-const ITEM_SIZE_MAX: usize = 1024 * 1024;
+const ITEM_SIZE_MAX: u64 = 1024 * 1024;
 
-/// The answer to `stats which`, with its `END`.
-pub(crate) async fn lines(shared: &Shared, which: Stats) -> Vec<u8> {
+/// The answer to `stats which`, with its `END`, for a client that may send such values.
+pub(crate) async fn lines(shared: &Shared, which: Stats, limits: ValueLimits) -> Vec<u8> {
     let mut page = Page::default();
     match which {
         Stats::General => general(&mut page, shared, &shared.snapshots().await),
-        Stats::Settings => settings(&mut page, shared),
+        Stats::Settings => settings(&mut page, shared, limits),
         Stats::Items => classes::items(&mut page, &shared.classes().await),
         Stats::Slabs => classes::slabs(&mut page, shared, &shared.classes().await),
         Stats::Conns => conns(&mut page, shared),
@@ -177,6 +177,12 @@ fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: 
     page.add("gestalt_received_forwards", sum(|worker| worker.host.received_forwards));
     page.add("gestalt_uncommitted_records", sum(|worker| worker.host.uncommitted_records));
     page.add("gestalt_absent_pages", sum(|worker| worker.host.absent_pages));
+    let objects = |of| sum_objects(snapshots, of);
+    page.add("gestalt_object_chunks", objects(|objects| objects.chunks));
+    page.add("gestalt_object_chunk_bytes", objects(|objects| objects.chunk_bytes));
+    page.add("gestalt_object_lost_chunks", objects(|objects| objects.lost_chunks));
+    page.add("gestalt_object_uploads", objects(|objects| objects.uploads));
+    page.add("gestalt_object_gathers", objects(|objects| objects.gathers));
     for (name, value) in [
         ("gestalt_failed_busy", values.failed_busy),
         ("gestalt_failed_unavailable", values.failed_unavailable),
@@ -194,7 +200,11 @@ fn ours(page: &mut Page, shared: &Shared, snapshots: &[WorkerSnapshot], values: 
     }
 }
 
-fn settings(page: &mut Page, shared: &Shared) {
+fn sum_objects(snapshots: &[WorkerSnapshot], of: fn(&ObjectStats) -> u64) -> u64 {
+    snapshots.iter().map(|worker| of(&worker.host.objects)).sum()
+}
+
+fn settings(page: &mut Page, shared: &Shared, limits: ValueLimits) {
     let config = &shared.config;
     page.add("maxbytes", config.memory_bytes);
     page.add("maxconns", config.limits.max_connections);
@@ -204,7 +214,8 @@ fn settings(page: &mut Page, shared: &Shared) {
     page.add("evictions", if config.eviction == Eviction::None { "off" } else { "on" });
     page.add("cas_enabled", "yes");
     page.add("auth_enabled_sasl", "no");
-    page.add("item_size_max", ITEM_SIZE_MAX);
+    let longest = if limits.streamed_above.is_some() { limits.longest } else { ITEM_SIZE_MAX };
+    page.add("item_size_max", longest);
     page.add("num_threads", config.workers);
     page.add("idle_timeout", config.limits.idle.map_or(0, |idle| idle.as_secs()));
     page.add("binding_protocol", "ascii");

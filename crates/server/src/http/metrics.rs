@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::health::{Assessment, Fullness, slot_count};
 use cluster::{Codes, PoolProtection, worst_off};
-use proto::{Histogram, HostLatencies, HostStats};
+use proto::{Histogram, HostLatencies, HostStats, ObjectStats};
 use store::Category;
 use types::op::OpKind;
 use types::{ClusterMap, NamespaceId, QuotaUse};
@@ -98,6 +98,23 @@ metrics! {
             = sum(all, |host| host.accepted_losses);
         gauge gestalt_open_requests "Requests without an answer." = all.iter().map(|worker| worker.open_requests).sum::<usize>();
         gauge gestalt_client_buffer_bytes "What client connections hold." = all.iter().map(|worker| worker.buffer_bytes).sum::<usize>();
+    }
+
+    /// Values in chunks.
+    OBJECTS of all: [WorkerSnapshot] {
+        gauge gestalt_object_chunks "Chunks that this node holds." = objects(all, |objects| objects.chunks);
+        gauge gestalt_object_chunk_bytes "Bytes of these chunks." = objects(all, |objects| objects.chunk_bytes);
+        gauge gestalt_object_page_bytes "Bytes of the pages in which they lie." = objects(all, |objects| objects.page_bytes);
+        gauge gestalt_object_tentative_bytes "Bytes of chunks whose objects are not known to be committed."
+            = objects(all, |objects| objects.tentative_bytes);
+        gauge gestalt_object_arriving_bytes "Bytes of pages of chunks that are not whole yet." = objects(all, |objects| objects.arriving_bytes);
+        gauge gestalt_object_lacking_chunks "Chunks that this node is to hold and has still to get." = objects(all, |objects| objects.lacking_chunks);
+        gauge gestalt_object_lost_chunks "Chunks of committed objects that nobody has any more." = objects(all, |objects| objects.lost_chunks);
+        gauge gestalt_object_open_ids "Objects that may still be committed by primaries of this node." = objects(all, |objects| objects.open_ids);
+        gauge gestalt_object_pins "Readers that keep objects of this node's primaries." = objects(all, |objects| objects.pins);
+        gauge gestalt_object_uploads "Objects that this node's clients write." = objects(all, |objects| objects.uploads);
+        gauge gestalt_object_gathers "Objects that this node's clients read." = objects(all, |objects| objects.gathers);
+        gauge gestalt_object_buffer_bytes "Bytes that both have on their way." = objects(all, |objects| objects.buffer_bytes);
     }
 
     /// Whose items these are.
@@ -208,6 +225,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     page.table(LATENCIES, &Latencies::of(snapshots));
     page.table(MEMORY, &MemoryUse::of(snapshots));
     page.table(MEMBERS, snapshots);
+    page.table(OBJECTS, snapshots);
     page.table(NAMESPACES, &named(shared, snapshots));
     page.table(QUOTAS, &shares(shared));
     if let Some(etcd) = shared.election.as_ref().map(Election::status) {
@@ -249,6 +267,10 @@ fn of_process(clock: &Clock) -> Exposition {
 
 fn sum(workers: &[WorkerSnapshot], of: fn(&HostStats) -> u64) -> u64 {
     workers.iter().map(|worker| of(&worker.host)).sum()
+}
+
+fn objects(workers: &[WorkerSnapshot], of: fn(&ObjectStats) -> u64) -> u64 {
+    workers.iter().map(|worker| of(&worker.host.objects)).sum()
 }
 
 /// Whether clients find no room.
@@ -317,8 +339,15 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_name_of_its_own_and_a_sentence() {
-        let node =
-            [heads(COUNTERS), heads(NODE), heads(LATENCIES), heads(MEMORY), heads(MEMBERS), heads(ETCD)];
+        let node = [
+            heads(COUNTERS),
+            heads(NODE),
+            heads(LATENCIES),
+            heads(MEMORY),
+            heads(MEMBERS),
+            heads(OBJECTS),
+            heads(ETCD),
+        ];
         let both = [heads(PROCESS), heads(FIGURES), heads(HEALTH), heads(CLUSTER), heads(PROTECTION)];
         let coordinator = [heads(COORDINATOR), heads(SILENCE)];
         let all = [node.concat(), both.concat(), coordinator.concat()].concat();

@@ -17,8 +17,11 @@
 
 use proto::Token;
 
-/// Bits of a reply's number: a connection with a million commands a second would have to last for nine years to use them up.
-const SLOT_BITS: u32 = 48;
+/// Bits of a reply's number: a connection with a million commands a second would have to last for four years to use them up.
+const SLOT_BITS: u32 = 47;
+/// The bit behind them: set for a stream.
+const STREAM: u64 = 1 << SLOT_BITS;
+const SHARD_SHIFT: u32 = SLOT_BITS + 1;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +32,33 @@ pub(crate) struct Asker {
     pub connection: u64,
     /// The connection's number for the reply.
     pub slot: u64,
+    /// What it waits for.
+    pub awaits: Awaits,
+}
+
+/// What an asker waits for. Told by its name, so that what comes late finds its way, or nobody, without anybody's memory of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaits {
+    /// The answer to a request.
+    Answer,
+    /// News of a value that is sent or read bit by bit (`streams`).
+    News,
 }
 
 impl From<Asker> for Token {
     fn from(asker: Asker) -> Self {
         debug_assert!(asker.slot >> SLOT_BITS == 0, "no connection is asked so much");
-        Self([asker.connection, u64::from(asker.shard) << SLOT_BITS | asker.slot])
+        let stream = if asker.awaits == Awaits::News { STREAM } else { 0 };
+        Self([asker.connection, u64::from(asker.shard) << SHARD_SHIFT | stream | asker.slot])
     }
 }
 
 impl From<Token> for Asker {
     fn from(Token([connection, rest]): Token) -> Self {
-        let slot = rest & ((1 << SLOT_BITS) - 1);
+        let slot = rest & (STREAM - 1);
+        let awaits = if rest & STREAM == 0 { Awaits::Answer } else { Awaits::News };
         // Exactly 16 bits are left: nothing is cut off.
-        Self { shard: (rest >> SLOT_BITS) as u16, connection, slot }
+        Self { shard: (rest >> SHARD_SHIFT) as u16, connection, slot, awaits }
     }
 }
 
@@ -53,8 +69,10 @@ mod tests {
     #[test]
     fn a_token_names_the_asker() {
         for slot in [0, 1, (1 << SLOT_BITS) - 1] {
-            for (shard, connection) in [(0, 0), (u16::MAX, 7 << 32 | 3), (1, u64::MAX)] {
-                let asker = Asker { shard, connection, slot };
+            for (shard, connection, awaits) in
+                [(0, 0, Awaits::News), (u16::MAX, 7 << 32 | 3, Awaits::Answer), (1, u64::MAX, Awaits::News)]
+            {
+                let asker = Asker { shard, connection, slot, awaits };
                 assert_eq!(Asker::from(Token::from(asker)), asker);
             }
         }

@@ -3,6 +3,8 @@
 //! Both ways go in batches, one a pump cycle. A worker has at most [`CROSSINGS_OPEN`] unanswered requests at each other one; what is
 //! beyond is refused, before anything was done. An answer travels on the room of its request, so neither side ever waits for room at the
 //! other. The bytes of requests and answers weigh on a connection of the worker that asks, and are bounded by its gate.
+//!
+//! Values that come bit by bit cross in the same batches. They are bounded for themselves (`streams`), and have no part in the count.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,6 +16,7 @@ use types::op::{Outcome, Request};
 
 use crate::limits::CROSSINGS_OPEN;
 use crate::workers::asker::Asker;
+use crate::workers::streams::{News, Order};
 
 /// One thing that a worker tells another.
 #[derive(Debug)]
@@ -26,6 +29,20 @@ pub(crate) enum Crossing {
         asker: Asker,
         /// What came of it.
         outcome: Outcome,
+    },
+    /// Something to be done for a stream.
+    Order {
+        /// Whose it is.
+        asker: Asker,
+        /// What.
+        order: Order,
+    },
+    /// What came of that.
+    News {
+        /// As in the order.
+        asker: Asker,
+        /// What.
+        news: News,
     },
 }
 
@@ -87,6 +104,16 @@ impl Crossings {
         self.push(asker.shard, Crossing::Answer { asker, outcome });
     }
 
+    /// Puts what is to be done for a stream into the next batch to `worker`.
+    pub(crate) fn order(&self, worker: u16, asker: Asker, order: Order) {
+        self.push(worker, Crossing::Order { asker, order });
+    }
+
+    /// Puts what came of it into the next batch to its worker.
+    pub(crate) fn tell(&self, asker: Asker, news: News) {
+        self.push(asker.shard, Crossing::News { asker, news });
+    }
+
     /// An answer of `worker` has come.
     pub(crate) fn answered(&self, worker: u16) {
         let open = &self.open[usize::from(worker)];
@@ -118,11 +145,12 @@ mod tests {
     use types::op::{Get, Op};
 
     use super::*;
+    use crate::workers::asker::Awaits;
 
     const PLACE: Place = Place { hash: KeyHash(0), member: None, refusal: None };
 
     fn asker(worker: &Crossings, slot: u64) -> Asker {
-        Asker { shard: worker.me, connection: 0, slot }
+        Asker { shard: worker.me, connection: 0, slot, awaits: Awaits::Answer }
     }
 
     fn asks_until_refused(from: &Crossings, worker: u16) -> u64 {
@@ -149,6 +177,7 @@ mod tests {
                         me.answered(from);
                         answered.push(asker.slot);
                     }
+                    Crossing::Order { .. } | Crossing::News { .. } => {}
                 }
                 me.flush();
             }

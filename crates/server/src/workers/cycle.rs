@@ -14,6 +14,8 @@ use tokio::time::Sleep;
 use types::{NodeId, Time};
 use wire::message::PeerMessage;
 
+use crate::workers::asker::{Asker, Awaits};
+use crate::workers::streams::News;
 use crate::workers::worker::Worker;
 
 /// Finest distance of two timers, in microseconds: the runtime's own.
@@ -67,8 +69,20 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
         match action {
             Action::Send { to, message } => send(to, message),
             Action::Close { peer, .. } => worker.links.close(peer),
-            Action::Reply { token, outcome } => worker.reply(now, token.into(), outcome),
-            Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
+            Action::Reply { token, outcome } => {
+                let asker = Asker::from(token);
+                match asker.awaits {
+                    Awaits::Answer => worker.reply(now, asker, outcome),
+                    Awaits::News => worker.end_stream(token, News::Ended(outcome)),
+                }
+            }
+            Action::Room { token } => {
+                if let Some(news) = worker.streams.room(&mut host, now, token) {
+                    worker.tell(token.into(), news);
+                }
+            }
+            Action::Part { token, bytes } => worker.tell(token.into(), News::Part(bytes)),
+            Action::Whole { token } => worker.end_stream(token, News::Whole),
             // A full queue is like a lost connection: the protocol asks again.
             Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),
         }

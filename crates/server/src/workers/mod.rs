@@ -13,5 +13,6 @@ pub(crate) mod pump;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod slab;
+pub(crate) mod streams;
 pub(crate) mod waker;
 pub(crate) mod worker;

@@ -117,6 +117,12 @@ async fn take_batches(worker: Rc<Worker>, mut batches: Receiver<Batch>) {
                         worker.crossings.answer(asker, outcome);
                     }
                 }
+                Crossing::Order { asker, order } => {
+                    if let Some(news) = worker.order_here(now, asker, order) {
+                        worker.crossings.tell(asker, news);
+                    }
+                }
+                Crossing::News { asker, news } => worker.tell(asker, news),
             }
         }
         worker.pump.request();

@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use faces::ValueLimits;
 use proto::{Host, HostConfig, Now, Place, Rules, Submitted};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
-use types::{GroupId, MemberId, NamespaceId, RoleIndex};
+use types::{GroupId, MemberId, NamespaceId, ObjectPolicy, RoleIndex};
 
 use crate::clients::connection::Connection;
 use crate::clients::gate::Gate;
@@ -26,6 +27,7 @@ use crate::workers::counters::Counters;
 use crate::workers::crossings::{Asking, Crossings};
 use crate::workers::pump::Pump;
 use crate::workers::slab::Slab;
+use crate::workers::streams::Streams;
 
 /// See the module.
 pub(crate) struct Worker {
@@ -40,6 +42,7 @@ pub(crate) struct Worker {
     pub pool: Pool,
     pub pump: Pump,
     pub crossings: Crossings,
+    pub streams: Streams,
     pub stopwatch: Stopwatch,
     /// The namespaces of the listeners that are bound to one.
     bindings: Bindings,
@@ -79,6 +82,7 @@ impl Worker {
             pool: Pool::default(),
             pump: Pump::default(),
             crossings,
+            streams: Streams::default(),
             stopwatch: Stopwatch::default(),
             bindings: Bindings::of(config.bound.iter().map(|bound| bound.namespace.clone())),
             answered: RefCell::default(),
@@ -94,14 +98,8 @@ impl Worker {
 
     /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
     pub(crate) fn submit(&self, now: Now, asker: Asker, place: Place, request: Request) -> Option<Outcome> {
-        let workers = self.shared.config.workers;
-        let shard = match place.member {
-            // Also without a map: the host lets requests wait for it.
-            _ if workers == 1 => self.shard,
-            Some(member) => member.group.shard(workers),
-            // Before there is a map nobody knows which worker will have the key, and could let it wait.
-            None => return Some(Outcome::Failed(Failure::Unavailable)),
-        };
+        // Before there is a map nobody knows which worker will have the key, and could let it wait.
+        let Some(shard) = self.shard_of(place) else { return Some(Outcome::Failed(Failure::Unavailable)) };
         if shard == self.shard {
             return self.submit_here(now, asker, place, request);
         }
@@ -112,6 +110,16 @@ impl Worker {
         self.counters.crossings.inc();
         self.pump.request();
         None
+    }
+
+    /// The worker that has the group of what is at `place`.
+    #[inline]
+    pub(crate) fn shard_of(&self, place: Place) -> Option<u16> {
+        match self.shared.config.workers {
+            // Also without a map: the host lets requests wait for it.
+            1 => Some(self.shard),
+            workers => place.member.map(|member| member.group.shard(workers)),
+        }
     }
 
     pub(super) fn submit_here(
@@ -134,9 +142,14 @@ impl Worker {
         if asker.shard != self.shard {
             return self.crossings.answer(asker, outcome);
         }
+        self.with_asker(asker, |connection| connection.answer(self, now.time, asker.slot, outcome));
+    }
+
+    /// Tells a connection something, after which it is asked what it has to send.
+    pub(super) fn with_asker(&self, asker: Asker, tell: impl FnOnce(&Connection)) {
         let connections = self.connections.borrow();
         let Some(connection) = connections.get(asker.connection) else { return };
-        connection.answer(self, now.time, asker.slot, outcome);
+        tell(connection);
         if !connection.answered.replace(true) {
             self.answered.borrow_mut().push(Rc::clone(connection));
         }
@@ -178,6 +191,25 @@ impl Worker {
     #[inline(never)]
     fn bound_namespace(&self, binding: Binding) -> NamespaceId {
         self.bindings.resolve(binding, self.host.borrow().map())
+    }
+
+    /// The version of the map that the host has.
+    #[inline]
+    pub(crate) fn map_version(&self) -> Option<u64> {
+        self.host.borrow().map().map(|map| map.version)
+    }
+
+    /// Which values of a namespace are cut into chunks, and how.
+    pub(crate) fn object_policy(&self, namespace: NamespaceId) -> ObjectPolicy {
+        let host = self.host.borrow();
+        let known = host.map().and_then(|map| map.catalog.namespace(namespace));
+        known.map(|known| known.policy.objects).unwrap_or_default()
+    }
+
+    /// Which values a client that came by `binding` may send.
+    pub(crate) fn value_limits(&self, binding: Option<Binding>) -> ValueLimits {
+        let streamed_above = self.object_policy(self.namespace(binding)).striped_above;
+        ValueLimits { streamed_above, longest: self.shared.config.limits.max_value_bytes }
     }
 
     /// Every data role that has keys of `namespace`: one at least.

@@ -163,6 +163,16 @@ impl Client {
         self.expect(reply);
     }
 
+    /// The next so many bytes.
+    #[track_caller]
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        while self.input.len() < len {
+            assert!(self.read() > 0, "closed after {} of {len} bytes", self.input.len());
+        }
+        let rest = self.input.split_off(len);
+        std::mem::replace(&mut self.input, rest)
+    }
+
     /// The next line, without its end.
     #[track_caller]
     pub fn line(&mut self) -> String {

@@ -12,6 +12,7 @@ mod harness;
 mod health;
 mod latencies;
 mod limits;
+mod objects;
 mod operators;
 mod ordering;
 mod pages;

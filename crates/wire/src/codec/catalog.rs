@@ -1,8 +1,8 @@
 //! Pools and namespaces, and their quotas.
 
 use types::{
-    Catalog, Grant, Name, Namespace, NamespaceId, Policy, PolicyChange, Pool, PoolId, PoolSlots, QuotaReport,
-    QuotaUse, Round,
+    Catalog, Grant, Name, Namespace, NamespaceId, ObjectPolicy, Policy, PolicyChange, Pool, PoolId,
+    PoolSlots, QuotaReport, QuotaUse, Round, Striped,
 };
 
 use super::coordinator::MAX_GROUPS;
@@ -13,8 +13,9 @@ wire_newtypes!(PoolId);
 wire_struct!(Pool { id, name, profile, first_group, groups, slot_bits });
 wire_struct!(PoolSlots { pool, slots });
 wire_struct!(Namespace { id, name, pool, policy, lost });
-wire_struct!(Policy { evict, on_loss, default_ttl_seconds, quota_bytes });
-wire_struct!(PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes });
+wire_struct!(Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects });
+wire_struct!(ObjectPolicy { striped_above, chunk_bytes });
+wire_struct!(PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes });
 wire_struct!(Catalog { next_pool, next_namespace, next_group, pools, namespaces } checked |catalog: &Self| {
     catalog.check().map_err(|why| BadBody::Catalog(Box::new(why)))
 });
@@ -53,6 +54,26 @@ impl Wire for NamespaceId {
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         let number = u32::take(from)?;
         if number > Self::MAX.0 { Err(BadBody::Range) } else { Ok(Self(number)) }
+    }
+}
+
+impl Wire for Striped {
+    fn put(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Never => 0u8.put(out),
+            Self::Above(bytes) => {
+                1u8.put(out);
+                bytes.put(out);
+            }
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        match u8::take(from)? {
+            0 => Ok(Self::Never),
+            1 => Ok(Self::Above(Wire::take(from)?)),
+            tag => Err(BadBody::Tag(tag)),
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use types::{
     Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant, GroupId, GroupView,
     Holder, Holders, HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy,
     MapChanges, Name, NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState,
-    OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport, QuotaUse,
-    RepairSettings, RoleIndex, RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq, Slot,
-    SlotRange, StopReport, Term, Time, UnixSeconds, ViewVersion,
+    ObjectPolicy, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport,
+    QuotaUse, RepairSettings, RoleIndex, RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq,
+    Slot, SlotRange, StopReport, Striped, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -310,6 +310,14 @@ impl Sample for MapHead {
 }
 
 /// A first pool and namespace, and some that came and went.
+impl Sample for ObjectPolicy {
+    fn sample(from: &mut Gen) -> Self {
+        let striped_above = from.of::<Option<u32>>().map(|bytes| bytes % (types::MAX_STRIPED_ABOVE + 1));
+        let cells = 1 + from.below(1024) as u32;
+        Self { striped_above, chunk_bytes: cells * types::MAX_CELL_BYTES }
+    }
+}
+
 impl Sample for Catalog {
     fn sample(from: &mut Gen) -> Self {
         let mut catalog = Self::first(from.of(), 1 + from.below(4) as u32);
@@ -453,8 +461,8 @@ structs! {
     Forming { expected, here }
     Refused { cluster, epoch, fenced, reason }
     SlotRange { first, last }
-    Policy { evict, on_loss, default_ttl_seconds, quota_bytes }
-    PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes }
+    Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects }
+    PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes }
     Flush { namespace, at }
     QuotaUse { namespace, roles, used_bytes, share_bytes, dealt }
     QuotaReport { heard, uses }
@@ -534,6 +542,7 @@ choices! {
     LossPolicy { 0 Error {} 1 Empty {} }
     EvictPolicy { 0 Node {} 1 Evict {} 2 Keep {} }
     NamespaceLossPolicy { 0 Cluster {} 1 Error {} 2 Empty {} }
+    Striped { 0 Never {} 1 Above { 0 } }
     OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {

@@ -82,6 +82,8 @@ struct Upload {
     full: bool,
     /// When its id is to be renewed.
     renew: Time,
+    /// Whether nobody wants it any more: it is here only until its id comes, which is given back.
+    gone: bool,
 }
 
 impl Uploads {
@@ -122,6 +124,7 @@ impl Uploads {
             committing: false,
             full: false,
             renew: Time::NEVER,
+            gone: false,
         };
         self.all.insert(upload, one);
         let stream = Some(StreamId::Upload(upload));
@@ -142,8 +145,12 @@ impl Uploads {
 
     /// The client is gone, or wants it no more; what the owner is told.
     pub(super) fn abandon(&mut self, upload: UploadId) -> Option<OwnerRequest> {
-        let one = self.all.remove(&upload)?;
-        one.farewell(upload)
+        let one = self.all.get_mut(&upload)?;
+        if one.id.is_none() {
+            one.give_up();
+            return None;
+        }
+        self.all.remove(&upload)?.farewell(upload)
     }
 
     /// The owner has answered.
@@ -153,6 +160,9 @@ impl Uploads {
         match outcome {
             Outcome::Begun(id) => {
                 one.id = Some(id);
+                if one.gone {
+                    return Step { news: None, request: self.abandon(upload) };
+                }
                 one.renew = scope.now.time + scope.timing().object_deadline_us / RENEWALS;
                 one.put_what_there_is(scope, attempts);
                 self.go_on(scope, upload)
@@ -237,7 +247,8 @@ impl Uploads {
     fn end(&mut self, upload: UploadId, outcome: Outcome) -> Step {
         let Some(one) = self.all.remove(&upload) else { return Step::default() };
         let request = if matches!(outcome, Outcome::Failed(_)) { one.farewell(upload) } else { None };
-        Step { news: Some(News::Ended(one.token, outcome)), request }
+        let news = (!one.gone).then_some(News::Ended(one.token, outcome));
+        Step { news, request }
     }
 
     /// Ids are renewed, and what may be lost on its way is put again.
@@ -301,6 +312,13 @@ impl Upload {
         };
         self.full |= wanted == 0 && !self.rows.is_at_end();
         wanted
+    }
+
+    /// Nobody wants it, and its id is on its way.
+    fn give_up(&mut self) {
+        (self.gone, self.full) = (true, false);
+        self.stripes.clear();
+        self.rows = self.rows.emptied();
     }
 
     /// Whether the next bytes are of a stripe that has begun.

@@ -43,6 +43,11 @@ impl Rows {
         }
     }
 
+    /// The same before anything has come.
+    pub(super) fn emptied(&self) -> Self {
+        Self::new(self.geometry, Arc::clone(&self.protection))
+    }
+
     /// The stripe that the next bytes are of.
     pub(super) fn stripe(&self) -> Option<u32> {
         self.stripe.map(|stripe| stripe.index)

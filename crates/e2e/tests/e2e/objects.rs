@@ -1,0 +1,84 @@
+//! Values in chunks: one that is longer than any item, through a real cluster that loses a node.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use processes::local_cluster::{LocalCluster, Options};
+use serde_json::Value;
+
+use crate::support::{PATIENCE, eventually, json, run};
+
+const LEN: usize = 64 << 20;
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut word = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..len / 8).flat_map(|_| word()).collect()
+}
+
+fn connect(cluster: &LocalCluster, node: u16) -> TcpStream {
+    let stream = TcpStream::connect(cluster.memcached(node)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// What node `node` answers to a set of `value`.
+fn set(cluster: &LocalCluster, node: u16, key: &str, value: &[u8]) -> String {
+    let mut stream = connect(cluster, node);
+    stream.write_all(format!("set {key} 0 0 {}\r\n", value.len()).as_bytes()).unwrap();
+    stream.write_all(value).unwrap();
+    stream.write_all(b"\r\nquit\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// All that node `node` answers to a get.
+fn get(cluster: &LocalCluster, node: u16, key: &str) -> Vec<u8> {
+    let mut stream = connect(cluster, node);
+    stream.write_all(format!("get {key}\r\nquit\r\n").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+/// Most memory that node `node` has ever had, in bytes.
+fn peak(cluster: &LocalCluster, node: u16) -> u64 {
+    let pid = cluster.pid(node).expect("the node lives");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[test]
+fn a_long_value_comes_back_with_a_node_less() {
+    let options = Options { memory: "256MiB".to_owned(), ..Options::default() };
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
+    let value = noise(LEN);
+    assert_eq!(set(&cluster, 0, "long", &value), "SERVER_ERROR object too large for cache\r\n");
+    let (code, _, error) = run(&cluster, &["namespace", "set", "default", "--striped-above", "2MiB"]);
+    assert!(code == 2 && error.contains("1 MiB"), "{code} {error}");
+    let (code, shown) = json(&cluster, &["namespace", "set", "default", "--striped-above", "64KiB"]);
+    let objects = |shown: &Value| shown["policy"]["objects"].clone();
+    assert_eq!((code, objects(&shown)["striped_above"].as_u64()), (0, Some(65_536)), "{shown}");
+    let (_, table, _) = run(&cluster, &["namespace", "show", "default"]);
+    assert!(table.contains("64KiB") && table.contains("1MiB"), "{table}");
+    let before = peak(&cluster, 0);
+    // The node hears of it a moment later.
+    eventually("stored", || set(&cluster, 0, "long", &value) == "STORED\r\n");
+    let expected = [format!("VALUE long 0 {LEN}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
+    assert!(get(&cluster, 0, "long") == expected);
+    assert!(get(&cluster, 3, "long") == expected);
+    let grown = (peak(&cluster, 0) - before) >> 20;
+    println!("the node of the client has grown by {grown} MiB for a value of {} MiB", LEN >> 20);
+    assert!(grown < 48, "a node keeps a third of a value, and never all of it");
+    cluster.kill_nodes(&[2]);
+    eventually("read without node 2", || get(&cluster, 0, "long") == expected);
+    assert!(get(&cluster, 1, "long") == expected);
+}

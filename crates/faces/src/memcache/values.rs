@@ -1,0 +1,43 @@
+//! What becomes of the value of a storage command, by its length: that is known before its data block comes.
+
+use types::op::{Key, Op, Request, Store, StoreMode, is_too_large};
+
+use super::parsed::{Parsed, Pending, PendingKind};
+use super::style::ReplyStyle;
+use super::text::too_large;
+use super::tokens::LONGEST_BLOCK;
+use crate::face::{Streamed, ValueLimits};
+
+impl ValueLimits {
+    /// Longest data block whose end is looked for, in bytes.
+    pub(super) fn longest_block(&self) -> usize {
+        let longest = usize::try_from(self.longest).unwrap_or(usize::MAX);
+        if self.streamed_above.is_some() { longest.max(LONGEST_BLOCK) } else { LONGEST_BLOCK }
+    }
+
+    fn streams(&self, key: &Key, store: &Store, len: usize) -> bool {
+        // Bytes that are added to a value do not take its place.
+        let is_whole = !matches!(store.mode, StoreMode::Append | StoreMode::Prepend);
+        let is_long = |above| len as u64 > u64::from(above) || is_too_large(key.len(), len, store.flags);
+        is_whole && len as u64 <= self.longest && self.streamed_above.is_some_and(is_long)
+    }
+}
+
+/// A storage command whose line is in order: its data block of `len` bytes comes next.
+#[inline]
+pub(super) fn expect(
+    limits: &ValueLimits,
+    (key, store, reply): (Key, Store, ReplyStyle),
+    len: usize,
+    removes: bool,
+) -> Parsed {
+    if limits.streams(&key, &store, len) {
+        let request = Request::on(key, Op::Store(store));
+        return Parsed::Stream(Box::new(Streamed { request, style: reply, len: len as u64 }));
+    }
+    if is_too_large(key.len(), len, store.flags) {
+        return too_large(key, removes, len, reply);
+    }
+    let request = Request::on(key, Op::Store(store));
+    Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
+}

@@ -1,0 +1,342 @@
+//! A value that a client sends bit by bit: its bytes go from the socket into pieces of just the length that the host takes, so what is a
+//! whole cell there is never copied.
+//!
+//! The host commits a value when it has all of it. So the last piece stays here until what must follow the value has been seen: else a
+//! client that is out of step with its own lengths would have stored something. If the upload ends early, the rest of the data block is
+//! thrown away before its outcome is said, as memcached does. No command is carried out meanwhile.
+
+use std::rc::Rc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use faces::{Face, Line, Streamed};
+use proto::{NewUpload, Now, Place};
+use types::op::{Failure, Key, Op, Outcome, Store};
+
+use crate::clients::commands::{Turn, Work};
+use crate::clients::connection::{Connection, Phase, Stall, State};
+use crate::clients::gate::Load;
+use crate::clients::key_uses::{Access, KeyUse};
+use crate::clients::replies::{Expected, Print};
+use crate::clients::{Protocol, Style};
+use crate::limits::REQUEST_OVERHEAD_BYTES;
+use crate::workers::streams::{News, Order};
+use crate::workers::worker::Worker;
+
+const END_LEN: usize = Protocol::VALUE_END.len();
+
+/// See the module.
+pub(crate) struct Upload {
+    /// Of its reply.
+    slot: u64,
+    /// The worker that has its group.
+    shard: u16,
+    style: Style,
+    /// Bytes of the value that neither the host nor `piece` has.
+    left: u64,
+    piece: BytesMut,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The host takes nothing now.
+    Full,
+    /// The piece is coming: so many bytes.
+    Takes(usize),
+    /// The last piece is here; what must follow it is coming.
+    Ends,
+    /// The host has everything.
+    Commits,
+    /// It is over: so much of the data block is still to come, then this is said.
+    Over(u64, Outcome),
+}
+
+/// What an upload needs to go on.
+enum Next {
+    /// More of the client's bytes.
+    Bytes,
+    /// The host.
+    Host,
+    /// This is for the host.
+    Feed(Bytes),
+    /// The value does not end where its length says.
+    Refuse(Line),
+    /// All is over.
+    Say(Outcome),
+}
+
+impl Upload {
+    fn new(slot: u64, shard: u16, style: Style, len: u64) -> Self {
+        Self { slot, shard, style, left: len, piece: BytesMut::new(), stage: Stage::Full }
+    }
+
+    pub(crate) fn slot(&self) -> u64 {
+        self.slot
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn weight(&self) -> usize {
+        self.piece.capacity()
+    }
+
+    /// The host says something.
+    pub(crate) fn hear(&mut self, news: News) {
+        match (news, &self.stage) {
+            (News::Room(wanted), Stage::Full) => self.stage = Stage::Takes(wanted),
+            (News::Ended(outcome), Stage::Commits) => self.stage = Stage::Over(0, outcome),
+            (News::Ended(outcome), Stage::Full | Stage::Takes(_) | Stage::Ends) => {
+                self.piece = BytesMut::new();
+                self.stage = Stage::Over(self.left + END_LEN as u64, outcome);
+            }
+            (news, stage) => debug_assert!(false, "{news:?} of an upload that is {stage:?}"),
+        }
+    }
+
+    /// Where the socket's next bytes go, unless it is the connection's input.
+    pub(crate) fn room(&mut self) -> Option<&mut BytesMut> {
+        let Stage::Takes(wanted) = self.stage else { return None };
+        if self.piece.capacity() == 0 {
+            self.piece = BytesMut::with_capacity(wanted);
+        }
+        Some(&mut self.piece)
+    }
+
+    /// So many bytes have come into [`Self::room`]; `input` gets what is too much.
+    pub(crate) fn note_read(&mut self, len: usize, input: &mut BytesMut) {
+        let Stage::Takes(wanted) = self.stage else { return };
+        // Memory may be a little longer than what was asked for.
+        let extra = self.piece.len().saturating_sub(wanted);
+        if extra > 0 {
+            input.extend_from_slice(&self.piece.split_off(wanted));
+        }
+        self.left -= (len - extra) as u64;
+    }
+
+    /// Goes on with what has come.
+    fn next(&mut self, input: &mut BytesMut) -> Next {
+        match self.stage {
+            Stage::Full | Stage::Commits => Next::Host,
+            Stage::Takes(wanted) => self.fill(wanted, input),
+            Stage::Ends if input.len() < END_LEN => Next::Bytes,
+            Stage::Ends => match Protocol::check_value_end(&self.style, &input.split_to(END_LEN)) {
+                Ok(()) => {
+                    self.stage = Stage::Commits;
+                    Next::Feed(self.take_piece())
+                }
+                Err(line) => Next::Refuse(line),
+            },
+            Stage::Over(..) => self.swallow(input),
+        }
+    }
+
+    fn fill(&mut self, wanted: usize, input: &mut BytesMut) -> Next {
+        let here = input.len().min(wanted - self.piece.len());
+        if here > 0
+            && let Some(room) = self.room()
+        {
+            room.extend_from_slice(&input.split_to(here));
+            self.left -= here as u64;
+        }
+        if self.piece.len() < wanted {
+            return Next::Bytes;
+        }
+        if self.left == 0 {
+            self.stage = Stage::Ends;
+            return self.next(input);
+        }
+        self.stage = Stage::Full;
+        Next::Feed(self.take_piece())
+    }
+
+    fn take_piece(&mut self) -> Bytes {
+        std::mem::take(&mut self.piece).freeze()
+    }
+
+    fn swallow(&mut self, input: &mut BytesMut) -> Next {
+        let Stage::Over(left, outcome) = &mut self.stage else { return Next::Host };
+        let gone = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+        input.advance(gone);
+        *left -= gone as u64;
+        if *left > 0 {
+            return Next::Bytes;
+        }
+        Next::Say(std::mem::replace(outcome, Outcome::Noted))
+    }
+}
+
+impl Connection {
+    /// Begins to take a value, unless it has to wait for its turn.
+    #[inline(never)]
+    pub(super) fn run_stream(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        streamed: Box<Streamed<Style>>,
+    ) -> Turn {
+        let place = worker.host.borrow().locate(streamed.request.key_bytes());
+        let used = KeyUse::of(place, Access::Write);
+        if state.replies.uses().conflicts(used) {
+            return Turn::Wait(Work::Stream(streamed), Stall::Answers);
+        }
+        let Streamed { request, style, len } = *streamed;
+        let kind = request.op.kind();
+        let (Some(key), Op::Store(store)) = (request.key, request.op) else { return Turn::Done };
+        worker.counters.count_command(kind);
+        if Protocol::prints_key(&style) {
+            worker.counters.cmd_meta.inc();
+        }
+        let print = Print::Styled(style.clone(), key.client_bytes());
+        let load = Load { held: REQUEST_OVERHEAD_BYTES, expected: 0 };
+        let asked = state.asked(&print, kind);
+        let slot = state.replies.expect(Expected { print, asked, used: Some(used), load });
+        let shard = worker.shard_of(place);
+        let mut upload = Upload::new(slot, shard.unwrap_or(worker.shard), style, len);
+        let news = match shard {
+            Some(_) => self.begin_upload(worker, now, &upload, place, (key, store)),
+            None => Some(News::Ended(Outcome::Failed(Failure::Unavailable))),
+        };
+        news.into_iter().for_each(|news| upload.hear(news));
+        state.upload = Some(Box::new(upload));
+        Turn::Done
+    }
+
+    fn begin_upload(
+        &self,
+        worker: &Worker,
+        now: Now,
+        upload: &Upload,
+        place: Place,
+        (key, store): (Key, Store),
+    ) -> Option<News> {
+        let chunk_len = worker.object_policy(key.namespace()).chunk_bytes;
+        let new = NewUpload { key, store, len: upload.left, chunk_len };
+        let asker = self.stream_asker(worker, upload.slot);
+        worker.order(now, upload.shard, asker, Order::Upload(place, Box::new(new)))
+    }
+
+    /// Goes on with the value that the client sends; whether its connection is free for the next command.
+    pub(super) fn take_block(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) -> bool {
+        while let Some(upload) = &mut state.upload {
+            match upload.next(&mut state.input) {
+                Next::Feed(bytes) => {
+                    let asker = self.stream_asker(worker, upload.slot);
+                    let news = worker.order(now, upload.shard, asker, Order::Feed(bytes));
+                    news.into_iter().for_each(|news| upload.hear(news));
+                }
+                Next::Host => {
+                    self.stall(worker, state, Stall::Upload);
+                    return false;
+                }
+                Next::Bytes if state.phase != Phase::Open => self.drop_upload(worker, state, b""),
+                Next::Bytes => {
+                    // As long as bytes come nobody dawdles, however long the value is.
+                    state.times.half_sent = Some(now.time);
+                    if !worker.gate.admits(self.id, true) {
+                        self.stall(worker, state, Stall::Gate);
+                    }
+                    return false;
+                }
+                Next::Refuse(line) => self.drop_upload(worker, state, line),
+                Next::Say(outcome) => {
+                    let slot = upload.slot;
+                    state.upload = None;
+                    self.settle(worker, state, now.time, slot, outcome);
+                }
+            }
+        }
+        true
+    }
+
+    /// Nothing comes of the upload, and its client is told this.
+    fn drop_upload(&self, worker: &Worker, state: &mut State, line: Line) {
+        if let Some(slot) = self.abandon_upload(worker, state) {
+            state.replies.answer_lines(slot, line.to_vec());
+        }
+    }
+
+    /// The host is told that nothing comes of the upload, if there is one; the slot of its reply.
+    pub(super) fn abandon_upload(&self, worker: &Worker, state: &mut State) -> Option<u64> {
+        let upload = state.upload.take()?;
+        // Not of what has ended by itself: nobody has it any more.
+        if !matches!(upload.stage, Stage::Over(..)) {
+            worker.order(
+                worker.clock.now(),
+                upload.shard,
+                self.stream_asker(worker, upload.slot),
+                Order::Abandon,
+            );
+        }
+        Some(upload.slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use faces::memcache::ReplyStyle;
+
+    use super::*;
+
+    fn upload(len: u64) -> Upload {
+        Upload::new(0, 0, ReplyStyle::Text, len)
+    }
+
+    fn fed(next: Next) -> Option<Bytes> {
+        if let Next::Feed(bytes) = next { Some(bytes) } else { None }
+    }
+
+    #[test]
+    fn pieces_are_as_long_as_there_is_room_and_the_last_waits_for_the_end() {
+        let (mut upload, mut input) = (upload(10), BytesMut::from(&b"0123456789\r\nmn\r\n"[..]));
+        assert!(matches!(upload.next(&mut input), Next::Host));
+        upload.hear(News::Room(6));
+        assert_eq!(fed(upload.next(&mut input)).as_deref(), Some(&b"012345"[..]));
+        assert!(matches!(upload.next(&mut input), Next::Host));
+        upload.hear(News::Room(4));
+        let rest = input.split_off(5);
+        assert!(matches!(upload.next(&mut input), Next::Bytes), "the end is not whole");
+        input.unsplit(rest);
+        assert_eq!(fed(upload.next(&mut input)).as_deref(), Some(&b"6789"[..]));
+        upload.hear(News::Ended(Outcome::NotStored));
+        assert!(matches!(upload.next(&mut input), Next::Say(Outcome::NotStored)));
+        assert_eq!(&input[..], b"mn\r\n");
+    }
+
+    #[test]
+    fn bytes_are_read_into_the_piece_and_what_is_too_much_is_kept() {
+        let (mut upload, mut input) = (upload(7), BytesMut::new());
+        upload.hear(News::Room(6));
+        let room = upload.room().unwrap();
+        assert!(room.capacity() >= 6);
+        room.extend_from_slice(b"0123456\r\n");
+        upload.note_read(9, &mut input);
+        assert_eq!((&input[..], upload.left), (&b"6\r\n"[..], 1));
+        assert_eq!(fed(upload.next(&mut input)).as_deref(), Some(&b"012345"[..]));
+    }
+
+    #[test]
+    fn a_value_with_a_wrong_end_is_never_whole() {
+        let (mut upload, mut input) = (upload(3), BytesMut::from(&b"abcd\r\n"[..]));
+        upload.hear(News::Room(3));
+        assert!(matches!(upload.next(&mut input), Next::Refuse(b"CLIENT_ERROR bad data chunk\r\n")));
+        assert_eq!(
+            &input[..],
+            b"\n",
+            "as memcached has it: the block is gone, and what follows is a command"
+        );
+    }
+
+    #[test]
+    fn what_ends_early_swallows_the_rest_of_its_block() {
+        for (before, in_piece) in [(&b""[..], 0), (b"0123", 4), (b"0123456789", 10)] {
+            let (mut upload, mut input) = (upload(10), BytesMut::from(before));
+            upload.hear(News::Room(10));
+            assert!(matches!(upload.next(&mut input), Next::Bytes));
+            upload.hear(News::Ended(Outcome::NotStored));
+            assert_eq!(upload.weight(), 0);
+            input.extend_from_slice(&b"0123456789\r\nmn\r\n"[in_piece..]);
+            assert!(matches!(upload.next(&mut input), Next::Say(Outcome::NotStored)));
+            assert_eq!(&input[..], b"mn\r\n");
+        }
+    }
+}
