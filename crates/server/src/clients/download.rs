@@ -104,7 +104,7 @@ impl Connection {
         match download.end {
             None => return false,
             Some(Ok(())) => state.replies.end_value(&mut state.output),
-            Some(Err(Failure::Lost)) if !download.begun && state.asked_again != Some(download.slot) => {
+            Some(Err(Failure::Replaced)) if !download.begun && state.asked_again != Some(download.slot) => {
                 self.ask_again(worker, state);
                 return true;
             }
