@@ -9,6 +9,7 @@ pub(crate) mod counters;
 pub(crate) mod crossings;
 pub(crate) mod cycle;
 mod meters;
+mod ordering;
 pub(crate) mod pump;
 pub(crate) mod run;
 pub(crate) mod schedule;

@@ -20,9 +20,6 @@ use proto::{GatherId, Host, NewGather, NewUpload, Now, Place, Token, UploadId};
 use types::KeyHash;
 use types::op::Outcome;
 
-use crate::workers::asker::Asker;
-use crate::workers::worker::Worker;
-
 /// What a connection wants done.
 #[derive(Debug)]
 pub(crate) enum Order {
@@ -62,7 +59,7 @@ enum Stream {
 pub(crate) struct Streams(RefCell<BTreeMap<Token, Stream>>);
 
 impl Streams {
-    fn carry_out(&self, host: &mut Host, now: Now, token: Token, order: Order) -> Option<News> {
+    pub(super) fn carry_out(&self, host: &mut Host, now: Now, token: Token, order: Order) -> Option<News> {
         let begun = match order {
             Order::Upload(place, new) => {
                 host.streams(now).begin_upload(token, place, *new).map(Stream::Upload)
@@ -107,44 +104,7 @@ impl Streams {
         }
     }
 
-    fn end(&self, token: Token) {
+    pub(super) fn end(&self, token: Token) {
         self.0.borrow_mut().remove(&token);
-    }
-}
-
-impl Worker {
-    /// Does something for a stream whose group worker `shard` has; what came of it at once.
-    pub(crate) fn order(&self, now: Now, shard: u16, asker: Asker, order: Order) -> Option<News> {
-        if shard == self.shard {
-            return self.order_here(now, asker, order);
-        }
-        self.crossings.order(shard, asker, order);
-        self.pump.request();
-        None
-    }
-
-    /// The same at this worker.
-    pub(crate) fn order_here(&self, now: Now, asker: Asker, order: Order) -> Option<News> {
-        let (token, is_last) = (asker.into(), matches!(order, Order::Abandon));
-        let news = self.streams.carry_out(&mut self.host.borrow_mut(), now, token, order);
-        if is_last {
-            self.streams.end(token);
-        }
-        self.pump.request();
-        news
-    }
-
-    /// The last news of a stream.
-    pub(crate) fn end_stream(&self, token: Token, news: News) {
-        self.streams.end(token);
-        self.tell(token.into(), news);
-    }
-
-    /// There is news of a stream, for a connection of this worker or for another worker.
-    pub(crate) fn tell(&self, asker: Asker, news: News) {
-        if asker.shard != self.shard {
-            return self.crossings.tell(asker, news);
-        }
-        self.with_asker(asker, |connection| connection.hear(asker.slot, news));
     }
 }

@@ -1,0 +1,83 @@
+//! Which values of a namespace lie in chunks.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::MAX_CELL_BYTES;
+
+/// No value that is longer than this lies whole at one member.
+pub const MAX_STRIPED_ABOVE: u32 = 1 << 20;
+
+/// Longest chunk that a namespace may ask for.
+pub const MAX_CHUNK_BYTES: u32 = 64 << 20;
+
+/// Which values of a namespace are objects, and how they are cut (docs/objects.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectPolicy {
+    /// Longer values than so many bytes are; none = no value is. At most [`MAX_STRIPED_ABOVE`].
+    #[serde(default)]
+    pub striped_above: Option<u32>,
+    /// Longest chunk in bytes: a multiple of [`MAX_CELL_BYTES`], at most [`MAX_CHUNK_BYTES`].
+    #[serde(default = "default_chunk_bytes")]
+    pub chunk_bytes: u32,
+}
+
+const fn default_chunk_bytes() -> u32 {
+    1 << 20
+}
+
+impl Default for ObjectPolicy {
+    fn default() -> Self {
+        Self { striped_above: None, chunk_bytes: default_chunk_bytes() }
+    }
+}
+
+impl ObjectPolicy {
+    /// Whether values may be cut like that.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), BadObjects> {
+        if let Some(bytes) = self.striped_above.filter(|bytes| *bytes > MAX_STRIPED_ABOVE) {
+            return Err(BadObjects::StripedAbove(bytes));
+        }
+        let may_be = MAX_CELL_BYTES..=MAX_CHUNK_BYTES;
+        if !may_be.contains(&self.chunk_bytes) || !self.chunk_bytes.is_multiple_of(MAX_CELL_BYTES) {
+            return Err(BadObjects::Chunk(self.chunk_bytes));
+        }
+        Ok(())
+    }
+}
+
+/// Why values cannot be cut like that.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum BadObjects {
+    /// An item cannot be so long.
+    #[error("values up to {0} bytes cannot lie whole at one member: the longest is 1 MiB")]
+    StripedAbove(u32),
+    /// Chunks cannot be so long.
+    #[error("a chunk cannot have {0} bytes: a multiple of 64 KiB, and at most 64 MiB")]
+    Chunk(u32),
+}
+
+/// Which values are to be objects. In a change a bare `Option` would not tell "none" from "as it is".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Striped {
+    /// None.
+    Never,
+    /// Those that are longer than so many bytes.
+    Above(u32),
+}
+
+impl Striped {
+    /// As [`ObjectPolicy::striped_above`] has it.
+    #[must_use]
+    pub fn above(self) -> Option<u32> {
+        match self {
+            Self::Never => None,
+            Self::Above(bytes) => Some(bytes),
+        }
+    }
+}
