@@ -247,11 +247,13 @@ impl Holder {
     }
 
     /// Something for its fill.
-    pub(super) fn hear_fill(&mut self, scope: &mut Scope<'_>, message: ObjectMessage) {
+    pub(super) fn hear_fill(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage) {
         match message {
             ObjectMessage::Listed(listed) => self.fill.hear_list(scope, &mut self.chunks, listed),
             ObjectMessage::Cell(cell) => self.fill.hear_cell(scope, &mut self.chunks, cell),
-            ObjectMessage::Missing(missing) => self.fill.hear_missing(scope, &mut self.chunks, &missing),
+            ObjectMessage::Missing(missing) => {
+                self.fill.hear_missing(scope, &mut self.chunks, from, &missing)
+            }
             _ => {}
         }
     }

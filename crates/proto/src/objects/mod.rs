@@ -148,7 +148,7 @@ impl Objects {
         wanted: &mut Wanted,
     ) {
         if let Some(member) = fill_of(&message) {
-            return self.with(member, |holder| holder.hear_fill(scope, message));
+            return self.with(member, |holder| holder.hear_fill(scope, from, message));
         }
         match message {
             ObjectMessage::Put(put) => match self.holders.get_mut(&put.member) {

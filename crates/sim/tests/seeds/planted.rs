@@ -59,6 +59,10 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
 /// nobody else, and clients read at it what others write: that is rare among all faults, so there are no others.
 fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
     let mut options = Options::draw_focused(seed, focus);
+    if focus != Focus::Objects {
+        // What a client waits for longest would hide what is rare.
+        options.objects = None;
+    }
     if bug == Bug::ServeBeforeLeaseEnds {
         let lease_us = options.timing.node_lease_us;
         options.faults.mix = [0; FaultKind::ALL.len()];

@@ -212,10 +212,11 @@ impl Mend {
         Some(made.into())
     }
 
-    /// Somebody has not got it; it counts if it was said under the view of `since` or a later one.
-    pub(super) fn miss(&mut self, missing: &Missing, since: ViewVersion) {
-        let role = usize::from(missing.member.role.0);
-        if let Some(source) = self.sources.iter().find(|(known, _)| *known == role).copied() {
+    /// `from` has not got it. It counts if it was said under the view of `since` or a later one. During a move two hosts hold a role:
+    /// what the one says, perhaps late, must not be taken for the other's answer.
+    pub(super) fn miss(&mut self, from: HostId, missing: &Missing, since: ViewVersion) {
+        let source = (usize::from(missing.member.role.0), from);
+        if self.sources.contains(&source) {
             self.missing.insert(source, missing.view >= since);
             self.begin_anew();
         }

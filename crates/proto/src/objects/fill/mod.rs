@@ -254,10 +254,16 @@ impl Fill {
     }
 
     /// Somebody has not got it.
-    pub(super) fn hear_missing(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, missing: &Missing) {
+    pub(super) fn hear_missing(
+        &mut self,
+        scope: &mut Scope<'_>,
+        chunks: &mut ChunkStore,
+        from: HostId,
+        missing: &Missing,
+    ) {
         let since = self.appointment.as_ref().map_or(ViewVersion(0), |it| it.since);
         if let Some(mend) = self.mends.get_mut(&missing.number) {
-            mend.miss(missing, since);
+            mend.miss(from, missing, since);
             self.go_on_mending(scope, chunks, missing.number);
         }
     }
