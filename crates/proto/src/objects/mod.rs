@@ -184,14 +184,12 @@ impl Objects {
     fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
         let Put { member, chunk, attempt, view, .. } = put;
         let Some(known) = scope.view(member.group).map(|view| view.version) else { return };
-        match self.holders.contains_key(&member) {
-            true => {}
-            false if view > known => self.appoint(scope, member),
-            false => {
-                let why = Refusal::View(known);
-                return scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
-            }
+        let is_holder = self.holders.contains_key(&member);
+        if !is_holder && view <= known {
+            let why = Refusal::View(known);
+            return scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
         }
+        self.appoint(scope, member);
         self.with(member, |holder| holder.put(scope, from, put));
     }
 
