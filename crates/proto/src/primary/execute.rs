@@ -153,8 +153,8 @@ impl Current<'_> {
             Want::Value | Want::NoValue => bytes::Bytes::new(),
         };
         let object = self.descriptor().map(|descriptor| Box::new(Object { descriptor, pin: None }));
-        let len_of = |object: &Box<Object>| object.descriptor.geometry.len;
-        let value_len = object.as_ref().map_or(self.item.value.len() as u64, len_of);
+        let len_of = |object: &Object| object.descriptor.geometry.len;
+        let value_len = object.as_deref().map_or(self.item.value.len() as u64, len_of);
         ItemView {
             value,
             value_len,

@@ -27,7 +27,7 @@ const ROLE_SHIFT: u32 = 55;
 
 /// The role whose fill has sent a message with this number; none if no fill has.
 pub(super) fn role_of(number: u64) -> Option<RoleIndex> {
-    (number & FILL_BIT != 0).then(|| RoleIndex((number >> ROLE_SHIFT) as u8))
+    (number & FILL_BIT != 0).then_some(RoleIndex((number >> ROLE_SHIFT) as u8))
 }
 
 /// See the module.

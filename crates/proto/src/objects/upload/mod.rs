@@ -188,7 +188,7 @@ impl Uploads {
     pub(super) fn refused(&mut self, scope: &mut Scope<'_>, from: HostId, refused: &Refused) -> Step {
         let Self { all, attempts, .. } = self;
         let of = |one: &&mut Upload| one.id == Some(refused.chunk.object);
-        let Some((upload, one)) = all.iter_mut().map(|(id, one)| (*id, one)).find(|(_, one)| of(&one)) else {
+        let Some((upload, one)) = all.iter_mut().map(|(id, one)| (*id, one)).find(|(_, one)| of(one)) else {
             return Step::default();
         };
         let id = refused.chunk.object;
@@ -318,7 +318,7 @@ impl Upload {
 
     fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
         let Some(row) = self.rows.feed(bytes) else { return };
-        if !self.stripes.back().is_some_and(|stripe| stripe.index() == row.stripe.index) {
+        if self.stripes.back().is_none_or(|stripe| stripe.index() != row.stripe.index) {
             let group = self.group_of(row.stripe.index);
             self.stripes.push_back(StripeUpload::new(row.stripe, group));
         }
