@@ -21,6 +21,7 @@ mod map;
 mod map_changes;
 mod name;
 mod object;
+mod object_policy;
 pub mod op;
 mod profile;
 mod quota;
@@ -35,9 +36,8 @@ pub use admin::{
     NodeLoad, OnLoss, ScrubProgress, StopReport,
 };
 pub use catalog::{
-    BadCatalog, BadObjects, Catalog, EvictPolicy, MAX_CHUNK_BYTES, MAX_SLOT_BITS, MAX_STRIPED_ABOVE,
-    MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, ObjectPolicy, Policy, PolicyChange, Pool, Striped,
-    slot_bits_for,
+    BadCatalog, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, Policy,
+    PolicyChange, Pool, slot_bits_for,
 };
 pub use change_log::{ChangeLog, MapPart};
 pub use checksum::{checksum, checksum_append, checksum_combine};
@@ -62,6 +62,7 @@ pub use object::{
     CELL_ALIGNMENT, ChunkId, Descriptor, Exception, Geometry, MAX_CELL_BYTES, MAX_EXCEPTIONS,
     MAX_OBJECT_BYTES, MAX_OBJECT_GROUPS, ObjectId, ObjectLayout, Stripe,
 };
+pub use object_policy::{BadObjects, MAX_CHUNK_BYTES, MAX_STRIPED_ABOVE, ObjectPolicy, Striped};
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};
 pub use view::{DataRole, Exchange, Former, GroupView, Holder, Holders, ImpossibleView, Learner, RoleStatus};
