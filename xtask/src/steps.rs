@@ -267,8 +267,17 @@ fn chaos_net() -> Result<(), String> {
 }
 
 /// The modules of the end-to-end tests, by steps.
-const COMMANDS: &[&str] =
-    &["command_line", "operations", "advertised", "health", "memory", "namespaces", "scrub", "size"];
+const COMMANDS: &[&str] = &[
+    "command_line",
+    "operations",
+    "advertised",
+    "health",
+    "memory",
+    "namespaces",
+    "objects",
+    "scrub",
+    "size",
+];
 const ETCD: &[&str] = &["etcd"];
 const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
 const CHAOS: &[&str] = &["chaos"];

@@ -81,3 +81,30 @@ impl Striped {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BadCatalog, Catalog, Name, PolicyChange};
+
+    #[test]
+    fn values_are_cut_as_a_namespace_says_if_they_can_be() {
+        let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
+        let mut set = |change: PolicyChange| {
+            catalog.set_policy(&Name::default_name(), change).map(|()| catalog.clone())
+        };
+        let striped = |striped| PolicyChange { striped: Some(striped), ..PolicyChange::default() };
+        let chunk = |bytes| PolicyChange { chunk_bytes: Some(bytes), ..PolicyChange::default() };
+        for change in [striped(Striped::Above(0)), striped(Striped::Above(MAX_STRIPED_ABOVE)), chunk(1 << 26)]
+        {
+            assert_eq!(set(change).map(|catalog| catalog.check()), Ok(Ok(())), "{change:?}");
+        }
+        for change in
+            [striped(Striped::Above(MAX_STRIPED_ABOVE + 1)), chunk(0), chunk(65_537), chunk(65 << 20)]
+        {
+            assert!(matches!(set(change), Err(BadCatalog::Objects { .. })), "{change:?}");
+        }
+        let objects = set(striped(Striped::Never)).unwrap().namespaces[0].policy.objects;
+        assert_eq!(objects, ObjectPolicy { striped_above: None, chunk_bytes: 1 << 26 });
+    }
+}

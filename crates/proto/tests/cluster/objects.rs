@@ -270,3 +270,17 @@ fn an_owner_that_is_lost_leaves_its_objects_and_forgets_what_was_open() {
     assert_eq!(cluster.tentative_bytes(), 0, "whoever has chunks of it has asked");
     assert!(cluster.read(writer, "key").unwrap() == value);
 }
+
+#[test]
+fn who_takes_nothing_is_given_one_window_and_goes_on_where_he_stood() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let value = noise(11, 8_000_000);
+    cluster.put(0, "key", &value).unwrap();
+    let (token, gather) = cluster.begin_gather(3, "key", 0..u64::MAX);
+    cluster.settle();
+    // Longer than any request may take.
+    cluster.advance(20_000);
+    let given = cluster.parts[&token].0.len();
+    assert!(given > 0 && given <= proto::Limits::default().gather_bytes, "{given}");
+    assert!(cluster.read_on(3, token, gather).unwrap() == value);
+}

@@ -185,11 +185,9 @@ impl Connection {
         step: Step<Style, Values>,
     ) -> Option<Work> {
         match step {
+            // Who has lost its place is not answered any more.
             Step::Ask(_) | Step::Stream(_) | Step::Say(_) | Step::Quit
-                if state.silent.is_some() && !state.keep_place() =>
-            {
-                ()
-            }
+                if state.silent.is_some() && !state.keep_place() => {}
             Step::Ask(ask) => return self.take_ask(worker, state, ask),
             Step::Stream(mut streamed) => {
                 streamed.request = in_namespace(streamed.request, worker.namespace(self.binding));
