@@ -189,7 +189,7 @@ impl Objects {
                 self.take_progress(progress, wanted);
             }
             ObjectMessage::Missing(missing) => {
-                let progress = self.gathers.hear_missing(scope, &missing);
+                let progress = self.gathers.hear_missing(scope, from, &missing);
                 self.take_progress(progress, wanted);
             }
             ObjectMessage::Listed(_) | ObjectMessage::Ask(_) => {}

@@ -251,3 +251,55 @@ fn distinct(mut roles: Vec<usize>) -> Vec<usize> {
     roles.dedup();
     roles
 }
+
+#[cfg(test)]
+mod tests {
+    use store::Budget;
+    use types::{Geometry, GroupId, Incarnation, KeyHash, NamespaceId, NodeId, ObjectId, Term};
+
+    use super::*;
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn member(role: u8) -> MemberId {
+        MemberId { group: GroupId(0), role: RoleIndex(role) }
+    }
+
+    /// A chunk of role 0 that is made of roles 1 and 2, on nodes 1 and 2.
+    fn mend() -> Mend {
+        let (owner, term, namespace) = (member(0), Term(1), NamespaceId::default());
+        let chunk = ChunkId { object: ObjectId { owner, term, number: 1, salt: 1, namespace }, stripe: 0 };
+        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2 };
+        let trailer = SmallVec::from_elem(0, 3);
+        let listed = ListedChunk { chunk, key_hash: KeyHash(1), geometry, trailer, kept: true };
+        let protection = Arc::new(Protection::of("rs(2+1)".parse().unwrap()));
+        let pages = ChunkPages::new(Budget::new(1 << 20)).unwrap();
+        let mut mend = Mend::new(member(0), listed, protection, &pages).unwrap();
+        mend.sources = smallvec![(1, host(1)), (2, host(2))];
+        mend
+    }
+
+    fn missing(mend: &Mend, role: u8, view: u64) -> Missing {
+        let view = ViewVersion(view);
+        Missing { number: 1, member: member(role), chunk: mend.chunk(), view, whole: false }
+    }
+
+    #[test]
+    fn what_the_other_holder_of_a_role_says_is_not_the_answer_of_the_asked_one() {
+        // Node 3 gets the chunks of role 1 from node 1, was asked before it was known that node 1 has them, and answers late.
+        let mut mend = mend();
+        mend.miss(host(3), &missing(&mend, 1, 5), ViewVersion(5));
+        assert!(mend.missing.is_empty() && mend.sources.len() == 2);
+        mend.miss(host(1), &missing(&mend, 1, 5), ViewVersion(5));
+        assert!(mend.missing[&(1, host(1))] && mend.sources.is_empty());
+    }
+
+    #[test]
+    fn what_was_said_under_an_older_view_does_not_count() {
+        let mut mend = mend();
+        mend.miss(host(2), &missing(&mend, 2, 4), ViewVersion(5));
+        assert!(!mend.missing[&(2, host(2))]);
+    }
+}
