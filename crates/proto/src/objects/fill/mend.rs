@@ -31,6 +31,8 @@ pub(super) struct Mend {
     missing: BTreeMap<(usize, HostId), bool>,
     asked_at: Time,
     unsolvable: bool,
+    /// There was no memory for it: it is tried again later.
+    no_room: bool,
 }
 
 /// How far it is.
@@ -61,6 +63,7 @@ impl Mend {
             missing: BTreeMap::new(),
             asked_at: Time(0),
             unsolvable: false,
+            no_room: false,
             listed,
         })
     }
@@ -87,6 +90,11 @@ impl Mend {
         self.asked_at
     }
 
+    /// Whether there was no memory for it.
+    pub(super) fn lacks_room(&self) -> bool {
+        self.no_room
+    }
+
     /// Whether everybody has said that it cannot be made.
     pub(super) fn is_unsolvable(&self) -> bool {
         self.unsolvable
@@ -102,7 +110,7 @@ impl Mend {
         self.sources.clear();
         self.rows.clear();
         self.builder = ChunkBuilder::new(&self.pages, self.stripe.cell_len, self.stripe.rows);
-        self.unsolvable = false;
+        (self.unsolvable, self.no_room) = (false, false);
     }
 
     /// Asks whom it has not asked.
@@ -110,7 +118,13 @@ impl Mend {
         if self.builder.rows_there() == self.stripe.rows {
             return State::Whole;
         }
-        if !self.sources.is_empty() {
+        if self.no_room || !self.sources.is_empty() {
+            return State::Waiting;
+        }
+        // What there is no room for is not sent for: it is tried again later.
+        self.no_room = self.pages.room() < self.len_bytes();
+        if self.no_room {
+            self.asked_at = scope.now.time;
             return State::Waiting;
         }
         match self.choose(scope) {
@@ -185,8 +199,8 @@ impl Mend {
         cells[at] = Some(cell.cell.bytes);
         while let Some(made) = self.next_row() {
             if self.builder.push(&made).is_err() {
-                // No memory: it is tried again.
-                return self.begin_anew();
+                self.begin_anew();
+                return self.no_room = true;
             }
         }
     }
