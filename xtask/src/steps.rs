@@ -225,7 +225,7 @@ const SIMULATOR: &[&str] =
     &["--profile", "sim", "-p", "sim", "--features", "planted-bugs", "--test", "seeds"];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
-const SIM_SEEDS: [(&str, u64); 7] = [
+const SIM_SEEDS: [(&str, u64); 8] = [
     ("anything", 250),
     ("moves", 80),
     ("returns", 60),
@@ -233,6 +233,7 @@ const SIM_SEEDS: [(&str, u64); 7] = [
     ("forgetting", 80),
     ("releases", 60),
     ("codes", 30),
+    ("objects", 60),
 ];
 
 /// A number that changes with every commit and is the same for everyone who has it.

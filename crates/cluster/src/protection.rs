@@ -151,10 +151,15 @@ impl Protection {
 
     /// How many nodes may still be lost, whichever they are. A stand-in shares its node with a parity, so a node's loss may cost a
     /// group more than one member. A data role with a whole mirror is lost with the later one of two nodes: with that which has no
-    /// other role of the group, if there is one. Of codes too large to try every set of nodes, what could be shown.
+    /// other role of the group, if there is one. Where the group takes chunks, what they survive if that is less. Of codes too large
+    /// to try every set of nodes, what could be shown.
     #[must_use]
     pub fn losses_survived(&self, view: &GroupView) -> usize {
-        let pattern = Pattern::of(view);
+        let items = self.margin(Pattern::of_items(view));
+        if view.takes_chunks() { items.min(self.margin(Pattern::of_chunks(view))) } else { items }
+    }
+
+    fn margin(&self, pattern: Pattern) -> usize {
         if self.profile.is_mds() {
             return pattern.margin_by_counting(self.code.k());
         }
@@ -184,7 +189,14 @@ impl Protection {
     #[must_use]
     pub fn losses_survived_without(&self, view: &GroupView, gone: &[NodeId]) -> Option<usize> {
         let view = view.without(gone);
-        (!self.is_beyond_repair(&view)).then(|| self.losses_survived(&view))
+        let is_lost = self.is_beyond_repair(&view) || self.loses_chunks(&view);
+        (!is_lost).then(|| self.losses_survived(&view))
+    }
+
+    /// Whether chunks cannot be made any more of those at the whole holders. Whoever is getting some may have what it takes.
+    #[must_use]
+    pub fn loses_chunks(&self, view: &GroupView) -> bool {
+        view.takes_chunks() && !self.is_solvable(Pattern::of_chunks(view).lost)
     }
 
     fn is_solvable(&self, lost: Roles) -> bool {
@@ -213,18 +225,31 @@ impl Protection {
 }
 
 impl Pattern {
-    fn of(view: &GroupView) -> Self {
-        let mut by_node: BTreeMap<NodeId, Roles> = BTreeMap::new();
+    fn of_items(view: &GroupView) -> Self {
         // A role that is not full is in `lost` already: its node takes nothing more with it.
         let full = view.data_roles().filter(|(_, data)| data.status == RoleStatus::Full);
         let full = full.filter_map(|(role, data)| Some((role, view.mirror_apart(role).or(data.primary)?)));
-        for (role, host) in full.chain(view.in_sync()) {
+        Self::of(lost_roles(view), full.chain(view.in_sync()))
+    }
+
+    /// Of what lies in chunks: roles that nobody has all chunks of are lost.
+    fn of_chunks(view: &GroupView) -> Self {
+        let holders = view.holders.iter().enumerate();
+        let whole = holders.filter_map(|(role, known)| Some((RoleIndex(role as u8), known.whole?.host)));
+        let held = whole.clone().fold(0, |all, (role, _)| all | bit(role));
+        let roles: Roles = (0..view.holders.len()).fold(0, |all, role| all | 1 << role);
+        Self::of(roles & !held, whole)
+    }
+
+    fn of(lost: Roles, kept: impl Iterator<Item = (RoleIndex, HostId)>) -> Self {
+        let mut by_node: BTreeMap<NodeId, Roles> = BTreeMap::new();
+        for (role, host) in kept {
             *by_node.entry(host.node).or_default() |= bit(role);
         }
         let mut nodes: Vec<Roles> = by_node.into_values().collect();
         // Sorted, and without names: groups on other nodes have the same pattern, and need not be worked out again.
         nodes.sort_unstable();
-        Self { lost: lost_roles(view), nodes }
+        Self { lost, nodes }
     }
 
     /// Where any losses are alike: the costliest nodes are lost first.
@@ -289,7 +314,7 @@ impl Iterator for Subsets {
 
 #[cfg(test)]
 mod tests {
-    use types::{Incarnation, Seq};
+    use types::{Holder, Holders, Incarnation, Seq};
 
     use super::*;
     use crate::place;
@@ -440,5 +465,48 @@ mod tests {
         assert_eq!(Subsets::new(6, 3).count(), 20);
         assert_eq!(Subsets::new(3, 3).collect::<Vec<_>>(), [vec![0, 1, 2]]);
         assert_eq!((Subsets::new(3, 0).count(), Subsets::new(2, 3).count()), (1, 0));
+    }
+
+    /// [`view`], whose members have held all chunks from the first version on.
+    fn view_with_chunks(protection: &Protection) -> GroupView {
+        let mut view = view(protection);
+        let since = view.version;
+        let whole = |role: usize| view.member_host(RoleIndex(role as u8)).map(|host| Holder { host, since });
+        view.holders =
+            (0..protection.profile().n()).map(|role| Holders { whole: whole(role), filling: None }).collect();
+        view
+    }
+
+    #[test]
+    fn a_group_survives_what_its_chunks_survive_if_that_is_less() {
+        for profile in ["rs(3+2)", "lrc(6,2,2)", "rep(3)"] {
+            let protection = protection(profile);
+            let mut view = view_with_chunks(&protection);
+            let tolerance = protection.profile().tolerance();
+            assert_eq!(protection.losses_survived(&view), tolerance, "{profile}");
+            // The stand-in has its items, and only some of its chunks.
+            view.holders[0] = Holders { whole: None, filling: view.holders[0].whole };
+            assert_eq!(protection.losses_survived(&view), tolerance - 1, "{profile}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_lost_with_the_nodes_that_still_have_them() {
+        let protection = protection("rs(3+2)");
+        let mut view = view_with_chunks(&protection);
+        // Roles 0 and 1 have gone to other nodes, which are getting their chunks from node 5.
+        for role in 0..2 {
+            view.holders[role].filling = view.holders[role].whole;
+            view.holders[role].whole = Some(Holder { host: host(5), since: view.version });
+        }
+        assert_eq!(protection.losses_survived(&view), 1, "node 5 takes two chunks of a stripe with it");
+        assert_eq!(protection.losses_survived_without(&view, &[NodeId(5)]), Some(0));
+        assert!(!protection.loses_chunks(&view.without(&[NodeId(5)])));
+        assert_eq!(protection.losses_survived_without(&view, &[NodeId(2), NodeId(5)]), None);
+        assert!(
+            !protection.is_beyond_repair(&view.without(&[NodeId(2), NodeId(5)])),
+            "its items are not lost"
+        );
+        assert_eq!((view.roles_on(NodeId(5)), view.roles_left_on(NodeId(5))), (0, 2));
     }
 }

@@ -8,7 +8,7 @@ use crate::Codes;
 #[must_use]
 pub fn stop_report(map: &ClusterMap, node: NodeId, silent: &[NodeId]) -> StopReport {
     let codes = Codes::of(&map.catalog);
-    let hosted = || map.groups.iter().filter(move |view| view.roles_on(node) > 0);
+    let hosted = || map.groups.iter().filter(move |view| view.roles_left_on(node) > 0);
     let data = |view: &GroupView| {
         view.data.iter().filter(|role| role.primary.is_some_and(|host| host.node == node)).count()
     };

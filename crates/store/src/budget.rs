@@ -137,11 +137,25 @@ impl Budget {
         self.total_used().saturating_add(bytes as u64) <= self.extent_limit()
     }
 
+    /// As [`Self::try_reserve_extent`], for chunks: one part in [`SPARE_SHARE`] of the limit is left to areas, so that items,
+    /// descriptors among them, find room whatever long values there are.
+    ///
+    /// # Errors
+    /// If that would eat into what is left to areas; nothing is taken then.
+    pub fn try_reserve_for_chunks(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.reserve_below(self.chunk_limit(), Category::Chunks, bytes as u64)
+    }
+
+    /// Bytes that [`Self::try_reserve_for_chunks`] would still give.
+    #[must_use]
+    pub fn room_for_chunks(&self) -> u64 {
+        self.chunk_limit().saturating_sub(self.total_used())
+    }
+
     /// Whether there is room for what is kept only in case that it is of use: one part in `SPARE_SHARE` stays free of it.
     #[must_use]
     pub fn has_room_to_spare(&self) -> bool {
-        let spare = (self.0.limit / SPARE_SHARE).max(2 * EXTENT_BYTES as u64);
-        self.total_used().saturating_add(spare) <= self.extent_limit()
+        self.total_used().saturating_add(self.spare()) <= self.extent_limit()
     }
 
     /// Whether [`Self::try_reserve`] would give `bytes` now.
@@ -195,6 +209,14 @@ impl Budget {
     /// What to say of `wanted_bytes` that the system refuses.
     pub(crate) fn out_of_memory(&self, category: Category, wanted_bytes: usize) -> OutOfMemory {
         OutOfMemory { category, wanted: wanted_bytes as u64, used: self.total_used(), limit: self.limit() }
+    }
+
+    fn spare(&self) -> u64 {
+        (self.0.limit / SPARE_SHARE).max(2 * EXTENT_BYTES as u64)
+    }
+
+    fn chunk_limit(&self) -> u64 {
+        self.extent_limit().saturating_sub(self.spare())
     }
 
     fn extent_limit(&self) -> u64 {

@@ -163,6 +163,18 @@ pub enum EvictPolicy {
     Keep,
 }
 
+impl EvictPolicy {
+    /// Whether items may be evicted, where `by_default` holds for namespaces that say nothing.
+    #[must_use]
+    pub fn evicts(self, by_default: bool) -> bool {
+        match self {
+            Self::Node => by_default,
+            Self::Evict => true,
+            Self::Keep => false,
+        }
+    }
+}
+
 /// What becomes of the keys of a namespace where a data role's data is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -225,6 +225,12 @@ impl ClusterMap {
         self.group(member.group)?.data_role(member.role)?.primary
     }
 
+    /// Roles that `node` hosts, is to host, or has the chunks of until another node has got them.
+    #[must_use]
+    pub fn roles_left_on(&self, node: NodeId) -> usize {
+        self.groups.iter().map(|view| view.roles_left_on(node)).sum()
+    }
+
     /// What is known of `node`.
     #[must_use]
     pub fn node(&self, node: NodeId) -> Option<&NodeInfo> {

@@ -91,7 +91,7 @@ pub enum ObjectOp {
     /// All of its chunks are there: a write like any other.
     Commit(Box<Commit>),
     /// Nothing will come of it.
-    Abandon(ObjectId),
+    Abandon(Box<Descriptor>),
     /// What was pinned for a reader is read so far, or is not wanted any more.
     Unpin(Unpin),
 }

@@ -388,10 +388,24 @@ impl GroupView {
         primaries.chain(parities).chain(learners)
     }
 
+    /// Every process that hosts a role here, is to host one, or keeps chunks of one, as often as it does.
+    pub fn keepers(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.hosts().chain(self.all_holders().map(|(_, holder)| holder.host))
+    }
+
     /// Roles of any kind that `node` hosts here, or is to host.
     #[must_use]
     pub fn roles_on(&self, node: NodeId) -> usize {
         self.hosts().filter(|host| host.node == node).count()
+    }
+
+    /// Roles that `node` hosts here, is to host, or has the chunks of until another host has got them.
+    #[must_use]
+    pub fn roles_left_on(&self, node: NodeId) -> usize {
+        let is_elsewhere = |role| self.member_host(role).is_none_or(|host| host.node != node);
+        let held =
+            self.all_holders().filter(|(role, holder)| holder.host.node == node && is_elsewhere(*role));
+        self.roles_on(node) + held.count()
     }
 
     /// Parities in sync beyond one for each role in play: by it groups are ordered, the most endangered first. What it means the
@@ -421,6 +435,11 @@ impl GroupView {
             *parity = parity.filter(|host| !gone.contains(&host.node));
         }
         view.learners.retain(|learner| !gone.contains(&learner.host.node));
+        let is_here = |holder: &Holder| !gone.contains(&holder.host.node);
+        for Holders { whole, filling } in &mut view.holders {
+            *whole = whole.filter(is_here);
+            *filling = filling.filter(is_here);
+        }
         view
     }
 }

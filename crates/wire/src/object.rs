@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 use types::{
-    ChunkId, Descriptor, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term, ViewVersion,
+    ChunkId, Descriptor, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term, UnixSeconds,
+    ViewVersion,
 };
 
 /// Most chunks or objects that one message names.
@@ -41,6 +42,8 @@ pub enum ObjectMessage {
     List(List),
     /// These are.
     Listed(Listed),
+    /// Holder to owner: there is no room here, and these were not read for long.
+    Evict(Evict),
 }
 
 /// What a node tells the coordinator about holders.
@@ -145,6 +148,8 @@ pub enum Refusal {
     View(ViewVersion),
     /// There is no memory.
     NoRoom,
+    /// There is none now; owners are asked to evict something.
+    Crowded,
     /// Something else is kept under this name.
     Different,
     /// Cells are missing: it is to be put again.
@@ -256,6 +261,26 @@ pub enum Verdict {
     Committed,
     /// It is not, and never will be.
     Dead,
+}
+
+/// See [`ObjectMessage::Evict`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evict {
+    /// Whose objects they are.
+    pub owner: MemberId,
+    /// Which.
+    pub objects: Vec<Cold>,
+}
+
+/// An object that was not read for long where a chunk of it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cold {
+    /// Which.
+    pub object: ObjectId,
+    /// Of its key.
+    pub key_hash: KeyHash,
+    /// When the chunk was last read, or came.
+    pub last_access: UnixSeconds,
 }
 
 /// See [`ObjectMessage::Fetch`].

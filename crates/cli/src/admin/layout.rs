@@ -206,9 +206,7 @@ impl Diff {
             note(what.into(), from.to_string(), to.to_string());
         }
         let drains = wanted.draining().filter(|node| !have.is_draining(*node));
-        let leaving = drains
-            .map(|node| Leaving { node, roles: map.groups.iter().map(|view| view.roles_on(node)).sum() })
-            .collect();
+        let leaving = drains.map(|node| Leaving { node, roles: map.roles_left_on(node) }).collect();
         Self { version: have.version.0, made_from: wanted.version.0, changes, leaving }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tokio::time::sleep;
-use types::{AdminCommand, ClusterMap, Layout, NodeId, OnLoss, StopReport};
+use types::{AdminCommand, Layout, NodeId, OnLoss, StopReport};
 
 use super::{Expect, LIMIT, Target, ask, processes};
 use crate::exit::Exit;
@@ -236,13 +236,9 @@ fn say(format: Format, changed: &Changed) {
     }
 }
 
-fn roles_left(map: &ClusterMap, node: NodeId) -> usize {
-    map.groups.iter().map(|view| view.roles_on(node)).sum()
-}
-
 async fn told(target: &Target, node: NodeId, layout: &Layout) -> Result<(), Exit> {
     let map = target.map().await?;
-    let roles = roles_left(&map, node);
+    let roles = map.roles_left_on(node);
     let state = match (layout.is_draining(node), roles) {
         (false, _) => "active",
         (true, 0) => "drained",
@@ -269,7 +265,7 @@ async fn wait_until_empty(
         if current && !map.layout.is_draining(node) {
             return Err(Exit::Degraded(format!("somebody has called off the drain of {node}")));
         }
-        let left = roles_left(&map, node);
+        let left = map.roles_left_on(node);
         if current && left == 0 {
             // Its line goes before another one is printed.
             drop(progress);

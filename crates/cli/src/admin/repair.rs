@@ -195,7 +195,7 @@ fn missing_nodes(map: &ClusterMap) -> Vec<NodeId> {
     let gone = map.nodes.iter().filter(|info| !info.alive).map(|info| info.host.node);
     gone.filter(|node| {
         // One that was drained and has gone with nothing on it is not missing.
-        !map.layout.is_draining(*node) || map.groups.iter().any(|view| view.roles_on(*node) > 0)
+        !map.layout.is_draining(*node) || map.roles_left_on(*node) > 0
     })
     .collect()
 }

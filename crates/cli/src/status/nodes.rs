@@ -209,7 +209,7 @@ fn member_bytes(status: &NodeStatus) -> u64 {
 
 fn state(map: &ClusterMap, info: &NodeInfo, answers: bool) -> &'static str {
     let node = info.host.node;
-    let is_empty = map.groups.iter().all(|view| view.roles_on(node) == 0);
+    let is_empty = map.roles_left_on(node) == 0;
     match (info.alive, map.layout.is_draining(node)) {
         (true, _) if !answers => "silent",
         (true, false) => "up",

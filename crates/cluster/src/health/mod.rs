@@ -200,7 +200,7 @@ impl Knowledge<'_> {
     /// Nodes that have something, and on whose memory nobody can count: they do not answer, and no coordinator vouches for them; or their lease has run
     /// out, and nobody has heard them since.
     fn missing_nodes(&self) -> Vec<NodeId> {
-        let hosts = self.map.groups.iter().flat_map(GroupView::hosts);
+        let hosts = self.map.groups.iter().flat_map(GroupView::keepers);
         let nodes: BTreeSet<NodeId> = hosts.map(|host| host.node).collect();
         nodes.into_iter().filter(|node| self.is_missing(*node)).collect()
     }
@@ -219,9 +219,7 @@ impl Knowledge<'_> {
     /// Nodes that do not answer; not those that were drained and have left.
     fn silent_nodes(&self) -> Vec<NodeId> {
         let has_left = |node: NodeId| {
-            self.map.layout.is_draining(node)
-                && !self.is_alive(node)
-                && self.map.groups.iter().all(|view| view.roles_on(node) == 0)
+            self.map.layout.is_draining(node) && !self.is_alive(node) && self.map.roles_left_on(node) == 0
         };
         let silent = self.nodes.iter().filter(|(_, word)| **word == Word::Silent);
         silent.map(|(node, _)| *node).filter(|node| !has_left(*node)).collect()

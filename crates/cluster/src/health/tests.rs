@@ -317,3 +317,27 @@ fn without_a_map_it_forms_if_there_is_a_coordinator() {
     ];
     assert!(ascending.is_sorted());
 }
+
+#[test]
+fn chunks_that_only_a_lost_node_has_are_told_with_their_group() {
+    let mut map = map();
+    let view = &mut map.groups[0];
+    let since = view.version;
+    let member = |role: u8| view.member_host(RoleIndex(role)).map(|host| types::Holder { host, since });
+    view.holders = (0..5).map(|role| types::Holders { whole: member(role), filling: None }).collect();
+    assert_eq!(assess(&map, FRESH, &words(&map)).health, Health::Ok);
+    // Two holders are new and have next to nothing yet.
+    for role in 0..2 {
+        let holders = &mut map.groups[0].holders[role];
+        holders.filling = holders.whole.take();
+    }
+    let found = assess(&map, FRESH, &words(&map));
+    assert_eq!((found.health, found.protection_achieved), (Health::AtRisk, 0));
+    assert_eq!(found.at_risk_by.len(), 3, "by each of the nodes that have all of a role");
+    assert!(found.at_risk_by.iter().all(|loss| loss.groups == [GroupId(0)] && loss.slots.is_empty()));
+    let silent = map.groups[0].holders[4].whole.unwrap().host.node;
+    map.nodes[usize::from(silent.0)].alive = false;
+    let found = assess(&map, FRESH, &without(&map, &[silent.0]));
+    let beyond = found.beyond_repair.expect("chunks cannot be made of two others");
+    assert_eq!((beyond.nodes, beyond.groups), (vec![silent], vec![GroupId(0)]));
+}

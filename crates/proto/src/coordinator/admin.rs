@@ -86,7 +86,7 @@ fn change_layout(state: &mut ClusterState, wanted: Layout) -> Result<(), AdminEr
 fn check_drains(state: &ClusterState, map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
     let drains: BTreeSet<NodeId> = wanted
         .draining()
-        .filter(|node| !map.layout.is_draining(*node) && hosts_members(map, *node))
+        .filter(|node| !map.layout.is_draining(*node) && map.roles_left_on(*node) > 0)
         .collect();
     let Some(&node) = drains.first() else { return Ok(()) };
     let living = state.nodes().living().into_iter().map(|host| host.node);
@@ -151,7 +151,7 @@ fn fence_node(
 /// Forgets a node that is gone and has nothing: a process of that id would be a new node.
 fn remove_node(state: &mut ClusterState, node: NodeId) -> Result<(), AdminError> {
     let map = state.map().ok_or(AdminError::NotFormed)?;
-    let roles: usize = map.groups.iter().map(|view| view.roles_on(node)).sum();
+    let roles = map.roles_left_on(node);
     let NodeId(id) = node;
     if state.nodes().living().iter().any(|host| host.node == node) {
         let way_out = format!("drain it with `gestalt node drain {id} --wait`, then stop its process");
@@ -203,16 +203,12 @@ fn check_layout(map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
     Ok(())
 }
 
-fn hosts_members(map: &ClusterMap, node: NodeId) -> bool {
-    map.groups.iter().any(|view| view.roles_on(node) > 0)
-}
-
 /// Groups that would be beyond repair if `node` were lost, and are not without that.
 fn groups_lost_without(state: &ClusterState, map: &ClusterMap, node: NodeId) -> Vec<GroupId> {
     let would_be = |view: &&GroupView| {
         let protection = state.protection(view.group);
-        view.roles_on(node) > 0
-            && !protection.is_beyond_repair(view)
+        view.roles_left_on(node) > 0
+            && protection.losses_survived_without(view, &[]).is_some()
             && protection.losses_survived_without(view, &[node]).is_none()
     };
     map.groups.iter().filter(would_be).map(|view| view.group).collect()

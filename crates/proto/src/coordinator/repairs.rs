@@ -47,8 +47,7 @@ impl Repairs {
     /// F0 for everything that `host` was.
     pub(super) fn lose(&mut self, now: Now, state: &mut ClusterState, host: HostId) {
         let dead = state.nodes().get(host).is_some_and(NodeState::is_dead);
-        let holds = |view: &GroupView| view.all_holders().any(|(_, holder)| holder.host == host);
-        let has_it = |view: &&GroupView| view.hosts().any(|other| other == host) || holds(view);
+        let has_it = |view: &&GroupView| view.keepers().any(|other| other == host);
         let affected: Vec<GroupId> = state.views().filter(has_it).map(|view| view.group).collect();
         for group in affected {
             // Nobody could recover what it has, and it may only be slow.
@@ -146,7 +145,7 @@ impl Repairs {
         // coordinator was about to take them out.
         let owns = |host: &HostId| state.nodes().get(*host).is_some_and(|node| !node.is_fenced());
         let gone: std::collections::BTreeSet<HostId> =
-            state.views().flat_map(GroupView::hosts).filter(|host| !owns(host)).collect();
+            state.views().flat_map(GroupView::keepers).filter(|host| !owns(host)).collect();
         for host in gone {
             self.lose(now, state, host);
         }

@@ -201,7 +201,7 @@ fn check_view(pool: &Pool, nodes: &BTreeSet<NodeId>, view: &GroupView) -> Result
         return Err("it is of another profile".to_owned());
     }
     view.check().map_err(|why| why.to_string())?;
-    if view.hosts().any(|host| !nodes.contains(&host.node)) {
+    if view.keepers().any(|host| !nodes.contains(&host.node)) {
         return Err("it names a node that the cluster does not have".to_owned());
     }
     Ok(())

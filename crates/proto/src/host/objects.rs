@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
 use types::{GroupView, HostId, KeyHash, MemberId};
-use wire::object::{Ask, ObjectMessage, Verdicts};
+use wire::object::{Ask, Evict, ObjectMessage, Verdicts};
 
 use super::Host;
 use super::driver::{Action, Place, Token};
@@ -109,6 +109,7 @@ impl Streams<'_> {
     pub(super) fn dispatch(&mut self, from: HostId, message: ObjectMessage) {
         match message {
             ObjectMessage::Ask(ask) => self.handle_ask(from, ask),
+            ObjectMessage::Evict(evict) => self.handle_evict(&evict),
             message => {
                 self.with_objects(|objects, scope, wanted| objects.handle(scope, from, message, wanted));
             }
@@ -127,6 +128,14 @@ impl Streams<'_> {
             let answer = ObjectMessage::Verdicts(Verdicts { owner, term, member, verdicts });
             self.host.around.out().send(from.node, answer.into());
         }
+    }
+
+    /// A holder is short of room.
+    fn handle_evict(&mut self, evict: &Evict) {
+        let Evict { owner, objects } = evict;
+        let act =
+            |primary: &mut Primary, context: &mut Context<'_>| primary::evict(primary, context, objects);
+        self.host.members.primaries_mut().with(&mut self.host.around, self.now, *owner, act);
     }
 
     pub(super) fn adopt(&mut self, view: &GroupView) {

@@ -14,6 +14,7 @@ use super::arriving::{Arriving, ArrivingChunk};
 use super::fill::Fill;
 use super::inquiry::Inquiry;
 use super::names::ObjectStats;
+use super::pressure::ColdChunk;
 use super::scope::Scope;
 use crate::{Impossible, Rules, Timing};
 
@@ -59,19 +60,22 @@ impl Holder {
         self.arriving.allocated_bytes() + early
     }
 
-    /// One more cell of a chunk.
-    pub(super) fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
-        let Some(view) = scope.view(self.member.group) else { return };
+    /// One more cell of a chunk. Whether there was room for it.
+    pub(super) fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) -> bool {
+        let Some(view) = scope.view(self.member.group) else { return true };
         if usize::from(put.geometry.k) != view.k() || !put.cell.is_right() {
-            return scope.accuse(from, Impossible::Chunk);
+            scope.accuse(from, Impossible::Chunk);
+            return true;
         }
         let (chunk, attempt) = (put.chunk, put.attempt);
         let at = (scope.now.time, view.version);
         match self.arriving.take(at, self.chunks.pages(), from, put) {
             Ok(Some(whole)) => self.judge(scope, from, whole),
             Ok(None) => {}
+            Err(Refusal::NoRoom) => return false,
             Err(why) => self.refuse(scope, from, (chunk, attempt), why),
         }
+        true
     }
 
     /// The last cell is there.
@@ -112,7 +116,14 @@ impl Holder {
         }
     }
 
-    fn refuse(&self, scope: &mut Scope<'_>, to: HostId, (chunk, attempt): (ChunkId, u64), why: Refusal) {
+    /// Says why a chunk is not kept.
+    pub(super) fn refuse(
+        &self,
+        scope: &mut Scope<'_>,
+        to: HostId,
+        (chunk, attempt): (ChunkId, u64),
+        why: Refusal,
+    ) {
         scope.send(to, ObjectMessage::Refused(Refused { member: self.member, chunk, attempt, why }));
     }
 
@@ -246,6 +257,17 @@ impl Holder {
         self.inquiry.go_on(scope, self.member, &mut self.chunks);
     }
 
+    /// At most `limit` kept chunks that were not read for long.
+    pub(super) fn coldest(&mut self, limit: usize) -> Vec<ColdChunk> {
+        let ids = self.chunks.coldest(limit);
+        let cold = |chunk: ChunkId| {
+            let entry = self.chunks.get(chunk)?;
+            let (last_access, key_hash) = (entry.last_access(), entry.key_hash());
+            Some(ColdChunk { last_access, chunk, key_hash, bytes: entry.chunk().allocated_bytes() as u64 })
+        };
+        ids.into_iter().filter_map(cold).collect()
+    }
+
     /// Something for its fill.
     pub(super) fn hear_fill(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage) {
         match message {
@@ -271,6 +293,7 @@ impl Holder {
         stats.tentative_bytes += self.chunks.tentative_bytes();
         stats.arriving_bytes += self.arriving_bytes() as u64;
         stats.lacking_chunks += self.fill.left() as u64;
+        stats.starved_fills += u64::from(self.fill.lacks_room());
         stats.lost_chunks += self.fill.lost().count() as u64;
     }
 }

@@ -1,7 +1,7 @@
 //! What a holder asks the owners of its chunks: what has become of their objects?
 //!
-//! Owner by owner, a batch at a time. All of an owner's chunks are asked about after each new term of it, and once a day; tentative ones
-//! whenever they have been that for the ask interval.
+//! Owner by owner, a batch at a time. All of an owner's chunks are asked about after each new term of it, and once a day, by a holder
+//! that no view names any more at each ask interval; tentative ones whenever they have been that for the ask interval.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl Inquiry {
         {
             return;
         }
-        while let Some(pass) = self.pass.take().or_else(|| self.next_pass(scope, chunks)) {
+        while let Some(pass) = self.pass.take().or_else(|| self.next_pass(scope, member, chunks)) {
             if let Some(asking) = ask(pass, scope, member, chunks, &mut self.owners) {
                 self.pass = Some(asking);
                 return;
@@ -78,11 +78,18 @@ impl Inquiry {
     }
 
     /// The next owner that is to be asked something.
-    fn next_pass(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) -> Option<Pass> {
+    fn next_pass(
+        &mut self,
+        scope: &mut Scope<'_>,
+        member: MemberId,
+        chunks: &mut ChunkStore,
+    ) -> Option<Pass> {
         let (now, timing) = (scope.now.time, scope.timing());
         if now.since(self.looked) < timing.ask_us {
             return None;
         }
+        // Whom no view names nobody tells anything.
+        let every_us = if is_named(scope, member) { DAY_US } else { timing.ask_us };
         let mut after = None;
         let object_after =
             |chunks: &ChunkStore, after| chunks.list_after(after, 1).next().map(|(id, _)| id.object);
@@ -104,7 +111,7 @@ impl Inquiry {
             if known.asked > Time(0) && now.since(known.asked) < timing.ask_us {
                 continue;
             }
-            let everything = known.term < term || now.since(known.at) >= DAY_US;
+            let everything = known.term < term || now.since(known.at) >= every_us;
             let is_due = |(_, entry): (ChunkId, &ChunkEntry)| is_due(entry, now, &timing);
             let of_owner = |id: &ChunkId| id.object.owner == owner;
             let mut all = chunks.list_after(before(owner), usize::MAX).take_while(|(id, _)| of_owner(id));
@@ -225,6 +232,11 @@ fn ask(
 
 fn is_due(entry: &ChunkEntry, now: Time, timing: &Timing) -> bool {
     entry.is_tentative() && now.since(entry.received_at()) >= timing.ask_us
+}
+
+fn is_named(scope: &Scope<'_>, member: MemberId) -> bool {
+    let view = scope.view(member.group);
+    view.is_some_and(|view| view.holds_since(member.role, scope.here()).is_some())
 }
 
 /// Whether nothing of this owner can be anything any more: its pool is no more.

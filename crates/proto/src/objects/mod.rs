@@ -9,6 +9,7 @@
 //! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
+//! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `courier` | what owners want holders to hear |
 //! | `upload` | a value that is written: rows are coded, cells are put |
 //! | `gather` | a value that is read: cells are fetched, rows decoded |
@@ -21,6 +22,7 @@ mod gather;
 mod holder;
 mod inquiry;
 pub(crate) mod names;
+mod pressure;
 mod scope;
 mod upload;
 
@@ -41,6 +43,7 @@ pub use gather::NewGather;
 use gather::{Gathers, News as GatherNews, Progress};
 pub(crate) use holder::Holder;
 use names::{Errand, GatherId, ObjectStats, OwnerRequest, StreamId, UploadId};
+use pressure::Pressure;
 pub(crate) use scope::Scope;
 pub use upload::NewUpload;
 use upload::{News as UploadNews, Step, Uploads};
@@ -71,6 +74,7 @@ pub(crate) struct Objects {
     pages: Option<ChunkPages>,
     holders: BTreeMap<MemberId, Holder>,
     early: Early,
+    pressure: Pressure,
     courier: Courier,
     uploads: Uploads,
     gathers: Gathers,
@@ -151,10 +155,7 @@ impl Objects {
             return self.with(member, |holder| holder.hear_fill(scope, from, message));
         }
         match message {
-            ObjectMessage::Put(put) => match self.holders.get_mut(&put.member) {
-                Some(holder) => holder.put(scope, from, put),
-                None => self.put_early(scope, from, put),
-            },
+            ObjectMessage::Put(put) => self.put(scope, from, put),
             ObjectMessage::Keep(keep) => self.with(keep.member, |holder| holder.keep(&keep)),
             ObjectMessage::Free(free) => {
                 self.with(free.member, |holder| holder.free(&free));
@@ -189,11 +190,30 @@ impl Objects {
                 self.take_progress(progress, wanted);
             }
             ObjectMessage::Missing(missing) => {
-                let progress = self.gathers.hear_missing(scope, &missing);
+                let progress = self.gathers.hear_missing(scope, from, &missing);
                 self.take_progress(progress, wanted);
             }
-            ObjectMessage::Listed(_) | ObjectMessage::Ask(_) => {}
+            ObjectMessage::Listed(_) | ObjectMessage::Ask(_) | ObjectMessage::Evict(_) => {}
         }
+    }
+
+    /// A cell of a chunk.
+    fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
+        let (member, name) = (put.member, (put.chunk, put.attempt));
+        let Some(holder) = self.holders.get_mut(&member) else { return self.put_early(scope, from, put) };
+        let had_room = holder.put(scope, from, put);
+        self.relieve(scope);
+        if let Some(holder) = self.holders.get(&member).filter(|_| !had_room) {
+            let is_hopeful = self.pressure.is_being_relieved();
+            let why = if is_hopeful { Refusal::Crowded } else { Refusal::NoRoom };
+            holder.refuse(scope, from, name, why);
+        }
+    }
+
+    /// Where room is short, some chunks are to go.
+    fn relieve(&mut self, scope: &mut Scope<'_>) {
+        let missing = self.pages.as_ref().map_or(0, ChunkPages::shortage);
+        self.pressure.relieve(scope, &mut self.holders, missing);
     }
 
     /// A cell for a role that this host does not hold, as far as it knows.
@@ -258,6 +278,9 @@ impl Objects {
     /// Does what is due.
     pub(crate) fn tick(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
         self.holders.values_mut().for_each(|holder| holder.tick(scope));
+        if self.lacks_room() {
+            self.relieve(scope);
+        }
         let (now, timing) = (scope.now.time, scope.timing());
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
         for step in self.uploads.tick(scope) {
@@ -306,6 +329,11 @@ impl Objects {
 
     fn buffer_bytes(&self) -> usize {
         self.uploads.memory_bytes() + self.gathers.memory_bytes()
+    }
+
+    /// Whether there is no room for chunks that are to be got.
+    pub(crate) fn lacks_room(&self) -> bool {
+        self.holders.values().any(|holder| holder.fill().lacks_room())
     }
 
     /// Bytes of the pages of chunks, whole or not.

@@ -79,6 +79,8 @@ pub struct ObjectStats {
     pub arriving_bytes: u64,
     /// Chunks that are known to be lacking, and are being got.
     pub lacking_chunks: u64,
+    /// Roles whose chunks are to be got, and find no memory here.
+    pub starved_fills: u64,
     /// Chunks of committed objects that nobody has any more.
     pub lost_chunks: u64,
     /// Ids of objects that may still be committed by the primaries here.

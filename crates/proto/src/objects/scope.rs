@@ -58,6 +58,11 @@ impl Scope<'_> {
         self.around.config().budget.clone()
     }
 
+    /// Whether namespaces that say nothing of it evict.
+    pub(super) fn evicts(&self) -> bool {
+        self.around.config().store.eviction == store::Eviction::Clock
+    }
+
     /// Something for the coordinator to know.
     pub(super) fn report(&mut self, report: wire::object::ChunkReport) {
         self.around.out().coordinator.push_back(wire::message::ToCoordinator::Chunks(report));

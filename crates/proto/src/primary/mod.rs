@@ -51,7 +51,7 @@ mod tests;
 
 use store::DataStore;
 use types::{GroupView, HostId, MemberId, ObjectId, RoleStatus, Seq, Term, Time, UnixSeconds};
-use wire::object::{Asked, Verdict};
+use wire::object::{Asked, Cold, Verdict};
 
 pub(crate) use self::core::Core;
 pub(crate) use execute::is_repeatable;
@@ -352,6 +352,17 @@ impl Primary {
 pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, Vec<(ObjectId, Verdict)>)> {
     let Primary { core, phase, objects, .. } = primary;
     Some((core.term(), objects.verdicts(core, phase.store()?, asked)))
+}
+
+/// A holder short of room names objects that were not read for long: those that may go are evicted.
+pub(crate) fn evict(primary: &mut Primary, context: &mut Context<'_>, named: &[Cold]) {
+    if !primary.may_serve(context.now.time, context.timing) {
+        return;
+    }
+    let Primary { core, phase, objects, space, stream, wall, .. } = primary;
+    let (store, wall) = (phase.serving_mut(), wall.at(context.now.unix));
+    let victims = objects.victims(core.rules(), store, named);
+    space.remove(context, store, stream, &victims, wall);
 }
 
 /// The store and the second of a mirror that is whole.

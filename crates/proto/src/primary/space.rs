@@ -223,7 +223,7 @@ impl Space {
     }
 
     /// One record removes a batch of items, evicted or expired.
-    fn remove(
+    pub(super) fn remove(
         &mut self,
         context: &mut Context<'_>,
         store: &mut DataStore,

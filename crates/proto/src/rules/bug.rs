@@ -109,11 +109,13 @@ pub enum Bug {
     FlushForgetsChunks,
     /// Whoever has got chunks from others never asks what has become of them meanwhile.
     FilledAsksNobody,
+    /// An owner evicts what a holder names that is short of room, also where nothing may be evicted.
+    NamedIsEvicted,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -167,5 +169,6 @@ impl Bug {
         Self::ClosedIdCommitted,
         Self::FlushForgetsChunks,
         Self::FilledAsksNobody,
+        Self::NamedIsEvicted,
     ];
 }

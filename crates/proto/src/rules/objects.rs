@@ -52,6 +52,11 @@ impl ObjectRules {
         self.0.prevent(Bug::FlushForgetsChunks)
     }
 
+    /// An owner evicts what is named to it only where the namespace says that it may.
+    pub(crate) fn evicts(self, may: bool) -> bool {
+        may || !self.0.prevent(Bug::NamedIsEvicted)
+    }
+
     /// Who has got chunks from others asks what has become of them meanwhile.
     pub(crate) fn filled_holders_ask(self) -> bool {
         self.0.prevent(Bug::FilledAsksNobody)

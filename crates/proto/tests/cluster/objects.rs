@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
+use store::{Budget, Eviction, StoreConfig};
 use types::op::{Failure, Object, Outcome, Store, StoreMode};
-use types::{GroupId, NodeId};
+use types::{ClusterId, GroupId, NodeId};
 
 use super::{Cluster, get, key_of};
 
@@ -283,4 +284,54 @@ fn who_takes_nothing_is_given_one_window_and_goes_on_where_he_stood() {
     let given = cluster.parts[&token].0.len();
     assert!(given > 0 && given <= proto::Limits::default().gather_bytes, "{given}");
     assert!(cluster.read_on(3, token, gather).unwrap() == value);
+}
+
+/// Five nodes of rs(3+2) that have room for few long values.
+fn small(eviction: Eviction) -> Cluster {
+    let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 1 << 20, eviction };
+    Cluster::with_memory(5, "rs(3+2)", &store, |_| Budget::new(16 << 20))
+}
+
+#[test]
+fn cold_values_make_way_for_new_ones_and_what_is_read_stays() {
+    let mut cluster = small(Eviction::Clock);
+    let value = |number: u64| noise(number, 900_000);
+    for number in 0..100 {
+        cluster.now.unix.0 += 10;
+        let stored = cluster.put((number % 5) as u16, &format!("key-{number}"), &value(number));
+        assert!(matches!(stored, Some(Outcome::Stored(_))), "{number}: {stored:?}");
+        cluster.advance(100);
+        assert_eq!(cluster.read(1, "key-0"), Ok(value(0)), "after {number}");
+    }
+    let left = (0..100).filter(|number| cluster.object(0, &format!("key-{number}")).is_some()).count();
+    assert!((20..60).contains(&left), "{left} of 100 values are left");
+    assert_eq!(cluster.read(2, "key-99"), Ok(value(99)));
+    // Short values have room of their own.
+    for number in 0..100 {
+        let stored = cluster.set(0, &format!("short-{number}"), b"value");
+        assert!(matches!(stored, Some(Outcome::Stored(_))), "{number}: {stored:?}");
+    }
+}
+
+#[test]
+fn where_nothing_may_be_evicted_a_full_node_refuses_at_once() {
+    let mut cluster = small(Eviction::None);
+    let mut stored = 0;
+    loop {
+        let outcome = cluster.put(0, &format!("key-{stored}"), &noise(stored, 900_000));
+        if outcome == Some(Outcome::Failed(Failure::OutOfMemory)) {
+            break;
+        }
+        assert!(matches!(outcome, Some(Outcome::Stored(_))), "{outcome:?}");
+        stored += 1;
+    }
+    assert!(stored >= 20, "{stored} values fit");
+    for number in 0..stored {
+        assert_eq!(cluster.read(1, &format!("key-{number}")), Ok(noise(number, 900_000)));
+    }
+    // Room that is made is of use.
+    assert_eq!(cluster.run(2, super::starved::delete("key-3")), Some(Outcome::Deleted));
+    cluster.advance(1_000);
+    let outcome = cluster.put(0, "after", &noise(1, 900_000));
+    assert!(matches!(outcome, Some(Outcome::Stored(_))), "{outcome:?}");
 }

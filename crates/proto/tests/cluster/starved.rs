@@ -43,7 +43,7 @@ fn name(i: usize) -> String {
     format!("key-{i}")
 }
 
-fn delete(key: &str) -> Request {
+pub(crate) fn delete(key: &str) -> Request {
     Request::on(key_of(key), Op::Delete(Delete::default()))
 }
 

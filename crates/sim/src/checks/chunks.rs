@@ -95,7 +95,7 @@ pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
         let objects = host.stats().objects;
         let under_way = objects.tentative_bytes
             + objects.arriving_bytes
-            + objects.lacking_chunks
+            + if objects.starved_fills > 0 { 0 } else { objects.lacking_chunks }
             + objects.open_ids
             + objects.pins
             + objects.uploads

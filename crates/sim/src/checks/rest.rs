@@ -44,7 +44,7 @@ impl AtRest<'_> {
     /// Whether the chunks of every role that has a member with room are where that is.
     fn are_chunks_held(&self, view: &GroupView) -> bool {
         let has_room = |host: HostId| {
-            self.cluster.nodes[usize::from(host.node.0)].budget.has_room_for_extent(EXTENT_BYTES)
+            self.cluster.nodes[usize::from(host.node.0)].budget.room_for_chunks() >= EXTENT_BYTES as u64
         };
         view.all_holders().all(|(role, holder)| {
             let is_filling = view.holders_of(role).filling == Some(holder);

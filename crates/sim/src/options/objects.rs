@@ -1,9 +1,9 @@
 //! Values in chunks.
 
 use rng::Rng;
-use types::MAX_CELL_BYTES;
+use types::{EXTENT_BYTES, MAX_CELL_BYTES};
 
-use super::{Focus, Options};
+use super::{Focus, Memory, Options};
 
 /// Which values lie in chunks, and how their clients behave.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,17 @@ impl Options {
         self.timing.pin_us = lease_us * rng.pick(&[1, 4, 10]);
         self.timing.hedge_us = lease_us / rng.pick(&[4, 20, 100]);
         self.limits.gather_bytes = rng.pick(&[1, 100_000, 2 << 20]);
+        if self.focus == Focus::Objects && rng.once_in(3) { self.crowded(rng) } else { self }
+    }
+
+    /// Many long values, and little more memory than the areas of members take: chunks have to give way to each other.
+    fn crowded(mut self, rng: &mut Rng) -> Self {
+        let members = (self.groups * (self.k + self.m)).div_ceil(self.nodes) as u64;
+        let extents = members + rng.range(4, 6);
+        self.memory =
+            Memory { node_bytes: extents * EXTENT_BYTES as u64, area_extents: 1, evict: rng.once_in(2) };
+        self.text_keys = 60;
+        self.sizes.mix = [0, 1, 1, 1, 1, 4, 4];
         self
     }
 }

@@ -50,7 +50,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::OpenIdLeaked
         | Bug::ClosedIdCommitted
         | Bug::FlushForgetsChunks
-        | Bug::FilledAsksNobody => (Focus::Objects, 300),
+        | Bug::FilledAsksNobody
+        | Bug::NamedIsEvicted => (Focus::Objects, 300),
         _ => (Focus::Anything, 150),
     }
 }
@@ -179,6 +180,7 @@ planted! {
     a_closed_id_that_is_committed_is_found: ClosedIdCommitted;
     chunks_that_outlive_a_flush_are_found: FlushForgetsChunks;
     a_filled_holder_that_asks_nobody_is_found: FilledAsksNobody;
+    an_owner_that_evicts_what_it_is_told_to_is_found: NamedIsEvicted;
     an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
     a_wrong_coefficient_is_found: WrongCoefficient;
     frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;

@@ -27,6 +27,10 @@ use crate::{AreaError, Budget, Category, Charge, OutOfMemory};
 /// Longest pool: the numbers of its pages fit into 32 bits with room to spare.
 const MAX_POOL_BYTES: u64 = 8 << 40;
 
+/// See [`ChunkPages::shortage`].
+const RESERVE_SHARE: u64 = 64;
+const MIN_RESERVE_BYTES: u64 = 2 * EXTENT_BYTES as u64;
+
 /// A worker's pages for chunks. Clones share them; they live until the last handle, chunk and slice of bytes are gone.
 #[derive(Clone, Debug)]
 pub struct ChunkPages(Arc<Inner>);
@@ -69,6 +73,21 @@ impl ChunkPages {
     #[must_use]
     pub fn extent_bytes(&self) -> usize {
         self.lock().charge.bytes()
+    }
+
+    /// How many bytes are missing to what is to be free for chunks to come: one part in `RESERVE_SHARE` of the budget's limit.
+    #[must_use]
+    pub fn shortage(&self) -> u64 {
+        let reserve = (self.0.budget.limit() / RESERVE_SHARE).max(MIN_RESERVE_BYTES);
+        reserve.saturating_sub(self.room())
+    }
+
+    /// Bytes of pages that could be taken now, if nobody else takes any: those that are free, and whole extents of what is left of
+    /// the budget.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let extents = self.0.budget.room_for_chunks() / EXTENT_BYTES as u64;
+        u64::from(self.lock().free_count) * PAGE_BYTES as u64 + extents * EXTENT_BYTES as u64
     }
 
     /// Whether `other` is a handle of the same pool.
@@ -214,7 +233,7 @@ impl Pool {
             return Err(out_of_memory());
         }
         // Paid for first: other workers pay from the same budget, and memory that is there already cannot be refused.
-        budget.try_reserve_extent(Category::Chunks, EXTENT_BYTES)?;
+        budget.try_reserve_for_chunks(EXTENT_BYTES)?;
         if self.arena.commit(all_runs_of(extent)).is_err() {
             budget.release(Category::Chunks, EXTENT_BYTES);
             return Err(out_of_memory());

@@ -12,10 +12,12 @@ use crate::{Budget, Category};
 
 const ROLE: RoleIndex = RoleIndex(1);
 const CELL: u32 = MAX_CELL_BYTES;
+/// Extents that a small budget does not give to chunks.
+const LEFT_TO_AREAS: usize = 2;
 
-/// A pool that has memory for so many extents.
+/// A pool that has memory for so many extents, beside what is left to areas.
 fn pool(extents: usize) -> ChunkPages {
-    let limit = (extents * EXTENT_BYTES) as u64 * 32 / 31 + 32;
+    let limit = ((extents + LEFT_TO_AREAS) * EXTENT_BYTES) as u64 * 32 / 31 + 32;
     ChunkPages::new(Budget::new(limit)).unwrap()
 }
 

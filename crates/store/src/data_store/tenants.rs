@@ -1,6 +1,6 @@
 //! What holds for the items of which namespace: who may be evicted, and who is gone.
 
-use types::{Catalog, Cohort, EvictPolicy, Namespace, NamespaceId, PoolId};
+use types::{Catalog, Cohort, Namespace, NamespaceId, PoolId};
 
 use super::config::Eviction;
 use crate::Cohorts;
@@ -32,11 +32,8 @@ impl Tenants {
     /// number, from 1 on.
     #[must_use]
     pub fn of(catalog: &Catalog, pool: PoolId, eviction: Eviction, edition: u64) -> Self {
-        let is_excepted = |known: &&Namespace| match known.policy.evict {
-            EvictPolicy::Node => false,
-            EvictPolicy::Evict => eviction == Eviction::None,
-            EvictPolicy::Keep => eviction == Eviction::Clock,
-        };
+        let by_default = eviction == Eviction::Clock;
+        let is_excepted = |known: &&Namespace| known.policy.evict.evicts(by_default) != by_default;
         let ids = |known: &Namespace| known.id;
         let excepted = catalog.namespaces_in(pool).filter(is_excepted).map(ids).collect();
         let known = catalog.namespaces_in(pool).map(ids).collect();
@@ -88,7 +85,7 @@ impl Tenants {
 
 #[cfg(test)]
 mod tests {
-    use types::{Name, Policy};
+    use types::{EvictPolicy, Name, Policy};
 
     use super::*;
 

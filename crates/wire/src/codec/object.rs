@@ -8,8 +8,8 @@ use types::{
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
-    Ask, Asked, Cell, Checked, Fetch, Free, Heard, Keep, KeptObject, List, Listed, ListedChunk, MAX_NAMED,
-    Missing, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict, Verdicts,
+    Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Heard, Keep, KeptObject, List, Listed, ListedChunk,
+    MAX_NAMED, Missing, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict, Verdicts,
 };
 use crate::segments::SHARED_FROM;
 
@@ -30,6 +30,7 @@ wire_choice!(ObjectMessage {
     11 => List { 0: body },
     12 => Listed { 0: body },
     13 => Recall { 0: body },
+    14 => Evict { 0: body },
 });
 
 wire_struct!(MemberId { group, role });
@@ -43,7 +44,7 @@ wire_struct!(Descriptor { id, geometry, layout, groups, exceptions, checksum } i
 wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_cell_of);
 wire_struct!(Placed { member, chunk, attempt, since });
 wire_struct!(Refused { member, chunk, attempt, why });
-wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {} });
+wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {}, 4 => Crowded {} });
 wire_struct!(Keep { owner, term, member, number, objects });
 wire_struct!(KeptObject { descriptor, key_hash });
 wire_struct!(Free { owner, term, member, number, objects });
@@ -53,6 +54,8 @@ wire_struct!(Ask { owner, member, objects });
 wire_struct!(Asked { object, key_hash });
 wire_struct!(Verdicts { owner, term, member, verdicts });
 wire_enum!(Verdict { 0 => Open {}, 1 => Committed {}, 2 => Dead {} });
+wire_struct!(Evict { owner, objects });
+wire_struct!(Cold { object, key_hash, last_access });
 wire_struct!(Fetch { number, member, chunk, first, count });
 wire_struct!(Cell { number, member, chunk, row, cell });
 wire_struct!(Missing { number, member, chunk, view, whole });
@@ -114,7 +117,7 @@ macro_rules! named {
     )* };
 }
 
-named!(ObjectId, KeptObject, Asked, ListedChunk, (ObjectId, Verdict));
+named!(ObjectId, KeptObject, Asked, Cold, ListedChunk, (ObjectId, Verdict));
 
 /// The bytes of `descriptor`, as they are the value of an item (docs/format.md, "Descriptor").
 pub(crate) fn descriptor_bytes(descriptor: &Descriptor) -> Vec<u8> {

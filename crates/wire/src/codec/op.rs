@@ -46,7 +46,7 @@ wire_enum!(ObjectOp {
     0 => Begin { 0: condition },
     1 => Renew { 0: object },
     2 => Commit { 0: commit },
-    3 => Abandon { 0: object },
+    3 => Abandon { 0: descriptor },
     4 => Unpin { 0: unpin },
 });
 wire_struct!(Condition { mode, compare, invalidate });

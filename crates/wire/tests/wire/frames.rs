@@ -24,7 +24,7 @@ const CLUSTER: ClusterId = ClusterId(0x1122_3344_5566_7788);
 const SOURCE: HostId = HostId { node: NodeId(3), incarnation: Incarnation(0x99) };
 /// Kinds that exist: link, forward and answer, group, to and from the coordinator, chunks.
 const KINDS: [std::ops::RangeInclusive<u8>; 6] =
-    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6d];
+    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6e];
 
 fn kinds() -> impl Iterator<Item = u8> {
     KINDS.into_iter().flatten()

@@ -31,6 +31,8 @@ pub(super) struct Mend {
     missing: BTreeMap<(usize, HostId), bool>,
     asked_at: Time,
     unsolvable: bool,
+    /// There was no memory for it: it is tried again later.
+    no_room: bool,
 }
 
 /// How far it is.
@@ -61,6 +63,7 @@ impl Mend {
             missing: BTreeMap::new(),
             asked_at: Time(0),
             unsolvable: false,
+            no_room: false,
             listed,
         })
     }
@@ -87,6 +90,11 @@ impl Mend {
         self.asked_at
     }
 
+    /// Whether there was no memory for it.
+    pub(super) fn lacks_room(&self) -> bool {
+        self.no_room
+    }
+
     /// Whether everybody has said that it cannot be made.
     pub(super) fn is_unsolvable(&self) -> bool {
         self.unsolvable
@@ -102,7 +110,7 @@ impl Mend {
         self.sources.clear();
         self.rows.clear();
         self.builder = ChunkBuilder::new(&self.pages, self.stripe.cell_len, self.stripe.rows);
-        self.unsolvable = false;
+        (self.unsolvable, self.no_room) = (false, false);
     }
 
     /// Asks whom it has not asked.
@@ -110,7 +118,13 @@ impl Mend {
         if self.builder.rows_there() == self.stripe.rows {
             return State::Whole;
         }
-        if !self.sources.is_empty() {
+        if self.no_room || !self.sources.is_empty() {
+            return State::Waiting;
+        }
+        // What there is no room for is not sent for: it is tried again later.
+        self.no_room = self.pages.room() < self.len_bytes();
+        if self.no_room {
+            self.asked_at = scope.now.time;
             return State::Waiting;
         }
         match self.choose(scope) {
@@ -185,8 +199,8 @@ impl Mend {
         cells[at] = Some(cell.cell.bytes);
         while let Some(made) = self.next_row() {
             if self.builder.push(&made).is_err() {
-                // No memory: it is tried again.
-                return self.begin_anew();
+                self.begin_anew();
+                return self.no_room = true;
             }
         }
     }
@@ -250,4 +264,56 @@ fn distinct(mut roles: Vec<usize>) -> Vec<usize> {
     roles.sort_unstable();
     roles.dedup();
     roles
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Budget;
+    use types::{Geometry, GroupId, Incarnation, KeyHash, NamespaceId, NodeId, ObjectId, Term};
+
+    use super::*;
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn member(role: u8) -> MemberId {
+        MemberId { group: GroupId(0), role: RoleIndex(role) }
+    }
+
+    /// A chunk of role 0 that is made of roles 1 and 2, on nodes 1 and 2.
+    fn mend() -> Mend {
+        let (owner, term, namespace) = (member(0), Term(1), NamespaceId::default());
+        let chunk = ChunkId { object: ObjectId { owner, term, number: 1, salt: 1, namespace }, stripe: 0 };
+        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2 };
+        let trailer = SmallVec::from_elem(0, 3);
+        let listed = ListedChunk { chunk, key_hash: KeyHash(1), geometry, trailer, kept: true };
+        let protection = Arc::new(Protection::of("rs(2+1)".parse().unwrap()));
+        let pages = ChunkPages::new(Budget::new(1 << 20)).unwrap();
+        let mut mend = Mend::new(member(0), listed, protection, &pages).unwrap();
+        mend.sources = smallvec![(1, host(1)), (2, host(2))];
+        mend
+    }
+
+    fn missing(mend: &Mend, role: u8, view: u64) -> Missing {
+        let view = ViewVersion(view);
+        Missing { number: 1, member: member(role), chunk: mend.chunk(), view, whole: false }
+    }
+
+    #[test]
+    fn what_the_other_holder_of_a_role_says_is_not_the_answer_of_the_asked_one() {
+        // Node 3 gets the chunks of role 1 from node 1, was asked before it was known that node 1 has them, and answers late.
+        let mut mend = mend();
+        mend.miss(host(3), &missing(&mend, 1, 5), ViewVersion(5));
+        assert!(mend.missing.is_empty() && mend.sources.len() == 2);
+        mend.miss(host(1), &missing(&mend, 1, 5), ViewVersion(5));
+        assert!(mend.missing[&(1, host(1))] && mend.sources.is_empty());
+    }
+
+    #[test]
+    fn what_was_said_under_an_older_view_does_not_count() {
+        let mut mend = mend();
+        mend.miss(host(2), &missing(&mend, 2, 4), ViewVersion(5));
+        assert!(!mend.missing[&(2, host(2))]);
+    }
 }

@@ -112,6 +112,11 @@ impl Fill {
         self.appointment.is_some()
     }
 
+    /// Whether there was no room for what came.
+    pub(super) fn lacks_room(&self) -> bool {
+        self.mends.values().any(Mend::lacks_room)
+    }
+
     /// Bytes of what is being got.
     pub(super) fn memory_bytes(&self) -> usize {
         self.mends.values().map(Mend::memory_bytes).sum::<usize>()

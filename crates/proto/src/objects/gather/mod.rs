@@ -11,14 +11,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::Protection;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
-use types::{ChunkId, Descriptor, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
+use types::{ChunkId, Descriptor, HostId, Key, KeyHash, MemberId, Stripe, Time};
 use wire::object::{Cell, Fetch, Missing, ObjectMessage};
 
 use super::names::{GatherId, OwnerRequest, StreamId};
 use super::scope::Scope;
 use crate::Timing;
 use crate::host::driver::Token;
-use row::{Answer, Row};
+use row::Row;
 
 /// A reader's place is told to the owner so often while a pin lasts.
 const PROGRESS: u64 = 6;
@@ -137,7 +137,7 @@ impl Gathers {
             Outcome::Failed(failure) => *failure,
             Outcome::Hit(view) if view.object.as_ref().is_some_and(|it| it.descriptor.id == object) => {
                 // It is what it was: others may have come meanwhile who have its chunks.
-                if gather.is_lost() { Failure::Lost } else { return self.go_on(scope, id) }
+                if gather.is_lost(scope) { Failure::Lost } else { return self.go_on(scope, id) }
             }
             _ => Failure::Replaced,
         };
@@ -163,14 +163,19 @@ impl Gathers {
     }
 
     /// A chunk is not where it was asked for.
-    pub(super) fn hear_missing(&mut self, scope: &mut Scope<'_>, missing: &Missing) -> Progress {
+    pub(super) fn hear_missing(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: HostId,
+        missing: &Missing,
+    ) -> Progress {
         let id = GatherId(missing.number);
         let Some(gather) = self.all.get_mut(&id) else { return Progress::default() };
         let known = scope.view(missing.member.group).map(|view| view.version);
         if known.is_some_and(|known| known < missing.view) {
             scope.want_view(missing.member.group);
         }
-        gather.miss(missing);
+        gather.miss(from, missing, known.is_some_and(|known| known >= missing.view));
         self.go_on(scope, id)
     }
 
@@ -188,7 +193,7 @@ impl Gathers {
             let failed = self.fail(id, Failure::Unavailable);
             progress.news.extend(failed.news);
             progress.request = failed.request;
-        } else if gather.is_lost() && !gather.asking {
+        } else if gather.is_lost(scope) && !gather.asking {
             // Its chunks may be gone because it is not what the key has any more.
             gather.asking = true;
             progress.request = Some(gather.ask_owner(id));
@@ -203,7 +208,10 @@ impl Gathers {
         let mut all = Vec::new();
         for id in ids {
             if let Some(gather) = self.all.get_mut(&id) {
-                gather.rows.iter_mut().for_each(|row| row.reconsider(now, scope.timing().hedge_us));
+                let patience = scope.timing().hedge_us;
+                for row in &mut gather.rows {
+                    row.reconsider(now, patience, scope.view(row.group()));
+                }
                 let request = gather.tell_progress(now, scope.timing().pin_us / PROGRESS);
                 all.push(Progress { news: Vec::new(), request });
             }
@@ -215,16 +223,7 @@ impl Gathers {
     /// What was asked of `peer` will not come.
     pub(super) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId) -> Vec<Progress> {
         let ids: Vec<GatherId> = self.all.keys().copied().collect();
-        for gather in self.all.values_mut() {
-            for row in &mut gather.rows {
-                let view = scope.view(row.group());
-                let of_peer =
-                    |(role, holder): (RoleIndex, types::Holder)| (holder.host == peer).then_some(role);
-                let roles: Vec<RoleIndex> =
-                    view.map(|view| view.all_holders().filter_map(of_peer).collect()).unwrap_or_default();
-                roles.into_iter().for_each(|role| row.lose(role));
-            }
-        }
+        self.all.values_mut().flat_map(|gather| &mut gather.rows).for_each(|row| row.lose(peer));
         ids.into_iter().map(|id| self.go_on(scope, id)).collect()
     }
 
@@ -287,12 +286,13 @@ impl Gather {
     /// Asks for the cells that rows want: rows that follow each other in one message for each role.
     fn fetch(&mut self, scope: &mut Scope<'_>, id: GatherId) {
         let now = scope.now.time;
-        let mut wanted: BTreeMap<(MemberId, u32), (u32, u32)> = BTreeMap::new();
+        let mut wanted: BTreeMap<(MemberId, HostId, u32), (u32, u32)> = BTreeMap::new();
         let mut fetches = Vec::new();
         for row in &mut self.rows {
-            for role in row.take_wanted(now) {
-                let member = MemberId { group: row.group(), role: RoleIndex(role) };
-                let key = (member, row.stripe().index);
+            let group = row.group();
+            let Some(view) = scope.view(group) else { continue };
+            for (role, host) in row.take_wanted(now, view) {
+                let key = (MemberId { group, role }, host, row.stripe().index);
                 match wanted.get_mut(&key) {
                     Some((first, count)) if *first + *count == row.index() => *count += 1,
                     Some(range) => {
@@ -303,26 +303,10 @@ impl Gather {
             }
         }
         fetches.extend(wanted);
-        for ((member, stripe), (first, count)) in fetches {
-            self.ask(scope, id, (member, stripe), (first, count));
-        }
-    }
-
-    fn ask(
-        &mut self,
-        scope: &mut Scope<'_>,
-        id: GatherId,
-        (member, stripe): (MemberId, u32),
-        (first, count): (u32, u32),
-    ) {
-        let chunk = ChunkId { object: self.descriptor.id, stripe };
-        let holders = scope.view(member.group).map(|view| view.holders_of(member.role)).unwrap_or_default();
-        match holders.iter().next() {
-            Some(holder) => {
-                let fetch = Fetch { number: id.0, member, chunk, first, count };
-                scope.send(holder.host, ObjectMessage::Fetch(fetch));
-            }
-            None => self.note((stripe, member.role), Answer::NoHolder),
+        for ((member, host, stripe), (first, count)) in fetches {
+            let chunk = ChunkId { object: self.descriptor.id, stripe };
+            let fetch = Fetch { number: id.0, member, chunk, first, count };
+            scope.send(host, ObjectMessage::Fetch(fetch));
         }
     }
 
@@ -334,14 +318,9 @@ impl Gather {
         }
     }
 
-    fn miss(&mut self, missing: &Missing) {
-        let answer = if missing.whole { Answer::Missing } else { Answer::NotWhole };
-        self.note((missing.chunk.stripe, missing.member.role), answer);
-    }
-
-    fn note(&mut self, (stripe, role): (u32, RoleIndex), answer: Answer) {
-        let of_stripe = |row: &&mut Row| row.stripe().index == stripe;
-        self.rows.iter_mut().filter(of_stripe).for_each(|row| row.note(role, answer));
+    fn miss(&mut self, from: HostId, missing: &Missing, is_known: bool) {
+        let of_stripe = |row: &&mut Row| row.stripe().index == missing.chunk.stripe;
+        self.rows.iter_mut().filter(of_stripe).for_each(|row| row.miss(from, missing, is_known));
     }
 
     /// Gives out the rows that are whole, from the front.
@@ -365,8 +344,8 @@ impl Gather {
     }
 
     /// Whether so many have said that they lack chunks of it that a row cannot be made.
-    fn is_lost(&self) -> bool {
-        self.rows.iter().any(|row| row.is_lost(self.protection.code()))
+    fn is_lost(&self, scope: &Scope<'_>) -> bool {
+        self.rows.iter().any(|row| row.is_lost(self.protection.code(), scope.view(row.group())))
     }
 
     /// Whether nothing has come for too long that was to come.

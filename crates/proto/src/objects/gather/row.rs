@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use codec::Code;
 use smallvec::{SmallVec, smallvec};
-use types::{GroupId, RoleIndex, Stripe, Time};
+use types::{GroupId, GroupView, Holder, HostId, RoleIndex, Stripe, Time};
+use wire::object::Missing;
 
 /// See the module.
 pub(super) struct Row {
@@ -22,7 +23,8 @@ pub(super) struct Row {
 enum Source {
     Idle,
     Wanted,
-    Asked,
+    /// Of whom: what anybody else says of it is no answer.
+    Asked(Holder),
     Here(Bytes),
     /// It did not come.
     Failed(Answer),
@@ -30,10 +32,10 @@ enum Source {
 
 /// Why a cell does not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// Who should have it has not.
-    Missing,
-    /// Who was asked may still get it.
+enum Answer {
+    /// Who should have it has not; under another view that may be another one.
+    Missing(Holder),
+    /// Who was asked may still get it, or knows of another view.
     NotWhole,
     /// Nobody holds this role's chunks.
     NoHolder,
@@ -81,19 +83,23 @@ impl Row {
         if self.data().is_some() { Time::NEVER } else { self.asked_at }
     }
 
-    /// The roles that are to be asked, once.
-    pub(super) fn take_wanted(&mut self, now: Time) -> SmallVec<[u8; 8]> {
-        let mut roles = SmallVec::new();
-        for (role, source) in self.cells.iter_mut().enumerate() {
-            if *source == Source::Wanted {
-                *source = Source::Asked;
-                roles.push(role as u8);
+    /// Who is to be asked for what, once.
+    pub(super) fn take_wanted(&mut self, now: Time, view: &GroupView) -> SmallVec<[(RoleIndex, HostId); 8]> {
+        let mut asked = SmallVec::new();
+        while let Some(at) = self.cells.iter().position(|source| *source == Source::Wanted) {
+            let role = RoleIndex(at as u8);
+            match view.holders_of(role).iter().next() {
+                Some(holder) => {
+                    self.cells[at] = Source::Asked(holder);
+                    asked.push((role, holder.host));
+                }
+                None => self.fail(at, Answer::NoHolder),
             }
         }
-        if !roles.is_empty() {
+        if !asked.is_empty() {
             self.asked_at = now;
         }
-        roles
+        asked
     }
 
     /// A cell has come.
@@ -109,37 +115,47 @@ impl Row {
         }
     }
 
-    /// A cell does not come: all others are asked.
-    pub(super) fn note(&mut self, role: RoleIndex, answer: Answer) {
-        if let Some(source) = self.cells.get_mut(usize::from(role.0))
-            && !matches!(source, Source::Here(_))
+    /// `from` has not got a cell: all others are asked. That is final if it is whole for this role under the view that is known here
+    /// (`is_known`), and not what it has said as an earlier holder.
+    pub(super) fn miss(&mut self, from: HostId, missing: &Missing, is_known: bool) {
+        let at = usize::from(missing.member.role.0);
+        if let Some(Source::Asked(holder)) = self.cells.get(at)
+            && holder.host == from
         {
-            *source = Source::Failed(answer);
-            self.degrade();
+            let is_final = missing.whole && is_known && missing.view >= holder.since;
+            let answer = if is_final { Answer::Missing(*holder) } else { Answer::NotWhole };
+            self.fail(at, answer);
         }
     }
 
-    /// What was asked of this role will not come.
-    pub(super) fn lose(&mut self, role: RoleIndex) {
-        if self.cells.get(usize::from(role.0)) == Some(&Source::Asked) {
-            self.note(role, Answer::Silent);
+    /// What was asked of this host will not come.
+    pub(super) fn lose(&mut self, host: HostId) {
+        for at in 0..self.cells.len() {
+            if matches!(&self.cells[at], Source::Asked(holder) if holder.host == host) {
+                self.fail(at, Answer::Silent);
+            }
         }
     }
 
-    /// It takes too long: whoever is silent is asked again, and all others too.
-    pub(super) fn reconsider(&mut self, now: Time, patience_us: u64) {
+    /// It takes too long: whoever is silent is asked again, and all others too. Who has it not is asked again as another holder.
+    pub(super) fn reconsider(&mut self, now: Time, patience_us: u64, view: Option<&GroupView>) {
         if self.data().is_some() || now.since(self.asked_at) < patience_us {
             return;
         }
-        for source in &mut self.cells {
+        for (role, source) in self.cells.iter_mut().enumerate() {
+            let is_named = |holder: &Holder| is_whole(view, role, holder);
             match source {
-                Source::Asked | Source::Failed(Answer::Silent | Answer::NotWhole | Answer::NoHolder) => {
-                    *source = Source::Wanted;
-                }
-                Source::Idle | Source::Wanted | Source::Here(_) | Source::Failed(Answer::Missing) => {}
+                Source::Failed(Answer::Missing(holder)) if is_named(holder) => {}
+                Source::Asked(_) | Source::Failed(_) => *source = Source::Wanted,
+                Source::Idle | Source::Wanted | Source::Here(_) => {}
             }
         }
         self.asked_at = now;
+        self.degrade();
+    }
+
+    fn fail(&mut self, at: usize, answer: Answer) {
+        self.cells[at] = Source::Failed(answer);
         self.degrade();
     }
 
@@ -190,12 +206,126 @@ impl Row {
         Some(cells)
     }
 
-    /// Whether so many who should have a cell of it have none that the rest cannot be solved.
-    pub(super) fn is_lost(&self, code: &Code) -> bool {
-        let is_gone =
-            |role: &usize| matches!(self.cells[*role], Source::Failed(Answer::Missing | Answer::NoHolder));
+    /// Whether under this view so many who should have a cell of it have none that the rest cannot be solved.
+    pub(super) fn is_lost(&self, code: &Code, view: Option<&GroupView>) -> bool {
+        let is_gone = |role: &usize| match &self.cells[*role] {
+            Source::Failed(Answer::Missing(holder)) => is_whole(view, *role, holder),
+            Source::Failed(Answer::NoHolder) => {
+                view.is_some_and(|view| view.holders_of(RoleIndex(*role as u8)).iter().next().is_none())
+            }
+            _ => false,
+        };
         let (mut gone, left): (Vec<usize>, Vec<usize>) = (0..self.cells.len()).partition(is_gone);
         gone.retain(|role| *role < usize::from(self.k));
         !gone.is_empty() && code.plan(&left, &gone).is_err()
+    }
+}
+
+/// Whether the view names this holder as the one that has all chunks of the role.
+fn is_whole(view: Option<&GroupView>, role: usize, holder: &Holder) -> bool {
+    view.is_some_and(|view| view.holders_of(RoleIndex(role as u8)).whole == Some(*holder))
+}
+
+#[cfg(test)]
+mod tests {
+    use types::{DataRole, Holders, Incarnation, MemberId, NodeId, ObjectId, RoleStatus, Term, ViewVersion};
+
+    use super::*;
+
+    const PATIENCE_US: u64 = 1_000;
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn holder(node: u16, since: u64) -> Option<Holder> {
+        Some(Holder { host: host(node), since: ViewVersion(since) })
+    }
+
+    /// Two data roles and a parity, role `r` whole on node `r` since view 1.
+    fn view() -> GroupView {
+        let data = |node| DataRole {
+            primary: Some(host(node)),
+            term: Term(1),
+            origin: Term(1),
+            status: RoleStatus::Full,
+        };
+        GroupView {
+            group: GroupId(0),
+            version: ViewVersion(1),
+            data: vec![data(0), data(1)],
+            parity: vec![Some(host(2))],
+            learners: Vec::new(),
+            former: Vec::new(),
+            holders: (0..3).map(|node| Holders { whole: holder(node, 1), filling: None }).collect(),
+        }
+    }
+
+    fn code() -> Code {
+        Code::rs(2, 1).unwrap()
+    }
+
+    /// A row whose data roles were asked at time 0.
+    fn asked(view: &GroupView) -> Row {
+        let stripe = types::Geometry { len: 1000, chunk_len: 65_536, k: 2 }.stripe(0).unwrap();
+        let mut row = Row::new(stripe, 0, GroupId(0), &code(), Time(0));
+        let asked: Vec<u16> = row.take_wanted(Time(0), view).iter().map(|(_, host)| host.node.0).collect();
+        assert_eq!(asked, [0, 1]);
+        row
+    }
+
+    /// That the cell of this role is not there, said by who is whole under this view.
+    fn missing(role: u8, view: u64) -> Missing {
+        let member = MemberId { group: GroupId(0), role: RoleIndex(role) };
+        let (term, namespace) = (Term(1), types::NamespaceId::default());
+        let object = ObjectId { owner: member, term, number: 1, salt: 1, namespace };
+        let chunk = types::ChunkId { object, stripe: 0 };
+        Missing { number: 1, member, chunk, view: ViewVersion(view), whole: true }
+    }
+
+    #[test]
+    fn what_others_than_the_asked_one_say_is_no_answer() {
+        let view = view();
+        let mut row = asked(&view);
+        row.miss(host(3), &missing(0, 1), true);
+        assert!(row.take_wanted(Time(1), &view).is_empty(), "nobody else is asked for it");
+    }
+
+    #[test]
+    fn a_row_is_lost_when_too_many_who_are_whole_have_not_got_it() {
+        let view = view();
+        let mut row = asked(&view);
+        row.miss(host(0), &missing(0, 1), true);
+        assert_eq!(row.take_wanted(Time(1), &view)[..], [(RoleIndex(2), host(2))]);
+        assert!(!row.is_lost(&code(), Some(&view)));
+        row.miss(host(2), &missing(2, 1), true);
+        assert!(row.is_lost(&code(), Some(&view)));
+    }
+
+    #[test]
+    fn whoever_is_named_after_one_that_has_it_not_is_asked_in_its_place() {
+        let mut view = view();
+        let mut row = asked(&view);
+        row.miss(host(0), &missing(0, 1), true);
+        row.take_wanted(Time(1), &view);
+        row.miss(host(2), &missing(2, 1), true);
+        view.holders[0].whole = holder(0, 2);
+        assert!(!row.is_lost(&code(), Some(&view)), "the same host, filled anew, is another holder");
+        row.reconsider(Time(2 * PATIENCE_US), PATIENCE_US, Some(&view));
+        let wanted = row.take_wanted(Time(2 * PATIENCE_US), &view);
+        assert!(wanted.contains(&(RoleIndex(0), host(0))) && !wanted.contains(&(RoleIndex(2), host(2))));
+        // What it has said before it was that holder says nothing of it.
+        row.miss(host(0), &missing(0, 1), true);
+        assert!(!row.is_lost(&code(), Some(&view)));
+    }
+
+    #[test]
+    fn under_a_view_that_is_not_known_here_nothing_is_lost() {
+        let view = view();
+        let mut row = asked(&view);
+        for role in 0..2 {
+            row.miss(host(role.into()), &missing(role, 2), false);
+        }
+        assert!(!row.is_lost(&code(), Some(&view)));
     }
 }

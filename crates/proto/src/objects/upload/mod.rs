@@ -352,16 +352,15 @@ impl Upload {
     fn commit_if_done(&mut self, upload: UploadId) -> Option<OwnerRequest> {
         let id = self.id.filter(|_| !self.committing && self.rows.is_at_end() && self.stripes.is_empty())?;
         self.committing = true;
-        let descriptor = Descriptor {
-            id,
-            geometry: self.geometry,
-            layout: ObjectLayout::Spread,
-            groups: self.groups.clone(),
-            exceptions: self.exceptions.clone(),
-            checksum: self.rows.checksum(),
-        };
+        let descriptor = self.descriptor(id);
         let store = self.store.clone();
         Some(self.request(upload, ObjectOp::Commit(Box::new(Commit { descriptor, store }))))
+    }
+
+    fn descriptor(&self, id: ObjectId) -> Descriptor {
+        let (geometry, layout, checksum) = (self.geometry, ObjectLayout::Spread, self.rows.checksum());
+        let (groups, exceptions) = (self.groups.clone(), self.exceptions.clone());
+        Descriptor { id, geometry, layout, groups, exceptions, checksum }
     }
 
     fn request(&self, upload: UploadId, op: ObjectOp) -> OwnerRequest {
@@ -372,7 +371,7 @@ impl Upload {
     /// The owner is told that nothing will come of it; not of what may have been committed.
     fn farewell(&self, upload: UploadId) -> Option<OwnerRequest> {
         let id = self.id.filter(|_| !self.committing)?;
-        Some(self.request(upload, ObjectOp::Abandon(id)))
+        Some(self.request(upload, ObjectOp::Abandon(Box::new(self.descriptor(id)))))
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct StripeUpload {
     /// Checksums of the chunks, as far as their rows have come.
     sums: Trailer,
     attempts: Vec<Attempt>,
+    /// Since when some holder has had no room.
+    crowded_since: Option<Time>,
 }
 
 /// One try to put a chunk to one holder.
@@ -40,6 +42,8 @@ struct Attempt {
     acknowledged: bool,
     /// Whether the holder has said that the view is another one, which is not known here yet.
     outdated: bool,
+    /// Whether it has no room now.
+    crowded: bool,
     /// When something was last sent.
     sent_at: Time,
 }
@@ -61,7 +65,14 @@ impl Fate {
 
 impl StripeUpload {
     pub(super) fn new(stripe: Stripe, group: GroupId) -> Self {
-        Self { stripe, group, rows: Vec::new(), sums: Trailer::new(), attempts: Vec::new() }
+        Self {
+            stripe,
+            group,
+            rows: Vec::new(),
+            sums: Trailer::new(),
+            attempts: Vec::new(),
+            crowded_since: None,
+        }
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -121,7 +132,7 @@ impl StripeUpload {
     fn send(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name) {
         let chunk = ChunkId { object, stripe: self.stripe.index };
         let is_last = |row: usize| row + 1 == self.stripe.rows as usize;
-        for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged && !attempt.outdated) {
+        for attempt in self.attempts.iter_mut().filter(|attempt| attempt.is_to_be_sent()) {
             let member = MemberId { group: self.group, role: attempt.role };
             for (row, cells) in self.rows.iter().enumerate().skip(attempt.sent as usize) {
                 let Some(cell) = cells.get(usize::from(attempt.role.0)).cloned() else { continue };
@@ -146,6 +157,9 @@ impl StripeUpload {
         if let Some(attempt) = self.attempts.iter_mut().find(is_it) {
             attempt.acknowledged = true;
         }
+        if !self.attempts.iter().any(|attempt| attempt.crowded) {
+            self.crowded_since = None;
+        }
     }
 
     /// A holder has not taken it.
@@ -161,6 +175,14 @@ impl StripeUpload {
         let Some(at) = self.attempts.iter().position(of) else { return Fate::GoesOn };
         match refused.why {
             Refusal::NoRoom => return Fate::Fails(Failure::OutOfMemory),
+            Refusal::Crowded => {
+                let now = scope.now.time;
+                self.attempts[at].crowded = true;
+                let since = *self.crowded_since.get_or_insert(now);
+                if now.since(since) >= scope.timing().request_deadline_us {
+                    return Fate::Fails(Failure::OutOfMemory);
+                }
+            }
             Refusal::Different => return Fate::Fails(Failure::Corrupt),
             Refusal::Gap => {
                 let view = self.attempts[at].view;
@@ -189,6 +211,9 @@ impl StripeUpload {
         for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
             if attempt.outdated {
                 scope.want_view(self.group);
+            } else if attempt.crowded {
+                let view = attempt.view;
+                attempt.restart(view, attempts);
             } else if attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience {
                 let view = attempt.view;
                 attempt.restart(view, attempts);
@@ -230,13 +255,18 @@ impl StripeUpload {
 
 impl Attempt {
     fn new(role: RoleIndex, holder: Holder, number: u64, view: ViewVersion) -> Self {
-        let (acknowledged, outdated) = (false, false);
-        Self { role, holder, number, view, sent: 0, acknowledged, outdated, sent_at: Time(0) }
+        let (acknowledged, outdated, crowded) = (false, false, false);
+        Self { role, holder, number, view, sent: 0, acknowledged, outdated, crowded, sent_at: Time(0) }
+    }
+
+    fn is_to_be_sent(&self) -> bool {
+        !self.acknowledged && !self.outdated && !self.crowded
     }
 
     /// All of it is put again, under this view.
     fn restart(&mut self, view: ViewVersion, attempts: &mut u64) {
         *attempts += 1;
-        (self.number, self.view, self.sent, self.outdated) = (*attempts, view, 0, false);
+        (self.number, self.view, self.sent) = (*attempts, view, 0);
+        (self.outdated, self.crowded) = (false, false);
     }
 }

@@ -39,10 +39,15 @@ impl Objects {
     }
 }
 
+/// The item that describes the object.
+pub(super) fn find(store: &DataStore, hash: KeyHash, object: ObjectId) -> Found<'_> {
+    let is_it = |item: Item<'_>| descriptor_in(item).is_some_and(|descriptor| descriptor.id == object);
+    store.find_by_hash(hash, is_it)
+}
+
 /// Whether the object is what a key has; none where that cannot be known yet.
 fn has_descriptor(store: &DataStore, hash: KeyHash, object: ObjectId) -> Option<bool> {
-    let is_it = |item: Item<'_>| descriptor_in(item).is_some_and(|descriptor| descriptor.id == object);
-    match store.find_by_hash(hash, is_it) {
+    match find(store, hash, object) {
         Found::Hit(..) => Some(true),
         Found::Miss => Some(false),
         Found::Absent(_) | Found::Corrupt(_) => None,

@@ -5,6 +5,7 @@
 //! and by that it answers whoever asks.
 
 mod asked;
+mod cold;
 mod pins;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,9 +107,11 @@ impl Objects {
         self.committing.insert(id);
     }
 
-    /// Nothing will come of `id`.
-    fn abandon(&mut self, id: ObjectId) -> Outcome {
-        self.open.remove(&id);
+    /// Nothing will come of it: what was put already goes. Only of what is open that is known; everything else holders ask about.
+    fn abandon(&mut self, context: &mut Context<'_>, core: &Core, descriptor: &Descriptor) -> Outcome {
+        if self.open.remove(&descriptor.id).is_some() {
+            context.out.errands.push_back(Errand::free(core.member(), core.term(), descriptor.clone()));
+        }
         Outcome::Noted
     }
 
@@ -147,7 +150,7 @@ impl Objects {
         match op {
             ObjectOp::Begin(_) => None,
             ObjectOp::Renew(id) => Some(self.renew(context, *id)),
-            ObjectOp::Abandon(id) => Some(self.abandon(*id)),
+            ObjectOp::Abandon(descriptor) => Some(self.abandon(context, core, descriptor)),
             ObjectOp::Unpin(unpin) => Some(self.unpin(context, core, *unpin)),
             ObjectOp::Commit(commit) => {
                 let is_open = self.open.contains_key(&commit.descriptor.id);

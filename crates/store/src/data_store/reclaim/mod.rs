@@ -73,6 +73,11 @@ impl<'a> Reclaiming<'a> {
         expire::crawl(&mut self.ground, cursor, limit, now)
     }
 
+    /// This item is to go, or to be moved; none if it has to stay for now.
+    pub fn claim(&mut self, addr: Addr) -> Option<Victim> {
+        self.ground.claim(addr)
+    }
+
     /// The protocol did not remove or move this item after all.
     pub fn give_back(&mut self, addr: Addr) {
         self.ground.slots.allocator_mut().unclaim(addr);

@@ -30,6 +30,8 @@ structs! {
     Ask { owner, member, objects }
     Asked { object, key_hash }
     Verdicts { owner, term, member, verdicts }
+    Evict { owner, objects }
+    Cold { object, key_hash, last_access }
     Fetch { number, member, chunk, first, count }
     Cell { number, member, chunk, row, cell }
     Missing { number, member, chunk, view, whole }
@@ -43,9 +45,9 @@ choices! {
     ObjectOp { 0 Begin { 0 } 1 Renew { 0 } 2 Commit { 0 } 3 Abandon { 0 } 4 Unpin { 0 } }
     ObjectMessage {
         0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
-        8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 } 13 Recall { 0 }
+        8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 } 13 Recall { 0 } 14 Evict { 0 }
     }
-    Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} }
+    Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} 4 Crowded {} }
     Verdict { 0 Open {} 1 Committed {} 2 Dead {} }
     ChunkReport { 0 Open { group } 1 Filled { group, role, since } }
 }
