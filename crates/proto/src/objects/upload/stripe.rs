@@ -209,12 +209,10 @@ impl StripeUpload {
         }
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
         for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
+            let is_late = attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience;
             if attempt.outdated {
                 scope.want_view(self.group);
-            } else if attempt.crowded {
-                let view = attempt.view;
-                attempt.restart(view, attempts);
-            } else if attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience {
+            } else if attempt.crowded || is_late {
                 let view = attempt.view;
                 attempt.restart(view, attempts);
             }
