@@ -89,6 +89,22 @@ fn has_chunk(nodes: &Nodes, host: HostId, member: MemberId, chunk: ChunkId) -> O
     Some(chunks.any(|(_, chunks)| chunks.get(chunk).is_some()))
 }
 
+/// A process that keeps the chunks of a role of which another one has all.
+fn kept_in_vain(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
+    let is_relieved = |view: &GroupView, role, host| {
+        let Holders { whole, filling } = view.holders_of(role);
+        whole.is_some() && filling.is_none() && view.holds_since(role, host).is_none()
+    };
+    let pairs = map.groups.iter().flat_map(|view| map.nodes.iter().map(move |info| (view, info.host)));
+    pairs.into_iter().find_map(|(view, host)| {
+        let members = nodes.host_by_id(host, view.group)?.chunks().map(|(member, _)| member);
+        let vain = members
+            .filter(|member| member.group == view.group)
+            .find(|member| is_relieved(view, member.role, host))?;
+        Some(format!("{host} keeps {vain}, of which another one has all"))
+    })
+}
+
 /// What is still under way about chunks, if anything is; none where everything is at rest.
 pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
     for host in nodes.hosts() {
@@ -103,6 +119,9 @@ pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
         if under_way > 0 {
             return Some(format!("{objects:?}"));
         }
+    }
+    if let Some(vain) = kept_in_vain(map, nodes) {
+        return Some(vain);
     }
     let committed = Committed::of(nodes, map);
     let is_garbage = |id: &ChunkId| committed.is_complete && !committed.objects.contains_key(&id.object);
