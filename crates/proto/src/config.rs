@@ -118,8 +118,13 @@ pub struct Limits {
     pub open_objects: usize,
     /// Readers of objects that one primary is held up by.
     pub pins: usize,
+    /// Longest value in bytes that append and prepend make.
+    pub value_bytes: u64,
     /// Values in chunks that clients of one host write at once.
     pub uploads: usize,
+    /// Bytes that all of those hold together, coded; at most an eighth of the node's memory. However long a stripe is, one upload at a
+    /// time goes on.
+    pub upload_bytes: usize,
     /// Values in chunks that clients of one host read at once.
     pub gathers: usize,
     /// Bytes that one of those reads has asked for, or given out and not seen taken.
@@ -146,7 +151,9 @@ impl Default for Limits {
             lesson_parts: 2,
             open_objects: 10_000,
             pins: 10_000,
-            uploads: 64,
+            value_bytes: 1 << 30,
+            uploads: 1024,
+            upload_bytes: 64 << 20,
             gathers: 1024,
             gather_bytes: 2 << 20,
         }

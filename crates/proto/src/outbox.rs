@@ -13,6 +13,7 @@ use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
 use crate::objects::names::{Errand, StreamId};
 use crate::pace::Pace;
+use crate::primary::Pending;
 use crate::queue::Queue;
 use crate::{Limits, Now, Rules, Timing};
 
@@ -48,6 +49,8 @@ pub(crate) struct Outbox {
     pub to_streams: Queue<(StreamId, Outcome)>,
     /// What owners want holders to hear.
     pub errands: Queue<Errand>,
+    /// Appends and prepends whose results lie in chunks.
+    pub extensions: Queue<Pending>,
     /// Groups of which somebody has named a newer view.
     pub views_wanted: Vec<GroupId>,
     /// Peers that have sent what cannot be.
@@ -66,6 +69,7 @@ impl Outbox {
             replies: Queue::default(),
             to_streams: Queue::default(),
             errands: Queue::default(),
+            extensions: Queue::default(),
             views_wanted: Vec::new(),
             accusations: Vec::new(),
             latencies: HostLatencies::default(),
@@ -97,6 +101,7 @@ impl Outbox {
             + self.replies.capacity() * size_of::<(ReplyTo, Outcome)>()
             + self.to_streams.capacity() * size_of::<(StreamId, Outcome)>()
             + self.errands.capacity() * size_of::<Errand>()
+            + self.extensions.capacity() * size_of::<Pending>()
     }
 }
 

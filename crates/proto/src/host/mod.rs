@@ -114,7 +114,10 @@ impl Host {
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, &map),
             FromCoordinator::Changes(changes) => self.adopt_changes(now, &changes),
-            FromCoordinator::View(view) => self.adopt_view(now, &view),
+            FromCoordinator::View(view) => {
+                self.adopt_view(now, &view);
+                self.streams(now).hear_view(view.group);
+            }
             FromCoordinator::Fence { group, role, term, parity, epoch } => {
                 let parity = self.members.parity(MemberId { group, role: parity });
                 let fenced = parity.and_then(|parity| parity.fence(now.time, role, term, epoch));
@@ -449,6 +452,7 @@ impl Host {
         if cfg!(debug_assertions) {
             self.members.check_invariants(self.around.host(), &self.views);
             self.routes.check_invariants();
+            self.objects.check_invariants();
         }
     }
 

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
-use types::{GroupView, HostId, KeyHash, MemberId};
+use types::{GroupId, GroupView, HostId, KeyHash, MemberId};
 use wire::object::{Ask, Evict, ObjectMessage, Verdicts};
 
 use super::Host;
 use super::driver::{Action, Place, Token};
 use crate::Now;
-use crate::objects::names::{GatherId, OwnerRequest, StreamId, UploadId};
-use crate::objects::{NewGather, NewUpload, News, Objects, Scope, Wanted};
+use crate::objects::names::{GatherId, OwnerRequest, StreamId, Told, UploadId};
+use crate::objects::{NewGather, NewUpload, Objects, Scope, Wanted};
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::{self, Pending, Primary};
 
@@ -32,6 +32,7 @@ impl Streams<'_> {
         let mut wanted = Wanted::default();
         let mut scope = Scope { now: self.now, around: &mut self.host.around, views: &self.host.views };
         let done = act(&mut self.host.objects, &mut scope, &mut wanted);
+        self.host.objects.go_on_extending(&mut scope, &mut wanted);
         self.ask_owners(wanted);
         done
     }
@@ -40,6 +41,9 @@ impl Streams<'_> {
         for OwnerRequest { stream, owner, hash, request } in wanted.requests {
             let reply = stream.map_or(ReplyTo::Nobody, ReplyTo::Stream);
             self.ask_owner(owner, reply, hash, request);
+        }
+        for pending in wanted.given_back {
+            self.host.route_anew(self.now, None, pending);
         }
     }
 
@@ -144,6 +148,11 @@ impl Streams<'_> {
         }
     }
 
+    /// The coordinator has answered what the view of a group is.
+    pub(super) fn hear_view(&mut self, group: GroupId) {
+        self.with_objects(|objects, scope, wanted| objects.hear_view(scope, group, wanted));
+    }
+
     pub(super) fn link_up(&mut self, peer: HostId) {
         self.with_objects(|objects, scope, wanted| objects.link_up(scope, peer, wanted));
     }
@@ -162,6 +171,10 @@ impl Streams<'_> {
         while let Some(errand) = self.host.around.out().errands.pop_front() {
             self.with_objects(|objects, scope, _| objects.take_errand(scope, errand));
         }
+        while let Some(pending) = self.host.around.out().extensions.pop_front() {
+            any = true;
+            self.with_objects(|objects, scope, wanted| objects.extend(scope, pending, wanted));
+        }
         for group in std::mem::take(&mut self.host.around.out().views_wanted) {
             self.host.fetch_view(self.now, group);
         }
@@ -177,13 +190,13 @@ impl Streams<'_> {
     }
 }
 
-impl From<News> for Action {
-    fn from(news: News) -> Self {
-        match news {
-            News::Room(token) => Self::Room { token },
-            News::Part(token, bytes) => Self::Part { token, bytes },
-            News::Whole(token) => Self::Whole { token },
-            News::Ended(token, outcome) => Self::Reply { token, outcome },
+impl From<(Token, Told)> for Action {
+    fn from((token, told): (Token, Told)) -> Self {
+        match told {
+            Told::Room => Self::Room { token },
+            Told::Part(bytes) => Self::Part { token, bytes },
+            Told::Whole => Self::Whole { token },
+            Told::Ended(outcome) => Self::Reply { token, outcome },
         }
     }
 }

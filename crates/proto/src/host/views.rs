@@ -41,7 +41,7 @@ impl Views {
     }
 
     /// Where a key is.
-    pub(super) fn locate(&self, key: &[u8]) -> Place {
+    pub(crate) fn locate(&self, key: &[u8]) -> Place {
         let Some(map) = &self.map else {
             return Place { hash: KeyHash::of(ClusterId(0), key), member: None, refusal: None };
         };

@@ -13,10 +13,12 @@
 //! | `courier` | what owners want holders to hear |
 //! | `upload` | a value that is written: rows are coded, cells are put |
 //! | `gather` | a value that is read: cells are fetched, rows decoded |
+//! | `extension` | append and prepend to a value in chunks: it is read, and written anew |
 
 mod arriving;
 mod courier;
 mod early;
+mod extension;
 mod fill;
 mod gather;
 mod holder;
@@ -31,40 +33,31 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use store::ChunkPages;
 use types::op::{Failure, Outcome};
-use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
+use types::{GroupId, GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
 use crate::host::driver::Token;
+use crate::primary::Pending;
 use crate::queue::Queue;
 use courier::Courier;
 use early::Early;
+use extension::{Extensions, Heard as HeardOf};
 pub use gather::NewGather;
-use gather::{Gathers, News as GatherNews, Progress};
+use gather::{Gathers, Progress};
 pub(crate) use holder::Holder;
-use names::{Errand, GatherId, ObjectStats, OwnerRequest, StreamId, UploadId};
+use names::{Client, Errand, GatherId, ObjectStats, OwnerRequest, StreamId, Told, UploadId};
 use pressure::Pressure;
 pub(crate) use scope::Scope;
 pub use upload::NewUpload;
-use upload::{News as UploadNews, Step, Uploads};
-
-/// What a driver hears.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum News {
-    /// An upload takes more bytes.
-    Room(Token),
-    /// The next bytes of a value that is read.
-    Part(Token, Bytes),
-    /// There are no more.
-    Whole(Token),
-    /// It is over.
-    Ended(Token, Outcome),
-}
+use upload::{Step, Uploads};
 
 /// What an event brings about at owners.
 #[derive(Default)]
 pub(crate) struct Wanted {
     pub requests: Vec<OwnerRequest>,
+    /// Clients' requests that are to be decided anew.
+    pub given_back: Vec<Pending>,
 }
 
 /// See the module.
@@ -78,7 +71,8 @@ pub(crate) struct Objects {
     courier: Courier,
     uploads: Uploads,
     gathers: Gathers,
-    news: Queue<News>,
+    extensions: Extensions,
+    news: Queue<(Token, Told)>,
 }
 
 impl Objects {
@@ -93,7 +87,7 @@ impl Objects {
     }
 
     /// What the driver is to hear next.
-    pub(crate) fn poll_news(&mut self) -> Option<News> {
+    pub(crate) fn poll_news(&mut self) -> Option<(Token, Told)> {
         self.news.pop_front()
     }
 
@@ -120,6 +114,13 @@ impl Objects {
         }
         if self.gathers.len() > 0 {
             self.reconsider_gathers(scope, wanted);
+        }
+    }
+
+    /// The coordinator has said what the view of this group is, which was adopted if it is new.
+    pub(crate) fn hear_view(&mut self, scope: &mut Scope<'_>, group: GroupId, wanted: &mut Wanted) {
+        for progress in self.gathers.hear_view(scope, group) {
+            self.take_progress(progress, wanted);
         }
     }
 
@@ -256,6 +257,7 @@ impl Objects {
                 let progress = self.gathers.hear_owner(scope, gather, &outcome);
                 self.take_progress(progress, wanted);
             }
+            StreamId::Extension(id) => self.extensions.hear(id, HeardOf::Owner(outcome)),
         }
     }
 
@@ -289,12 +291,15 @@ impl Objects {
         if self.gathers.due(&timing) <= now {
             self.reconsider_gathers(scope, wanted);
         }
+        if self.extensions.due(&timing) <= now {
+            self.tick_extensions(scope, wanted);
+        }
     }
 
     /// When [`Self::tick`] has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
-        let gathers = self.gathers.due(timing);
+        let gathers = self.gathers.due(timing).min(self.extensions.due(timing));
         holders.min(self.courier.due(timing)).min(self.uploads.due(timing)).min(gathers)
     }
 
@@ -306,19 +311,22 @@ impl Objects {
 
     fn take_step(&mut self, step: Step, wanted: &mut Wanted) {
         wanted.requests.extend(step.request);
-        self.news.extend(step.news.map(|news| match news {
-            UploadNews::Room(token) => News::Room(token),
-            UploadNews::Ended(token, outcome) => News::Ended(token, outcome),
-        }));
+        let woken: Vec<Client> = self.uploads.wake();
+        let room = woken.into_iter().map(|client| (client, Told::Room));
+        let ended = step.ended.map(|(client, outcome)| (client, Told::Ended(outcome)));
+        room.chain(ended).for_each(|(client, told)| self.tell(client, told, HeardOf::Upload));
     }
 
     fn take_progress(&mut self, progress: Progress, wanted: &mut Wanted) {
         wanted.requests.extend(progress.request);
-        self.news.extend(progress.news.into_iter().map(|news| match news {
-            GatherNews::Part(token, bytes) => News::Part(token, bytes),
-            GatherNews::Whole(token) => News::Whole(token),
-            GatherNews::Failed(token, failure) => News::Ended(token, Outcome::Failed(failure)),
-        }));
+        progress.news.into_iter().for_each(|(client, told)| self.tell(client, told, HeardOf::Gather));
+    }
+
+    fn tell(&mut self, client: Client, told: Told, of: fn(Told) -> HeardOf) {
+        match client {
+            Client::Driver(token) => self.news.push_back((token, told)),
+            Client::Extension(id) => self.extensions.hear(id, of(told)),
+        }
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
@@ -327,8 +335,13 @@ impl Objects {
         self.buffer_bytes() + self.courier.memory_bytes() + self.early.memory_bytes() + fills
     }
 
+    /// What has to hold.
+    pub(crate) fn check_invariants(&self) {
+        self.uploads.check_invariants();
+    }
+
     fn buffer_bytes(&self) -> usize {
-        self.uploads.memory_bytes() + self.gathers.memory_bytes()
+        self.uploads.memory_bytes() + self.gathers.memory_bytes() + self.extensions.memory_bytes()
     }
 
     /// Whether there is no room for chunks that are to be got.
@@ -365,7 +378,7 @@ impl Objects {
         new: NewUpload,
         wanted: &mut Wanted,
     ) -> Result<UploadId, Failure> {
-        let (upload, request) = self.uploads.begin(scope, token, owner, new)?;
+        let (upload, request) = self.uploads.begin(scope, Client::Driver(token), owner, new)?;
         wanted.requests.push(request);
         Ok(upload)
     }
@@ -390,7 +403,8 @@ impl Objects {
 
     /// Nobody wants it any more.
     pub(crate) fn abandon_upload(&mut self, upload: UploadId, wanted: &mut Wanted) {
-        wanted.requests.extend(self.uploads.abandon(upload));
+        let request = self.uploads.abandon(upload);
+        self.take_step(Step { ended: None, request }, wanted);
     }
 
     /// A value is to be read.
@@ -402,7 +416,7 @@ impl Objects {
         new: NewGather,
         wanted: &mut Wanted,
     ) -> Result<GatherId, Failure> {
-        let id = self.gathers.begin(scope, token, hash, new)?;
+        let id = self.gathers.begin(scope, Client::Driver(token), hash, new)?;
         let progress = self.gathers.go_on(scope, id);
         self.take_progress(progress, wanted);
         Ok(id)

@@ -1,8 +1,11 @@
 //! Words that values in chunks share with the rest: who writes or reads, what owners are asked, and what they want to be said.
 
-use types::op::Request;
+use bytes::Bytes;
+use types::op::{Outcome, Request};
 use types::{Descriptor, KeyHash, MemberId, Term};
 use wire::object::KeptObject;
+
+use crate::host::driver::Token;
 
 /// An upload of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,11 +15,37 @@ pub struct UploadId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GatherId(pub u64);
 
+/// A value of one host's role that is made longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ExtensionId(pub u64);
+
 /// Somebody of one host who writes or reads chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StreamId {
     Upload(UploadId),
     Gather(GatherId),
+    Extension(ExtensionId),
+}
+
+/// For whom a value is written or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// Somebody outside.
+    Driver(Token),
+    Extension(ExtensionId),
+}
+
+/// What whoever writes or reads a value hears of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    /// An upload takes more bytes.
+    Room,
+    /// The next bytes of a value that is read.
+    Part(Bytes),
+    /// There are no more.
+    Whole,
+    /// It is over.
+    Ended(Outcome),
 }
 
 /// A request to the owner of an object.

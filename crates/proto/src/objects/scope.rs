@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cluster::Protection;
-use types::{GroupId, GroupView, HostId, MemberId};
+use types::{GroupId, GroupView, HostId, MemberId, NamespaceId};
 use wire::object::ObjectMessage;
 
 use crate::host::{Surroundings, Views};
@@ -61,6 +61,12 @@ impl Scope<'_> {
     /// Whether namespaces that say nothing of it evict.
     pub(super) fn evicts(&self) -> bool {
         self.around.config().store.eviction == store::Eviction::Clock
+    }
+
+    /// Longest chunk of values of `namespace` in bytes.
+    pub(super) fn chunk_len(&self, namespace: NamespaceId) -> u32 {
+        let known = self.views.map().and_then(|map| map.catalog.namespace(namespace));
+        known.map(|known| known.policy.objects).unwrap_or_default().chunk_bytes
     }
 
     /// Something for the coordinator to know.

@@ -36,6 +36,8 @@ pub(super) enum Decision {
     Remove { outcome: Outcome },
     /// As things stand an object may come in its place.
     Begin,
+    /// What comes of it lies in chunks: the value is read, and written anew (`objects/extension.rs`).
+    Extend,
 }
 
 /// What the decision may depend on, besides the item.
@@ -50,6 +52,8 @@ pub(super) struct Context {
     pub default_ttl: u32,
     /// Length of the value where what is written is its descriptor.
     pub object_len: Option<u64>,
+    /// Whether values of the namespace may lie in chunks.
+    pub takes_objects: bool,
 }
 
 impl Context {
@@ -97,6 +101,12 @@ fn decide_begin(
     context: Context,
 ) -> Decision {
     let Condition { mode, compare, invalidate } = condition;
+    if is_extension(mode) {
+        return match extended(compare, current) {
+            Ok(_) => Decision::Begin,
+            Err(refused) => Decision::Answer(refused),
+        };
+    }
     let store = Store {
         mode,
         value: bytes::Bytes::new(),
@@ -116,8 +126,45 @@ fn decide_begin(
 /// The descriptor is stored as any value is.
 fn decide_commit(key: &[u8], commit: &Commit, current: Option<Current<'_>>, context: Context) -> Decision {
     let value = descriptor_bytes(&commit.descriptor).into();
-    let object_len = Some(commit.descriptor.geometry.len);
-    decide_store(key, &Store { value, ..commit.store.clone() }, current, Context { object_len, ..context })
+    let context = Context { object_len: Some(commit.descriptor.geometry.len), ..context };
+    let store = Store { value, ..commit.store.clone() };
+    if !is_extension(store.mode) {
+        return decide_store(key, &store, current, context);
+    }
+    match extended(store.compare, current) {
+        Ok(current) => longer(key, &store, [&store.value, b""], &current, context).stored(context.now),
+        Err(refused) => Decision::Answer(refused),
+    }
+}
+
+fn is_extension(mode: StoreMode) -> bool {
+    matches!(mode, StoreMode::Append | StoreMode::Prepend)
+}
+
+/// What is made longer, or why nothing is.
+fn extended(compare: Option<u64>, current: Option<Current<'_>>) -> Result<Current<'_>, Outcome> {
+    let current = current.ok_or(Outcome::NotStored)?;
+    let is_it = compare.is_none_or(|compare| compare == current.item.version);
+    if is_it { Ok(current) } else { Err(Outcome::Exists) }
+}
+
+/// An item that was made longer: append and prepend keep flags and expiry.
+fn longer<'a>(
+    key: &'a [u8],
+    store: &Store,
+    value: [&'a [u8]; 2],
+    current: &Current<'_>,
+    context: Context,
+) -> NewItem<'a> {
+    NewItem {
+        key,
+        value,
+        flags: current.item.client_flags,
+        expiry: current.item.expiry,
+        version: store.version.unwrap_or(context.next_version),
+        state: context.fresh(),
+        object_len: context.object_len,
+    }
 }
 
 /// Whether a read has no effect on the replicated state whatever it finds, so that it needs no record.
@@ -278,9 +325,7 @@ fn decide_store(key: &[u8], store: &Store, current: Option<Current<'_>>, context
             Some(expiry) => whole(key, &Store { expiry, ..store.clone() }, context),
             None => Decision::Answer(Outcome::NotStored),
         },
-        (StoreMode::Append | StoreMode::Prepend, compare, Some(current)) => {
-            extend(key, store, compare, &current, context)
-        }
+        (StoreMode::Append | StoreMode::Prepend, _, Some(_)) => extend(key, store, current, context),
     }
 }
 
@@ -324,34 +369,21 @@ fn compare_and_store(
     .stored(context.now)
 }
 
-/// append and prepend keep flags and expiry of the item.
-fn extend(
-    key: &[u8],
-    store: &Store,
-    compare: Option<u64>,
-    current: &Current<'_>,
-    context: Context,
-) -> Decision {
-    if compare.is_some_and(|compare| compare != current.item.version) {
-        return Decision::Answer(Outcome::Exists);
-    }
-    // Whoever has the client's connection reads such a value, and writes it anew.
-    if current.item.object {
-        return Decision::Answer(Outcome::Failed(Failure::TooLarge));
-    }
+/// append and prepend.
+fn extend(key: &[u8], store: &Store, current: Option<Current<'_>>, context: Context) -> Decision {
+    let current = match extended(store.compare, current) {
+        Ok(current) => current,
+        Err(refused) => return Decision::Answer(refused),
+    };
     let old = current.item.value;
+    let len = old.len() + store.value.len();
+    let is_too_large = context.takes_objects && is_too_large(key.len(), len, current.item.client_flags);
+    if current.item.object || is_too_large {
+        return Decision::Extend;
+    }
     let value: [&[u8]; 2] =
         if store.mode == StoreMode::Append { [old, &store.value] } else { [&store.value, old] };
-    NewItem {
-        key,
-        value,
-        flags: current.item.client_flags,
-        expiry: current.item.expiry,
-        version: store.version.unwrap_or(context.next_version),
-        state: context.fresh(),
-        object_len: context.object_len,
-    }
-    .stored(context.now)
+    longer(key, store, value, &current, context).stored(context.now)
 }
 
 fn decide_delete(key: &[u8], delete: Delete, current: Option<Current<'_>>, context: Context) -> Decision {

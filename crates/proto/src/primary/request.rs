@@ -22,6 +22,11 @@ fn default_ttl(context: &Context<'_>, namespace: NamespaceId) -> Option<u32> {
     }
 }
 
+/// Whether values of `namespace` may lie in chunks.
+fn takes_objects(context: &Context<'_>, namespace: NamespaceId) -> bool {
+    context.catalog.namespace(namespace).is_some_and(|known| known.policy.objects.striped_above.is_some())
+}
+
 /// The object that a request makes its key's value.
 fn kept_by(pending: &Pending) -> Option<Kept> {
     match &pending.request.op {
@@ -36,7 +41,7 @@ fn kept_by(pending: &Pending) -> Option<Kept> {
 enum Attempt {
     /// The answer is known and final.
     Answer(Outcome),
-    /// The answer follows with the commit of a record.
+    /// The answer follows: with the commit of a record, or from whoever has taken the request.
     Logged,
     /// Nothing was done.
     Wait(Wait),
@@ -232,8 +237,15 @@ impl Primary {
             return Attempt::failed(Failure::NoNamespace);
         };
         let generation = cohort.generation();
-        let next =
-            execute::Context { now, next_version, generation, default_ttl, ..execute::Context::default() };
+        let takes_objects = takes_objects(context, namespace);
+        let next = execute::Context {
+            now,
+            next_version,
+            generation,
+            default_ttl,
+            takes_objects,
+            ..execute::Context::default()
+        };
         let decision = execute::decide(&pending.request, current, next);
         self.carry_out(context, pending, newest, decision)
     }
@@ -255,6 +267,7 @@ impl Primary {
                 let namespace = pending.request.namespace();
                 return Attempt::Answer(self.objects.begin(context, &self.core, namespace));
             }
+            Decision::Extend => context.out.extensions.push_back(pending.clone()),
             Decision::Put { image, outcome } => return self.put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {
                 let header = Header { version, expiry, state };

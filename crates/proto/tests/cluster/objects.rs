@@ -1,9 +1,9 @@
 //! Values in chunks: written, read, repaired and forgotten.
 
 use bytes::Bytes;
-use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
+use proto::{GatherId, Limits, NewGather, NewUpload, Submitted, Token, UploadId};
 use store::{Budget, Eviction, StoreConfig};
-use types::op::{Failure, Object, Outcome, Store, StoreMode};
+use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
 use types::{ClusterId, GroupId, NodeId};
 
 use super::{Cluster, get, key_of};
@@ -334,4 +334,99 @@ fn where_nothing_may_be_evicted_a_full_node_refuses_at_once() {
     cluster.advance(1_000);
     let outcome = cluster.put(0, "after", &noise(1, 900_000));
     assert!(matches!(outcome, Some(Outcome::Stored(_))), "{outcome:?}");
+}
+
+fn extension(mode: StoreMode, key: &str, piece: &[u8], compare: Option<u64>) -> Request {
+    let store = Store { value: Bytes::copy_from_slice(piece), compare, flags: 9, ..store(mode) };
+    Request::on(key_of(key), Op::Store(store))
+}
+
+#[test]
+fn append_and_prepend_make_a_value_in_chunks_longer() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let mut value = noise(1, 1_500_000);
+    cluster.put(0, "key", &value).unwrap();
+    for (node, mode, piece) in [
+        (1, StoreMode::Append, noise(2, 100_000)),
+        (2, StoreMode::Prepend, noise(3, 300_000)),
+        (3, StoreMode::Append, Vec::new()),
+        (4, StoreMode::Append, b"x".to_vec()),
+    ] {
+        let outcome = cluster.run(node, extension(mode, "key", &piece, None));
+        let Some(Outcome::Stored(view)) = outcome else { panic!("{outcome:?}") };
+        value = if mode == StoreMode::Append { [value, piece].concat() } else { [piece, value].concat() };
+        assert_eq!((view.value_len, view.flags), (value.len() as u64, 5), "the flags stay");
+        assert!(cluster.read(node, "key").unwrap() == value);
+    }
+    let version = match cluster.run(0, get("key")) {
+        Some(Outcome::Hit(view)) => view.version,
+        other => panic!("{other:?}"),
+    };
+    let other = Some(version + 1);
+    assert_eq!(cluster.run(0, extension(StoreMode::Append, "key", b"y", other)), Some(Outcome::Exists));
+    assert_eq!(cluster.run(0, extension(StoreMode::Append, "none", b"y", None)), Some(Outcome::NotStored));
+    let stored = cluster.run(1, extension(StoreMode::Append, "key", b"y", Some(version)));
+    assert!(matches!(stored, Some(Outcome::Stored(_))), "{stored:?}");
+    value.push(b'y');
+    assert!(cluster.read(2, "key").unwrap() == value);
+    cluster.advance(100);
+    assert_eq!((cluster.tentative_bytes(), cluster.chunk_count() % 5), (0, 0));
+}
+
+#[test]
+fn of_two_who_append_at_once_neither_is_lost() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let value = noise(1, 400_000);
+    cluster.put(0, "key", &value).unwrap();
+    let mut tokens = Vec::new();
+    for node in 0..4 {
+        let (token, now) = (cluster.token(), cluster.clocks(NodeId(node)));
+        let request = extension(StoreMode::Append, "key", &[b'a' + node as u8], None);
+        let host = cluster.hosts.get_mut(&NodeId(node)).unwrap();
+        let place = host.locate(request.key_bytes());
+        assert_eq!(host.submit(now, token, place, request), Submitted::Pending);
+        tokens.push(token);
+    }
+    cluster.settle();
+    cluster.advance(1_000);
+    for token in tokens {
+        assert!(matches!(cluster.answers.get(&token), Some(Outcome::Stored(_))), "{:?}", cluster.answers);
+    }
+    let mut end = cluster.read(1, "key").unwrap().split_off(value.len());
+    end.sort_unstable();
+    assert_eq!(end, b"abcd");
+}
+
+#[test]
+fn uploads_share_a_bound_and_all_come_to_their_end() {
+    let limits = Limits { upload_bytes: 500_000, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(5, limits);
+    let value = noise(1, 2_000_000);
+    let mut uploads: Vec<(Token, UploadId, usize)> = (0..8)
+        .map(|number| cluster.begin_upload(0, &format!("key-{number}"), value.len(), StoreMode::Set))
+        .map(|(token, upload)| (token, upload, 0))
+        .collect();
+    cluster.settle();
+    let mut rounds = 0;
+    while uploads.iter().any(|(token, ..)| !cluster.answers.contains_key(token)) {
+        for (_, upload, at) in &mut uploads {
+            // A little of each in turn, as clients send.
+            let now = cluster.clocks(NodeId(0));
+            let host = cluster.hosts.get_mut(&NodeId(0)).unwrap();
+            let wanted = host.streams(now).upload_wants(*upload).min(10_000).min(value.len() - *at);
+            if wanted > 0 {
+                host.streams(now).feed(*upload, Bytes::copy_from_slice(&value[*at..*at + wanted]));
+                *at += wanted;
+            }
+            let held = cluster.hosts[&NodeId(0)].stats().objects.buffer_bytes;
+            // The first may hold two stripes whatever the others have.
+            assert!(held < 500_000 + 2 * 5 * 70_000, "{held} bytes are held");
+        }
+        cluster.settle();
+        rounds += 1;
+        assert!(rounds < 10_000, "they come to an end");
+    }
+    for number in 0..8 {
+        assert!(cluster.read(3, &format!("key-{number}")).unwrap() == value);
+    }
 }

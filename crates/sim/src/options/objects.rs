@@ -37,7 +37,10 @@ impl Options {
         self.timing.pin_us = lease_us * rng.pick(&[1, 4, 10]);
         self.timing.hedge_us = lease_us / rng.pick(&[4, 20, 100]);
         self.limits.gather_bytes = rng.pick(&[1, 100_000, 2 << 20]);
-        if self.focus == Focus::Objects && rng.once_in(3) { self.crowded(rng) } else { self }
+        let crowded = self.focus == Focus::Objects && rng.once_in(3);
+        let mut options = if crowded { self.crowded(rng) } else { self };
+        options.limits.upload_bytes = rng.pick(&[1, 200_000, 64 << 20]);
+        options
     }
 
     /// Many long values, and little more memory than the areas of members take: chunks have to give way to each other.

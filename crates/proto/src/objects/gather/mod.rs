@@ -8,16 +8,14 @@ mod row;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cluster::Protection;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
-use types::{ChunkId, Descriptor, HostId, Key, KeyHash, MemberId, Stripe, Time};
+use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, Stripe, Time};
 use wire::object::{Cell, Fetch, Missing, ObjectMessage};
 
-use super::names::{GatherId, OwnerRequest, StreamId};
+use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
 use super::scope::Scope;
 use crate::Timing;
-use crate::host::driver::Token;
 use row::Row;
 
 /// A reader's place is told to the owner so often while a pin lasts.
@@ -43,19 +41,8 @@ pub(crate) struct Gathers {
     started: u64,
 }
 
-/// What a driver hears of its read.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum News {
-    /// The next bytes.
-    Part(Token, Bytes),
-    /// That was all.
-    Whole(Token),
-    /// It cannot go on.
-    Failed(Token, Failure),
-}
-
 struct Gather {
-    token: Token,
+    client: Client,
     key: Key,
     hash: KeyHash,
     descriptor: Descriptor,
@@ -74,6 +61,15 @@ struct Gather {
     deadline: Time,
     /// Whether the owner is asked if this is still what the key has.
     asking: bool,
+    /// A group whose view here says that its chunks are lost.
+    doubt: Option<Doubt>,
+}
+
+/// A view by which chunks are lost. It may be old, so nothing is said of it before the coordinator has said what it is.
+#[derive(Clone, Copy)]
+struct Doubt {
+    group: GroupId,
+    is_told: bool,
 }
 
 impl Gathers {
@@ -81,7 +77,7 @@ impl Gathers {
     pub(super) fn begin(
         &mut self,
         scope: &mut Scope<'_>,
-        token: Token,
+        client: Client,
         hash: KeyHash,
         new: NewGather,
     ) -> Result<GatherId, Failure> {
@@ -97,7 +93,7 @@ impl Gathers {
         let end = end.min(descriptor.geometry.len);
         let (rows, untaken, asking, deadline) = (VecDeque::new(), 0, false, now + patience);
         let gather = Gather {
-            token,
+            client,
             key,
             hash,
             descriptor,
@@ -111,6 +107,7 @@ impl Gathers {
             told: now,
             deadline,
             asking,
+            doubt: None,
         };
         self.all.insert(id, gather);
         Ok(id)
@@ -137,7 +134,7 @@ impl Gathers {
             Outcome::Failed(failure) => *failure,
             Outcome::Hit(view) if view.object.as_ref().is_some_and(|it| it.descriptor.id == object) => {
                 // It is what it was: others may have come meanwhile who have its chunks.
-                if gather.is_lost(scope) { Failure::Lost } else { return self.go_on(scope, id) }
+                if gather.is_surely_lost(scope) { Failure::Lost } else { return self.go_on(scope, id) }
             }
             _ => Failure::Replaced,
         };
@@ -145,8 +142,9 @@ impl Gathers {
     }
 
     fn fail(&mut self, id: GatherId, failure: Failure) -> Progress {
-        let token = self.all.get(&id).map(|gather| gather.token);
-        let news = token.map(|token| News::Failed(token, failure)).into_iter().collect();
+        let client = self.all.get(&id).map(|gather| gather.client);
+        let ended = Told::Ended(Outcome::Failed(failure));
+        let news = client.map(|client| (client, ended)).into_iter().collect();
         Progress { news, request: self.abandon(id) }
     }
 
@@ -187,13 +185,13 @@ impl Gathers {
         gather.give_out(scope, &mut progress);
         gather.ask_for_rows(scope, id);
         if gather.start >= gather.end {
-            progress.news.push(News::Whole(gather.token));
+            progress.news.push((gather.client, Told::Whole));
             progress.request = self.abandon(id);
         } else if gather.is_late(scope.now.time) {
             let failed = self.fail(id, Failure::Unavailable);
             progress.news.extend(failed.news);
             progress.request = failed.request;
-        } else if gather.is_lost(scope) && !gather.asking {
+        } else if !gather.asking && gather.is_surely_lost(scope) {
             // Its chunks may be gone because it is not what the key has any more.
             gather.asking = true;
             progress.request = Some(gather.ask_owner(id));
@@ -218,6 +216,19 @@ impl Gathers {
             all.push(self.go_on(scope, id));
         }
         all
+    }
+
+    /// The coordinator has said what the view of this group is.
+    pub(super) fn hear_view(&mut self, scope: &mut Scope<'_>, group: GroupId) -> Vec<Progress> {
+        let doubts = self.all.iter_mut().filter_map(|(id, gather)| Some((*id, gather.doubt.as_mut()?)));
+        let told: Vec<GatherId> = doubts
+            .filter(|(_, doubt)| doubt.group == group)
+            .map(|(id, doubt)| {
+                doubt.is_told = true;
+                id
+            })
+            .collect();
+        told.into_iter().map(|id| self.go_on(scope, id)).collect()
     }
 
     /// What was asked of `peer` will not come.
@@ -252,7 +263,7 @@ impl Gathers {
 /// What comes of an event for others.
 #[derive(Default)]
 pub(super) struct Progress {
-    pub news: Vec<News>,
+    pub news: Vec<(Client, Told)>,
     pub request: Option<OwnerRequest>,
 }
 
@@ -333,7 +344,7 @@ impl Gather {
                 if from < to {
                     let bytes = cell.slice((from - at) as usize..(to - at) as usize);
                     self.untaken += bytes.len();
-                    progress.news.push(News::Part(self.token, bytes));
+                    progress.news.push((self.client, Told::Part(bytes)));
                 }
                 at += u64::from(filled);
             }
@@ -343,9 +354,23 @@ impl Gather {
         }
     }
 
-    /// Whether so many have said that they lack chunks of it that a row cannot be made.
-    fn is_lost(&self, scope: &Scope<'_>) -> bool {
-        self.rows.iter().any(|row| row.is_lost(self.protection.code(), scope.view(row.group())))
+    /// Whether so many have said that they lack chunks of it that a row cannot be made, and the coordinator has said who they are. It
+    /// is asked for that if it has not.
+    fn is_surely_lost(&mut self, scope: &mut Scope<'_>) -> bool {
+        let code = self.protection.code();
+        let lost = self.rows.iter().find(|row| row.is_lost(code, scope.view(row.group())));
+        let Some(group) = lost.map(Row::group) else {
+            self.doubt = None;
+            return false;
+        };
+        if self.doubt.is_none_or(|doubt| doubt.group != group) {
+            self.doubt = Some(Doubt { group, is_told: false });
+        }
+        let is_told = self.doubt.is_some_and(|doubt| doubt.is_told);
+        if !is_told {
+            scope.want_view(group);
+        }
+        is_told
     }
 
     /// Whether nothing has come for too long that was to come.

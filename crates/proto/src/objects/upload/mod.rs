@@ -2,7 +2,8 @@
 //!
 //! The writer is the host whose client sends the value. An upload asks the owner for an id, codes row by row what comes, puts the
 //! cells to all holders of each stripe's group (`stripe`), and commits when every stripe is done. It holds two stripes at most: who
-//! sends faster than holders take waits.
+//! sends faster than holders take waits. All together hold no more than a bound: beyond it only the oldest goes on, whose end gives
+//! back most soonest, and whoever waits for too long fails.
 
 mod rows;
 mod stripe;
@@ -17,15 +18,16 @@ use types::{
 };
 use wire::object::{Placed, Refused};
 
-use super::names::{OwnerRequest, StreamId, UploadId};
+use super::names::{Client, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
-use crate::host::driver::Token;
 use rows::Rows;
 use stripe::{Fate, StripeUpload};
 
 /// Stripes that one upload holds.
 const MAX_STRIPES: usize = 2;
+/// No more than one part in this many of the node's memory is held for uploads.
+const MEMORY_SHARE: u64 = 8;
 /// A deadline of an open id is renewed when so many parts of it are left.
 const RENEWALS: u64 = 3;
 
@@ -51,19 +53,15 @@ pub(crate) struct Uploads {
     attempts: u64,
     /// When it was last looked what may be lost on its way.
     looked: Time,
-}
-
-/// What a driver hears of its upload.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum News {
-    /// More bytes are taken.
-    Room(Token),
-    /// It is over.
-    Ended(Token, Outcome),
+    /// Bytes that all hold together, and may.
+    held: usize,
+    most: usize,
+    /// Whether some are not held any more, which others may have waited for.
+    released: bool,
 }
 
 struct Upload {
-    token: Token,
+    client: Client,
     key: Key,
     hash: KeyHash,
     owner: MemberId,
@@ -80,6 +78,11 @@ struct Upload {
     committing: bool,
     /// Whether the driver waits until more bytes are taken.
     full: bool,
+    /// Whether it does so for want of memory; since when that is known.
+    starved: bool,
+    starved_since: Option<Time>,
+    /// Bytes that it holds, as they are in the sum.
+    held: usize,
     /// When its id is to be renewed.
     renew: Time,
     /// Whether nobody wants it any more: it is here only until its id comes, which is given back.
@@ -91,7 +94,7 @@ impl Uploads {
     pub(super) fn begin(
         &mut self,
         scope: &Scope<'_>,
-        token: Token,
+        client: Client,
         (owner, hash): (MemberId, KeyHash),
         new: NewUpload,
     ) -> Result<(UploadId, OwnerRequest), Failure> {
@@ -105,12 +108,13 @@ impl Uploads {
             return Err(Failure::TooLarge);
         }
         self.started += 1;
+        self.most = scope.limits().upload_bytes.min((scope.budget().limit() / MEMORY_SHARE) as usize);
         let upload = UploadId(self.started);
         let Store { mode, compare, invalidate, .. } = new.store;
         let begin = ObjectOp::Begin(Condition { mode, compare, invalidate });
         let request = request_of(&new.key, begin);
         let one = Upload {
-            token,
+            client,
             key: new.key,
             hash,
             owner,
@@ -123,6 +127,9 @@ impl Uploads {
             stripes: VecDeque::new(),
             committing: false,
             full: false,
+            starved: false,
+            starved_since: None,
+            held: 0,
             renew: Time::NEVER,
             gone: false,
         };
@@ -133,7 +140,52 @@ impl Uploads {
 
     /// How many bytes are taken in one piece now; 0 = none before there is room.
     pub(super) fn wanted(&mut self, upload: UploadId) -> usize {
-        self.all.get_mut(&upload).map_or(0, Upload::wanted)
+        let is_first = self.all.iter().find(|(_, one)| one.is_coming()).is_some_and(|(id, _)| *id == upload);
+        let Some(one) = self.all.get_mut(&upload) else { return 0 };
+        let wanted = one.wanted();
+        one.starved = wanted > 0 && !is_first && self.held + wanted > self.most;
+        if one.starved {
+            one.full = true;
+            return 0;
+        }
+        one.starved_since = None;
+        wanted
+    }
+
+    /// What one holds may have become more, or less.
+    fn recount(&mut self, upload: UploadId) {
+        let Some(one) = self.all.get_mut(&upload) else { return };
+        let (before, held) = (one.held, one.memory_bytes());
+        one.held = held;
+        // When all of it has come another one is the first.
+        self.released |= held < before || !one.is_coming();
+        self.held = self.held + one.held - before;
+    }
+
+    fn remove(&mut self, upload: UploadId) -> Option<Upload> {
+        let one = self.all.remove(&upload)?;
+        self.held -= one.held;
+        // Another one is the first by now.
+        self.released = true;
+        Some(one)
+    }
+
+    /// Who has waited until more bytes are taken, and need not any more.
+    pub(super) fn wake(&mut self) -> Vec<Client> {
+        if !std::mem::take(&mut self.released) {
+            return Vec::new();
+        }
+        let waiting: Vec<UploadId> = self.all.iter().filter(|(_, one)| one.full).map(|(id, _)| *id).collect();
+        let mut woken = Vec::new();
+        for upload in waiting {
+            if self.wanted(upload) > 0
+                && let Some(one) = self.all.get_mut(&upload)
+            {
+                one.full = false;
+                woken.push(one.client);
+            }
+        }
+        woken
     }
 
     /// The next bytes of the value, no more than are wanted.
@@ -141,6 +193,7 @@ impl Uploads {
         let Self { all, attempts, .. } = self;
         let Some(one) = all.get_mut(&upload) else { return };
         one.feed(scope, bytes, attempts);
+        self.recount(upload);
     }
 
     /// The client is gone, or wants it no more; what the owner is told.
@@ -148,9 +201,10 @@ impl Uploads {
         let one = self.all.get_mut(&upload)?;
         if one.id.is_none() {
             one.give_up();
+            self.recount(upload);
             return None;
         }
-        self.all.remove(&upload)?.farewell(upload)
+        self.remove(upload)?.farewell(upload)
     }
 
     /// The owner has answered.
@@ -161,7 +215,7 @@ impl Uploads {
             Outcome::Begun(id) => {
                 one.id = Some(id);
                 if one.gone {
-                    return Step { news: None, request: self.abandon(upload) };
+                    return Step { ended: None, request: self.abandon(upload) };
                 }
                 one.renew = scope.now.time + scope.timing().object_deadline_us / RENEWALS;
                 one.put_what_there_is(scope, attempts);
@@ -235,20 +289,16 @@ impl Uploads {
         let Some(one) = all.get_mut(&upload) else { return Step::default() };
         one.stripes.retain(|stripe| !stripe.is_done(scope));
         one.put_what_there_is(scope, attempts);
-        let mut step = Step::default();
-        if one.full && one.wanted() > 0 {
-            one.full = false;
-            step.news = Some(News::Room(one.token));
-        }
-        step.request = one.commit_if_done(upload);
-        step
+        let request = one.commit_if_done(upload);
+        self.recount(upload);
+        Step { ended: None, request }
     }
 
     fn end(&mut self, upload: UploadId, outcome: Outcome) -> Step {
-        let Some(one) = self.all.remove(&upload) else { return Step::default() };
+        let Some(one) = self.remove(upload) else { return Step::default() };
         let request = if matches!(outcome, Outcome::Failed(_)) { one.farewell(upload) } else { None };
-        let news = (!one.gone).then_some(News::Ended(one.token, outcome));
-        Step { news, request }
+        let ended = (!one.gone).then_some((one.client, outcome));
+        Step { ended, request }
     }
 
     /// Ids are renewed, and what may be lost on its way is put again.
@@ -265,17 +315,29 @@ impl Uploads {
             if one.renew <= now {
                 one.renew = now + scope.timing().object_deadline_us / RENEWALS;
                 let request = Some(one.request(*upload, ObjectOp::Renew(id)));
-                steps.push(Step { news: None, request });
+                steps.push(Step { ended: None, request });
             }
             let name = (id, one.hash, one.geometry);
             one.stripes.iter_mut().for_each(|stripe| stripe.retry(scope, name, attempts));
         }
+        steps.extend(self.end_starved(scope));
         steps
+    }
+
+    /// Whoever has waited for memory for as long as any request may ends.
+    fn end_starved(&mut self, scope: &Scope<'_>) -> Vec<Step> {
+        let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
+        let is_over =
+            |one: &mut Upload| one.starved && now.since(*one.starved_since.get_or_insert(now)) >= patience;
+        let starved: Vec<UploadId> =
+            self.all.iter_mut().filter_map(|(id, one)| is_over(one).then_some(*id)).collect();
+        let failed = || Outcome::Failed(Failure::OutOfMemory);
+        starved.into_iter().map(|upload| self.end(upload, failed())).collect()
     }
 
     /// When [`Self::tick`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
-        let waits = self.all.values().any(|one| !one.committing && !one.stripes.is_empty());
+        let waits = self.all.values().any(|one| !one.committing && (one.starved || !one.stripes.is_empty()));
         let retry = if waits { self.looked + timing.retry_us } else { Time::NEVER };
         let renewals = self.all.values().filter(|one| !one.committing).map(|one| one.renew);
         renewals.min().unwrap_or(Time::NEVER).min(retry)
@@ -288,21 +350,34 @@ impl Uploads {
 
     /// Bytes that they hold.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let of = |one: &Upload| {
-            one.rows.memory_bytes() + one.stripes.iter().map(StripeUpload::memory_bytes).sum::<usize>()
-        };
-        self.all.values().map(of).sum()
+        self.held
+    }
+
+    /// What has to hold.
+    pub(crate) fn check_invariants(&self) {
+        let held: usize = self.all.values().map(Upload::memory_bytes).sum();
+        assert_eq!(self.held, held, "what uploads hold is counted");
     }
 }
 
 /// What comes of an event for others.
 #[derive(Default)]
 pub(super) struct Step {
-    pub news: Option<News>,
+    /// Whose upload is over, and how it went.
+    pub ended: Option<(Client, Outcome)>,
     pub request: Option<OwnerRequest>,
 }
 
 impl Upload {
+    fn memory_bytes(&self) -> usize {
+        self.rows.memory_bytes() + self.stripes.iter().map(StripeUpload::memory_bytes).sum::<usize>()
+    }
+
+    /// Whether bytes of it are still to come.
+    fn is_coming(&self) -> bool {
+        !self.gone && !self.rows.is_at_end()
+    }
+
     /// How many bytes are taken in one piece now.
     fn wanted(&mut self) -> usize {
         let wanted = if self.stripes.len() < MAX_STRIPES || self.is_in_newest_stripe() {

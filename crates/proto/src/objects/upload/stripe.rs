@@ -84,7 +84,7 @@ impl StripeUpload {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.rows.iter().flatten().map(|cell| cell.bytes.len()).sum()
+        self.rows.iter().map(|cells| cells.len() * self.stripe.cell_len as usize).sum()
     }
 
     /// One more row.
