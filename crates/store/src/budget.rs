@@ -137,7 +137,7 @@ impl Budget {
         self.total_used().saturating_add(bytes as u64) <= self.extent_limit()
     }
 
-    /// As [`Self::try_reserve_extent`], for chunks: one part in [`SPARE_SHARE`] of the limit is left to areas, so that items,
+    /// As [`Self::try_reserve_extent`], for chunks: one part in `SPARE_SHARE` of the limit is left to areas, so that items,
     /// descriptors among them, find room whatever long values there are.
     ///
     /// # Errors

@@ -114,7 +114,10 @@ impl Host {
         match message {
             FromCoordinator::Map(map) => self.adopt_map(now, &map),
             FromCoordinator::Changes(changes) => self.adopt_changes(now, &changes),
-            FromCoordinator::View(view) => self.adopt_view(now, &view),
+            FromCoordinator::View(view) => {
+                self.adopt_view(now, &view);
+                self.streams(now).hear_view(view.group);
+            }
             FromCoordinator::Fence { group, role, term, parity, epoch } => {
                 let parity = self.members.parity(MemberId { group, role: parity });
                 let fenced = parity.and_then(|parity| parity.fence(now.time, role, term, epoch));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
-use types::{GroupView, HostId, KeyHash, MemberId};
+use types::{GroupId, GroupView, HostId, KeyHash, MemberId};
 use wire::object::{Ask, Evict, ObjectMessage, Verdicts};
 
 use super::Host;
@@ -142,6 +142,11 @@ impl Streams<'_> {
         if self.host.is_of_this_shard(view.group) && (view.takes_chunks() || !self.host.objects.is_idle()) {
             self.with_objects(|objects, scope, wanted| objects.adopt(scope, view, wanted));
         }
+    }
+
+    /// The coordinator has answered what the view of a group is.
+    pub(super) fn hear_view(&mut self, group: GroupId) {
+        self.with_objects(|objects, scope, wanted| objects.hear_view(scope, group, wanted));
     }
 
     pub(super) fn link_up(&mut self, peer: HostId) {

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use store::ChunkPages;
 use types::op::{Failure, Outcome};
-use types::{GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
+use types::{GroupId, GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
@@ -120,6 +120,13 @@ impl Objects {
         }
         if self.gathers.len() > 0 {
             self.reconsider_gathers(scope, wanted);
+        }
+    }
+
+    /// The coordinator has said what the view of this group is, which was adopted if it is new.
+    pub(crate) fn hear_view(&mut self, scope: &mut Scope<'_>, group: GroupId, wanted: &mut Wanted) {
+        for progress in self.gathers.hear_view(scope, group) {
+            self.take_progress(progress, wanted);
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::Protection;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
-use types::{ChunkId, Descriptor, HostId, Key, KeyHash, MemberId, Stripe, Time};
+use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, Stripe, Time};
 use wire::object::{Cell, Fetch, Missing, ObjectMessage};
 
 use super::names::{GatherId, OwnerRequest, StreamId};
@@ -74,6 +74,15 @@ struct Gather {
     deadline: Time,
     /// Whether the owner is asked if this is still what the key has.
     asking: bool,
+    /// A group whose view here says that its chunks are lost.
+    doubt: Option<Doubt>,
+}
+
+/// A view by which chunks are lost. It may be old, so nothing is said of it before the coordinator has said what it is.
+#[derive(Clone, Copy)]
+struct Doubt {
+    group: GroupId,
+    is_told: bool,
 }
 
 impl Gathers {
@@ -111,6 +120,7 @@ impl Gathers {
             told: now,
             deadline,
             asking,
+            doubt: None,
         };
         self.all.insert(id, gather);
         Ok(id)
@@ -137,7 +147,7 @@ impl Gathers {
             Outcome::Failed(failure) => *failure,
             Outcome::Hit(view) if view.object.as_ref().is_some_and(|it| it.descriptor.id == object) => {
                 // It is what it was: others may have come meanwhile who have its chunks.
-                if gather.is_lost(scope) { Failure::Lost } else { return self.go_on(scope, id) }
+                if gather.is_surely_lost(scope) { Failure::Lost } else { return self.go_on(scope, id) }
             }
             _ => Failure::Replaced,
         };
@@ -193,7 +203,7 @@ impl Gathers {
             let failed = self.fail(id, Failure::Unavailable);
             progress.news.extend(failed.news);
             progress.request = failed.request;
-        } else if gather.is_lost(scope) && !gather.asking {
+        } else if !gather.asking && gather.is_surely_lost(scope) {
             // Its chunks may be gone because it is not what the key has any more.
             gather.asking = true;
             progress.request = Some(gather.ask_owner(id));
@@ -218,6 +228,19 @@ impl Gathers {
             all.push(self.go_on(scope, id));
         }
         all
+    }
+
+    /// The coordinator has said what the view of this group is.
+    pub(super) fn hear_view(&mut self, scope: &mut Scope<'_>, group: GroupId) -> Vec<Progress> {
+        let doubts = self.all.iter_mut().filter_map(|(id, gather)| Some((*id, gather.doubt.as_mut()?)));
+        let told: Vec<GatherId> = doubts
+            .filter(|(_, doubt)| doubt.group == group)
+            .map(|(id, doubt)| {
+                doubt.is_told = true;
+                id
+            })
+            .collect();
+        told.into_iter().map(|id| self.go_on(scope, id)).collect()
     }
 
     /// What was asked of `peer` will not come.
@@ -343,9 +366,23 @@ impl Gather {
         }
     }
 
-    /// Whether so many have said that they lack chunks of it that a row cannot be made.
-    fn is_lost(&self, scope: &Scope<'_>) -> bool {
-        self.rows.iter().any(|row| row.is_lost(self.protection.code(), scope.view(row.group())))
+    /// Whether so many have said that they lack chunks of it that a row cannot be made, and the coordinator has said who they are. It
+    /// is asked for that if it has not.
+    fn is_surely_lost(&mut self, scope: &mut Scope<'_>) -> bool {
+        let code = self.protection.code();
+        let lost = self.rows.iter().find(|row| row.is_lost(code, scope.view(row.group())));
+        let Some(group) = lost.map(Row::group) else {
+            self.doubt = None;
+            return false;
+        };
+        if self.doubt.is_none_or(|doubt| doubt.group != group) {
+            self.doubt = Some(Doubt { group, is_told: false });
+        }
+        let is_told = self.doubt.is_some_and(|doubt| doubt.is_told);
+        if !is_told {
+            scope.want_view(group);
+        }
+        is_told
     }
 
     /// Whether nothing has come for too long that was to come.
