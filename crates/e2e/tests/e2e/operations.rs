@@ -360,7 +360,14 @@ fn three_of_five_nodes_are_killed_and_what_is_lost_begins_anew_once_that_is_acce
     let (code, _, error) = run(&cluster, &["lost", "accept"]);
     assert!(code == 1 && error.contains("--slots"), "{error}");
     assert_eq!(run(&cluster, &["lost", "accept", "--all", "--yes"]).0, 0);
-    eventually("accepted", || json(&cluster, &["lost", "list"]).1 == serde_json::json!([]));
+    eventually("accepted", || {
+        let left = json(&cluster, &["lost", "list"]).1;
+        // The nodes are not missed all at once: of some roles it turns out later that nobody can make them up.
+        if left.as_array().is_some_and(|left| left.iter().any(|range| range["state"] == "lost")) {
+            run(&cluster, &["lost", "accept", "--all", "--yes"]);
+        }
+        left == serde_json::json!([])
+    });
     eventually("served", || serves_everything(&cluster));
     assert!(has_begun_anew(&cluster));
     eventually("protected again", || json(&cluster, &["status"]).0 == 0);
