@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use types::op::{Bump, Failure, Get, ItemView, Object, Op, Outcome, Request, Store, StoreMode};
+use types::op::{Bump, Failure, Get, ItemView, Object, Op, Outcome, Request, Store, StoreMode, is_too_large};
 use types::{KeyHash, MemberId, Time};
 
 use super::names::{Client, ExtensionId, GatherId, OwnerRequest, StreamId, Told, UploadId};
@@ -191,10 +191,21 @@ impl Objects {
             one.asking = false;
         }
         match outcome {
-            Outcome::Hit(view) => self.write_anew(scope, id, view, wanted),
-            Outcome::Miss => self.give_back(id, wanted),
+            Outcome::Hit(view) if self.lies_in_chunks(id, &view) => self.write_anew(scope, id, view, wanted),
+            Outcome::Hit(_) | Outcome::Miss => self.give_back(id, wanted),
             outcome => self.end_extension(scope, id, outcome, wanted),
         }
+    }
+
+    /// Whether what comes of it is an object: what is there is one, or it would be too long for an item.
+    fn lies_in_chunks(&self, id: ExtensionId, view: &ItemView) -> bool {
+        let one = self.extensions.all.get(&id);
+        let Some((key, store)) = one.and_then(|one| Some((one.pending.request.key_bytes(), one.store()?)))
+        else {
+            return false;
+        };
+        let len = view.value.len() + store.value.len();
+        view.object.is_some() || is_too_large(key.len(), len, view.flags)
     }
 
     /// What is there is known: it is read, if it has to be, and written together with what is added.

@@ -267,6 +267,8 @@ impl Primary {
                 let namespace = pending.request.namespace();
                 return Attempt::Answer(self.objects.begin(context, &self.core, namespace));
             }
+            // What is read then is what is committed.
+            Decision::Extend if newest.rests_on.is_some() => return Attempt::Wait(Wait::Commit),
             Decision::Extend => context.out.extensions.push_back(pending.clone()),
             Decision::Put { image, outcome } => return self.put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {

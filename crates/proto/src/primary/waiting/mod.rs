@@ -36,6 +36,8 @@ pub(super) enum Wait {
     Log,
     /// A flush that is due; or that nothing is left of what was flushed sixteen times ago.
     Sweep,
+    /// The commit of what its key will have then.
+    Commit,
     /// A share of a quota, of which nothing was dealt out yet.
     Share,
     /// Room in the area, or in a share.
@@ -53,7 +55,7 @@ pub(super) enum Queue {
 
 /// See the module.
 pub(super) struct Waiting {
-    /// For a lease, a flush or a share: all are tried whenever something has happened.
+    /// For a lease, a flush, a commit or a share: all are tried whenever something has happened.
     unordered: VecDeque<Pending>,
     log: VecDeque<Pending>,
     space: VecDeque<Pending>,
@@ -107,7 +109,7 @@ impl Waiting {
             self.next_deadline = self.next_deadline.min(pending.deadline);
         }
         match wait {
-            Wait::Lease | Wait::Sweep | Wait::Share => self.unordered.push_back(pending),
+            Wait::Lease | Wait::Sweep | Wait::Commit | Wait::Share => self.unordered.push_back(pending),
             Wait::Log => self.log.push_back(pending),
             Wait::Space => self.space.push_back(pending),
             Wait::Pages(pages) => self.pages.push(pages, pending),
