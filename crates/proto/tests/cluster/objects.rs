@@ -34,10 +34,20 @@ impl Cluster {
     }
 
     fn begin_upload(&mut self, node: u16, key: &str, len: usize, mode: StoreMode) -> (Token, UploadId) {
+        self.begin_upload_of(node, key, (len, CHUNK_LEN), mode)
+    }
+
+    fn begin_upload_of(
+        &mut self,
+        node: u16,
+        key: &str,
+        (len, chunk_len): (usize, u32),
+        mode: StoreMode,
+    ) -> (Token, UploadId) {
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
         let key = key_of(key);
-        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len: CHUNK_LEN };
+        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len };
         let place = host.locate(&key);
         let upload = host.streams(now).begin_upload(token, place, new).unwrap();
         (token, upload)
@@ -310,6 +320,31 @@ fn cold_values_make_way_for_new_ones_and_what_is_read_stays() {
     for number in 0..100 {
         let stored = cluster.set(0, &format!("short-{number}"), b"value");
         assert!(matches!(stored, Some(Outcome::Stored(_))), "{number}: {stored:?}");
+    }
+}
+
+#[test]
+fn long_chunks_wait_until_there_is_room_for_all_of_their_cells() {
+    let mut cluster = small(Eviction::Clock);
+    let value = |number: u64| noise(number, 4_000_000);
+    for number in 0..30 {
+        cluster.now.unix.0 += 10;
+        let (node, key) = ((number % 5) as u16, format!("key-{number}"));
+        let (token, upload) = cluster.begin_upload_of(node, &key, (4_000_000, 1 << 20), StoreMode::Set);
+        cluster.settle();
+        let mut at = 0;
+        for _ in 0..1_000 {
+            at = cluster.feed(node, upload, &value(number), at);
+            if cluster.answers.contains_key(&token) {
+                break;
+            }
+            cluster.advance(100);
+        }
+        let stored = cluster.answers.get(&token).cloned();
+        assert!(matches!(stored, Some(Outcome::Stored(_))), "{number}: {stored:?}");
+        assert!(cluster.read(2, &key) == Ok(value(number)), "{number}");
+        // Holders hear that it is committed.
+        cluster.advance(100);
     }
 }
 

@@ -184,6 +184,8 @@ impl StripeUpload {
                 }
             }
             Refusal::Different => return Fate::Fails(Failure::Corrupt),
+            // Cells that were on their way behind the one that there was no room for.
+            Refusal::Gap if self.attempts[at].crowded => {}
             Refusal::Gap => {
                 let view = self.attempts[at].view;
                 self.attempts[at].restart(view, attempts);
