@@ -16,6 +16,8 @@ pub struct GatherId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StreamId {
     Upload(UploadId),
+    /// An upload whose id is kept open: what comes of that must not be taken for what comes of its commit.
+    Renewal(UploadId),
     Gather(GatherId),
 }
 
