@@ -253,6 +253,10 @@ impl Objects {
                 let step = self.uploads.hear_owner(scope, upload, outcome);
                 self.take_step(step, wanted);
             }
+            StreamId::Renewal(upload) => {
+                let step = self.uploads.hear_renewal(upload, &outcome);
+                self.take_step(step, wanted);
+            }
             StreamId::Gather(gather) => {
                 let progress = self.gathers.hear_owner(scope, gather, &outcome);
                 self.take_progress(progress, wanted);

@@ -23,6 +23,8 @@ pub(crate) struct ExtensionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StreamId {
     Upload(UploadId),
+    /// An upload whose id is kept open: what comes of that must not be taken for what comes of its commit.
+    Renewal(UploadId),
     Gather(GatherId),
     Extension(ExtensionId),
 }

@@ -226,6 +226,17 @@ impl Uploads {
         }
     }
 
+    /// The owner has answered whether the id is open still. What its commit comes to that one says itself.
+    pub(super) fn hear_renewal(&mut self, upload: UploadId, outcome: &Outcome) -> Step {
+        let is_under_way = self.all.get(&upload).is_some_and(|one| !one.committing);
+        match outcome {
+            Outcome::Failed(Failure::NotOpen) if is_under_way => {
+                self.end(upload, Outcome::Failed(Failure::NotOpen))
+            }
+            _ => Step::default(),
+        }
+    }
+
     /// A holder has a chunk.
     pub(super) fn placed(&mut self, scope: &mut Scope<'_>, from: HostId, placed: &Placed) -> Step {
         let upload = self.find(placed.chunk.object);
@@ -314,7 +325,8 @@ impl Uploads {
             let Some(id) = one.id else { continue };
             if one.renew <= now {
                 one.renew = now + scope.timing().object_deadline_us / RENEWALS;
-                let request = Some(one.request(*upload, ObjectOp::Renew(id)));
+                let stream = Some(StreamId::Renewal(*upload));
+                let request = Some(OwnerRequest { stream, ..one.request(*upload, ObjectOp::Renew(id)) });
                 steps.push(Step { ended: None, request });
             }
             let name = (id, one.hash, one.geometry);
