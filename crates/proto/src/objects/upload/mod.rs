@@ -477,3 +477,73 @@ fn groups_for(scope: &Scope<'_>, owner: MemberId, hash: KeyHash, geometry: Geome
     let first = (hash.0 ^ hash.0.rotate_left(29)) as usize % all.len().max(1);
     all.iter().cycle().skip(first).take(count).copied().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use cluster::Protection;
+    use types::op::{Expiry, StoreMode};
+    use types::{NamespaceId, RoleIndex, Term};
+
+    use super::*;
+    use crate::host::driver::Token;
+
+    const CLIENT: Client = Client::Driver(Token([0, 0]));
+
+    /// An upload whose bytes have all come, with an id.
+    fn upload(committing: bool) -> Upload {
+        let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
+        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2 };
+        let (value, mode, expiry) = (Bytes::new(), StoreMode::Set, Expiry::Never);
+        let store = Store {
+            mode,
+            value,
+            flags: 0,
+            expiry,
+            compare: None,
+            version: None,
+            invalidate: false,
+            vivify: None,
+        };
+        let (term, namespace) = (Term(1), NamespaceId::default());
+        Upload {
+            client: CLIENT,
+            key: Key::new(Bytes::from_static(b"key")).unwrap(),
+            hash: KeyHash(1),
+            owner,
+            store,
+            geometry,
+            groups: vec![GroupId(0)],
+            exceptions: Vec::new(),
+            id: Some(ObjectId { owner, term, number: 1, salt: 1, namespace }),
+            rows: Rows::new(geometry, std::sync::Arc::new(Protection::of("rs(2+1)".parse().unwrap()))),
+            stripes: VecDeque::new(),
+            committing,
+            full: false,
+            starved: false,
+            starved_since: None,
+            held: 0,
+            renew: Time::NEVER,
+            gone: false,
+        }
+    }
+
+    fn heard(committing: bool, failure: Failure) -> Option<(Client, Outcome)> {
+        let mut uploads = Uploads::default();
+        uploads.all.insert(UploadId(1), upload(committing));
+        uploads.hear_renewal(UploadId(1), &Outcome::Failed(failure)).ended
+    }
+
+    #[test]
+    fn what_a_renewal_comes_to_is_not_what_the_commit_comes_to() {
+        for failure in [Failure::Busy, Failure::Unknown, Failure::NotOpen] {
+            assert_eq!(heard(true, failure), None, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn an_upload_whose_id_is_closed_ends_and_one_that_could_not_ask_goes_on() {
+        let ended = Some((CLIENT, Outcome::Failed(Failure::NotOpen)));
+        assert_eq!(heard(false, Failure::NotOpen), ended);
+        assert_eq!(heard(false, Failure::Busy), None);
+    }
+}

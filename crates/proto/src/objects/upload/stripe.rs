@@ -270,3 +270,59 @@ impl Attempt {
         (self.outdated, self.crowded) = (false, false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use store::{Budget, Eviction, Quotas, StoreConfig};
+    use types::{ClusterId, Incarnation, NamespaceId, NodeId, Term, UnixSeconds};
+
+    use super::*;
+    use crate::host::{Surroundings, Views};
+    use crate::{HostConfig, Limits, Now, Rules, Timing};
+
+    fn host(node: u16) -> HostId {
+        HostId { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn surroundings() -> Surroundings {
+        let store =
+            StoreConfig { cluster: ClusterId(1), area_limit_bytes: 1 << 20, eviction: Eviction::None };
+        Surroundings::new(HostConfig {
+            host: host(0),
+            shard: 0,
+            timing: Timing::default(),
+            limits: Limits::default(),
+            rules: Rules::all(),
+            store,
+            budget: Budget::new(1 << 20),
+            quotas: Quotas::new(1),
+        })
+    }
+
+    #[test]
+    fn cells_behind_one_without_room_do_not_make_the_chunk_be_put_again_at_once() {
+        let member = MemberId { group: GroupId(0), role: RoleIndex(1) };
+        let (term, namespace) = (Term(1), NamespaceId::default());
+        let object = ObjectId { owner: member, term, number: 1, salt: 1, namespace };
+        let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2 };
+        let name = (object, KeyHash(1), geometry);
+        let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0));
+        let holder = Holder { host: host(1), since: ViewVersion(1) };
+        stripe.attempts.push(Attempt::new(RoleIndex(1), holder, 7, ViewVersion(1)));
+        let refused = |why| {
+            let chunk = ChunkId { object, stripe: 0 };
+            Refused { member, chunk, attempt: 7, why }
+        };
+        let (mut around, views, mut attempts) = (surroundings(), Views::default(), 7);
+        let mut hear = |at: u64, refusal| {
+            let now = Now { time: Time(at), unix: UnixSeconds(0) };
+            let mut scope = Scope { now, around: &mut around, views: &views };
+            let fate = stripe.refused(&mut scope, name, host(1), &refused(refusal), &mut attempts);
+            (fate.failure(), attempts)
+        };
+        assert_eq!(hear(1, Refusal::Crowded), (None, 7));
+        assert_eq!(hear(2, Refusal::Gap), (None, 7), "it waits for its time");
+        let patience = Timing::default().request_deadline_us;
+        assert_eq!(hear(patience + 1, Refusal::Crowded), (Some(Failure::OutOfMemory), 7));
+    }
+}
