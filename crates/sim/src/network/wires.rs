@@ -7,6 +7,7 @@ use types::HostId;
 use wire::message::PeerMessage;
 
 use crate::cluster::nodes::Nodes;
+use crate::cluster::process::Life;
 use crate::options::Network;
 use crate::stage::Stage;
 use crate::stage::queue::Event;
@@ -230,7 +231,12 @@ impl Wires {
         let (a, b) = (usize::from(state.hosts.0), usize::from(state.hosts.1));
         // A host connects to whom its map names. One of the two is enough: the other
         // may have an old map, or none yet.
-        let both_up = nodes.is_up(nodes.node_of(a)) && nodes.is_up(nodes.node_of(b));
+        let ends = [a, b].map(|host| nodes[nodes.node_of(host)].state);
+        if ends.contains(&Life::Down) {
+            // The next process there tries ([`Self::begin_at`]).
+            return;
+        }
+        let both_up = ends == [Life::Up; 2];
         if state.blocked > 0 || !both_up || !(nodes.knows(a, b) || nodes.knows(b, a)) {
             return self.try_to_connect(stage, pair);
         }
