@@ -122,8 +122,8 @@ pub struct Limits {
     pub value_bytes: u64,
     /// Values in chunks that clients of one host write at once.
     pub uploads: usize,
-    /// Bytes that all of those hold together, coded; at most an eighth of the node's memory. However long a stripe is, one upload at a
-    /// time goes on.
+    /// Bytes that all of those hold together, coded; at most the worker's share of an eighth of the node's memory. However long a stripe
+    /// is, one upload at a time goes on.
     pub upload_bytes: usize,
     /// Values in chunks that clients of one host read at once.
     pub gathers: usize,

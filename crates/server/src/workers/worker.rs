@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use faces::ValueLimits;
-use proto::{Host, HostConfig, Now, Place, Rules, Submitted};
+use proto::{Host, HostConfig, Limits, Now, Place, Rules, Submitted};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
 use types::{GroupId, MemberId, NamespaceId, ObjectPolicy, RoleIndex};
@@ -60,7 +60,7 @@ impl Worker {
             shard,
             timing: config.timing,
             rules: Rules::all(),
-            limits: config.protocol,
+            limits: Limits { value_bytes: config.limits.max_value_bytes, ..config.protocol },
             store: StoreConfig {
                 // The map says which; the host fills it in.
                 cluster: config.cluster.unwrap_or_default(),

@@ -92,10 +92,11 @@ fn metric(cluster: &Cluster, name: &str) -> u64 {
     cluster.nodes.iter().map(|node| of(http_get(node.addresses().http, "/metrics").1)).sum()
 }
 
-fn wait_until_gone(cluster: &Cluster, names: &[&str]) {
+fn wait_until_gone(cluster: &Cluster, names: &[impl AsRef<str>]) {
     eventually("gone", || {
         let left: Vec<String> = names
             .iter()
+            .map(|name| name.as_ref())
             .map(|name| (name, metric(cluster, name)))
             .filter(|(_, value)| *value > 0)
             .map(|known| format!("{known:?}"))
@@ -171,10 +172,97 @@ fn every_storage_command_streams() {
     client.ask("mg k s f\r\n", "HD s200000 f7\r\n");
     client.send("gat 100 k\r\n");
     expect_value(client, "k", &one);
-    client.ask("touch k 0\r\nappend k 0 0 1\r\nx\r\n", "END\r\nTOUCHED\r\n");
-    client.expect("SERVER_ERROR object too large for cache\r\n");
+    client.ask("touch k 0\r\nincr k 1\r\n", "END\r\nTOUCHED\r\n");
+    client.expect("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
     client.ask("delete k\r\nget k\r\nmg k v\r\n", "DELETED\r\nEND\r\nEN\r\n");
     client.expect_quiet();
+}
+
+/// What `mg` says with these flags behind the key.
+fn meta(client: &mut Client, key: &str, flags: &str) -> String {
+    client.send(format!("mg {key} {flags}\r\n"));
+    client.line()
+}
+
+fn values_in_chunks_are_made_longer(plan: &Plan) {
+    let cluster = striped(plan);
+    // Several keys, so that some are of groups of the other worker, and most of other nodes.
+    for (at, key) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        let client = &mut cluster.client(at);
+        let (mut value, piece) = (noise(1, 300_000), noise(2, 70_000));
+        client.send([format!("set {key} 7 1000 300000\r\n").as_bytes(), &value, b"\r\n"].concat());
+        client.expect("STORED\r\n");
+        let version = meta(client, key, "c");
+        // Neither the flags nor the expiry that come with it count.
+        client.send([format!("append {key} 1 5 70000\r\n").as_bytes(), &piece, b"\r\n"].concat());
+        client.expect("STORED\r\n");
+        value.extend_from_slice(&piece);
+        assert_ne!(meta(client, key, "c"), version, "{key} has a new version");
+        expect_get(client, key, &value);
+        client.ask(format!("prepend {key} 0 0 2\r\nab\r\n"), "STORED\r\n");
+        client.send(format!("ms {key} 2 MA T1 s\r\nyz\r\nms {key} 1 MP q\r\n_\r\nmn\r\n"));
+        client.expect("HD s370004\r\nMN\r\n");
+        value = [b"_ab", &value[..], b"yz"].concat();
+        expect_get(&mut cluster.client(at + 1), key, &value);
+        let (head, left) = (meta(client, key, "s f"), meta(client, key, "t"));
+        assert_eq!(head, "HD s370005 f7");
+        let left: u32 = left.strip_prefix("HD t").and_then(|left| left.parse().ok()).expect("an expiry");
+        assert!((900..=1000).contains(&left), "{left}");
+        let version = meta(client, key, "c").strip_prefix("HD c").expect("a version").to_owned();
+        client.ask(format!("ms {key} 1 MA C1\r\nx\r\n"), "EX\r\n");
+        client.ask(format!("ms {key} 1 MA C{version}\r\nx\r\n"), "HD\r\n");
+        value.push(b'x');
+        expect_get(client, key, &value);
+        client.ask(format!("append no-{key} 0 0 1\r\nx\r\n"), "NOT_STORED\r\n");
+        client.ask(format!("ms no-{key} 1 MA N0\r\nx\r\nget no-{key}\r\n"), "HD\r\n");
+        client.expect(format!("VALUE no-{key} 0 1\r\nx\r\nEND\r\n"));
+        client.expect_quiet();
+    }
+    wait_until_gone(&cluster, &["uploads", "gathers", "pins"].map(|name| format!("gestalt_object_{name}")));
+}
+
+#[test]
+fn values_in_chunks_are_made_longer_and_keep_flags_and_expiry() {
+    values_in_chunks_are_made_longer(&Plan::default());
+}
+
+#[test]
+fn values_in_chunks_are_made_longer_across_workers() {
+    values_in_chunks_are_made_longer(&two_workers());
+}
+
+#[test]
+fn what_would_grow_beyond_the_longest_value_stays_as_it_is() {
+    let cluster = striped_with(&Plan::default(), 2 << 20);
+    let client = &mut cluster.client(2);
+    let mut value = noise(3, 2 * MIB - 1);
+    put(client, "k", &value);
+    client.expect("STORED\r\n");
+    for command in ["append k 0 0 2", "prepend k 0 0 2", "ms k 2 MA", "ms k 2 MP"] {
+        client.ask(format!("{command}\r\nxy\r\n"), "SERVER_ERROR object too large for cache\r\n");
+    }
+    expect_get(client, "k", &value);
+    client.ask("append k 0 0 1\r\nx\r\n", "STORED\r\n");
+    value.push(b'x');
+    expect_get(client, "k", &value);
+    client.ask("append k 0 0 1\r\nx\r\n", "SERVER_ERROR object too large for cache\r\n");
+    wait_until_gone(&cluster, &["uploads", "gathers", "pins"].map(|name| format!("gestalt_object_{name}")));
+}
+
+#[test]
+fn an_item_that_becomes_too_long_for_one_goes_into_chunks() {
+    let cluster = striped(&Plan::default());
+    let client = &mut cluster.client(0);
+    client.ask("delete probe\r\n", "DELETED\r\n");
+    let (piece, mut value) = (noise(4, ABOVE - 100), Vec::new());
+    client.ask("set k 7 0 0\r\n\r\n", "STORED\r\n");
+    while value.len() <= MIB {
+        client.send([format!("append k 0 0 {}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat());
+        client.expect("STORED\r\n");
+        value.extend_from_slice(&piece);
+    }
+    expect_get(client, "k", &value);
+    assert!(metric(&cluster, "gestalt_object_chunks") > 0);
 }
 
 #[test]
@@ -257,10 +345,7 @@ fn a_client_that_goes_in_the_middle_leaves_nothing() {
         client.expect_closed();
         cluster.client(1).ask("delete probe\r\nget a b c d e\r\n", "DELETED\r\nEND\r\n");
         let names = ["uploads", "open_ids", "tentative_bytes", "arriving_bytes", "chunks", "buffer_bytes"];
-        wait_until_gone(
-            &cluster,
-            &names.map(|name| format!("gestalt_object_{name}")).each_ref().map(|name| &name[..]),
-        );
+        wait_until_gone(&cluster, &names.map(|name| format!("gestalt_object_{name}")));
     }
 }
 

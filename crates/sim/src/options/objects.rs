@@ -28,7 +28,7 @@ impl Options {
         let lease_us = self.timing.node_lease_us;
         self.objects = Some(Objects {
             above: rng.pick(&[24, 24, 100, 1_000]),
-            chunk_len: MAX_CELL_BYTES * rng.pick(&[1, 1, 2]),
+            chunk_len: MAX_CELL_BYTES * rng.pick(&[1, 1, 2, 4]),
             pause_us: rng.pick(&[0, 200, lease_us / 50, lease_us / 4]),
             leave_percent: rng.pick(&[0, 0, 1, 10]),
         });

@@ -26,7 +26,7 @@ use stripe::{Fate, StripeUpload};
 
 /// Stripes that one upload holds.
 const MAX_STRIPES: usize = 2;
-/// No more than one part in this many of the node's memory is held for uploads.
+/// No more than one part in this many of the node's memory is held for the uploads of all its workers.
 const MEMORY_SHARE: u64 = 8;
 /// A deadline of an open id is renewed when so many parts of it are left.
 const RENEWALS: u64 = 3;
@@ -108,7 +108,7 @@ impl Uploads {
             return Err(Failure::TooLarge);
         }
         self.started += 1;
-        self.most = scope.limits().upload_bytes.min((scope.budget().limit() / MEMORY_SHARE) as usize);
+        self.most = most_bytes(scope);
         let upload = UploadId(self.started);
         let Store { mode, compare, invalidate, .. } = new.store;
         let begin = ObjectOp::Begin(Condition { mode, compare, invalidate });
@@ -460,6 +460,13 @@ impl Upload {
         let id = self.id.filter(|_| !self.committing)?;
         Some(self.request(upload, ObjectOp::Abandon(Box::new(self.descriptor(id)))))
     }
+}
+
+/// Bytes that the uploads of one host may hold together.
+fn most_bytes(scope: &Scope<'_>) -> usize {
+    let workers = scope.views.map().map_or(1, |map| u64::from(map.shards.max(1)));
+    let share = scope.budget().limit() / MEMORY_SHARE / workers;
+    scope.limits().upload_bytes.min(usize::try_from(share).unwrap_or(usize::MAX))
 }
 
 fn request_of(key: &Key, op: ObjectOp) -> Request {
