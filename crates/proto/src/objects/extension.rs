@@ -166,8 +166,9 @@ impl Objects {
         let late: Vec<ExtensionId> =
             self.extensions.all.iter().filter(|(_, one)| is_late(one)).map(|(id, _)| *id).collect();
         for id in late {
-            // Its end may be on its way already.
-            self.end_extension(scope, id, Outcome::Failed(Failure::Unknown), wanted);
+            let upload = self.extensions.all.get(&id).and_then(|one| one.upload);
+            let failure = upload.map_or(Failure::Busy, |upload| self.uploads.what_is_late(upload));
+            self.end_extension(scope, id, Outcome::Failed(failure), wanted);
         }
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proto::{GatherId, Limits, NewGather, NewUpload, Submitted, Token, UploadId};
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
-use types::{ClusterId, GroupId, NodeId};
+use types::{ClusterId, NodeId};
 
 use super::{Cluster, get, key_of};
 
@@ -131,8 +131,11 @@ impl Cluster {
         self.hosts.values().flat_map(|host| host.chunks()).map(|(_, chunks)| chunks.tentative_bytes()).sum()
     }
 
-    fn group_of(&self, node: u16, key: &str) -> GroupId {
-        self.hosts[&NodeId(node)].locate(&key_of(key)).member.unwrap().group
+    /// The node that speaks for a key.
+    fn owner_of(&self, key: &str) -> NodeId {
+        let member = self.hosts[&NodeId(0)].locate(&key_of(key)).member.unwrap();
+        let view = self.coordinator.map().unwrap().group(member.group).unwrap();
+        view.data_role(member.role).unwrap().primary.unwrap().node
     }
 }
 
@@ -262,10 +265,7 @@ fn what_is_read_stays_while_it_is_replaced() {
 fn an_owner_that_is_lost_leaves_its_objects_and_forgets_what_was_open() {
     let mut cluster = Cluster::new(7, "rs(3+2)");
     let value = noise(8, 700_000);
-    let group = cluster.group_of(0, "key");
-    let member = cluster.hosts[&NodeId(0)].locate(&key_of("key")).member.unwrap();
-    let view = cluster.coordinator.map().unwrap().group(group).unwrap().clone();
-    let owner = view.data_role(member.role).unwrap().primary.unwrap().node;
+    let owner = cluster.owner_of("key");
     let writer = (0..7).find(|node| *node != owner.0).unwrap();
     cluster.put(writer, "key", &value).unwrap();
     let (token, upload) = cluster.begin_upload(writer, "key", 900_000, StoreMode::Set);
@@ -464,4 +464,50 @@ fn uploads_share_a_bound_and_all_come_to_their_end() {
     for number in 0..8 {
         assert!(cluster.read(3, &format!("key-{number}")).unwrap() == value);
     }
+}
+
+#[test]
+fn no_longer_value_comes_of_an_append_than_there_may_be() {
+    let mut cluster = Cluster::with_limits(5, Limits { value_bytes: 400_000, ..Limits::default() });
+    let mut value = noise(1, 399_999);
+    cluster.put(0, "key", &value).unwrap();
+    for mode in [StoreMode::Append, StoreMode::Prepend] {
+        let refused = Some(Outcome::Failed(Failure::TooLarge));
+        assert_eq!(cluster.run(1, extension(mode, "key", b"xy", None)), refused);
+    }
+    let stored = cluster.run(1, extension(StoreMode::Append, "key", b"x", None));
+    assert!(matches!(stored, Some(Outcome::Stored(_))), "{stored:?}");
+    value.push(b'x');
+    assert!(cluster.read(2, "key").unwrap() == value);
+    cluster.advance(100);
+    let left = |host: &proto::Host| {
+        let stats = host.stats().objects;
+        stats.pins + stats.open_ids + stats.uploads + stats.gathers + stats.buffer_bytes
+    };
+    assert_eq!(cluster.hosts.values().map(left).sum::<u64>(), 0, "nothing is left of what was refused");
+}
+
+#[test]
+fn who_waits_for_memory_in_vain_is_told_so_and_the_first_goes_on() {
+    let mut cluster = Cluster::with_limits(5, Limits { upload_bytes: 1, ..Limits::default() });
+    let value = noise(1, 500_000);
+    cluster.put(0, "key", &value).unwrap();
+    // Clients whose bytes do not come, and who are first everywhere.
+    let slow: Vec<(Token, UploadId)> = (0..5)
+        .map(|node| cluster.begin_upload(node, &format!("slow-{node}"), value.len(), StoreMode::Set))
+        .collect();
+    cluster.settle();
+    let (waiting, upload) = cluster.begin_upload(0, "waiting", value.len(), StoreMode::Set);
+    cluster.settle();
+    assert_eq!(cluster.feed(0, upload, &value, 0), 0, "there is no room");
+    let owner = cluster.owner_of("key").0;
+    let longer = cluster.begin(owner, extension(StoreMode::Append, "key", b"x", None));
+    cluster.advance(proto::Timing::default().request_deadline_us / 1_000 + 1_000);
+    let failed = Some(&Outcome::Failed(Failure::OutOfMemory));
+    assert_eq!((cluster.answers.get(&waiting), cluster.answers.get(&longer)), (failed, failed));
+    for (node, (token, upload)) in (0..).zip(slow) {
+        assert_eq!(cluster.feed(node, upload, &value, 0), value.len());
+        assert!(matches!(cluster.answers.get(&token), Some(Outcome::Stored(_))), "{:?}", cluster.answers);
+    }
+    assert!(cluster.read(3, "key").unwrap() == value);
 }

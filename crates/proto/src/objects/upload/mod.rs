@@ -207,6 +207,16 @@ impl Uploads {
         self.remove(upload)?.farewell(upload)
     }
 
+    /// What is to be said of one that is given up, for nothing has come of it for long.
+    pub(super) fn what_is_late(&self, upload: UploadId) -> Failure {
+        match self.all.get(&upload) {
+            // It may be done, and only the answer be missing.
+            Some(one) if one.committing => Failure::Unknown,
+            Some(one) if one.starved => Failure::OutOfMemory,
+            _ => Failure::Busy,
+        }
+    }
+
     /// The owner has answered.
     pub(super) fn hear_owner(&mut self, scope: &mut Scope<'_>, upload: UploadId, outcome: Outcome) -> Step {
         let Self { all, attempts, .. } = self;
@@ -545,6 +555,18 @@ mod tests {
         for failure in [Failure::Busy, Failure::Unknown, Failure::NotOpen] {
             assert_eq!(heard(true, failure), None, "{failure:?}");
         }
+    }
+
+    #[test]
+    fn of_an_upload_that_stands_still_only_a_commit_leaves_open_what_was_done() {
+        let late = |one: Upload| {
+            let mut uploads = Uploads::default();
+            uploads.all.insert(UploadId(1), one);
+            uploads.what_is_late(UploadId(1))
+        };
+        assert_eq!(late(upload(true)), Failure::Unknown);
+        assert_eq!(late(upload(false)), Failure::Busy);
+        assert_eq!(late(Upload { starved: true, ..upload(false) }), Failure::OutOfMemory);
     }
 
     #[test]
