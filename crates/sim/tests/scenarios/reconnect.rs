@@ -62,3 +62,20 @@ fn a_forwarded_write_whose_link_breaks_is_not_done_twice() {
         story.end();
     }
 }
+
+#[test]
+fn nobody_tries_again_and_again_to_reach_a_node_that_is_down() {
+    let mut story = Story::new(2, 1, 4);
+    let spare = (0..4).find(|node| ![story.primary(0), story.primary(1), story.parity(0)].contains(node));
+    let events_of_a_while = |story: &mut Story| {
+        let before = story.stats().events;
+        story.run(20 * story.lease_us());
+        story.stats().events - before
+    };
+    let before = events_of_a_while(&mut story);
+    story.kill(spare.expect("a node without a role"));
+    story.run(4 * story.lease_us());
+    let after = events_of_a_while(&mut story);
+    assert!(after <= before, "{after} events, {before} before");
+    story.end();
+}
