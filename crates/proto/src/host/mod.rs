@@ -379,7 +379,7 @@ impl Host {
             return Some(Action::Coordinator(message));
         }
         let close = |(peer, why)| Action::Close { peer, why };
-        let answer = self.poll_answer().or_else(|| self.objects.poll_news().map(Action::from));
+        let answer = self.poll_answer().or_else(|| self.objects.transfers().poll_news().map(Action::from));
         answer.or_else(|| self.to_close.pop_front().map(close))
     }
 

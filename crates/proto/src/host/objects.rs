@@ -32,7 +32,7 @@ impl Streams<'_> {
         let mut wanted = Wanted::default();
         let mut scope = Scope { now: self.now, around: &mut self.host.around, views: &self.host.views };
         let done = act(&mut self.host.objects, &mut scope, &mut wanted);
-        self.host.objects.go_on_extending(&mut scope, &mut wanted);
+        self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
         self.ask_owners(wanted);
         done
     }
@@ -63,26 +63,27 @@ impl Streams<'_> {
             return Err(refusal);
         }
         let owner = (place.member.ok_or(Failure::Unavailable)?, place.hash);
-        let begun = self
-            .with_objects(|objects, scope, wanted| objects.begin_upload(scope, token, owner, new, wanted));
+        let begun = self.with_objects(|objects, scope, wanted| {
+            objects.transfers().begin_upload(scope, token, owner, new, wanted)
+        });
         self.host.carry_out(self.now);
         begun
     }
 
     /// How many bytes of its value an upload takes in one piece now: none before it says that there is room.
     pub fn upload_wants(&mut self, upload: UploadId) -> usize {
-        self.host.objects.upload_wants(upload)
+        self.host.objects.transfers().upload_wants(upload)
     }
 
     /// The next bytes of an upload's value.
     pub fn feed(&mut self, upload: UploadId, bytes: Bytes) {
-        self.with_objects(|objects, scope, wanted| objects.feed(scope, upload, bytes, wanted));
+        self.with_objects(|objects, scope, wanted| objects.transfers().feed(scope, upload, bytes, wanted));
         self.host.carry_out(self.now);
     }
 
     /// The client of an upload is gone.
     pub fn abandon_upload(&mut self, upload: UploadId) {
-        self.with_objects(|objects, _, wanted| objects.abandon_upload(upload, wanted));
+        self.with_objects(|objects, _, wanted| objects.transfers().abandon_upload(upload, wanted));
         self.host.carry_out(self.now);
     }
 
@@ -92,21 +93,24 @@ impl Streams<'_> {
     /// # Errors
     /// Why it cannot begin.
     pub fn begin_gather(&mut self, token: Token, hash: KeyHash, new: NewGather) -> Result<GatherId, Failure> {
-        let begun =
-            self.with_objects(|objects, scope, wanted| objects.begin_gather(scope, token, hash, new, wanted));
+        let begun = self.with_objects(|objects, scope, wanted| {
+            objects.transfers().begin_gather(scope, token, hash, new, wanted)
+        });
         self.host.carry_out(self.now);
         begun
     }
 
     /// The client has taken so many bytes of a value that it reads.
     pub fn gather_taken(&mut self, gather: GatherId, bytes: usize) {
-        self.with_objects(|objects, scope, wanted| objects.gather_taken(scope, gather, bytes, wanted));
+        self.with_objects(|objects, scope, wanted| {
+            objects.transfers().gather_taken(scope, gather, bytes, wanted)
+        });
         self.host.carry_out(self.now);
     }
 
     /// The client reads no further.
     pub fn abandon_gather(&mut self, gather: GatherId) {
-        self.with_objects(|objects, _, wanted| objects.abandon_gather(gather, wanted));
+        self.with_objects(|objects, _, wanted| objects.transfers().abandon_gather(gather, wanted));
         self.host.carry_out(self.now);
     }
 
@@ -150,7 +154,7 @@ impl Streams<'_> {
 
     /// The coordinator has answered what the view of a group is.
     pub(super) fn hear_view(&mut self, group: GroupId) {
-        self.with_objects(|objects, scope, wanted| objects.hear_view(scope, group, wanted));
+        self.with_objects(|objects, scope, wanted| objects.transfers().hear_view(scope, group, wanted));
     }
 
     pub(super) fn link_up(&mut self, peer: HostId) {
@@ -173,7 +177,7 @@ impl Streams<'_> {
         }
         while let Some(pending) = self.host.around.out().extensions.pop_front() {
             any = true;
-            self.with_objects(|objects, scope, wanted| objects.extend(scope, pending, wanted));
+            self.with_objects(|objects, scope, wanted| objects.transfers().extend(scope, pending, wanted));
         }
         for group in std::mem::take(&mut self.host.around.out().views_wanted) {
             self.host.fetch_view(self.now, group);
@@ -186,7 +190,9 @@ impl Streams<'_> {
     }
 
     fn hear_owner(&mut self, stream: StreamId, outcome: Outcome) {
-        self.with_objects(|objects, scope, wanted| objects.hear_owner(scope, stream, outcome, wanted));
+        self.with_objects(|objects, scope, wanted| {
+            objects.transfers().hear_owner(scope, stream, outcome, wanted)
+        });
     }
 }
 

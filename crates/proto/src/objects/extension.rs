@@ -12,8 +12,9 @@ use types::{KeyHash, MemberId, Time};
 
 use super::names::{Client, ExtensionId, GatherId, OwnerRequest, StreamId, Told, UploadId};
 use super::scope::Scope;
+use super::transfers::Transfers;
 use super::upload::Step;
-use super::{NewGather, NewUpload, Objects, Wanted};
+use super::{NewGather, NewUpload, Wanted};
 use crate::Timing;
 use crate::primary::Pending;
 
@@ -118,7 +119,7 @@ impl Extension {
 }
 
 /// For owners of this host.
-impl Objects {
+impl Transfers {
     /// A value is to be made longer.
     pub(crate) fn extend(&mut self, scope: &mut Scope<'_>, pending: Pending, wanted: &mut Wanted) {
         let member = scope.views.locate(pending.request.key_bytes()).member;

@@ -11,6 +11,7 @@
 //! | `fill` | how a holder gets the chunks that it lacks |
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `courier` | what owners want holders to hear |
+//! | `transfers` | values that clients and owners of this host write and read, by the next three |
 //! | `upload` | a value that is written: rows are coded, cells are put |
 //! | `gather` | a value that is read: cells are fetched, rows decoded |
 //! | `extension` | append and prepend to a value in chunks: it is read, and written anew |
@@ -26,31 +27,26 @@ mod inquiry;
 pub(crate) mod names;
 mod pressure;
 mod scope;
+mod transfers;
 mod upload;
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use store::ChunkPages;
-use types::op::{Failure, Outcome};
-use types::{GroupId, GroupView, HostId, KeyHash, MemberId, RoleIndex, Time};
+use types::{GroupView, HostId, MemberId, RoleIndex, Time};
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
-use crate::host::driver::Token;
 use crate::primary::Pending;
-use crate::queue::Queue;
 use courier::Courier;
 use early::Early;
-use extension::{Extensions, Heard as HeardOf};
 pub use gather::NewGather;
-use gather::{Gathers, Progress};
 pub(crate) use holder::Holder;
-use names::{Client, Errand, GatherId, ObjectStats, OwnerRequest, StreamId, Told, UploadId};
+use names::{Errand, ObjectStats, OwnerRequest};
 use pressure::Pressure;
 pub(crate) use scope::Scope;
+use transfers::Transfers;
 pub use upload::NewUpload;
-use upload::{Step, Uploads};
 
 /// What an event brings about at owners.
 #[derive(Default)]
@@ -69,26 +65,23 @@ pub(crate) struct Objects {
     early: Early,
     pressure: Pressure,
     courier: Courier,
-    uploads: Uploads,
-    gathers: Gathers,
-    extensions: Extensions,
-    news: Queue<(Token, Told)>,
+    transfers: Transfers,
 }
 
 impl Objects {
     /// Whether nothing was ever to be done.
     pub(crate) fn is_idle(&self) -> bool {
-        self.holders.is_empty() && self.uploads.len() == 0 && self.gathers.len() == 0
+        self.holders.is_empty() && self.transfers.is_idle()
+    }
+
+    /// Values that are written and read here.
+    pub(crate) fn transfers(&mut self) -> &mut Transfers {
+        &mut self.transfers
     }
 
     /// Those of the roles that are kept here.
     pub(crate) fn holders(&self) -> &BTreeMap<MemberId, Holder> {
         &self.holders
-    }
-
-    /// What the driver is to hear next.
-    pub(crate) fn poll_news(&mut self) -> Option<(Token, Told)> {
-        self.news.pop_front()
     }
 
     /// Makes this host's holders of a group what the view says they are.
@@ -109,19 +102,7 @@ impl Objects {
                 holder.adopt(scope, view);
             }
         }
-        for step in self.uploads.adopt(scope, view) {
-            self.take_step(step, wanted);
-        }
-        if self.gathers.len() > 0 {
-            self.reconsider_gathers(scope, wanted);
-        }
-    }
-
-    /// The coordinator has said what the view of this group is, which was adopted if it is new.
-    pub(crate) fn hear_view(&mut self, scope: &mut Scope<'_>, group: GroupId, wanted: &mut Wanted) {
-        for progress in self.gathers.hear_view(scope, group) {
-            self.take_progress(progress, wanted);
-        }
+        self.transfers.adopt(scope, view, wanted);
     }
 
     fn appoint(&mut self, scope: &Scope<'_>, member: MemberId) {
@@ -178,22 +159,10 @@ impl Objects {
                 self.with(verdicts.member, |holder| holder.hear(scope, &verdicts));
             }
             ObjectMessage::Heard(heard) => self.courier.heard(from, heard),
-            ObjectMessage::Placed(placed) => {
-                let step = self.uploads.placed(scope, from, &placed);
-                self.take_step(step, wanted);
-            }
-            ObjectMessage::Refused(refused) => {
-                let step = self.uploads.refused(scope, from, &refused);
-                self.take_step(step, wanted);
-            }
-            ObjectMessage::Cell(cell) => {
-                let progress = self.gathers.hear_cell(scope, from, cell);
-                self.take_progress(progress, wanted);
-            }
-            ObjectMessage::Missing(missing) => {
-                let progress = self.gathers.hear_missing(scope, from, &missing);
-                self.take_progress(progress, wanted);
-            }
+            ObjectMessage::Placed(_)
+            | ObjectMessage::Refused(_)
+            | ObjectMessage::Cell(_)
+            | ObjectMessage::Missing(_) => self.transfers.handle(scope, from, message, wanted),
             ObjectMessage::Listed(_) | ObjectMessage::Ask(_) | ObjectMessage::Evict(_) => {}
         }
     }
@@ -240,35 +209,10 @@ impl Objects {
         self.courier.take(scope.now.time, &scope.timing(), scope.views, errand);
     }
 
-    /// An owner has answered.
-    pub(crate) fn hear_owner(
-        &mut self,
-        scope: &mut Scope<'_>,
-        stream: StreamId,
-        outcome: Outcome,
-        wanted: &mut Wanted,
-    ) {
-        match stream {
-            StreamId::Upload(upload) => {
-                let step = self.uploads.hear_owner(scope, upload, outcome);
-                self.take_step(step, wanted);
-            }
-            StreamId::Renewal(upload) => {
-                let step = self.uploads.hear_renewal(upload, &outcome);
-                self.take_step(step, wanted);
-            }
-            StreamId::Gather(gather) => {
-                let progress = self.gathers.hear_owner(scope, gather, &outcome);
-                self.take_progress(progress, wanted);
-            }
-            StreamId::Extension(id) => self.extensions.hear(id, HeardOf::Owner(outcome)),
-        }
-    }
-
     /// A link to `peer` is up.
     pub(crate) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
         self.lose_link(scope, peer, wanted);
-        self.uploads.link_up(scope, peer);
+        self.transfers.link_up(scope, peer);
     }
 
     /// A link to `peer` is down, or another one now: what was on its way is lost.
@@ -276,9 +220,7 @@ impl Objects {
         self.courier.link_broken(peer);
         self.early.forget(peer);
         self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
-        for progress in self.gathers.lose_link(scope, peer) {
-            self.take_progress(progress, wanted);
-        }
+        self.transfers.lose_link(scope, peer, wanted);
     }
 
     /// Does what is due.
@@ -289,63 +231,24 @@ impl Objects {
         }
         let (now, timing) = (scope.now.time, scope.timing());
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
-        for step in self.uploads.tick(scope) {
-            self.take_step(step, wanted);
-        }
-        if self.gathers.due(&timing) <= now {
-            self.reconsider_gathers(scope, wanted);
-        }
-        if self.extensions.due(&timing) <= now {
-            self.tick_extensions(scope, wanted);
-        }
+        self.transfers.tick(scope, wanted);
     }
 
     /// When [`Self::tick`] has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
-        let gathers = self.gathers.due(timing).min(self.extensions.due(timing));
-        holders.min(self.courier.due(timing)).min(self.uploads.due(timing)).min(gathers)
-    }
-
-    fn reconsider_gathers(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
-        for progress in self.gathers.reconsider(scope) {
-            self.take_progress(progress, wanted);
-        }
-    }
-
-    fn take_step(&mut self, step: Step, wanted: &mut Wanted) {
-        wanted.requests.extend(step.request);
-        let woken: Vec<Client> = self.uploads.wake();
-        let room = woken.into_iter().map(|client| (client, Told::Room));
-        let ended = step.ended.map(|(client, outcome)| (client, Told::Ended(outcome)));
-        room.chain(ended).for_each(|(client, told)| self.tell(client, told, HeardOf::Upload));
-    }
-
-    fn take_progress(&mut self, progress: Progress, wanted: &mut Wanted) {
-        wanted.requests.extend(progress.request);
-        progress.news.into_iter().for_each(|(client, told)| self.tell(client, told, HeardOf::Gather));
-    }
-
-    fn tell(&mut self, client: Client, told: Told, of: fn(Told) -> HeardOf) {
-        match client {
-            Client::Driver(token) => self.news.push_back((token, told)),
-            Client::Extension(id) => self.extensions.hear(id, of(told)),
-        }
+        holders.min(self.courier.due(timing)).min(self.transfers.due(timing))
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
     pub(crate) fn memory_bytes(&self) -> usize {
         let fills: usize = self.holders.values().map(|holder| holder.fill().memory_bytes()).sum();
-        self.buffer_bytes() + self.courier.memory_bytes() + self.early.memory_bytes() + fills
+        self.transfers.memory_bytes() + self.courier.memory_bytes() + self.early.memory_bytes() + fills
     }
 
     /// What has to hold.
     pub(crate) fn check_invariants(&self) {
-        self.uploads.check_invariants();
-    }
-
-    fn buffer_bytes(&self) -> usize {
-        self.uploads.memory_bytes() + self.gathers.memory_bytes() + self.extensions.memory_bytes()
+        self.transfers.check_invariants();
     }
 
     /// Whether there is no room for chunks that are to be got.
@@ -360,88 +263,11 @@ impl Objects {
 
     /// What is here, without what owners know.
     pub(crate) fn stats(&self) -> ObjectStats {
-        let mut stats = ObjectStats {
-            uploads: self.uploads.len() as u64,
-            gathers: self.gathers.len() as u64,
-            buffer_bytes: self.buffer_bytes() as u64,
-            ..ObjectStats::default()
-        };
+        let mut stats =
+            ObjectStats { buffer_bytes: self.transfers.memory_bytes() as u64, ..ObjectStats::default() };
+        self.transfers.count(&mut stats);
         self.holders.values().for_each(|holder| holder.count(&mut stats));
         stats
-    }
-}
-
-/// For clients of this host.
-impl Objects {
-    /// A value is to be written.
-    pub(crate) fn begin_upload(
-        &mut self,
-        scope: &Scope<'_>,
-        token: Token,
-        owner: (MemberId, KeyHash),
-        new: NewUpload,
-        wanted: &mut Wanted,
-    ) -> Result<UploadId, Failure> {
-        let (upload, request) = self.uploads.begin(scope, Client::Driver(token), owner, new)?;
-        wanted.requests.push(request);
-        Ok(upload)
-    }
-
-    /// How many bytes an upload takes in one piece now.
-    pub(crate) fn upload_wants(&mut self, upload: UploadId) -> usize {
-        self.uploads.wanted(upload)
-    }
-
-    /// The next bytes of an upload.
-    pub(crate) fn feed(
-        &mut self,
-        scope: &mut Scope<'_>,
-        upload: UploadId,
-        bytes: Bytes,
-        wanted: &mut Wanted,
-    ) {
-        self.uploads.feed(scope, upload, bytes);
-        let step = self.uploads.go_on(scope, upload);
-        self.take_step(step, wanted);
-    }
-
-    /// Nobody wants it any more.
-    pub(crate) fn abandon_upload(&mut self, upload: UploadId, wanted: &mut Wanted) {
-        let request = self.uploads.abandon(upload);
-        self.take_step(Step { ended: None, request }, wanted);
-    }
-
-    /// A value is to be read.
-    pub(crate) fn begin_gather(
-        &mut self,
-        scope: &mut Scope<'_>,
-        token: Token,
-        hash: KeyHash,
-        new: NewGather,
-        wanted: &mut Wanted,
-    ) -> Result<GatherId, Failure> {
-        let id = self.gathers.begin(scope, Client::Driver(token), hash, new)?;
-        let progress = self.gathers.go_on(scope, id);
-        self.take_progress(progress, wanted);
-        Ok(id)
-    }
-
-    /// A reader has taken so many bytes.
-    pub(crate) fn gather_taken(
-        &mut self,
-        scope: &mut Scope<'_>,
-        id: GatherId,
-        bytes: usize,
-        wanted: &mut Wanted,
-    ) {
-        self.gathers.taken(id, bytes);
-        let progress = self.gathers.go_on(scope, id);
-        self.take_progress(progress, wanted);
-    }
-
-    /// Nobody reads any more.
-    pub(crate) fn abandon_gather(&mut self, id: GatherId, wanted: &mut Wanted) {
-        wanted.requests.extend(self.gathers.abandon(id));
     }
 }
 
