@@ -120,6 +120,8 @@ pub struct Limits {
     pub pins: usize,
     /// Longest value in bytes that append and prepend make.
     pub value_bytes: u64,
+    /// Values in chunks that one host makes longer at once; others wait.
+    pub extensions: usize,
     /// Values in chunks that clients of one host write at once.
     pub uploads: usize,
     /// Bytes that all of those hold together, coded; at most the worker's share of an eighth of the node's memory. However long a stripe
@@ -152,6 +154,7 @@ impl Default for Limits {
             open_objects: 10_000,
             pins: 10_000,
             value_bytes: 1 << 30,
+            extensions: 32,
             uploads: 1024,
             upload_bytes: 64 << 20,
             gathers: 1024,

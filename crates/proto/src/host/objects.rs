@@ -177,7 +177,7 @@ impl Streams<'_> {
         }
         while let Some(pending) = self.host.around.out().extensions.pop_front() {
             any = true;
-            self.with_objects(|objects, scope, wanted| objects.transfers().extend(scope, pending, wanted));
+            self.with_objects(|objects, scope, _| objects.transfers().extend(scope, pending));
         }
         for group in std::mem::take(&mut self.host.around.out().views_wanted) {
             self.host.fetch_view(self.now, group);

@@ -25,6 +25,8 @@ const MAX_TRIES: u32 = 16;
 #[derive(Default)]
 pub(super) struct Extensions {
     all: BTreeMap<ExtensionId, Extension>,
+    /// Those of them whose turn it is not yet, oldest first.
+    waiting: VecDeque<ExtensionId>,
     started: u64,
     heard: VecDeque<(ExtensionId, Heard)>,
 }
@@ -55,6 +57,17 @@ struct Extension {
 impl Extensions {
     pub(super) fn hear(&mut self, id: ExtensionId, heard: Heard) {
         self.heard.push_back((id, heard));
+    }
+
+    fn remove(&mut self, id: ExtensionId) -> Option<Extension> {
+        self.waiting.retain(|waiting| *waiting != id);
+        self.all.remove(&id)
+    }
+
+    /// Whose turn it is if so many may be under way at once.
+    fn next(&mut self, most: usize) -> Option<ExtensionId> {
+        let under_way = self.all.len() - self.waiting.len();
+        if under_way < most { self.waiting.pop_front() } else { None }
     }
 
     /// Bytes that they hold.
@@ -120,8 +133,8 @@ impl Extension {
 
 /// For owners of this host.
 impl Transfers {
-    /// A value is to be made longer.
-    pub(crate) fn extend(&mut self, scope: &mut Scope<'_>, pending: Pending, wanted: &mut Wanted) {
+    /// A value is to be made longer, when its turn comes ([`Self::go_on_extending`]).
+    pub(crate) fn extend(&mut self, scope: &mut Scope<'_>, pending: Pending) {
         let member = scope.views.locate(pending.request.key_bytes()).member;
         let (is_full, owner) = (self.extensions.all.len() >= scope.limits().uploads, member);
         let Some(owner) = owner.filter(|_| !is_full) else {
@@ -141,10 +154,10 @@ impl Transfers {
             moved: scope.now.time,
         };
         self.extensions.all.insert(id, one);
-        self.ask_what_is_there(id, wanted);
+        self.extensions.waiting.push_back(id);
     }
 
-    /// Goes on with everything that was heard.
+    /// Goes on with everything that was heard, and with those whose turn it is.
     pub(crate) fn go_on_extending(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
         while let Some((id, heard)) = self.extensions.heard.pop_front() {
             if !self.extensions.all.get(&id).is_some_and(|one| one.waits_for(&heard)) {
@@ -157,6 +170,9 @@ impl Transfers {
                 Heard::Gather(Told::Ended(outcome)) => self.hear_unread(scope, id, outcome, wanted),
                 Heard::Gather(told) => self.hear_old(scope, id, told, wanted),
             }
+        }
+        while let Some(id) = self.extensions.next(scope.limits().extensions) {
+            self.ask_what_is_there(id, wanted);
         }
     }
 
@@ -368,7 +384,7 @@ impl Transfers {
     /// Nothing is there any more, or something else: the primary decides anew.
     fn give_back(&mut self, id: ExtensionId, wanted: &mut Wanted) {
         self.drop_streams(id, wanted);
-        wanted.given_back.extend(self.extensions.all.remove(&id).map(|one| one.pending));
+        wanted.given_back.extend(self.extensions.remove(id).map(|one| one.pending));
     }
 
     fn end_extension(
@@ -379,7 +395,7 @@ impl Transfers {
         wanted: &mut Wanted,
     ) {
         self.drop_streams(id, wanted);
-        if let Some(one) = self.extensions.all.remove(&id) {
+        if let Some(one) = self.extensions.remove(id) {
             scope.around.out().reply(one.pending.reply, outcome);
         }
     }

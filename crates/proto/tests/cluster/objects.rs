@@ -408,9 +408,8 @@ fn append_and_prepend_make_a_value_in_chunks_longer() {
     assert_eq!((cluster.tentative_bytes(), cluster.chunk_count() % 5), (0, 0));
 }
 
-#[test]
-fn of_two_who_append_at_once_neither_is_lost() {
-    let mut cluster = Cluster::new(5, "rs(3+2)");
+fn all_who_append_at_once_do(extensions: usize) {
+    let mut cluster = Cluster::with_limits(5, Limits { extensions, ..Limits::default() });
     let value = noise(1, 400_000);
     cluster.put(0, "key", &value).unwrap();
     let mut tokens = Vec::new();
@@ -430,6 +429,16 @@ fn of_two_who_append_at_once_neither_is_lost() {
     let mut end = cluster.read(1, "key").unwrap().split_off(value.len());
     end.sort_unstable();
     assert_eq!(end, b"abcd");
+}
+
+#[test]
+fn of_those_who_append_at_once_none_is_lost() {
+    all_who_append_at_once_do(Limits::default().extensions);
+}
+
+#[test]
+fn of_those_who_append_in_turn_none_is_lost() {
+    all_who_append_at_once_do(1);
 }
 
 #[test]

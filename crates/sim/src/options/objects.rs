@@ -40,6 +40,7 @@ impl Options {
         let crowded = self.focus == Focus::Objects && rng.once_in(3);
         let mut options = if crowded { self.crowded(rng) } else { self };
         options.limits.upload_bytes = rng.pick(&[1, 200_000, 64 << 20]);
+        options.limits.extensions = rng.pick(&[1, 2, 32]);
         options
     }
 

@@ -35,6 +35,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::WriteDuringFlush => (Focus::Anything, 600),
         Bug::ReadWithoutLease => (Focus::Anything, 600),
         Bug::ResumeFromReceived => (Focus::Returns, 300),
+        // Primaries that are connected again send records twice: one seed in a hundred of all, one in ten here.
+        Bug::DuplicateApplied => (Focus::Returns, 100),
         Bug::MixedLesson => (Focus::Returns, 50),
         Bug::SentBeforeRecorded => (Focus::Succession, 20),
         Bug::NodesAsOldAsHead => (Focus::Succession, 60),
