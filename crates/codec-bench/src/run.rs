@@ -61,6 +61,8 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
     case.sides = figures(&names, &peers, &rates);
     for (figures, side) in case.sides.iter_mut().zip(&all) {
         figures.parts = side.parts();
+        figures.allowed_gb_per_second = side.allowed_by_copies();
+        figures.trace = side.trace();
     }
     // Limits come last, and have no place among `peers`.
     let limits = names.into_iter().zip(&rates).skip(peers.len());
@@ -116,6 +118,7 @@ fn card_limits() -> Result<Vec<Limit>, BenchError> {
     let all = [
         ("copy to the card", rates.host_to_device),
         ("copy from the card", rates.device_to_host),
+        ("copy both ways, each", rates.both_ways),
         ("copy within the card", rates.device_to_device),
     ];
     let limit =
@@ -140,6 +143,8 @@ fn figures(names: &[String], peers: &[Option<&'static str>], rates: &[Vec<f64>])
         peer: *peer,
         gb_per_second: Spread::of(rates),
         parts: None,
+        allowed_gb_per_second: None,
+        trace: Vec::new(),
         ratios: if peer.is_none() { ratios(rates) } else { Vec::new() },
     };
     names.iter().zip(peers).zip(rates).map(figure).collect()

@@ -2,8 +2,10 @@
 //! kernels and copies out overlap.
 //!
 //! A slot is a range of the card's memory, page-locked memory of the same layout, and a stream. A piece is as many ranges of
-//! stripes as fit into a slot: short stripes share one, long ones are cut. Chunks in page-locked memory are copied by the card
-//! directly; all others by way of the slot's own.
+//! stripes as fit into a slot: short stripes share one, long ones are cut. Chunks are copied by way of the slot's page-locked memory.
+//!
+//! Chunks that are page-locked themselves need no slot: the card reads and writes them where they are, which is as fast as copies of any
+//! length. Only a matrix that reads its sources more than once has them copied, by the card directly.
 #![allow(unsafe_code)] // What the driver is given must stay: see `Slot`.
 #![expect(clippy::disallowed_methods, reason = "tells where the time went; nothing depends on it")]
 
@@ -15,7 +17,7 @@ use codec::CodeError;
 
 use crate::combination::{Combination, Lists, Stripe, check_count};
 use crate::driver::{Mark, Memory, Pinned, Stream};
-use crate::{CudaError, Depth, Device, Matrix, calibrate};
+use crate::{CudaError, Depth, Device, Matrix};
 
 /// Chunks in a slot begin at multiples of this.
 const ALIGN: usize = 256;
@@ -46,6 +48,64 @@ pub struct Split {
     pub copy_out: f64,
 }
 
+/// What a slot does with a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The processor copies to page-locked memory.
+    StageIn,
+    /// From the host to the card.
+    CopyIn,
+    /// Kernels.
+    Compute,
+    /// From the card to the host.
+    CopyOut,
+    /// The processor copies from page-locked memory.
+    StageOut,
+}
+
+impl Stage {
+    /// As users read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StageIn => "stage in",
+            Self::CopyIn => "copy in",
+            Self::Compute => "compute",
+            Self::CopyOut => "copy out",
+            Self::StageOut => "stage out",
+        }
+    }
+}
+
+/// When a slot did something; seconds since the run began, by the card's clock or the processor's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Which one.
+    pub slot: usize,
+    /// What.
+    pub stage: Stage,
+    /// From when on.
+    pub begin: f64,
+    /// Until when.
+    pub end: f64,
+}
+
+impl Split {
+    fn of(spans: &[Span]) -> Self {
+        let mut split = Self::default();
+        for span in spans {
+            let sum = match span.stage {
+                Stage::StageIn | Stage::StageOut => &mut split.staging,
+                Stage::CopyIn => &mut split.copy_in,
+                Stage::Compute => &mut split.compute,
+                Stage::CopyOut => &mut split.copy_out,
+            };
+            *sum += span.end - span.begin;
+        }
+        split
+    }
+}
+
 impl AddAssign for Split {
     fn add_assign(&mut self, other: Self) {
         self.staging += other.staging;
@@ -60,6 +120,27 @@ impl AddAssign for Split {
 pub struct Pipeline {
     device: Arc<Device>,
     slots: Vec<Slot>,
+    spans: Vec<Span>,
+}
+
+/// When a run began, by both clocks.
+struct Start {
+    card: Mark,
+    processor: Instant,
+}
+
+impl Start {
+    fn on(stream: &Stream) -> Result<Self, CudaError> {
+        let card = stream.mark()?;
+        card.wait()?;
+        Ok(Self { card, processor: Instant::now() })
+    }
+
+    /// What the processor has done since `begun`.
+    fn span(&self, slot: usize, stage: Stage, begun: Instant) -> Span {
+        let since = |instant: Instant| instant.duration_since(self.processor).as_secs_f64();
+        Span { slot, stage, begin: since(begun), end: since(Instant::now()) }
+    }
 }
 
 /// A range of a stripe's chunks, and where they are in a slot.
@@ -97,6 +178,7 @@ struct Layout {
 
 #[derive(Debug)]
 struct Slot {
+    number: usize,
     stream: Stream,
     memory: Memory,
     staging: Pinned,
@@ -113,8 +195,9 @@ impl Pipeline {
     /// # Errors
     /// `OutOfMemory`; the driver's.
     pub fn new(device: &Arc<Device>, depth: Depth) -> Result<Self, CudaError> {
-        let slot = |_| {
+        let slot = |number| {
             Ok(Slot {
+                number,
                 stream: device.context().new_stream()?,
                 memory: device.context().allocate(depth.slot_bytes)?,
                 staging: device.context().allocate_pinned(depth.slot_bytes)?,
@@ -124,22 +207,16 @@ impl Pipeline {
             })
         };
         let slots = (0..depth.slots.max(1)).map(slot).collect::<Result<_, CudaError>>()?;
-        Ok(Self { device: device.clone(), slots })
+        Ok(Self { device: device.clone(), slots, spans: Vec::new() })
     }
 
-    /// As deep as moves chunks through this card soonest: measured, in a few tenths of a second. Where there is no memory to measure, as
-    /// deep as there is memory for.
+    /// As deep as is of use, or as there is memory for.
     ///
     /// # Errors
-    /// `OutOfMemory` if there is not even memory for the shallowest; the driver's.
-    pub fn tuned(device: &Arc<Device>) -> Result<Self, CudaError> {
-        let best = match calibrate::depth(device) {
-            Err(CudaError::OutOfMemory { .. }) => Depth::default(),
-            found => found?,
-        };
-        let shallowest = Depth::CANDIDATES[0];
-        match Self::new(device, best) {
-            Err(CudaError::OutOfMemory { .. }) => Self::new(device, shallowest),
+    /// `OutOfMemory` if there is next to none; the driver's.
+    pub fn fitting(device: &Arc<Device>) -> Result<Self, CudaError> {
+        match Self::new(device, Depth::default()) {
+            Err(CudaError::OutOfMemory { .. }) => Self::new(device, Depth::SHALLOW),
             made => made,
         }
     }
@@ -148,6 +225,12 @@ impl Pipeline {
     #[must_use]
     pub fn depth(&self) -> Depth {
         Depth { slots: self.slots.len(), slot_bytes: self.slots[0].memory.len() }
+    }
+
+    /// What was done when, in the last run; of one that failed, what was done until then.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Computes the outputs of all stripes. When it fails, outputs hold anything.
@@ -161,7 +244,16 @@ impl Pipeline {
         stripes: &mut [HostStripe<'_, '_, '_>],
     ) -> Result<Split, CudaError> {
         check(combination.matrix(), stripes)?;
-        let ran = self.run_checked(combination, stripes);
+        self.spans.clear();
+        let all_pinned = || {
+            stripes.iter().all(|stripe| {
+                are_pinned(&self.device, stripe.sources) && are_pinned(&self.device, stripe.outputs)
+            })
+        };
+        if combination.passes() == 1 && all_pinned() {
+            return self.run_in_place(combination, stripes);
+        }
+        let ran = self.run_in_pieces(combination, stripes);
         if ran.is_err() {
             // What is still under way refers to chunks that are the caller's again.
             for slot in &mut self.slots {
@@ -173,13 +265,31 @@ impl Pipeline {
         ran
     }
 
-    fn run_checked(
+    /// Chunks that the card can read and write where they are.
+    fn run_in_place(
         &mut self,
         combination: &Combination,
         stripes: &mut [HostStripe<'_, '_, '_>],
     ) -> Result<Split, CudaError> {
-        let mut split = Split::default();
+        let described = stripes.iter_mut().map(|stripe| Stripe {
+            sources: stripe.sources.iter().map(|source| source.as_ptr() as u64).collect(),
+            outputs: stripe.outputs.iter_mut().map(|output| output.as_mut_ptr() as u64).collect(),
+            len: stripe.outputs[0].len() as u64,
+        });
+        let described: Vec<Stripe> = described.collect();
+        // SAFETY: page-locked memory, whose bounds are multiples of 16, and borrowed until the card is done.
+        let end = unsafe { combination.run_on_device(&described) }?;
+        self.spans.push(Span { slot: 0, stage: Stage::Compute, begin: 0.0, end });
+        Ok(Split::of(&self.spans))
+    }
+
+    fn run_in_pieces(
+        &mut self,
+        combination: &Combination,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Split, CudaError> {
         let slot_bytes = self.slots[0].memory.len();
+        let start = Start::on(&self.slots[0].stream)?;
         let mut cutter = Cutter { stripe: 0, at: 0 };
         let mut turn = 0;
         loop {
@@ -188,15 +298,15 @@ impl Pipeline {
                 break;
             }
             let slot = &mut self.slots[turn];
-            split += slot.finish(stripes)?;
-            split.staging += slot.submit(&self.device, combination, stripes, layout)?;
+            self.spans.extend(slot.finish(&start, stripes)?);
+            self.spans.push(slot.submit(&self.device, &start, combination, stripes, layout)?);
             turn = (turn + 1) % self.slots.len();
         }
         for _ in 0..self.slots.len() {
-            split += self.slots[turn].finish(stripes)?;
+            self.spans.extend(self.slots[turn].finish(&start, stripes)?);
             turn = (turn + 1) % self.slots.len();
         }
-        Ok(split)
+        Ok(Split::of(&self.spans))
     }
 }
 
@@ -274,22 +384,23 @@ impl Layout {
 }
 
 impl Slot {
-    /// Puts a piece into the stream. Gives the seconds that copies by the processor took. From here to [`Slot::finish`] the chunks
+    /// Puts a piece into the stream. Gives the time that copies by the processor took. From here to [`Slot::finish`] the chunks
     /// must stay, which [`Pipeline::run`] sees to.
     fn submit(
         &mut self,
         device: &Device,
+        start: &Start,
         combination: &Combination,
         stripes: &mut [HostStripe<'_, '_, '_>],
         layout: Layout,
-    ) -> Result<f64, CudaError> {
+    ) -> Result<Span, CudaError> {
         self.layout = layout;
         let begun = Instant::now();
         let lists = self.lists(combination)?;
         self.staging.bytes_mut()[..lists.bytes.len()].copy_from_slice(&lists.bytes);
         let adds = combination.matrix().adds();
         let direct = self.stage(device, stripes, adds);
-        let staged = begun.elapsed().as_secs_f64();
+        let staged = start.span(self.number, Stage::StageIn, begun);
         let begin = self.stream.mark()?;
         // SAFETY: both are this slot's, as long as each other, and the staged range is not written before `finish` has waited.
         unsafe {
@@ -318,7 +429,7 @@ impl Slot {
             len: part.range.len() as u64,
         };
         let stripes: Vec<Stripe> = self.layout.parts.iter().map(stripe).collect();
-        Lists::of(matrix, &stripes, combination.tile_bytes())
+        Lists::of(matrix, &stripes)
     }
 
     /// Copies what the card has to read to page-locked memory, unless all of it is there already; then true.
@@ -387,9 +498,13 @@ impl Slot {
     }
 
     /// Waits for the piece that is under way, and puts its outputs where they belong.
-    fn finish(&mut self, stripes: &mut [HostStripe<'_, '_, '_>]) -> Result<Split, CudaError> {
-        let Some([begin, copied, computed, end]) = self.marks.take() else { return Ok(Split::default()) };
-        end.wait()?;
+    fn finish(
+        &mut self,
+        start: &Start,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Vec<Span>, CudaError> {
+        let Some(marks) = self.marks.take() else { return Ok(Vec::new()) };
+        marks[3].wait()?;
         let begun = Instant::now();
         for part in self.layout.parts.iter().filter(|_| !self.direct_out) {
             for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
@@ -397,12 +512,13 @@ impl Slot {
                 bytes[part.range.clone()].copy_from_slice(staged);
             }
         }
-        Ok(Split {
-            staging: begun.elapsed().as_secs_f64(),
-            copy_in: begin.seconds_to(&copied)?,
-            compute: copied.seconds_to(&computed)?,
-            copy_out: computed.seconds_to(&end)?,
-        })
+        let mut spans = vec![start.span(self.number, Stage::StageOut, begun)];
+        let stages = [Stage::CopyIn, Stage::Compute, Stage::CopyOut];
+        for (stage, pair) in stages.into_iter().zip(marks.windows(2)) {
+            let (begin, end) = (start.card.seconds_to(&pair[0])?, start.card.seconds_to(&pair[1])?);
+            spans.push(Span { slot: self.number, stage, begin, end });
+        }
+        Ok(spans)
     }
 }
 

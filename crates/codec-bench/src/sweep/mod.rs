@@ -5,6 +5,7 @@
 //! | `gest` | Gest, section V.D and figure 12 | rate by number of parities at a storage efficiency of 33 % and 75 %; by block size |
 //! | `uab` | the Gibraltar plugin for Ceph, figures 2 and 3 | 10+2, 10+3, 10+4 with 1 MiB objects: encode, and 1 to 4 erasures |
 //! | `inec` | INEC, figures 6 to 8 | rate by chunk size for (3,2), (6,3), (12,4) |
+//! | `card` | the first two, on a card | rate by chunk size for six codes, many stripes at a time, and by number of parities |
 
 mod figures;
 mod plot;
@@ -29,11 +30,13 @@ pub enum Sweep {
     Uab,
     /// INEC's chunk sizes.
     Inec,
+    /// For cards: so many stripes in one call that they come from memory.
+    Card,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Gest, Self::Uab, Self::Inec];
+    pub const ALL: [Self; 4] = [Self::Gest, Self::Uab, Self::Inec, Self::Card];
 
     /// As users write it, and what files begin with.
     #[must_use]
@@ -42,6 +45,7 @@ impl Sweep {
             Self::Gest => "gest",
             Self::Uab => "uab",
             Self::Inec => "inec",
+            Self::Card => "card",
         }
     }
 }
@@ -101,7 +105,7 @@ pub fn run(
     for outline in outlines {
         let mut points = Vec::new();
         for (x, job) in outline.jobs {
-            let sides = Sides { families: families(&job), ..sides.clone() };
+            let sides = Sides { families: families(sweep, &job), ..sides.clone() };
             points.push(Point { x, case: measure(&job, &sides, effort)? });
             done += 1;
             progress(done, all);
@@ -111,8 +115,12 @@ pub fn run(
     Ok(panels)
 }
 
-/// Both of our families, where the field is large enough.
-fn families(job: &Job) -> Vec<Family> {
+/// Both of our families, where the field is large enough; the code's own for cards.
+fn families(sweep: Sweep, job: &Job) -> Vec<Family> {
+    // To a card all matrices are alike.
+    if sweep == Sweep::Card {
+        return Vec::new();
+    }
     let Scheme::Rs { k, m, .. } = job.scheme else { return Vec::new() };
     let exists = |family: &Family| Code::of(Scheme::Rs { family: *family, k, m }).is_ok();
     [Family::CauchyXor, Family::Lch].into_iter().filter(exists).collect()
