@@ -31,6 +31,12 @@ pub struct Sides {
     pub limits: bool,
 }
 
+impl Sides {
+    fn are_cards_alone(&self) -> bool {
+        !self.card.is_empty() && self.kernels.is_empty() && self.peers.is_empty()
+    }
+}
+
 /// Runs `job` on all of `sides`, which take turns.
 ///
 /// # Errors
@@ -51,11 +57,13 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
             Err(error) => return Err(error),
         }
     }
-    if sides.limits {
+    if sides.limits && !sides.are_cards_alone() {
         all.extend(Bound::ALL.map(|bound| Box::new(limits::Limit::new(bound, job)) as Box<dyn Side>));
     }
     let effort = Effort { rounds: effort.rounds.max(1), ..effort };
-    let rates = harness::alternate(&mut all, &mut Memory::new(job, k, m), effort)?;
+    let mut memory =
+        if sides.are_cards_alone() { Memory::for_card(job, k, m) } else { Memory::new(job, k, m) };
+    let rates = harness::alternate(&mut all, &mut memory, effort)?;
     let names: Vec<String> = all.iter().map(|side| side.name()).collect();
     (case.rounds, case.turn_ms) = (effort.rounds, effort.turn.as_secs_f64() * 1e3);
     case.sides = figures(&names, &peers, &rates);

@@ -16,13 +16,16 @@ const SHAPE: (usize, usize) = (4, 2);
 /// Chunks that travel at a time.
 const UNDER_WAY: usize = 2;
 
-/// In place of holders on other machines: chunks by role.
-#[derive(Default)]
+/// In place of holders on other machines, with their memory: chunks by role.
 struct Store(BTreeMap<usize, Vec<u8>>);
 
 impl Store {
+    fn new(chunks: usize, len: usize) -> Self {
+        Self((0..chunks).map(|role| (role, vec![0xa5; len])).collect())
+    }
+
     fn put(&mut self, role: usize, chunk: &[u8]) {
-        self.0.insert(role, chunk.to_vec());
+        self.0.entry(role).or_default().copy_from_slice(chunk);
     }
 }
 
@@ -39,13 +42,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let content: Vec<u8> = (0..code.k() * len).map(|i| (i * 31 ^ i >> 7) as u8).collect();
     tensor.write(0, &content)?;
 
-    let mut store = Store::default();
-    put(&codec, &code, &tensor, len, &mut store)?;
+    let mut store = Store::new(code.n(), len);
+    // The first time, the kernel is compiled.
+    for _ in 0..2 {
+        put(&codec, &code, &tensor, len, &mut store)?;
+    }
     store.0.remove(&0);
     store.0.remove(&3);
     let back = get(&code, &store, len)?;
     assert!(back == content, "the tensor is not what it was");
-    println!("{mib} MiB on {}, put, two of {} chunks lost, and read: the same bytes", device.name(), code.n());
+    println!(
+        "{mib} MiB on {}, put, two of {} chunks lost, and read: the same bytes",
+        device.name(),
+        code.n()
+    );
     Ok(())
 }
 
@@ -81,7 +91,7 @@ fn put(
     }
     let rate = |seconds: f64| (code.k() * len) as f64 / seconds / 1e9;
     println!(
-        "encoded on {}: {:.1} GB/s with its start; encoded, read out and stored: {:.1} GB/s",
+        "encoded on {}: {:.1} GB/s; encoded, read out and stored: {:.1} GB/s",
         place.name(),
         rate(encoded.as_secs_f64()),
         rate(begun.elapsed().as_secs_f64())
@@ -121,5 +131,7 @@ fn get(code: &Code, store: &Store, len: usize) -> Result<Vec<u8>, Box<dyn Error>
     let mut outputs: Vec<&mut [u8]> = repaired.iter_mut().map(Vec::as_mut_slice).collect();
     plan.run(&sources, &mut outputs)?;
     let repaired: BTreeMap<usize, Vec<u8>> = lost.into_iter().zip(repaired).collect();
-    Ok((0..code.k()).flat_map(|role| store.0.get(&role).unwrap_or_else(|| &repaired[&role]).clone()).collect())
+    Ok((0..code.k())
+        .flat_map(|role| store.0.get(&role).unwrap_or_else(|| &repaired[&role]).clone())
+        .collect())
 }

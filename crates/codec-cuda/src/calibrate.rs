@@ -11,6 +11,8 @@ use crate::{CudaError, Device, HostStripe, Matrix, Pipeline};
 
 /// Fewer bytes of sources are never worth a card: a launch and two copies take longer.
 pub(crate) const LEAST_BYTES: usize = 256 << 10;
+/// Chunks that are measured begin at multiples of this.
+const LINE: usize = 64;
 /// Bytes of sources that are measured.
 const SIZES: [usize; 4] = [1 << 20, 4 << 20, 16 << 20, 64 << 20];
 
@@ -62,11 +64,11 @@ pub(crate) fn crossover(
     // Any code of the shape takes the processor as long as this one.
     let rows: Vec<&[u8]> = matrix.coefficients().chunks(k).collect();
     let code = Code::custom(k, &rows)?;
-    let largest = SIZES[SIZES.len() - 1].div_ceil(k);
+    let largest = SIZES[SIZES.len() - 1].div_ceil(k).next_multiple_of(LINE);
     let mut memory = Chunks::new(device, residence, (k + m) * largest)?;
     let mut times = Vec::new();
     for bytes in SIZES {
-        let len = bytes.div_ceil(k);
+        let len = bytes.div_ceil(k).next_multiple_of(LINE);
         let (sources, outputs) = memory.bytes()[..(k + m) * len].split_at_mut(k * len);
         let sources: Vec<&[u8]> = sources.chunks(len).collect();
         let mut outputs: Vec<&mut [u8]> = outputs.chunks_mut(len).collect();

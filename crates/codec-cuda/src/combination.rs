@@ -73,7 +73,7 @@ impl Combination {
     }
 
     /// Times that each source is read.
-    pub(crate) fn passes(&self) -> usize {
+    fn passes(&self) -> usize {
         if self.tables.is_some() {
             self.matrix.rows().div_ceil(kernels::GENERIC_OUTPUTS as usize)
         } else {

@@ -195,7 +195,8 @@ impl Kernels {
 
     fn keep(&mut self, matrix: Matrix, kernel: Kernel) {
         if self.kept.len() >= MAX_KERNELS {
-            let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(matrix, _)| matrix.clone());
+            let oldest =
+                self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(matrix, _)| matrix.clone());
             oldest.map(|matrix| self.kept.remove(&matrix));
         }
         self.kept.insert(matrix, (kernel, self.uses));

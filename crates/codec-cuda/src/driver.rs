@@ -58,8 +58,8 @@ impl Context {
     pub(crate) fn allocate(&self, len: usize) -> Result<Memory, CudaError> {
         self.0.bind_to_thread()?;
         // SAFETY: freed once, by `Memory`.
-        let address =
-            unsafe { result::malloc_sync(whole_vectors(len)) }.map_err(|error| for_bytes(error, "device", len))?;
+        let address = unsafe { result::malloc_sync(whole_vectors(len)) }
+            .map_err(|error| for_bytes(error, "device", len))?;
         Ok(Memory { address, len, context: self.0.clone() })
     }
 
@@ -68,8 +68,8 @@ impl Context {
         self.0.bind_to_thread()?;
         // SAFETY: freed once, by `Pinned`; all of it is written before it can be read.
         let start = unsafe {
-            let start =
-                result::malloc_host(whole_vectors(len), 0).map_err(|error| for_bytes(error, "page-locked", len))?;
+            let start = result::malloc_host(whole_vectors(len), 0)
+                .map_err(|error| for_bytes(error, "page-locked", len))?;
             start.cast::<u8>().write_bytes(0, len);
             start.cast::<u8>()
         };
@@ -219,11 +219,8 @@ impl Stream {
     /// # Safety
     /// The arguments are what the kernel says that they are, and all that they refer to stays until the stream has been waited for.
     pub(crate) unsafe fn launch(&self, kernel: &Kernel, launch: Launch) -> Result<(), CudaError> {
-        let config = LaunchConfig {
-            grid_dim: (launch.blocks, 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        };
+        let config =
+            LaunchConfig { grid_dim: (launch.blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
         let mut builder = self.0.launch_builder(&kernel.0);
         builder.arg(&launch.stripes).arg(&launch.stripe_count).arg(&launch.tiles_each);
         builder.arg(&launch.chunks).arg(&launch.tables);

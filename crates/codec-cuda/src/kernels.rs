@@ -98,8 +98,7 @@ fn write_polynomial(text: &mut String, schedule: &Schedule, output: usize) {
 pub(crate) fn parts(matrix: &Matrix) -> Option<Vec<Matrix>> {
     let rows = matrix.rows();
     let most = MAX_PART_ROWS.min(MAX_PART / matrix.columns());
-    let is_worth_while =
-        rows <= most || most >= MIN_PART_ROWS && matrix.coefficients().len() <= MAX_COMPILED;
+    let is_worth_while = rows <= most || most >= MIN_PART_ROWS && matrix.coefficients().len() <= MAX_COMPILED;
     is_worth_while.then(|| matrix.rows_by(rows.div_ceil(rows.div_ceil(most))))
 }
 

@@ -4,8 +4,8 @@
 //! A slot is a range of the card's memory, page-locked memory of the same layout, and a stream. A piece is as many ranges of
 //! stripes as fit into a slot: short stripes share one, long ones are cut. Chunks are copied by way of the slot's page-locked memory.
 //!
-//! Chunks that are page-locked themselves need no slot: the card reads and writes them where they are, which is as fast as copies of any
-//! length. Only a matrix that reads its sources more than once has them copied, by the card directly.
+//! Chunks that are page-locked themselves need no slot: the card reads and writes them where they are, which is faster than copies of
+//! pieces, if they begin at whole vectors. Others would be written in words, each of which crosses the bus alone.
 #![allow(unsafe_code)] // What the driver is given must stay: see `Slot`.
 #![expect(clippy::disallowed_methods, reason = "tells where the time went; nothing depends on it")]
 
@@ -23,8 +23,8 @@ use crate::{CudaError, Depth, Device, Matrix};
 const ALIGN: usize = 256;
 /// Shortest range of a chunk that a stripe is cut into, if it must be cut.
 const MIN_RANGE: usize = 4096;
-/// Most parts of a piece whose chunks are copied one by one: of many short ones, one copy of all takes less time.
-const MAX_DIRECT_PARTS: usize = 4;
+/// The card uses page-locked chunks where they are if they begin at multiples of this.
+const VECTOR: usize = 16;
 
 /// Chunks of one length in the host's memory, in a matrix' order.
 #[derive(Debug)]
@@ -184,8 +184,6 @@ struct Slot {
     staging: Pinned,
     /// The piece that is under way.
     layout: Layout,
-    /// Whether its outputs are copied to the chunks themselves.
-    direct_out: bool,
     marks: Option<[Mark; 4]>,
 }
 
@@ -202,7 +200,6 @@ impl Pipeline {
                 memory: device.context().allocate(depth.slot_bytes)?,
                 staging: device.context().allocate_pinned(depth.slot_bytes)?,
                 layout: Layout::default(),
-                direct_out: false,
                 marks: None,
             })
         };
@@ -245,12 +242,7 @@ impl Pipeline {
     ) -> Result<Split, CudaError> {
         check(combination.matrix(), stripes)?;
         self.spans.clear();
-        let all_pinned = || {
-            stripes.iter().all(|stripe| {
-                are_pinned(&self.device, stripe.sources) && are_pinned(&self.device, stripe.outputs)
-            })
-        };
-        if combination.passes() == 1 && all_pinned() {
+        if stripes.iter().all(|stripe| self.can_reach(stripe)) {
             return self.run_in_place(combination, stripes);
         }
         let ran = self.run_in_pieces(combination, stripes);
@@ -265,7 +257,12 @@ impl Pipeline {
         ran
     }
 
-    /// Chunks that the card can read and write where they are.
+    /// Whether the card can read and write all chunks where they are.
+    fn can_reach(&self, stripe: &HostStripe<'_, '_, '_>) -> bool {
+        let can = |chunk: &[u8]| self.device.is_pinned(chunk) && chunk.as_ptr().addr().is_multiple_of(VECTOR);
+        stripe.sources.iter().all(|source| can(source)) && stripe.outputs.iter().all(|output| can(output))
+    }
+
     fn run_in_place(
         &mut self,
         combination: &Combination,
@@ -299,7 +296,7 @@ impl Pipeline {
             }
             let slot = &mut self.slots[turn];
             self.spans.extend(slot.finish(&start, stripes)?);
-            self.spans.push(slot.submit(&self.device, &start, combination, stripes, layout)?);
+            self.spans.push(slot.submit(&start, combination, stripes, layout)?);
             turn = (turn + 1) % self.slots.len();
         }
         for _ in 0..self.slots.len() {
@@ -384,14 +381,13 @@ impl Layout {
 }
 
 impl Slot {
-    /// Puts a piece into the stream. Gives the time that copies by the processor took. From here to [`Slot::finish`] the chunks
-    /// must stay, which [`Pipeline::run`] sees to.
+    /// Puts a piece into the stream. Gives the time that copies by the processor took. What the stream refers to is this slot's, and
+    /// stays as it is until [`Slot::finish`].
     fn submit(
         &mut self,
-        device: &Device,
         start: &Start,
         combination: &Combination,
-        stripes: &mut [HostStripe<'_, '_, '_>],
+        stripes: &[HostStripe<'_, '_, '_>],
         layout: Layout,
     ) -> Result<Span, CudaError> {
         self.layout = layout;
@@ -399,23 +395,20 @@ impl Slot {
         let lists = self.lists(combination)?;
         self.staging.bytes_mut()[..lists.bytes.len()].copy_from_slice(&lists.bytes);
         let adds = combination.matrix().adds();
-        let direct = self.stage(device, stripes, adds);
+        self.stage(stripes, adds);
         let staged = start.span(self.number, Stage::StageIn, begun);
         let begin = self.stream.mark()?;
+        let end = if adds { self.layout.outputs.end } else { self.layout.sources.end };
         // SAFETY: both are this slot's, as long as each other, and the staged range is not written before `finish` has waited.
-        unsafe {
-            let end = if adds { self.layout.outputs.end } else { self.layout.sources.end };
-            let staged = if direct { 0..lists.bytes.len() } else { 0..end };
-            self.stream.copy_in(self.memory.address(), &self.staging.bytes()[staged])?;
-        }
-        if direct {
-            self.copy_in(stripes, adds)?;
-        }
+        unsafe { self.stream.copy_in(self.memory.address(), &self.staging.bytes()[..end]) }?;
         let copied = self.stream.mark()?;
         // SAFETY: the lists name ranges of this slot.
         unsafe { combination.launch(&self.stream, &lists, self.memory.address()) }?;
         let computed = self.stream.mark()?;
-        self.copy_out(stripes)?;
+        let outputs = self.layout.outputs.clone();
+        let from = self.memory.address_of(outputs.start, outputs.len());
+        // SAFETY: within this slot, whose memory nobody looks at before `finish` has waited.
+        unsafe { self.stream.copy_out(&mut self.staging.bytes_mut()[outputs], from) }?;
         self.marks = Some([begin, copied, computed, self.stream.mark()?]);
         Ok(staged)
     }
@@ -432,14 +425,8 @@ impl Slot {
         Lists::of(matrix, &stripes)
     }
 
-    /// Copies what the card has to read to page-locked memory, unless all of it is there already; then true.
-    fn stage(&mut self, device: &Device, stripes: &[HostStripe<'_, '_, '_>], adds: bool) -> bool {
-        let outputs_pinned = self.is_direct(|part| are_pinned(device, stripes[part.stripe].outputs));
-        let sources_pinned = self.is_direct(|part| are_pinned(device, stripes[part.stripe].sources));
-        self.direct_out = outputs_pinned;
-        if sources_pinned && (outputs_pinned || !adds) {
-            return true;
-        }
+    /// Copies what the card has to read to page-locked memory.
+    fn stage(&mut self, stripes: &[HostStripe<'_, '_, '_>], adds: bool) {
         let staging = self.staging.bytes_mut();
         for part in &self.layout.parts {
             let stripe = &stripes[part.stripe];
@@ -452,49 +439,6 @@ impl Slot {
                     .copy_from_slice(&bytes[part.range.clone()]);
             }
         }
-        false
-    }
-
-    /// Copies from the chunks themselves.
-    fn copy_in(&self, stripes: &[HostStripe<'_, '_, '_>], adds: bool) -> Result<(), CudaError> {
-        for part in &self.layout.parts {
-            let stripe = &stripes[part.stripe];
-            let sources =
-                stripe.sources.iter().enumerate().map(|(source, bytes)| (part.source_at(source), *bytes));
-            let outputs = stripe.outputs.iter().enumerate().filter(|_| adds);
-            let outputs = outputs.map(|(output, bytes)| (part.output_at(output), &**bytes));
-            for (at, bytes) in sources.chain(outputs) {
-                // SAFETY: within this slot; the chunks stay until `finish` has waited.
-                unsafe {
-                    self.stream
-                        .copy_in(self.memory.address_of(at, part.range.len()), &bytes[part.range.clone()])?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the outputs to the chunks themselves, or all of them to the slot's memory.
-    fn copy_out(&mut self, stripes: &mut [HostStripe<'_, '_, '_>]) -> Result<(), CudaError> {
-        if !self.direct_out {
-            let outputs = self.layout.outputs.clone();
-            let from = self.memory.address_of(outputs.start, outputs.len());
-            // SAFETY: within this slot, whose memory nobody looks at before `finish` has waited.
-            return unsafe { self.stream.copy_out(&mut self.staging.bytes_mut()[outputs], from) };
-        }
-        for part in &self.layout.parts {
-            for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
-                let from = self.memory.address_of(part.output_at(output), part.range.len());
-                // SAFETY: the chunks stay until `finish` has waited, and nobody looks at them before.
-                unsafe { self.stream.copy_out(&mut bytes[part.range.clone()], from) }?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether chunks are copied one by one: there are few, and `pinned` holds for all parts.
-    fn is_direct(&self, pinned: impl Fn(&Part) -> bool) -> bool {
-        self.layout.parts.len() <= MAX_DIRECT_PARTS && self.layout.parts.iter().all(pinned)
     }
 
     /// Waits for the piece that is under way, and puts its outputs where they belong.
@@ -506,7 +450,7 @@ impl Slot {
         let Some(marks) = self.marks.take() else { return Ok(Vec::new()) };
         marks[3].wait()?;
         let begun = Instant::now();
-        for part in self.layout.parts.iter().filter(|_| !self.direct_out) {
+        for part in &self.layout.parts {
             for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
                 let staged = &self.staging.bytes()[part.output_at(output)..][..part.range.len()];
                 bytes[part.range.clone()].copy_from_slice(staged);
@@ -520,8 +464,4 @@ impl Slot {
         }
         Ok(spans)
     }
-}
-
-fn are_pinned<B: AsRef<[u8]>>(device: &Device, chunks: &[B]) -> bool {
-    chunks.iter().all(|chunk| device.is_pinned(chunk.as_ref()))
 }

@@ -2,8 +2,7 @@
 
 use codec::Code;
 use codec_cuda::{
-    CudaError, GENERIC_ARCHITECTURE, GENERIC_PTX, Matrix, compile_to_ptx, generic_source,
-    specialised_source,
+    CudaError, GENERIC_ARCHITECTURE, GENERIC_PTX, Matrix, compile_to_ptx, generic_source, specialised_source,
 };
 
 /// PTX of `source`; none where there is no compiler, or an emulated one.

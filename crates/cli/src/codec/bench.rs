@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use codec::{Code, Family, Scheme};
-use codec_bench::sweep::{self, Density, Sweep};
+use codec_bench::sweep::{self, Density, Panel, Sweep};
 use codec_bench::{Case, Effort, Extent, Job, Machine, Op, Parts, Peer, Report, Sides, Spread, measure};
 use codec_cuda::Residence;
 
@@ -149,7 +149,6 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Each sweep is written as soon as it is done: all of them take long.
 fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<Case>, Exit> {
     sweep::make_dir(&args.out).map_err(refused)?;
     let density = if args.quick { Density::Quick } else { Density::Full };
@@ -158,16 +157,16 @@ fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<C
     let command = format!("gestalt {command}");
     let mut cases = Vec::new();
     for sweep in name.sweeps() {
-        let panels = {
-            let mut progress = Progress::start();
-            let mut show = |done: usize, all: usize| {
-                progress.show(|| format!("{}: {done} of {all} points", sweep.name()));
-            };
-            sweep::run(sweep, density, &sides, effort, &mut show).map_err(refused)?
+        let mut progress = Progress::start();
+        let mut show = |done: usize, all: usize| {
+            progress.show(|| format!("{}: {done} of {all} points", sweep.name()));
         };
-        // Each as soon as it is there: the next one may take long, and may be broken off.
-        sweep::write(sweep, &panels, &args.out, &command).map_err(refused)?;
-        cases.extend(panels.into_iter().flat_map(sweep::Panel::cases));
+        let mut keep = |panel: Panel| {
+            sweep::write(sweep, &panel, &args.out, &command)?;
+            cases.extend(panel.cases());
+            Ok(())
+        };
+        sweep::run(sweep, density, &sides, effort, &mut show, &mut keep).map_err(refused)?;
     }
     Ok(cases)
 }
@@ -280,8 +279,7 @@ fn table(case: &Case) -> Table {
         let allowed = side.allowed_gb_per_second.map(|allowed| {
             format!("{:.0} % of what copies allow", 100.0 * side.gb_per_second.median / allowed)
         });
-        let notes: Vec<String> =
-            side.parts.map(parts).into_iter().chain(allowed).chain(ratios).collect();
+        let notes: Vec<String> = side.parts.map(parts).into_iter().chain(allowed).chain(ratios).collect();
         table.row(vec![side.name.clone(), median, min, max, notes.join(", ")]);
     }
     for limit in &case.limits {

@@ -34,7 +34,7 @@ const UAB_DATA: usize = 10;
 const UAB_PARITIES: [usize; 3] = [2, 3, 4];
 const INEC_CODES: [(usize, usize); 3] = [(3, 2), (6, 3), (12, 4)];
 const CARD_CODES: [(usize, usize); 6] = [(3, 2), (6, 3), (10, 4), (12, 4), (20, 4), (10, 16)];
-const CARD_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, MIB, 16 * MIB];
+const CARD_SIZES: [usize; 4] = [4 << 10, 64 << 10, MIB, 16 * MIB];
 
 /// The figures of `sweep`.
 pub fn of(sweep: Sweep, density: Density) -> Vec<Outline> {
@@ -136,9 +136,9 @@ fn card() -> Vec<Outline> {
     };
     let mut outlines: Vec<Outline> = CARD_CODES.into_iter().map(|(k, m)| by_size(Op::Encode, k, m)).collect();
     outlines.extend([by_size(Op::Decode, 10, 4), by_size(Op::Delta, 10, 4)]);
-    let by_parities = gest().into_iter().filter(|outline| {
-        outline.name.starts_with(Op::Encode.name()) && !outline.name.ends_with("blocks")
-    });
+    let by_parities = gest()
+        .into_iter()
+        .filter(|outline| outline.name.starts_with(Op::Encode.name()) && !outline.name.ends_with("blocks"));
     outlines.extend(by_parities.map(|mut outline| {
         outline.jobs.iter_mut().for_each(|(_, job)| job.cold = true);
         outline

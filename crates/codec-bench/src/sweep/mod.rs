@@ -87,32 +87,33 @@ struct Written<'a> {
     panel: &'a Panel,
 }
 
-/// Measures all points of `sweep`. Families of `sides` are set by the sweep. `progress` hears how many points of how many are done.
+/// Measures all points of `sweep`. Families of `sides` are set by the sweep. `progress` hears how many points of how many are done,
+/// `done` each figure as soon as it is there: the next one may take long, and may be broken off.
 ///
 /// # Errors
-/// As [`measure`].
+/// As [`measure`]; those of `done`.
 pub fn run(
     sweep: Sweep,
     density: Density,
     sides: &Sides,
     effort: Effort,
     progress: &mut dyn FnMut(usize, usize),
-) -> Result<Vec<Panel>, BenchError> {
+    done: &mut dyn FnMut(Panel) -> Result<(), BenchError>,
+) -> Result<(), BenchError> {
     let outlines = figures::of(sweep, density);
     let all = outlines.iter().map(|outline| outline.jobs.len()).sum();
-    let mut done = 0;
-    let mut panels = Vec::new();
+    let mut measured = 0;
     for outline in outlines {
         let mut points = Vec::new();
         for (x, job) in outline.jobs {
             let sides = Sides { families: families(sweep, &job), ..sides.clone() };
             points.push(Point { x, case: measure(&job, &sides, effort)? });
-            done += 1;
-            progress(done, all);
+            measured += 1;
+            progress(measured, all);
         }
-        panels.push(Panel { name: outline.name, title: outline.title, x_label: outline.x_label, points });
+        done(Panel { name: outline.name, title: outline.title, x_label: outline.x_label, points })?;
     }
-    Ok(panels)
+    Ok(())
 }
 
 /// Both of our families, where the field is large enough; the code's own for cards.
@@ -138,27 +139,24 @@ fn failed(path: &Path, error: &dyn Display) -> BenchError {
     BenchError::Io(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes a JSON document and a plot for each panel into `dir`, with the command that made them: the files.
+/// Writes a JSON document and a plot into `dir`, with the command that made them: the files.
 ///
 /// # Errors
 /// `Io`.
-pub fn write(sweep: Sweep, panels: &[Panel], dir: &Path, command: &str) -> Result<Vec<PathBuf>, BenchError> {
+pub fn write(sweep: Sweep, panel: &Panel, dir: &Path, command: &str) -> Result<[PathBuf; 2], BenchError> {
     make_dir(dir)?;
-    let mut files = Vec::new();
-    for panel in panels {
-        let base = format!("codec-{}-{}", sweep.name(), panel.name);
-        let written = Written { command, machine: Machine::here(), panel };
-        let mut json = serde_json::to_string_pretty(&written).expect("plain data with string keys");
-        json.push('\n');
-        let svg = plot::svg(panel, command)
-            .map_err(|reason| BenchError::Io(format!("cannot draw {base}: {reason}")))?;
-        for (extension, text) in [("json", json), ("svg", svg)] {
-            let path = dir.join(format!("{base}.{extension}"));
-            fs::write(&path, text).map_err(|error| failed(&path, &error))?;
-            files.push(path);
-        }
-    }
-    Ok(files)
+    let base = format!("codec-{}-{}", sweep.name(), panel.name);
+    let written = Written { command, machine: Machine::here(), panel };
+    let mut json = serde_json::to_string_pretty(&written).expect("plain data with string keys");
+    json.push('\n');
+    let svg = plot::svg(panel, command)
+        .map_err(|reason| BenchError::Io(format!("cannot draw {base}: {reason}")))?;
+    let file = |extension: &str, text: String| -> Result<PathBuf, BenchError> {
+        let path = dir.join(format!("{base}.{extension}"));
+        fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+        Ok(path)
+    };
+    Ok([file("json", json)?, file("svg", svg)?])
 }
 
 #[cfg(test)]
@@ -171,10 +169,14 @@ mod tests {
     fn a_sweep_ends_in_json_and_plots_with_the_command() {
         let effort = Effort { rounds: 1, turn: Duration::from_micros(20) };
         let mut progress = |done: usize, all: usize| assert!(done <= all);
-        let panels = run(Sweep::Uab, Density::Quick, &Sides::default(), effort, &mut progress).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let files = write(Sweep::Uab, &panels, dir.path(), "gestalt codec bench --sweep uab").unwrap();
-        assert_eq!(files.len(), 2 * panels.len());
+        let mut files = Vec::new();
+        let mut done = |panel| {
+            files.extend(write(Sweep::Uab, &panel, dir.path(), "gestalt codec bench --sweep uab")?);
+            Ok(())
+        };
+        run(Sweep::Uab, Density::Quick, &Sides::default(), effort, &mut progress, &mut done).unwrap();
+        assert_eq!(files.len(), 8);
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
             assert!(text.contains("gestalt codec bench --sweep uab"), "{}", file.display());
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_cannot_be_is_one_line() {
-        let error = write(Sweep::Uab, &[], Path::new("/dev/null/figures"), "").unwrap_err();
+        let error = make_dir(Path::new("/dev/null/figures")).unwrap_err();
         assert!(error.to_string().contains("/dev/null/figures"));
     }
 }

@@ -85,7 +85,8 @@ fn series(panel: &Panel) -> Vec<Series> {
     for point in &panel.points {
         for side in &point.case.sides {
             add(line_name(&side.name, side.peer.is_none()), point.x, side.gb_per_second.median);
-            if let (Some(allowed), Some(place)) = (side.allowed_gb_per_second, side.name.split(' ').next_back())
+            if let (Some(allowed), Some(place)) =
+                (side.allowed_gb_per_second, side.name.split(' ').next_back())
             {
                 add(format!("what copies allow, {place}"), point.x, allowed);
             }

@@ -118,7 +118,9 @@ fn an_object_on_the_card_is_encoded_there_and_read_out_chunk_by_chunk() {
     let mut parity = [vec![0; len], vec![0; len]];
     let [p, q] = &mut parity;
     code.encode(&data, &mut [p, q]).unwrap();
-    assert!(read.bytes()[..3 * len] == [parity[0].clone(), parity[1].clone(), object[..len].to_vec()].concat());
+    assert!(
+        read.bytes()[..3 * len] == [parity[0].clone(), parity[1].clone(), object[..len].to_vec()].concat()
+    );
 }
 
 #[test]
