@@ -1,13 +1,13 @@
 //! A card as a side, and its copies as limits.
 #![allow(unsafe_code)] // Chunks in a card's memory are numbers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use codec::{Code, Plan};
 use codec_cuda::{
-    Combination, CopyRates, CudaError, Device, DeviceBuffer, HostStripe, Matrix, PinnedBuffer, Pipeline,
-    Residence, Split, Stripe,
+    Batch, Combination, CopyRates, CudaError, Device, DeviceBuffer, HostStripe, Matrix, PinnedBuffer,
+    Pipeline, Residence, Span, Split, Stripe,
 };
 
 use crate::memory::{Memory, Set};
@@ -23,25 +23,52 @@ const ALIGN: usize = 256;
 /// Bytes that are copied to measure copies.
 const COPY_BYTES: usize = 256 << 20;
 
+/// The card, for all sides of this process: what is made once is not made for each figure.
+struct Card {
+    device: Arc<Device>,
+    pipeline: Mutex<Pipeline>,
+    copies: CopyRates,
+}
+
+impl Card {
+    fn get() -> Result<&'static Self, BenchError> {
+        static CARD: OnceLock<Result<Card, CudaError>> = OnceLock::new();
+        CARD.get_or_init(Self::open).as_ref().map_err(|error| failed(error.clone()))
+    }
+
+    fn open() -> Result<Self, CudaError> {
+        let device = Device::open(0)?;
+        let pipeline = Mutex::new(Pipeline::fitting(&device)?);
+        let copies = device.copy_rates(COPY_BYTES)?;
+        Ok(Self { device, pipeline, copies })
+    }
+
+    fn pipeline(&self) -> MutexGuard<'_, Pipeline> {
+        self.pipeline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A code on a card, with its chunks in one of three places. One call codes all sets of the bench's memory: one in cache, many
 /// where they are cold.
 pub struct OnCard {
     name: String,
-    device: Arc<Device>,
+    card: &'static Card,
     job: Job,
     code: Code,
     plan: Option<Plan>,
     combination: Combination,
-    pipeline: Pipeline,
     residence: Residence,
     /// The chunks, where they are not those of the bench's memory; copied from there in the first round.
     elsewhere: Option<Elsewhere>,
     split: Split,
+    /// Of the last call.
+    spans: Vec<Span>,
+    is_checked: bool,
 }
 
 enum Elsewhere {
     Pinned(PinnedBuffer),
-    Device(DeviceBuffer),
+    Device { buffer: DeviceBuffer, batch: Box<Batch> },
 }
 
 impl OnCard {
@@ -58,12 +85,35 @@ impl OnCard {
             (Op::Delta, _) => Matrix::delta(&code, 0)?,
             _ => return Err(unable(format!("{} is for the processor", job.op.name()))),
         };
-        let device = Device::open(0).map_err(failed)?;
-        let combination = device.best(&matrix).map_err(failed)?;
-        let pipeline = Pipeline::tuned(&device).map_err(failed)?;
-        let name = format!("{} {NAME} {} {}", job.scheme, combination.method(), residence.name());
-        let (elsewhere, split) = (None, Split::default());
-        Ok(Self { name, device, job, code, plan, combination, pipeline, residence, elsewhere, split })
+        let card = Card::get()?;
+        // As the codec does it: losses are many and soon over, a code's own matrix is worth a compiler.
+        let combination = if plan.is_some() && residence != Residence::Device {
+            card.device.load(&matrix)
+        } else {
+            card.device.best(&matrix)
+        };
+        let combination = combination.map_err(failed)?;
+        Ok(Self {
+            name: format!("{} {NAME} {} {}", job.scheme, combination.method(), residence.name()),
+            card,
+            job,
+            code,
+            plan,
+            combination,
+            residence,
+            elsewhere: None,
+            split: Split::default(),
+            spans: Vec::new(),
+            is_checked: false,
+        })
+    }
+
+    /// Chunks that are read and written for the data bytes of the operation, as chunks.
+    fn traffic(&self) -> [f64; 3] {
+        let (sources, outputs) = self.roles();
+        let before = if self.job.op == Op::Delta { outputs.len() } else { 0 };
+        let data = if self.job.op == Op::Delta { 1 } else { self.code.k() };
+        [data, sources.len() + before, outputs.len()].map(|chunks| chunks as f64)
     }
 
     /// Sources and outputs of the operation among the chunks of a set.
@@ -104,43 +154,54 @@ impl OnCard {
             return Ok(None);
         }
         let image = self.image(memory, usize::MAX);
-        Ok(Some(if self.residence == Residence::Pinned {
-            let mut buffer = self.device.allocate_pinned(image.len())?;
+        let device = &self.card.device;
+        if self.residence == Residence::Pinned {
+            let mut buffer = device.allocate_pinned(image.len())?;
             buffer.bytes_mut().copy_from_slice(&image);
-            Elsewhere::Pinned(buffer)
-        } else {
-            let mut buffer = self.device.allocate(image.len())?;
-            buffer.write(0, &image)?;
-            Elsewhere::Device(buffer)
-        }))
+            return Ok(Some(Elsewhere::Pinned(buffer)));
+        }
+        let mut buffer = device.allocate(image.len())?;
+        buffer.write(0, &image)?;
+        let batch = Box::new(self.combination.batch(&self.stripes(&buffer))?);
+        Ok(Some(Elsewhere::Device { buffer, batch }))
+    }
+
+    /// All sets in the card's memory.
+    fn stripes(&self, buffer: &DeviceBuffer) -> Vec<Stripe> {
+        let (sources, outputs) = self.roles();
+        let (pitch, of_set) = (self.pitch(), self.chunks_of_set() * self.pitch());
+        let at = |set: usize, role: &usize| buffer.address_of(set * of_set + role * pitch, self.job.len);
+        let stripe = |set| Stripe {
+            sources: sources.iter().map(|role| at(set, role)).collect(),
+            outputs: outputs.iter().map(|role| at(set, role)).collect(),
+            len: self.job.len as u64,
+        };
+        (0..buffer.len() / of_set).map(stripe).collect()
     }
 
     /// Codes all sets once.
     fn run(&mut self, memory: &mut Memory) -> Result<(), CudaError> {
         let (sources, outputs) = self.roles();
         let (pitch, of_set, len) = (self.pitch(), self.chunks_of_set() * self.pitch(), self.job.len);
-        match &mut self.elsewhere {
-            None => {
-                let sets = memory.sets().into_iter().map(chunks_of);
-                self.split += on_host(&mut self.pipeline, &self.combination, sets, &sources, &outputs)?;
-            }
+        if let Some(Elsewhere::Device { batch, .. }) = &mut self.elsewhere {
+            // SAFETY: all chunks are in the buffer beside it, apart from each other.
+            self.split.compute += unsafe { batch.run() }?;
+            return Ok(());
+        }
+        let mut pipeline = self.card.pipeline();
+        let combination = &self.combination;
+        self.split += match &mut self.elsewhere {
             Some(Elsewhere::Pinned(buffer)) => {
                 let sets = buffer.bytes_mut().chunks_mut(of_set);
                 let sets = sets.map(|set| set.chunks_mut(pitch).map(|chunk| &mut chunk[..len]).collect());
-                self.split += on_host(&mut self.pipeline, &self.combination, sets, &sources, &outputs)?;
+                on_host(&mut pipeline, combination, sets, &sources, &outputs)?
             }
-            Some(Elsewhere::Device(buffer)) => {
-                let at = |set: usize, role: &usize| buffer.address_of(set * of_set + role * pitch, len);
-                let stripe = |set| Stripe {
-                    sources: sources.iter().map(|role| at(set, role)).collect(),
-                    outputs: outputs.iter().map(|role| at(set, role)).collect(),
-                    len: len as u64,
-                };
-                let stripes: Vec<Stripe> = (0..buffer.len() / of_set).map(stripe).collect();
-                // SAFETY: all chunks are in the buffer, apart from each other.
-                self.split.compute += unsafe { self.combination.run_on_device(&stripes) }?;
+            _ => {
+                let sets = memory.sets().into_iter().map(chunks_of);
+                on_host(&mut pipeline, combination, sets, &sources, &outputs)?
             }
-        }
+        };
+        pipeline.spans().clone_into(&mut self.spans);
         Ok(())
     }
 
@@ -150,7 +211,7 @@ impl OnCard {
         let image = match &self.elsewhere {
             None => self.image(memory, 1),
             Some(Elsewhere::Pinned(buffer)) => buffer.bytes()[..count * pitch].to_vec(),
-            Some(Elsewhere::Device(buffer)) => {
+            Some(Elsewhere::Device { buffer, .. }) => {
                 let mut first = vec![0; count * pitch];
                 buffer.read(0, &mut first).map_err(failed)?;
                 first
@@ -195,8 +256,20 @@ impl Side for OnCard {
         }
         let bytes = memory.sets().len() * self.job.data_bytes(self.code.k());
         let rate = timed(&mut [()], bytes, time, |()| self.run(memory).map_err(failed))?;
-        self.check(memory)?;
+        // Once: of large codes it takes the processor longer than the figures.
+        if !self.is_checked {
+            self.check(memory)?;
+            self.is_checked = true;
+        }
         Ok(rate)
+    }
+
+    fn allowed_by_copies(&self) -> Option<f64> {
+        Some(self.allowed()? / 1e9)
+    }
+
+    fn trace(&self) -> Vec<Span> {
+        self.spans.clone()
     }
 
     fn parts(&self) -> Option<Parts> {
@@ -209,6 +282,21 @@ impl Side for OnCard {
             compute_percent: percent(compute),
             copy_out_percent: percent(copy_out),
         })
+    }
+}
+
+impl OnCard {
+    /// Bytes of data a second that copies alone would allow, if it were one pass: of the card's memory, or of the bus in one direction.
+    fn allowed(&self) -> Option<f64> {
+        let [data, read, written] = self.traffic();
+        let copies = &self.card.copies;
+        match self.residence {
+            Residence::Host => None,
+            Residence::Pinned => {
+                Some(data / (read / copies.host_to_device).max(written / copies.device_to_host))
+            }
+            Residence::Device => Some(2.0 * copies.device_to_device * data / (read + written)),
+        }
     }
 }
 
@@ -251,12 +339,12 @@ struct Chosen<'a> {
     outputs: Vec<&'a mut [u8]>,
 }
 
-/// The card's own copies.
+/// The card's own copies, as measured when it was first used.
 ///
 /// # Errors
 /// `Unable` where there is no card.
 pub fn copy_rates() -> Result<CopyRates, BenchError> {
-    Device::open(0).and_then(|device| device.copy_rates(COPY_BYTES)).map_err(failed)
+    Ok(Card::get()?.copies)
 }
 
 fn failed(error: CudaError) -> BenchError {

@@ -13,6 +13,9 @@ pub struct Machine {
     pub cores: usize,
     /// The kernel in use.
     pub kernel: &'static str,
+    /// The first card, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
 }
 
 impl Machine {
@@ -25,6 +28,7 @@ impl Machine {
             processor: name.map_or_else(String::new, |(_, name)| name.trim().to_owned()),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             kernel: codec::kernel().name(),
+            card: codec_cuda::Device::open(0).ok().map(|device| device.name().to_owned()),
         }
     }
 }

@@ -9,6 +9,8 @@ const LINE: usize = 64;
 const GAP_LINES: usize = 9;
 /// What a cold pool holds: more than the largest third-level caches of today, of which a core gets a share.
 const COLD_BYTES: usize = 640 << 20;
+/// The same for a card alone: several times its second-level cache.
+const COLD_BYTES_OF_CARD: usize = 256 << 20;
 
 /// Memory for one or many sets of chunks. All sides work on the same, one after another.
 pub struct Memory {
@@ -36,8 +38,18 @@ impl Memory {
     /// For `job`, whose code has `k` data and `m` parity roles. Data chunks are noise.
     #[must_use]
     pub fn new(job: &Job, k: usize, m: usize) -> Self {
+        Self::of(job, k, m, COLD_BYTES)
+    }
+
+    /// The same where only a card takes part.
+    #[must_use]
+    pub fn for_card(job: &Job, k: usize, m: usize) -> Self {
+        Self::of(job, k, m, COLD_BYTES_OF_CARD)
+    }
+
+    fn of(job: &Job, k: usize, m: usize, cold_bytes: usize) -> Self {
         let stride = stride(job.len);
-        let sets = if job.cold { COLD_BYTES.div_ceil(touched(job, k, m) * stride) } else { 1 };
+        let sets = if job.cold { cold_bytes.div_ceil(touched(job, k, m) * stride) } else { 1 };
         let extra = k;
         // A line more, to begin at one wherever the allocator puts it.
         let bytes = vec![0; sets * (k + m + extra) * stride + LINE];

@@ -1,5 +1,6 @@
 //! Figures, as JSON has them.
 
+use codec_cuda::Span;
 use serde::Serialize;
 
 use crate::{Job, Machine, Op, Spread};
@@ -81,6 +82,12 @@ pub struct SideFigures {
     /// Where the time went, if it is a card.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// GB/s that the card's copies alone would allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_gb_per_second: Option<f64>,
+    /// What the card did when, in the last call.
+    #[serde(skip)]
+    pub trace: Vec<Span>,
     /// How many times as fast as each peer it was, if it is ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,

@@ -31,6 +31,12 @@ pub struct Sides {
     pub limits: bool,
 }
 
+impl Sides {
+    fn are_cards_alone(&self) -> bool {
+        !self.card.is_empty() && self.kernels.is_empty() && self.peers.is_empty()
+    }
+}
+
 /// Runs `job` on all of `sides`, which take turns.
 ///
 /// # Errors
@@ -51,16 +57,20 @@ pub fn measure(job: &Job, sides: &Sides, effort: Effort) -> Result<Case, BenchEr
             Err(error) => return Err(error),
         }
     }
-    if sides.limits {
+    if sides.limits && !sides.are_cards_alone() {
         all.extend(Bound::ALL.map(|bound| Box::new(limits::Limit::new(bound, job)) as Box<dyn Side>));
     }
     let effort = Effort { rounds: effort.rounds.max(1), ..effort };
-    let rates = harness::alternate(&mut all, &mut Memory::new(job, k, m), effort)?;
+    let mut memory =
+        if sides.are_cards_alone() { Memory::for_card(job, k, m) } else { Memory::new(job, k, m) };
+    let rates = harness::alternate(&mut all, &mut memory, effort)?;
     let names: Vec<String> = all.iter().map(|side| side.name()).collect();
     (case.rounds, case.turn_ms) = (effort.rounds, effort.turn.as_secs_f64() * 1e3);
     case.sides = figures(&names, &peers, &rates);
     for (figures, side) in case.sides.iter_mut().zip(&all) {
         figures.parts = side.parts();
+        figures.allowed_gb_per_second = side.allowed_by_copies();
+        figures.trace = side.trace();
     }
     // Limits come last, and have no place among `peers`.
     let limits = names.into_iter().zip(&rates).skip(peers.len());
@@ -116,6 +126,7 @@ fn card_limits() -> Result<Vec<Limit>, BenchError> {
     let all = [
         ("copy to the card", rates.host_to_device),
         ("copy from the card", rates.device_to_host),
+        ("copy both ways, each", rates.both_ways),
         ("copy within the card", rates.device_to_device),
     ];
     let limit =
@@ -140,6 +151,8 @@ fn figures(names: &[String], peers: &[Option<&'static str>], rates: &[Vec<f64>])
         peer: *peer,
         gb_per_second: Spread::of(rates),
         parts: None,
+        allowed_gb_per_second: None,
+        trace: Vec::new(),
         ratios: if peer.is_none() { ratios(rates) } else { Vec::new() },
     };
     names.iter().zip(peers).zip(rates).map(figure).collect()

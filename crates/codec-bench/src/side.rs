@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use codec_cuda::Span;
+
 use crate::BenchError;
 use crate::memory::Memory;
 use crate::report::Parts;
@@ -21,6 +23,16 @@ pub trait Side {
     /// Where the time went, for those who copy from and to a card.
     fn parts(&self) -> Option<Parts> {
         None
+    }
+
+    /// GB/s that a card's copies would allow at most, if there is such a limit.
+    fn allowed_by_copies(&self) -> Option<f64> {
+        None
+    }
+
+    /// What a card did when, in the last call.
+    fn trace(&self) -> Vec<Span> {
+        Vec::new()
     }
 }
 

@@ -10,6 +10,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -55,9 +58,10 @@ struct Module {
 struct Stream;
 
 struct Event {
-    // How many operations of `stream` were put in before it was recorded.
+    // How many operations of `stream` were put in until it was recorded; the last one takes the time.
     Stream *stream = nullptr;
     uint64_t position = 0;
+    std::shared_ptr<double> milliseconds;
 };
 
 struct Stream {
@@ -133,8 +137,8 @@ int copy(void *to, const void *from, size_t len, void *handle, const void *host,
 
 // Arguments are read when a kernel is put into a stream.
 struct Arguments {
-    uint64_t values[6];
-    void *pointers[6];
+    uint64_t values[8];
+    void *pointers[8];
 };
 
 }  // namespace
@@ -306,7 +310,12 @@ API cuEventDestroy_v2(void *event) {
 API cuEventRecord(void *event, void *stream) {
     std::lock_guard guard(lock);
     Stream *of = stream_of(stream);
-    *static_cast<Event *>(event) = {of, of->put()};
+    auto time = std::make_shared<double>(0);
+    of->waiting.push_back([=] {
+        const auto now = std::chrono::steady_clock::now().time_since_epoch();
+        *time = std::chrono::duration<double, std::milli>(now).count();
+    });
+    *static_cast<Event *>(event) = {of, of->put(), time};
     return lost ? LAUNCH_FAILED : SUCCESS;
 }
 
@@ -325,8 +334,12 @@ API cuEventQuery(void *event) {
     return !asked.stream || asked.stream->done >= asked.position ? SUCCESS : NOT_READY;
 }
 
-API cuEventElapsedTime(float *milliseconds, void *, void *) {
-    *milliseconds = 0.001f;
+API cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+    const Event &from = *static_cast<Event *>(start), &to = *static_cast<Event *>(end);
+    if (cuEventQuery(start) != SUCCESS || cuEventQuery(end) != SUCCESS) {
+        return NOT_READY;
+    }
+    *milliseconds = float(std::max(1e-6, *to.milliseconds - *from.milliseconds));
     return SUCCESS;
 }
 
@@ -390,13 +403,13 @@ API cuLaunchKernel(
         lost = true;
         return LAUNCH_FAILED;
     }
-    if (gx == 0 || gy == 0 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || gy > 65535) {
+    if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1) {
         return INVALID_VALUE;
     }
     const Function function = *static_cast<Function *>(handle);
     auto *arguments = new Arguments;
-    static const size_t sizes[6] = {8, 4, 8, 8, 4, 4};
-    for (int i = 0; i < 6; i++) {
+    static const size_t sizes[8] = {8, 4, 4, 8, 8, 4, 4, 4};
+    for (int i = 0; i < 8; i++) {
         memcpy(&arguments->values[i], parameters[i], sizes[i]);
         arguments->pointers[i] = &arguments->values[i];
     }

@@ -19,7 +19,7 @@ struct alignas(16) uint4 {
 
 static thread_local dim3 blockIdx, threadIdx;
 
-template <class T> static T __ldcs(const T *address) {
+template <class T> static T __ldg(const T *address) {
     return *address;
 }
 
@@ -45,17 +45,15 @@ static inline std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint3
 // How the emulated driver starts a kernel of this object.
 struct Stripe;
 typedef void Kernel(
-    const Stripe *, unsigned, const unsigned long long *, const unsigned *, unsigned, unsigned);
+    const Stripe *, unsigned, unsigned, const unsigned long long *, const unsigned *, unsigned, unsigned, unsigned);
 
 extern "C" void shim_launch(Kernel *kernel, dim3 grid, dim3 block, void **arguments) {
-    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
-        for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-            for (threadIdx.x = 0; threadIdx.x < block.x; threadIdx.x++) {
-                kernel(
-                    *(const Stripe **)arguments[0], *(unsigned *)arguments[1],
-                    *(const unsigned long long **)arguments[2], *(const unsigned **)arguments[3],
-                    *(unsigned *)arguments[4], *(unsigned *)arguments[5]);
-            }
+    for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
+        for (threadIdx.x = 0; threadIdx.x < block.x; threadIdx.x++) {
+            kernel(
+                *(const Stripe **)arguments[0], *(unsigned *)arguments[1], *(unsigned *)arguments[2],
+                *(const unsigned long long **)arguments[3], *(const unsigned **)arguments[4],
+                *(unsigned *)arguments[5], *(unsigned *)arguments[6], *(unsigned *)arguments[7]);
         }
     }
 }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use codec::Code;
 
 use crate::place::{Choice, Place, Residence};
-use crate::timing::{TRIES, chunk_len, seconds};
-use crate::{CudaError, Depth, Device, HostStripe, Matrix, Pipeline};
+use crate::timing::{TRIES, seconds};
+use crate::{CudaError, Device, HostStripe, Matrix, Pipeline};
 
 /// Fewer bytes of sources are never worth a card: a launch and two copies take longer.
 pub(crate) const LEAST_BYTES: usize = 256 << 10;
+/// Chunks that are measured begin at multiples of this.
+const LINE: usize = 64;
 /// Bytes of sources that are measured.
 const SIZES: [usize; 4] = [1 << 20, 4 << 20, 16 << 20, 64 << 20];
-/// Sources and outputs with which the depth is found, and most bytes of all of them.
-const DEPTH_SHAPE: (usize, usize) = (4, 2);
-const MAX_DEPTH_BYTES: usize = 256 << 20;
+
 /// What was found for a matrix' shape and a residence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Crossover {
@@ -64,11 +64,11 @@ pub(crate) fn crossover(
     // Any code of the shape takes the processor as long as this one.
     let rows: Vec<&[u8]> = matrix.coefficients().chunks(k).collect();
     let code = Code::custom(k, &rows)?;
-    let largest = SIZES[SIZES.len() - 1].div_ceil(k);
+    let largest = SIZES[SIZES.len() - 1].div_ceil(k).next_multiple_of(LINE);
     let mut memory = Chunks::new(device, residence, (k + m) * largest)?;
     let mut times = Vec::new();
     for bytes in SIZES {
-        let len = bytes.div_ceil(k);
+        let len = bytes.div_ceil(k).next_multiple_of(LINE);
         let (sources, outputs) = memory.bytes()[..(k + m) * len].split_at_mut(k * len);
         let sources: Vec<&[u8]> = sources.chunks(len).collect();
         let mut outputs: Vec<&mut [u8]> = outputs.chunks_mut(len).collect();
@@ -81,33 +81,6 @@ pub(crate) fn crossover(
         times.push((bytes, cpu, card));
     }
     Ok(Crossover::of(&times))
-}
-
-/// How much should be under way at a time: what moves page-locked chunks through the card soonest.
-pub(crate) fn depth(device: &Arc<Device>) -> Result<Depth, CudaError> {
-    let matrix = Matrix::new(DEPTH_SHAPE.0, vec![1; DEPTH_SHAPE.0 * DEPTH_SHAPE.1])?;
-    let combination = device.load(&matrix)?;
-    let (free, _) = device.memory()?;
-    let len = chunk_len(&matrix, (free / 16).min(MAX_DEPTH_BYTES))?;
-    let mut memory = device.allocate_pinned(matrix.chunks() * len)?;
-    let (sources, outputs) = memory.bytes_mut().split_at_mut(matrix.columns() * len);
-    let sources: Vec<&[u8]> = sources.chunks(len).collect();
-    let mut outputs: Vec<&mut [u8]> = outputs.chunks_mut(len).collect();
-    let mut best = (f64::INFINITY, Depth::default());
-    for depth in Depth::CANDIDATES {
-        let mut pipeline = match Pipeline::new(device, depth) {
-            Err(CudaError::OutOfMemory { .. }) => continue,
-            made => made?,
-        };
-        for _ in 0..TRIES {
-            let mut stripe = [HostStripe { sources: &sources, outputs: &mut outputs }];
-            let seconds = seconds(|| pipeline.run(&combination, &mut stripe).map(drop))?;
-            if seconds < best.0 {
-                best = (seconds, depth);
-            }
-        }
-    }
-    Ok(best.1)
 }
 
 /// Memory of the host.

@@ -141,6 +141,27 @@ impl Codec {
         Ok(Place::Cpu)
     }
 
+    /// [`Code::encode`] of an object that lies on the card, such as a tensor, straight into parities on the card: `data` and `parity` are
+    /// the addresses of their chunks, `len` bytes each.
+    ///
+    /// # Errors
+    /// As [`Codec::combine_on_device`].
+    ///
+    /// # Safety
+    /// As [`Combination::run_on_device`].
+    #[expect(unsafe_code, reason = "addresses in a card's memory are the caller's word")]
+    pub unsafe fn encode_device(
+        &self,
+        code: &Code,
+        data: &[u64],
+        parity: &[u64],
+        len: usize,
+    ) -> Result<Place, CudaError> {
+        let stripe = Stripe { sources: data.to_vec(), outputs: parity.to_vec(), len: len as u64 };
+        // SAFETY: the caller's.
+        unsafe { self.combine_on_device(&Matrix::encode(code)?, &[stripe]) }
+    }
+
     /// `matrix` on chunks in the card's memory, where they stay: encode, reconstruct or delta. If the card has them and cannot combine
     /// them, for want of memory or of a kernel, the processor does it with copies.
     ///
@@ -250,7 +271,7 @@ impl Codec {
         let mut pipeline = lock(&self.pipeline);
         let pipeline = match &mut *pipeline {
             Some(pipeline) => pipeline,
-            none => none.insert(Pipeline::tuned(device)?),
+            none => none.insert(Pipeline::fitting(device)?),
         };
         work(pipeline)
     }

@@ -10,14 +10,8 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// What [`Pipeline::tuned`](crate::Pipeline::tuned) chooses from.
-    pub(crate) const CANDIDATES: [Self; 5] = [
-        Self { slots: 2, slot_bytes: 4 << 20 },
-        Self { slots: 3, slot_bytes: 4 << 20 },
-        Self { slots: 3, slot_bytes: 16 << 20 },
-        Self { slots: 4, slot_bytes: 16 << 20 },
-        Self { slots: 3, slot_bytes: 64 << 20 },
-    ];
+    /// Where there is little memory: the least with which copies and kernels still overlap.
+    pub(crate) const SHALLOW: Self = Self { slots: 2, slot_bytes: 1 << 20 };
 }
 
 impl Default for Depth {

@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::nvrtc::Ptx;
 
-use crate::combination::Combination;
+use crate::combination::{Combination, Part};
 use crate::driver::{Context, Kernel, Memory, Pinned};
-use crate::kernels::{self, Scheme};
-use crate::{CudaError, Matrix, timing};
+use crate::kernels;
+use crate::lane::Lane;
+use crate::{CudaError, Matrix};
 
 /// Kernels of matrices that are kept. Beyond, the one that was not asked for longest goes.
 const MAX_KERNELS: usize = 64;
+/// Lanes that are kept: as many callers at a time launch without making one.
+const MAX_LANES: usize = 8;
 
 /// A card, in use by this process.
 pub struct Device {
@@ -20,17 +23,17 @@ pub struct Device {
     name: String,
     /// The kernels that replace their outputs, and that add to them.
     generic: Mutex<Option<[Kernel; 2]>>,
-    specialised: Mutex<Kernels>,
-    /// What was measured, by columns and rows.
-    schemes: Mutex<BTreeMap<(usize, usize), Scheme>>,
+    compiled: Mutex<Kernels>,
     /// Page-locked memory that was handed out: first address and length.
     pinned: Mutex<BTreeMap<usize, usize>>,
+    /// Those that nobody has.
+    lanes: Mutex<Vec<Lane>>,
 }
 
 /// What was compiled, with the time of the last use by count.
 #[derive(Debug, Default)]
 struct Kernels {
-    kept: BTreeMap<(Matrix, Scheme), (Kernel, u64)>,
+    kept: BTreeMap<Matrix, (Kernel, u64)>,
     uses: u64,
 }
 
@@ -46,9 +49,9 @@ impl Device {
             context,
             name,
             generic: Mutex::default(),
-            specialised: Mutex::default(),
-            schemes: Mutex::default(),
+            compiled: Mutex::default(),
             pinned: Mutex::default(),
+            lanes: Mutex::default(),
         }))
     }
 
@@ -95,57 +98,32 @@ impl Device {
         Combination::generic(self, matrix, kernel)
     }
 
-    /// `matrix`, ready to run, by a kernel that is compiled for it and kept: faster, and takes a second the first time. Which way it
-    /// multiplies is measured once for each shape. Matrices too large for that get the generic kernel.
+    /// `matrix`, ready to run, by kernels that are compiled for it and kept: faster, and takes a second or more the first time. Matrices
+    /// too large for that get the generic kernel.
     ///
     /// # Errors
     /// `NoCompiler`; the compiler's and the driver's.
     pub fn compile(self: &Arc<Self>, matrix: &Matrix) -> Result<Combination, CudaError> {
-        if !kernels::is_specialisable(matrix) {
-            return self.load(matrix);
+        let Some(matrices) = kernels::parts(matrix) else { return self.load(matrix) };
+        let mut first_output = 0;
+        let mut parts = Vec::new();
+        for part in matrices {
+            let rows = part.rows() as u32;
+            parts.push(Part { kernel: self.kernel_of(part)?, first_output });
+            first_output += rows;
         }
-        let shape = (matrix.columns(), matrix.rows());
-        let known = lock(&self.schemes).get(&shape).copied();
-        let scheme = match known {
-            Some(scheme) => scheme,
-            None => self.fastest(matrix)?,
-        };
-        lock(&self.schemes).insert(shape, scheme);
-        self.compile_as(matrix, scheme)
+        Ok(Combination::compiled(self, matrix, parts))
     }
 
-    /// The way to multiply that takes the least time. Where there is no memory to measure it, the one with the fewest operations.
-    fn fastest(self: &Arc<Self>, matrix: &Matrix) -> Result<Scheme, CudaError> {
-        let mut best = None;
-        for scheme in Scheme::ALL {
-            match timing::seconds_on_device(&self.compile_as(matrix, scheme)?) {
-                Ok(seconds) if best.is_none_or(|(least, _)| seconds < least) => {
-                    best = Some((seconds, scheme))
-                }
-                Ok(_) | Err(CudaError::OutOfMemory { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(best.map_or_else(|| Scheme::cheapest(matrix), |(_, scheme)| scheme))
-    }
-
-    /// [`Device::compile`] with a given way to multiply: for comparing them.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn compile_as(self: &Arc<Self>, matrix: &Matrix, scheme: Scheme) -> Result<Combination, CudaError> {
-        if !kernels::is_specialisable(matrix) {
-            return self.load(matrix);
-        }
-        let key = (matrix.clone(), scheme);
-        if let Some(kernel) = lock(&self.specialised).find(&key) {
-            return Ok(Combination::specialised(self, matrix, scheme, kernel));
+    fn kernel_of(&self, part: Matrix) -> Result<Kernel, CudaError> {
+        if let Some(kernel) = lock(&self.compiled).find(&part) {
+            return Ok(kernel);
         }
         // Not while the lock is held: others need not wait for the compiler.
-        let module = self.context.compile(&kernels::specialised_source(matrix, scheme))?;
+        let module = self.context.compile(&kernels::specialised_source(&part))?;
         let kernel = module.kernel("combine")?;
-        lock(&self.specialised).keep(key, kernel.clone());
-        Ok(Combination::specialised(self, matrix, scheme, kernel))
+        lock(&self.compiled).keep(part, kernel.clone());
+        Ok(kernel)
     }
 
     /// The best that can be had: compiled if there is a compiler.
@@ -161,6 +139,25 @@ impl Device {
 
     pub(crate) fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Lends a lane with room for `len` bytes of descriptions. `work` waits for its stream, whatever happens.
+    pub(crate) fn with_lane<T>(
+        &self,
+        len: usize,
+        work: impl FnOnce(&mut Lane) -> Result<T, CudaError>,
+    ) -> Result<T, CudaError> {
+        let kept = {
+            let mut lanes = lock(&self.lanes);
+            lanes.iter().position(|lane| lane.room() >= len).map(|at| lanes.swap_remove(at))
+        };
+        let mut lane = kept.map_or_else(|| Lane::new(&self.context, len), Ok)?;
+        let done = work(&mut lane);
+        let mut lanes = lock(&self.lanes);
+        if done.is_ok() && lanes.len() < MAX_LANES {
+            lanes.push(lane);
+        }
+        done
     }
 
     /// Whether all of `bytes` is page-locked.
@@ -189,19 +186,20 @@ impl fmt::Debug for Device {
 }
 
 impl Kernels {
-    fn find(&mut self, key: &(Matrix, Scheme)) -> Option<Kernel> {
+    fn find(&mut self, matrix: &Matrix) -> Option<Kernel> {
         self.uses += 1;
-        let (kernel, used) = self.kept.get_mut(key)?;
+        let (kernel, used) = self.kept.get_mut(matrix)?;
         *used = self.uses;
         Some(kernel.clone())
     }
 
-    fn keep(&mut self, key: (Matrix, Scheme), kernel: Kernel) {
+    fn keep(&mut self, matrix: Matrix, kernel: Kernel) {
         if self.kept.len() >= MAX_KERNELS {
-            let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
-            oldest.map(|key| self.kept.remove(&key));
+            let oldest =
+                self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(matrix, _)| matrix.clone());
+            oldest.map(|matrix| self.kept.remove(&matrix));
         }
-        self.kept.insert(key, (kernel, self.uses));
+        self.kept.insert(matrix, (kernel, self.uses));
     }
 }
 

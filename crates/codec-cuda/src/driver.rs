@@ -14,9 +14,10 @@ use cudarc::driver::{
 use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts, sys as nvrtc};
 
 use crate::CudaError;
+use crate::kernels::THREADS;
 
-/// Threads of a block, as `kernels/prelude.cuh` has them.
-const THREADS: u32 = 256;
+/// Bytes that a thread loads at a time.
+const VECTOR: usize = 16;
 
 /// A card, in use by this process.
 #[derive(Debug)]
@@ -57,8 +58,8 @@ impl Context {
     pub(crate) fn allocate(&self, len: usize) -> Result<Memory, CudaError> {
         self.0.bind_to_thread()?;
         // SAFETY: freed once, by `Memory`.
-        let address =
-            unsafe { result::malloc_sync(len.max(1)) }.map_err(|error| for_bytes(error, "device", len))?;
+        let address = unsafe { result::malloc_sync(whole_vectors(len)) }
+            .map_err(|error| for_bytes(error, "device", len))?;
         Ok(Memory { address, len, context: self.0.clone() })
     }
 
@@ -67,8 +68,8 @@ impl Context {
         self.0.bind_to_thread()?;
         // SAFETY: freed once, by `Pinned`; all of it is written before it can be read.
         let start = unsafe {
-            let start =
-                result::malloc_host(len.max(1), 0).map_err(|error| for_bytes(error, "page-locked", len))?;
+            let start = result::malloc_host(whole_vectors(len), 0)
+                .map_err(|error| for_bytes(error, "page-locked", len))?;
             start.cast::<u8>().write_bytes(0, len);
             start.cast::<u8>()
         };
@@ -132,6 +133,11 @@ fn compile(source: &str, architecture: &str) -> Result<Ptx, CudaError> {
     Ok(compile_ptx_with_opts(source, CompileOptions { options, ..CompileOptions::default() })?)
 }
 
+/// Room for `len` bytes: kernels read whole vectors.
+fn whole_vectors(len: usize) -> usize {
+    len.max(1).next_multiple_of(VECTOR)
+}
+
 fn for_bytes(error: result::DriverError, place: &'static str, bytes: usize) -> CudaError {
     match error.into() {
         CudaError::OutOfMemory { .. } => CudaError::OutOfMemory { place, bytes },
@@ -159,13 +165,18 @@ pub(crate) struct Launch {
     /// Address of the stripes.
     pub(crate) stripes: u64,
     pub(crate) stripe_count: u32,
+    /// Tiles of every stripe; 0 if they differ.
+    pub(crate) tiles_each: u32,
     /// Address of the addresses of their chunks.
     pub(crate) chunks: u64,
     /// Address of the coefficients' tables; 0 for a kernel that knows its coefficients.
     pub(crate) tables: u64,
     pub(crate) sources: u32,
+    /// All outputs of a stripe.
     pub(crate) outputs: u32,
-    pub(crate) blocks: (u32, u32),
+    /// The first one that is computed by a kernel that computes some.
+    pub(crate) first_output: u32,
+    pub(crate) blocks: u32,
 }
 
 /// What is done one after the other.
@@ -208,14 +219,12 @@ impl Stream {
     /// # Safety
     /// The arguments are what the kernel says that they are, and all that they refer to stays until the stream has been waited for.
     pub(crate) unsafe fn launch(&self, kernel: &Kernel, launch: Launch) -> Result<(), CudaError> {
-        let config = LaunchConfig {
-            grid_dim: (launch.blocks.0, launch.blocks.1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        };
+        let config =
+            LaunchConfig { grid_dim: (launch.blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
         let mut builder = self.0.launch_builder(&kernel.0);
-        builder.arg(&launch.stripes).arg(&launch.stripe_count).arg(&launch.chunks);
-        builder.arg(&launch.tables).arg(&launch.sources).arg(&launch.outputs);
+        builder.arg(&launch.stripes).arg(&launch.stripe_count).arg(&launch.tiles_each);
+        builder.arg(&launch.chunks).arg(&launch.tables);
+        builder.arg(&launch.sources).arg(&launch.outputs).arg(&launch.first_output);
         // SAFETY: the caller's; the driver reads the arguments before it returns.
         unsafe { builder.launch(config) }?;
         Ok(())
@@ -240,6 +249,11 @@ impl Mark {
     /// Waits until everything before it is done.
     pub(crate) fn wait(&self) -> Result<(), CudaError> {
         Ok(self.0.synchronize()?)
+    }
+
+    /// Whether everything before it is done.
+    pub(crate) fn has_passed(&self) -> Result<bool, CudaError> {
+        Ok(self.0.try_is_complete()?)
     }
 
     /// Seconds on the card's own clock from `self` to `end`, both of which have passed.

@@ -19,124 +19,60 @@ pub const GENERIC_PTX: &str = include_str!("../kernels/generic.ptx");
 /// What [`GENERIC_PTX`] was compiled for: Volta and later.
 pub const GENERIC_ARCHITECTURE: &str = "compute_70";
 /// Outputs that a block of a generic kernel computes.
-pub(crate) const GENERIC_OUTPUTS: u32 = 4;
+pub(crate) const GENERIC_OUTPUTS: u32 = 8;
+/// Threads of a block.
+pub(crate) const THREADS: u32 = 128;
+/// Bytes that a block computes of each chunk.
+pub(crate) const TILE_BYTES: u64 = THREADS as u64 * 16;
 /// Words of a coefficient's tables.
 const TABLE_WORDS: usize = 8;
-/// Bytes that a block computes of each chunk, for each vector of a thread.
-const STEP_BYTES: u64 = 256 * 16;
-/// Largest matrices that are worth a kernel of their own: beyond, its instructions would not stay in their cache.
-const MAX_SPECIALISED: usize = 512;
-/// Most outputs of one: their sums are in registers.
-const MAX_SPECIALISED_ROWS: usize = 16;
+/// Coefficients of one compiled kernel at most: beyond, its instructions would not stay in their cache.
+const MAX_PART: usize = 512;
+/// Most outputs of one: their sums are in registers, and one of twice as many takes longer than two.
+const MAX_PART_ROWS: usize = 8;
+/// Fewest outputs of each of several kernels for a matrix: each reads all sources.
+const MIN_PART_ROWS: usize = 4;
+/// Largest matrices that are worth compiling: it takes seconds.
+const MAX_COMPILED: usize = 4096;
+/// Sources that a compiled kernel has in registers at a time.
+const GROUP: usize = 20;
 
-/// How a kernel that is compiled for its matrix multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scheme {
-    /// Rows as polynomials in x, evaluated by Horner's rule.
-    Horner,
-    /// Bit planes, and sums of planes.
-    Bitslice,
+/// The sums of each group of sources: row `8 o + b` of one is the sum of the sources whose coefficient for output `o` has bit `b`.
+fn schedules(matrix: &Matrix) -> Vec<Schedule> {
+    let firsts = (0..matrix.columns()).step_by(GROUP);
+    firsts.map(|first| schedule(matrix, first..matrix.columns().min(first + GROUP))).collect()
 }
 
-impl Scheme {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Horner, Self::Bitslice];
+fn schedule(matrix: &Matrix, sources: Range<usize>) -> Schedule {
+    let has_bit = |row: usize, s: usize| {
+        matrix.coefficients()[row / 8 * matrix.columns() + sources.start + s] >> (row % 8) & 1 == 1
+    };
+    let rows = (0..8 * matrix.rows()).map(|row| (0..sources.len()).filter(|s| has_bit(row, *s)).collect());
+    Schedule::of(sources.len(), rows.collect())
+}
 
-    /// As reports have it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Horner => "horner",
-            Self::Bitslice => "bitslice",
-        }
-    }
+/// Integer instructions of a compiled kernel for each 32-bit word of a source, as they are written: a compiler may do better.
+#[must_use]
+pub fn operations(matrix: &Matrix) -> f64 {
+    let cost = |schedule: &Schedule| {
+        let steps: usize = (0..matrix.rows()).map(|o| degree(schedule, o).unwrap_or(0)).sum();
+        schedule.additions() + 4 * steps
+    };
+    schedules(matrix).iter().map(cost).sum::<usize>() as f64 / matrix.columns() as f64
+}
 
-    /// Vectors of 16 bytes that a thread has of each chunk.
-    fn vectors(self) -> u32 {
-        match self {
-            Self::Horner => 1,
-            Self::Bitslice => 2,
-        }
+/// The function `combine_group` of `kernels/specialised.cu`.
+fn combine_group(matrix: &Matrix) -> String {
+    let mut text =
+        "__device__ __forceinline__ void combine_group(u32 group, const u32 *x, u32 *sums) {\n".to_owned();
+    for (group, schedule) in schedules(matrix).iter().enumerate() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "    if (group == {group}) {{");
+        schedule.write_shared(&mut text);
+        (0..matrix.rows()).for_each(|output| write_polynomial(&mut text, schedule, output));
+        text.push_str("    }\n");
     }
-
-    /// Sources that are in registers at a time.
-    fn group(self) -> usize {
-        match self {
-            Self::Horner => 20,
-            Self::Bitslice => 10,
-        }
-    }
-
-    /// The sums of each group of sources.
-    fn schedules(self, matrix: &Matrix) -> Vec<Schedule> {
-        let firsts = (0..matrix.columns()).step_by(self.group());
-        firsts.map(|first| self.schedule(matrix, first..matrix.columns().min(first + self.group()))).collect()
-    }
-
-    /// Horner: row `8 o + b` is the sum of the sources whose coefficient for output `o` has bit `b`. Planes: row `8 o + r` is plane `r` of
-    /// output `o`, and multiplication by `c` adds to it the planes `b` for which bit `r` of `c * x^b` is set.
-    fn schedule(self, matrix: &Matrix, sources: Range<usize>) -> Schedule {
-        let coefficient =
-            |output: usize, s: usize| matrix.coefficients()[output * matrix.columns() + sources.start + s];
-        let rows = (0..8 * matrix.rows()).map(|row| {
-            let (output, bit) = (row / 8, row % 8);
-            match self {
-                Self::Horner => {
-                    (0..sources.len()).filter(|s| coefficient(output, *s) >> bit & 1 == 1).collect()
-                }
-                Self::Bitslice => {
-                    let adds = |term: &usize| {
-                        gf::mul(coefficient(output, term / 8), 1 << (term % 8)) >> bit & 1 == 1
-                    };
-                    (0..8 * sources.len()).filter(adds).collect()
-                }
-            }
-        });
-        Schedule::of(sources.len() * if self == Self::Horner { 1 } else { 8 }, rows.collect())
-    }
-
-    /// Integer instructions for each 32-bit word of a source, as they are written: a compiler may do better.
-    #[must_use]
-    pub fn operations(self, matrix: &Matrix) -> f64 {
-        let (k, m) = (matrix.columns(), matrix.rows());
-        let schedules = self.schedules(matrix);
-        let additions: usize = schedules.iter().map(Schedule::additions).sum();
-        let operations = match self {
-            Self::Horner => {
-                let steps =
-                    |schedule: &Schedule| (0..m).map(|o| degree(schedule, o).unwrap_or(0)).sum::<usize>();
-                (additions + 4 * schedules.iter().map(steps).sum::<usize>()) as f64
-            }
-            Self::Bitslice => (additions + 48 * (k + m)) as f64 / 8.0,
-        };
-        operations / k as f64
-    }
-
-    /// The one with the fewest operations.
-    #[must_use]
-    pub fn cheapest(matrix: &Matrix) -> Self {
-        let cost = |scheme: &Self| scheme.operations(matrix);
-        Self::ALL.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(Self::Horner)
-    }
-
-    /// The function `combine_group` of `kernels/specialised.cu`.
-    fn combine_group(self, matrix: &Matrix) -> String {
-        let mut text =
-            "__device__ __forceinline__ void combine_group(u32 group, const u32 *x, u32 *sums) {\n"
-                .to_owned();
-        for (group, schedule) in self.schedules(matrix).iter().enumerate() {
-            let _ = writeln!(text, "    if (group == {group}) {{");
-            schedule.write_shared(&mut text);
-            for output in 0..matrix.rows() {
-                match self {
-                    Self::Horner => write_polynomial(&mut text, schedule, output),
-                    Self::Bitslice => write_planes(&mut text, schedule, output),
-                }
-            }
-            text.push_str("    }\n");
-        }
-        text + "}\n"
-    }
+    text + "}\n"
 }
 
 /// The highest power of x in the row of `output`.
@@ -158,17 +94,12 @@ fn write_polynomial(text: &mut String, schedule: &Schedule, output: usize) {
     let _ = writeln!(text, "        sums[{output}] ^= {sum};");
 }
 
-fn write_planes(text: &mut String, schedule: &Schedule, output: usize) {
-    for row in 8 * output..8 * output + 8 {
-        if let Some(terms) = schedule.row(row) {
-            let _ = writeln!(text, "        sums[{row}] ^= {terms};");
-        }
-    }
-}
-
-/// Whether a kernel of its own is worth while for `matrix`.
-pub(crate) fn is_specialisable(matrix: &Matrix) -> bool {
-    matrix.rows() <= MAX_SPECIALISED_ROWS && matrix.coefficients().len() <= MAX_SPECIALISED
+/// The matrices, of some rows each, whose kernels together compute `matrix`; none if it is not worth while to compile them.
+pub(crate) fn parts(matrix: &Matrix) -> Option<Vec<Matrix>> {
+    let rows = matrix.rows();
+    let most = MAX_PART_ROWS.min(MAX_PART / matrix.columns());
+    let is_worth_while = rows <= most || most >= MIN_PART_ROWS && matrix.coefficients().len() <= MAX_COMPILED;
+    is_worth_while.then(|| matrix.rows_by(rows.div_ceil(rows.div_ceil(most))))
 }
 
 /// The text of the generic kernels `combine_set` and `combine_add`.
@@ -179,25 +110,18 @@ pub fn generic_source() -> String {
 
 /// The text of the kernel `combine` for `matrix`.
 #[must_use]
-pub fn specialised_source(matrix: &Matrix, scheme: Scheme) -> String {
+pub fn specialised_source(matrix: &Matrix) -> String {
     let mut known = String::new();
     for (name, value) in [
         ("SOURCES", matrix.columns()),
         ("OUTPUTS", matrix.rows()),
         ("ADD", usize::from(matrix.adds())),
-        ("PLANES", usize::from(scheme == Scheme::Bitslice)),
-        ("GROUP", scheme.group().min(matrix.columns())),
-        ("VECTORS", scheme.vectors() as usize),
+        ("GROUP", GROUP.min(matrix.columns())),
     ] {
         // Writing to a string does not fail.
         let _ = writeln!(known, "#define {name} {value}");
     }
-    [&known, PRELUDE, HORNER, &scheme.combine_group(matrix), SPECIALISED].concat()
-}
-
-/// Bytes of each chunk that a block computes; none for a generic kernel's scheme.
-pub(crate) fn tile_bytes(scheme: Option<Scheme>) -> u64 {
-    STEP_BYTES * u64::from(scheme.map_or(1, Scheme::vectors))
+    [&known, PRELUDE, HORNER, &combine_group(matrix), SPECIALISED].concat()
 }
 
 /// The tables of all coefficients, as `kernels/generic.cu` wants them.
@@ -226,19 +150,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_ones_is_cheapest_by_adding() {
+    fn a_row_of_ones_is_added_up() {
         let ones = Matrix::new(10, vec![1; 10]).unwrap();
-        assert_eq!(Scheme::cheapest(&ones), Scheme::Horner);
-        assert_eq!(Scheme::Horner.operations(&ones), 0.5);
-        assert!(specialised_source(&ones, Scheme::Horner).contains("sums[0] ^= x[0] ^ x[1] ^"));
+        assert_eq!(operations(&ones), 0.5);
+        assert!(specialised_source(&ones).contains("sums[0] ^= x[0] ^ x[1] ^"));
     }
 
     #[test]
-    fn narrow_codes_are_cheapest_by_horners_rule_and_wide_ones_in_planes() {
-        let matrix = |k, m| Matrix::encode(&codec::Code::rs(k, m).unwrap()).unwrap();
-        assert_eq!(Scheme::cheapest(&matrix(20, 4)), Scheme::Horner);
-        assert_eq!(Scheme::cheapest(&matrix(10, 16)), Scheme::Bitslice);
-        assert!(is_specialisable(&matrix(10, 16)) && !is_specialisable(&matrix(10, 17)));
+    fn large_matrices_are_cut_into_rows_of_like_number() {
+        let rows = |k, m| {
+            let matrix = Matrix::new(k, vec![3; k * m]).unwrap();
+            parts(&matrix).map(|parts| parts.iter().map(Matrix::rows).collect::<Vec<_>>())
+        };
+        assert_eq!(rows(10, 8), Some(vec![8]));
+        assert_eq!(rows(10, 9), Some(vec![5, 4]));
+        assert_eq!(rows(10, 128), Some(vec![8; 16]));
+        assert_eq!(rows(64, 20), Some(vec![7, 7, 6]));
+        assert_eq!(rows(255, 2), Some(vec![2]));
+        assert_eq!(rows(200, 4), None, "each part would have two rows");
+        assert_eq!(rows(64, 128), None, "it would take too long");
     }
 
     #[test]

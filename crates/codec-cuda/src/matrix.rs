@@ -58,6 +58,12 @@ impl Matrix {
         Ok(Self::new(1, column)?.adding())
     }
 
+    /// The same in matrices of `rows` rows, and what is left over.
+    pub(crate) fn rows_by(&self, rows: usize) -> Vec<Self> {
+        let of = |coefficients: &[u8]| Self { coefficients: coefficients.to_vec(), ..self.clone() };
+        self.coefficients.chunks(rows * self.columns).map(of).collect()
+    }
+
     /// The same, added to what the outputs hold.
     #[must_use]
     pub fn adding(self) -> Self {

@@ -2,8 +2,10 @@
 //! kernels and copies out overlap.
 //!
 //! A slot is a range of the card's memory, page-locked memory of the same layout, and a stream. A piece is as many ranges of
-//! stripes as fit into a slot: short stripes share one, long ones are cut. Chunks in page-locked memory are copied by the card
-//! directly; all others by way of the slot's own.
+//! stripes as fit into a slot: short stripes share one, long ones are cut. Chunks are copied by way of the slot's page-locked memory.
+//!
+//! Chunks that are page-locked themselves need no slot: the card reads and writes them where they are, which is faster than copies of
+//! pieces, if they begin at whole vectors. Others would be written in words, each of which crosses the bus alone.
 #![allow(unsafe_code)] // What the driver is given must stay: see `Slot`.
 #![expect(clippy::disallowed_methods, reason = "tells where the time went; nothing depends on it")]
 
@@ -15,14 +17,14 @@ use codec::CodeError;
 
 use crate::combination::{Combination, Lists, Stripe, check_count};
 use crate::driver::{Mark, Memory, Pinned, Stream};
-use crate::{CudaError, Depth, Device, Matrix, calibrate};
+use crate::{CudaError, Depth, Device, Matrix};
 
 /// Chunks in a slot begin at multiples of this.
 const ALIGN: usize = 256;
 /// Shortest range of a chunk that a stripe is cut into, if it must be cut.
 const MIN_RANGE: usize = 4096;
-/// Most parts of a piece whose chunks are copied one by one: of many short ones, one copy of all takes less time.
-const MAX_DIRECT_PARTS: usize = 4;
+/// The card uses page-locked chunks where they are if they begin at multiples of this.
+const VECTOR: usize = 16;
 
 /// Chunks of one length in the host's memory, in a matrix' order.
 #[derive(Debug)]
@@ -46,6 +48,64 @@ pub struct Split {
     pub copy_out: f64,
 }
 
+/// What a slot does with a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The processor copies to page-locked memory.
+    StageIn,
+    /// From the host to the card.
+    CopyIn,
+    /// Kernels.
+    Compute,
+    /// From the card to the host.
+    CopyOut,
+    /// The processor copies from page-locked memory.
+    StageOut,
+}
+
+impl Stage {
+    /// As users read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StageIn => "stage in",
+            Self::CopyIn => "copy in",
+            Self::Compute => "compute",
+            Self::CopyOut => "copy out",
+            Self::StageOut => "stage out",
+        }
+    }
+}
+
+/// When a slot did something; seconds since the run began, by the card's clock or the processor's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Which one.
+    pub slot: usize,
+    /// What.
+    pub stage: Stage,
+    /// From when on.
+    pub begin: f64,
+    /// Until when.
+    pub end: f64,
+}
+
+impl Split {
+    fn of(spans: &[Span]) -> Self {
+        let mut split = Self::default();
+        for span in spans {
+            let sum = match span.stage {
+                Stage::StageIn | Stage::StageOut => &mut split.staging,
+                Stage::CopyIn => &mut split.copy_in,
+                Stage::Compute => &mut split.compute,
+                Stage::CopyOut => &mut split.copy_out,
+            };
+            *sum += span.end - span.begin;
+        }
+        split
+    }
+}
+
 impl AddAssign for Split {
     fn add_assign(&mut self, other: Self) {
         self.staging += other.staging;
@@ -60,6 +120,27 @@ impl AddAssign for Split {
 pub struct Pipeline {
     device: Arc<Device>,
     slots: Vec<Slot>,
+    spans: Vec<Span>,
+}
+
+/// When a run began, by both clocks.
+struct Start {
+    card: Mark,
+    processor: Instant,
+}
+
+impl Start {
+    fn on(stream: &Stream) -> Result<Self, CudaError> {
+        let card = stream.mark()?;
+        card.wait()?;
+        Ok(Self { card, processor: Instant::now() })
+    }
+
+    /// What the processor has done since `begun`.
+    fn span(&self, slot: usize, stage: Stage, begun: Instant) -> Span {
+        let since = |instant: Instant| instant.duration_since(self.processor).as_secs_f64();
+        Span { slot, stage, begin: since(begun), end: since(Instant::now()) }
+    }
 }
 
 /// A range of a stripe's chunks, and where they are in a slot.
@@ -97,13 +178,12 @@ struct Layout {
 
 #[derive(Debug)]
 struct Slot {
+    number: usize,
     stream: Stream,
     memory: Memory,
     staging: Pinned,
     /// The piece that is under way.
     layout: Layout,
-    /// Whether its outputs are copied to the chunks themselves.
-    direct_out: bool,
     marks: Option<[Mark; 4]>,
 }
 
@@ -113,33 +193,27 @@ impl Pipeline {
     /// # Errors
     /// `OutOfMemory`; the driver's.
     pub fn new(device: &Arc<Device>, depth: Depth) -> Result<Self, CudaError> {
-        let slot = |_| {
+        let slot = |number| {
             Ok(Slot {
+                number,
                 stream: device.context().new_stream()?,
                 memory: device.context().allocate(depth.slot_bytes)?,
                 staging: device.context().allocate_pinned(depth.slot_bytes)?,
                 layout: Layout::default(),
-                direct_out: false,
                 marks: None,
             })
         };
         let slots = (0..depth.slots.max(1)).map(slot).collect::<Result<_, CudaError>>()?;
-        Ok(Self { device: device.clone(), slots })
+        Ok(Self { device: device.clone(), slots, spans: Vec::new() })
     }
 
-    /// As deep as moves chunks through this card soonest: measured, in a few tenths of a second. Where there is no memory to measure, as
-    /// deep as there is memory for.
+    /// As deep as is of use, or as there is memory for.
     ///
     /// # Errors
-    /// `OutOfMemory` if there is not even memory for the shallowest; the driver's.
-    pub fn tuned(device: &Arc<Device>) -> Result<Self, CudaError> {
-        let best = match calibrate::depth(device) {
-            Err(CudaError::OutOfMemory { .. }) => Depth::default(),
-            found => found?,
-        };
-        let shallowest = Depth::CANDIDATES[0];
-        match Self::new(device, best) {
-            Err(CudaError::OutOfMemory { .. }) => Self::new(device, shallowest),
+    /// `OutOfMemory` if there is next to none; the driver's.
+    pub fn fitting(device: &Arc<Device>) -> Result<Self, CudaError> {
+        match Self::new(device, Depth::default()) {
+            Err(CudaError::OutOfMemory { .. }) => Self::new(device, Depth::SHALLOW),
             made => made,
         }
     }
@@ -148,6 +222,12 @@ impl Pipeline {
     #[must_use]
     pub fn depth(&self) -> Depth {
         Depth { slots: self.slots.len(), slot_bytes: self.slots[0].memory.len() }
+    }
+
+    /// What was done when, in the last run; of one that failed, what was done until then.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Computes the outputs of all stripes. When it fails, outputs hold anything.
@@ -161,7 +241,11 @@ impl Pipeline {
         stripes: &mut [HostStripe<'_, '_, '_>],
     ) -> Result<Split, CudaError> {
         check(combination.matrix(), stripes)?;
-        let ran = self.run_checked(combination, stripes);
+        self.spans.clear();
+        if stripes.iter().all(|stripe| self.can_reach(stripe)) {
+            return self.run_in_place(combination, stripes);
+        }
+        let ran = self.run_in_pieces(combination, stripes);
         if ran.is_err() {
             // What is still under way refers to chunks that are the caller's again.
             for slot in &mut self.slots {
@@ -173,13 +257,36 @@ impl Pipeline {
         ran
     }
 
-    fn run_checked(
+    /// Whether the card can read and write all chunks where they are.
+    fn can_reach(&self, stripe: &HostStripe<'_, '_, '_>) -> bool {
+        let can = |chunk: &[u8]| self.device.is_pinned(chunk) && chunk.as_ptr().addr().is_multiple_of(VECTOR);
+        stripe.sources.iter().all(|source| can(source)) && stripe.outputs.iter().all(|output| can(output))
+    }
+
+    fn run_in_place(
         &mut self,
         combination: &Combination,
         stripes: &mut [HostStripe<'_, '_, '_>],
     ) -> Result<Split, CudaError> {
-        let mut split = Split::default();
+        let described = stripes.iter_mut().map(|stripe| Stripe {
+            sources: stripe.sources.iter().map(|source| source.as_ptr() as u64).collect(),
+            outputs: stripe.outputs.iter_mut().map(|output| output.as_mut_ptr() as u64).collect(),
+            len: stripe.outputs[0].len() as u64,
+        });
+        let described: Vec<Stripe> = described.collect();
+        // SAFETY: page-locked memory, whose bounds are multiples of 16, and borrowed until the card is done.
+        let end = unsafe { combination.run_on_device(&described) }?;
+        self.spans.push(Span { slot: 0, stage: Stage::Compute, begin: 0.0, end });
+        Ok(Split::of(&self.spans))
+    }
+
+    fn run_in_pieces(
+        &mut self,
+        combination: &Combination,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Split, CudaError> {
         let slot_bytes = self.slots[0].memory.len();
+        let start = Start::on(&self.slots[0].stream)?;
         let mut cutter = Cutter { stripe: 0, at: 0 };
         let mut turn = 0;
         loop {
@@ -188,15 +295,15 @@ impl Pipeline {
                 break;
             }
             let slot = &mut self.slots[turn];
-            split += slot.finish(stripes)?;
-            split.staging += slot.submit(&self.device, combination, stripes, layout)?;
+            self.spans.extend(slot.finish(&start, stripes)?);
+            self.spans.push(slot.submit(&start, combination, stripes, layout)?);
             turn = (turn + 1) % self.slots.len();
         }
         for _ in 0..self.slots.len() {
-            split += self.slots[turn].finish(stripes)?;
+            self.spans.extend(self.slots[turn].finish(&start, stripes)?);
             turn = (turn + 1) % self.slots.len();
         }
-        Ok(split)
+        Ok(Split::of(&self.spans))
     }
 }
 
@@ -274,37 +381,34 @@ impl Layout {
 }
 
 impl Slot {
-    /// Puts a piece into the stream. Gives the seconds that copies by the processor took. From here to [`Slot::finish`] the chunks
-    /// must stay, which [`Pipeline::run`] sees to.
+    /// Puts a piece into the stream. Gives the time that copies by the processor took. What the stream refers to is this slot's, and
+    /// stays as it is until [`Slot::finish`].
     fn submit(
         &mut self,
-        device: &Device,
+        start: &Start,
         combination: &Combination,
-        stripes: &mut [HostStripe<'_, '_, '_>],
+        stripes: &[HostStripe<'_, '_, '_>],
         layout: Layout,
-    ) -> Result<f64, CudaError> {
+    ) -> Result<Span, CudaError> {
         self.layout = layout;
         let begun = Instant::now();
         let lists = self.lists(combination)?;
         self.staging.bytes_mut()[..lists.bytes.len()].copy_from_slice(&lists.bytes);
         let adds = combination.matrix().adds();
-        let direct = self.stage(device, stripes, adds);
-        let staged = begun.elapsed().as_secs_f64();
+        self.stage(stripes, adds);
+        let staged = start.span(self.number, Stage::StageIn, begun);
         let begin = self.stream.mark()?;
+        let end = if adds { self.layout.outputs.end } else { self.layout.sources.end };
         // SAFETY: both are this slot's, as long as each other, and the staged range is not written before `finish` has waited.
-        unsafe {
-            let end = if adds { self.layout.outputs.end } else { self.layout.sources.end };
-            let staged = if direct { 0..lists.bytes.len() } else { 0..end };
-            self.stream.copy_in(self.memory.address(), &self.staging.bytes()[staged])?;
-        }
-        if direct {
-            self.copy_in(stripes, adds)?;
-        }
+        unsafe { self.stream.copy_in(self.memory.address(), &self.staging.bytes()[..end]) }?;
         let copied = self.stream.mark()?;
         // SAFETY: the lists name ranges of this slot.
         unsafe { combination.launch(&self.stream, &lists, self.memory.address()) }?;
         let computed = self.stream.mark()?;
-        self.copy_out(stripes)?;
+        let outputs = self.layout.outputs.clone();
+        let from = self.memory.address_of(outputs.start, outputs.len());
+        // SAFETY: within this slot, whose memory nobody looks at before `finish` has waited.
+        unsafe { self.stream.copy_out(&mut self.staging.bytes_mut()[outputs], from) }?;
         self.marks = Some([begin, copied, computed, self.stream.mark()?]);
         Ok(staged)
     }
@@ -318,17 +422,11 @@ impl Slot {
             len: part.range.len() as u64,
         };
         let stripes: Vec<Stripe> = self.layout.parts.iter().map(stripe).collect();
-        Lists::of(matrix, &stripes, combination.tile_bytes())
+        Lists::of(matrix, &stripes)
     }
 
-    /// Copies what the card has to read to page-locked memory, unless all of it is there already; then true.
-    fn stage(&mut self, device: &Device, stripes: &[HostStripe<'_, '_, '_>], adds: bool) -> bool {
-        let outputs_pinned = self.is_direct(|part| are_pinned(device, stripes[part.stripe].outputs));
-        let sources_pinned = self.is_direct(|part| are_pinned(device, stripes[part.stripe].sources));
-        self.direct_out = outputs_pinned;
-        if sources_pinned && (outputs_pinned || !adds) {
-            return true;
-        }
+    /// Copies what the card has to read to page-locked memory.
+    fn stage(&mut self, stripes: &[HostStripe<'_, '_, '_>], adds: bool) {
         let staging = self.staging.bytes_mut();
         for part in &self.layout.parts {
             let stripe = &stripes[part.stripe];
@@ -341,71 +439,29 @@ impl Slot {
                     .copy_from_slice(&bytes[part.range.clone()]);
             }
         }
-        false
-    }
-
-    /// Copies from the chunks themselves.
-    fn copy_in(&self, stripes: &[HostStripe<'_, '_, '_>], adds: bool) -> Result<(), CudaError> {
-        for part in &self.layout.parts {
-            let stripe = &stripes[part.stripe];
-            let sources =
-                stripe.sources.iter().enumerate().map(|(source, bytes)| (part.source_at(source), *bytes));
-            let outputs = stripe.outputs.iter().enumerate().filter(|_| adds);
-            let outputs = outputs.map(|(output, bytes)| (part.output_at(output), &**bytes));
-            for (at, bytes) in sources.chain(outputs) {
-                // SAFETY: within this slot; the chunks stay until `finish` has waited.
-                unsafe {
-                    self.stream
-                        .copy_in(self.memory.address_of(at, part.range.len()), &bytes[part.range.clone()])?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the outputs to the chunks themselves, or all of them to the slot's memory.
-    fn copy_out(&mut self, stripes: &mut [HostStripe<'_, '_, '_>]) -> Result<(), CudaError> {
-        if !self.direct_out {
-            let outputs = self.layout.outputs.clone();
-            let from = self.memory.address_of(outputs.start, outputs.len());
-            // SAFETY: within this slot, whose memory nobody looks at before `finish` has waited.
-            return unsafe { self.stream.copy_out(&mut self.staging.bytes_mut()[outputs], from) };
-        }
-        for part in &self.layout.parts {
-            for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
-                let from = self.memory.address_of(part.output_at(output), part.range.len());
-                // SAFETY: the chunks stay until `finish` has waited, and nobody looks at them before.
-                unsafe { self.stream.copy_out(&mut bytes[part.range.clone()], from) }?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether chunks are copied one by one: there are few, and `pinned` holds for all parts.
-    fn is_direct(&self, pinned: impl Fn(&Part) -> bool) -> bool {
-        self.layout.parts.len() <= MAX_DIRECT_PARTS && self.layout.parts.iter().all(pinned)
     }
 
     /// Waits for the piece that is under way, and puts its outputs where they belong.
-    fn finish(&mut self, stripes: &mut [HostStripe<'_, '_, '_>]) -> Result<Split, CudaError> {
-        let Some([begin, copied, computed, end]) = self.marks.take() else { return Ok(Split::default()) };
-        end.wait()?;
+    fn finish(
+        &mut self,
+        start: &Start,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+    ) -> Result<Vec<Span>, CudaError> {
+        let Some(marks) = self.marks.take() else { return Ok(Vec::new()) };
+        marks[3].wait()?;
         let begun = Instant::now();
-        for part in self.layout.parts.iter().filter(|_| !self.direct_out) {
+        for part in &self.layout.parts {
             for (output, bytes) in stripes[part.stripe].outputs.iter_mut().enumerate() {
                 let staged = &self.staging.bytes()[part.output_at(output)..][..part.range.len()];
                 bytes[part.range.clone()].copy_from_slice(staged);
             }
         }
-        Ok(Split {
-            staging: begun.elapsed().as_secs_f64(),
-            copy_in: begin.seconds_to(&copied)?,
-            compute: copied.seconds_to(&computed)?,
-            copy_out: computed.seconds_to(&end)?,
-        })
+        let mut spans = vec![start.span(self.number, Stage::StageOut, begun)];
+        let stages = [Stage::CopyIn, Stage::Compute, Stage::CopyOut];
+        for (stage, pair) in stages.into_iter().zip(marks.windows(2)) {
+            let (begin, end) = (start.card.seconds_to(&pair[0])?, start.card.seconds_to(&pair[1])?);
+            spans.push(Span { slot: self.number, stage, begin, end });
+        }
+        Ok(spans)
     }
-}
-
-fn are_pinned<B: AsRef<[u8]>>(device: &Device, chunks: &[B]) -> bool {
-    chunks.iter().all(|chunk| device.is_pinned(chunk.as_ref()))
 }

@@ -2,8 +2,7 @@
 
 use codec::Code;
 use codec_cuda::{
-    CudaError, GENERIC_ARCHITECTURE, GENERIC_PTX, Matrix, Scheme, compile_to_ptx, generic_source,
-    specialised_source,
+    CudaError, GENERIC_ARCHITECTURE, GENERIC_PTX, Matrix, compile_to_ptx, generic_source, specialised_source,
 };
 
 /// PTX of `source`; none where there is no compiler, or an emulated one.
@@ -42,14 +41,12 @@ fn the_generic_ptx_is_that_of_its_source() {
 }
 
 #[test]
-fn kernels_of_all_schemes_compile() {
-    for (k, m) in [(1, 1), (3, 2), (10, 4), (40, 16)] {
-        for scheme in Scheme::ALL {
-            let matrix = Matrix::encode(&Code::rs(k, m).unwrap()).unwrap();
-            for matrix in [matrix.clone(), matrix.adding()] {
-                let Some(ptx) = compile(&specialised_source(&matrix, scheme), "compute_80") else { return };
-                assert!(ptx.contains(".visible .entry combine("), "{k}+{m} {}", scheme.name());
-            }
+fn kernels_of_many_shapes_compile() {
+    for (k, m) in [(1, 1), (3, 2), (10, 4), (40, 8)] {
+        let matrix = Matrix::encode(&Code::rs(k, m).unwrap()).unwrap();
+        for matrix in [matrix.clone(), matrix.adding()] {
+            let Some(ptx) = compile(&specialised_source(&matrix), "compute_80") else { return };
+            assert!(ptx.contains(".visible .entry combine("), "{k}+{m}");
         }
     }
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use codec::{Code, Family, Scheme};
-use codec_bench::sweep::{self, Density, Sweep};
+use codec_bench::sweep::{self, Density, Panel, Sweep};
 use codec_bench::{Case, Effort, Extent, Job, Machine, Op, Parts, Peer, Report, Sides, Spread, measure};
 use codec_cuda::Residence;
 
 use super::args::{CodeArgs, Runner, extent, has_matrix, parse, refused, residence, runner};
+use super::trace;
 use crate::exit::Exit;
 use crate::output::{Format, Table, print, print_json};
 use crate::progress::Progress;
@@ -86,6 +87,9 @@ pub struct BenchArgs {
     /// Take fewer points of each figure
     #[arg(long, requires = "sweep")]
     quick: bool,
+    /// With --kernel cuda, write what was done when in the last call of each side: a file for chrome://tracing or Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// How to print the results
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -100,7 +104,9 @@ enum SweepName {
     Uab,
     /// Chunks of 128 B to 16 MiB.
     Inec,
-    /// All of them.
+    /// For --kernel cuda: six codes by chunk size, many stripes in a call, and by number of parities.
+    Card,
+    /// All of them but card's.
     All,
 }
 
@@ -110,7 +116,8 @@ impl SweepName {
             Self::Gest => vec![Sweep::Gest],
             Self::Uab => vec![Sweep::Uab],
             Self::Inec => vec![Sweep::Inec],
-            Self::All => Sweep::ALL.to_vec(),
+            Self::Card => vec![Sweep::Card],
+            Self::All => vec![Sweep::Gest, Sweep::Uab, Sweep::Inec],
         }
     }
 }
@@ -131,6 +138,9 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
         Some(name) => run_sweeps(args, name, effort)?,
         None => run_jobs(args, effort)?,
     };
+    if let Some(file) = &args.trace {
+        trace::write(file, &cases).map_err(refused)?;
+    }
     let report = Report { machine: Machine::here(), cases };
     match args.output {
         Format::Json => print_json(&report),
@@ -139,7 +149,6 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Each sweep is written as soon as it is done: all of them take long.
 fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<Case>, Exit> {
     sweep::make_dir(&args.out).map_err(refused)?;
     let density = if args.quick { Density::Quick } else { Density::Full };
@@ -148,16 +157,16 @@ fn run_sweeps(args: &BenchArgs, name: SweepName, effort: Effort) -> Result<Vec<C
     let command = format!("gestalt {command}");
     let mut cases = Vec::new();
     for sweep in name.sweeps() {
-        let panels = {
-            let mut progress = Progress::start();
-            let mut show = |done: usize, all: usize| {
-                progress.show(|| format!("{}: {done} of {all} points", sweep.name()));
-            };
-            sweep::run(sweep, density, &sides, effort, &mut show).map_err(refused)?
+        let mut progress = Progress::start();
+        let mut show = |done: usize, all: usize| {
+            progress.show(|| format!("{}: {done} of {all} points", sweep.name()));
         };
-        // Each as soon as it is there: the next one may take long, and may be broken off.
-        sweep::write(sweep, &panels, &args.out, &command).map_err(refused)?;
-        cases.extend(panels.into_iter().flat_map(sweep::Panel::cases));
+        let mut keep = |panel: Panel| {
+            sweep::write(sweep, &panel, &args.out, &command)?;
+            cases.extend(panel.cases());
+            Ok(())
+        };
+        sweep::run(sweep, density, &sides, effort, &mut show, &mut keep).map_err(refused)?;
     }
     Ok(cases)
 }
@@ -227,7 +236,9 @@ fn jobs(args: &BenchArgs, scheme: Scheme, k: usize) -> Vec<Job> {
 
 fn render(report: &Report) -> String {
     let machine = &report.machine;
-    let mut text = format!("{}, {} cores, kernel {}\n", machine.processor, machine.cores, machine.kernel);
+    let card = machine.card.as_ref().map_or_else(String::new, |card| format!(", card {card}"));
+    let mut text =
+        format!("{}, {} cores, kernel {}{card}\n", machine.processor, machine.cores, machine.kernel);
     for case in &report.cases {
         text.push_str(&format!("\n{}\n{}", title(case), table(case).render()));
         for skipped in &case.skipped {
@@ -265,7 +276,10 @@ fn table(case: &Case) -> Table {
         let [median, min, max] = numbers(side.gb_per_second);
         let ratios: Vec<String> =
             side.ratios.iter().map(|ratio| format!("{} {:.2}", ratio.peer, ratio.ratio)).collect();
-        let notes: Vec<String> = side.parts.map(parts).into_iter().chain(ratios).collect();
+        let allowed = side.allowed_gb_per_second.map(|allowed| {
+            format!("{:.0} % of what copies allow", 100.0 * side.gb_per_second.median / allowed)
+        });
+        let notes: Vec<String> = side.parts.map(parts).into_iter().chain(allowed).chain(ratios).collect();
         table.row(vec![side.name.clone(), median, min, max, notes.join(", ")]);
     }
     for limit in &case.limits {

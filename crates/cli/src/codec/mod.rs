@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod list;
+mod trace;
 mod verify;
 
 use clap::{Args, Subcommand};

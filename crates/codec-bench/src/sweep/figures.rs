@@ -33,6 +33,8 @@ const GEST_BLOCKS: (usize, usize) = (6, 2);
 const UAB_DATA: usize = 10;
 const UAB_PARITIES: [usize; 3] = [2, 3, 4];
 const INEC_CODES: [(usize, usize); 3] = [(3, 2), (6, 3), (12, 4)];
+const CARD_CODES: [(usize, usize); 6] = [(3, 2), (6, 3), (10, 4), (12, 4), (20, 4), (10, 16)];
+const CARD_SIZES: [usize; 4] = [4 << 10, 64 << 10, MIB, 16 * MIB];
 
 /// The figures of `sweep`.
 pub fn of(sweep: Sweep, density: Density) -> Vec<Outline> {
@@ -40,6 +42,7 @@ pub fn of(sweep: Sweep, density: Density) -> Vec<Outline> {
         Sweep::Gest => gest(),
         Sweep::Uab => uab(),
         Sweep::Inec => inec(),
+        Sweep::Card => card(),
     };
     if density == Density::Quick {
         for outline in &mut outlines {
@@ -118,6 +121,28 @@ fn inec() -> Vec<Outline> {
             });
         }
     }
+    outlines
+}
+
+fn card() -> Vec<Outline> {
+    let by_size = |op: Op, k: usize, m: usize| Outline {
+        name: format!("{}-{k}-{m}", op.name()),
+        title: format!("{}, ({k},{m}), many stripes at a time", op.name()),
+        x_label: "bytes of a chunk",
+        jobs: CARD_SIZES
+            .into_iter()
+            .map(|size| (size as f64, Job { cold: true, ..job(op, k, m, Extent::Chunk(size)) }))
+            .collect(),
+    };
+    let mut outlines: Vec<Outline> = CARD_CODES.into_iter().map(|(k, m)| by_size(Op::Encode, k, m)).collect();
+    outlines.extend([by_size(Op::Decode, 10, 4), by_size(Op::Delta, 10, 4)]);
+    let by_parities = gest()
+        .into_iter()
+        .filter(|outline| outline.name.starts_with(Op::Encode.name()) && !outline.name.ends_with("blocks"));
+    outlines.extend(by_parities.map(|mut outline| {
+        outline.jobs.iter_mut().for_each(|(_, job)| job.cold = true);
+        outline
+    }));
     outlines
 }
 

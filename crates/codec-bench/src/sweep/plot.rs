@@ -5,6 +5,7 @@ use std::fmt::Display;
 use plotters::prelude::*;
 
 use super::Panel;
+use crate::CARD;
 use crate::limits::Bound;
 
 const SIZE: (u32, u32) = (960, 600);
@@ -84,6 +85,11 @@ fn series(panel: &Panel) -> Vec<Series> {
     for point in &panel.points {
         for side in &point.case.sides {
             add(line_name(&side.name, side.peer.is_none()), point.x, side.gb_per_second.median);
+            if let (Some(allowed), Some(place)) =
+                (side.allowed_gb_per_second, side.name.split(' ').next_back())
+            {
+                add(format!("what copies allow, {place}"), point.x, allowed);
+            }
         }
         for limit in point.case.limits.iter().filter(|limit| limit.name == Bound::Xor.name()) {
             add(limit.name.clone(), point.x, limit.gb_per_second.median);
@@ -92,13 +98,14 @@ fn series(panel: &Panel) -> Vec<Series> {
     all
 }
 
-/// Of ours the family and the kernel: the numbers of the code are on an axis or in the title, and the method follows from both.
+/// Of ours the family and the kernel, of a card also where the chunks are: the numbers of the code are on an axis or in the title, and the method follows from both.
 fn line_name(name: &str, ours: bool) -> String {
     let mut words = name.split(' ');
     match (ours, words.next(), words.next()) {
         (true, Some(code), Some(kernel)) => {
             let family = code.split('(').next().unwrap_or(code);
-            format!("gestalt {family} {kernel}")
+            let place = words.next_back().filter(|_| kernel == CARD).map(|place| format!(" {place}"));
+            format!("gestalt {family} {kernel}{}", place.unwrap_or_default())
         }
         _ => name.to_owned(),
     }
@@ -123,6 +130,7 @@ mod tests {
     #[test]
     fn lines_are_named_without_what_changes_along_them() {
         assert_eq!(line_name("rs(10+4) avx512-gfni matrix", true), "gestalt rs avx512-gfni");
+        assert_eq!(line_name("rs(10+4) cuda compiled pinned", true), "gestalt rs cuda pinned");
         assert_eq!(line_name("ISA-L 2.31 (isal-sys)", false), "ISA-L 2.31 (isal-sys)");
     }
 

@@ -6,7 +6,7 @@ use codec::Code;
 use codec::conformance::noise;
 use codec_cuda::{Codec, CudaError, HostStripe, Matrix, Place, Residence, Stripe};
 
-use crate::{card, in_another_process};
+use crate::{card, in_a_process_of_the_card, in_another_process};
 
 const LEN: usize = 100_000;
 
@@ -173,4 +173,51 @@ fn lost_context() {
     let matrix = Matrix::encode(&Code::rs(4, 2).unwrap()).unwrap();
     let choice = codec.choose(&matrix, 1 << 30, Residence::Host);
     assert_eq!((choice.place, choice.why.as_str()), (Place::Cpu, "the card was lost"));
+}
+
+#[test]
+fn a_real_context_that_is_lost_is_left_for_the_processor() {
+    in_a_process_of_the_card("choice::wild_address");
+}
+
+#[test]
+#[ignore = "its process has no card afterwards: run by the test above"]
+#[allow(unsafe_code)] // An address that is none.
+fn wild_address() {
+    let codec = codec().always_on_card();
+    assert_eq!(use_it(&codec), [Place::Card; 2]);
+    let matrix = Matrix::encode(&Code::rs(4, 2).unwrap()).unwrap();
+    let stripe = Stripe { sources: vec![16; 4], outputs: vec![16; 2], len: 4096 };
+    // SAFETY: none: the card refuses the address, which is what is asked for.
+    let error = unsafe { codec.combine_on_device(&matrix, &[stripe]) }.unwrap_err();
+    assert!(error.is_final(), "{error}");
+    assert_eq!(use_it(&codec), [Place::Cpu; 2]);
+}
+
+#[test]
+#[ignore = "takes all memory of a card, which other tests need: run it alone"]
+fn when_others_have_all_memory_of_a_card_the_processor_does_it() {
+    let Some(device) = card() else { return };
+    let mut taken = Vec::new();
+    let mut len = 1 << 36;
+    while len >= 1 << 20 {
+        match device.allocate(len) {
+            Ok(buffer) => taken.push(buffer),
+            Err(error) => {
+                assert!(matches!(error, CudaError::OutOfMemory { .. }), "{error}");
+                len /= 2;
+            }
+        }
+    }
+    // What is left is less than a slot. The processor takes over; so it does in another process.
+    assert_eq!(use_it(&codec().always_on_card()), [Place::Cpu; 2]);
+    in_a_process_of_the_card("choice::little_memory");
+    drop(taken);
+    assert_eq!(use_it(&codec().always_on_card()), [Place::Card; 2]);
+}
+
+#[test]
+#[ignore = "needs a card whose memory is taken: run by the test above"]
+fn little_memory() {
+    assert_eq!(use_it(&codec().always_on_card()), [Place::Cpu; 2]);
 }

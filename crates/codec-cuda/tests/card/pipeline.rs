@@ -2,7 +2,7 @@
 
 use codec::conformance::noise;
 use codec::{Code, CodeError};
-use codec_cuda::{CudaError, Depth, HostStripe, Matrix, Pipeline};
+use codec_cuda::{Combination, CudaError, Depth, HostStripe, Matrix, Pipeline, Split};
 
 use crate::{card, in_another_process};
 
@@ -68,27 +68,48 @@ fn long_stripes_are_cut_and_short_ones_share_a_piece() {
     }
 }
 
-#[test]
-fn page_locked_chunks_are_copied_by_the_card() {
-    let Some(device) = card() else { return };
-    let (k, m, len) = (3, 2, 150_000);
-    let code = Code::rs(k, m).unwrap();
-    let expected = Stripes::new(&code, &[len]).encoded(&code);
-    let combination = device.load(&Matrix::encode(&code).unwrap()).unwrap();
-    let mut pipeline = Pipeline::new(&device, Depth { slots: 2, slot_bytes: 128 << 10 }).unwrap();
-    let mut data = device.allocate_pinned(k * len).unwrap();
+/// Encodes page-locked data, with outputs that are page-locked or not, and gives where the time went.
+fn encode_pinned(combination: &Combination, code: &Code, len: usize, pinned_outputs: bool) -> Split {
+    let device = combination.device();
+    let expected = Stripes::new(code, &[len]).encoded(code);
+    let mut pipeline = Pipeline::new(device, Depth { slots: 2, slot_bytes: 128 << 10 }).unwrap();
+    let mut data = device.allocate_pinned(code.k() * len).unwrap();
     data.bytes_mut().copy_from_slice(&expected.data[0].concat());
-    let mut parity = device.allocate_pinned(m * len).unwrap();
+    let mut parity = device.allocate_pinned(code.m() * len).unwrap();
     assert!(parity.bytes().iter().all(|byte| *byte == 0));
-    for pinned_outputs in [true, false] {
-        let mut elsewhere = vec![0; m * len];
-        let outputs = if pinned_outputs { parity.bytes_mut() } else { &mut elsewhere };
-        let sources: Vec<&[u8]> = data.bytes().chunks(len).collect();
-        let mut chunks: Vec<&mut [u8]> = outputs.chunks_mut(len).collect();
-        let stripe = HostStripe { sources: &sources, outputs: &mut chunks };
-        let split = pipeline.run(&combination, &mut [stripe]).unwrap();
-        assert!(split.copy_in > 0.0 && split.compute > 0.0 && split.copy_out > 0.0);
-        assert!(outputs == expected.parity[0].concat(), "outputs page-locked: {pinned_outputs}");
+    let mut elsewhere = vec![0; code.m() * len];
+    let outputs = if pinned_outputs { parity.bytes_mut() } else { &mut elsewhere };
+    let sources: Vec<&[u8]> = data.bytes().chunks(len).collect();
+    let mut chunks: Vec<&mut [u8]> = outputs.chunks_mut(len).collect();
+    let stripe = HostStripe { sources: &sources, outputs: &mut chunks };
+    let split = pipeline.run(combination, &mut [stripe]).unwrap();
+    assert!(outputs == expected.parity[0].concat(), "outputs page-locked: {pinned_outputs}");
+    let spans = pipeline.spans();
+    assert!(!spans.is_empty() && spans.iter().all(|span| 0.0 <= span.begin && span.begin <= span.end));
+    split
+}
+
+#[test]
+fn page_locked_chunks_are_used_where_they_are() {
+    let Some(device) = card() else { return };
+    // With nine parities, the generic kernel takes two passes.
+    for parities in [2, 9] {
+        let code = Code::rs(3, parities).unwrap();
+        let combination = device.load(&Matrix::encode(&code).unwrap()).unwrap();
+        let split = encode_pinned(&combination, &code, 150_000, true);
+        assert!(split.compute > 0.0 && split.copy_in == 0.0 && split.copy_out == 0.0, "{split:?}");
+    }
+}
+
+#[test]
+fn page_locked_chunks_out_of_the_cards_reach_are_copied() {
+    let Some(device) = card() else { return };
+    let code = Code::rs(3, 2).unwrap();
+    let combination = device.load(&Matrix::encode(&code).unwrap()).unwrap();
+    // Outputs elsewhere, and chunks that do not begin at whole vectors.
+    for (len, pinned_outputs) in [(150_000, false), (150_001, true)] {
+        let split = encode_pinned(&combination, &code, len, pinned_outputs);
+        assert!(split.compute > 0.0 && split.copy_in > 0.0 && split.copy_out > 0.0, "{split:?}");
     }
 }
 
