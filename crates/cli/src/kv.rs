@@ -1,7 +1,10 @@
 //! `gestalt kv`: one key at a time, for people and scripts.
 
+mod files;
+
 use std::io::{IsTerminal, Read, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -22,7 +25,8 @@ const EXAMPLE: &str = "\
 Examples:
   gestalt kv set greeting 'hello there'
   gestalt kv get greeting
-  gestalt kv set backup - < file
+  gestalt kv set backup --file backup.tar
+  gestalt kv get backup --file restored.tar
   gestalt kv locate greeting -o json
   gestalt kv del greeting
 
@@ -40,7 +44,7 @@ pub struct KvArgs {
     action: Action,
     #[command(flatten)]
     endpoint: Endpoint,
-    /// Give up after this long
+    /// Give up after this long; with --file, when nothing has moved for this long
     #[arg(long, global = true, default_value = "10s", value_parser = duration)]
     timeout: Duration,
 }
@@ -48,18 +52,25 @@ pub struct KvArgs {
 #[derive(Subcommand, Clone, Debug)]
 enum Action {
     /// Print a key's value; exit code 1 if it is not there
-    #[command(after_help = "Example: gestalt kv get greeting > value")]
+    #[command(after_help = "Examples:\n  gestalt kv get greeting > value\n  gestalt kv get backup --file restored.tar")]
     Get {
         /// The key
         key: String,
+        /// Write the value to this file, which is there whole or not at all; - is standard output
+        #[arg(long)]
+        file: Option<PathBuf>,
     },
     /// Write a key; returns once the write survives what the profile promises
-    #[command(after_help = "Example: gestalt kv set greeting hello --ttl 5min")]
+    #[command(after_help = "Examples:\n  gestalt kv set greeting hello --ttl 5min\n  gestalt kv set backup --file backup.tar")]
     Set {
         /// The key
         key: String,
         /// The value; - reads it from standard input
-        value: String,
+        #[arg(required_unless_present = "file")]
+        value: Option<String>,
+        /// Take the value from this file, piece by piece; - is standard input
+        #[arg(long, conflicts_with = "value")]
+        file: Option<PathBuf>,
         /// Client flags that memcached clients use for the value's type
         #[arg(long, default_value_t = 0)]
         flags: u32,
@@ -94,10 +105,18 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
     let config = ClientConfig { deadline: args.timeout, attempt, ..ClientConfig::default() };
     let mut client = Client::new(&[args.endpoint.find_map().await?], config);
     match &args.action {
-        Action::Get { key } => get(&mut client, key).await,
-        Action::Set { key, value, flags, ttl } => {
-            let value = read_value(value)?;
-            match client.set(key.as_bytes(), &value, *flags, exptime(*ttl)?).await {
+        Action::Get { key, file: None } => get(&mut client, key).await,
+        Action::Get { key, file: Some(file) } => files::get(&mut client, key, file).await,
+        Action::Set { key, value, file, flags, ttl } => {
+            let (flags, exptime) = (*flags, exptime(*ttl)?);
+            let done = match (value, file) {
+                (_, Some(file)) => files::set(&mut client, key, file, flags, exptime).await?,
+                (value, None) => {
+                    let value = read_value(value.as_deref().unwrap_or_default())?;
+                    client.set(key.as_bytes(), &value, flags, exptime).await
+                }
+            };
+            match done {
                 Err(ClientError::Server { code: Some(FailureCode::OutOfMemory), .. }) => {
                     Err(full(&mut client, key).await)
                 }
@@ -160,7 +179,8 @@ fn exit_of(error: ClientError) -> Exit {
 fn refused(code: Option<FailureCode>, words: &str) -> Exit {
     match code {
         Some(FailureCode::TooLarge) => Exit::Usage(format!(
-            "the server refused: {words}: key and value have {MAX_PAYLOAD_BYTES} bytes at most"
+            "the server refused: {words}: key and value have {MAX_PAYLOAD_BYTES} bytes at most where the namespace cuts no values \
+             into chunks (`gestalt namespace list`), else as many as the nodes' --max-value"
         )),
         Some(FailureCode::NotANumber) => Exit::Usage(format!("the server refused: {words}")),
         Some(FailureCode::OutOfMemory) => {

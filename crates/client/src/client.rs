@@ -155,6 +155,19 @@ impl Client {
         }
     }
 
+    /// How long a step of a transfer may take.
+    pub(crate) fn step(&self) -> Duration {
+        self.config.deadline
+    }
+
+    /// The nodes to ask about `key`, the primary's first.
+    pub(crate) async fn candidates(&mut self, key: &[u8]) -> Result<Vec<SocketAddr>, ClientError> {
+        if !request::is_valid_key(key) {
+            return Err(bad_key());
+        }
+        Ok(self.route(self.deadline()).await?.candidates(key))
+    }
+
     /// When an operation ends that begins now.
     fn deadline(&self) -> Instant {
         Instant::now() + self.config.deadline
@@ -172,9 +185,7 @@ impl Client {
     /// Tries node after node, the primary first, refreshing the map in between, until the deadline.
     async fn run(&mut self, attempt: Attempt<'_>) -> Result<Answer, ClientError> {
         if !request::is_valid_key(attempt.key) {
-            return Err(ClientError::Request(
-                "a key is 1 to 250 bytes without blanks or control characters".into(),
-            ));
+            return Err(bad_key());
         }
         let deadline = self.deadline();
         let mut last = ClientError::Map(HttpError::NoSource);
@@ -243,13 +254,17 @@ impl Client {
     }
 }
 
+fn bad_key() -> ClientError {
+    ClientError::Request("a key is 1 to 250 bytes without blanks or control characters".into())
+}
+
 /// What is left of an operation's time.
 fn left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
 /// What a refusal says about the request.
-enum Refusal {
+pub(crate) enum Refusal {
     /// It cannot be done.
     Final,
     /// It was not done, and may be tried again.
@@ -259,7 +274,7 @@ enum Refusal {
 }
 
 /// By the code alone. A failure that this client does not know may be anything.
-fn refusal_of(error: &ClientError) -> Refusal {
+pub(crate) fn refusal_of(error: &ClientError) -> Refusal {
     let ClientError::Server { code, .. } = error else { return Refusal::Final };
     match code.map(|code| (code.effect(), code.again())) {
         Some((Effect::NotDone, Again::Pointless)) => Refusal::Final,

@@ -17,6 +17,7 @@ mod http;
 pub mod reply;
 pub mod request;
 mod routing;
+mod transfer;
 
 pub use client::{Client, ClientConfig, Deleted, Value};
 pub use connection::Connection;
@@ -24,4 +25,5 @@ pub use error::ClientError;
 pub use faces::memcache::FailureCode;
 pub use http::{HttpError, fetch, fetch_json, post_json};
 pub use routing::{Location, Router};
+pub use transfer::Transferred;
 pub use types::op::MAX_PAYLOAD_BYTES;

@@ -142,6 +142,13 @@ fn parse_value<'a>(buffer: &'a [u8], rest: &'a [u8], data: usize) -> Parsed<'a> 
     Parsed::Complete(Reply::Value { key, flags, cas, value: &buffer[data..data + len] }, total)
 }
 
+/// Flags and length of a value whose bytes are to follow its line; none if `line` is not that of a value.
+pub(crate) fn parse_value_line(line: &[u8]) -> Option<(u32, u64)> {
+    let mut fields = line.trim_ascii_end().strip_prefix(b"VALUE ")?.split(|&b| b == b' ').skip(1);
+    let flags = u32::try_from(decimal(fields.next()?)?).ok()?;
+    Some((flags, decimal(fields.next()?)?))
+}
+
 fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 20 {
         return None;

@@ -18,13 +18,18 @@ pub fn get(out: &mut Vec<u8>, key: &[u8]) {
 
 /// `set <key> <flags> <exptime> <bytes>` and the value.
 pub fn set(out: &mut Vec<u8>, key: &[u8], value: &[u8], flags: u32, exptime: i64) {
+    set_header(out, key, value.len() as u64, flags, exptime);
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The line of a set whose value of `len` bytes follows.
+pub fn set_header(out: &mut Vec<u8>, key: &[u8], len: u64, flags: u32, exptime: i64) {
     out.extend_from_slice(b"set ");
     out.extend_from_slice(key);
     field(out, itoa::Buffer::new().format(flags));
     field(out, itoa::Buffer::new().format(exptime));
-    field(out, itoa::Buffer::new().format(value.len()));
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(value);
+    field(out, itoa::Buffer::new().format(len));
     out.extend_from_slice(b"\r\n");
 }
 

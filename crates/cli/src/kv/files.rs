@@ -1,0 +1,158 @@
+//! Values from files and into files, piece by piece: as long as nodes take.
+
+use std::ffi::OsString;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use client::{Client, ClientError, Transferred};
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+
+use super::{exit_of, not_found};
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::units::Size;
+
+/// Writes what is in `file`.
+///
+/// # Errors
+/// `Usage` for a file that cannot be read; within, what the client says.
+pub async fn set(
+    client: &mut Client,
+    key: &str,
+    file: &Path,
+    flags: u32,
+    exptime: i64,
+) -> Result<Result<(), ClientError>, Exit> {
+    if is_standard(file) {
+        // How long it is must be said first.
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(Exit::usage)?;
+        let len = bytes.len() as u64;
+        let mut bar = Bar::of(key, len);
+        let mut source = Cursor::new(bytes);
+        return Ok(client
+            .set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done))
+            .await);
+    }
+    let mut source = File::open(file).await.map_err(|error| unreadable(file, &error))?;
+    let about = source.metadata().await.map_err(|error| unreadable(file, &error))?;
+    if !about.is_file() {
+        return Err(Exit::usage(format_args!("{} is no file", file.display())));
+    }
+    let len = about.len();
+    let mut bar = Bar::of(key, len);
+    Ok(client
+        .set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done))
+        .await)
+}
+
+/// Writes the value of `key` to `file`, which appears when all of it is there.
+///
+/// # Errors
+/// `Usage` for a key that is not there or a file that cannot be written; what the client says.
+pub async fn get(client: &mut Client, key: &str, file: &Path) -> Result<(), Exit> {
+    let mut bar = Bar::of(key, 0);
+    let mut progress = |done, all| {
+        bar.all = all;
+        bar.show(done);
+    };
+    if is_standard(file) {
+        let found = client.get_into(key.as_bytes(), &mut tokio::io::stdout(), &mut progress).await;
+        return present(key, found).map(drop);
+    }
+    let unfinished = beside(file);
+    let failed = |error: std::io::Error| unwritable(file, &error);
+    let mut sink = File::create(&unfinished).await.map_err(failed)?;
+    let found = present(key, client.get_into(key.as_bytes(), &mut sink, &mut progress).await);
+    let kept = match found {
+        Ok(_) => match sink.shutdown().await {
+            Ok(()) => tokio::fs::rename(&unfinished, file).await.map_err(failed),
+            Err(error) => Err(failed(error)),
+        },
+        Err(error) => Err(error),
+    };
+    if kept.is_err() {
+        let _ = tokio::fs::remove_file(&unfinished).await;
+    }
+    kept
+}
+
+fn present(key: &str, found: Result<Option<Transferred>, ClientError>) -> Result<Transferred, Exit> {
+    found.map_err(exit_of)?.ok_or_else(|| not_found(key))
+}
+
+fn is_standard(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Where a value is until it is whole: beside the file, so that it can take its name.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(format!(".{}.part", std::process::id()));
+    file.with_file_name(name)
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Exit {
+    Exit::usage(format_args!("cannot read {}: {error}", file.display()))
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Exit {
+    Exit::usage(format_args!("cannot write {}: {error}", file.display()))
+}
+
+/// How far a value has come.
+struct Bar {
+    progress: Progress,
+    begun: Instant,
+    key: String,
+    all: u64,
+}
+
+impl Bar {
+    #[allow(clippy::disallowed_methods, reason = "for people's eyes")]
+    fn of(key: &str, all: u64) -> Self {
+        Self { progress: Progress::start(), begun: Instant::now(), key: key.to_owned(), all }
+    }
+
+    fn show(&mut self, done: u64) {
+        let (all, seconds) = (self.all, self.begun.elapsed().as_secs_f64());
+        self.progress.show(|| text(&self.key, done, all, seconds));
+    }
+}
+
+/// `backup [#####     ] 512MiB of 1GiB, 300.0 MB/s, 2 s left`
+fn text(key: &str, done: u64, all: u64, seconds: f64) -> String {
+    const WIDTH: u64 = 20;
+    let full = (done * WIDTH).checked_div(all).unwrap_or(WIDTH).min(WIDTH) as usize;
+    let rate = done as f64 / seconds.max(1e-3);
+    let left = all.saturating_sub(done) as f64 / rate.max(1.0);
+    format!(
+        "{key} [{:<width$}] {} of {}, {:.1} MB/s, {left:.0} s left",
+        "#".repeat(full),
+        Size(done),
+        Size(all),
+        rate / 1e6,
+        width = WIDTH as usize
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_how_much_of_how_much_how_fast_and_how_long() {
+        let half = text("k", 512 << 20, 1 << 30, 2.0);
+        assert_eq!(half, "k [##########          ] 512MiB of 1GiB, 268.4 MB/s, 2 s left");
+        assert!(text("k", 0, 0, 0.0).contains("[####################]"));
+    }
+
+    #[test]
+    fn an_unfinished_file_lies_beside_the_one_that_it_becomes() {
+        let name = beside(Path::new("/tmp/x/value"));
+        assert_eq!(name.parent(), Some(Path::new("/tmp/x")));
+        assert!(name.to_string_lossy().ends_with(".part"));
+    }
+}
