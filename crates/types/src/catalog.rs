@@ -150,6 +150,15 @@ pub struct Policy {
     pub objects: ObjectPolicy,
 }
 
+impl Policy {
+    /// Which of its values may be objects now, as [`ObjectPolicy::striped_above`] has it: none while there is a quota, which does not
+    /// count chunks.
+    #[must_use]
+    pub fn striped_above(&self) -> Option<u32> {
+        self.objects.striped_above.filter(|_| self.quota_bytes == 0)
+    }
+}
+
 /// Whether items of a namespace give way to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -15,7 +15,8 @@ pub const MAX_CHUNK_BYTES: u32 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectPolicy {
-    /// Longer values than so many bytes are; none = no value is. At most [`MAX_STRIPED_ABOVE`].
+    /// Longer values than so many bytes are, and those that are too long for an item; none = no value is. At most
+    /// [`MAX_STRIPED_ABOVE`].
     #[serde(default)]
     pub striped_above: Option<u32>,
     /// Longest chunk in bytes: a multiple of [`MAX_CELL_BYTES`], at most [`MAX_CHUNK_BYTES`].
@@ -29,7 +30,7 @@ const fn default_chunk_bytes() -> u32 {
 
 impl Default for ObjectPolicy {
     fn default() -> Self {
-        Self { striped_above: None, chunk_bytes: default_chunk_bytes() }
+        Self { striped_above: Some(MAX_STRIPED_ABOVE), chunk_bytes: default_chunk_bytes() }
     }
 }
 

@@ -203,7 +203,10 @@ impl Worker {
     pub(crate) fn object_policy(&self, namespace: NamespaceId) -> ObjectPolicy {
         let host = self.host.borrow();
         let known = host.map().and_then(|map| map.catalog.namespace(namespace));
-        known.map(|known| known.policy.objects).unwrap_or_default()
+        known.map_or_else(ObjectPolicy::default, |known| ObjectPolicy {
+            striped_above: known.policy.striped_above(),
+            ..known.policy.objects
+        })
     }
 
     /// Which values a client that came by `binding` may send.
