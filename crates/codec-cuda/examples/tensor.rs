@@ -34,12 +34,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let codec = Codec::new(0, Codec::all_threads());
     let device = match codec.device() {
         Ok(device) => device.clone(),
-        Err(error) => return Ok(println!("nothing to show: {error}")),
+        Err(error) => {
+            println!("nothing to show: {error}");
+            return Ok(());
+        }
     };
     let code = Code::rs(SHAPE.0, SHAPE.1)?;
     let len = (mib << 20).div_ceil(code.k());
     let mut tensor = device.allocate(code.n() * len)?;
-    let content: Vec<u8> = (0..code.k() * len).map(|i| (i * 31 ^ i >> 7) as u8).collect();
+    let content: Vec<u8> = (0..code.k() * len).map(|i| ((i * 31) ^ (i >> 7)) as u8).collect();
     tensor.write(0, &content)?;
 
     let mut store = Store::new(code.n(), len);
