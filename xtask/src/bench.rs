@@ -20,13 +20,22 @@ pub fn codec(args: &[&str]) -> Result<(), String> {
 
 /// Builds `gestalt` and measures it beside memcached and valkey with `args` (such as `--quick`).
 pub fn peers(args: &[&str]) -> Result<(), String> {
+    beside_peers("peers", args)
+}
+
+/// The same with long values, with `args` (such as `--rounds 3`).
+pub fn values(args: &[&str]) -> Result<(), String> {
+    beside_peers("values", args)
+}
+
+fn beside_peers(name: &str, args: &[&str]) -> Result<(), String> {
     debian::ensure(&[
         Needed { file: "cc", package: "gcc" },
         Needed { file: "make", package: "make" },
         Needed { file: "xz", package: "xz-utils" },
     ])?;
     Run::cargo(&["build", "--release", "--quiet", "-p", "cli"]).show()?;
-    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "peers", "--"];
+    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", name, "--"];
     Run::cargo(&[&program, args].concat()).show()
 }
 

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "codec", rest @ ..] => bench::codec(rest),
         ["bench", "map", rest @ ..] => bench::map(rest),
+        ["bench", "values", rest @ ..] => bench::values(rest),
         ["bench", "counts", rest @ ..] => counts::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

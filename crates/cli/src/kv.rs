@@ -52,7 +52,9 @@ pub struct KvArgs {
 #[derive(Subcommand, Clone, Debug)]
 enum Action {
     /// Print a key's value; exit code 1 if it is not there
-    #[command(after_help = "Examples:\n  gestalt kv get greeting > value\n  gestalt kv get backup --file restored.tar")]
+    #[command(
+        after_help = "Examples:\n  gestalt kv get greeting > value\n  gestalt kv get backup --file restored.tar"
+    )]
     Get {
         /// The key
         key: String,
@@ -61,7 +63,9 @@ enum Action {
         file: Option<PathBuf>,
     },
     /// Write a key; returns once the write survives what the profile promises
-    #[command(after_help = "Examples:\n  gestalt kv set greeting hello --ttl 5min\n  gestalt kv set backup --file backup.tar")]
+    #[command(
+        after_help = "Examples:\n  gestalt kv set greeting hello --ttl 5min\n  gestalt kv set backup --file backup.tar"
+    )]
     Set {
         /// The key
         key: String,

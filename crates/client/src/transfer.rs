@@ -122,9 +122,8 @@ impl Upload<'_> {
             });
         }
         sent?;
-        let unknown = |reason: String| {
-            Failed::Final(ClientError::Unknown(format!("{}: {reason}", self.address)))
-        };
+        let unknown =
+            |reason: String| Failed::Final(ClientError::Unknown(format!("{}: {reason}", self.address)));
         match answer(&mut stream, self.step).await {
             Ok(None) => Ok(()),
             Ok(Some(Refused(error))) => Err(judged(self.address, error)),

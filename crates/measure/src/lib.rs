@@ -3,9 +3,12 @@
 //! - [`alone`] is the program `measure`: pauses, repair, growth, restarts, use of memory.
 //! - [`map`] is the program `map`: what changes of the map cost, without processes.
 //! - [`peers`] is the program `peers`: Gestalt beside stock memcached and valkey. [`ycsb`] cross-checks its figures.
+//! - [`values`] is the program `values`: long values beside memcached and valkey.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
 pub mod alone;
 pub mod map;
 pub mod peers;
+mod spread;
+pub mod values;
 pub mod ycsb;

@@ -81,12 +81,20 @@ impl Server {
     /// # Errors
     /// One line if it cannot be had or does not start.
     pub fn memcached_with(mib: u64) -> Result<Self, String> {
-        let mib = mib.to_string();
+        Self::memcached_for_values(mib, 1)
+    }
+
+    /// The same for items of up to `longest_mib` MiB.
+    ///
+    /// # Errors
+    /// One line if it cannot be had or does not start.
+    pub fn memcached_for_values(mib: u64, longest_mib: u64) -> Result<Self, String> {
+        let (mib, longest) = (mib.to_string(), format!("{longest_mib}m"));
         let peer = peers::memcached()?;
         let address = free_address()?;
         let port = address.port().to_string();
         // Without a user it does not start as root.
-        let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port];
+        let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port, "-I", &longest];
         let child = start(Command::new(&peer.program).args(args), address)?;
         Ok(Self {
             name: peer.title,

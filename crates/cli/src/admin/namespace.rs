@@ -301,7 +301,10 @@ fn table(lines: &[Line<'_>]) -> String {
             evict.to_owned(),
             on_loss.to_owned(),
             if default_ttl_seconds == 0 { "never".to_owned() } else { ttl },
-            namespace.policy.striped_above().map_or("never".to_owned(), |bytes| Size(bytes.into()).to_string()),
+            namespace
+                .policy
+                .striped_above()
+                .map_or("never".to_owned(), |bytes| Size(bytes.into()).to_string()),
             Size(objects.chunk_bytes.into()).to_string(),
             lost.to_string(),
         ]);

@@ -43,9 +43,7 @@ pub async fn set(
     }
     let len = about.len();
     let mut bar = Bar::of(key, len);
-    Ok(client
-        .set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done))
-        .await)
+    Ok(client.set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done)).await)
 }
 
 /// Writes the value of `key` to `file`, which appears when all of it is there.

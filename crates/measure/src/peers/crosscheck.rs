@@ -10,7 +10,7 @@ use crate::peers::arguments::Arguments;
 use crate::peers::cells::Workload;
 use crate::peers::document::{Crosscheck, CrosscheckFigures, Document};
 use crate::peers::side::{Setup, Side};
-use crate::peers::spread::Spread;
+use crate::spread::Spread;
 use crate::ycsb::{self, Extent, Mix, Protocol, Report, Spread as Keys, Target};
 
 const VALUE_BYTES: u32 = 1024;

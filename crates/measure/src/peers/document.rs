@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::peers::cells::{Cell, Workload};
 use crate::peers::side::Side;
-use crate::peers::spread::Spread;
+use crate::spread::Spread;
 
 const FILE: &str = "peers.json";
 

@@ -13,7 +13,7 @@ use types::{ClusterMap, GroupView, NodeId};
 use crate::peers::arguments::Arguments;
 use crate::peers::document::{Document, Failure, Stretch};
 use crate::peers::side::{Setup, Side};
-use crate::peers::spread::Spread;
+use crate::spread::Spread;
 
 /// Those that go on when nodes are gone.
 const SIDES: [Side; 2] = [Side::Rs32, Side::Rep3];

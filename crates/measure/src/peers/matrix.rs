@@ -12,7 +12,7 @@ use crate::peers::arguments::{Arguments, cores};
 use crate::peers::cells::{Cell, size};
 use crate::peers::document::{Document, Figures, Measured, Memory};
 use crate::peers::side::{Setup, Side};
-use crate::peers::spread::Spread;
+use crate::spread::Spread;
 
 /// How long idle processes are watched.
 const IDLE: Duration = Duration::from_secs(3);

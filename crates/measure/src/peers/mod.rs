@@ -12,7 +12,6 @@ mod lines;
 mod matrix;
 mod page;
 mod side;
-mod spread;
 
 use std::fs;
 use std::process::ExitCode;
