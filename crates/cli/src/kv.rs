@@ -1,5 +1,6 @@
 //! `gestalt kv`: one key at a time, for people and scripts.
 
+mod about;
 mod files;
 
 use std::io::{IsTerminal, Read, Write};
@@ -8,17 +9,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use client::reply::Reply;
-use client::{
-    Client, ClientConfig, ClientError, Connection, Deleted, FailureCode, Location, MAX_PAYLOAD_BYTES,
-};
-use serde::Serialize;
+use client::{Client, ClientConfig, ClientError, Deleted, FailureCode, Location, MAX_PAYLOAD_BYTES};
 use server::NodeStatus;
 use types::NodeId;
 
 use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
-use crate::output::{self, Format, Table};
+use crate::output::Format;
 use crate::units::{Size, duration};
 
 const EXAMPLE: &str = "\
@@ -27,6 +24,7 @@ Examples:
   gestalt kv get greeting
   gestalt kv set backup --file backup.tar
   gestalt kv get backup --file restored.tar
+  gestalt kv stat backup
   gestalt kv locate greeting -o json
   gestalt kv del greeting
 
@@ -88,7 +86,16 @@ enum Action {
         /// The key
         key: String,
     },
-    /// Say where a key lies: slot, group, role, host, layout, bytes
+    /// Say what a key's value is: bytes, layout, chunks, times, the losses that it survives and those that it should
+    #[command(after_help = "Example: gestalt kv stat backup -o json")]
+    Stat {
+        /// The key
+        key: String,
+        /// How to print
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Say where a key lies: slot, group, role, node, layout, bytes, and of a value in chunks the nodes that hold them
     #[command(after_help = "Example: gestalt kv locate greeting -o json")]
     Locate {
         /// The key
@@ -131,7 +138,8 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
             Deleted::Removed => Ok(()),
             Deleted::NotFound => Err(not_found(key)),
         },
-        Action::Locate { key, output } => locate(&mut client, key, *output, args.timeout).await,
+        Action::Stat { key, output } => about::stat(&mut client, key, *output, args.timeout).await,
+        Action::Locate { key, output } => about::locate(&mut client, key, *output, args.timeout).await,
     }
 }
 
@@ -212,77 +220,6 @@ async fn memory_of(node: NodeId, http: SocketAddr) -> Option<String> {
     let memory = client::fetch_json::<NodeStatus>(http, "/status", ATTEMPT).await.ok()?.memory;
     let (used, limit) = (Size(memory.used_bytes), Size(memory.limit_bytes));
     Some(format!("node {}, which serves the key, uses {used} of {limit} (--memory)", node.0))
-}
-
-/// Where a key lies.
-#[derive(Serialize)]
-struct Place {
-    key: String,
-    slot: u32,
-    group: u32,
-    role: u8,
-    node: Option<u16>,
-    address: Option<SocketAddr>,
-    layout: Option<&'static str>,
-    bytes: Option<u64>,
-}
-
-async fn locate(client: &mut Client, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
-    // It goes into a line of the protocol as it is.
-    if !client::request::is_valid_key(key.as_bytes()) {
-        return Err(Exit::usage("a key is 1 to 250 bytes without blanks or control characters"));
-    }
-    let deadline = tokio::time::Instant::now() + limit;
-    let location = client.locate(key.as_bytes()).await.map_err(exit_of)?;
-    let bytes = match location.address {
-        Some(address) => tokio::time::timeout_at(deadline, value_bytes(address, key)).await.ok().flatten(),
-        None => None,
-    };
-    let place = place(key, &location, bytes);
-    match format {
-        Format::Table => output::print(&table(&place)),
-        Format::Json => output::print_json(&place),
-    }
-    Ok(())
-}
-
-fn place(key: &str, location: &Location, bytes: Option<u64>) -> Place {
-    Place {
-        key: key.to_owned(),
-        slot: location.slot.0,
-        group: location.member.group.0,
-        role: location.member.role.0,
-        node: location.primary.map(|host| host.node.0),
-        address: location.address,
-        layout: bytes.map(|_| "packed"),
-        bytes,
-    }
-}
-
-/// Length of the value, by the meta protocol, so that looking leaves no trace; none if it is not there.
-async fn value_bytes(address: SocketAddr, key: &str) -> Option<u64> {
-    let mut connection = Connection::open(address).await.ok()?;
-    connection.requests().extend_from_slice(format!("mg {key} s u\r\n").as_bytes());
-    connection.flush().await.ok()?;
-    let Reply::Header(flags) = connection.reply().await.ok()? else { return None };
-    let sizes = flags.split(|&b| b == b' ').filter_map(|flag| flag.strip_prefix(b"s"));
-    sizes.filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).next()
-}
-
-fn table(place: &Place) -> String {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let mut table = Table::new(&["key", "slot", "group", "role", "node", "address", "layout", "bytes"]);
-    table.row(vec![
-        place.key.clone(),
-        place.slot.to_string(),
-        place.group.to_string(),
-        place.role.to_string(),
-        or_dash(place.node.map(|node| node.to_string())),
-        or_dash(place.address.map(|address| address.to_string())),
-        or_dash(place.layout.map(str::to_owned)),
-        or_dash(place.bytes.map(|bytes| bytes.to_string())),
-    ]);
-    table.render()
 }
 
 #[cfg(test)]

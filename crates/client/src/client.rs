@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use faces::memcache::{Again, Effect, FailureCode};
 use tokio::time::{Instant, sleep, timeout_at};
+use types::ClusterMap;
 
 use crate::reply::Reply;
 use crate::{ClientError, Connection, HttpError, Location, Router, request};
@@ -98,6 +99,14 @@ impl Client {
         let mut client = Self::new(sources, config);
         client.route(client.deadline()).await?;
         Ok(client)
+    }
+
+    /// The map, as it was fetched last.
+    ///
+    /// # Errors
+    /// `Map` if none could be had.
+    pub async fn map(&mut self) -> Result<&ClusterMap, ClientError> {
+        Ok(self.route(self.deadline()).await?.map())
     }
 
     /// Where `key` lies.

@@ -39,6 +39,8 @@ pub enum Reply<'a> {
     Version(&'a [u8]),
     /// `HD …` of the meta protocol, with its return flags.
     Header(&'a [u8]),
+    /// `ME …` of the meta protocol: the key, and what is known of it.
+    Debug(&'a [u8]),
     /// `ERROR`: the request was not understood.
     Error,
     /// `CLIENT_ERROR …`.
@@ -111,6 +113,9 @@ fn parse_worded_line(line: &[u8]) -> Option<Reply<'_>> {
     }
     if let Some(text) = line.strip_prefix(b"VERSION ") {
         return Some(Reply::Version(text));
+    }
+    if let Some(text) = line.strip_prefix(b"ME ") {
+        return Some(Reply::Debug(text));
     }
     if let Some(flags) = line.strip_prefix(b"HD") {
         return Some(Reply::Header(flags.trim_ascii_start()));
@@ -198,6 +203,7 @@ mod tests {
             ("17  \r\n", Reply::Number(17)),
             ("SERVER_ERROR lost\r\n", Reply::ServerError(b"lost")),
             ("HD s12 f0\r\n", Reply::Header(b"s12 f0")),
+            ("ME k exp=-1 la=0\r\n", Reply::Debug(b"k exp=-1 la=0")),
             ("VERSION 1.6\r\n", Reply::Version(b"1.6")),
         ] {
             assert_eq!(parse(text.as_bytes()), Parsed::Complete(reply, text.len()));

@@ -7,6 +7,7 @@ use super::failure::FailureCode;
 use super::lines::{self, Line};
 use super::style::{MetaStyle, MetaVerb, ReplyStyle, WithCas};
 use types::op::{Failure, ItemView, Outcome};
+use types::{Descriptor, Geometry, ObjectLayout};
 
 /// Ends the answer to get, gets, gat, gats and stats.
 pub const END: Line = b"END\r\n";
@@ -300,7 +301,31 @@ fn write_debug(style: &MetaStyle, key: &[u8], item: &ItemView, out: &mut Vec<u8>
     write_number(u64::from(types::class_of(item.size_bytes as usize).0), out);
     out.extend_from_slice(b" size=");
     write_number(u64::from(item.size_bytes), out);
+    if let Some(object) = &item.object {
+        write_descriptor(&object.descriptor, out);
+    }
     out.extend_from_slice(b"\r\n");
+}
+
+/// What memcached has no words for: how a value in chunks lies. Stripe `s` is in the group at `s` modulo their count.
+fn write_descriptor(descriptor: &Descriptor, out: &mut Vec<u8>) {
+    let Geometry { len, chunk_len, k } = descriptor.geometry;
+    let ObjectLayout::Spread = descriptor.layout;
+    out.extend_from_slice(b" layout=spread");
+    let stripes = u64::from(descriptor.geometry.stripe_count());
+    let known: [(&[u8], u64); 4] =
+        [(b" len=", len), (b" stripes=", stripes), (b" chunk=", chunk_len.into()), (b" k=", k.into())];
+    for (name, number) in known {
+        out.extend_from_slice(name);
+        write_number(number, out);
+    }
+    out.extend_from_slice(b" groups=");
+    for (index, group) in descriptor.groups.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_number(group.0.into(), out);
+    }
 }
 
 fn write_number_flag(letter: u8, number: u64, out: &mut Vec<u8>) {
