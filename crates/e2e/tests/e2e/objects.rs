@@ -87,3 +87,38 @@ fn a_long_value_comes_back_with_a_node_less() {
     eventually("read without node 2", || get(&cluster, 0, "long") == expected);
     assert!(get(&cluster, 1, "long") == expected);
 }
+
+#[test]
+fn a_file_is_a_value_and_comes_back_as_a_file() {
+    let options = Options { memory: "256MiB".to_owned(), ..Options::default() };
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (there, back, none) = (path("there"), path("back"), path("none"));
+    let value = noise(LEN);
+    std::fs::write(&there, &value).unwrap();
+    assert_eq!(run(&cluster, &["kv", "set", "file", "--file", &there, "--flags", "7"]).0, 0);
+    assert_eq!(run(&cluster, &["kv", "get", "file", "--file", &back]).0, 0);
+    assert!(std::fs::read(&back).unwrap() == value);
+    let (code, stat) = json(&cluster, &["kv", "stat", "file"]);
+    assert_eq!(
+        (code, stat["bytes"].as_u64(), stat["layout"].as_str()),
+        (0, Some(LEN as u64), Some("spread"))
+    );
+    assert_eq!((stat["losses_asked"].as_u64(), stat["losses_survived"].as_u64()), (Some(2), Some(2)));
+    let (code, place) = json(&cluster, &["kv", "locate", "file"]);
+    let nodes = place["chunks"]["groups"][0]["nodes"].as_array().expect("a group with chunks");
+    assert!(code == 0 && nodes.len() == 5 && nodes.iter().all(Value::is_u64), "{place}");
+    let (code, _, error) = run(&cluster, &["kv", "get", "nothing", "--file", &none]);
+    assert!(code == 1 && error.contains("is not there"), "{code} {error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "what is not there leaves no file");
+    let (code, _, error) = run(&cluster, &["kv", "set", "file", "--file", &none]);
+    assert!(code == 1 && error.contains("cannot read"), "{code} {error}");
+    cluster.kill_nodes(&[4]);
+    eventually("one loss is known", || {
+        let (_, out, _) = run(&cluster, &["kv", "stat", "file", "-o", "json"]);
+        serde_json::from_str::<Value>(&out).is_ok_and(|stat| stat["losses_survived"].as_u64() == Some(1))
+    });
+    assert_eq!(run(&cluster, &["kv", "get", "file", "--file", &back]).0, 0);
+    assert!(std::fs::read(&back).unwrap() == value);
+}
