@@ -161,7 +161,9 @@ fn the_head_of_a_value_in_chunks_stands_before_its_bytes() {
     assert_eq!(meta("mg k v s f\r\n"), (true, "VA 300 s300 f9\r\n".into()));
     assert_eq!(meta("mg k s\r\n"), (false, "HD s300\r\n".into()));
     assert_eq!(meta("mg k v C77 s\r\n"), (false, "HD s300\r\n".into()), "the client has it already");
-    assert!(meta("me k\r\n").1.starts_with("ME k exp=-1"));
+    let known = meta("me k\r\n").1;
+    assert!(known.starts_with("ME k exp=-1"), "{known}");
+    assert!(known.ends_with(" layout=spread len=300 stripes=1 chunk=65536 k=3 groups=0\r\n"), "{known}");
     let whole = ItemView { value: Bytes::from_static(b"x"), value_len: 1, ..ItemView::default() };
     assert!(!Parser::streams(&ReplyStyle::Text, &whole));
 }
