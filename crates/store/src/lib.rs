@@ -21,7 +21,7 @@ mod replica_parts;
 mod system;
 
 pub use area::{Area, AreaError};
-pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory};
+pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory, SPARE_SHARE};
 pub use chunks::{
     Checksums, Chunk, ChunkBuilder, ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, PushError,
 };

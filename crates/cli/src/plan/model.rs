@@ -9,10 +9,11 @@ use cluster::{PlacementError, PlanLimits, PlanNode, RoleTally, choose_stand_in, 
 use serde::Serialize;
 use server::BUFFER_FLOOR_BYTES;
 use store::forecast::{Forecast, Portion, RoleForecast, area_bytes, dealt};
-use store::{HEADROOM_SHARE, encoded_len};
+use store::{HEADROOM_SHARE, SPARE_SHARE, encoded_len};
+use types::op::is_too_large;
 use types::{
-    Catalog, ClusterId, ClusterMap, GroupView, HostId, Incarnation, Layout, MemberId, NodeId, NodeInfo, Pool,
-    PoolId, Profile, RoleIndex,
+    Catalog, ClusterId, ClusterMap, Geometry, GroupView, HostId, Incarnation, Layout, MemberId, NodeId,
+    NodeInfo, ObjectPolicy, PAGE_BYTES, Pool, PoolId, Profile, RoleIndex,
 };
 
 /// A cluster to be.
@@ -29,7 +30,34 @@ pub struct Question {
     /// Bytes of a key.
     pub key_bytes: usize,
     /// Bytes of a value, and how many items have such.
-    pub values: Vec<(usize, u64)>,
+    pub values: Vec<(u64, u64)>,
+}
+
+/// What the descriptor of a value in chunks has at most in a cluster of many groups.
+const DESCRIPTOR_BYTES: u64 = 160;
+
+impl Question {
+    /// Whether a value of so many bytes lies in chunks: it is too long for an item.
+    fn is_object(&self, value: u64) -> bool {
+        is_too_large(self.key_bytes, usize::try_from(value).unwrap_or(usize::MAX), 0)
+    }
+
+    /// Bytes of the item of such a value.
+    fn item_bytes(&self, value: u64) -> usize {
+        let kept = if self.is_object(value) { DESCRIPTOR_BYTES } else { value };
+        encoded_len(self.key_bytes, kept as usize)
+    }
+
+    /// Bytes of all chunks of one role of one group: stripes go round the groups.
+    fn chunk_bytes(&self) -> u64 {
+        let (k, chunk_len) = (self.profile.k() as u8, ObjectPolicy::default().chunk_bytes);
+        let of_value = |&(len, items): &(u64, u64)| {
+            let stripes = Geometry { len, chunk_len, k }.stripes();
+            stripes.map(|stripe| stripe.chunk_len().next_multiple_of(PAGE_BYTES as u64)).sum::<u64>() * items
+        };
+        let objects = self.values.iter().filter(|(len, _)| self.is_object(*len));
+        objects.map(of_value).sum::<u64>().div_ceil(u64::from(self.groups.max(1)))
+    }
 }
 
 /// Bytes that count against `--memory`, by what they are for.
@@ -51,6 +79,8 @@ pub struct Uses {
     pub replica_bytes: u64,
     /// Tables of runs and pages, at primaries and parities, and the state of each slot.
     pub table_bytes: u64,
+    /// Chunks of values that are too long for an item.
+    pub chunk_bytes: u64,
     /// Clients' buffers: what each worker has in any case.
     pub buffer_bytes: u64,
     /// All of these.
@@ -71,6 +101,8 @@ struct Group {
     data: Vec<RoleForecast>,
     /// Runs of a parity's area: as many as the longest area that it covers.
     parity_runs: u32,
+    /// Bytes of each role's chunks, data and parity alike.
+    chunk_bytes: u64,
     /// Who has which role.
     hosts: Vec<Option<NodeId>>,
     /// Which roles are not where they were filled.
@@ -99,7 +131,7 @@ impl Model {
 
     /// Keys and values of all items.
     pub fn user_bytes(&self) -> u64 {
-        let bytes = |&(value, items): &(usize, u64)| (self.question.key_bytes + value) as u64 * items;
+        let bytes = |&(value, items): &(u64, u64)| (self.question.key_bytes as u64 + value) * items;
         self.question.values.iter().map(bytes).sum()
     }
 
@@ -189,6 +221,7 @@ impl Group {
 
     /// Counts what `role` takes at its node.
     fn count(&self, role: usize, uses: &mut Uses) {
+        uses.chunk_bytes += self.chunk_bytes;
         let Some(own) = self.data.get(role) else {
             uses.parity_roles += 1;
             uses.parity_bytes += area_bytes(self.parity_runs);
@@ -210,7 +243,7 @@ impl Uses {
     fn add_up(&mut self) {
         let areas = self.slot_bytes + self.free_bytes + self.parity_bytes;
         let indexes = self.index_bytes + self.replica_bytes + self.table_bytes;
-        self.total_bytes = areas + indexes + self.buffer_bytes;
+        self.total_bytes = areas + indexes + self.chunk_bytes + self.buffer_bytes;
     }
 
     fn with(self, other: &Self) -> Self {
@@ -223,6 +256,7 @@ impl Uses {
             index_bytes: self.index_bytes + other.index_bytes,
             replica_bytes: self.replica_bytes + other.replica_bytes,
             table_bytes: self.table_bytes + other.table_bytes,
+            chunk_bytes: self.chunk_bytes + other.chunk_bytes,
             buffer_bytes: self.buffer_bytes + other.buffer_bytes,
             total_bytes: self.total_bytes + other.total_bytes,
         }
@@ -236,14 +270,17 @@ impl Answer {
     }
 
     /// All of that.
+    #[cfg(test)]
     pub fn fullest_bytes(&self) -> u64 {
         self.fullest().total_bytes
     }
 }
 
-/// The least `--memory` whose extents, which leave a headroom, make `bytes` possible.
-pub fn with_headroom(bytes: u64) -> u64 {
-    (bytes * HEADROOM_SHARE).div_ceil(HEADROOM_SHARE - 1)
+/// The least `--memory` whose extents, which leave a headroom, make `uses` possible, and as much for a role that moves.
+pub fn with_headroom(uses: &Uses, moving: u64) -> u64 {
+    // Chunks leave more of it to areas.
+    let share = if uses.chunk_bytes > 0 { SPARE_SHARE } else { HEADROOM_SHARE };
+    ((uses.total_bytes + moving) * share).div_ceil(share - 1)
 }
 
 fn host(node: NodeId) -> HostId {
@@ -291,7 +328,8 @@ impl Filling<'_> {
         let role = |role| self.role(MemberId { group: view.group, role: RoleIndex(role) });
         let data: Vec<RoleForecast> = (0..self.question.profile.k() as u8).map(role).collect();
         let parity_runs = data.iter().map(|role| role.runs).max().unwrap_or(0);
-        Group { data, parity_runs, hosts: hosts(view), moved: BTreeSet::new() }
+        let chunk_bytes = self.question.chunk_bytes();
+        Group { data, parity_runs, chunk_bytes, hosts: hosts(view), moved: BTreeSet::new() }
     }
 
     /// A data role with the items that the hash of their keys deals to it.
@@ -299,8 +337,8 @@ impl Filling<'_> {
         let range = self.pool.slots_of(member);
         let share = f64::from(range.last.0 - range.first.0 + 1) / f64::from(self.pool.slots());
         let first = u64::from(range.first.0) * self.question.values.len() as u64;
-        let portion = |(at, &(value, items)): (u64, &(usize, u64))| Portion {
-            item_bytes: encoded_len(self.question.key_bytes, value),
+        let portion = |(at, &(value, items)): (u64, &(u64, u64))| Portion {
+            item_bytes: self.question.item_bytes(value),
             items: dealt(items as f64 * share, first + at) as u64,
         };
         let portions: Vec<Portion> = (0..).zip(&self.question.values).map(portion).collect();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use serde::Serialize;
 use server::least_memory_bytes;
-use types::{Catalog, MAX_AREA_BYTES, MAX_ITEM_BYTES, MAX_KEY_BYTES, NodeId, Profile};
+use types::{Catalog, MAX_AREA_BYTES, MAX_KEY_BYTES, MAX_OBJECT_BYTES, NodeId, Profile};
 
 use super::model::{Answer, Model, Question, Uses, with_headroom};
 use crate::exit::Exit;
@@ -17,7 +17,8 @@ const EXAMPLE: &str = "\
 Examples:
   gestalt plan size --items 10M --value-size 1KiB
   gestalt plan size --items 10M --value-size 1KiB --profile 'rs(4+2)' --nodes 9 -o json
-  gestalt plan size --items 2M --value-size 200B:0.9,40KiB:0.1     nine of ten have 200 bytes";
+  gestalt plan size --items 2M --value-size 200B:0.9,40KiB:0.1     nine of ten have 200 bytes
+  gestalt plan size --items 20k --value-size 16MiB                 values beyond 1 MiB lie in chunks";
 
 /// What a process has resident that no budget counts: the program, its stacks, and what the allocator holds between blocks.
 const PROCESS_BYTES: u64 = 20 << 20;
@@ -133,10 +134,10 @@ pub fn run(args: &SizeArgs) -> Result<(), Exit> {
 fn question(args: &SizeArgs) -> Result<Question, Exit> {
     let nodes = args.nodes.unwrap_or_else(|| u16::try_from(args.profile.n()).unwrap_or(u16::MAX));
     let groups = cluster::groups_for(args.profile, usize::from(nodes), args.workers);
-    let key_bytes = item_part(args.key_size, "key", MAX_KEY_BYTES)?;
+    let key_bytes = part(args.key_size, "key", MAX_KEY_BYTES as u64)? as usize;
     let shares = shares(&args.value_size)?;
     let value = |(value, share): (&ValueSize, f64)| {
-        let bytes = item_part(value.size, "value", MAX_ITEM_BYTES - key_bytes)?;
+        let bytes = part(value.size, "value", MAX_OBJECT_BYTES)?;
         Ok((bytes, (args.items.0 as f64 * share).round() as u64))
     };
     let values = args.value_size.iter().zip(shares).map(value).collect::<Result<_, Exit>>()?;
@@ -150,11 +151,11 @@ fn question(args: &SizeArgs) -> Result<Question, Exit> {
     })
 }
 
-fn item_part(size: Size, what: &str, most: usize) -> Result<usize, Exit> {
-    let fits = usize::try_from(size.0).ok().filter(|bytes| *bytes <= most);
-    fits.ok_or_else(|| {
-        Exit::Usage(format!("a {what} of {size} is too long: it may have {}", Size(most as u64)))
-    })
+fn part(size: Size, what: &str, most: u64) -> Result<u64, Exit> {
+    if size.0 <= most {
+        return Ok(size.0);
+    }
+    Err(Exit::Usage(format!("a {what} of {size} is too long: it may have {}", Size(most))))
 }
 
 /// Of each size, which are one in all.
@@ -187,9 +188,9 @@ fn report(question: Question, lost: u8) -> Result<Report, Exit> {
         State::of(&model)
     });
     let fullest = [Some(&healthy), one_lost.as_ref()].into_iter().flatten();
-    let fullest = fullest.map(|state| state.answer.fullest_bytes()).max().unwrap_or(0);
+    let needed = fullest.map(|state| with_headroom(&state.answer.fullest(), moving)).max().unwrap_or(0);
     let least = least_memory_bytes(workers) as u64;
-    let memory_bytes = with_headroom(fullest + moving).next_multiple_of(1 << 20).max(least);
+    let memory_bytes = needed.next_multiple_of(1 << 20).max(least);
     Ok(Report {
         profile,
         nodes,
@@ -228,13 +229,14 @@ fn render(report: &Report) -> String {
 /// The name of a row, and its bytes.
 type Row = (&'static str, fn(&Uses) -> u64);
 
-const USES: [Row; 8] = [
+const USES: [Row; 9] = [
     ("slots of items", |uses| uses.slot_bytes),
     ("free in extents", |uses| uses.free_bytes),
     ("parity", |uses| uses.parity_bytes),
     ("index", |uses| uses.index_bytes),
     ("index replicas", |uses| uses.replica_bytes),
     ("tables", |uses| uses.table_bytes),
+    ("chunks", |uses| uses.chunk_bytes),
     ("clients' buffers", |uses| uses.buffer_bytes),
     ("in all", |uses| uses.total_bytes),
 ];
@@ -303,6 +305,18 @@ mod tests {
     }
 
     #[test]
+    fn long_values_take_what_the_code_costs_in_chunks() {
+        let report = planned("--items 1000 --value-size 16MiB --nodes 6").unwrap();
+        let amplification = report.healthy.amplification;
+        assert!((1.66..1.69).contains(&amplification), "{amplification}");
+        let all = report.healthy.answer.all;
+        assert!(all.chunk_bytes > 26 << 30 && all.slot_bytes < 1 << 20, "{all:?}");
+        let lost = report.one_lost.unwrap().answer;
+        assert_eq!(lost.all.chunk_bytes, all.chunk_bytes, "everything is filled anew");
+        assert!(report.memory_bytes > lost.fullest_bytes() * 16 / 15);
+    }
+
+    #[test]
     fn sizes_have_shares() {
         let mixed = planned("--items 100k --value-size 200B:0.9,40KiB:0.1").unwrap();
         assert_eq!(mixed.user_bytes, 100_000 * 30 + 90_000 * 200 + 10_000 * 40_960);
@@ -316,7 +330,7 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let error = |flags: &str| planned(flags).unwrap_err();
         assert!(error("--items 1k --value-size 1KiB --nodes 4").contains("needs 5 nodes"));
-        assert!(error("--items 1k --value-size 2MiB").contains("too long"));
+        assert!(error("--items 1k --value-size 2TiB").contains("too long"));
         assert!(error("--items 1G --value-size 1KiB --groups 5").contains("more --groups"));
     }
 }
