@@ -27,6 +27,7 @@ usage:
   cargo xtask measure [ARG…]   pauses, repair, growth, memory; ARGs go to the measuring program (--help)
   cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks
   cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)
+  cargo xtask bench values            long values beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench map               what changes of the map cost, from 5 nodes to 10,000, into docs/benchmarks
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
   cargo xtask bench counts --save     the same, which are then the ones to commit";

@@ -48,6 +48,15 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The same with memcached's longest value, which suites for memcached know.
+    #[must_use]
+    pub fn with_memcacheds_values(mut self) -> Self {
+        self.flags.push("--max-value=1MiB".to_owned());
+        self
+    }
+}
+
 /// A running cluster.
 #[derive(Debug)]
 pub struct LocalCluster {

@@ -20,6 +20,8 @@ sub flags {
     } else {
         push @flags, "--memory", "128MiB";
     }
+    # memcached's longest value where nobody asks for another one.
+    push @flags, "--max-value", "1MiB";
     push @flags, "--evict", "none" if $args =~ /(?:^|\s)-M\b/;
     push @flags, "--disable-flush-all" if $args =~ /(?:^|\s)-F\b/;
     push @flags, "--max-connections", $1 if $args =~ /(?:^|\s)-c (\S+)/;

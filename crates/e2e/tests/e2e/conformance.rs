@@ -17,7 +17,7 @@ const PYMEMCACHE: &str = "4.0.0";
 const GOMEMCACHE: &str = "v0.0.0-20260422231931-4d751bb6e37c";
 
 fn cluster() -> LocalCluster {
-    LocalCluster::start(&Options::default()).expect("a cluster starts")
+    LocalCluster::start(&Options::default().with_memcacheds_values()).expect("a cluster starts")
 }
 
 /// The directory with the helpers of these tests.

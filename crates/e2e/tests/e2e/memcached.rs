@@ -148,7 +148,7 @@ fn the_golden_answers_are_those_of_memcached() {
 
 #[test]
 fn a_cluster_gives_the_golden_answers_or_the_documented_others() {
-    let cluster = LocalCluster::start(&Options::default()).unwrap();
+    let cluster = LocalCluster::start(&Options::default().with_memcacheds_values()).unwrap();
     let deviations: BTreeMap<_, _> =
         cases(DEVIATIONS).into_iter().map(|case| (case.name.clone(), case)).collect();
     // What we are to say; and a cluster asks nobody for a password: the parser's own test has those cases.
