@@ -1,5 +1,6 @@
 //! What becomes of the value of a storage command, by its length: that is known before its data block comes.
 
+use types::MAX_STRIPED_ABOVE;
 use types::op::{Key, Op, Request, Store, StoreMode, is_too_large};
 
 use super::parsed::{Parsed, Pending, PendingKind};
@@ -18,7 +19,10 @@ impl ValueLimits {
     fn streams(&self, key: &Key, store: &Store, len: usize) -> bool {
         // Bytes that are added to a value do not take its place.
         let is_whole = !matches!(store.mode, StoreMode::Append | StoreMode::Prepend);
-        let is_long = |above| len as u64 > u64::from(above) || is_too_large(key.len(), len, store.flags);
+        // Who takes no longer values than memcached refuses what it refuses: those that are just too long under their key.
+        let is_beyond =
+            self.longest > u64::from(MAX_STRIPED_ABOVE) && is_too_large(key.len(), len, store.flags);
+        let is_long = |above| len as u64 > u64::from(above) || is_beyond;
         is_whole && len as u64 <= self.longest && self.streamed_above.is_some_and(is_long)
     }
 }

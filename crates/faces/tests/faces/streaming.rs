@@ -78,6 +78,9 @@ fn a_value_streams_by_its_length_alone() {
     let most = above(1 << 20);
     assert!(!streams(most, "set k 0 0 1048516") && streams(most, "set k 0 0 1048517"));
     assert!(!streams(ValueLimits::default(), "set k 0 0 1048517"));
+    // Unless no longer ones than memcached's are taken: then what memcached refuses is refused.
+    let memcacheds = ValueLimits { longest: 1 << 20, ..most };
+    assert!(!streams(memcacheds, "set k 0 0 1048517") && !streams(memcacheds, "set k 0 0 1048577"));
 }
 
 #[test]
