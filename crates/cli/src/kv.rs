@@ -205,21 +205,27 @@ fn refused(code: Option<FailureCode>, words: &str) -> Exit {
 /// What helps where memory is full and nothing may be evicted.
 const WAY_OUT_OF_FULL: &str = "delete something, add nodes with `gestalt serve --join`, or start the nodes with more --memory or with --evict clock";
 
+/// What helps where there is memory, but not for all the long values that are on their way.
+const WAY_OUT_OF_CROWD: &str =
+    "too many long values are being written, or another node is full: try again, and see `gestalt status`";
+
 /// That there is no room for `key`, and what the limit is.
 async fn full(client: &mut Client, key: &str) -> Exit {
     let limit = match client.locate(key.as_bytes()).await {
         Ok(Location { primary: Some(host), http: Some(http), .. }) => memory_of(host.node, http).await,
         _ => None,
     };
-    let limit = limit.unwrap_or_else(|| "the nodes' --memory is used up".to_owned());
-    Exit::Usage(format!("the server refused: out of memory storing object: {limit}: {WAY_OUT_OF_FULL}"))
+    let (limit, is_full) = limit.unwrap_or_else(|| ("the nodes' --memory is used up".to_owned(), true));
+    let way_out = if is_full { WAY_OUT_OF_FULL } else { WAY_OUT_OF_CROWD };
+    Exit::Usage(format!("the server refused: out of memory storing object: {limit}: {way_out}"))
 }
 
-/// What a node has of memory, in words.
-async fn memory_of(node: NodeId, http: SocketAddr) -> Option<String> {
+/// What a node has of memory, in words, and whether that is all.
+async fn memory_of(node: NodeId, http: SocketAddr) -> Option<(String, bool)> {
     let memory = client::fetch_json::<NodeStatus>(http, "/status", ATTEMPT).await.ok()?.memory;
     let (used, limit) = (Size(memory.used_bytes), Size(memory.limit_bytes));
-    Some(format!("node {}, which serves the key, uses {used} of {limit} (--memory)", node.0))
+    let is_full = used.0 >= limit.0 / 10 * 8;
+    Some((format!("node {}, which serves the key, uses {used} of {limit} (--memory)", node.0), is_full))
 }
 
 #[cfg(test)]

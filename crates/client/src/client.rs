@@ -170,11 +170,22 @@ impl Client {
     }
 
     /// The nodes to ask about `key`, the primary's first.
-    pub(crate) async fn candidates(&mut self, key: &[u8]) -> Result<Vec<SocketAddr>, ClientError> {
+    ///
+    /// # Errors
+    /// `Request` for a bad key, `Map` if no map could be had.
+    pub async fn candidates(&mut self, key: &[u8]) -> Result<Vec<SocketAddr>, ClientError> {
         if !request::is_valid_key(key) {
             return Err(bad_key());
         }
         Ok(self.route(self.deadline()).await?.candidates(key))
+    }
+
+    /// All have been tried: a stand-in needs a moment, and so does the map that names it.
+    pub(crate) async fn look_again(&mut self) {
+        sleep(self.config.pause).await;
+        if let Some(router) = &mut self.router {
+            let _ = router.refresh(self.config.attempt).await;
+        }
     }
 
     /// When an operation ends that begins now.

@@ -13,12 +13,16 @@ use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWrite, AsyncWriteExt, BufReader,
 };
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::client::{Client, Refusal, refusal_of};
 use crate::reply::{Parsed, Reply, parse, parse_value_line};
-use crate::{ClientError, request};
+use crate::{ClientError, HttpError, request};
 
+/// How often a transfer is begun anew after bytes have moved.
+const MAX_RESTARTS: u8 = 3;
+/// How long a node that has taken no more is listened to.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 256 << 10;
 /// Longest line of an answer.
@@ -59,17 +63,25 @@ impl Client {
         let mut header = Vec::new();
         request::set_header(&mut header, key, len, flags, exptime);
         let step = self.step();
-        let mut last = None;
-        for address in self.candidates(key).await? {
-            source.seek(SeekFrom::Start(0)).await?;
-            let upload = Upload { address, step, header: &header, len };
-            match upload.run(source, progress).await {
-                Err(Failed::NothingDone(error)) => last = Some(error),
-                Err(Failed::Final(error)) => return Err(error),
-                Ok(()) => return Ok(()),
+        let mut patience = Patience::of(step);
+        loop {
+            for address in self.candidates(key).await? {
+                source.seek(SeekFrom::Start(0)).await?;
+                let mut moved = 0;
+                let mut note = |done| {
+                    moved = done;
+                    progress(done);
+                };
+                let upload = Upload { address, step, header: &header, len };
+                match upload.run(source, &mut note).await {
+                    Err(Failed::NothingDone(error)) => patience.lose(moved, error)?,
+                    Err(Failed::Final(error)) => return Err(error),
+                    Ok(()) => return Ok(()),
+                }
             }
+            patience.check()?;
+            self.look_again().await;
         }
-        Err(last.unwrap_or(ClientError::Map(crate::HttpError::NoSource)))
     }
 
     /// Reads `key` into `sink`; nothing if it is not there. `progress` hears how many bytes of how many have come. What broke off in the
@@ -86,15 +98,51 @@ impl Client {
         let mut line = Vec::new();
         request::get(&mut line, key);
         let step = self.step();
-        let mut last = None;
-        for address in self.candidates(key).await? {
-            match download((address, step), &line, sink, progress).await {
-                Err(Failed::NothingDone(error)) => last = Some(error),
-                Err(Failed::Final(error)) => return Err(error),
-                Ok(found) => return Ok(found),
+        let mut patience = Patience::of(step);
+        loop {
+            for address in self.candidates(key).await? {
+                match download((address, step), &line, sink, progress).await {
+                    Err(Failed::NothingDone(error)) => patience.lose(0, error)?,
+                    Err(Failed::Final(error)) => return Err(error),
+                    Ok(found) => return Ok(found),
+                }
             }
+            patience.check()?;
+            self.look_again().await;
         }
-        Err(last.unwrap_or(ClientError::Map(crate::HttpError::NoSource)))
+    }
+}
+
+/// For how long, and how often, a transfer is begun anew.
+struct Patience {
+    step: Duration,
+    until: Instant,
+    restarts: u8,
+    last: Option<ClientError>,
+}
+
+impl Patience {
+    fn of(step: Duration) -> Self {
+        Self { step, until: Instant::now() + step, restarts: MAX_RESTARTS, last: None }
+    }
+
+    /// An attempt has ended in nothing, after it had `moved` so many bytes.
+    fn lose(&mut self, moved: u64, error: ClientError) -> Result<(), ClientError> {
+        if moved > 0 {
+            let Some(left) = self.restarts.checked_sub(1) else { return Err(error) };
+            self.restarts = left;
+            self.until = Instant::now() + self.step;
+        }
+        self.last = Some(error);
+        Ok(())
+    }
+
+    /// All nodes have been tried.
+    fn check(&mut self) -> Result<(), ClientError> {
+        if Instant::now() < self.until {
+            return Ok(());
+        }
+        Err(self.last.take().unwrap_or(ClientError::Map(HttpError::NoSource)))
     }
 }
 
@@ -114,11 +162,11 @@ impl Upload<'_> {
     ) -> Result<(), Failed> {
         let mut stream = connect(self.address, self.step).await?;
         let sent = self.send(&mut stream, source, progress).await;
-        if let Err(Failed::NothingDone(_)) = &sent {
+        if let Err(Failed::NothingDone(broken)) = sent {
             // A node that closes the connection has said why, if it could.
-            return Err(match answer(&mut stream, self.step).await {
+            return Err(match answer(&mut stream, self.step.min(LAST_WORDS)).await {
                 Ok(Some(Refused(error))) => judged(self.address, error),
-                _ => sent.expect_err("looked at above"),
+                _ => Failed::NothingDone(broken),
             });
         }
         sent?;
@@ -126,6 +174,7 @@ impl Upload<'_> {
             |reason: String| Failed::Final(ClientError::Unknown(format!("{}: {reason}", self.address)));
         match answer(&mut stream, self.step).await {
             Ok(None) => Ok(()),
+            Ok(Some(Refused(error @ ClientError::Protocol(_)))) => Err(unknown(error.to_string())),
             Ok(Some(Refused(error))) => Err(judged(self.address, error)),
             Err(error) => Err(unknown(error.to_string())),
         }
@@ -138,7 +187,7 @@ impl Upload<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Failed> {
         let failed = |error: io::Error| Failed::NothingDone(unreachable(self.address, &error));
-        within(self.step, stream.write_all(self.header)).await.map_err(failed)?;
+        write_all(stream, self.step, self.header).await.map_err(failed)?;
         let mut piece = vec![0; PIECE_BYTES];
         let mut sent = 0;
         while sent < self.len {
@@ -148,11 +197,11 @@ impl Upload<'_> {
                 let reason = format!("the source ended after {sent} of {} bytes", self.len);
                 return Err(Failed::Final(io::Error::new(io::ErrorKind::UnexpectedEof, reason).into()));
             }
-            within(self.step, stream.write_all(&piece[..got])).await.map_err(failed)?;
+            write_all(stream, self.step, &piece[..got]).await.map_err(failed)?;
             sent += got as u64;
             progress(sent);
         }
-        within(self.step, stream.write_all(b"\r\n")).await.map_err(failed)
+        write_all(stream, self.step, b"\r\n").await.map_err(failed)
     }
 }
 
@@ -165,13 +214,20 @@ async fn download<S: AsyncWrite + Unpin>(
 ) -> Result<Option<Transferred>, Failed> {
     let failed = |error: io::Error| Failed::NothingDone(unreachable(address, &error));
     let mut stream = connect(address, step).await?;
-    within(step, stream.write_all(request)).await.map_err(failed)?;
+    write_all(&mut stream, step, request).await.map_err(failed)?;
     let mut stream = BufReader::with_capacity(PIECE_BYTES, stream);
     let line = within(step, read_line(&mut stream)).await.map_err(failed)?;
     let Some((flags, bytes)) = parse_value_line(&line) else {
         return match parse(&line) {
             Parsed::Complete(Reply::Miss, _) => Ok(None),
-            Parsed::Complete(reply, _) => Err(judged(address, refusal(&reply))),
+            Parsed::Complete(reply, _) => {
+                let error = refusal(&reply);
+                // A read has done nothing, whatever has become of it.
+                Err(match refusal_of(&error) {
+                    Refusal::Final => Failed::Final(error),
+                    Refusal::NothingDone | Refusal::Unknown => Failed::NothingDone(error),
+                })
+            }
             _ => Err(Failed::Final(ClientError::Protocol("not an answer to get"))),
         };
     };
@@ -253,6 +309,18 @@ async fn read_line<R: AsyncBufReadExt + Unpin>(stream: &mut R) -> io::Result<Vec
         return Ok(line);
     }
     Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"))
+}
+
+/// A piece may take longer than a step, as long as it moves.
+async fn write_all(stream: &mut TcpStream, step: Duration, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = within(step, stream.write(bytes)).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+    }
+    Ok(())
 }
 
 async fn within<T>(step: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {

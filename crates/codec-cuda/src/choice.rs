@@ -248,9 +248,8 @@ impl Codec {
         if shortest == 0 {
             return false;
         }
-        let mut sources = stripes.iter().flat_map(|stripe| stripe.sources);
-        let pinned = sources.all(|source| device.is_pinned(source));
-        let residence = if pinned { Residence::Pinned } else { Residence::Host };
+        let is_reached = stripes.iter().all(|stripe| stripe.is_within_reach_of(device));
+        let residence = if is_reached { Residence::Pinned } else { Residence::Host };
         if !self.forced && self.choose(matrix, len, residence).place == Place::Cpu || self.is_lost() {
             return false;
         }

@@ -95,8 +95,8 @@ impl Combination {
     ///
     /// # Safety
     /// All chunks are memory of this card, or page-locked, `len` bytes each, which nobody else writes meanwhile. An output overlaps no
-    /// other chunk. Of sources that do not begin or end at multiples of 16, the bytes up to these are read, too, and mean nothing: they
-    /// are such memory, as they are in whatever CUDA allocates.
+    /// other chunk. Of chunks that are read (sources, and outputs of a matrix that adds) and do not begin or end at multiples of 16,
+    /// the bytes up to these are read, too, and mean nothing: they are such memory, as they are in whatever CUDA allocates.
     pub unsafe fn run_on_device(&self, stripes: &[Stripe]) -> Result<f64, CudaError> {
         let lists = Lists::of(&self.matrix, stripes)?;
         self.device.with_lane(lists.bytes.len(), |lane| {
@@ -141,7 +141,7 @@ impl Combination {
         let begin = stream.mark()?;
         // SAFETY: the caller's.
         unsafe { self.launch(stream, lists, at) }?;
-        Ok((begin, stream.mark()?))
+        Ok((begin, stream.mark().map_err(begun)?))
     }
 
     /// Puts the computation into `stream`; the lists are at address `at` by then.
@@ -155,7 +155,7 @@ impl Combination {
         let rows = self.matrix.rows() as u32;
         // Blocks of the generic kernel take some outputs each.
         let blocks = u64::from(lists.tiles) * self.passes().div_ceil(self.parts.len()) as u64;
-        for part in &self.parts {
+        for (index, part) in self.parts.iter().enumerate() {
             let launch = Launch {
                 stripes: at,
                 stripe_count: lists.count,
@@ -168,7 +168,8 @@ impl Combination {
                 blocks: u32::try_from(blocks).map_err(|_| too_many(blocks))?,
             };
             // SAFETY: the caller's; the arguments are what `kernels/` says.
-            unsafe { stream.launch(&part.kernel, launch) }?;
+            let launched = unsafe { stream.launch(&part.kernel, launch) };
+            launched.map_err(|error| if index > 0 { begun(error) } else { error })?;
         }
         Ok(())
     }
@@ -206,6 +207,16 @@ pub(crate) struct Lists {
     tiles: u32,
     /// Tiles of every stripe; 0 if they differ.
     tiles_each: u32,
+}
+
+/// Out of memory when something has been launched already: outputs may have been added to, so nobody may do it once more.
+fn begun(error: CudaError) -> CudaError {
+    match error {
+        CudaError::OutOfMemory { .. } => {
+            CudaError::Driver { reason: format!("{error}, with kernels under way") }
+        }
+        other => other,
+    }
 }
 
 fn too_many(blocks: u64) -> CudaError {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::nvrtc::Ptx;
 
 use crate::combination::{Combination, Part};
-use crate::driver::{Context, Kernel, Memory, Pinned};
+use crate::driver::{Context, Kernel, Memory, Pinned, VECTOR};
 use crate::kernels;
 use crate::lane::Lane;
 use crate::{CudaError, Matrix};
@@ -160,8 +160,14 @@ impl Device {
         done
     }
 
+    /// Whether the card can read and write all of `bytes` where they are: they are page-locked, and begin at a whole vector. Else they
+    /// would be written in words, each of which crosses the bus alone.
+    pub(crate) fn can_reach(&self, bytes: &[u8]) -> bool {
+        self.is_pinned(bytes) && bytes.as_ptr().addr().is_multiple_of(VECTOR)
+    }
+
     /// Whether all of `bytes` is page-locked.
-    pub(crate) fn is_pinned(&self, bytes: &[u8]) -> bool {
+    fn is_pinned(&self, bytes: &[u8]) -> bool {
         let start = bytes.as_ptr() as usize;
         let pinned = lock(&self.pinned);
         let before = pinned.range(..=start).next_back();

@@ -17,7 +17,7 @@ use crate::CudaError;
 use crate::kernels::THREADS;
 
 /// Bytes that a thread loads at a time.
-const VECTOR: usize = 16;
+pub(crate) const VECTOR: usize = 16;
 
 /// A card, in use by this process.
 #[derive(Debug)]

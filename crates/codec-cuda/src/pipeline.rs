@@ -23,8 +23,6 @@ use crate::{CudaError, Depth, Device, Matrix};
 const ALIGN: usize = 256;
 /// Shortest range of a chunk that a stripe is cut into, if it must be cut.
 const MIN_RANGE: usize = 4096;
-/// The card uses page-locked chunks where they are if they begin at multiples of this.
-const VECTOR: usize = 16;
 
 /// Chunks of one length in the host's memory, in a matrix' order.
 #[derive(Debug)]
@@ -33,6 +31,14 @@ pub struct HostStripe<'a, 's, 'o> {
     pub sources: &'a [&'s [u8]],
     /// Written.
     pub outputs: &'a mut [&'o mut [u8]],
+}
+
+impl HostStripe<'_, '_, '_> {
+    /// Whether the card can read and write all chunks where they are.
+    pub(crate) fn is_within_reach_of(&self, device: &Device) -> bool {
+        self.sources.iter().all(|source| device.can_reach(source))
+            && self.outputs.iter().all(|output| device.can_reach(output))
+    }
 }
 
 /// Where the time went, in seconds; parts of different pieces overlap, so the sum may be more than the time that passed.
@@ -242,7 +248,7 @@ impl Pipeline {
     ) -> Result<Split, CudaError> {
         check(combination.matrix(), stripes)?;
         self.spans.clear();
-        if stripes.iter().all(|stripe| self.can_reach(stripe)) {
+        if stripes.iter().all(|stripe| stripe.is_within_reach_of(&self.device)) {
             return self.run_in_place(combination, stripes);
         }
         let ran = self.run_in_pieces(combination, stripes);
@@ -255,12 +261,6 @@ impl Pipeline {
             }
         }
         ran
-    }
-
-    /// Whether the card can read and write all chunks where they are.
-    fn can_reach(&self, stripe: &HostStripe<'_, '_, '_>) -> bool {
-        let can = |chunk: &[u8]| self.device.is_pinned(chunk) && chunk.as_ptr().addr().is_multiple_of(VECTOR);
-        stripe.sources.iter().all(|source| can(source)) && stripe.outputs.iter().all(|output| can(output))
     }
 
     fn run_in_place(

@@ -25,7 +25,7 @@ impl Place {
 pub enum Residence {
     /// In memory of the host that is not page-locked.
     Host,
-    /// In page-locked memory of the host.
+    /// In page-locked memory of the host, at multiples of 16: within the card's reach.
     Pinned,
     /// In the card's memory.
     Device,

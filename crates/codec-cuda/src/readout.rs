@@ -70,7 +70,8 @@ impl Readout {
     /// # Errors
     /// The driver's.
     pub fn wait(self) -> Result<PinnedBuffer, CudaError> {
-        let Self { copying, into, .. } = self;
+        // Dropped in the reverse order, if waiting fails.
+        let Self { into, copying, .. } = self;
         copying.0.wait()?;
         Ok(into)
     }

@@ -152,6 +152,17 @@ impl Budget {
         self.chunk_limit().saturating_sub(self.total_used())
     }
 
+    /// The least limit at which extents of so many bytes are possible, where some of them are chunks' or none.
+    #[must_use]
+    pub fn least_limit(bytes: u64, has_chunks: bool) -> u64 {
+        // Parts of HEADROOM_SHARE that are left out; and of a small limit chunks leave two extents.
+        let left = if has_chunks { 1 + HEADROOM_SHARE / SPARE_SHARE } else { 1 };
+        let whole = u128::from(HEADROOM_SHARE);
+        let limit = (u128::from(bytes) * whole).div_ceil(whole - u128::from(left));
+        let least = if has_chunks { bytes.saturating_add(4 * EXTENT_BYTES as u64) } else { 0 };
+        u64::try_from(limit).unwrap_or(u64::MAX).max(least)
+    }
+
     /// Whether there is room for what is kept only in case that it is of use: one part in `SPARE_SHARE` stays free of it.
     #[must_use]
     pub fn has_room_to_spare(&self) -> bool {
@@ -342,6 +353,18 @@ mod tests {
         let large = Budget::new(1 << 40);
         assert!(large.has_room_for_repair((1 << 40) - (1 << 20)));
         assert!(!large.has_room_for_repair((1 << 40) - (1 << 20) + 1));
+    }
+
+    #[test]
+    fn the_least_limit_has_room_for_what_it_is_for() {
+        for bytes in [1, 1 << 20, 123_456_789, 1 << 40] {
+            for has_chunks in [false, true] {
+                let budget = Budget::new(Budget::least_limit(bytes, has_chunks));
+                let limit = if has_chunks { budget.chunk_limit() } else { budget.extent_limit() };
+                assert!(limit >= bytes, "{bytes} {has_chunks}: {limit}");
+                assert!(limit < bytes + bytes / 100 + (8 << 20), "{bytes} {has_chunks}: {limit}");
+            }
+        }
     }
 
     #[test]

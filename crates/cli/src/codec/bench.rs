@@ -133,6 +133,9 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
     if args.turn.is_zero() || args.turn > MAX_TURN {
         return Err(Exit::usage("--turn is out of bounds: choose up to 10s"));
     }
+    if args.trace.is_some() && !args.kernel.contains(&Runner::Card) {
+        return Err(Exit::usage("--trace is for --kernel cuda: nothing else has stages"));
+    }
     let effort = Effort { rounds: args.rounds as usize, turn: args.turn };
     let cases = match args.sweep {
         Some(name) => run_sweeps(args, name, effort)?,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::reply::Reply;
-use client::{Client, Connection, Location};
+use client::{Client, ClientError, Connection, FailureCode, Location};
 use cluster::Codes;
 use serde::Serialize;
 use types::{ClusterMap, GroupId, NodeId, Profile};
@@ -79,7 +79,7 @@ struct Stat {
 /// `Usage` for a bad key or one that is not there, `Unreachable` if nobody answers.
 pub async fn stat(client: &mut Client, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
     let (location, facts) = ask(client, key, limit).await?;
-    let facts = facts.ok_or_else(|| not_found(key))?;
+    let facts = facts?.ok_or_else(|| not_found(key))?;
     let map = client.map().await.map_err(exit_of)?;
     let stat = facts
         .stat(key, &location, map)
@@ -97,6 +97,8 @@ pub async fn stat(client: &mut Client, key: &str, format: Format, limit: Duratio
 /// `Usage` for a bad key, `Unreachable` if nobody has the map.
 pub async fn locate(client: &mut Client, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
     let (location, facts) = ask(client, key, limit).await?;
+    // The map says where; what a node would say more is left out.
+    let facts = facts.ok().flatten();
     let map = client.map().await.map_err(exit_of)?;
     let place = Place {
         key: key.to_owned(),
@@ -116,37 +118,50 @@ pub async fn locate(client: &mut Client, key: &str, format: Format, limit: Durat
     Ok(())
 }
 
-/// Where `key` lies, and what the node that serves it says; nothing if there is no such item or nobody who says.
-async fn ask(client: &mut Client, key: &str, limit: Duration) -> Result<(Location, Option<Facts>), Exit> {
-    // It goes into a line of the protocol as it is.
-    if !client::request::is_valid_key(key.as_bytes()) {
-        return Err(Exit::usage("a key is 1 to 250 bytes without blanks or control characters"));
-    }
+/// Where `key` lies, and what a node says of it; an error within where nobody says anything.
+async fn ask(
+    client: &mut Client,
+    key: &str,
+    limit: Duration,
+) -> Result<(Location, Result<Option<Facts>, Exit>), Exit> {
     let deadline = tokio::time::Instant::now() + limit;
+    let mut last = Exit::Unreachable("no node could be reached: see `gestalt status`".to_owned());
+    // It goes into a line of the protocol as it is, so it is looked at first. Any node forwards.
+    let nodes = client.candidates(key.as_bytes()).await.map_err(exit_of)?;
     let location = client.locate(key.as_bytes()).await.map_err(exit_of)?;
-    let facts = match location.address {
-        Some(address) => tokio::time::timeout_at(deadline, facts_of(address, key)).await.ok().flatten(),
-        None => None,
-    };
-    Ok((location, facts))
+    for address in nodes {
+        match tokio::time::timeout_at(deadline, facts_of(address, key)).await {
+            Ok(Ok(facts)) => return Ok((location, Ok(facts))),
+            Ok(Err(error)) => last = exit_of(error),
+            Err(_) => break,
+        }
+    }
+    Ok((location, Err(last)))
 }
 
 /// By the meta protocol, so that looking leaves no trace; none if it is not there.
-async fn facts_of(address: SocketAddr, key: &str) -> Option<Facts> {
-    let mut connection = Connection::open(address).await.ok()?;
+async fn facts_of(address: SocketAddr, key: &str) -> Result<Option<Facts>, ClientError> {
+    let mut connection = Connection::open(address).await?;
     let asked = format!("me {key}\r\nmg {key} s u\r\n");
     connection.requests().extend_from_slice(asked.as_bytes());
-    connection.flush().await.ok()?;
-    let Reply::Debug(text) = connection.reply().await.ok()? else { return None };
-    let mut facts = Facts::of(std::str::from_utf8(text).ok()?);
+    connection.flush().await?;
+    let mut facts = match connection.reply().await? {
+        Reply::Debug(text) => Facts::of(&String::from_utf8_lossy(text)),
+        Reply::Miss => return Ok(None),
+        Reply::ServerError(words) => {
+            let (code, words) = (FailureCode::parse(words), String::from_utf8_lossy(words).into_owned());
+            return Err(ClientError::Server { code, words });
+        }
+        _ => return Err(ClientError::Protocol("not an answer to me")),
+    };
     // Of a value that lies whole `me` tells the item's size alone.
-    if let Reply::Header(flags) = connection.reply().await.ok()?
+    if let Reply::Header(flags) = connection.reply().await?
         && let Some(size) = flags.split(|&b| b == b' ').find_map(|flag| flag.strip_prefix(b"s"))
     {
         let len = String::from_utf8_lossy(size).into_owned();
         facts.0.entry("len".to_owned()).or_insert(len);
     }
-    Some(facts)
+    Ok(Some(facts))
 }
 
 impl Facts {

@@ -1,13 +1,14 @@
 //! Values from files and into files, piece by piece: as long as nodes take.
 
-use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::{Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::Instant;
 
 use client::{Client, ClientError, Transferred};
+use tempfile::NamedTempFile;
 use tokio::fs::File;
-use tokio::io::AsyncWriteExt;
 
 use super::{exit_of, not_found};
 use crate::exit::Exit;
@@ -46,7 +47,8 @@ pub async fn set(
     Ok(client.set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done)).await)
 }
 
-/// Writes the value of `key` to `file`, which appears when all of it is there.
+/// Writes the value of `key` to `file`, which appears, or changes, when all of it is there. What is no regular file is written to as
+/// it comes.
 ///
 /// # Errors
 /// `Usage` for a key that is not there or a file that cannot be written; what the client says.
@@ -58,38 +60,51 @@ pub async fn get(client: &mut Client, key: &str, file: &Path) -> Result<(), Exit
     };
     if is_standard(file) {
         let found = client.get_into(key.as_bytes(), &mut tokio::io::stdout(), &mut progress).await;
-        return present(key, found).map(drop);
+        return present(key, file, found).map(drop);
     }
-    let unfinished = beside(file);
     let failed = |error: std::io::Error| unwritable(file, &error);
-    let mut sink = File::create(&unfinished).await.map_err(failed)?;
-    let found = present(key, client.get_into(key.as_bytes(), &mut sink, &mut progress).await);
-    let kept = match found {
-        Ok(_) => match sink.shutdown().await {
-            Ok(()) => tokio::fs::rename(&unfinished, file).await.map_err(failed),
-            Err(error) => Err(failed(error)),
-        },
-        Err(error) => Err(error),
-    };
-    if kept.is_err() {
-        let _ = tokio::fs::remove_file(&unfinished).await;
+    // Of a link what it leads to.
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let old = target.metadata().ok();
+    if old.as_ref().is_some_and(|about| !about.is_file()) {
+        let mut sink = File::options().write(true).open(&target).await.map_err(failed)?;
+        let found = client.get_into(key.as_bytes(), &mut sink, &mut progress).await;
+        return present(key, file, found).map(drop);
     }
-    kept
+    let unfinished = beside(&target, old.map(|about| about.permissions())).map_err(failed)?;
+    let mut sink = File::from_std(unfinished.reopen().map_err(failed)?);
+    let found = client.get_into(key.as_bytes(), &mut sink, &mut progress).await;
+    present(key, file, found)?;
+    sink.sync_all().await.map_err(failed)?;
+    unfinished.persist(&target).map(drop).map_err(|error| failed(error.error))
 }
 
-fn present(key: &str, found: Result<Option<Transferred>, ClientError>) -> Result<Transferred, Exit> {
-    found.map_err(exit_of)?.ok_or_else(|| not_found(key))
+/// Where a value is until it is whole: beside the file, so that it can take its name. It goes by itself if it does not.
+fn beside(file: &Path, permissions: Option<Permissions>) -> std::io::Result<NamedTempFile> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let usual = Permissions::from_mode(0o666);
+    tempfile::Builder::new()
+        .prefix(".gestalt-")
+        .suffix(".part")
+        .permissions(permissions.unwrap_or(usual))
+        .tempfile_in(dir)
+}
+
+fn present(
+    key: &str,
+    file: &Path,
+    found: Result<Option<Transferred>, ClientError>,
+) -> Result<Transferred, Exit> {
+    match found {
+        Ok(found) => found.ok_or_else(|| not_found(key)),
+        // Sockets are the client's to explain.
+        Err(ClientError::Io(error)) => Err(unwritable(file, &error)),
+        Err(error) => Err(exit_of(error)),
+    }
 }
 
 fn is_standard(file: &Path) -> bool {
     file.as_os_str() == "-"
-}
-
-/// Where a value is until it is whole: beside the file, so that it can take its name.
-fn beside(file: &Path) -> PathBuf {
-    let mut name = file.file_name().map_or_else(OsString::new, OsString::from);
-    name.push(format!(".{}.part", std::process::id()));
-    file.with_file_name(name)
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Exit {
@@ -148,9 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_file_lies_beside_the_one_that_it_becomes() {
-        let name = beside(Path::new("/tmp/x/value"));
-        assert_eq!(name.parent(), Some(Path::new("/tmp/x")));
-        assert!(name.to_string_lossy().ends_with(".part"));
+    fn an_unfinished_file_lies_beside_the_one_that_it_becomes_and_goes_by_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let unfinished = beside(&dir.path().join("value"), None).unwrap();
+        let path = unfinished.path().to_owned();
+        assert_eq!((path.parent(), path.exists()), (Some(dir.path()), true));
+        drop(unfinished);
+        assert!(!path.exists());
+        let own = beside(&dir.path().join("value"), Some(Permissions::from_mode(0o600))).unwrap();
+        assert_eq!(own.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -9,7 +9,8 @@ use cluster::{PlacementError, PlanLimits, PlanNode, RoleTally, choose_stand_in, 
 use serde::Serialize;
 use server::BUFFER_FLOOR_BYTES;
 use store::forecast::{Forecast, Portion, RoleForecast, area_bytes, dealt};
-use store::{HEADROOM_SHARE, SPARE_SHARE, encoded_len};
+use store::{Budget, encoded_len};
+use thiserror::Error;
 use types::op::is_too_large;
 use types::{
     Catalog, ClusterId, ClusterMap, Geometry, GroupView, HostId, Incarnation, Layout, MemberId, NodeId,
@@ -48,15 +49,26 @@ impl Question {
         encoded_len(self.key_bytes, kept as usize)
     }
 
-    /// Bytes of all chunks of one role of one group: stripes go round the groups.
-    fn chunk_bytes(&self) -> u64 {
+    /// Bytes of all chunks of one role of one group: stripes go round the groups. None if nobody could count them.
+    fn chunk_bytes(&self) -> Option<u64> {
         let (k, chunk_len) = (self.profile.k() as u8, ObjectPolicy::default().chunk_bytes);
-        let of_value = |&(len, items): &(u64, u64)| {
-            let stripes = Geometry { len, chunk_len, k }.stripes();
-            stripes.map(|stripe| stripe.chunk_len().next_multiple_of(PAGE_BYTES as u64)).sum::<u64>() * items
+        let of_value = |len: u64| {
+            let geometry = Geometry { len, chunk_len, k };
+            let whole = u64::from(geometry.stripe_count()) - 1;
+            let last = geometry.stripe(whole as u32)?.chunk_len();
+            Some(whole * u64::from(chunk_len) + last.next_multiple_of(PAGE_BYTES as u64))
         };
-        let objects = self.values.iter().filter(|(len, _)| self.is_object(*len));
-        objects.map(of_value).sum::<u64>().div_ceil(u64::from(self.groups.max(1)))
+        let mut sum: u64 = 0;
+        for &(len, items) in self.values.iter().filter(|(len, _)| self.is_object(*len)) {
+            sum = sum.checked_add(of_value(len)?.checked_mul(items)?)?;
+        }
+        Some(sum.div_ceil(u64::from(self.groups.max(1))))
+    }
+
+    /// Keys and values of all items; none if nobody could count them.
+    pub fn user_bytes(&self) -> Option<u64> {
+        let bytes = |&(value, items): &(u64, u64)| (self.key_bytes as u64 + value).checked_mul(items);
+        self.values.iter().try_fold(0u64, |sum, value| sum.checked_add(bytes(value)?))
     }
 }
 
@@ -114,25 +126,39 @@ pub struct Model {
     question: Question,
     map: ClusterMap,
     groups: Vec<Group>,
+    user_bytes: u64,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Error)]
+pub enum NoPlan {
+    /// Roles cannot be placed.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// More bytes than a number of 64 bits holds.
+    #[error("these are more bytes than any cluster has")]
+    TooMany,
 }
 
 impl Model {
     /// Places the roles and fills them.
     ///
     /// # Errors
-    /// If there are too few nodes for the profile.
-    pub fn new(question: Question) -> Result<Self, PlacementError> {
+    /// If there are too few nodes for the profile, or too many bytes.
+    pub fn new(question: Question) -> Result<Self, NoPlan> {
+        // With all chunks and whatever goes with them there is still room in the number.
+        let user_bytes = question.user_bytes().filter(|bytes| *bytes < 1 << 56).ok_or(NoPlan::TooMany)?;
+        let chunk_bytes = question.chunk_bytes().ok_or(NoPlan::TooMany)?;
         let map = map(&question)?;
         let pool = map.catalog.pool(PoolId::DEFAULT).expect("every catalog has a default pool");
-        let filling = Filling { question: &question, pool, forecast: Forecast::default() };
+        let filling = Filling { question: &question, pool, forecast: Forecast::default(), chunk_bytes };
         let groups = map.groups.iter().map(|view| filling.group(view)).collect();
-        Ok(Self { question, map, groups })
+        Ok(Self { question, map, groups, user_bytes })
     }
 
     /// Keys and values of all items.
     pub fn user_bytes(&self) -> u64 {
-        let bytes = |&(value, items): &(u64, u64)| (self.question.key_bytes as u64 + value) * items;
-        self.question.values.iter().map(bytes).sum()
+        self.user_bytes
     }
 
     /// What the nodes have now.
@@ -268,19 +294,11 @@ impl Answer {
     pub fn fullest(&self) -> Uses {
         self.nodes.values().max_by_key(|uses| uses.total_bytes).copied().unwrap_or_default()
     }
-
-    /// All of that.
-    #[cfg(test)]
-    pub fn fullest_bytes(&self) -> u64 {
-        self.fullest().total_bytes
-    }
 }
 
-/// The least `--memory` whose extents, which leave a headroom, make `uses` possible, and as much for a role that moves.
+/// The least `--memory` that makes `uses` possible, and as much for a role that moves.
 pub fn with_headroom(uses: &Uses, moving: u64) -> u64 {
-    // Chunks leave more of it to areas.
-    let share = if uses.chunk_bytes > 0 { SPARE_SHARE } else { HEADROOM_SHARE };
-    ((uses.total_bytes + moving) * share).div_ceil(share - 1)
+    Budget::least_limit(uses.total_bytes + moving, uses.chunk_bytes > 0)
 }
 
 fn host(node: NodeId) -> HostId {
@@ -321,6 +339,8 @@ struct Filling<'a> {
     question: &'a Question,
     pool: &'a Pool,
     forecast: Forecast,
+    /// Of each role.
+    chunk_bytes: u64,
 }
 
 impl Filling<'_> {
@@ -328,7 +348,7 @@ impl Filling<'_> {
         let role = |role| self.role(MemberId { group: view.group, role: RoleIndex(role) });
         let data: Vec<RoleForecast> = (0..self.question.profile.k() as u8).map(role).collect();
         let parity_runs = data.iter().map(|role| role.runs).max().unwrap_or(0);
-        let chunk_bytes = self.question.chunk_bytes();
+        let chunk_bytes = self.chunk_bytes;
         Group { data, parity_runs, chunk_bytes, hosts: hosts(view), moved: BTreeSet::new() }
     }
 

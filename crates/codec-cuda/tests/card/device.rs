@@ -124,16 +124,6 @@ fn an_object_on_the_card_is_encoded_there_and_read_out_chunk_by_chunk() {
 }
 
 #[test]
-fn a_readout_that_is_not_waited_for_is_over_when_it_goes() {
-    let Some(device) = card() else { return };
-    let buffer = device.allocate(1 << 20).unwrap();
-    let into = device.allocate_pinned(1 << 20).unwrap();
-    // SAFETY: the range is in the buffer, which stays.
-    drop(unsafe { device.read_out(&[(buffer.address(), 1 << 20)], into) }.unwrap());
-    drop(buffer);
-}
-
-#[test]
 fn nothing_to_do_is_done_at_once() {
     let Some(device) = card() else { return };
     let combination = device.load(&Matrix::new(1, vec![2]).unwrap()).unwrap();
