@@ -38,22 +38,28 @@ fn striped_with(plan: &Plan, max_value: u64) -> Cluster {
         config.limits.max_value_bytes = max_value;
         config.limits.half_sent = Duration::from_millis(500);
     });
-    let change = format!(r#"{{"striped":{{"above":{ABOVE}}},"chunk_bytes":262144}}"#);
-    let body =
-        format!(r#"{{"command":{{"catalog":{{"set_policy":{{"name":"default","change":{change}}}}}}}}}"#);
-    let (code, answer) = order(cluster.nodes[0].addresses().http, &body);
-    assert_eq!(code, 200, "{answer}");
+    set_policy(&cluster, &format!(r#"{{"striped":{{"above":{ABOVE}}},"chunk_bytes":262144}}"#));
     // Each worker hears of it for itself.
     let value = noise(1, MIB);
     for node in (0..cluster.nodes.len()).flat_map(|node| vec![node; 2 * usize::from(plan.workers)]) {
         let client = &mut cluster.client(node);
         eventually("striped", || {
             put(client, "probe", &value);
+            client.expect("STORED\r\n");
+            client.send("me probe\r\n");
             let line = client.line();
-            if line == "STORED" { Ok(()) } else { Err(line) }
+            if line.contains(" chunk=262144 ") { Ok(()) } else { Err(line) }
         });
     }
     cluster
+}
+
+/// Changes the policy of the default namespace.
+fn set_policy(cluster: &Cluster, change: &str) {
+    let body =
+        format!(r#"{{"command":{{"catalog":{{"set_policy":{{"name":"default","change":{change}}}}}}}}}"#);
+    let (code, answer) = order(cluster.nodes[0].addresses().http, &body);
+    assert_eq!(code, 200, "{answer}");
 }
 
 fn two_workers() -> Plan {
@@ -405,12 +411,17 @@ fn a_reader_that_goes_leaves_nothing() {
 }
 
 #[test]
-fn values_lie_whole_where_no_namespace_says_otherwise() {
-    let cluster = Cluster::start();
-    let client = &mut cluster.client(0);
-    put(client, "k", &noise(11, MIB));
-    client.expect("SERVER_ERROR object too large for cache\r\n");
-    client.ask("set k 0 0 4294967296\r\n", "CLIENT_ERROR bad command line format\r\n");
-    client.expect_quiet();
-    assert_eq!(metric(&cluster, "gestalt_object_chunks"), 0);
+fn values_lie_whole_where_a_namespace_says_so_or_has_a_quota() {
+    for change in [r#"{"striped":"never"}"#, r#"{"quota_bytes":1073741824}"#] {
+        let cluster = Cluster::start();
+        let client = &mut cluster.client(0);
+        set_policy(&cluster, change);
+        eventually("refused", || {
+            put(client, "k", &noise(11, MIB));
+            let line = client.line();
+            if line == "SERVER_ERROR object too large for cache" { Ok(()) } else { Err(line) }
+        });
+        client.ask("set k 0 0 4294967296\r\n", "CLIENT_ERROR bad command line format\r\n");
+        client.expect_quiet();
+    }
 }
