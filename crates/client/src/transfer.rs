@@ -327,3 +327,124 @@ async fn within<T>(step: Duration, work: impl Future<Output = io::Result<T>>) ->
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("nothing moved for {step:?}"));
     timeout(step, work).await.unwrap_or_else(|_| Err(late()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(300);
+    /// More than sockets hold: who is killed is noticed before all of it is gone.
+    const LEN: usize = 32_000_000;
+
+    /// A node that takes `takes` bytes of what it is sent, says `says`, and closes the connection; if it says nothing, as one that is
+    /// killed.
+    async fn node(takes: usize, says: Vec<u8>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut taken = vec![0; takes];
+            let _ = stream.read_exact(&mut taken).await;
+            let _ = stream.write_all(&says).await;
+            // What it has not read would turn its last words into a reset.
+            if !says.is_empty() {
+                let _ = stream.shutdown().await;
+                let _ = timeout(STEP, stream.read_to_end(&mut Vec::new())).await;
+            }
+        });
+        address
+    }
+
+    /// How a set ends at a node that takes so much of it, and how many bytes it was told are gone.
+    async fn set_at(takes: usize, says: &str) -> (Result<(), Failed>, u64) {
+        let mut header = Vec::new();
+        request::set_header(&mut header, b"k", LEN as u64, 0, 0);
+        let address = node(takes.min(header.len() + LEN + 2), says.as_bytes().to_vec()).await;
+        let upload = Upload { address, step: STEP, header: &header, len: LEN as u64 };
+        let mut gone = 0;
+        let done = upload.run(&mut Cursor::new(vec![7; LEN]), &mut |bytes| gone = bytes).await;
+        (done, gone)
+    }
+
+    async fn get_at(says: Vec<u8>) -> (Result<Option<Transferred>, Failed>, Vec<u8>) {
+        let address = node(7, says).await;
+        let mut sink = Vec::new();
+        let got = download((address, STEP), b"get k\r\n", &mut sink, &mut |_, _| {}).await;
+        (got, sink)
+    }
+
+    #[tokio::test]
+    async fn a_value_that_is_stored_was_sent_whole() {
+        let (done, gone) = set_at(usize::MAX, "STORED\r\n").await;
+        assert!(done.is_ok() && gone == LEN as u64);
+    }
+
+    #[tokio::test]
+    async fn a_node_that_goes_in_the_middle_has_done_nothing_and_one_that_goes_at_the_end_may_have() {
+        let (half, _) = set_at(1000, "").await;
+        assert!(matches!(half, Err(Failed::NothingDone(ClientError::Unreachable { .. }))));
+        let (whole, gone) = set_at(usize::MAX, "").await;
+        assert!(matches!(whole, Err(Failed::Final(ClientError::Unknown(_)))) && gone == LEN as u64);
+        let (odd, _) = set_at(usize::MAX, "OK\r\n").await;
+        assert!(matches!(odd, Err(Failed::Final(ClientError::Unknown(_)))), "it may be in force");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_says_whether_others_are_to_be_asked() {
+        let (full, _) = set_at(usize::MAX, "SERVER_ERROR out of memory storing object\r\n").await;
+        let code = Some(FailureCode::OutOfMemory);
+        assert!(matches!(full, Err(Failed::Final(ClientError::Server { code: said, .. })) if said == code));
+        let (busy, _) = set_at(usize::MAX, "SERVER_ERROR busy\r\n").await;
+        assert!(matches!(busy, Err(Failed::NothingDone(_))));
+    }
+
+    #[tokio::test]
+    async fn a_source_that_ends_early_is_its_own_error() {
+        let mut header = Vec::new();
+        request::set_header(&mut header, b"k", 10, 0, 0);
+        let address = node(header.len(), Vec::new()).await;
+        let upload = Upload { address, step: STEP, header: &header, len: 10 };
+        let short = upload.run(&mut Cursor::new(vec![7; 4]), &mut |_| {}).await;
+        let Err(Failed::Final(ClientError::Io(error))) = short else { panic!("it is the source") };
+        assert!(error.to_string().contains("after 4 of 10 bytes"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_value_comes_whole_or_says_how_far_it_came() {
+        let (got, sink) = get_at(b"VALUE k 9 5\r\nhello\r\nEND\r\n".to_vec()).await;
+        assert!(matches!(got, Ok(Some(Transferred { flags: 9, bytes: 5 }))) && sink == b"hello");
+        let (got, _) = get_at(b"END\r\n".to_vec()).await;
+        assert!(matches!(got, Ok(None)));
+        let (got, _) = get_at(b"VALUE k 9 5\r\nhel".to_vec()).await;
+        let Err(Failed::Final(error)) = got else { panic!("it broke off") };
+        assert!(error.to_string().contains("after 3 of 5 bytes"), "{error}");
+        let (got, _) = get_at(b"VALUE k 9 5\r\nhelloEND\r\n..".to_vec()).await;
+        assert!(matches!(got, Err(Failed::Final(ClientError::Protocol(_)))));
+    }
+
+    #[tokio::test]
+    async fn a_read_goes_on_at_the_next_node_unless_all_would_say_the_same() {
+        for (says, is_final) in
+            [("SERVER_ERROR lost\r\n", true), ("SERVER_ERROR unknown\r\n", false), ("", false)]
+        {
+            let (got, _) = get_at(says.as_bytes().to_vec()).await;
+            assert_eq!(matches!(got, Err(Failed::Final(_))), is_final, "{says}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_is_begun_anew_for_a_while_and_not_for_ever() {
+        let error = || ClientError::Protocol("");
+        let mut patience = Patience::of(Duration::from_secs(60));
+        assert!((0..100).all(|_| patience.lose(0, error()).is_ok()) && patience.check().is_ok());
+        let moved = (0..10).take_while(|_| patience.lose(1, error()).is_ok()).count();
+        assert_eq!(moved, usize::from(MAX_RESTARTS));
+        let mut none = Patience::of(Duration::ZERO);
+        none.lose(0, error()).unwrap();
+        assert!(none.check().is_err());
+    }
+}

@@ -6,7 +6,7 @@
 // does them through buffers of its own.
 //
 // GESTALT_EMULATED_CUDA is a comma-separated list of: devices=N (default 1), memory=BYTES (of the device; default 256 MiB),
-// lost-after=N (the context is lost with launch number N, or the next one after that).
+// lost-after=N (the context is lost with launch number N, or the next one after that), full-at=N (launch number N finds no memory).
 
 #include <dlfcn.h>
 
@@ -402,6 +402,9 @@ API cuLaunchKernel(
     if (lost || ++launches >= option("lost-after", LONG_MAX)) {
         lost = true;
         return LAUNCH_FAILED;
+    }
+    if (launches == option("full-at", LONG_MAX)) {
+        return OUT_OF_MEMORY;
     }
     if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1) {
         return INVALID_VALUE;

@@ -1,16 +1,22 @@
 //! From which size on the card is the faster place, by measurement.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "where an operation runs is decided by a clock; the bytes are the same whatever it says"
+)]
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Instant;
 
 use codec::Code;
 
 use crate::place::{Choice, Place, Residence};
-use crate::timing::{TRIES, seconds};
 use crate::{CudaError, Device, HostStripe, Matrix, Pipeline};
 
 /// Fewer bytes of sources are never worth a card: a launch and two copies take longer.
 pub(crate) const LEAST_BYTES: usize = 256 << 10;
+/// How often each is done; the best counts.
+const TRIES: usize = 3;
 /// Chunks that are measured begin at multiples of this.
 const LINE: usize = 64;
 /// Bytes of sources that are measured.
@@ -81,6 +87,12 @@ pub(crate) fn crossover(
         times.push((bytes, cpu, card));
     }
     Ok(Crossover::of(&times))
+}
+
+fn seconds(work: impl FnOnce() -> Result<(), CudaError>) -> Result<f64, CudaError> {
+    let begun = Instant::now();
+    work()?;
+    Ok(begun.elapsed().as_secs_f64())
 }
 
 /// Memory of the host.

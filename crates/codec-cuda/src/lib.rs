@@ -38,7 +38,6 @@ mod place;
 mod rates;
 mod readout;
 mod schedule;
-mod timing;
 
 pub use choice::Codec;
 pub use combination::{Batch, Combination, Stripe};

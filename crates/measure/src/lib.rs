@@ -6,9 +6,22 @@
 //! - [`values`] is the program `values`: long values beside memcached and valkey.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
+use std::process::ExitCode;
+
 pub mod alone;
 pub mod map;
 pub mod peers;
 mod spread;
 pub mod values;
 pub mod ycsb;
+
+/// How `program` ends.
+fn ended(program: &str, result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{program}: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -10,7 +10,7 @@ use cluster::Codes;
 use serde::Serialize;
 use types::{ClusterMap, GroupId, NodeId, Profile};
 
-use super::{exit_of, not_found};
+use super::{ATTEMPT, exit_of, not_found};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::units::Size;
@@ -130,10 +130,12 @@ async fn ask(
     let nodes = client.candidates(key.as_bytes()).await.map_err(exit_of)?;
     let location = client.locate(key.as_bytes()).await.map_err(exit_of)?;
     for address in nodes {
-        match tokio::time::timeout_at(deadline, facts_of(address, key)).await {
+        // One that stands still leaves time for the others.
+        let until = deadline.min(tokio::time::Instant::now() + ATTEMPT);
+        match tokio::time::timeout_at(until, facts_of(address, key)).await {
             Ok(Ok(facts)) => return Ok((location, Ok(facts))),
             Ok(Err(error)) => last = exit_of(error),
-            Err(_) => break,
+            Err(_) => {}
         }
     }
     Ok((location, Err(last)))

@@ -44,7 +44,12 @@ pub async fn set(
     }
     let len = about.len();
     let mut bar = Bar::of(key, len);
-    Ok(client.set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done)).await)
+    let mut show = |done| bar.show(done);
+    match client.set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut show).await {
+        // Sockets are the client's to explain.
+        Err(ClientError::Io(error)) => Err(unreadable(file, &error)),
+        done => Ok(done),
+    }
 }
 
 /// Writes the value of `key` to `file`, which appears, or changes, when all of it is there. What is no regular file is written to as

@@ -157,6 +157,45 @@ fn full_card() {
 }
 
 #[test]
+fn what_has_begun_on_a_card_is_not_done_once_more_by_the_processor() {
+    // Twelve parities are two kernels: without memory for the first nothing was added, without memory for the second something was.
+    with_failing_card("not_begun", "full-at=1");
+    with_failing_card("half_done", "full-at=2");
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn not_begun() {
+    assert_eq!(add_on_device(), Ok(Place::Cpu));
+}
+
+#[test]
+#[ignore = "needs an emulated driver: run by the test above"]
+fn half_done() {
+    assert!(matches!(add_on_device(), Err(CudaError::Driver { .. })));
+}
+
+/// A delta to twelve parities, all of them zero before, and right afterwards if it is done.
+#[allow(unsafe_code)] // Addresses in a card's memory are the caller's word.
+fn add_on_device() -> Result<Place, CudaError> {
+    let (codec, code) = (codec(), Code::rs(2, 12).unwrap());
+    let len = 4096;
+    let delta = noise(3, len);
+    let mut buffer = codec.device().unwrap().allocate(13 * len).unwrap();
+    buffer.write(0, &[&delta[..], &vec![0; 12 * len]].concat()).unwrap();
+    let chunks: Vec<u64> = (0..13).map(|chunk| buffer.address_of(chunk * len, len)).collect();
+    let stripe = Stripe { sources: chunks[..1].to_vec(), outputs: chunks[1..].to_vec(), len: len as u64 };
+    // SAFETY: all chunks are in the buffer, apart from each other.
+    let place = unsafe { codec.combine_on_device(&Matrix::delta(&code, 1).unwrap(), &[stripe]) }?;
+    let mut expected = vec![vec![0; len]; 12];
+    code.update(1, &delta, &mut borrow(&mut expected)).unwrap();
+    let mut found = vec![0; 12 * len];
+    buffer.read(len, &mut found).unwrap();
+    assert!(found == expected.concat());
+    Ok(place)
+}
+
+#[test]
 fn when_the_context_is_lost_the_processor_goes_on() {
     with_failing_card("lost_context", "");
 }

@@ -36,13 +36,7 @@ struct Arguments {
 /// The program.
 #[must_use]
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("map: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    crate::ended("map", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

@@ -24,13 +24,7 @@ use document::Document;
 /// The program.
 #[must_use]
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("peers: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    crate::ended("peers", run(&Arguments::parse()))
 }
 
 /// Parts that are not asked for keep what the document already has, so a page can be made piece by piece.

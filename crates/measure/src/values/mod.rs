@@ -62,13 +62,7 @@ struct Document {
 /// The program.
 #[must_use]
 pub fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("values: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    crate::ended("values", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
