@@ -61,8 +61,10 @@ pub(crate) const BUFFER_SHARE_OF_MEMORY: usize = 8;
 /// What the buffers of one worker may always take, so that the largest item can pass.
 pub const BUFFER_FLOOR_BYTES: usize = 4 << 20;
 
-/// Bytes that one read of a peer's socket asks for.
+/// Bytes that one read of a peer's socket asks for, where little comes.
 pub(crate) const LINK_READ_BYTES: usize = 64 * 1024;
+/// The same where much comes: the cells of long values.
+pub(crate) const LINK_LONG_READ_BYTES: usize = 256 * 1024;
 /// Reads of one link in a row before others get their turn.
 pub(crate) const LINK_READS_PER_TURN: usize = 16;
 /// Unsent bytes of one link beyond which it is dropped; the protocol resumes on the next one.
@@ -78,7 +80,7 @@ pub(crate) const FORWARDS_KEPT: usize = 65_536;
 /// Bytes of these requests.
 pub(crate) const FORWARDS_KEPT_BYTES: usize = 16 << 20;
 /// A link's buffer larger than this is given back once it is empty.
-pub(crate) const LINK_BUFFER_KEPT_BYTES: usize = 256 * 1024;
+pub(crate) const LINK_BUFFER_KEPT_BYTES: usize = LINK_LONG_READ_BYTES;
 /// How long a peer may take to introduce itself.
 pub(crate) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(2);
 /// Connections of nodes that may be introducing themselves at one listener; one more takes the place of the oldest.

@@ -81,6 +81,14 @@ impl Arena {
         }
     }
 
+    /// Brings memory for `runs`, all usable, before it is touched. Where the system cannot, each page comes when it is.
+    pub(crate) fn populate(&mut self, runs: PageRange) {
+        let (start, len) = self.place_of(runs);
+        debug_assert!(self.covers(start, len), "{runs:?} are not committed");
+        // SAFETY: the runs lie inside of our own mapping (`place_of`) and are committed; no byte of them changes.
+        let _ = unsafe { system::populate(self.base.as_ptr().add(start), len) };
+    }
+
     /// The first usable run from `from` on.
     pub(crate) fn next_committed(&self, from: u32) -> Option<u32> {
         self.committed.first_present(from)

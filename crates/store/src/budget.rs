@@ -13,13 +13,17 @@
 //!   at most 7 %, with chunks of 1 MiB 0.03 %;
 //! - extents leave one part in [`HEADROOM_SHARE`] of the limit to all that, and none is granted while the rest is used.
 //!
+//! What nobody uses and is kept all the same (`idle`) is no use, and goes where it would take the sum over the limit.
+//!
 //! One kind of extent may use the headroom: the first few of a stand-in ([`Budget::try_reserve_for_repair`]), without which
 //! a full node could serve nothing of a role that it took over.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use types::EXTENT_BYTES;
+
+use crate::idle::{Idle, Keeper};
 
 /// One part in this many of the limit is never given to extents: indexes, logs and buffers grow after them.
 pub const HEADROOM_SHARE: u64 = 32;
@@ -92,13 +96,15 @@ struct Inner {
     limit: u64,
     total: AtomicU64,
     used: [AtomicU64; Category::ALL.len()],
+    idle: Idle,
 }
 
 impl Budget {
     /// Nothing is used of `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
-        Self(Arc::new(Inner { limit: limit_bytes, total: AtomicU64::new(0), used: Default::default() }))
+        let (total, used) = (AtomicU64::new(0), Default::default());
+        Self(Arc::new(Inner { limit: limit_bytes, total, used, idle: Idle::default() }))
     }
 
     /// Takes `bytes`.
@@ -179,6 +185,7 @@ impl Budget {
     pub fn charge(&self, category: Category, bytes: usize) {
         self.0.total.fetch_add(bytes as u64, Ordering::Relaxed);
         self.0.used[category as usize].fetch_add(bytes as u64, Ordering::Relaxed);
+        self.make_room();
     }
 
     /// Gives `bytes` back.
@@ -197,6 +204,13 @@ impl Budget {
     #[must_use]
     pub fn used(&self, category: Category) -> u64 {
         self.0.used[category as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes that nobody uses and that were not given back to the system, in case that they are of use soon. They are in no
+    /// other number.
+    #[must_use]
+    pub fn idle_bytes(&self) -> u64 {
+        self.0.idle.bytes()
     }
 
     /// Bytes in use.
@@ -220,6 +234,34 @@ impl Budget {
     /// What to say of `wanted_bytes` that the system refuses.
     pub(crate) fn out_of_memory(&self, category: Category, wanted_bytes: usize) -> OutOfMemory {
         OutOfMemory { category, wanted: wanted_bytes as u64, used: self.total_used(), limit: self.limit() }
+    }
+
+    /// Makes `keeper` one of those who keep what nobody uses.
+    pub(crate) fn register(&self, keeper: Weak<dyn Keeper>) {
+        self.0.idle.register(keeper);
+    }
+
+    /// What was just released stays with its keeper, who looks at [`Self::bytes_over`] next.
+    pub(crate) fn begin_idle(&self, bytes: u64) {
+        self.0.idle.add(bytes);
+    }
+
+    /// What was kept is about to be used, or was given back.
+    pub(crate) fn end_idle(&self, bytes: u64) {
+        self.0.idle.subtract(bytes);
+    }
+
+    /// By how much the limit is passed by what is used and what is kept; never more than what is kept.
+    pub(crate) fn bytes_over(&self) -> u64 {
+        let idle = self.idle_bytes();
+        self.total_used().saturating_add(idle).saturating_sub(self.0.limit).min(idle)
+    }
+
+    #[inline]
+    fn make_room(&self) {
+        if self.idle_bytes() != 0 && self.bytes_over() != 0 {
+            self.0.idle.shrink(|| self.bytes_over());
+        }
     }
 
     fn spare(&self) -> u64 {
@@ -247,6 +289,7 @@ impl Budget {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .map_err(|used| OutOfMemory { category, wanted: bytes, used, limit: self.0.limit })?;
         self.0.used[category as usize].fetch_add(bytes, Ordering::Relaxed);
+        self.make_room();
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ mod cohorts;
 mod data_store;
 pub mod forecast;
 mod growing;
+mod idle;
 mod index;
 mod item;
 mod pages;

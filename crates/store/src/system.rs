@@ -5,9 +5,9 @@
 #![allow(unsafe_code)]
 
 #[cfg(not(miri))]
-pub(crate) use kernel::{advise_huge, allow, forbid, give_back, release, reserve, resident};
+pub(crate) use kernel::{advise_huge, allow, forbid, give_back, populate, release, reserve, resident};
 #[cfg(miri)]
-pub(crate) use plain::{advise_huge, allow, forbid, give_back, release, reserve, resident};
+pub(crate) use plain::{advise_huge, allow, forbid, give_back, populate, release, reserve, resident};
 
 #[cfg(not(miri))]
 mod kernel {
@@ -50,6 +50,15 @@ mod kernel {
     pub(crate) unsafe fn advise_huge(at: *mut u8, len: usize) -> io::Result<()> {
         // SAFETY: the caller's.
         check(unsafe { libc::madvise(at.cast(), len, libc::MADV_HUGEPAGE) })
+    }
+
+    /// Brings the memory that is to stand behind the range, all at once: touched page by page, it costs a fault for each.
+    ///
+    /// # Safety
+    /// As for [`allow`]; the range is readable and writable.
+    pub(crate) unsafe fn populate(at: *mut u8, len: usize) -> io::Result<()> {
+        // SAFETY: the caller's; what is there already is not changed.
+        check(unsafe { libc::madvise(at.cast(), len, libc::MADV_POPULATE_WRITE) })
     }
 
     /// Gives the memory behind the range back; it reads as zero then.
@@ -108,6 +117,10 @@ mod plain {
     }
 
     pub(crate) unsafe fn advise_huge(_: *mut u8, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) unsafe fn populate(_: *mut u8, _: usize) -> io::Result<()> {
         Ok(())
     }
 

@@ -389,19 +389,23 @@ impl Decoder {
     /// The stream cannot go on.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<(Header, Message)>, FrameError> {
         while let Some((raw, body)) = self.frame(buffer)? {
-            if raw.kind == kind::PART {
-                self.add_part(&body)?;
-                continue;
-            }
-            let mut reader = Reader::new(self.whole(body));
-            let message = take_message(raw.kind, &mut reader)?;
-            reader.end().map_err(|error| bad_body(raw.kind, error))?;
+            let message = if raw.kind & 0xf0 == kind::OBJECT {
+                take_summed(&raw, body)?
+            } else {
+                // First: what is wrong in a body after this was sent so, and is no damage on the way.
+                check_body(types::checksum(&body), &raw)?;
+                if raw.kind == kind::PART {
+                    self.add_part(&body)?;
+                    continue;
+                }
+                take_all(raw.kind, &mut Reader::new(self.whole(body)))?
+            };
             return Ok(Some((raw.header, message)));
         }
         Ok(None)
     }
 
-    /// The next frame, if it has arrived.
+    /// The next frame, if it has arrived; its body is not checked yet.
     fn frame(&mut self, buffer: &mut BytesMut) -> Result<Option<(RawHeader, Bytes)>, FrameError> {
         let Some(raw) = self.header(buffer)? else { return Ok(None) };
         if buffer.len() < raw.body_bytes() {
@@ -410,10 +414,6 @@ impl Decoder {
             return Ok(None);
         }
         let body = buffer.split_to(raw.body_bytes()).freeze();
-        // First: what is wrong in a body after this was sent so, and is no damage on the way.
-        if types::checksum(&body) != raw.body_crc {
-            return Err(FrameError::Malformed(Malformed::BodyChecksum));
-        }
         self.next_sequence += 1;
         Ok(Some((raw, body)))
     }
@@ -539,6 +539,26 @@ fn u64_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
 }
 
 /// The message of this kind.
+fn check_body(checksum: u32, raw: &RawHeader) -> Result<(), FrameError> {
+    if checksum == raw.body_crc { Ok(()) } else { Err(FrameError::Malformed(Malformed::BodyChecksum)) }
+}
+
+/// A message with long bytes that have a checksum of their own: they are summed up once for both. It is nobody's before all is found
+/// right, and what is wrong in it counts only then.
+fn take_summed(raw: &RawHeader, body: Bytes) -> Result<Message, FrameError> {
+    let mut reader = Reader::new(body.clone());
+    let taken = take_all(raw.kind, &mut reader);
+    check_body(reader.checksum(&body), raw)?;
+    taken
+}
+
+/// A message that is the whole body.
+fn take_all(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
+    let message = take_message(kind, from)?;
+    from.end().map_err(|error| bad_body(kind, error))?;
+    Ok(message)
+}
+
 fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
     let (family, tag) = (kind & 0xf0, kind & 0x0f);
     let message = match (kind, family) {

@@ -66,12 +66,20 @@ pub enum ChunkReport {
 }
 
 /// Bytes that are sent with their own checksum, and are not copied on their way where they are long.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Checked {
     /// The bytes.
     pub bytes: Bytes,
     /// Their CRC32C, as the sender says.
     pub checksum: u32,
+    /// The same as computed here, if it was.
+    computed: Option<u32>,
+}
+
+impl PartialEq for Checked {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bytes, self.checksum) == (&other.bytes, other.checksum)
+    }
 }
 
 impl Checked {
@@ -79,13 +87,24 @@ impl Checked {
     #[must_use]
     pub fn new(bytes: Bytes) -> Self {
         let checksum = types::checksum(&bytes);
-        Self { bytes, checksum }
+        Self { bytes, checksum, computed: Some(checksum) }
+    }
+
+    /// Of bytes whose checksum is said to be this one.
+    #[must_use]
+    pub fn said(bytes: Bytes, checksum: u32) -> Self {
+        Self { bytes, checksum, computed: None }
+    }
+
+    /// Of bytes that were looked at on their way in, and are said to have this checksum.
+    pub(crate) fn received(bytes: Bytes, checksum: u32, computed: u32) -> Self {
+        Self { bytes, checksum, computed: Some(computed) }
     }
 
     /// Whether the bytes are what the sender had.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        types::checksum(&self.bytes) == self.checksum
+        self.computed.unwrap_or_else(|| types::checksum(&self.bytes)) == self.checksum
     }
 }
 

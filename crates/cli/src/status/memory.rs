@@ -11,13 +11,17 @@ use crate::output::Table;
 use crate::units::Size;
 
 /// What each kind is, in the order in which they are printed.
-const ABOUT: [(&str, &str); 16] = [
+const ABOUT: [(&str, &str); 17] = [
     ("item_headers", "headers of items"),
     ("item_payloads", "keys and values"),
     ("slot_rounding", "what items leave of their slots"),
     ("free_slots", "the rest of data areas: free slots and runs"),
     ("parity_areas", "parities of data areas"),
     ("chunks", "of large values, data and parity"),
+    (
+        "free_pages",
+        "the rest of what is kept for them; it shrinks by and by, and at once where memory is needed",
+    ),
     ("index", "indexes of primaries"),
     ("index_replicas", "their replicas at parities"),
     ("tables", "classes of runs, sets of pages"),

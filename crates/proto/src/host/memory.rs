@@ -39,6 +39,8 @@ pub struct HostMemory {
     pub queue_bytes: u64,
     /// Pages of chunks, whole or not.
     pub chunk_bytes: u64,
+    /// Pages that have memory and that no chunk is in.
+    pub free_page_bytes: u64,
 }
 
 /// Indexes, or replicas of indexes.
@@ -95,7 +97,8 @@ impl HostMemory {
     /// each extent.
     pub(super) fn of(members: &Members, objects: &Objects, queue_bytes: usize) -> Self {
         let (queue_bytes, chunk_bytes) = (queue_bytes as u64, objects.page_bytes() as u64);
-        let mut all = Self { queue_bytes, chunk_bytes, ..Self::default() };
+        let free_page_bytes = objects.free_page_bytes() as u64;
+        let mut all = Self { queue_bytes, chunk_bytes, free_page_bytes, ..Self::default() };
         members.primaries().all().values().for_each(|primary| all.count_primary(primary));
         members.parities().values().for_each(|parity| all.count_parity(parity));
         members.dormant().for_each(|parity| all.count_parity(parity));

@@ -1,7 +1,8 @@
 //! What owners want holders to hear: which objects are committed, and which are dead.
 //!
-//! That an object is committed is said once, together with others: who does not hear it asks. That one is dead is repeated until every
-//! holder has heard it, for nobody asks about what is committed but once a day.
+//! Both are gathered for a moment: every message costs its receiver a wake-up, and a value that is overwritten brings one of each for every
+//! holder. That an object is committed is said once: who does not hear it asks. That one is dead is repeated until every holder has heard
+//! it, for nobody asks about what is committed but once a day.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,8 +31,8 @@ struct Line {
 #[derive(Default)]
 pub(crate) struct Courier {
     keeps: BTreeMap<Line, Vec<KeptObject>>,
-    /// When what is kept is to be said.
-    keeps_due: Option<Time>,
+    /// When what was gathered is to be said.
+    gathered_due: Option<Time>,
     frees: BTreeMap<(Line, HostId), Frees>,
     /// Who is to ask an owner anew, and in which message that was said, and when.
     recalls: BTreeMap<(MemberId, Term, HostId), Option<(u64, Time)>>,
@@ -60,7 +61,6 @@ impl Courier {
                 for to in members_of(views, &kept.descriptor) {
                     self.keeps.entry(Line { owner, term, to }).or_default().push(kept.clone());
                 }
-                self.keeps_due.get_or_insert(now + timing.commit_delay_us);
             }
             News::Dead(descriptor) => self.take_dead(views, (owner, term), &descriptor),
             News::Flushed => {
@@ -68,6 +68,11 @@ impl Courier {
                 self.recalls.extend(recalls);
             }
         }
+        self.gather(now, timing);
+    }
+
+    fn gather(&mut self, now: Time, timing: &Timing) {
+        self.gathered_due.get_or_insert(now + timing.commit_delay_us / 2);
     }
 
     fn take_dead(&mut self, views: &Views, (owner, term): (MemberId, Term), descriptor: &Descriptor) {
@@ -83,15 +88,20 @@ impl Courier {
 
     /// Says what is due to be said.
     pub(crate) fn go_on(&mut self, now: Time, timing: &Timing, views: &Views, out: &mut Outbox) {
-        if self.keeps_due.is_some_and(|due| due <= now) {
-            self.keeps_due = None;
+        let is_gathered = self.gathered_due.is_some_and(|due| due <= now);
+        if is_gathered {
+            self.gathered_due = None;
             self.say_kept(views, out);
         }
         self.say_recalls(now, timing, views, out);
+        self.say_dead(now, timing, views, is_gathered, out);
+    }
+
+    fn say_dead(&mut self, now: Time, timing: &Timing, views: &Views, is_gathered: bool, out: &mut Outbox) {
         // Who holds nothing any more has nothing to free.
         self.frees.retain(|(line, host), _| holders_of(views, line.to).any(|holder| holder == *host));
         for ((line, host), frees) in &mut self.frees {
-            if frees.is_due(now, timing) {
+            if frees.due(timing).map_or(is_gathered, |due| due <= now) {
                 self.numbers += 1;
                 out.send(host.node, frees.message(now, line, self.numbers).into());
             }
@@ -124,7 +134,7 @@ impl Courier {
     }
 
     /// A holder has heard.
-    pub(crate) fn heard(&mut self, from: HostId, heard: Heard) {
+    pub(crate) fn heard(&mut self, now: Time, timing: &Timing, from: HostId, heard: Heard) {
         let Heard { owner, term, member: to, number } = heard;
         if to == owner {
             let recall = (owner, term, from);
@@ -140,20 +150,27 @@ impl Courier {
         }
         if frees.objects.is_empty() {
             self.frees.remove(&key);
+        } else if frees.objects.len() >= BATCH {
+            self.gathered_due = Some(now);
+        } else {
+            self.gather(now, timing);
         }
     }
 
     /// A link is another one: what was said on the one before may be lost.
-    pub(crate) fn link_broken(&mut self, peer: HostId) {
+    pub(crate) fn link_broken(&mut self, now: Time, timing: &Timing, peer: HostId) {
         self.frees.iter_mut().filter(|((_, host), _)| *host == peer).for_each(|(_, frees)| frees.sent = None);
+        if !self.frees.is_empty() {
+            self.gather(now, timing);
+        }
         self.recalls.iter_mut().filter(|((.., host), _)| *host == peer).for_each(|(_, said)| *said = None);
     }
 
     /// When [`Self::go_on`] has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
-        let frees = self.frees.values().map(|frees| frees.due(timing));
+        let frees = self.frees.values().filter_map(|frees| frees.due(timing));
         let recalls = self.recalls.values().map(|said| said.map_or(Time(0), |(_, at)| at + timing.retry_us));
-        frees.chain(recalls).chain(self.keeps_due).min().unwrap_or(Time::NEVER)
+        frees.chain(recalls).chain(self.gathered_due).min().unwrap_or(Time::NEVER)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -164,12 +181,9 @@ impl Courier {
 }
 
 impl Frees {
-    fn is_due(&self, now: Time, timing: &Timing) -> bool {
-        self.due(timing) <= now
-    }
-
-    fn due(&self, timing: &Timing) -> Time {
-        self.sent.as_ref().map_or(Time(0), |sent| sent.at + timing.retry_us)
+    /// When what was said is to be repeated; none if nothing was, so that it is said with the others that are gathered.
+    fn due(&self, timing: &Timing) -> Option<Time> {
+        self.sent.as_ref().map(|sent| sent.at + timing.retry_us)
     }
 
     fn message(&mut self, now: Time, line: &Line, number: u64) -> ObjectMessage {

@@ -186,7 +186,7 @@ impl Holder {
             let (Some(bytes), Some(checksum)) = (cell, known) else {
                 return self.give_up(scope, from, fetch);
             };
-            let cell = Checked { bytes, checksum };
+            let cell = Checked::said(bytes, checksum);
             scope.send(from, ObjectMessage::Cell(Cell { number, member, chunk, row, cell }));
         }
     }

@@ -48,6 +48,9 @@ pub(crate) use scope::Scope;
 use transfers::Transfers;
 pub use upload::NewUpload;
 
+/// How often some of the pages that nobody uses are given back to the system.
+const TRIM_EVERY_US: u64 = 100_000;
+
 /// What an event brings about at owners.
 #[derive(Default)]
 pub(crate) struct Wanted {
@@ -66,6 +69,8 @@ pub(crate) struct Objects {
     pressure: Pressure,
     courier: Courier,
     transfers: Transfers,
+    /// When idle pages are looked at next.
+    trim_at: Time,
 }
 
 impl Objects {
@@ -158,7 +163,7 @@ impl Objects {
             ObjectMessage::Verdicts(verdicts) => {
                 self.with(verdicts.member, |holder| holder.hear(scope, &verdicts));
             }
-            ObjectMessage::Heard(heard) => self.courier.heard(from, heard),
+            ObjectMessage::Heard(heard) => self.courier.heard(scope.now.time, &scope.timing(), from, heard),
             ObjectMessage::Placed(_)
             | ObjectMessage::Refused(_)
             | ObjectMessage::Cell(_)
@@ -217,7 +222,7 @@ impl Objects {
 
     /// A link to `peer` is down, or another one now: what was on its way is lost.
     pub(crate) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
-        self.courier.link_broken(peer);
+        self.courier.link_broken(scope.now.time, &scope.timing(), peer);
         self.early.forget(peer);
         self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
         self.transfers.lose_link(scope, peer, wanted);
@@ -232,12 +237,23 @@ impl Objects {
         let (now, timing) = (scope.now.time, scope.timing());
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
         self.transfers.tick(scope, wanted);
+        self.trim(now);
+    }
+
+    /// Gives some of the pages that nobody has used for a while back to the system.
+    fn trim(&mut self, now: Time) {
+        if let Some(pages) = self.pages.as_ref().filter(|_| now >= self.trim_at) {
+            pages.trim();
+            self.trim_at = now + TRIM_EVERY_US;
+        }
     }
 
     /// When [`Self::tick`] has something to do.
     pub(crate) fn due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
-        holders.min(self.courier.due(timing)).min(self.transfers.due(timing))
+        let trim =
+            if self.pages.as_ref().is_some_and(ChunkPages::keeps_idle) { self.trim_at } else { Time::NEVER };
+        holders.min(self.courier.due(timing)).min(self.transfers.due(timing)).min(trim)
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
@@ -259,6 +275,11 @@ impl Objects {
     /// Bytes of the pages of chunks, whole or not.
     pub(crate) fn page_bytes(&self) -> usize {
         self.pages.as_ref().map_or(0, ChunkPages::used_bytes)
+    }
+
+    /// Bytes of pages that no chunk is in and that have memory.
+    pub(crate) fn free_page_bytes(&self) -> usize {
+        self.pages.as_ref().map_or(0, ChunkPages::unused_bytes)
     }
 
     /// What is here, without what owners know.

@@ -26,6 +26,9 @@ pub struct MemoryUse {
     /// Chunks of large values.
     #[serde(default)]
     pub chunks: u64,
+    /// The rest of what is kept for chunks: free pages.
+    #[serde(default)]
+    pub free_pages: u64,
     /// Indexes of primaries.
     pub index: u64,
     /// Replicas of indexes at parities.
@@ -81,6 +84,7 @@ impl MemoryUse {
             free_slots: slack - rounding,
             parity_areas: host.parity_bytes,
             chunks: host.chunk_bytes,
+            free_pages: host.free_page_bytes,
             index: host.index.bytes,
             index_replicas: host.replicas.bytes,
             tables: host.table_bytes,
@@ -99,7 +103,7 @@ impl MemoryUse {
 
     /// Every kind with its name, in the order of this structure; the last one is what nothing else names.
     #[must_use]
-    pub fn kinds(&self) -> [(&'static str, u64); 16] {
+    pub fn kinds(&self) -> [(&'static str, u64); 17] {
         [
             ("item_headers", self.item_headers),
             ("item_payloads", self.item_payloads),
@@ -107,6 +111,7 @@ impl MemoryUse {
             ("free_slots", self.free_slots),
             ("parity_areas", self.parity_areas),
             ("chunks", self.chunks),
+            ("free_pages", self.free_pages),
             ("index", self.index),
             ("index_replicas", self.index_replicas),
             ("tables", self.tables),
@@ -139,6 +144,7 @@ impl Add for MemoryUse {
             free_slots: self.free_slots + other.free_slots,
             parity_areas: self.parity_areas + other.parity_areas,
             chunks: self.chunks + other.chunks,
+            free_pages: self.free_pages + other.free_pages,
             index: self.index + other.index,
             index_replicas: self.index_replicas + other.index_replicas,
             tables: self.tables + other.tables,

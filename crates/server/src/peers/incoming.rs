@@ -15,8 +15,8 @@ use wire::frame::{Decoder, FrameError, Message};
 use wire::message::{Answer, Forward, PeerMessage};
 
 use crate::limits::{
-    FORWARDS_KEPT, FORWARDS_KEPT_BYTES, LINK_BUFFER_KEPT_BYTES, LINK_READ_BYTES, LINK_READS_PER_TURN,
-    REQUEST_OVERHEAD_BYTES,
+    FORWARDS_KEPT, FORWARDS_KEPT_BYTES, LINK_BUFFER_KEPT_BYTES, LINK_LONG_READ_BYTES, LINK_READ_BYTES,
+    LINK_READS_PER_TURN, REQUEST_OVERHEAD_BYTES,
 };
 use crate::peers::handshake::Opened;
 use crate::peers::link::{Link, LinkEnd};
@@ -29,6 +29,8 @@ struct Incoming {
     socket: Reader,
     decoder: Decoder,
     bytes: BytesMut,
+    /// Bytes that the next read asks for: more while reads fill what they are given.
+    read_bytes: usize,
     /// Requests that wait until the link is written.
     forwards: VecDeque<Forward>,
     forwards_bytes: usize,
@@ -70,8 +72,12 @@ impl Incoming {
     /// Reads what is there: how much, none at the end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let wanted = self.decoder.wanted(&self.bytes);
-        buffers::make_room(&mut self.bytes, wanted, LINK_READ_BYTES);
+        buffers::make_room(&mut self.bytes, wanted, self.read_bytes);
+        let room = self.bytes.capacity() - self.bytes.len();
         let read = self.socket.poll_read(&mut self.bytes, cx);
+        if let Poll::Ready(Ok(len)) = &read {
+            self.read_bytes = next_read(self.read_bytes, room, *len);
+        }
         read.map(|result| result.ok().filter(|len| *len > 0))
     }
 
@@ -147,6 +153,17 @@ impl Incoming {
     }
 }
 
+/// What the next read asks for, when the last one asked for `asked` and got `len` of the `room` that there was.
+fn next_read(asked: usize, room: usize, len: usize) -> usize {
+    if len == room {
+        (asked * 2).min(LINK_LONG_READ_BYTES)
+    } else if len < asked / 4 {
+        (asked / 2).max(LINK_READ_BYTES)
+    } else {
+        asked
+    }
+}
+
 /// What a waiting request holds.
 fn bytes_of(forward: &Forward) -> usize {
     REQUEST_OVERHEAD_BYTES + forward.request.op.value_bytes()
@@ -172,6 +189,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, opened: Opened) -> LinkEnd {
         socket: read,
         decoder,
         bytes: input,
+        read_bytes: LINK_READ_BYTES,
         forwards: VecDeque::new(),
         forwards_bytes: 0,
         room: 0,

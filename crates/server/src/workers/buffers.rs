@@ -67,13 +67,14 @@ impl Pool {
     }
 }
 
-/// Makes room for a read: about `chunk` bytes, or more if `wanted` are known to come, but never more than has come
+/// Makes room for a read: a buffer of `chunk` bytes in all, or more if `wanted` are known to come, but never more than has come
 /// already: memory is not reserved on somebody's word.
 pub(crate) fn make_room(buffer: &mut BytesMut, wanted: usize, chunk: usize) {
     // The lower bound keeps a buffer that is nearly full from being read into a few bytes at a time.
     let bounded = wanted.clamp(chunk / 4, chunk.max(buffer.len()));
     if buffer.capacity() - buffer.len() < bounded {
-        buffer.reserve(bounded.max(chunk));
+        // No more than fills it up: so the memory before these bytes, once nobody has it any more, serves again.
+        buffer.reserve(bounded.max(chunk.saturating_sub(buffer.len())));
     }
 }
 
@@ -89,6 +90,19 @@ mod tests {
         buffer.extend_from_slice(&[0; 5000]);
         make_room(&mut buffer, 1 << 30, 1024);
         assert!((10_000..20_000).contains(&buffer.capacity()), "{}", buffer.capacity());
+    }
+
+    #[test]
+    fn memory_of_messages_that_are_gone_serves_again() {
+        let mut buffer = BytesMut::new();
+        make_room(&mut buffer, 1, 1024);
+        let (at, len) = (buffer.as_ptr(), buffer.capacity());
+        for _ in 0..10 {
+            buffer.resize(len, 7);
+            drop(buffer.split_to(len - 100).freeze());
+            make_room(&mut buffer, 200, 1024);
+            assert_eq!((buffer.as_ptr(), buffer.capacity(), buffer.len()), (at, len, 100));
+        }
     }
 
     #[test]

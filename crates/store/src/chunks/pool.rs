@@ -1,19 +1,20 @@
 //! The pages that a worker's chunks lie in: which are free, and when an extent comes and goes.
 //!
-//! Extents are taken from the budget one by one and given back as soon as all their pages are free; none is kept in reserve.
+//! Extents are taken from the budget one by one and given back to it as soon as all their pages are free. Their memory stays a
+//! while, idle: it goes back to the system some extents at a time ([`ChunkPages::trim`]), or when the budget needs it.
 //! Where pages are taken: those right behind what the chunk has, else the lowest extent with a free run that is long enough
 //! (so that high extents empty and go), else several runs, the longest first, else a new extent. To find them takes a few steps
 //! for each bit of the number of extents (`room`), and a look at the 256 bits of each extent that gives some.
 //!
 //! **The lock.** Pages are taken by the worker whose pool it is, and given back by whoever lets go of a chunk last: nearly always
 //! the same worker, now and then the thread of a socket that has sent the last bytes of a removed chunk. So nobody waits for it
-//! as a rule; it is held for a microsecond, or for the call that gives an extent's memory to the system. Bytes are read and
-//! written without it.
+//! as a rule; it is held for a microsecond, or for the calls that get an extent's memory or give it back. Bytes are read and written
+//! without it.
 //!
 //! What `leased` relies on: a page that was taken is neither taken again nor without memory until it is given back.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use smallvec::{SmallVec, smallvec};
 use types::{EXTENT_BYTES, PAGE_BYTES, PageRange};
@@ -22,6 +23,7 @@ use super::bits::{Bits, EXTENT_PAGES};
 use super::room::Room;
 use crate::area::all_runs_of;
 use crate::arena::Arena;
+use crate::idle::Keeper;
 use crate::{AreaError, Budget, Category, Charge, OutOfMemory};
 
 /// Longest pool: the numbers of its pages fit into 32 bits with room to spare.
@@ -30,6 +32,10 @@ const MAX_POOL_BYTES: u64 = 8 << 40;
 /// See [`ChunkPages::shortage`].
 const RESERVE_SHARE: u64 = 64;
 const MIN_RESERVE_BYTES: u64 = 2 * EXTENT_BYTES as u64;
+
+/// One part in this many of the extents that were idle since the last look are given back at a time, and at most so many.
+const TRIMMED_SHARE: usize = 32;
+const MAX_TRIMMED: usize = 16;
 
 /// A worker's pages for chunks. Clones share them; they live until the last handle, chunk and slice of bytes are gone.
 #[derive(Clone, Debug)]
@@ -53,7 +59,10 @@ impl ChunkPages {
         let limit = budget.limit().clamp(1, MAX_POOL_BYTES) as usize;
         let arena = Arena::reserve(limit.next_multiple_of(EXTENT_BYTES)).map_err(AreaError::Map)?;
         let pool = Mutex::new(Pool::new(arena, budget.clone()));
-        Ok(Self(Arc::new(Inner { budget, pool })))
+        let inner = Arc::new(Inner { budget, pool });
+        let keeper: Weak<dyn Keeper> = Arc::downgrade(&inner) as _;
+        inner.budget.register(keeper);
+        Ok(Self(inner))
     }
 
     /// What the extents are paid from.
@@ -69,10 +78,28 @@ impl ChunkPages {
         pool.charge.bytes() - pool.free_count as usize * PAGE_BYTES
     }
 
+    /// Bytes of pages that have memory and are not in use: the rest of the extents that are paid for, and those that are idle.
+    #[must_use]
+    pub fn unused_bytes(&self) -> usize {
+        let pool = self.lock();
+        pool.free_count as usize * PAGE_BYTES + pool.idle.len() * EXTENT_BYTES
+    }
+
     /// Bytes of the extents that they are cut from, all charged to [`Category::Chunks`].
     #[must_use]
     pub fn extent_bytes(&self) -> usize {
         self.lock().charge.bytes()
+    }
+
+    /// Gives some memory back that was not used since the last call. To be called now and then, as long as something is kept.
+    pub fn trim(&self) {
+        self.lock().trim();
+    }
+
+    /// Whether there are extents that nobody uses or pays for, and whose memory is kept all the same.
+    #[must_use]
+    pub fn keeps_idle(&self) -> bool {
+        self.0.budget.idle_bytes() > 0 && !self.lock().idle.is_empty()
     }
 
     /// How many bytes are missing to what is to be free for chunks to come: one part in `RESERVE_SHARE` of the budget's limit.
@@ -110,6 +137,18 @@ impl ChunkPages {
     }
 }
 
+impl Keeper for Inner {
+    fn give_back(&self, bytes: u64) {
+        // Whoever has the lock may be the caller: it is about to pay for an extent.
+        let mut pool = match self.pool.try_lock() {
+            Ok(pool) => pool,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        pool.give_back(bytes.div_ceil(EXTENT_BYTES as u64) as usize);
+    }
+}
+
 /// What the lock guards.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -117,8 +156,12 @@ pub(super) struct Pool {
     /// The free pages of each extent that is or was there; of one that is not, none.
     free: Vec<Bits>,
     room: Room,
-    /// Extents below the end of `free` that are not there.
+    /// Extents below the end of `free` that are neither there nor idle.
     gone: BTreeSet<u32>,
+    /// Extents that nobody uses or pays for, and that have memory.
+    idle: BTreeSet<u32>,
+    /// As many were idle all the time since the last trim.
+    idle_for_long: usize,
     /// Pages, of all extents.
     free_count: u32,
     charge: Charge,
@@ -131,6 +174,8 @@ impl Pool {
             free: Vec::new(),
             room: Room::new(),
             gone: BTreeSet::new(),
+            idle: BTreeSet::new(),
+            idle_for_long: 0,
             free_count: 0,
             charge: Charge::empty(budget, Category::Chunks),
         }
@@ -176,7 +221,7 @@ impl Pool {
         pages.iter().all(|page| {
             let (extent, within) = extent_of(PageRange { first: page, count: 1 });
             let is_there = self.arena.covers(page as usize * PAGE_BYTES, PAGE_BYTES);
-            is_there && !self.free[extent as usize].has_any(Bits::of(within))
+            is_there && !self.idle.contains(&extent) && !self.free[extent as usize].has_any(Bits::of(within))
         })
     }
 
@@ -224,8 +269,33 @@ impl Pool {
         pages
     }
 
-    /// The lowest extent that is not there comes, all free.
+    /// An extent comes, all free: one that is idle, else a new one.
     fn add_extent(&mut self) -> Result<u32, OutOfMemory> {
+        let extent = match self.idle.first().copied() {
+            Some(extent) => self.wake(extent)?,
+            None => self.add_new_extent()?,
+        };
+        self.set_free(extent, Bits::ALL);
+        Ok(extent)
+    }
+
+    /// What is idle is paid for again.
+    fn wake(&mut self, extent: u32) -> Result<u32, OutOfMemory> {
+        let budget = self.charge.budget();
+        // It is what is paid for: together they would count twice.
+        budget.end_idle(EXTENT_BYTES as u64);
+        if let Err(refused) = budget.try_reserve_for_chunks(EXTENT_BYTES) {
+            self.begin_idle();
+            return Err(refused);
+        }
+        self.charge.adopt(EXTENT_BYTES);
+        self.idle.remove(&extent);
+        self.idle_for_long = self.idle_for_long.min(self.idle.len());
+        Ok(extent)
+    }
+
+    /// The lowest extent that is not there.
+    fn add_new_extent(&mut self) -> Result<u32, OutOfMemory> {
         let budget = self.charge.budget();
         let out_of_memory = || budget.out_of_memory(Category::Chunks, EXTENT_BYTES);
         let extent = self.gone.first().copied().unwrap_or(self.free.len() as u32);
@@ -238,22 +308,54 @@ impl Pool {
             budget.release(Category::Chunks, EXTENT_BYTES);
             return Err(out_of_memory());
         }
+        self.arena.populate(all_runs_of(extent));
         self.charge.adopt(EXTENT_BYTES);
         if !self.gone.remove(&extent) {
             self.free.push(Bits::NONE);
         }
-        self.set_free(extent, Bits::ALL);
         Ok(extent)
     }
 
-    /// Gives an extent without a page in use back. It stays, free, if the system refuses (locked memory).
+    /// An extent without a page in use is no longer paid for.
     fn remove_if_free(&mut self, extent: u32) {
-        let is_free = self.free[extent as usize] == Bits::ALL;
-        if is_free && self.arena.decommit(all_runs_of(extent)).is_ok() {
-            self.set_free(extent, Bits::NONE);
-            self.gone.insert(extent);
-            self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+        if self.free[extent as usize] != Bits::ALL {
+            return;
         }
+        self.set_free(extent, Bits::NONE);
+        self.charge.set(self.charge.bytes() - EXTENT_BYTES);
+        self.idle.insert(extent);
+        self.begin_idle();
+    }
+
+    /// One more extent is idle, for which the budget may have no room.
+    fn begin_idle(&mut self) {
+        self.charge.budget().begin_idle(EXTENT_BYTES as u64);
+        self.give_back(self.extents_over());
+    }
+
+    fn extents_over(&self) -> usize {
+        self.charge.budget().bytes_over().div_ceil(EXTENT_BYTES as u64) as usize
+    }
+
+    /// Gives back what was idle for long, a part at a time, and at least what the budget has no room for.
+    fn trim(&mut self) {
+        let share = self.idle_for_long.div_ceil(TRIMMED_SHARE).min(MAX_TRIMMED);
+        self.give_back(share.max(self.extents_over()));
+        self.idle_for_long = self.idle.len();
+    }
+
+    /// Gives the memory of `count` idle extents back, the highest first, or of all. They stay if the system refuses (locked memory).
+    fn give_back(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(extent) = self.idle.last().copied() else { break };
+            if self.arena.decommit(all_runs_of(extent)).is_err() {
+                break;
+            }
+            self.idle.remove(&extent);
+            self.gone.insert(extent);
+            self.charge.budget().end_idle(EXTENT_BYTES as u64);
+        }
+        self.idle_for_long = self.idle_for_long.min(self.idle.len());
     }
 
     /// The one place where pages become free or are no longer.
@@ -271,12 +373,19 @@ impl Pool {
         for (extent, free) in (0..).zip(&self.free) {
             let is_there = self.arena.covers(extent as usize * EXTENT_BYTES, EXTENT_BYTES);
             assert_eq!(is_there, !self.gone.contains(&extent), "extent {extent} is there or gone");
+            let is_there = is_there && !self.idle.contains(&extent);
             assert!(is_there || *free == Bits::NONE, "pages of extent {extent} are free, which is not there");
         }
-        let there = self.free.len() - self.gone.len();
+        let there = self.free.len() - self.gone.len() - self.idle.len();
         assert_eq!(self.charge.bytes(), there * EXTENT_BYTES, "the extents of chunks are paid for");
         let used = self.charge.budget().used(Category::Chunks);
         assert!(self.charge.bytes() as u64 <= used, "the extents of chunks are in no budget");
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.charge.budget().end_idle((self.idle.len() * EXTENT_BYTES) as u64);
     }
 }
 

@@ -279,6 +279,71 @@ fn others_who_take_the_memory_are_told_from_a_pool_that_is_full() {
     build(&pages, 64, 1, 1);
 }
 
+/// As many idle extents, which nobody pays for.
+fn idle(pages: &ChunkPages) -> usize {
+    pages.check_invariants();
+    let bytes = pages.budget().idle_bytes();
+    assert_eq!(bytes > 0, pages.keeps_idle());
+    bytes as usize / EXTENT_BYTES
+}
+
+/// Chunks that fill so many extents.
+fn fill(pages: &ChunkPages, extents: u32) -> Vec<Chunk> {
+    (0..extents).map(|seed| build(pages, CELL, EXTENT_BYTES as u32 / CELL, u64::from(seed))).collect()
+}
+
+#[test]
+fn what_was_freed_is_used_again_before_new_memory_is() {
+    let pages = pool(16);
+    drop(fill(&pages, 8));
+    assert_eq!((used(&pages), pages.budget().total_used(), idle(&pages)), ((0, 0), 0, 8));
+    let three = fill(&pages, 3);
+    assert_eq!((used(&pages).1, idle(&pages), pages.unused_bytes()), (3 * EXTENT_BYTES, 5, 5 * EXTENT_BYTES));
+    assert_eq!(content(&three[2]), bytes(2, EXTENT_BYTES), "as if the memory were new");
+    let more = fill(&pages, 8);
+    assert_eq!((used(&pages).1, idle(&pages)), (11 * EXTENT_BYTES, 0));
+    drop((three, more));
+    let budget = pages.budget().clone();
+    drop(pages);
+    assert_eq!(budget.idle_bytes(), 0, "nothing is kept by nobody");
+}
+
+#[test]
+fn what_is_idle_for_long_goes_back_a_part_at_a_time() {
+    let pages = pool(80);
+    drop(fill(&pages, 64));
+    pages.trim();
+    assert_eq!(idle(&pages), 64, "it was in use since the last look");
+    pages.trim();
+    assert_eq!(idle(&pages), 62);
+    let used = fill(&pages, 50);
+    drop(used);
+    pages.trim();
+    assert_eq!(idle(&pages), 61, "twelve were idle all the time");
+    let left = std::iter::repeat_with(|| pages.trim()).take_while(|()| pages.keeps_idle()).count();
+    assert!(left < 100, "{left} looks until all is gone");
+    assert_eq!(idle(&pages), 0);
+}
+
+#[test]
+fn whoever_needs_memory_gets_what_is_idle_in_any_pool() {
+    let budget = Budget::new(20 * EXTENT_BYTES as u64);
+    let pools = [(); 2].map(|()| ChunkPages::new(budget.clone()).unwrap());
+    pools.iter().for_each(|pages| drop(fill(pages, 6)));
+    assert_eq!(budget.idle_bytes(), 12 * EXTENT_BYTES as u64);
+    let within = |budget: &Budget| budget.total_used() + budget.idle_bytes() <= budget.limit();
+    budget.try_reserve_extent(Category::Area, 10 * EXTENT_BYTES).unwrap();
+    assert_eq!(budget.idle_bytes(), 10 * EXTENT_BYTES as u64, "as much goes as is needed");
+    let chunks = fill(&pools[1], 7);
+    assert!(within(&budget) && budget.idle_bytes() > 0);
+    budget.charge(Category::Index, 2 * EXTENT_BYTES);
+    assert!(within(&budget));
+    drop(chunks);
+    assert!(within(&budget) && budget.idle_bytes() > 0);
+    budget.charge(Category::Index, 30 * EXTENT_BYTES);
+    assert_eq!(budget.idle_bytes(), 0, "over the limit nothing is kept");
+}
+
 #[test]
 fn holes_are_filled_before_an_extent_comes() {
     let pages = pool(2);

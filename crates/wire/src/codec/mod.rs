@@ -108,15 +108,38 @@ impl<'a> Writer<'a> {
 /// What is left of a body.
 pub(crate) struct Reader {
     rest: Bytes,
+    /// Long bytes that were summed up when they were taken: what was left of the body behind them, how many they are, and their checksum.
+    summed: SmallVec<[(usize, usize, u32); 1]>,
 }
 
 impl Reader {
     pub fn new(body: Bytes) -> Self {
-        Self { rest: body }
+        Self { rest: body, summed: SmallVec::new() }
+    }
+
+    /// The checksum of `body`, of which this reads. Bytes that were summed up already are not looked at again.
+    pub fn checksum(&self, body: &[u8]) -> u32 {
+        let part = |from: usize, to: usize| body.get(from..to).unwrap_or_default();
+        let (mut sum, mut at) = (types::checksum(&[]), 0);
+        for (behind, len, checksum) in &self.summed {
+            let end = body.len() - behind;
+            sum = types::checksum_append(sum, part(at, end - len));
+            sum = types::checksum_combine(sum, *checksum, *len);
+            at = end;
+        }
+        types::checksum_append(sum, part(at, body.len()))
+    }
+
+    /// Bytes, and their checksum.
+    fn summed(&mut self) -> Result<(Bytes, u32), BadBody> {
+        let bytes = <Bytes as Wire>::take(self)?;
+        let checksum = types::checksum(&bytes);
+        self.summed.push((self.rest.len(), bytes.len(), checksum));
+        Ok((bytes, checksum))
     }
 
     /// The body must be used up.
-    pub fn end(self) -> Result<(), BadBody> {
+    pub fn end(&self) -> Result<(), BadBody> {
         if self.rest.is_empty() { Ok(()) } else { Err(BadBody::Trailing) }
     }
 

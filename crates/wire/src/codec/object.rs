@@ -84,7 +84,8 @@ impl Wire for Checked {
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         let checksum = Wire::take(from)?;
-        Ok(Self { bytes: Wire::take(from)?, checksum })
+        let (bytes, actual) = from.summed()?;
+        Ok(Self::received(bytes, checksum, actual))
     }
 }
 
