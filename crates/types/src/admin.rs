@@ -295,13 +295,13 @@ impl NodeLoad {
 pub struct ScrubProgress {
     /// Which scrub; 0 = none yet.
     pub generation: u64,
-    /// Pages of its parities that were compared.
+    /// Pages of its parities and chunks that were compared.
     pub checked_pages: u64,
     /// Pages that are still to be compared.
     pub left_pages: u64,
-    /// Places, of up to 16 pages each, at which something was wrong.
+    /// Places, of up to 16 pages each, and chunks, at which something was wrong.
     pub mismatches: u64,
-    /// Those of them that were corrected.
+    /// Those of them that were corrected. Chunks always are: they are got anew.
     pub corrected: u64,
 }
 

@@ -402,7 +402,7 @@ impl Host {
     #[must_use]
     pub fn stats(&self) -> HostStats {
         let stats = self.stats.with_members(&self.members, self.routes.forwards(), self.scrub_progress());
-        stats.with_objects(self.objects.stats())
+        stats.with_objects(self.objects.stats(), self.objects.scrub_totals())
     }
 
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.
@@ -416,7 +416,8 @@ impl Host {
     /// How far the newest scrub has come here.
     #[must_use]
     pub fn scrub_progress(&self) -> ScrubProgress {
-        self.members.scrub_progress(&self.around)
+        let of_chunks = self.objects.scrub_progress(self.around.pace().scrub());
+        self.members.scrub_progress(&self.around).plus(of_chunks)
     }
 
     /// What the newest scrub has found here.

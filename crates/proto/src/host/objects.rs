@@ -169,6 +169,10 @@ impl Streams<'_> {
         self.with_objects(|objects, scope, wanted| objects.tick(scope, wanted));
     }
 
+    pub(super) fn scrub(&mut self) {
+        self.with_objects(|objects, scope, _| objects.scrub(scope));
+    }
+
     /// What owners and uploads of this host have for each other; whether there was anything.
     pub(super) fn exchange(&mut self) -> bool {
         let mut any = false;

@@ -62,7 +62,7 @@ pub struct HostStats {
     pub expired_reads: u64,
     /// Extents that the primaries here have given back.
     pub released_extents: u64,
-    /// Pages that scrubs of the parities here have compared.
+    /// Pages that scrubs of the parities and chunks here have compared.
     pub scrubbed_pages: u64,
     /// Places at which they have found something wrong.
     pub scrub_mismatches: u64,
@@ -92,7 +92,9 @@ impl HostStats {
         }
     }
 
-    pub(super) fn with_objects(mut self, objects: ObjectStats) -> Self {
+    pub(super) fn with_objects(mut self, objects: ObjectStats, (pages, mismatches): (u64, u64)) -> Self {
+        self.scrubbed_pages += pages;
+        self.scrub_mismatches += mismatches;
         let (open_ids, pins) = (self.objects.open_ids, self.objects.pins);
         self.objects = ObjectStats { open_ids, pins, ..objects };
         self

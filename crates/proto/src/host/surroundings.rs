@@ -41,6 +41,10 @@ impl Surroundings {
         &self.pace
     }
 
+    pub(crate) fn pace_mut(&mut self) -> &mut Pace {
+        &mut self.pace
+    }
+
     pub(crate) fn out(&mut self) -> &mut Outbox {
         &mut self.out
     }

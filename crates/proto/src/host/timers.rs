@@ -49,7 +49,10 @@ impl Host {
     fn run(&mut self, now: Now, timer: Timer) {
         match timer {
             Timer::Parities => self.members.tick_parities(&mut self.around, now),
-            Timer::Scrub => self.members.go_on_scrubbing(&mut self.around, now),
+            Timer::Scrub => {
+                self.members.go_on_scrubbing(&mut self.around, now);
+                self.streams(now).scrub();
+            }
             Timer::Requests => {
                 for (reply, failure) in self.routes.take_late(now.time) {
                     self.around.out().reply(reply, Outcome::Failed(failure));
@@ -67,7 +70,8 @@ impl Host {
         let timing = &self.around.config().timing;
         let mut timers = TimerTable::default();
         timers.set(Timer::Parities, self.members.parities_due(timing));
-        timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now));
+        let scrub_of_chunks = self.objects.scrub_due(self.around.pace(), now.time);
+        timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now).min(scrub_of_chunks));
         timers.set(Timer::Requests, self.routes.requests_due());
         // Before there is a map no request can be routed: the first one tries them all.
         if self.views.map().is_some() {

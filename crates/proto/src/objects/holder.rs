@@ -54,6 +54,11 @@ impl Holder {
         &self.chunks
     }
 
+    #[cfg(test)]
+    pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
+        &mut self.chunks
+    }
+
     /// Memory of chunks that are not whole.
     fn arriving_bytes(&self) -> usize {
         let early: usize = self.early.iter().map(|(_, chunk)| chunk.builder.allocated_bytes()).sum();
@@ -184,7 +189,8 @@ impl Holder {
             let known = built.cell_checksums().get(row as usize).copied();
             let cell = built.cell(row).filter(|_| built.verify(row));
             let (Some(bytes), Some(checksum)) = (cell, known) else {
-                return self.give_up(scope, from, fetch);
+                self.give_up(scope, chunk);
+                return miss(scope, from, fetch);
             };
             let cell = Checked::said(bytes, checksum);
             scope.send(from, ObjectMessage::Cell(Cell { number, member, chunk, row, cell }));
@@ -192,15 +198,12 @@ impl Holder {
     }
 
     /// A chunk is rotten: nobody is to read it, and it is got anew.
-    fn give_up(&mut self, scope: &mut Scope<'_>, from: HostId, fetch: &Fetch) {
-        let Some(listed) = self.chunks.get(fetch.chunk).map(|entry| listed_of(fetch.chunk, entry)) else {
-            return;
-        };
-        tracing::error!(member = %self.member, chunk = %fetch.chunk, "a chunk is not what it was");
-        self.chunks.remove(fetch.chunk);
+    pub(super) fn give_up(&mut self, scope: &mut Scope<'_>, chunk: ChunkId) {
+        let Some(listed) = self.chunks.get(chunk).map(|entry| listed_of(chunk, entry)) else { return };
+        tracing::error!(member = %self.member, %chunk, "a chunk is not what it was");
+        self.chunks.remove(chunk);
         self.fill.want(listed);
         self.fill.go_on(scope, &mut self.chunks);
-        miss(scope, from, fetch);
     }
 
     /// Says which chunks are here. Under an older view than the asker's it would say too little: the asker comes again.

@@ -10,6 +10,7 @@
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
+//! | `scrub` | which chunks were compared with their checksums |
 //! | `courier` | what owners want holders to hear |
 //! | `transfers` | values that clients and owners of this host write and read, by the next three |
 //! | `upload` | a value that is written: rows are coded, cells are put |
@@ -27,16 +28,18 @@ mod inquiry;
 pub(crate) mod names;
 mod pressure;
 mod scope;
+mod scrub;
 mod transfers;
 mod upload;
 
 use std::collections::BTreeMap;
 
 use store::ChunkPages;
-use types::{GroupView, HostId, MemberId, RoleIndex, Time};
+use types::{GroupView, HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Time};
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
+use crate::pace::Pace;
 use crate::primary::Pending;
 use courier::Courier;
 use early::Early;
@@ -45,6 +48,7 @@ pub(crate) use holder::Holder;
 use names::{Errand, ObjectStats, OwnerRequest};
 use pressure::Pressure;
 pub(crate) use scope::Scope;
+use scrub::ChunkScrub;
 use transfers::Transfers;
 pub use upload::NewUpload;
 
@@ -67,6 +71,7 @@ pub(crate) struct Objects {
     holders: BTreeMap<MemberId, Holder>,
     early: Early,
     pressure: Pressure,
+    scrub: ChunkScrub,
     courier: Courier,
     transfers: Transfers,
     /// When idle pages are looked at next.
@@ -238,6 +243,26 @@ impl Objects {
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
         self.transfers.tick(scope, wanted);
         self.trim(now);
+    }
+
+    /// Compares some more chunks with their checksums.
+    pub(crate) fn scrub(&mut self, scope: &mut Scope<'_>) {
+        self.scrub.go_on(scope, &mut self.holders);
+    }
+
+    /// When [`Self::scrub`] has something to do.
+    pub(crate) fn scrub_due(&self, pace: &Pace, now: Time) -> Time {
+        self.scrub.due(pace, now)
+    }
+
+    /// How far the newest scrub has come with chunks.
+    pub(crate) fn scrub_progress(&self, settings: ScrubSettings) -> ScrubProgress {
+        self.scrub.progress(settings, self.holders.values().map(|holder| holder.chunks().bytes()).sum())
+    }
+
+    /// Pages of chunks compared, and chunks found wrong, by all scrubs.
+    pub(crate) fn scrub_totals(&self) -> (u64, u64) {
+        self.scrub.totals()
     }
 
     /// Gives some of the pages that nobody has used for a while back to the system.
