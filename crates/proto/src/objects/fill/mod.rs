@@ -8,6 +8,7 @@
 mod mend;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use store::ChunkStore;
 use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, RoleIndex, Time, ViewVersion};
@@ -209,6 +210,8 @@ impl Fill {
     }
 
     fn begin_mends(&mut self, scope: &mut Scope<'_>, chunks: &ChunkStore) {
+        // Before anything is taken off the list: without it nothing can be got yet.
+        let Some(protection) = scope.protection(self.member.group) else { return };
         let mut bytes: u64 = self.mends.values().map(Mend::len_bytes).sum();
         while bytes < MEND_BYTES {
             let Some(listed) = self.todo.pop_front() else { return };
@@ -216,7 +219,7 @@ impl Fill {
             {
                 continue;
             }
-            let Some(protection) = scope.protection(self.member.group) else { return };
+            let protection = Arc::clone(&protection);
             if let Some(mend) = Mend::new(self.member, listed, protection, chunks.pages()) {
                 bytes += mend.len_bytes();
                 let number = self.number();
