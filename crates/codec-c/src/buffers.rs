@@ -44,7 +44,11 @@ pub unsafe fn list<'a, T>(entries: *const T, count: usize, what: &'static str) -
 ///
 /// # Safety
 /// As [`list`].
-pub unsafe fn role_list(entries: *const u32, count: usize, what: &'static str) -> Result<Vec<usize>, Failure> {
+pub unsafe fn role_list(
+    entries: *const u32,
+    count: usize,
+    what: &'static str,
+) -> Result<Vec<usize>, Failure> {
     // SAFETY: the caller's.
     Ok(unsafe { list(entries, count, what) }?.iter().map(|role| roles(*role)).collect())
 }

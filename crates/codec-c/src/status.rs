@@ -75,7 +75,9 @@ fn status_of(error: CodeError) -> Status {
         | CodeError::ZeroRow { .. }
         | CodeError::Singular => Status::Code,
         CodeError::Count { .. } | CodeError::Length { .. } | CodeError::Empty => Status::Length,
-        CodeError::NoSuchRole { .. } | CodeError::Duplicate { .. } | CodeError::NotLost { .. } => Status::Role,
+        CodeError::NoSuchRole { .. } | CodeError::Duplicate { .. } | CodeError::NotLost { .. } => {
+            Status::Role
+        }
         CodeError::Undetermined { .. } => Status::Lost,
     }
 }

@@ -164,8 +164,14 @@ mod tests {
 
     #[test]
     fn no_set_of_chunks_is_cheaper() {
-        let codes =
-            [Code::rs(4, 3), Code::lrc(4, 2, 2), Code::lrc(5, 2, 1), Code::rep(4), Code::xor(5), Code::rs(2, 5)];
+        let codes = [
+            Code::rs(4, 3),
+            Code::lrc(4, 2, 2),
+            Code::lrc(5, 2, 1),
+            Code::rep(4),
+            Code::xor(5),
+            Code::rs(2, 5),
+        ];
         let mut state = 7;
         for code in codes.map(Result::unwrap) {
             for round in 0..150 {
@@ -182,7 +188,8 @@ mod tests {
                     let smallest = smallest(&code, &available, wanted);
                     match code.cheapest_reads(&available, wanted) {
                         Ok(reads) => {
-                            let cost = |role: &usize| available.iter().find(|(other, _)| other == role).unwrap().1;
+                            let cost =
+                                |role: &usize| available.iter().find(|(other, _)| other == role).unwrap().1;
                             let sum: u64 = reads.iter().map(|role| u64::from(cost(role))).sum();
                             assert_eq!(Some(sum), smallest, "{code:?} {available:?} {wanted:?}: {reads:?}");
                             assert!(code.plan(&reads, wanted).is_ok());
