@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::built::Built;
 use crate::debian::{self, Needed};
+use crate::liberasurecode;
 use crate::run::{Run, root};
 
 /// Where its sources are, from the workspace's root.
@@ -61,6 +62,7 @@ pub fn test() -> Result<(), String> {
     Run::new(text(&tool("check"))?, &[text(&plugins)?]).show()?;
     let corpus = root().join(SOURCES).join("corpus.txt");
     Run::new(text(&tool("non_regression"))?, &[text(&plugins)?, text(&corpus)?]).show()?;
+    liberasurecode::test(&library)?;
     Run::new(story, &["--nocapture"]).env("GESTALT_CEPH_PLUGINS", text(&plugins)?).show()
 }
 

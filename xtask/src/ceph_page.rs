@@ -54,7 +54,7 @@ const HEAD: &str = "\
 Made by `cargo xtask bench ceph`; the numbers are in [ceph.json](ceph.json). What is measured, and what it says of a pool: [ceph.md](../ceph.md).
 
 GB/s of data (10^9 bytes; an object of `k` chunks, whatever is read or written) through Ceph's own interface, one thread, all plugins in one process and in
-turns: the median of five rounds of 8 ms each. *encode* is the interface's `encode` of an object in one piece, with buffers for parities allocated each
+turns: the median of nine rounds of 8 ms each, by the thread's time on the processor. *encode* is the interface's `encode` of an object in one piece, with buffers for parities allocated each
 time; *compute* is `encode_chunks` on buffers that are there, so the share of copying and allocating is 1 - encode / compute; *decode* makes up to four lost data
 chunks. A plugin that has no such code is left out (`-`): `isa` ends at `k = 32`. The best of ours is set against the best of theirs in the last
 column; below 1 ours is the slower one.

@@ -12,6 +12,7 @@ mod counts;
 mod cuda;
 mod debian;
 mod excerpt;
+mod liberasurecode;
 mod measure;
 mod run;
 mod steps;
@@ -33,6 +34,7 @@ usage:
   cargo xtask bench map               what changes of the map cost, from 5 nodes to 10,000, into docs/benchmarks
   cargo xtask bench ceph [--quick]    Ceph's plugin beside isa and jerasure, into docs/benchmarks
   cargo xtask plugin ceph             builds Ceph's plugin, target/plugins/ceph/libec_gestalt.so
+  cargo xtask plugin liberasurecode   builds the library that liberasurecode loads as ISA-L
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
   cargo xtask bench counts --save     the same, which are then the ones to commit";
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ["bench", "values", rest @ ..] => bench::values(rest),
         ["bench", "ceph", rest @ ..] => ceph::bench(rest),
         ["plugin", "ceph"] => ceph::plugin(),
+        ["plugin", "liberasurecode"] => liberasurecode::plugin(),
         ["bench", "counts", rest @ ..] => counts::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

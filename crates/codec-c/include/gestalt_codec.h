@@ -96,6 +96,12 @@ int gestalt_codec_decode(const gestalt_codec *codec, const uint32_t *present, co
  */
 int gestalt_codec_minimum_to_decode(const gestalt_codec *codec, const uint32_t *wanted, size_t wanted_count, const uint32_t *available, const uint32_t *costs, size_t available_count, uint32_t *minimum, size_t *minimum_count);
 
+/*
+ * outputs[o] = the sum over s of coefficients[o * sources_count + s] * sources[s], byte by byte in the field: for those who bring a matrix of
+ * their own. Up to 256 sources and outputs, at least one of each.
+ */
+int gestalt_codec_combine(uint32_t sources_count, uint32_t outputs_count, const uint8_t *coefficients, const uint8_t *const *sources, uint8_t *const *outputs, size_t len);
+
 /* delta = old_bytes XOR new_bytes. */
 int gestalt_codec_delta(const uint8_t *old_bytes, const uint8_t *new_bytes, uint8_t *delta, size_t len);
 

@@ -309,6 +309,34 @@ pub unsafe extern "C" fn gestalt_codec_minimum_to_decode(
     })
 }
 
+/// Any linear combinations.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gestalt_codec_combine(
+    sources_count: u32,
+    outputs_count: u32,
+    coefficients: *const u8,
+    sources: *const *const u8,
+    outputs: *const *mut u8,
+    len: usize,
+) -> c_int {
+    guard(|| {
+        let (k, rows) = (roles(sources_count), roles(outputs_count));
+        // SAFETY: the caller's, here and below.
+        let sources = unsafe { list(sources, k, "the list of sources") }?;
+        let outputs = unsafe { list(outputs, rows, "the list of outputs") }?;
+        check(len, sources, outputs)?;
+        let mut matrix = Buffers::new(k * rows)?;
+        matrix.read(&[coefficients])?;
+        let coefficients = unsafe { buffers::sources(&[coefficients], k * rows) };
+        let sources = unsafe { buffers::sources(sources, len) };
+        let mut outputs = unsafe { buffers::outputs(outputs, len) };
+        Ok(codec::kernel().combine(coefficients[0], &sources, &mut outputs)?)
+    })
+}
+
 /// The difference of two versions of some bytes.
 ///
 /// # Safety

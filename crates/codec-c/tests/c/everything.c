@@ -133,6 +133,17 @@ static void reads(void) {
   gestalt_codec_free(codec);
 }
 
+static void combinations(void) {
+  struct stripe stripe = make_stripe(4);
+  const uint8_t rows[] = {1, 1, 0, 2};
+  REQUIRE(gestalt_codec_combine(2, 2, rows, (const uint8_t *const *)stripe.chunks, stripe.chunks + 2, LEN) == GESTALT_CODEC_OK);
+  REQUIRE(stripe.chunks[2][7] == (stripe.chunks[0][7] ^ stripe.chunks[1][7]));
+  REQUIRE(stripe.chunks[3][7] == (uint8_t)(stripe.chunks[1][7] << 1 ^ (stripe.chunks[1][7] & 0x80 ? 0x1d : 0)));
+  REQUIRE(gestalt_codec_combine(2, 0, rows, (const uint8_t *const *)stripe.chunks, NULL, LEN) == GESTALT_CODEC_LENGTH);
+  REQUIRE(gestalt_codec_combine(2, 2, NULL, (const uint8_t *const *)stripe.chunks, stripe.chunks + 2, LEN) == GESTALT_CODEC_NULL);
+  free_stripe(&stripe);
+}
+
 static void refusals(void) {
   gestalt_codec *codec = NULL;
   struct stripe stripe = make_stripe(5);
@@ -171,6 +182,7 @@ int main(void) {
   size_t i;
   for (i = 0; i < sizeof families / sizeof *families && !line_of_failure; ++i) code(families[i], 4, 2);
   if (!line_of_failure) reads();
+  if (!line_of_failure) combinations();
   if (!line_of_failure) refusals();
   if (line_of_failure) {
     fprintf(stderr, "line %d: %s\n", line_of_failure, gestalt_codec_last_error());
