@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::built::Built;
+use crate::cuda;
 use crate::debian::{self, Needed};
 use crate::liberasurecode;
 use crate::run::{Run, root};
@@ -60,6 +61,10 @@ pub fn test() -> Result<(), String> {
     same_order(&out)?;
     let tool = |name: &str| out.join(format!("gestalt_ec_{name}"));
     Run::new(text(&tool("check"))?, &[text(&plugins)?]).show()?;
+    let card = cuda::emulated()?;
+    let on_card = Run::new(text(&tool("check"))?, &[text(&plugins)?, "--place", "card"]);
+    cuda::on_emulated(on_card, &card).show()?;
+    cuda::on_emulated(Run::new(built.test("c_abi")?, &["--quiet", "everything"]), &card).show()?;
     let corpus = root().join(SOURCES).join("corpus.txt");
     Run::new(text(&tool("non_regression"))?, &[text(&plugins)?, text(&corpus)?]).show()?;
     liberasurecode::test(&library)?;

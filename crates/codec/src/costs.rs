@@ -1,7 +1,7 @@
 //! From which chunks to read when some are dearer than others: a disk that is busy, a node that is far away.
 //!
 //! A set of chunks is a candidate if it determines what is wanted and none of it can be left out. The candidates tried are: what is
-//! wanted itself, if it is there; the cheapest chunks that determine everything, which is the answer for Reed-Solomon codes; and for
+//! wanted itself, as far as it is there; the cheapest chunks that determine everything, which is the answer for Reed-Solomon codes; and for
 //! each subset of the sparse parities (the local ones of an LRC) what is left when chunks are dropped, the dearest first.
 
 use crate::checks::check_roles;
@@ -36,13 +36,22 @@ impl Code {
         let roles: Vec<usize> = available.iter().map(|(role, _)| *role).collect();
         check_roles(&roles, self.n())?;
         check_roles(wanted, self.n())?;
-        let search = Search { code: self, wanted, costs: available };
-        let everything = search.pruned(&search.determining())?;
-        let mut candidates = vec![everything];
-        if wanted.iter().all(|role| roles.contains(role)) {
-            candidates.push(wanted.to_vec());
+        let (own, missing): (Vec<usize>, Vec<usize>) = wanted.iter().partition(|role| roles.contains(role));
+        let one_price = available.windows(2).all(|pair| pair[0].1 == pair[1].1);
+        let search = Search { code: self, wanted, costs: available, one_price };
+        let mut candidates = search.candidates()?;
+        if missing.is_empty() {
+            candidates.push(own);
+        } else if !own.is_empty() {
+            // What is wanted and there is read anyway, so the rest has it for nothing.
+            let free = |(role, cost): &(usize, u32)| (*role, if own.contains(role) { 0 } else { *cost });
+            let costs: Vec<(usize, u32)> = available.iter().map(free).collect();
+            let rest = Search { code: self, wanted: &missing, costs: &costs, one_price }.candidates()?;
+            candidates.extend(rest.into_iter().map(|mut set| {
+                set.extend(own.iter().filter(|role| !set.contains(role)).copied().collect::<Vec<_>>());
+                set
+            }));
         }
-        candidates.extend(search.by_sparse_rows());
         let cost = |set: &Vec<usize>| (search.cost(set), set.len());
         let mut best = candidates.into_iter().min_by_key(cost).unwrap_or_default();
         best.sort_unstable();
@@ -54,9 +63,17 @@ struct Search<'a> {
     code: &'a Code,
     wanted: &'a [usize],
     costs: &'a [(usize, u32)],
+    /// Whether all chunks cost the same.
+    one_price: bool,
 }
 
 impl Search<'_> {
+    fn candidates(&self) -> Result<Vec<Vec<usize>>, CodeError> {
+        let mut candidates = vec![self.pruned(&self.determining())?];
+        candidates.extend(self.by_sparse_rows());
+        Ok(candidates)
+    }
+
     fn cost_of(&self, role: usize) -> u64 {
         self.costs.iter().find(|(other, _)| *other == role).map_or(0, |(_, cost)| u64::from(*cost))
     }
@@ -84,6 +101,10 @@ impl Search<'_> {
             self.by_cost().into_iter().partition(|role| *role < self.code.k());
         let is_dense = |role: &usize| (0..self.code.k()).all(|i| self.code.generator(*role, i) != 0);
         let (dense, mut sparse): (Vec<usize>, Vec<usize>) = parities.into_iter().partition(is_dense);
+        if self.one_price {
+            // Then nothing that is there is worth computing, and the other rows are of no use.
+            sparse.retain(|role| self.covers_what_is_missing(*role));
+        }
         sparse.truncate(MAX_SPARSE_ROWS);
         let subsets = if sparse.is_empty() { 0..0 } else { 0..1usize << sparse.len() };
         let chosen = |subset: usize| sparse.iter().enumerate().filter(move |(bit, _)| subset >> bit & 1 == 1);
@@ -93,6 +114,14 @@ impl Search<'_> {
             (0..=dense.len()).map(move |count| [data, &chosen, &dense[..count]].concat())
         });
         sets.filter_map(|set| self.pruned(&set).ok()).collect()
+    }
+
+    /// Whether the row of `role` has a data role in common with something that is wanted, or with data that is not there.
+    fn covers_what_is_missing(&self, role: usize) -> bool {
+        let is_there = |data: usize| self.costs.iter().any(|(other, _)| *other == data);
+        let is_wanted = |data| self.wanted.iter().any(|wanted| self.code.generator(*wanted, data) != 0);
+        let covered = (0..self.code.k()).filter(|data| self.code.generator(role, *data) != 0);
+        covered.into_iter().any(|data| !is_there(data) || is_wanted(data))
     }
 
     /// What is left of `set` when each role that the others do without is dropped, the dearest first.

@@ -1,7 +1,7 @@
 // What a pool relies on, at the level of chunks: that ours and Ceph's own plugins make the same bytes and repair each other's, that the
 // reads which are asked for suffice and are the cheapest, and that a bad profile is refused with a sentence.
 //
-//   gestalt_ec_check DIRECTORY      a folder with libec_gestalt.so, libec_isa.so and libec_jerasure.so
+//   gestalt_ec_check DIRECTORY [--place processor|auto|card]      a folder with libec_gestalt.so, libec_isa.so and libec_jerasure.so
 
 #include <cerrno>
 #include <cstdio>
@@ -16,8 +16,14 @@ namespace {
 using namespace tools;
 using ceph::bufferlist;
 
-std::string directory;
+std::string directory, place = "processor";
 unsigned checks = 0;
+
+// Ours, where the caller wants it to compute.
+Code ours_of(Profile profile) {
+  profile["place"] = place;
+  return make("gestalt", directory, profile);
+}
 
 // Ends the program with what is wrong.
 void require(bool holds, const std::string &what) {
@@ -57,7 +63,7 @@ void exchange(const Pair &pair, unsigned k, unsigned m) {
   Profile sizes{{"k", std::to_string(k)}, {"m", std::to_string(m)}}, theirs = pair.theirs;
   theirs.insert(sizes.begin(), sizes.end());
   sizes["technique"] = pair.ours;
-  const Code ours = make("gestalt", directory, sizes), other = make(pair.plugin, directory, theirs);
+  const Code ours = ours_of(sizes), other = make(pair.plugin, directory, theirs);
   const std::string what =
       std::string(pair.ours) + "(" + std::to_string(k) + "+" + std::to_string(m) + ") beside " + pair.plugin;
   for (unsigned len : {1u, 31u, 4096u, k * 4096, k * 4096 - 5, 100'003u}) {
@@ -103,7 +109,7 @@ std::set<int> keys(const std::map<int, std::vector<std::pair<int, int>>> &map) {
 // Every loss of up to `losses` chunks: what `minimum_to_decode` asks for is there, and suffices.
 void reads_suffice(Profile profile, unsigned losses) {
   const std::string what = "technique=" + profile["technique"];
-  const Code code = make("gestalt", directory, profile);
+  const Code code = ours_of(profile);
   const unsigned n = code->get_chunk_count();
   const Chunks chunks = encode(code, random_bytes(50'000, 3));
   for (unsigned count = 1; count <= losses; ++count) {
@@ -126,14 +132,14 @@ void reads_suffice(Profile profile, unsigned losses) {
 }
 
 void costs() {
-  const Code rs = make("gestalt", directory, {{"technique", "rs"}, {"k", "3"}, {"m", "2"}});
+  const Code rs = ours_of({{"technique", "rs"}, {"k", "3"}, {"m", "2"}});
   std::set<int> minimum;
   require(rs->minimum_to_decode_with_cost({2}, {{0, 1}, {1, 1}, {3, 9}, {4, 1}}, &minimum) == 0, "costs");
   require(minimum == std::set<int>{0, 1, 4}, "the dear parity is not read");
   minimum.clear();
   require(rs->minimum_to_decode_with_cost({2}, {{0, 1}, {1, 1}}, &minimum) == -EIO, "too few chunks are -EIO");
   require(rs->minimum_to_decode_with_cost({9}, {{0, 1}}, &minimum) == -EINVAL, "no such chunk is -EINVAL");
-  const Code lrc = make("gestalt", directory, {{"technique", "lrc(12,2,2)"}});
+  const Code lrc = ours_of({{"technique", "lrc(12,2,2)"}});
   require(lrc->get_chunk_count() == 16, "lrc(12,2,2) has 16 chunks");
   std::map<int, std::vector<std::pair<int, int>>> local;
   std::set<int> available = places(16);
@@ -143,7 +149,7 @@ void costs() {
 }
 
 void mapping() {
-  const Code code = make("gestalt", directory, {{"k", "3"}, {"m", "2"}, {"mapping", "_DD_D"}});
+  const Code code = ours_of({{"k", "3"}, {"m", "2"}, {"mapping", "_DD_D"}});
   require(code->get_chunk_mapping() == std::vector<int>{1, 2, 4, 0, 3}, "the mapping");
   const bufferlist object = random_bytes(3 * 64, 5);
   const Chunks chunks = encode(code, object);
@@ -156,7 +162,7 @@ void mapping() {
 
 // An object in pieces, at odd addresses.
 void scattered() {
-  const Code code = make("gestalt", directory, {{"k", "4"}, {"m", "2"}});
+  const Code code = ours_of({{"k", "4"}, {"m", "2"}});
   const bufferlist object = random_bytes(40'000, 6);
   bufferlist pieces;
   for (unsigned at = 0; at < object.length();) {
@@ -196,17 +202,19 @@ void profiles() {
   refused({{"place", "attic"}}, "no place is called 'attic'");
   refused({{"k", "3"}, {"m", "2"}, {"mapping", "DD_D"}}, "maps 4 chunks");
   Profile defaults;
-  make("gestalt", directory, defaults);
+  ours_of(defaults);
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 2) {
-    std::cerr << "usage: gestalt_ec_check DIRECTORY" << std::endl;
+  const bool has_place = argc == 4 && std::string(argv[2]) == "--place";
+  if (argc != 2 && !has_place) {
+    std::cerr << "usage: gestalt_ec_check DIRECTORY [--place PLACE]" << std::endl;
     return 2;
   }
   directory = argv[1];
+  if (has_place) place = argv[3];
   begin();
   profiles();
   costs();

@@ -133,6 +133,24 @@ static void reads(void) {
   gestalt_codec_free(codec);
 }
 
+/* Where there is a card, real or emulated, it gives the same bytes, and is used when it is asked for. */
+static void card(void) {
+  gestalt_codec *codec = NULL;
+  struct stripe stripe = make_stripe(6), again = make_stripe(6);
+  uint32_t i;
+  REQUIRE(gestalt_codec_new("rs", 4, 2, &codec) == GESTALT_CODEC_OK);
+  REQUIRE(encode(codec, &stripe, 4) == GESTALT_CODEC_OK);
+  REQUIRE(gestalt_codec_set_place(codec, "card") == GESTALT_CODEC_OK);
+  REQUIRE(encode(codec, &again, 4) == GESTALT_CODEC_OK);
+  for (i = 0; i < 6; ++i) REQUIRE(memcmp(stripe.chunks[i], again.chunks[i], LEN) == 0);
+  repairs(codec, &stripe);
+  if (line_of_failure) return;
+  REQUIRE(gestalt_codec_card_operations(codec) > 0 || getenv("GESTALT_REQUIRE_CUDA") == NULL);
+  gestalt_codec_free(codec);
+  free_stripe(&stripe);
+  free_stripe(&again);
+}
+
 static void combinations(void) {
   struct stripe stripe = make_stripe(4);
   const uint8_t rows[] = {1, 1, 0, 2};
@@ -182,6 +200,7 @@ int main(void) {
   size_t i;
   for (i = 0; i < sizeof families / sizeof *families && !line_of_failure; ++i) code(families[i], 4, 2);
   if (!line_of_failure) reads();
+  if (!line_of_failure) card();
   if (!line_of_failure) combinations();
   if (!line_of_failure) refusals();
   if (line_of_failure) {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longest wait for anything: the machine may be busy.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(180);
 /// Longest that one command may take, as `timeout` takes it.
 const COMMAND_LIMIT: &str = "60";
 
@@ -58,7 +58,7 @@ impl Cluster {
              osd_pool_default_pg_autoscale_mode = off\nosd_crush_chooseleaf_type = 0\n\
              mon_allow_pool_delete = true\nmon_data_avail_warn = 1\nmon_data_avail_crit = 0\n\
              osd_heartbeat_interval = 2\nosd_heartbeat_grace = 8\nosd_scrub_sleep = 0\n\
-             osd_recovery_sleep = 0\nmgr_initial_modules =\nmon_osd_down_out_interval = 600\n"
+             osd_recovery_sleep_hdd = 0\nosd_recovery_sleep_ssd = 0\nosd_recovery_sleep_hybrid = 0\nosd_recovery_max_active = 16\nosd_max_backfills = 8\nmgr_initial_modules =\nmon_osd_down_out_interval = 600\n"
         )
     }
 

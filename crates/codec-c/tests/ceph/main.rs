@@ -80,7 +80,8 @@ fn read_all(cluster: &Cluster, chapter: &str) {
 }
 
 fn bench(cluster: &Cluster) {
-    let said = cluster.rados("ours", &["bench", "3", "write", "--no-cleanup", "-b", "65536", "-t", "4"]);
+    let said = cluster
+        .rados("ours", &["bench", "3", "write", "--no-cleanup", "-b", "65536", "--max-objects", "100"]);
     let line = |start: &str| said.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
     println!("rados bench: {}, {}", line("Total writes made"), line("Bandwidth"));
 }
