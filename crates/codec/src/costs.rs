@@ -100,13 +100,17 @@ impl Search<'_> {
         let (data, parities): (Vec<usize>, Vec<usize>) =
             self.by_cost().into_iter().partition(|role| *role < self.code.k());
         let is_dense = |role: &usize| (0..self.code.k()).all(|i| self.code.generator(*role, i) != 0);
+        if (self.code.k()..self.code.n()).all(|role| is_dense(&role)) {
+            // Rows that are alike: the cheapest chunks that determine everything have no rival.
+            return Vec::new();
+        }
         let (dense, mut sparse): (Vec<usize>, Vec<usize>) = parities.into_iter().partition(is_dense);
         if self.one_price {
             // Then nothing that is there is worth computing, and the other rows are of no use.
             sparse.retain(|role| self.covers_what_is_missing(*role));
         }
         sparse.truncate(MAX_SPARSE_ROWS);
-        let subsets = if sparse.is_empty() { 0..0 } else { 0..1usize << sparse.len() };
+        let subsets = 0..1usize << sparse.len();
         let chosen = |subset: usize| sparse.iter().enumerate().filter(move |(bit, _)| subset >> bit & 1 == 1);
         let sets = subsets.flat_map(|subset| {
             let chosen: Vec<usize> = chosen(subset).map(|(_, role)| *role).collect();
