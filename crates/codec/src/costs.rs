@@ -11,14 +11,17 @@ use crate::{Code, CodeError};
 /// Most sparse parity rows whose subsets are all tried.
 const MAX_SPARSE_ROWS: usize = 10;
 
+/// Most roles that are wanted and there, of which any subset may be read.
+const MAX_OWN: usize = 3;
+
 /// # Reads with costs
 impl Code {
     /// The roles to read for having the chunks of the roles `wanted`, in ascending order, when those of `available` can be read at
     /// the cost given with each: the sum of the costs is as small as it can be. Roles of `wanted` that are available may be read
     /// themselves or computed, whichever is cheaper.
     ///
-    /// The smallest sum is found for Reed-Solomon codes, copies and XORs, and for LRCs of up to ten local groups. For other
-    /// matrices nothing in the result is superfluous, but a cheaper set might exist.
+    /// The smallest sum is found for Reed-Solomon codes, copies and XORs, and for LRCs of up to ten local groups if at most three
+    /// of the roles `wanted` are available. Otherwise the result suffices, but a cheaper set might exist.
     ///
     /// ```
     /// let code = codec::Code::rs(3, 2)?;
@@ -36,27 +39,37 @@ impl Code {
         let roles: Vec<usize> = available.iter().map(|(role, _)| *role).collect();
         check_roles(&roles, self.n())?;
         check_roles(wanted, self.n())?;
-        let (own, missing): (Vec<usize>, Vec<usize>) = wanted.iter().partition(|role| roles.contains(role));
         let one_price = available.windows(2).all(|pair| pair[0].1 == pair[1].1);
         let search = Search { code: self, wanted, costs: available, one_price };
         let mut candidates = search.candidates()?;
-        if missing.is_empty() {
-            candidates.push(own);
-        } else if !own.is_empty() {
-            // What is wanted and there is read anyway, so the rest has it for nothing.
-            let free = |(role, cost): &(usize, u32)| (*role, if own.contains(role) { 0 } else { *cost });
+        for read in reads_of_wanted(wanted, &roles) {
+            // What is read anyway is there for the rest at no cost.
+            let free = |(role, cost): &(usize, u32)| (*role, if read.contains(role) { 0 } else { *cost });
             let costs: Vec<(usize, u32)> = available.iter().map(free).collect();
+            let missing: Vec<usize> = wanted.iter().copied().filter(|role| !read.contains(role)).collect();
             let rest = Search { code: self, wanted: &missing, costs: &costs, one_price }.candidates()?;
-            candidates.extend(rest.into_iter().map(|mut set| {
-                set.extend(own.iter().filter(|role| !set.contains(role)).copied().collect::<Vec<_>>());
-                set
-            }));
+            candidates.extend(rest.into_iter().map(|set| united(&read, &set)));
         }
         let cost = |set: &Vec<usize>| (search.cost(set), set.len());
         let mut best = candidates.into_iter().min_by_key(cost).unwrap_or_default();
         best.sort_unstable();
         Ok(best)
     }
+}
+
+/// Which of the roles `wanted` to read themselves: all that are there, or, where they are few, any of them.
+fn reads_of_wanted(wanted: &[usize], there: &[usize]) -> Vec<Vec<usize>> {
+    let own: Vec<usize> = wanted.iter().copied().filter(|role| there.contains(role)).collect();
+    if own.len() > MAX_OWN {
+        return vec![own];
+    }
+    let chosen = |subset: usize| own.iter().enumerate().filter(move |(bit, _)| subset >> bit & 1 == 1);
+    (1..1usize << own.len()).map(|subset| chosen(subset).map(|(_, role)| *role).collect()).collect()
+}
+
+fn united(one: &[usize], other: &[usize]) -> Vec<usize> {
+    let more = other.iter().copied().filter(|role| !one.contains(role));
+    one.iter().copied().chain(more).collect()
 }
 
 struct Search<'a> {
