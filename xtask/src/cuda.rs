@@ -21,19 +21,11 @@ pub fn test() -> Result<(), String> {
         Needed { file: "g++", package: "g++" },
         Needed { file: "python3", package: "python3-venv" },
     ])?;
-    let emulated = root().join("target/cuda-emulated");
-    make_emulated(&emulated)?;
-    let dir = text(&emulated)?;
+    let dir = emulated()?;
     let what = ["--workspace", "--lib", "--test", "card", "--test", "ptx"];
     let built = Built::by(&what)?;
     for test in ["codec_cuda", "card", "ptx"] {
-        Run::new(built.test(test)?, &["--quiet"])
-            .within(&root().join(CRATE))
-            .env("LD_LIBRARY_PATH", dir)
-            .env("GESTALT_EMULATED_CUDA_DIR", dir)
-            .env("GESTALT_EMULATED_GENERIC", &format!("{dir}/generic.so"))
-            .env("GESTALT_REQUIRE_CUDA", "1")
-            .show()?;
+        on_emulated(Run::new(built.test(test)?, &["--quiet"]).within(&root().join(CRATE)), &dir).show()?;
     }
     let compiler = nvrtc()?;
     Run::new(built.test("ptx")?, &["--quiet"])
@@ -41,6 +33,21 @@ pub fn test() -> Result<(), String> {
         .env("LD_LIBRARY_PATH", text(&compiler)?)
         .env("GESTALT_REQUIRE_NVRTC", "1")
         .show()
+}
+
+/// `run` with the emulated card in `dir`.
+pub fn on_emulated(run: Run, dir: &str) -> Run {
+    run.env("LD_LIBRARY_PATH", dir)
+        .env("GESTALT_EMULATED_CUDA_DIR", dir)
+        .env("GESTALT_EMULATED_GENERIC", &format!("{dir}/generic.so"))
+        .env("GESTALT_REQUIRE_CUDA", "1")
+}
+
+/// Where the emulated card is; built anew.
+pub fn emulated() -> Result<String, String> {
+    let emulated = root().join("target/cuda-emulated");
+    make_emulated(&emulated)?;
+    text(&emulated).map(str::to_owned)
 }
 
 /// Builds libcuda and libnvrtc out of `emulator/`, and the generic kernels for the processor.

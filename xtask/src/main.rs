@@ -5,11 +5,14 @@
 
 mod bench;
 mod built;
+mod ceph;
+mod ceph_page;
 mod clock;
 mod counts;
 mod cuda;
 mod debian;
 mod excerpt;
+mod liberasurecode;
 mod measure;
 mod run;
 mod steps;
@@ -29,6 +32,9 @@ usage:
   cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench values            long values beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench map               what changes of the map cost, from 5 nodes to 10,000, into docs/benchmarks
+  cargo xtask bench ceph [--quick]    Ceph's plugin beside isa and jerasure, into docs/benchmarks
+  cargo xtask plugin ceph             builds Ceph's plugin, target/plugins/ceph/libec_gestalt.so
+  cargo xtask plugin liberasurecode   builds the library that liberasurecode loads as ISA-L
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
   cargo xtask bench counts --save     the same, which are then the ones to commit";
 
@@ -43,6 +49,9 @@ fn main() -> ExitCode {
         ["bench", "codec", rest @ ..] => bench::codec(rest),
         ["bench", "map", rest @ ..] => bench::map(rest),
         ["bench", "values", rest @ ..] => bench::values(rest),
+        ["bench", "ceph", rest @ ..] => ceph::bench(rest),
+        ["plugin", "ceph"] => ceph::plugin(),
+        ["plugin", "liberasurecode"] => liberasurecode::plugin(),
         ["bench", "counts", rest @ ..] => counts::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

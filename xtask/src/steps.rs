@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, in order: the quick ones first.
 
 use crate::built::Built;
+use crate::ceph;
 use crate::cuda;
 use crate::debian::{self, Needed};
 use crate::run::Run;
@@ -36,6 +37,11 @@ pub const STEPS: &[Step] = &[
         name: "cuda",
         about: "the codec for cards: its kernels on an emulated card, and compiled by the real NVRTC (installs what they need)",
         run: cuda::test,
+    },
+    Step {
+        name: "ceph",
+        about: "Ceph's plugin in a cluster of real daemons, and its chunks beside those of isa and jerasure (installs Ceph)",
+        run: ceph::test,
     },
     Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
     Step {

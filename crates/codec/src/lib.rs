@@ -79,6 +79,7 @@ mod chunks;
 mod code;
 pub mod conformance;
 mod constructions;
+mod costs;
 mod error;
 mod fused;
 mod generators;

@@ -24,6 +24,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("store", &["types"]),
     ("codec-cuda", &["codec"]),
     ("codec-peers", &["codec"]),
+    ("codec-c", &["codec", "codec-cuda"]),
     ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
     ("proto", &["cluster", "codec", "store", "types", "wire"]),
     ("client", &["faces", "types"]),
