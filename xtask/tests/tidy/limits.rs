@@ -21,6 +21,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &["types"]),
     ("faces", &["types"]),
     ("cluster", &["codec", "types"]),
+    ("graph", &["codec", "types"]),
     ("store", &["types"]),
     ("codec-cuda", &["codec"]),
     ("codec-peers", &["codec"]),
