@@ -11,11 +11,13 @@ use crate::graph::Primitive;
 pub struct PrimitiveCounters {
     /// Steps that were begun.
     pub started: u64,
-    /// Slices that were given, to others or to chunks here.
-    pub slices: u64,
-    /// Bytes that came along edges.
+    /// Slices that came along edges.
+    pub in_slices: u64,
+    /// Bytes of them.
     pub in_bytes: u64,
-    /// Bytes that went along edges.
+    /// Slices that went along edges.
+    pub out_slices: u64,
+    /// Bytes of them.
     pub out_bytes: u64,
     /// Bytes that were multiplied and added up: those of each input for each row that is more than a copy.
     pub combined_bytes: u64,
@@ -54,13 +56,15 @@ impl Counters {
     pub(super) fn received(&mut self, step: u32, run: Option<&Run>, bytes: u64) {
         if let Some(run) = run {
             let primitive = run.graph().steps[step as usize].primitive();
-            self.primitives[primitive as usize].in_bytes += bytes;
+            let counters = &mut self.primitives[primitive as usize];
+            counters.in_slices += 1;
+            counters.in_bytes += bytes;
         }
     }
 
     pub(super) fn turned(&mut self, turn: &Turn) {
         let counters = &mut self.primitives[turn.primitive as usize];
-        counters.slices += 1;
+        counters.out_slices += turn.slices;
         counters.out_bytes += turn.sent;
         counters.combined_bytes += turn.combined;
     }

@@ -19,6 +19,8 @@ pub(super) struct Run {
     steps: Vec<StepRun>,
     deadline: Time,
     reserved: u64,
+    /// Bytes that have come and are not combined.
+    held: u64,
     writes: bool,
     /// What it wrote is being kept.
     is_complete: bool,
@@ -32,7 +34,7 @@ impl Run {
         let writes = graph.steps.iter().any(|step| step.at == me && step.outputs.iter().any(is_chunk));
         let reserved = graph.steps.iter().filter(|step| step.at == me).map(|step| need(&graph, step)).sum();
         let deadline = now + graph.deadline_us;
-        Self { graph, me, steps, deadline, reserved, writes, is_complete: false }
+        Self { graph, me, steps, deadline, reserved, held: 0, writes, is_complete: false }
     }
 
     pub(super) fn graph(&self) -> &Graph {
@@ -50,7 +52,7 @@ impl Run {
 
     /// Bytes that it holds.
     pub(super) fn held(&self) -> u64 {
-        self.steps.iter().map(StepRun::held).sum()
+        self.held
     }
 
     pub(super) fn writes(&self) -> bool {
@@ -125,7 +127,10 @@ impl Run {
     pub(super) fn take(&mut self, slice: Slice, rules: Rules) -> Result<Option<usize>, ()> {
         let edge = slice.edge;
         let Some(at) = self.steps.iter().position(|step| step.granted(edge).is_some()) else { return Err(()) };
-        Ok(self.steps[at].take(&self.graph, slice, rules)?.then_some(at))
+        let len = slice.bytes.len() as u64;
+        let is_taken = self.steps[at].take(&self.graph, slice, rules)?;
+        self.held += if is_taken { len } else { 0 };
+        Ok(is_taken.then_some(at))
     }
 
     pub(super) fn is_ready(&self, step: usize) -> bool {
@@ -143,7 +148,9 @@ impl Run {
         around: &impl Surroundings,
         queue: &mut VecDeque<Command>,
     ) -> Result<Turn, Why> {
-        self.steps[step].turn(&self.graph, self.me, rules, around, queue)
+        let turn = self.steps[step].turn(&self.graph, self.me, rules, around, queue)?;
+        self.held -= turn.consumed;
+        Ok(turn)
     }
 
     /// Whether all steps have given all.

@@ -50,6 +50,9 @@ pub(super) struct Turn {
     pub primitive: Primitive,
     /// Bytes of slices that are held no more.
     pub consumed: u64,
+    /// Slices that were sent.
+    pub slices: u64,
+    /// Bytes of them.
     pub sent: u64,
     pub combined: u64,
 }
@@ -94,10 +97,6 @@ impl StepRun {
 
     pub(super) fn has_ended(&self) -> bool {
         self.done == self.slices
-    }
-
-    pub(super) fn held(&self) -> u64 {
-        self.inlets.iter().flat_map(|inlet| &inlet.queue).map(|(bytes, _)| bytes.len() as u64).sum()
     }
 
     pub(super) fn first_grants(&mut self, graph: &Graph, rules: Rules) -> Vec<(Place, u32, u32)> {
@@ -216,7 +215,8 @@ impl StepRun {
         }
         self.done += 1;
         self.grant(graph, me, rules, queue);
-        Ok(Turn { primitive: step.primitive(), consumed, sent, combined })
+        let slices = self.outlets.len() as u64;
+        Ok(Turn { primitive: step.primitive(), consumed, slices, sent, combined })
     }
 
     /// Credits for what has become free, half a window at a time.

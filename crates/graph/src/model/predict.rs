@@ -9,6 +9,9 @@ use super::links::{LinkEnd, Links};
 use crate::graph::{Edge, Execution, Place, Step};
 use crate::limits::MIN_SLICE_BYTES;
 
+/// Bytes of a message besides its slice.
+const MESSAGE_BYTES: f64 = 64.0;
+
 /// What a graph will cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Prediction {
@@ -39,8 +42,13 @@ pub(crate) struct Outline<'a> {
     at: Vec<usize>,
     /// Of each step the products it adds up for each byte.
     products: Vec<f64>,
+    /// Of each step the edges that it sends along, and those that it receives along.
+    sends: Vec<f64>,
+    receives: Vec<f64>,
     /// In the order of their first steps.
     edges: Vec<Edge>,
+    /// Steps by how many others come before them: that is about when they have what they need.
+    order: Vec<usize>,
     /// From the asker to each place, in microseconds.
     start_us: Vec<f64>,
 }
@@ -75,8 +83,14 @@ impl<'a> Outline<'a> {
         };
         let start_us = places.iter().zip(&ends).map(start).collect();
         let mut edges = edges.to_vec();
+        let (mut sends, mut receives) = (vec![0.0; steps.len()], vec![0.0; steps.len()]);
+        for edge in &edges {
+            sends[edge.from as usize] += 1.0;
+            receives[edge.to as usize] += 1.0;
+        }
         edges.sort_by_key(|edge| edge.from);
-        Self { steps, links, at: steps.iter().map(number).collect(), products: products(steps), edges, start_us, ends }
+        let order = by_depth(steps.len(), &edges);
+        Self { steps, links, at: steps.iter().map(number).collect(), products: products(steps), sends, receives, edges, order, start_us, ends }
     }
 
     pub(crate) fn predict(&self, flow: Flow) -> Prediction {
@@ -104,26 +118,30 @@ impl<'a> Outline<'a> {
         let mut up_free = vec![0.0f64; self.ends.len()];
         let mut down_free = vec![0.0f64; self.ends.len()];
         let mut ready: Vec<f64> = self.at.iter().map(|place| self.start_us[*place]).collect();
-        let mut next = 0;
+        let mut first = vec![f64::MAX; self.steps.len()];
         let mut last = 0.0f64;
-        for step in 0..self.steps.len() {
+        for step in self.order.iter().copied() {
             let place = self.at[step];
             let bytes = self.round_bytes(step, flow);
-            let begun = ready[step] + self.work_us(step, bytes);
+            // While the others arrive, what has come is taken in.
+            let after_last = ready[step] + self.combine_us(step, bytes) + self.touch_us(self.sends[step] + self.receives[step].min(1.0), bytes);
+            let after_first = first[step].min(ready[step]) + self.work_us(step, bytes);
+            let begun = after_last.max(after_first);
             last = last.max(begun);
-            while let Some(edge) = self.edges.get(next).filter(|edge| edge.from as usize == step) {
-                next += 1;
+            let from = self.edges.partition_point(|edge| (edge.from as usize) < step);
+            for edge in self.edges[from..].iter().take_while(|edge| edge.from as usize == step) {
                 let to = self.at[edge.to as usize];
-                if to == place {
-                    ready[edge.to as usize] = ready[edge.to as usize].max(begun);
-                    continue;
+                let mut received = begun;
+                if to != place {
+                    let way = self.links.way_us(&self.ends[place], &self.ends[to]);
+                    let allowed = self.credit_at(edge.to as usize, way);
+                    let sent = bytes + MESSAGE_BYTES;
+                    up_free[place] = begun.max(allowed).max(up_free[place]) + sent * self.ends[place].up_us();
+                    received = (down_free[to] + sent * self.ends[to].down_us()).max(up_free[place] + way);
+                    down_free[to] = received;
                 }
-                let way = self.links.way_us(&self.ends[place], &self.ends[to]);
-                let allowed = self.credit_at(edge.to as usize, way);
-                up_free[place] = begun.max(allowed).max(up_free[place]) + bytes * self.ends[place].up_us();
-                let received = (down_free[to] + bytes * self.ends[to].down_us()).max(up_free[place] + way);
-                down_free[to] = received;
                 ready[edge.to as usize] = ready[edge.to as usize].max(received);
+                first[edge.to as usize] = first[edge.to as usize].min(received);
             }
         }
         last
@@ -146,10 +164,18 @@ impl<'a> Outline<'a> {
         }
     }
 
+    /// All that a process does for a slice of a step.
     fn work_us(&self, step: usize, bytes: f64) -> f64 {
-        let ports = self.steps[step].inputs.len() + self.steps[step].outputs.len();
-        let touched = bytes * ports as f64 / self.links.touch_bytes_per_s;
-        1e6 * (touched + bytes * self.products[step] / self.links.products_per_s) + self.links.slice_us
+        self.combine_us(step, bytes) + self.touch_us(self.sends[step] + self.receives[step], bytes)
+    }
+
+    fn combine_us(&self, step: usize, bytes: f64) -> f64 {
+        1e6 * bytes * self.products[step] / self.links.products_per_s
+    }
+
+    /// To take in and sum up a slice of each of so many edges.
+    fn touch_us(&self, edges: f64, bytes: f64) -> f64 {
+        edges * (1e6 * bytes / self.links.touch_bytes_per_s + self.links.slice_us)
     }
 
     /// Microseconds that each place sends, receives and computes, where `of` says how many bytes of a span count.
@@ -159,12 +185,14 @@ impl<'a> Outline<'a> {
         for (step, place) in self.at.iter().enumerate() {
             let bytes = of(self.steps[step].span.len, flow.slice_len);
             let slices = (bytes / f64::from(flow.slice_len)).ceil();
-            cpu[*place] += self.work_us(step, bytes) + (slices - 1.0) * self.links.slice_us;
+            let edges = self.sends[step] + self.receives[step];
+            cpu[*place] += self.work_us(step, bytes) + (slices - 1.0) * edges * self.links.slice_us;
         }
         for edge in &self.edges {
             let (from, to) = (self.at[edge.from as usize], self.at[edge.to as usize]);
             if from != to {
                 let bytes = of(self.steps[edge.from as usize].span.len, flow.slice_len);
+                let bytes = bytes + MESSAGE_BYTES * (bytes / f64::from(flow.slice_len)).ceil();
                 up[from] += bytes * self.ends[from].up_us();
                 down[to] += bytes * self.ends[to].down_us();
             }
@@ -216,4 +244,15 @@ fn products(steps: &[Step]) -> Vec<f64> {
         rows.sum::<usize>() as f64
     };
     steps.iter().map(of_step).collect()
+}
+
+/// Steps by their depth. `edges` are in the order of their first steps.
+fn by_depth(steps: usize, edges: &[Edge]) -> Vec<usize> {
+    let mut depths = vec![0u32; steps];
+    for edge in edges {
+        depths[edge.to as usize] = depths[edge.to as usize].max(depths[edge.from as usize] + 1);
+    }
+    let mut order: Vec<usize> = (0..steps).collect();
+    order.sort_by_key(|step| depths[*step]);
+    order
 }

@@ -286,6 +286,7 @@ impl World {
             Place::Node(node) => Who::Node(node),
             Place::Asker => Who::Asker(asker),
         };
+        self.process(target);
         let mut mail = Mail { from: who, me, to: target, at: to, message };
         let copies = if matches!(mail.message, Message::Slice(_)) { self.mishaps(&mut mail) } else { 1 };
         for _ in 0..copies {

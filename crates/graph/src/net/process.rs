@@ -110,16 +110,26 @@ impl Process {
         self.executor.counters()
     }
 
+    /// Whether it is gone.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.state == State::Dead
+    }
+
+    /// Its task is driven no more.
+    pub fn forget_task(&mut self) {
+        self.task = None;
+    }
+
     /// Handles a message; how long that takes, in nanoseconds.
     pub(super) fn receive(&mut self, now: Time, mail: Mail, links: &Links) -> u64 {
-        let is_slice = matches!(mail.message, Message::Slice(_));
         let before = Spent::of(self.executor.counters());
         let Mail { me, at, message, .. } = mail;
         self.hear(now, at, me, message);
         let spent = Spent::of(self.executor.counters());
         let us = (spent.products - before.products) as f64 * 1e6 / links.products_per_s
             + (spent.touched - before.touched) as f64 * 1e6 / links.touch_bytes_per_s
-            + (spent.slices - before.slices).max(u64::from(is_slice)) as f64 * links.slice_us;
+            + (spent.slices - before.slices) as f64 * links.slice_us;
         (us * 1e3) as u64
     }
 
@@ -197,7 +207,7 @@ impl Spent {
         Self {
             products: counters.combined_bytes(),
             touched: sum(|counters| counters.in_bytes + counters.out_bytes),
-            slices: sum(|counters| counters.slices),
+            slices: sum(|counters| counters.in_slices + counters.out_slices),
         }
     }
 }

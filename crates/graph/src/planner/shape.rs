@@ -10,7 +10,7 @@ use crate::model::{Flow, Links, Outline, Prediction};
 /// By how much a wider window must be better than the usual one to be worth its memory.
 const WIDER_IS_BETTER: f64 = 0.95;
 /// By how much shorter slices must be better than longer ones: each costs its message.
-const SHORTER_IS_BETTER: f64 = 0.98;
+const SHORTER_IS_BETTER: f64 = 0.97;
 
 /// Steps and edges, how slices flow, and what the model says of it.
 #[derive(Clone, Debug)]
