@@ -191,7 +191,7 @@ impl Executor {
     /// Ends what is beyond its deadline.
     pub fn handle_timeout(&mut self, now: Time) {
         if !self.rules.prevent(Bug::DeadlineIgnored) {
-            return;
+            self.deadlines.retain(|(deadline, _)| *deadline > now);
         }
         while let Some((deadline, key)) = self.deadlines.first().copied()
             && deadline <= now
@@ -397,7 +397,7 @@ impl Executor {
 
     /// What is held was reserved, and every run has a deadline.
     fn check_invariants(&self) {
-        debug_assert_eq!(self.runs.len(), self.deadlines.len());
+        debug_assert!(self.runs.len() == self.deadlines.len() || !self.rules.prevent(Bug::DeadlineIgnored));
         debug_assert!(self.ended.len() <= MAX_ENDED_RUNS);
     }
 }

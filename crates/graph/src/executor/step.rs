@@ -129,10 +129,12 @@ impl StepRun {
         let inlet = self.inlets.iter_mut().find(|inlet| inlet.edge == slice.edge).ok_or(())?;
         let is_next = slice.index == inlet.received && slice.index < inlet.granted;
         if !is_next {
-            let overlooked = !rules.prevent(Bug::RunsMix) && slice.index < inlet.granted;
-            let added = !rules.prevent(Bug::SliceTwice) && inlet.received < inlet.granted.min(self.slices);
-            if overlooked || !added {
-                return if overlooked { Ok(false) } else { Err(()) };
+            let is_added = !rules.prevent(Bug::SliceTwice) && inlet.received < self.slices;
+            let is_overlooked = !rules.prevent(Bug::RunsMix) || !rules.prevent(Bug::SliceTwice);
+            match (is_added, is_overlooked) {
+                (true, _) => {}
+                (false, true) => return Ok(false),
+                (false, false) => return Err(()),
             }
         }
         let expected = span.slice(inlet.received, graph.slice_len).len as usize;
