@@ -29,6 +29,7 @@ usage:
   cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench values            long values beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench map               what changes of the map cost, from 5 nodes to 10,000, into docs/benchmarks
+  cargo xtask bench graphs            coding graphs over a network in virtual time, into docs/benchmarks
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
   cargo xtask bench counts --save     the same, which are then the ones to commit";
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "codec", rest @ ..] => bench::codec(rest),
         ["bench", "map", rest @ ..] => bench::map(rest),
+        ["bench", "graphs", rest @ ..] => bench::graphs(rest),
         ["bench", "values", rest @ ..] => bench::values(rest),
         ["bench", "counts", rest @ ..] => counts::run(rest),
         ["help" | "--help" | "-h"] => {

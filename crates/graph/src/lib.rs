@@ -21,7 +21,9 @@ mod planner;
 mod rules;
 
 pub use asker::{Outcome, Task, TaskCommand, TaskConfig};
-pub use executor::{Command, Counters, Executor, ExecutorConfig, Load, PrimitiveCounters, Surroundings, Unreadable};
+pub use executor::{
+    Command, Counters, Executor, ExecutorConfig, Load, PrimitiveCounters, Surroundings, Unreadable,
+};
 pub use graph::{
     AskerId, BadGraph, Class, Draft, Edge, EdgeEnds, Execution, Graph, Input, Output, Part, Place, Primitive,
     RunId, Span, Step,
@@ -29,6 +31,7 @@ pub use graph::{
 pub use message::{Message, Progress, Report, Slice, Wait, Why};
 pub use model::{Fit, LinkEnd, Links, Prediction, predict};
 pub use planner::{
-    Aim, EncodeQuestion, Envelope, Question, Scheme, Shape, Source, Unplannable, UnknownScheme, Wanted, plan, plan_encode,
+    Aim, EncodeQuestion, Envelope, Question, Scheme, Shape, Source, UnknownScheme, Unplannable, Wanted, plan,
+    plan_encode,
 };
 pub use rules::{Bug, Rules};

@@ -40,6 +40,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "codec-cuda",
             "etcd",
             "faces",
+            "graph",
             "load",
             "proto",
             "server",
@@ -53,7 +54,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("processes", &["rng", "types"]),
     ("history", &["client", "faces", "processes", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
-    ("measure", &["client", "cluster", "history", "processes", "proto", "types", "wire"]),
+    ("measure", &["client", "cluster", "codec", "graph", "history", "processes", "proto", "types", "wire"]),
     ("hot-paths", &["codec", "proto", "rng", "server", "store", "types", "wire"]),
     ("e2e", &[]),
 ];

@@ -150,7 +150,15 @@ impl Task {
     }
 
     /// What `from` says of a run of this task. `draw` is any random number.
-    pub fn handle_report(&mut self, now: Time, from: Place, run: RunId, report: Report, draw: u64, links: &Links) {
+    pub fn handle_report(
+        &mut self,
+        now: Time,
+        from: Place,
+        run: RunId,
+        report: Report,
+        draw: u64,
+        links: &Links,
+    ) {
         if self.attempt.as_ref().is_none_or(|attempt| attempt.run() != run) {
             return;
         }
@@ -290,7 +298,9 @@ impl Task {
     fn shape(&self, links: &Links) -> Result<Shape, Unplannable> {
         let first = self.ask_planner(&self.suspects.without_silent(&self.sources), links);
         match first {
-            Err(Unplannable::Unsolvable { .. }) => self.ask_planner(&self.suspects.without_bad(&self.sources), links),
+            Err(Unplannable::Unsolvable { .. }) => {
+                self.ask_planner(&self.suspects.without_bad(&self.sources), links)
+            }
             answer => answer,
         }
     }

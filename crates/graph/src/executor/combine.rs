@@ -33,7 +33,9 @@ pub(super) fn combine(
     for (output, slot) in outputs.iter_mut().enumerate() {
         match unit(step.row(output)) {
             None => sums.push(output),
-            Some(input) => *slot = Some(chunks.as_it_is(step.inputs[input], arrived[input].as_ref(), span)?),
+            Some(input) => {
+                *slot = Some(chunks.as_it_is(step.inputs[input], arrived[input].as_ref(), span)?)
+            }
         }
     }
     let mut combined = 0;
@@ -106,7 +108,8 @@ impl<S: Surroundings> Chunks<'_, S> {
             Some((bytes, _)) => bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..])),
             None => BytesMut::zeroed(span.len as usize),
         };
-        let used: Vec<usize> = (0..row.len()).filter(|input| row[*input] != 0 && Some(*input) != base).collect();
+        let used: Vec<usize> =
+            (0..row.len()).filter(|input| row[*input] != 0 && Some(*input) != base).collect();
         let factors: Vec<u8> = used.iter().map(|input| row[*input]).collect();
         let kernel = codec::kernel();
         self.in_pieces(step, &used, span, arrived, |at, sources| {
@@ -122,7 +125,13 @@ impl<S: Surroundings> Chunks<'_, S> {
     }
 
     /// Several rows in one pass over the inputs.
-    fn many_sums(&self, step: &Step, rows: &[usize], span: Span, arrived: &Arrived) -> Result<Vec<Bytes>, Why> {
+    fn many_sums(
+        &self,
+        step: &Step,
+        rows: &[usize],
+        span: Span,
+        arrived: &Arrived,
+    ) -> Result<Vec<Bytes>, Why> {
         let is_used = |input: &usize| rows.iter().any(|row| step.row(*row)[*input] != 0);
         let used: Vec<usize> = (0..step.inputs.len()).filter(is_used).collect();
         let factors: Vec<u8> =

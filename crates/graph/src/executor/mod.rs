@@ -46,7 +46,13 @@ pub trait Surroundings {
     ///
     /// # Errors
     /// `Missing` if there is no such chunk or it is shorter, `Rotten` if its checksum is another one.
-    fn piece(&self, group: GroupId, role: RoleIndex, chunk: ChunkId, offset: u32) -> Result<&[u8], Unreadable>;
+    fn piece(
+        &self,
+        group: GroupId,
+        role: RoleIndex,
+        chunk: ChunkId,
+        offset: u32,
+    ) -> Result<&[u8], Unreadable>;
 }
 
 /// Why bytes of a chunk cannot be had.
@@ -144,7 +150,14 @@ impl Executor {
     }
 
     /// What `from` has sent to this process as `me`. For the asker's own start, `from` and `me` are the asker; it comes before that of all others.
-    pub fn handle(&mut self, now: Time, me: Place, from: Place, message: Message, around: &impl Surroundings) {
+    pub fn handle(
+        &mut self,
+        now: Time,
+        me: Place,
+        from: Place,
+        message: Message,
+        around: &impl Surroundings,
+    ) {
         match message {
             Message::Start(graph) => self.start(now, me, graph, around),
             Message::Slice(slice) => self.slice(me, from, slice, around),

@@ -126,7 +126,9 @@ impl Run {
     /// If it is damaged, out of order or beyond its credit.
     pub(super) fn take(&mut self, slice: Slice, rules: Rules) -> Result<Option<usize>, ()> {
         let edge = slice.edge;
-        let Some(at) = self.steps.iter().position(|step| step.granted(edge).is_some()) else { return Err(()) };
+        let Some(at) = self.steps.iter().position(|step| step.granted(edge).is_some()) else {
+            return Err(());
+        };
         let len = slice.bytes.len() as u64;
         let is_taken = self.steps[at].take(&self.graph, slice, rules)?;
         self.held += if is_taken { len } else { 0 };

@@ -100,7 +100,8 @@ impl StepRun {
     }
 
     pub(super) fn first_grants(&mut self, graph: &Graph, rules: Rules) -> Vec<(Place, u32, u32)> {
-        let window = if rules.prevent(Bug::CreditWithoutMemory) { window(graph, self.slices) } else { self.slices };
+        let window =
+            if rules.prevent(Bug::CreditWithoutMemory) { window(graph, self.slices) } else { self.slices };
         let grant = |inlet: &mut Inlet| {
             inlet.granted = window;
             (inlet.from, inlet.edge, window)
@@ -204,7 +205,9 @@ impl StepRun {
         let mut sent = 0;
         for (output, (bytes, sum)) in step.outputs.iter().zip(outputs) {
             queue.push_back(match *output {
-                Output::Chunk(role) => Command::Write { run: (graph.run, me), role, offset: span.start, bytes },
+                Output::Chunk(role) => {
+                    Command::Write { run: (graph.run, me), role, offset: span.start, bytes }
+                }
                 Output::Stream(edge) => {
                     let Some(outlet) = outlets.next() else { continue };
                     debug_assert!(outlet.edge == edge && self.done < outlet.below);

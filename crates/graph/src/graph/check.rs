@@ -172,11 +172,7 @@ fn same_chunk(one: &Use, other: &Use) -> bool {
 }
 
 fn within(what: &'static str, found: u64, least: u64, most: u64) -> Result<(), BadGraph> {
-    if (least..=most).contains(&found) {
-        Ok(())
-    } else {
-        Err(BadGraph::Bounds { what, found, least, most })
-    }
+    if (least..=most).contains(&found) { Ok(()) } else { Err(BadGraph::Bounds { what, found, least, most }) }
 }
 
 fn strand_len(strand: &[Part]) -> Result<u32, BadGraph> {

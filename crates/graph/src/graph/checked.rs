@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use super::{Draft, Output, Place};
+use super::{Draft, Edge, Output, Place, Step};
 
 /// A graph: its edges join outputs to inputs, nothing is out of bounds, and there is no cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,37 +89,43 @@ impl Graph {
     /// Edges on the longest path: rounds that follow each other.
     #[must_use]
     pub fn depth(&self) -> usize {
-        depth(&self.draft)
+        depths(&self.steps, &self.edges).into_iter().max().unwrap_or(0)
     }
 
     /// Bytes between each pair of processes.
     #[must_use]
     pub fn bytes_per_link(&self) -> BTreeMap<(Place, Place), u64> {
-        let mut links = BTreeMap::new();
-        for edge in &self.edges {
-            let (from, to) = (&self.steps[edge.from as usize], &self.steps[edge.to as usize]);
-            if from.at != to.at {
-                *links.entry((from.at, to.at)).or_default() += u64::from(from.span.len);
-            }
-        }
-        links
+        bytes_per_link(&self.steps, &self.edges)
     }
 
     /// About how many bytes it takes to send it.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        let ports = self.steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
+        let ports =
+            self.steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
         64 + 44 * self.strand.len() + 14 * self.steps.len() + ports.sum::<usize>() + 4 * self.edges.len()
     }
 }
 
-/// See [`Graph::depth`].
-fn depth(draft: &Draft) -> usize {
-    let mut depths = vec![0; draft.steps.len()];
-    let mut order: Vec<_> = draft.edges.iter().collect();
+/// Of each step, the edges on the longest path to it.
+pub(crate) fn depths(steps: &[Step], edges: &[Edge]) -> Vec<usize> {
+    let mut depths = vec![0; steps.len()];
+    let mut order: Vec<&Edge> = edges.iter().collect();
     order.sort_unstable_by_key(|edge| edge.from);
     for edge in order {
         depths[edge.to as usize] = depths[edge.to as usize].max(depths[edge.from as usize] + 1);
     }
-    depths.into_iter().max().unwrap_or(0)
+    depths
+}
+
+/// Bytes between each pair of processes.
+pub(crate) fn bytes_per_link(steps: &[Step], edges: &[Edge]) -> BTreeMap<(Place, Place), u64> {
+    let mut links = BTreeMap::new();
+    for edge in edges {
+        let (from, to) = (&steps[edge.from as usize], &steps[edge.to as usize]);
+        if from.at != to.at {
+            *links.entry((from.at, to.at)).or_default() += u64::from(from.span.len);
+        }
+    }
+    links
 }

@@ -14,6 +14,7 @@ use types::{ChunkId, GroupId, NodeId, RoleIndex, ViewVersion};
 
 pub use check::BadGraph;
 pub use checked::{EdgeEnds, Graph};
+pub(crate) use checked::{bytes_per_link, depths};
 
 /// Who starts graphs: one worker of one process in one of its lives, or one session of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -30,7 +30,9 @@ impl Fit {
 
     /// `bytes` took `us` microseconds.
     pub fn add(&mut self, bytes: f64, us: f64) {
-        for sum in [&mut self.weight, &mut self.bytes, &mut self.us, &mut self.bytes_squared, &mut self.bytes_us] {
+        for sum in
+            [&mut self.weight, &mut self.bytes, &mut self.us, &mut self.bytes_squared, &mut self.bytes_us]
+        {
             *sum *= self.keep;
         }
         self.weight += 1.0;

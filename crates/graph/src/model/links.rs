@@ -95,6 +95,21 @@ impl Links {
         Self { others: end, asker: end, ..Self::default() }
     }
 
+    /// Whether all rates are above 0 and all times not below.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        let is_time = |us: f64| us.is_finite() && us >= 0.0;
+        let is_end = |end: &LinkEnd| {
+            is_rate(end.up_bytes_per_s) && is_rate(end.down_bytes_per_s) && is_time(end.latency_us)
+        };
+        self.nodes.values().chain([&self.others, &self.asker]).all(is_end)
+            && is_rate(self.products_per_s)
+            && is_rate(self.touch_bytes_per_s)
+            && is_time(self.slice_us)
+            && is_time(self.zone_latency_us)
+    }
+
     /// What is known of `place`.
     #[must_use]
     pub fn end(&self, place: Place) -> LinkEnd {

@@ -6,5 +6,5 @@ mod predict;
 
 pub use fit::Fit;
 pub use links::{LinkEnd, Links};
-pub use predict::{Prediction, predict};
 pub(crate) use predict::{Flow, Outline};
+pub use predict::{Prediction, predict};

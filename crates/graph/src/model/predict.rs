@@ -45,6 +45,8 @@ pub(crate) struct Outline<'a> {
     /// Of each step the edges that it sends along, and those that it receives along.
     sends: Vec<f64>,
     receives: Vec<f64>,
+    /// Of each place, the edges along which it sends chunks of its own.
+    own: Vec<f64>,
     /// In the order of their first steps.
     edges: Vec<Edge>,
     /// Steps by how many others come before them: that is about when they have what they need.
@@ -90,7 +92,24 @@ impl<'a> Outline<'a> {
         }
         edges.sort_by_key(|edge| edge.from);
         let order = by_depth(steps.len(), &edges);
-        Self { steps, links, at: steps.iter().map(number).collect(), products: products(steps), sends, receives, edges, order, start_us, ends }
+        let at: Vec<usize> = steps.iter().map(number).collect();
+        let mut own = vec![0.0; ends.len()];
+        for (step, place) in at.iter().enumerate().filter(|(step, _)| receives[*step] == 0.0) {
+            own[*place] += sends[step];
+        }
+        Self {
+            steps,
+            links,
+            at,
+            own,
+            products: products(steps),
+            sends,
+            receives,
+            edges,
+            order,
+            start_us,
+            ends,
+        }
     }
 
     pub(crate) fn predict(&self, flow: Flow) -> Prediction {
@@ -124,7 +143,9 @@ impl<'a> Outline<'a> {
             let place = self.at[step];
             let bytes = self.round_bytes(step, flow);
             // While the others arrive, what has come is taken in.
-            let after_last = ready[step] + self.combine_us(step, bytes) + self.touch_us(self.sends[step] + self.receives[step].min(1.0), bytes);
+            let after_last = ready[step]
+                + self.combine_us(step, bytes)
+                + self.touch_us(self.sends[step] + self.receives[step].min(1.0), bytes);
             let after_first = first[step].min(ready[step]) + self.work_us(step, bytes);
             let begun = after_last.max(after_first);
             last = last.max(begun);
@@ -136,7 +157,9 @@ impl<'a> Outline<'a> {
                     let way = self.links.way_us(&self.ends[place], &self.ends[to]);
                     let allowed = self.credit_at(edge.to as usize, way);
                     let sent = bytes + MESSAGE_BYTES;
-                    up_free[place] = begun.max(allowed).max(up_free[place]) + sent * self.ends[place].up_us();
+                    let queued = self.queued(step, flow) * sent * self.ends[place].up_us();
+                    up_free[place] =
+                        begun.max(allowed).max(up_free[place]) + sent * self.ends[place].up_us() + queued;
                     received = (down_free[to] + sent * self.ends[to].down_us()).max(up_free[place] + way);
                     down_free[to] = received;
                 }
@@ -145,6 +168,14 @@ impl<'a> Outline<'a> {
             }
         }
         last
+    }
+
+    /// Slices of chunks that lie at a step's process and are sent before what it has combined: as many as their windows allow.
+    fn queued(&self, step: usize, flow: Flow) -> f64 {
+        let slices = self.steps[step].span.len.div_ceil(flow.slice_len);
+        let ahead = slices.min(flow.window.into()).saturating_sub(1);
+        let is_relay = self.receives[step] > 0.0 && flow.execution == Execution::Coherent;
+        if is_relay { f64::from(ahead) * self.own[self.at[step]] / self.sends[step] } else { 0.0 }
     }
 
     /// When the receiver's first credit is with the sender: the asker's comes with the graph.
@@ -212,7 +243,8 @@ impl<'a> Outline<'a> {
             let slice_us = f64::from(flow.slice_len) * from.up_us().max(to.down_us());
             let turn = 2.0 * self.links.way_us(from, to) + slice_us + 2.0 * self.links.slice_us;
             // Credits come for half a window at a time.
-            f64::from(slices - 1) * turn / (f64::from(flow.window) - (f64::from(flow.window / 2) - 1.0).max(0.0))
+            f64::from(slices - 1) * turn
+                / (f64::from(flow.window) - (f64::from(flow.window / 2) - 1.0).max(0.0))
         };
         self.edges.iter().map(wait).fold(0.0, f64::max)
     }

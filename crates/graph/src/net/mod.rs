@@ -157,6 +157,19 @@ impl World {
         self.look(Who::Asker(asker)).and_then(|process| process.finished)
     }
 
+    /// Goes on until `count` processes have told `asker` that they are done, or until `us`.
+    pub fn run_reports(&mut self, asker: AskerId, count: usize, us: u64) {
+        let done = |process: &Process| {
+            process.reports.iter().filter(|(_, _, report)| *report == crate::message::Report::Done).count()
+        };
+        while self.look(Who::Asker(asker)).map_or(0, done) < count
+            && let Some((at, event)) = self.queue.pop_until(us * 1000)
+        {
+            self.now_ns = at;
+            self.happen(event);
+        }
+    }
+
     fn time(&self) -> Time {
         Time(self.now_ns / 1000)
     }

@@ -203,7 +203,8 @@ struct Spent {
 
 impl Spent {
     fn of(counters: &Counters) -> Self {
-        let sum = |of: fn(&crate::executor::PrimitiveCounters) -> u64| counters.primitives.iter().map(of).sum();
+        let sum =
+            |of: fn(&crate::executor::PrimitiveCounters) -> u64| counters.primitives.iter().map(of).sum();
         Self {
             products: counters.combined_bytes(),
             touched: sum(|counters| counters.in_bytes + counters.out_bytes),

@@ -57,7 +57,9 @@ pub enum Unplannable {
 pub fn plan(question: &Question<'_>, scheme: Scheme) -> Result<Shape, Unplannable> {
     question.check()?;
     match scheme {
-        Scheme::Auto => choice::best(Scheme::DECODING, |scheme| decode::shape(question, scheme), &question.aim),
+        Scheme::Auto => {
+            choice::best(Scheme::DECODING, |scheme| decode::shape(question, scheme), &question.aim)
+        }
         scheme => decode::shape(question, scheme),
     }
 }

@@ -1,9 +1,13 @@
 //! A graph without the chunks that it is run for, in slices of the length that the model says is best.
 
+use std::collections::BTreeMap;
+
 use types::{GroupId, ViewVersion};
 
 use super::{Aim, Scheme, Unplannable};
-use crate::graph::{BadGraph, Class, Draft, Edge, Execution, Graph, Part, RunId, Step};
+use crate::graph::{
+    BadGraph, Class, Draft, Edge, Execution, Graph, Part, Place, RunId, Step, bytes_per_link, depths,
+};
 use crate::limits::{DEFAULT_WINDOW, MAX_EDGES, MAX_STEPS, MAX_WINDOW};
 use crate::model::{Flow, Links, Outline, Prediction};
 
@@ -73,8 +77,27 @@ impl Shape {
     #[must_use]
     pub fn with_slices(mut self, slice_len: u32, links: &Links) -> Self {
         self.slice_len = slice_len;
-        self.prediction = crate::model::predict(&self.steps, &self.edges, slice_len, self.window, self.execution, links);
+        self.prediction =
+            crate::model::predict(&self.steps, &self.edges, slice_len, self.window, self.execution, links);
         self
+    }
+
+    /// Edges on the longest path: rounds that follow each other.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depths().into_iter().max().unwrap_or(0)
+    }
+
+    /// Of each step, the edges on the longest path to it.
+    #[must_use]
+    pub fn depths(&self) -> Vec<usize> {
+        depths(&self.steps, &self.edges)
+    }
+
+    /// Bytes between each pair of processes.
+    #[must_use]
+    pub fn bytes_per_link(&self) -> BTreeMap<(Place, Place), u64> {
+        bytes_per_link(&self.steps, &self.edges)
     }
 
     /// The graph, to be run once.
@@ -84,8 +107,19 @@ impl Shape {
     pub fn into_graph(self, envelope: Envelope) -> Result<Graph, BadGraph> {
         let Envelope { run, group, view, deadline_us, class, strand } = envelope;
         let Self { steps, edges, slice_len, window, execution, .. } = self;
-        let draft =
-            Draft { run, group, view, deadline_us, slice_len, window, class, execution, strand, steps, edges };
+        let draft = Draft {
+            run,
+            group,
+            view,
+            deadline_us,
+            slice_len,
+            window,
+            class,
+            execution,
+            strand,
+            steps,
+            edges,
+        };
         draft.check()
     }
 }

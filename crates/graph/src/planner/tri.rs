@@ -19,7 +19,8 @@ pub(super) fn lay(builder: &mut Builder, recipe: &Recipe, span: Span) {
             let edges = builder.send(hop, part).into_iter().zip(&hop.columns);
             arriving.extend(edges.map(|(edge, column)| Arrival { edge, column: column.clone() }));
         }
-        let own = Hop { place: combiner.place, roles: combiner.roles.clone(), columns: combiner.columns.clone() };
+        let own =
+            Hop { place: combiner.place, roles: combiner.roles.clone(), columns: combiner.columns.clone() };
         finish(builder, &own, part, &arriving, &recipe.wanted);
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use codec::Code;
-use graph::net::{WorldConfig, Who};
+use graph::net::{Who, WorldConfig};
 use graph::{
-    Aim, Class, EncodeQuestion, Envelope, Execution, LinkEnd, Links, Place, Report, RunId, Scheme, Wanted, plan_encode,
+    Aim, Class, EncodeQuestion, Envelope, Execution, LinkEnd, Links, Place, Report, RunId, Scheme, Wanted,
+    plan_encode,
 };
 use rng::Rng;
 use types::{GroupId, NodeId, ViewVersion};
@@ -96,12 +97,24 @@ fn encode(cluster: &mut Cluster, scheme: Scheme, execution: Execution) -> RunId 
     let holders: Vec<NodeId> = (0..cluster.code.n()).map(|index| node(200 + index)).collect();
     let len = cluster.strand.iter().map(|part| part.len).sum();
     let links = cluster.links.clone();
-    let question =
-        EncodeQuestion { code: &cluster.code, holders: &holders, len, links: &links, aim: Aim::READER, execution };
+    let question = EncodeQuestion {
+        code: &cluster.code,
+        holders: &holders,
+        len,
+        links: &links,
+        aim: Aim::READER,
+        execution,
+    };
     let run = RunId { asker: ASKER, number: 9 };
     let strand = cluster.strand.clone();
-    let envelope =
-        Envelope { run, group: GroupId(1), view: ViewVersion(1), deadline_us: 9_000_000, class: Class::Reader, strand };
+    let envelope = Envelope {
+        run,
+        group: GroupId(1),
+        view: ViewVersion(1),
+        deadline_us: 9_000_000,
+        class: Class::Reader,
+        strand,
+    };
     let graph = plan_encode(&question, scheme).unwrap().into_graph(envelope).unwrap();
     for index in 0..cluster.code.k() {
         let mut start = 0;
@@ -123,7 +136,8 @@ fn holders_of_a_new_stripe_have_the_codecs_bytes() {
     for (seed, code) in (0..).zip(codes().into_iter().cycle().take(60)) {
         let scheme = [Scheme::Star, Scheme::Tri, Scheme::Chain, Scheme::Auto][rng.index(4)];
         let execution = if rng.percent(25) { Execution::Incoherent } else { Execution::Coherent };
-        let mut cluster = Cluster::new(code.clone(), &lens(&mut rng), WorldConfig::new(Links::default()), seed);
+        let mut cluster =
+            Cluster::new(code.clone(), &lens(&mut rng), WorldConfig::new(Links::default()), seed);
         let run = encode(&mut cluster, scheme, execution);
         for index in 0..code.n() {
             let wanted = Wanted { role: role(index), to: at(200 + index) };
@@ -137,7 +151,9 @@ fn holders_of_a_new_stripe_have_the_codecs_bytes() {
 #[test]
 fn a_writers_link_carries_the_value_once_with_tri_and_with_chain() {
     for (code, most) in [(Code::rs(6, 3).unwrap(), 9.0), (Code::rs(10, 4).unwrap(), 14.0)] {
-        for (scheme, chunks) in [(Scheme::Star, most), (Scheme::Tri, code.k() as f64), (Scheme::Chain, code.k() as f64)] {
+        for (scheme, chunks) in
+            [(Scheme::Star, most), (Scheme::Tri, code.k() as f64), (Scheme::Chain, code.k() as f64)]
+        {
             let config = WorldConfig::new(Links::uniform(LinkEnd::symmetric(1.0, 25.0)));
             let mut cluster = Cluster::new(code.clone(), &[1 << 20], config, 1);
             encode(&mut cluster, scheme, Execution::Coherent);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use codec::Code;
 use graph::net::{Fault, Finished, Who, WorldConfig};
 use graph::{
-    AskerId, Bug, Class, ExecutorConfig, Links, Outcome, Place, Report, Rules, RunId, Scheme, TaskConfig, Wanted, plan,
+    AskerId, Bug, Class, ExecutorConfig, Links, Outcome, Place, Report, Rules, RunId, Scheme, TaskConfig,
+    Wanted, plan,
 };
 use types::{GroupId, ViewVersion};
 
@@ -137,7 +138,8 @@ fn held_after_withdrawal(rules: Rules) -> bool {
 fn runs_again(rules: Rules) -> bool {
     let mut cluster = cluster(config(rules));
     let code = cluster.code.clone();
-    let (sources, wanted, links) = (sources(&code, &[1]), [Wanted { role: role(1), to: at(20) }], Links::default());
+    let (sources, wanted, links) =
+        (sources(&code, &[1]), [Wanted { role: role(1), to: at(20) }], Links::default());
     let shape = plan(&question(&code, &sources, &wanted, LEN, &links), Scheme::Star).unwrap();
     let envelope = graph::Envelope {
         run: RunId { asker: ASKER, number: 1 },

@@ -21,11 +21,18 @@ const LEN: u32 = 20_000;
 /// What each role's chunk is made of: its row of the generator.
 fn row(code: &Code, index: usize) -> Vec<u8> {
     let k = code.k();
-    if index < k { (0..k).map(|data| u8::from(data == index)).collect() } else { code.row(index - k).to_vec() }
+    if index < k {
+        (0..k).map(|data| u8::from(data == index)).collect()
+    } else {
+        code.row(index - k).to_vec()
+    }
 }
 
 /// What is written, by place, role and range.
-pub fn written(shape: &Shape, chunk: impl Fn(Place, RoleIndex) -> Vec<u8>) -> Vec<(Place, RoleIndex, Span, Vec<u8>)> {
+pub fn written(
+    shape: &Shape,
+    chunk: impl Fn(Place, RoleIndex) -> Vec<u8>,
+) -> Vec<(Place, RoleIndex, Span, Vec<u8>)> {
     let mut flows: Vec<Option<Vec<u8>>> = vec![None; shape.edges.len()];
     let mut written = Vec::new();
     for step in &shape.steps {
@@ -74,7 +81,8 @@ pub fn assert_solves(code: &Code, wanted: &[Wanted], shape: &Shape, len: u32, ab
 /// All schemes, for all that is lost at the asker, for one of it, and for all of it at new nodes.
 fn try_pattern(code: &Code, name: &str, lost: &[usize], links: &Links) {
     let sources = sources(code, lost);
-    let new_nodes: Vec<Wanted> = lost.iter().map(|index| Wanted { role: role(*index), to: at(300 + index) }).collect();
+    let new_nodes: Vec<Wanted> =
+        lost.iter().map(|index| Wanted { role: role(*index), to: at(300 + index) }).collect();
     let sets = [to_asker(lost), to_asker(&lost[lost.len() - 1..]), new_nodes];
     let turn = lost.iter().sum::<usize>() % 3;
     for scheme in Scheme::DECODING {
@@ -91,7 +99,8 @@ fn try_pattern(code: &Code, name: &str, lost: &[usize], links: &Links) {
 /// How many patterns were tried.
 fn try_code(code: &Code, name: &str, stride: u32) -> usize {
     let links = Links::default();
-    let sets = (1u32..1 << code.n()).filter(|set| stride == 1 || set.wrapping_mul(0x9e37_79b9) >> 16 < 65_536 / stride);
+    let sets = (1u32..1 << code.n())
+        .filter(|set| stride == 1 || set.wrapping_mul(0x9e37_79b9) >> 16 < 65_536 / stride);
     let lost = sets.map(roles_of).filter(|lost| lost.len() <= code.m());
     let solvable = lost.filter(|lost| code.decodable(lost).unwrap());
     solvable.inspect(|lost| try_pattern(code, name, lost, &links)).count()
@@ -124,11 +133,15 @@ fn every_planner_solves_every_pattern_of_codes_that_clusters_use() {
 
 #[test]
 fn every_planner_solves_every_pattern_of_local_codes() {
-    for (k, l, r, stride) in [(4, 2, 2, 1), (6, 2, 2, 4), (6, 3, 1, 4), (5, 2, 3, 4), (3, 3, 1, 1), (10, 2, 2, 300)] {
+    for (k, l, r, stride) in
+        [(4, 2, 2, 1), (6, 2, 2, 4), (6, 3, 1, 4), (5, 2, 3, 4), (3, 3, 1, 1), (10, 2, 2, 300)]
+    {
         let stride = if is_exhaustive() { 1 } else { stride };
         try_code(&Code::lrc(k, l, r).unwrap(), &format!("lrc({k},{l},{r})"), stride);
     }
-    for (name, code) in [("rep(4)", Code::rep(4)), ("xor(5)", Code::xor(5)), ("mirrors", Code::mirrors(3, &[0, 1, 2, 1]))] {
+    for (name, code) in
+        [("rep(4)", Code::rep(4)), ("xor(5)", Code::xor(5)), ("mirrors", Code::mirrors(3, &[0, 1, 2, 1]))]
+    {
         try_code(&code.unwrap(), name, 1);
     }
 }
@@ -140,7 +153,12 @@ fn every_planner_solves_sampled_patterns_of_every_family() {
         for (k, m) in [(2, 2), (4, 4), (8, 4), (10, 4)] {
             let code = Code::of_family(family, k, m).unwrap();
             for _ in 0..if is_exhaustive() { 400 } else { 12 } {
-                try_pattern(&code, &format!("{family}({k}+{m})"), &sample(&mut rng, k + m, m), &Links::default());
+                try_pattern(
+                    &code,
+                    &format!("{family}({k}+{m})"),
+                    &sample(&mut rng, k + m, m),
+                    &Links::default(),
+                );
             }
         }
     }

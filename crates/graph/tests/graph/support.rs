@@ -5,8 +5,8 @@ use std::sync::Arc;
 use codec::Code;
 use graph::net::{Finished, Who, World, WorldConfig};
 use graph::{
-    Aim, AskerId, Class, Execution, Links, Outcome, Part, Place, Question, Rules, RunId, Scheme, Source, TaskConfig,
-    Wanted,
+    Aim, AskerId, Class, Execution, Links, Outcome, Part, Place, Question, Rules, RunId, Scheme, Source,
+    TaskConfig, Wanted,
 };
 use rng::Rng;
 use types::{ChunkId, GroupId, NodeId, ObjectId, RoleIndex, ViewVersion, checksum};
@@ -44,7 +44,16 @@ pub fn question<'a>(
     len: u32,
     links: &'a Links,
 ) -> Question<'a> {
-    Question { code, sources, wanted, len, links, avoided: &[], aim: Aim::READER, execution: Execution::Coherent }
+    Question {
+        code,
+        sources,
+        wanted,
+        len,
+        links,
+        avoided: &[],
+        aim: Aim::READER,
+        execution: Execution::Coherent,
+    }
 }
 
 /// All sets of roles as bits.

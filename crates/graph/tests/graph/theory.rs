@@ -3,8 +3,8 @@
 use codec::Code;
 use graph::net::{Who, WorldConfig};
 use graph::{
-    Aim, Class, Draft, EncodeQuestion, Envelope, Execution, Graph, LinkEnd, Links, Outcome, Place, RunId, Scheme, plan,
-    plan_encode,
+    Aim, Class, Draft, EncodeQuestion, Envelope, Execution, Graph, LinkEnd, Links, Outcome, Place, RunId,
+    Scheme, plan, plan_encode,
 };
 use types::{GroupId, NodeId, ViewVersion};
 
@@ -42,7 +42,9 @@ fn chunks(graph: &Graph, place: Place) -> (f64, f64) {
 /// The most that any helper sends and receives.
 fn busiest_helper(graph: &Graph) -> (f64, f64) {
     let helpers = graph.places().into_iter().filter(|place| *place != Place::Asker);
-    helpers.map(|place| chunks(graph, place)).fold((0.0, 0.0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
+    helpers
+        .map(|place| chunks(graph, place))
+        .fold((0.0, 0.0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
 }
 
 fn rounds(k: usize) -> usize {
@@ -54,9 +56,15 @@ fn repair_of_one_chunk_moves_what_theory_says() {
     for (k, m) in [(3, 2), (6, 3), (10, 4), (12, 4)] {
         let code = Code::rs(k, m).unwrap();
         let star = repair(&code, &[1], Scheme::Star);
-        assert_eq!((star.depth(), chunks(&star, Place::Asker), busiest_helper(&star)), (1, (0.0, k as f64), (1.0, 0.0)));
+        assert_eq!(
+            (star.depth(), chunks(&star, Place::Asker), busiest_helper(&star)),
+            (1, (0.0, k as f64), (1.0, 0.0))
+        );
         let chain = repair(&code, &[1], Scheme::Chain);
-        assert_eq!((chain.depth(), chunks(&chain, Place::Asker), busiest_helper(&chain)), (k, (0.0, 1.0), (1.0, 1.0)));
+        assert_eq!(
+            (chain.depth(), chunks(&chain, Place::Asker), busiest_helper(&chain)),
+            (k, (0.0, 1.0), (1.0, 1.0))
+        );
         let ppr = repair(&code, &[1], Scheme::Ppr);
         let fan_in = rounds(k) as f64;
         assert_eq!(chunks(&ppr, Place::Asker), (0.0, fan_in));
@@ -78,7 +86,10 @@ fn several_chunks_take_one_pass_of_a_chain_with_a_row_for_each() {
     let (sources, wanted, links) = (sources(&code, &[0, 5]), to_asker(&[0, 5]), Links::default());
     let shape = plan(&question(&code, &sources, &wanted, CHUNK, &links), Scheme::Chain).unwrap();
     let graph = shape.into_graph(envelope(CHUNK)).unwrap();
-    assert_eq!((graph.depth(), chunks(&graph, Place::Asker), busiest_helper(&graph)), (10, (0.0, 2.0), (2.0, 2.0)));
+    assert_eq!(
+        (graph.depth(), chunks(&graph, Place::Asker), busiest_helper(&graph)),
+        (10, (0.0, 2.0), (2.0, 2.0))
+    );
 }
 
 #[test]
@@ -98,7 +109,8 @@ fn encoding_moves_what_theory_says() {
     let holders: Vec<NodeId> = (0..14).map(node).collect();
     let graph = |scheme| {
         let (aim, execution) = (Aim::READER, Execution::Coherent);
-        let question = EncodeQuestion { code: &code, holders: &holders, len: CHUNK, links: &links, aim, execution };
+        let question =
+            EncodeQuestion { code: &code, holders: &holders, len: CHUNK, links: &links, aim, execution };
         plan_encode(&question, scheme).unwrap().into_graph(envelope(CHUNK)).unwrap()
     };
     let star = graph(Scheme::Star);
@@ -152,12 +164,11 @@ fn the_wires_carry_what_the_graph_says() {
         let config = cluster.config(to_asker(&[1]), *scheme);
         cluster.run(config, sources(&code, &[1]));
         let who = |place: &Place| crate::support::who(*place, ASKER);
-        let expected = graph.bytes_per_link().iter().map(|((from, to), bytes)| ((who(from), who(to)), *bytes)).collect();
+        let expected =
+            graph.bytes_per_link().iter().map(|((from, to), bytes)| ((who(from), who(to)), *bytes)).collect();
         assert_eq!(cluster.world.traffic().slices, expected, "{scheme}");
-        let (all, slices): (u64, u64) = (
-            cluster.world.traffic().all.values().sum(),
-            cluster.world.traffic().slices.values().sum(),
-        );
+        let (all, slices): (u64, u64) =
+            (cluster.world.traffic().all.values().sum(), cluster.world.traffic().slices.values().sum());
         assert!(all as f64 / (slices as f64) < 1.02, "{scheme}: {all} for {slices}");
     }
 }
