@@ -55,7 +55,7 @@ fn numbers_beyond_their_bounds_are_refused() {
 
 #[test]
 fn matrices_are_of_their_size_and_without_rows_and_columns_of_zeros() {
-    refuses(|draft| drop(draft.steps[1].matrix.pop()), BadGraph::Matrix { step: 1, expected: 2, found: 1 });
+    refuses(|draft| draft.steps[1].matrix.truncate(1), BadGraph::Matrix { step: 1, expected: 2, found: 1 });
     refuses(|draft| draft.steps[1].matrix.fill(0), BadGraph::Zeros { step: 1 });
     refuses(|draft| draft.steps[1].matrix[0] = 0, BadGraph::Zeros { step: 1 });
 }

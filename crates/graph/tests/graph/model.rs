@@ -2,7 +2,7 @@
 
 use codec::Code;
 use graph::net::{Who, WorldConfig};
-use graph::{Aim, Execution, LinkEnd, Links, Outcome, Place, Scheme, plan};
+use graph::{Aim, Execution, LinkEnd, Links, Outcome, Scheme, plan};
 
 use crate::support::{ASKER, Cluster, at, question, sources, to_asker};
 
@@ -106,5 +106,4 @@ fn an_asker_that_is_a_node_sends_itself_nothing() {
     assert!(matches!(finished.outcome, Outcome::Complete { .. }));
     let traffic = cluster.world.traffic();
     assert!(traffic.all.keys().all(|pair| *pair != (Who::Node(types::NodeId(2)), Who::Asker(ASKER))));
-    let _ = Place::Asker;
 }

@@ -11,7 +11,6 @@ use graph::{
 use rng::Rng;
 use types::{ChunkId, GroupId, NodeId, ObjectId, RoleIndex, ViewVersion, checksum};
 
-pub const SCHEMES: [Scheme; 6] = Scheme::ALL;
 pub const ASKER: AskerId = AskerId(7);
 
 pub fn role(index: usize) -> RoleIndex {

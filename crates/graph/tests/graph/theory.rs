@@ -1,7 +1,7 @@
 //! Bytes per link and depth are what theory says (the table of `docs/graphs.md`), in the graph and on the wires.
 
 use codec::Code;
-use graph::net::{Who, WorldConfig};
+use graph::net::WorldConfig;
 use graph::{
     Aim, Class, Draft, EncodeQuestion, Envelope, Execution, Graph, LinkEnd, Links, Outcome, Place, RunId,
     Scheme, plan, plan_encode,
@@ -198,5 +198,4 @@ fn a_draft_of_a_graph_is_the_graph() {
     let graph = repair(&Code::rs(3, 2).unwrap(), &[0], Scheme::Chain);
     let draft: Draft = graph.clone().into_draft();
     assert_eq!(draft.check().unwrap(), graph);
-    let _ = Who::Asker(ASKER);
 }
