@@ -2,8 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::Surroundings;
-use super::run::unreadable;
+use super::surroundings::{Surroundings, Unreadable, unreadable};
 use crate::graph::{Graph, Input, Span, Step};
 use crate::message::Why;
 
@@ -186,7 +185,7 @@ impl<S: Surroundings> Chunks<'_, S> {
                 let piece = self.around.piece(group, role, part.chunk, at - start);
                 let piece = piece.map_err(|error| unreadable(error, self.graph, role, self.around))?;
                 let left = (start + part.len - at) as usize;
-                let missing = super::Unreadable::Missing;
+                let missing = Unreadable::Missing;
                 return match piece.len() {
                     0 => Err(unreadable(missing, self.graph, role, self.around)),
                     len => Ok(&piece[..len.min(left)]),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Key;
+use super::command::Key;
 use crate::limits::MAX_EARLY_CREDITS;
 
 /// The run, the edge, the first slice that may not be sent.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ExecutorConfig;
+use super::command::ExecutorConfig;
 use crate::graph::Class;
 use crate::limits::{MAX_RUNS, READER_RUNS};
 use crate::rules::{Bug, Rules};

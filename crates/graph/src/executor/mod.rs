@@ -9,115 +9,32 @@
 //! Who drives it brings messages ([`Executor::handle`]) and time, and does what [`Executor::poll_command`] says.
 
 mod combine;
+mod command;
 mod counters;
 mod early;
 mod memory;
 mod run;
 mod step;
+mod surroundings;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use thiserror::Error;
-use types::{ChunkId, GroupId, NodeId, RoleIndex, Time, ViewVersion};
+use types::Time;
 
+pub use command::{Command, ExecutorConfig};
 pub use counters::{Counters, PrimitiveCounters};
 pub use memory::Load;
+pub use surroundings::{Surroundings, Unreadable};
 
 use crate::graph::{AskerId, Class, EdgeEnds, Graph, Place, RunId};
 use crate::limits::MAX_ENDED_RUNS;
 use crate::message::{Message, Report, Slice, Why};
 use crate::rules::{Bug, Rules};
+use command::Key;
 use early::EarlyCredits;
 use memory::Memory;
 use run::Run;
-
-/// What an executor needs to see of its process.
-pub trait Surroundings {
-    /// Whether the map has the node.
-    fn knows(&self, node: NodeId) -> bool;
-
-    /// The view that this process has of a group.
-    fn view(&self, group: GroupId) -> ViewVersion;
-
-    /// Bytes of the chunk of `role`, from `offset` on: as many as lie together, at least one. Whoever gives them has checked that
-    /// they are what they were.
-    ///
-    /// # Errors
-    /// `Missing` if there is no such chunk or it is shorter, `Rotten` if its checksum is another one.
-    fn piece(
-        &self,
-        group: GroupId,
-        role: RoleIndex,
-        chunk: ChunkId,
-        offset: u32,
-    ) -> Result<&[u8], Unreadable>;
-}
-
-/// Why bytes of a chunk cannot be had.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum Unreadable {
-    /// It is not here.
-    #[error("there is no such chunk here")]
-    Missing,
-    /// It is not what it was.
-    #[error("the chunk has another checksum")]
-    Rotten,
-}
-
-/// Bounds and rules of an executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExecutorConfig {
-    /// What all runs together may reserve.
-    pub memory_bytes: u64,
-    /// Of that, what only readers get.
-    pub reader_reserve_bytes: u64,
-    /// Which rules hold.
-    pub rules: Rules,
-}
-
-/// What whoever drives an executor has to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Send a message. `Place::Asker` is the asker of `run`; a place may be this process.
-    Send {
-        /// By which of this process's places.
-        from: Place,
-        /// To whom.
-        to: Place,
-        /// Of which run.
-        run: RunId,
-        /// What.
-        message: Message,
-    },
-    /// Put bytes of a chunk where they are not seen yet.
-    Write {
-        /// Of which run, at which place.
-        run: (RunId, Place),
-        /// Whose chunk.
-        role: RoleIndex,
-        /// From which byte of the strand.
-        offset: u32,
-        /// Which bytes.
-        bytes: Bytes,
-    },
-    /// All that the run writes here has been written: keep it if its checksum is right, and call [`Executor::handle_kept`].
-    Complete {
-        /// Of which run, at which place.
-        run: (RunId, Place),
-        /// Its graph.
-        graph: Arc<Graph>,
-    },
-    /// Forget what the run has written.
-    Discard {
-        /// Of which run, at which place.
-        run: (RunId, Place),
-    },
-}
-
-/// One process's part in one run. A node that asks may take part as asker and as node.
-type Key = (RunId, Place);
 
 /// See the module.
 #[derive(Debug)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use types::Time;
 
+use super::command::Command;
 use super::step::{StepRun, Turn};
-use super::{Command, Surroundings, Unreadable};
+use super::surroundings::{Surroundings, unreadable};
 use crate::graph::{Execution, Graph, Input, Output, Place, Primitive, Step};
 use crate::message::{Progress, Slice, Why};
 use crate::rules::{Bug, Rules};
@@ -178,19 +179,6 @@ impl Run {
         let joins = |from: Place, to: Place| (from, to) == (self.me, place) || (from, to) == (place, self.me);
         let edges = (0u32..).zip(&self.graph.edges);
         edges.into_iter().find(|(_, edge)| joins(at(edge.from), at(edge.to))).map(|(index, _)| index)
-    }
-}
-
-/// What the asker is told of a chunk that cannot be read.
-pub(super) fn unreadable(
-    error: Unreadable,
-    graph: &Graph,
-    role: types::RoleIndex,
-    around: &impl Surroundings,
-) -> Why {
-    match error {
-        Unreadable::Missing => Why::Missing { role, view: around.view(graph.group) },
-        Unreadable::Rotten => Why::Rotten { role },
     }
 }
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use types::checksum;
 
 use super::combine::{Combined, combine};
-use super::{Command, Surroundings};
+use super::command::Command;
+use super::surroundings::Surroundings;
 use crate::graph::{Execution, Graph, Input, Output, Place, Primitive};
 use crate::message::{Message, Progress, Slice, Wait, Why};
 use crate::rules::{Bug, Rules};

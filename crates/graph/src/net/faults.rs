@@ -1,33 +1,10 @@
 //! What goes wrong.
 
-use types::{NodeId, RoleIndex, ViewVersion};
+use types::NodeId;
 
-use super::process::State;
+use super::World;
+use super::names::{Fault, State, Who};
 use super::queue::Event;
-use super::{Who, World};
-
-/// Something that goes wrong, or is well again.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fault {
-    /// The process ends; its connections are closed.
-    Kill(NodeId),
-    /// The machine is gone: nobody hears of it.
-    Vanish(NodeId),
-    /// The process stands still, with its connections open.
-    Stop(NodeId),
-    /// It goes on.
-    Resume(NodeId),
-    /// The node's links become slower by this factor.
-    Slow(NodeId, f64),
-    /// The chunks of a role are gone.
-    Lose(NodeId, RoleIndex),
-    /// The chunks of a role are not what they were, and the node knows.
-    Rot(NodeId, RoleIndex),
-    /// The chunks of a role are not what they were, and nobody knows.
-    Corrupt(NodeId, RoleIndex),
-    /// The node has this view.
-    View(NodeId, ViewVersion),
-}
 
 impl World {
     pub(super) fn fault(&mut self, fault: Fault) {

@@ -4,6 +4,7 @@
 //! the other; short messages do not queue, as those on a connection of their own would not. Messages between two processes stay in order.
 
 mod faults;
+mod names;
 mod process;
 mod queue;
 mod wires;
@@ -13,8 +14,8 @@ use std::sync::Arc;
 
 use types::{NodeId, RoleIndex, Time};
 
-pub use faults::Fault;
-pub use process::{Finished, Process, Who};
+pub use names::{Fault, Finished, Who};
+pub use process::Process;
 pub use wires::Traffic;
 
 use crate::asker::{Task, TaskCommand, TaskConfig};
@@ -23,7 +24,7 @@ use crate::graph::{AskerId, Graph, Place};
 use crate::message::Message;
 use crate::model::Links;
 use crate::planner::Source;
-use process::State;
+use names::State;
 use queue::{Event, Mail, Queue};
 use wires::Wires;
 

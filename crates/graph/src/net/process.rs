@@ -4,38 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use types::{ChunkId, GroupId, NodeId, RoleIndex, Time, ViewVersion, checksum};
 
+use super::names::{Finished, State};
 use super::queue::Mail;
-use crate::asker::{Outcome, Task};
+use crate::asker::Task;
 use crate::executor::{Counters, Executor, ExecutorConfig, Load, Surroundings, Unreadable};
-use crate::graph::{AskerId, Graph, Place, RunId};
+use crate::graph::{Graph, Place, RunId};
 use crate::message::{Message, Report};
 use crate::model::Links;
 use crate::rules::{Bug, Rules};
-
-/// A process by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
-    /// A node.
-    Node(NodeId),
-    /// Who asks, be it a client or a worker of a node.
-    Asker(AskerId),
-}
-
-/// How a task ended, and when.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Finished {
-    /// How.
-    pub outcome: Outcome,
-    /// When, in microseconds.
-    pub at_us: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Alive,
-    Stopped,
-    Dead,
-}
 
 /// What a run has written here, by roles.
 type Staged = BTreeMap<RoleIndex, Vec<u8>>;

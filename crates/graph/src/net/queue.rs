@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use types::NodeId;
 
-use super::{Fault, Who};
+use super::names::{Fault, Who};
 use crate::graph::Place;
 use crate::message::Message;
 

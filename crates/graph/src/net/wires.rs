@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use types::NodeId;
 
-use super::Who;
+use super::names::Who;
 use super::queue::Mail;
 use crate::graph::Place;
 use crate::message::Message;

@@ -2,6 +2,7 @@
 
 use types::RoleIndex;
 
+use super::question::Wanted;
 use crate::graph::{Edge, Input, Output, Place, Span, Step};
 
 /// A graph in the making. An edge is opened by the step that sends, and closed by the one that receives.
@@ -143,4 +144,21 @@ impl Builder {
     pub(super) fn keep(&mut self, at: Place, span: Span, edge: u32, role: RoleIndex) {
         self.step(at, span, vec![Input::Stream(edge)], &[(vec![1], Goes::Chunk(role))]);
     }
+}
+
+/// The last step of a sum: what belongs to its process becomes a chunk there, the rest is sent on.
+pub(super) fn finish(builder: &mut Builder, hop: &Hop, span: Span, arriving: &[Arrival], wanted: &[Wanted]) {
+    let goes = |row: usize| match wanted[row] {
+        Wanted { role, to } if to == hop.place => Goes::Chunk(role),
+        _ => Goes::Along,
+    };
+    for stream in builder.add(hop, span, arriving, wanted.len(), goes) {
+        builder.keep(wanted[stream.row].to, span, stream.edge, wanted[stream.row].role);
+    }
+}
+
+/// Takes out of `hops` what `hub` has itself.
+pub(super) fn split(hops: Vec<Hop>, hub: Place) -> (Hop, Vec<Hop>) {
+    let (own, others): (Vec<Hop>, Vec<Hop>) = hops.into_iter().partition(|hop| hop.place == hub);
+    (own.into_iter().next().unwrap_or_else(|| Hop::empty(hub)), others)
 }

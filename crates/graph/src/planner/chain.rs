@@ -1,7 +1,6 @@
 //! Chain (ECPipe): sums grow from helper to helper, slice by slice; several lost chunks are made in one pass, a row for each.
 
-use super::build::{Arrival, Builder, Goes, Hop};
-use super::decode::{finish, split};
+use super::build::{Arrival, Builder, Goes, Hop, finish, split};
 use super::helpers::Recipe;
 use crate::graph::{Place, Span};
 use crate::model::Links;

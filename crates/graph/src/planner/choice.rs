@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scheme, Shape, Unplannable};
+use super::refusal::Unplannable;
+use super::scheme::Scheme;
+use super::shape::Shape;
 use crate::model::Prediction;
 
 /// What counts how much. The cost of a graph is the sum, in microseconds.

@@ -1,9 +1,9 @@
 //! Decoding and repair: what can be read is copied, what is lost is laid out by a scheme.
 
-use super::build::{Arrival, Builder, Goes, Hop};
+use super::build::Builder;
 use super::helpers::{Recipe, recipe};
 use super::{Question, Scheme, Shape, Unplannable, Wanted, chain, ppr, star, tri};
-use crate::graph::{Place, Span};
+use crate::graph::Span;
 
 /// The graph of `scheme`.
 pub(super) fn shape(question: &Question<'_>, scheme: Scheme) -> Result<Shape, Unplannable> {
@@ -38,21 +38,4 @@ fn copy(builder: &mut Builder, recipe: &Recipe, span: Span) {
             builder.keep(wanted.to, span, edge, wanted.role);
         }
     }
-}
-
-/// The last step of a sum: what belongs to its process becomes a chunk there, the rest is sent on.
-pub(super) fn finish(builder: &mut Builder, hop: &Hop, span: Span, arriving: &[Arrival], wanted: &[Wanted]) {
-    let goes = |row: usize| match wanted[row] {
-        Wanted { role, to } if to == hop.place => Goes::Chunk(role),
-        _ => Goes::Along,
-    };
-    for stream in builder.add(hop, span, arriving, wanted.len(), goes) {
-        builder.keep(wanted[stream.row].to, span, stream.edge, wanted[stream.row].role);
-    }
-}
-
-/// Takes out of `hops` what `hub` has itself.
-pub(super) fn split(hops: Vec<Hop>, hub: Place) -> (Hop, Vec<Hop>) {
-    let (own, others): (Vec<Hop>, Vec<Hop>) = hops.into_iter().partition(|hop| hop.place == hub);
-    (own.into_iter().next().unwrap_or_else(|| Hop::empty(hub)), others)
 }

@@ -1,7 +1,6 @@
 //! PPR: sums grow along a binomial tree. Helper `i` sends to `i` without its lowest bit; number 0 is the hub.
 
-use super::build::{Arrival, Builder, Goes};
-use super::decode::{finish, split};
+use super::build::{Arrival, Builder, Goes, finish, split};
 use super::helpers::Recipe;
 use crate::graph::{Place, Span};
 

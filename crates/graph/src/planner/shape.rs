@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use types::{GroupId, ViewVersion};
 
-use super::{Aim, Scheme, Unplannable};
+use super::choice::Aim;
+use super::refusal::Unplannable;
+use super::scheme::Scheme;
 use crate::graph::{
     BadGraph, Class, Draft, Edge, Execution, Graph, Part, Place, RunId, Step, bytes_per_link, depths,
 };

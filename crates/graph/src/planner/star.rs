@@ -1,7 +1,6 @@
 //! Star: the hub fetches chunks as they are, and combines them.
 
-use super::build::{Arrival, Builder, Hop};
-use super::decode::finish;
+use super::build::{Arrival, Builder, Hop, finish};
 use super::helpers::Recipe;
 use crate::graph::{Place, Span};
 

@@ -1,7 +1,6 @@
 //! Tri (TriEC): each helper cuts its chunk into parts, each part is combined at another helper, and the results meet at the target.
 
-use super::build::{Arrival, Builder, Hop};
-use super::decode::finish;
+use super::build::{Arrival, Builder, Hop, finish};
 use super::helpers::Recipe;
 use crate::graph::Span;
 use crate::limits::MAX_TRI_PARTS;

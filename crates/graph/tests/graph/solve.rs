@@ -2,8 +2,8 @@
 //!
 //! Graphs are run on a basis: byte `j` of data chunk `i` is 1 if `i = j`, else 0. All that steps do is linear, so what is right for
 //! these bytes is right for all. Real executors run sampled graphs on random bytes in `bytes.rs`.
-//! All patterns are run for codes up to `FULL` roles, for the three shapes that clusters use most up to 14, and one in `STRIDE` of the rest; with
-//! `GRAPH_EXHAUSTIVE=1` in the environment all of them.
+//! All patterns are run for Reed-Solomon codes up to `FULL` roles and for small local codes, one in eight for (10,4), and fewer of the
+//! others up to 14 roles; with `GRAPH_EXHAUSTIVE=1` in the environment all of them.
 
 use codec::{Code, Family};
 use graph::{Input, Links, Output, Place, Scheme, Shape, Span, Wanted, plan};
