@@ -138,9 +138,9 @@ fn best_slice(outline: &Outline<'_>, window: u8, aim: &Aim, execution: Execution
             best = (slice_len, prediction);
             worse = 0;
         } else {
-            // The cost has one valley.
+            // The cost has one valley, and a step where slices become fewer than the window.
             worse += 1;
-            if worse == 2 {
+            if worse == 3 {
                 break;
             }
         }
