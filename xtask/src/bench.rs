@@ -44,3 +44,9 @@ pub fn map(args: &[&str]) -> Result<(), String> {
     let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "map", "--"];
     Run::cargo(&[&program, args].concat()).show()
 }
+
+/// Runs coding graphs over a network in virtual time, with `args` (such as `--nodes 10,50`).
+pub fn graphs(args: &[&str]) -> Result<(), String> {
+    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "graphs", "--"];
+    Run::cargo(&[&program, args].concat()).show()
+}

@@ -13,6 +13,7 @@ mod coordinator;
 mod endpoint;
 mod etcd;
 mod exit;
+mod graph;
 mod kernel;
 mod kv;
 mod listeners;
@@ -70,6 +71,7 @@ enum Command {
     Kv(kv::KvArgs),
     Bench(bench::BenchArgs),
     Codec(codec::CodecArgs),
+    Graph(Box<graph::GraphArgs>),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +107,7 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),
         Command::Codec(args) => codec::run(&args),
+        Command::Graph(args) => graph::run(&args),
     }
 }
 

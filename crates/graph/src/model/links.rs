@@ -1,0 +1,135 @@
+//! The parameters of the model: what each node's links are worth, what coding costs, what zones cost.
+
+use serde::{Deserialize, Serialize};
+use types::NodeId;
+
+use crate::graph::Place;
+
+/// One process as the network sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkEnd {
+    /// Bytes a second that it can send.
+    pub up_bytes_per_s: f64,
+    /// Bytes a second that it can receive.
+    pub down_bytes_per_s: f64,
+    /// Half of the way between it and anybody else, in microseconds.
+    pub latency_us: f64,
+    /// Where it stands: bytes between zones have a price.
+    pub zone: u16,
+    /// Graphs that share its links already.
+    pub busy: u16,
+}
+
+impl Default for LinkEnd {
+    fn default() -> Self {
+        Self { up_bytes_per_s: 125e6, down_bytes_per_s: 125e6, latency_us: 25.0, zone: 0, busy: 0 }
+    }
+}
+
+impl LinkEnd {
+    /// Sends and receives `gbit_per_s`, and is `latency_us` from its switch.
+    #[must_use]
+    pub fn symmetric(gbit_per_s: f64, latency_us: f64) -> Self {
+        let bytes_per_s = gbit_per_s * 125e6;
+        Self { up_bytes_per_s: bytes_per_s, down_bytes_per_s: bytes_per_s, latency_us, zone: 0, busy: 0 }
+    }
+
+    /// Microseconds to send a byte.
+    pub(crate) fn up_us(&self) -> f64 {
+        1e6 * (1.0 + f64::from(self.busy)) / self.up_bytes_per_s
+    }
+
+    /// Microseconds to receive a byte.
+    pub(crate) fn down_us(&self) -> f64 {
+        1e6 * (1.0 + f64::from(self.busy)) / self.down_bytes_per_s
+    }
+
+    /// How slow it is: halvings of bandwidth, so that what is nearly equal is equal.
+    pub(crate) fn slowness(&self) -> i32 {
+        (self.up_us().max(self.down_us()) * 1024.0).log2().round() as i32
+    }
+}
+
+/// What planners and the model know of the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Links {
+    /// Nodes of which something is known, by their numbers.
+    pub nodes: std::collections::BTreeMap<u16, LinkEnd>,
+    /// All others.
+    pub others: LinkEnd,
+    /// Who asks.
+    pub asker: LinkEnd,
+    /// The node that the asker is, if it is one: between the two nothing is sent.
+    pub asker_node: Option<u16>,
+    /// What is added to the way between two zones, in microseconds.
+    pub zone_latency_us: f64,
+    /// Products of a byte and a coefficient that a process adds up in a second.
+    pub products_per_s: f64,
+    /// What a slice costs whoever sends or receives it, in microseconds.
+    pub slice_us: f64,
+    /// Bytes a second at which slices are summed up and copied.
+    pub touch_bytes_per_s: f64,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self {
+            nodes: std::collections::BTreeMap::new(),
+            others: LinkEnd::default(),
+            asker: LinkEnd::default(),
+            asker_node: None,
+            zone_latency_us: 0.0,
+            products_per_s: 8e9,
+            slice_us: 2.0,
+            touch_bytes_per_s: 8e9,
+        }
+    }
+}
+
+impl Links {
+    /// All ends alike.
+    #[must_use]
+    pub fn uniform(end: LinkEnd) -> Self {
+        Self { others: end, asker: end, ..Self::default() }
+    }
+
+    /// Whether all rates are above 0 and all times not below.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        let is_time = |us: f64| us.is_finite() && us >= 0.0;
+        let is_end = |end: &LinkEnd| {
+            is_rate(end.up_bytes_per_s) && is_rate(end.down_bytes_per_s) && is_time(end.latency_us)
+        };
+        self.nodes.values().chain([&self.others, &self.asker]).all(is_end)
+            && is_rate(self.products_per_s)
+            && is_rate(self.touch_bytes_per_s)
+            && is_time(self.slice_us)
+            && is_time(self.zone_latency_us)
+    }
+
+    /// What is known of `place`.
+    #[must_use]
+    pub fn end(&self, place: Place) -> LinkEnd {
+        match place {
+            Place::Node(node) => *self.nodes.get(&node.0).unwrap_or(&self.others),
+            Place::Asker => self.asker_node.map_or(self.asker, |node| self.end(Place::Node(NodeId(node)))),
+        }
+    }
+
+    /// The place that stands for `place`: the asker that is a node is that node.
+    pub(crate) fn stand(&self, place: Place) -> Place {
+        match (place, self.asker_node) {
+            (Place::Asker, Some(node)) => Place::Node(NodeId(node)),
+            _ => place,
+        }
+    }
+
+    /// One way between two ends, in microseconds.
+    pub(crate) fn way_us(&self, from: &LinkEnd, to: &LinkEnd) -> f64 {
+        let between = if from.zone == to.zone { 0.0 } else { self.zone_latency_us };
+        from.latency_us + to.latency_us + between
+    }
+}

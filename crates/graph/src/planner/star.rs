@@ -1,0 +1,20 @@
+//! Star: the hub fetches chunks as they are, and combines them.
+
+use super::build::{Arrival, Builder, Hop, finish};
+use super::helpers::Recipe;
+use crate::graph::{Place, Span};
+
+/// All edges end at `hub`; chunks that are wanted elsewhere go on from there.
+pub(super) fn lay(builder: &mut Builder, recipe: &Recipe, hub: Place, span: Span) {
+    let mut own = Hop::empty(hub);
+    let mut arriving = Vec::new();
+    for hop in &recipe.hops {
+        if hop.place == hub {
+            own.clone_from(hop);
+        } else {
+            let edges = builder.send(hop, span).into_iter().zip(&hop.columns);
+            arriving.extend(edges.map(|(edge, column)| Arrival { edge, column: column.clone() }));
+        }
+    }
+    finish(builder, &own, span, &arriving, &recipe.wanted);
+}

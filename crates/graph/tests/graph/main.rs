@@ -1,0 +1,12 @@
+//! What graphs promise.
+
+#![allow(clippy::unwrap_used)] // a panic is how a test reports
+
+mod bytes;
+mod checks;
+mod failures;
+mod model;
+mod planted;
+mod solve;
+mod support;
+mod theory;

@@ -1,0 +1,155 @@
+//! `cargo xtask bench graphs`: coding graphs over a network in virtual time, scheme beside scheme, and what planning and combining cost
+//! this processor. No process, no socket.
+
+mod cost;
+mod document;
+mod page;
+mod scene;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use codec::Code;
+use graph::{Execution, Scheme};
+
+use document::{Cell, Document, Encoded, Filled, Repaired};
+use scene::{Scene, links};
+
+/// Codes of the figures of INEC, and local ones.
+const CODES: [&str; 6] = ["rs(3+2)", "rs(6+3)", "rs(10+4)", "rs(12+4)", "lrc(6,2,2)", "lrc(12,2,2)"];
+const MIB: u32 = 1 << 20;
+
+/// Coding graphs over a simulated network, as a page.
+#[derive(Parser, Debug)]
+#[command(name = "graphs", after_help = "Example: graphs --nodes 10,50 --longest-mib 4")]
+struct Arguments {
+    /// Sizes of clusters in which a holder is filled, in nodes
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 50, 100, 200])]
+    nodes: Vec<u16>,
+    /// Longest chunk, in MiB
+    #[arg(long, default_value_t = 16)]
+    longest_mib: u32,
+    /// Where the page goes
+    #[arg(long, default_value = "docs/benchmarks")]
+    out: PathBuf,
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
+    crate::ended("graphs", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let document = Document {
+        repaired: repaired()?,
+        cells: cells(arguments.longest_mib * MIB)?,
+        encoded: encoded()?,
+        filled: filled(&arguments.nodes)?,
+        planning: cost::planning()?,
+        combining: cost::combining()?,
+    };
+    let write = |name: &str, text: String| {
+        let path = arguments.out.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    write("graphs.json", serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)?;
+    write("graphs.md", page::render(&document))
+}
+
+fn code(name: &str) -> Result<Code, String> {
+    let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
+    Code::of(scheme).map_err(|error| format!("{name}: {error}"))
+}
+
+const ALL: [Scheme; 6] = [Scheme::Star, Scheme::Lrc, Scheme::Ppr, Scheme::Chain, Scheme::Tri, Scheme::Auto];
+
+/// One chunk of 1 MiB over links of 1 Gbit/s, beside a plain read of one.
+fn repaired() -> Result<Vec<Repaired>, String> {
+    let mut all = Vec::new();
+    for name in CODES {
+        let code = code(name)?;
+        let read_us = Scene::new(&code, MIB, links(1.0))?.read(Scheme::Star, &[], Execution::Coherent)?.us;
+        for scheme in ALL {
+            let time = |execution| Scene::new(&code, MIB, links(1.0))?.read(scheme, &[1], execution);
+            let (coherent, incoherent) = (time(Execution::Coherent)?, time(Execution::Incoherent)?);
+            println!("{name} {scheme}: {:.2} of a read", coherent.us / read_us);
+            all.push(Repaired {
+                code: name.to_owned(),
+                scheme: scheme.to_string(),
+                read_us,
+                us: coherent.us,
+                incoherent_us: incoherent.us,
+                predicted_us: coherent.predicted_us,
+                moved_bytes: coherent.moved_bytes,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// One lost chunk, by length and bandwidth.
+fn cells(longest: u32) -> Result<Vec<Cell>, String> {
+    let mut all = Vec::new();
+    let lens = (0..15).map(|step| 1024u32 << step).filter(|len| *len <= longest).step_by(2);
+    for (len, gbit) in lens.flat_map(|len| [1.0, 10.0, 100.0].map(|gbit| (len, gbit))) {
+        for name in ["rs(6+3)", "rs(10+4)", "lrc(12,2,2)"] {
+            let code = code(name)?;
+            for scheme in ALL {
+                let time = |execution| Scene::new(&code, len, links(gbit))?.read(scheme, &[1], execution);
+                let (coherent, incoherent) = (time(Execution::Coherent)?, time(Execution::Incoherent)?);
+                all.push(Cell {
+                    code: name.to_owned(),
+                    scheme: scheme.to_string(),
+                    len,
+                    gbit,
+                    us: coherent.us,
+                    incoherent_us: incoherent.us,
+                    predicted_us: coherent.predicted_us,
+                });
+            }
+        }
+        println!("{len} bytes at {gbit} Gbit/s");
+    }
+    Ok(all)
+}
+
+/// A stripe of chunks of 1 MiB and of 64 KiB.
+fn encoded() -> Result<Vec<Encoded>, String> {
+    let mut all = Vec::new();
+    for (name, len, gbit) in
+        CODES.iter().flat_map(|name| [(*name, MIB, 1.0), (*name, MIB, 10.0), (*name, MIB / 16, 1.0)])
+    {
+        let code = code(name)?;
+        for scheme in [Scheme::Star, Scheme::Tri, Scheme::Chain, Scheme::Auto] {
+            let encoded = Scene::new(&code, len, links(gbit))?.encode(scheme)?;
+            let value = f64::from(len) * code.k() as f64;
+            all.push(Encoded {
+                code: name.to_owned(),
+                scheme: scheme.to_string(),
+                len,
+                gbit,
+                us: encoded.us,
+                predicted_us: encoded.predicted_us,
+                uplink: encoded.writer_bytes as f64 / value,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// A holder that is filled with chunks of many groups, eight at a time.
+fn filled(nodes: &[u16]) -> Result<Vec<Filled>, String> {
+    let code = code("rs(6+3)")?;
+    let mut all = Vec::new();
+    for (nodes, gbit) in nodes.iter().flat_map(|nodes| [1.0, 10.0].map(|gbit| (*nodes, gbit))) {
+        for scheme in [Scheme::Star, Scheme::Ppr, Scheme::Chain, Scheme::Tri, Scheme::Auto] {
+            let mib_per_s = scene::fill(&code, nodes, gbit, scheme)?;
+            println!("{nodes} nodes, {gbit} Gbit/s, {scheme}: {mib_per_s:.1} MiB/s");
+            all.push(Filled { nodes, gbit, scheme: scheme.to_string(), mib_per_s });
+        }
+    }
+    Ok(all)
+}
