@@ -35,7 +35,10 @@ pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
         let (group, members, chunks) = (view.group, margin(map, view), margin_of_chunks(map, view));
         let (cost, chunks_cost) = (cost(view, members, hurt), cost_in_chunks(view, &nodes()));
         if cost > members {
-            return Some(format!("{group} can lose {members} more, and nodes {:?} may cost it {cost}", nodes()));
+            return Some(format!(
+                "{group} can lose {members} more, and nodes {:?} may cost it {cost}",
+                nodes()
+            ));
         }
         (chunks_cost > chunks).then(|| {
             format!("chunks of {group} can lose {chunks} more, and nodes {:?} have {chunks_cost}", nodes())

@@ -47,7 +47,8 @@ pub fn founding(options: &Options, losses: usize) -> Vec<Vec<String>> {
         words(&["namespace", "create", cache, "--evict", "yes"]),
     ];
     if options.long.is_some() {
-        let create = |space: Space, above| words(&["namespace", "create", space.name, "--striped-above", above]);
+        let create =
+            |space: Space, above| words(&["namespace", "create", space.name, "--striped-above", above]);
         all.push(create(LONG, "64KiB"));
         all.push([create(CELLS, "always"), words(&["--chunk", "64KiB"])].concat());
     }

@@ -16,7 +16,9 @@ use crate::filler::Filler;
 use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::orders::{Home, Order, Stock};
-use crate::spaces::{CACHE, CELLS, COPIES, LONG, PASSING, Space, create_namespace, create_pool, founding, remove};
+use crate::spaces::{
+    CACHE, CELLS, COPIES, LONG, PASSING, Space, create_namespace, create_pool, founding, remove,
+};
 
 /// For what is made before the first client comes.
 const FOUNDING_LIMIT: Duration = Duration::from_secs(60);

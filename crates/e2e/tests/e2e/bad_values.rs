@@ -225,7 +225,10 @@ fn clients_that_stand_still_with_all_the_memory_make_way() {
     let mut crowd = silent(&cluster, 30, &part);
     let held = cluster.metric("gestalt_object_buffer_bytes").expect("a metric");
     println!("{} MiB are held", held >> 20);
-    assert!(held <= (32 << 20) + 2 * (5 << 20), "an eighth of the node's memory, and what the first has: {held}");
+    assert!(
+        held <= (32 << 20) + 2 * (5 << 20),
+        "an eighth of the node's memory, and what the first has: {held}"
+    );
     // They send a byte now and then: no more than nothing.
     for stream in &mut crowd {
         let _ = stream.write_all(b"x");

@@ -34,8 +34,14 @@ struct Shape {
     stores: u64,
 }
 
-const ANY: Shape =
-    Shape { name: "", operations: 0, span: 0, unanswered: 0, mix: [5, 3, 1, 1, 2, 2, 2, 2, 1, 1], stores: 40 };
+const ANY: Shape = Shape {
+    name: "",
+    operations: 0,
+    span: 0,
+    unanswered: 0,
+    mix: [5, 3, 1, 1, 2, 2, 2, 2, 1, 1],
+    stores: 40,
+};
 const SHAPES: [Shape; 5] = [
     Shape { name: "short", operations: 8, span: 12, unanswered: 35, ..ANY },
     Shape { name: "crowded", operations: 14, span: 6, unanswered: 25, ..ANY },

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use proto::{GatherId, Limits, NewGather, NewUpload, Submitted, Token, UploadId};
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
-use types::{ClusterId, NodeId};
+use types::{ClusterId, NodeId, NodeLoad};
+use wire::message::ToCoordinator;
 
-use super::{Cluster, get, key_of};
+use super::{Cluster, get, host_id, key_of};
 
 const CHUNK_LEN: u32 = 64 * 1024;
 
@@ -556,4 +557,36 @@ fn who_sends_nothing_makes_way_for_those_who_wait_for_memory() {
     assert_eq!(cluster.feed(0, upload, &value, 0), value.len());
     assert!(matches!(cluster.answers.get(&waiting), Some(Outcome::Stored(_))), "{:?}", cluster.answers);
     assert!(cluster.read(3, "waiting").unwrap() == value);
+}
+
+#[test]
+fn a_value_that_a_holder_does_not_take_fails_and_waits_for_nobody_for_ever() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let (old, new) = (noise(6, 500_000), noise(7, 500_000));
+    cluster.put(0, "key", &old).unwrap();
+    let owner = cluster.owner_of("key").0;
+    let silent = (1..5).find(|node| *node != owner).unwrap();
+    let host = cluster.hosts.remove(&NodeId(silent)).unwrap();
+    let (token, upload) = cluster.begin_upload(0, "key", new.len(), StoreMode::Set);
+    cluster.settle();
+    assert!(cluster.feed(0, upload, &new, 0) > 0);
+    // The coordinator hears of the holder, and so leaves the view as it is.
+    let map = cluster.hosts[&NodeId(0)].map().unwrap().version;
+    let pass = |cluster: &mut Cluster, ms: u64| {
+        for _ in 0..ms / 100 {
+            let heartbeat =
+                ToCoordinator::Heartbeat { host: host_id(silent), map, load: NodeLoad::default() };
+            cluster.coordinator.handle(cluster.now, host_id(silent), heartbeat);
+            cluster.advance(100);
+        }
+    };
+    let deadline_ms = proto::Timing::default().request_deadline_us / 1_000;
+    pass(&mut cluster, deadline_ms);
+    assert_eq!(cluster.answers.get(&token), None, "what was lost on its way is put once more");
+    pass(&mut cluster, 2 * deadline_ms);
+    assert_eq!(cluster.answers.get(&token), Some(&Outcome::Failed(Failure::Unavailable)));
+    cluster.hosts.insert(NodeId(silent), host);
+    assert!(cluster.read(0, "key").unwrap() == old);
+    cluster.advance(125_000);
+    assert_eq!(cluster.tentative_bytes(), 0);
 }

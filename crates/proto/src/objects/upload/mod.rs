@@ -291,6 +291,7 @@ impl Uploads {
         for one in all.values_mut() {
             let (id, hash, geometry) = (one.id, one.hash, one.geometry);
             for stripe in one.stripes.iter_mut().filter(|stripe| stripe.group() == view.group) {
+                stripe.note_view();
                 if let Some(id) = id {
                     stripe.adopt(scope, (id, hash, geometry), attempts);
                 }
@@ -341,7 +342,7 @@ impl Uploads {
         }
         self.looked = now;
         let Self { all, attempts, .. } = self;
-        let mut steps = Vec::new();
+        let (mut steps, mut failed) = (Vec::new(), Vec::new());
         for (upload, one) in all.iter_mut().filter(|(_, one)| !one.committing) {
             let Some(id) = one.id else { continue };
             if one.renew <= now {
@@ -351,8 +352,12 @@ impl Uploads {
                 steps.push(Step { ended: None, request });
             }
             let name = (id, one.hash, one.geometry);
-            one.stripes.iter_mut().for_each(|stripe| stripe.retry(scope, name, attempts));
+            let fates = one.stripes.iter_mut().map(|stripe| stripe.retry(scope, name, attempts));
+            // Of all stripes, not up to the first that fails.
+            let failures: Vec<Failure> = fates.filter_map(Fate::failure).collect();
+            failed.extend(failures.first().map(|failure| (*upload, *failure)));
         }
+        steps.extend(failed.into_iter().map(|(upload, failure)| self.end(upload, Outcome::Failed(failure))));
         steps.extend(self.end_starved(scope));
         steps
     }
