@@ -93,9 +93,9 @@ pub fn on_chunks(report: &mut Report, cluster: &Cluster, options: &Options) {
         return;
     }
     let names = ["tentative_bytes", "arriving_bytes", "open_ids", "pins", "uploads", "gathers"];
-    let left = |name: &&str| cluster.metric(&format!("gestalt_object_{name}")) != Some(0);
+    let left = |name: &str| cluster.metric(&format!("gestalt_object_{name}")) != Some(0);
     let begun = Instant::now();
-    while let Some(name) = names.iter().find(left) {
+    while let Some(name) = names.iter().find(|name| left(name)) {
         if begun.elapsed() > ASKED_LEASES * options.lease {
             report
                 .failures
